@@ -1,0 +1,139 @@
+"""Every exception that recordsmith raises, and the closed set of defect names.
+
+    RecordsmithError
+    ├── OptionError(ValueError)          the caller's: an argument or an option is wrong
+    ├── SourceError(ValueError)          the source's: pictures or annotations that cannot be packed
+    ├── CorruptDataError(ValueError)     the data's: a defect, with path, position and offset
+    ├── FileAccessError(OSError)         the environment's: missing, forbidden, full
+    └── MissingExtraError(ImportError)   the environment's: an optional package is not installed
+
+A message says where, what was found, what was expected and what to do. Exceptions of other
+libraries are translated where they enter; they never cross a public function.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from enum import Enum
+from pathlib import Path
+
+
+class Defect(str, Enum):
+    """One thing wrong with a file. The names are stable: programs may compare them."""
+
+    # framing
+    TRUNCATED_HEADER = "truncated-header"
+    TRUNCATED_PAYLOAD = "truncated-payload"
+    LENGTH_CRC = "length-crc-mismatch"
+    PAYLOAD_CRC = "payload-crc-mismatch"
+    NOT_A_TFRECORD = "not-a-tfrecord"
+    EMPTY_FILE = "empty-file"
+    # compression
+    BROKEN_COMPRESSION = "broken-compression"
+    TRUNCATED_COMPRESSION = "truncated-compression"
+    DECOMPRESSION_LIMIT = "decompression-limit"
+    # payloads
+    MALFORMED_EXAMPLE = "malformed-example"
+    NOT_AN_EXAMPLE = "not-an-example"
+    MISSING_FEATURE = "missing-feature"
+    FEATURE_KIND = "feature-kind-mismatch"
+    FEATURE_SHAPE = "feature-shape-mismatch"
+    # datasets
+    MISSING_SHARD = "missing-shard"
+    SHARD_SIZE = "shard-size-mismatch"
+    SHARD_CHECKSUM = "shard-checksum-mismatch"
+    RECORD_COUNT = "record-count-mismatch"
+    BROKEN_MANIFEST = "broken-manifest"
+
+    def __str__(self) -> str:
+        return self.value
+
+
+class RecordsmithError(Exception):
+    """The root of every exception that recordsmith raises on purpose."""
+
+
+class OptionError(RecordsmithError, ValueError):
+    """An argument or option is wrong, or contradicts another. The caller can mend it."""
+
+
+class SourceError(RecordsmithError, ValueError):
+    """The source cannot be packed as it is; `problems` lists every reason, not only the first."""
+
+    def __init__(self, message: str, problems: Sequence[str] = ()) -> None:
+        super().__init__(message)
+        self.problems = tuple(problems)
+
+
+class CorruptDataError(RecordsmithError, ValueError):
+    """The bytes are not what the format demands.
+
+    Attributes:
+        defect: which defect, from the closed set.
+        path: the file, or None where only a stream or a buffer is known.
+        position: the record's place in that file, counted from 0; None when no record is meant.
+        offset: where that record's frame begins, in bytes from the start of the file (of the
+            decompressed data, if the file is compressed); None when no place is meant.
+        detail: what was found, what was expected, what to do.
+    """
+
+    def __init__(
+        self,
+        defect: Defect,
+        detail: str,
+        *,
+        path: str | Path | None = None,
+        position: int | None = None,
+        offset: int | None = None,
+    ) -> None:
+        super().__init__(detail)
+        self.defect = defect
+        self.detail = detail
+        self.path = None if path is None else str(path)
+        self.position = position
+        self.offset = offset
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (_rebuild, (self.defect, self.detail, self.path, self.position, self.offset))
+
+    def __str__(self) -> str:
+        place = [] if self.path is None else [self.path]
+        if self.position is not None:
+            place.append(f"record {self.position}")
+        if self.offset is not None:
+            place.append(f"byte {self.offset}")
+        where = ", ".join(place)
+        return f"{where}: {self.defect}: {self.detail}" if where else f"{self.defect}: {self.detail}"
+
+
+def _rebuild(
+    defect: Defect, detail: str, path: str | None, position: int | None, offset: int | None
+) -> CorruptDataError:
+    return CorruptDataError(defect, detail, path=path, position=position, offset=offset)
+
+
+class FileAccessError(RecordsmithError, OSError):
+    """The operating system refused: no such file, no permission, no space."""
+
+
+class MissingExtraError(RecordsmithError, ImportError):
+    """An optional package is not installed; the message holds the pip line."""
+
+    def __init__(self, extra: str, package: str) -> None:
+        super().__init__(
+            f"this needs {package}, which is not installed: pip install 'recordsmith[{extra}]'"
+        )
+
+
+@contextmanager
+def located(path: str | Path, first_position: int = 0) -> Iterator[None]:
+    """Add the path, and what was counted before it, to any CorruptDataError that passes."""
+    try:
+        yield
+    except CorruptDataError as error:
+        if error.path is None:
+            error.path = str(path)
+            if error.position is not None:
+                error.position += first_position
+        raise

@@ -1,0 +1,553 @@
+/* The protobuf wire format as far as tf.train.Example needs it: read, check, write.
+ *
+ * Reading goes over spans, [at, end), and looks at no byte outside of one. Every reader answers
+ * 1 for good and 0 for malformed. Messages, from tensorflow/core/example/{example,feature}.proto:
+ *
+ *   Example         { Features features = 1 }
+ *   SequenceExample { Features context = 1; FeatureLists feature_lists = 2 }
+ *   Features        { map<string, Feature> feature = 1 }
+ *   FeatureLists    { map<string, FeatureList> feature_list = 1 }
+ *   FeatureList     { repeated Feature feature = 1 }
+ *   Feature         { oneof kind { BytesList = 1; FloatList = 2; Int64List = 3 } }
+ *   BytesList       { repeated bytes value = 1 }      FloatList, Int64List: packed or not
+ *
+ * and from tensorflow_serving's input.proto, which TensorFlow Ranking uses:
+ *   ExampleListWithContext (ELWC) { repeated Example examples = 1; Example context = 2 }
+ *
+ * A map is a repeated message of key = 1 and value = 2.
+ */
+#ifndef RECORDSMITH_MESSAGE_H
+#define RECORDSMITH_MESSAGE_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { VARINT = 0, FIXED64 = 1, DELIMITED = 2, GROUP_START = 3, GROUP_END = 4, FIXED32 = 5 };
+enum { KIND_NONE = 0, KIND_BYTES = 1, KIND_FLOAT = 2, KIND_INT64 = 3 };
+enum { PAYLOAD_OTHER = 0, PAYLOAD_EXAMPLE, PAYLOAD_SEQUENCE, PAYLOAD_ELWC, PAYLOAD_EVENT };
+enum { CONTENT_RAW = 0, CONTENT_TEXT = 1, CONTENT_IMAGE = 2 };
+
+#define GROUP_DEPTH 100 /* as protobuf: deeper nesting is refused */
+
+typedef struct {
+    const uint8_t *at;
+    const uint8_t *end;
+} span;
+
+/* ---- reading ---------------------------------------------------------------------------- */
+
+static int read_long_varint(span *s, uint64_t *value) {
+    uint64_t v = 0;
+    const uint8_t *p = s->at;
+    for (int shift = 0; shift < 70; shift += 7) {
+        if (p == s->end) return 0;
+        uint8_t byte = *p++;
+        v |= (uint64_t)(byte & 127) << (shift & 63); /* of the tenth byte one bit counts */
+        if (shift == 63) v = (v & ~(1ull << 63)) | ((uint64_t)(byte & 1) << 63);
+        if (byte < 128) {
+            s->at = p;
+            *value = v;
+            return 1;
+        }
+    }
+    return 0;
+}
+
+static inline int read_varint(span *s, uint64_t *value) {
+    if (s->at < s->end && *s->at < 128) {
+        *value = *s->at++;
+        return 1;
+    }
+    return read_long_varint(s, value);
+}
+
+/* A tag is a 32-bit varint; field numbers begin at 1. */
+static inline int read_tag(span *s, uint32_t *tag) {
+    uint64_t value;
+    if (!read_varint(s, &value) || value > UINT32_MAX || value < 8) return 0;
+    *tag = (uint32_t)value;
+    return 1;
+}
+
+static inline int read_delimited(span *s, span *inner) {
+    uint64_t size;
+    if (!read_varint(s, &size) || size > (uint64_t)(s->end - s->at)) return 0;
+    inner->at = s->at;
+    inner->end = s->at += size;
+    return 1;
+}
+
+static int skip_field(span *s, uint32_t tag, int depth) {
+    uint64_t value;
+    span inner;
+    uint32_t next;
+    switch (tag & 7) {
+    case VARINT: return read_varint(s, &value);
+    case FIXED64:
+        if (s->end - s->at < 8) return 0;
+        s->at += 8;
+        return 1;
+    case DELIMITED: return read_delimited(s, &inner);
+    case FIXED32:
+        if (s->end - s->at < 4) return 0;
+        s->at += 4;
+        return 1;
+    case GROUP_START:
+        if (depth >= GROUP_DEPTH) return 0;
+        for (;;) {
+            if (!read_tag(s, &next)) return 0;
+            if ((next & 7) == GROUP_END) return next >> 3 == tag >> 3;
+            if (!skip_field(s, next, depth + 1)) return 0;
+        }
+    default: return 0; /* an end without a start, or wire types that do not exist */
+    }
+}
+
+typedef struct {
+    span key;
+    span value;
+    int has_value;
+} map_entry;
+
+/* Key and value of a map entry, in any order, each at most once. `odd` counts unknown fields. */
+static inline int read_entry(span s, map_entry *entry, int *odd) {
+    int has_key = 0;
+    uint32_t tag;
+    entry->key.at = entry->key.end = entry->value.at = entry->value.end = s.end;
+    entry->has_value = 0;
+    while (s.at < s.end) {
+        if (!read_tag(&s, &tag)) return 0;
+        if (tag == (1 << 3 | DELIMITED)) {
+            if (has_key++ || !read_delimited(&s, &entry->key)) return 0;
+        } else if (tag == (2 << 3 | DELIMITED)) {
+            if (entry->has_value++ || !read_delimited(&s, &entry->value)) return 0;
+        } else {
+            ++*odd;
+            if (!skip_field(&s, tag, 0)) return 0;
+        }
+    }
+    return 1;
+}
+
+/* Which kind a Feature has. As in protobuf the last of a oneof wins, and neighbours of one kind
+ * are merged: `values` spans the fields from the first that counts. */
+static inline int read_feature(span s, int *kind, span *values, int *odd) {
+    uint32_t tag;
+    span list;
+    *kind = KIND_NONE;
+    *values = s;
+    while (s.at < s.end) {
+        const uint8_t *field = s.at;
+        if (!read_tag(&s, &tag)) return 0;
+        if ((tag & 7) == DELIMITED && tag >> 3 <= KIND_INT64) {
+            if (!read_delimited(&s, &list)) return 0;
+            if ((int)(tag >> 3) != *kind) {
+                *kind = (int)(tag >> 3);
+                values->at = field;
+            }
+        } else {
+            ++*odd;
+            if (!skip_field(&s, tag, 0)) return 0;
+        }
+    }
+    return 1;
+}
+
+/* The next list message of `kind` among a Feature's fields: 1, or 0 at the end. The fields were
+ * walked by read_feature already, so they are well-formed. */
+static inline int next_list(span *values, int kind, span *list) {
+    uint32_t tag;
+    while (values->at < values->end) {
+        if (!read_tag(values, &tag)) return 0;
+        if (tag == ((uint32_t)kind << 3 | DELIMITED)) return read_delimited(values, list);
+        if (!skip_field(values, tag, 0)) return 0;
+    }
+    return 0;
+}
+
+/* Count the values of one list message; `odd` counts unknown fields. */
+static int count_values(span list, int kind, uint64_t *count, int *odd) {
+    uint32_t tag;
+    span inner;
+    uint64_t value;
+    while (list.at < list.end) {
+        if (!read_tag(&list, &tag)) return 0;
+        if (tag == (1 << 3 | DELIMITED)) {
+            if (!read_delimited(&list, &inner)) return 0;
+            if (kind == KIND_BYTES) {
+                ++*count;
+            } else if (kind == KIND_FLOAT) {
+                if ((inner.end - inner.at) % 4) return 0;
+                *count += (uint64_t)(inner.end - inner.at) / 4;
+            } else {
+                if (inner.at < inner.end && inner.end[-1] >= 128) return 0;
+                for (const uint8_t *p = inner.at; p < inner.end; p++) *count += *p < 128;
+            }
+        } else if (kind == KIND_INT64 && tag == (1 << 3 | VARINT)) {
+            if (!read_varint(&list, &value)) return 0;
+            ++*count;
+        } else if (kind == KIND_FLOAT && tag == (1 << 3 | FIXED32)) {
+            if (list.end - list.at < 4) return 0;
+            list.at += 4;
+            ++*count;
+        } else {
+            ++*odd;
+            if (!skip_field(&list, tag, 0)) return 0;
+        }
+    }
+    return 1;
+}
+
+/* ---- what a payload is ------------------------------------------------------------------- */
+
+/* RFC 3629: no overlong forms, no surrogates, nothing past U+10FFFF. */
+static int is_utf8(const uint8_t *p, const uint8_t *end) {
+    while (p < end) {
+        uint8_t a = *p++;
+        int more;
+        uint8_t low = 0x80, high = 0xBF;
+        if (a < 0x80) continue;
+        if (a >= 0xC2 && a <= 0xDF) more = 1;
+        else if (a >= 0xE0 && a <= 0xEF) {
+            more = 2;
+            if (a == 0xE0) low = 0xA0;
+            if (a == 0xED) high = 0x9F;
+        } else if (a >= 0xF0 && a <= 0xF4) {
+            more = 3;
+            if (a == 0xF0) low = 0x90;
+            if (a == 0xF4) high = 0x8F;
+        } else return 0;
+        if (end - p < more || *p < low || *p > high) return 0;
+        for (int i = 1; i < more; i++)
+            if ((p[i] & 0xC0) != 0x80) return 0;
+        p += more;
+    }
+    return 1;
+}
+
+static int content_of(span value) {
+    const uint8_t *p = value.at;
+    size_t size = (size_t)(value.end - value.at);
+    if (size >= 12 && (!memcmp(p, "\xff\xd8\xff", 3) || !memcmp(p, "\x89PNG\r\n\x1a\n", 8) ||
+                       !memcmp(p, "GIF87a", 6) || !memcmp(p, "GIF89a", 6) ||
+                       (!memcmp(p, "RIFF", 4) && !memcmp(p + 8, "WEBP", 4)) ||
+                       !memcmp(p, "II*\0", 4) || !memcmp(p, "MM\0*", 4) ||
+                       (!memcmp(p, "BM", 2) && !memcmp(p + 6, "\0\0\0\0", 4))))
+        return CONTENT_IMAGE;
+    for (size_t i = 0; i < size; i++)
+        if (p[i] == 127 || (p[i] < 32 && p[i] != '\t' && p[i] != '\n' && p[i] != '\r'))
+            return CONTENT_RAW;
+    return is_utf8(p, value.end) ? CONTENT_TEXT : CONTENT_RAW;
+}
+
+/* What a strict walk saw: features that have a kind, and things that no writer of the message
+ * would put there. */
+typedef struct {
+    int kinds;
+    int odd;
+} evidence;
+
+static int check_feature(span s, evidence *seen) {
+    int kind;
+    span values, list;
+    uint64_t count = 0;
+    if (!read_feature(s, &kind, &values, &seen->odd)) return 0;
+    while (next_list(&values, kind, &list))
+        if (!count_values(list, kind, &count, &seen->odd)) return 0;
+    seen->kinds += kind != KIND_NONE;
+    return 1;
+}
+
+static int check_feature_list(span s, evidence *seen) {
+    uint32_t tag;
+    span inner;
+    while (s.at < s.end) {
+        if (!read_tag(&s, &tag)) return 0;
+        if (tag == (1 << 3 | DELIMITED)) {
+            if (!read_delimited(&s, &inner) || !check_feature(inner, seen)) return 0;
+        } else {
+            ++seen->odd;
+            if (!skip_field(&s, tag, 0)) return 0;
+        }
+    }
+    return 1;
+}
+
+/* A Features message, or with `lists` a FeatureLists message. */
+static int check_map(span s, int lists, evidence *seen) {
+    uint32_t tag;
+    span inner;
+    map_entry entry;
+    while (s.at < s.end) {
+        if (!read_tag(&s, &tag)) return 0;
+        if (tag == (1 << 3 | DELIMITED)) {
+            if (!read_delimited(&s, &inner) || !read_entry(inner, &entry, &seen->odd)) return 0;
+            if (!is_utf8(entry.key.at, entry.key.end)) return 0;
+            if (!entry.has_value) ++seen->odd;
+            if (!(lists ? check_feature_list(entry.value, seen) : check_feature(entry.value, seen)))
+                return 0;
+        } else {
+            ++seen->odd;
+            if (!skip_field(&s, tag, 0)) return 0;
+        }
+    }
+    return 1;
+}
+
+/* An Example: features and nothing in field 2, where other messages have theirs. */
+static int check_example(span s, evidence *seen) {
+    uint32_t tag;
+    span inner;
+    while (s.at < s.end) {
+        if (!read_tag(&s, &tag)) return 0;
+        if (tag == (1 << 3 | DELIMITED)) {
+            if (!read_delimited(&s, &inner) || !check_map(inner, 0, seen)) return 0;
+        } else {
+            if (tag >> 3 <= 2) return 0;
+            ++seen->odd;
+            if (!skip_field(&s, tag, 0)) return 0;
+        }
+    }
+    return 1;
+}
+
+static int check_sequence(span s, evidence *seen) {
+    uint32_t tag;
+    span inner;
+    int lists = 0;
+    while (s.at < s.end) {
+        if (!read_tag(&s, &tag) || (tag & 7) != DELIMITED || tag >> 3 > 2) return 0;
+        if (!read_delimited(&s, &inner) || !check_map(inner, tag >> 3 == 2, seen)) return 0;
+        lists += tag >> 3 == 2;
+    }
+    return lists > 0;
+}
+
+static int check_elwc(span s, evidence *seen) {
+    uint32_t tag;
+    span inner;
+    while (s.at < s.end) {
+        if (!read_tag(&s, &tag) || (tag & 7) != DELIMITED || tag >> 3 > 2) return 0;
+        if (!read_delimited(&s, &inner) || !check_example(inner, seen)) return 0;
+    }
+    return 1;
+}
+
+/* tensorflow/core/util/event.proto: wall_time first, then only fields that an Event has. */
+static int check_event(span s) {
+    uint32_t tag;
+    if (s.at == s.end || *s.at != (1 << 3 | FIXED64)) return 0;
+    while (s.at < s.end) {
+        if (!read_tag(&s, &tag) || tag >> 3 > 10 || !skip_field(&s, tag, 0)) return 0;
+        int expected = tag >> 3 == 1 ? FIXED64 : tag >> 3 == 2 ? VARINT : DELIMITED;
+        if ((int)(tag & 7) != expected) return 0;
+    }
+    return 1;
+}
+
+/* Strict: the nested messages tell them apart, where a lenient parser would take each for an
+ * Example. An empty payload is an Example without features. */
+static int classify(span s) {
+    evidence seen = {0, 0};
+    if (check_elwc(s, &seen) && seen.kinds && !seen.odd) return PAYLOAD_ELWC;
+    seen.kinds = seen.odd = 0;
+    if (check_sequence(s, &seen) && !seen.odd) return PAYLOAD_SEQUENCE;
+    seen.kinds = seen.odd = 0;
+    if (check_example(s, &seen) && (seen.kinds || !seen.odd)) return PAYLOAD_EXAMPLE;
+    return check_event(s) ? PAYLOAD_EVENT : PAYLOAD_OTHER;
+}
+
+/* ---- growing memory ---------------------------------------------------------------------- */
+
+typedef struct {
+    uint8_t *data;
+    size_t size;
+    size_t capacity;
+} growing;
+
+static inline int reserve(growing *g, size_t extra) {
+    if (extra <= g->capacity - g->size) return 1;
+    size_t capacity = g->capacity * 2 > g->size + extra ? g->capacity * 2 : g->size + extra;
+    if (capacity < 64) capacity = 64;
+    uint8_t *data = (uint8_t *)realloc(g->data, capacity);
+    if (!data) return 0;
+    g->data = data;
+    g->capacity = capacity;
+    return 1;
+}
+
+static inline int push_int64(growing *g, int64_t value) {
+    if (!reserve(g, 8)) return 0;
+    memcpy(g->data + g->size, &value, 8);
+    g->size += 8;
+    return 1;
+}
+
+static inline int push_bytes(growing *g, const void *data, size_t size) {
+    if (!reserve(g, size)) return 0;
+    if (size) memcpy(g->data + g->size, data, size);
+    g->size += size;
+    return 1;
+}
+
+/* Append the values of one list message: int64 and float32 in machine order, bytes end to end
+ * with the end of each in `ends`. Answers 1, 0 malformed, -1 out of memory. */
+static int append_values(span list, int kind, growing *values, growing *ends, int64_t *count) {
+    uint32_t tag;
+    span inner;
+    uint64_t value;
+    while (list.at < list.end) {
+        if (!read_tag(&list, &tag)) return 0;
+        if (tag == (1 << 3 | DELIMITED)) {
+            if (!read_delimited(&list, &inner)) return 0;
+            size_t size = (size_t)(inner.end - inner.at);
+            if (kind == KIND_BYTES) {
+                if (!push_bytes(values, inner.at, size)) return -1;
+                if (!push_int64(ends, (int64_t)values->size)) return -1;
+                ++*count;
+            } else if (kind == KIND_FLOAT) {
+                if (size % 4) return 0;
+#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+                for (size_t i = 0; i < size; i += 4) {
+                    uint8_t swapped[4] = {inner.at[i + 3], inner.at[i + 2], inner.at[i + 1],
+                                          inner.at[i]};
+                    if (!push_bytes(values, swapped, 4)) return -1;
+                }
+#else
+                if (!push_bytes(values, inner.at, size)) return -1;
+#endif
+                *count += (int64_t)(size / 4);
+            } else {
+                /* every byte may be a value: room for all, then no check in the loop */
+                if (!reserve(values, 8 * size)) return -1;
+                uint8_t *out = values->data + values->size;
+                while (inner.at < inner.end) {
+                    if (!read_varint(&inner, &value)) return 0;
+                    memcpy(out, &value, 8);
+                    out += 8;
+                }
+                *count += (out - (values->data + values->size)) / 8;
+                values->size = (size_t)(out - values->data);
+            }
+        } else if (kind == KIND_INT64 && tag == (1 << 3 | VARINT)) {
+            if (!read_varint(&list, &value)) return 0;
+            if (!push_int64(values, (int64_t)value)) return -1;
+            ++*count;
+        } else if (kind == KIND_FLOAT && tag == (1 << 3 | FIXED32)) {
+            if (list.end - list.at < 4) return 0;
+            uint32_t bits = list.at[0] | (uint32_t)list.at[1] << 8 | (uint32_t)list.at[2] << 16 |
+                            (uint32_t)list.at[3] << 24;
+            if (!push_bytes(values, &bits, 4)) return -1;
+            list.at += 4;
+            ++*count;
+        } else if (!skip_field(&list, tag, 0)) {
+            return 0;
+        }
+    }
+    return 1;
+}
+
+/* ---- writing, back to front --------------------------------------------------------------- */
+
+/* Protobuf puts the length before the content. Written from the end, the content is there when
+ * its length is asked for, and nothing is measured twice. The bytes are [at, base + capacity). */
+typedef struct {
+    uint8_t *base;
+    uint8_t *at;
+    size_t capacity;
+} backward;
+
+static inline size_t written(const backward *b) {
+    return (size_t)(b->base + b->capacity - b->at);
+}
+
+static inline int make_room(backward *b, size_t extra) {
+    if (extra <= (size_t)(b->at - b->base)) return 1;
+    size_t used = written(b);
+    size_t capacity = b->capacity * 2 > used + extra ? b->capacity * 2 : used + extra;
+    uint8_t *base = (uint8_t *)malloc(capacity);
+    if (!base) return 0;
+    if (used) memcpy(base + capacity - used, b->at, used);
+    free(b->base);
+    b->base = base;
+    b->capacity = capacity;
+    b->at = base + capacity - used;
+    return 1;
+}
+
+/* The put functions need room made: 10 bytes for a varint, the size for bytes. */
+static inline void put_varint(backward *b, uint64_t value) {
+    if (value < 128) {
+        *--b->at = (uint8_t)value;
+        return;
+    }
+    int size = 1;
+    for (uint64_t rest = value >> 7; rest; rest >>= 7) size++;
+    uint8_t *p = b->at -= size;
+    while (value >= 128) {
+        *p++ = (uint8_t)(value | 128);
+        value >>= 7;
+    }
+    *p = (uint8_t)value;
+}
+
+static inline void put_bytes(backward *b, const void *data, size_t size) {
+    b->at -= size;
+    if (size) memcpy(b->at, data, size);
+}
+
+/* Length and tag of what was written since `mark` (a value of written()). */
+static inline void put_delimited(backward *b, int field, size_t mark) {
+    put_varint(b, written(b) - mark);
+    *--b->at = (uint8_t)(field << 3 | DELIMITED);
+}
+
+/* Values, last to first, each with room made. Answers 0 when out of memory. */
+static inline int put_int64s(backward *b, const uint8_t *values, size_t count) {
+    uint64_t value;
+    if (count > SIZE_MAX / 10 - 16 || !make_room(b, 10 * count + 64)) return 0;
+    while (count--) {
+        memcpy(&value, values + 8 * count, 8);
+        put_varint(b, value);
+    }
+    return 1;
+}
+
+static inline int put_floats(backward *b, const uint8_t *values, size_t count) {
+    if (!make_room(b, 4 * count + 64)) return 0;
+#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+    while (count--)
+        for (int i = 0; i < 4; i++) *--b->at = values[4 * count + i];
+#else
+    put_bytes(b, values, 4 * count);
+#endif
+    return 1;
+}
+
+static inline int put_bytes_value(backward *b, const void *data, size_t size) {
+    if (!make_room(b, size + 64)) return 0;
+    size_t mark = written(b);
+    put_bytes(b, data, size);
+    put_delimited(b, 1, mark);
+    return 1;
+}
+
+/* Around the values written since `mark`: list, Feature, map entry with its key. */
+static inline int put_feature_entry(backward *b, size_t mark, int kind, const void *key,
+                                    size_t key_size) {
+    if (!make_room(b, key_size + 80)) return 0;
+    if (kind == KIND_FLOAT || kind == KIND_INT64) {
+        if (written(b) != mark) put_delimited(b, 1, mark); /* packed; nothing where empty */
+    }
+    if (kind != KIND_NONE) put_delimited(b, kind, mark);
+    put_delimited(b, 2, mark);
+    size_t key_mark = written(b);
+    put_bytes(b, key, key_size);
+    put_delimited(b, 1, key_mark);
+    put_delimited(b, 1, mark);
+    return 1;
+}
+
+#endif

@@ -1,0 +1,42 @@
+"""Bytes <-> records: framing, CRC-32C, compression. Pure, over buffers and streams.
+
+Nothing here knows a path or what a payload means. The format is stated in
+tensorflow/core/lib/io/record_writer.h; `framing` cites it where it matters.
+"""
+
+from recordsmith.wire.compression import COMPRESSIONS, Compression, check_compression
+from recordsmith.wire.framing import (
+    FOOTER_BYTES,
+    FRAME_BYTES,
+    HEADER_BYTES,
+    BytesLike,
+    Frames,
+    Int64Array,
+    crc32c,
+    encode_record,
+    encode_records,
+    encode_slices,
+    scan,
+)
+from recordsmith.wire.stream import RecordBlock, RecordWriter, read_blocks, read_records
+
+__all__ = [
+    "COMPRESSIONS",
+    "FOOTER_BYTES",
+    "FRAME_BYTES",
+    "HEADER_BYTES",
+    "BytesLike",
+    "Compression",
+    "Frames",
+    "Int64Array",
+    "RecordBlock",
+    "RecordWriter",
+    "check_compression",
+    "crc32c",
+    "encode_record",
+    "encode_records",
+    "encode_slices",
+    "read_blocks",
+    "read_records",
+    "scan",
+]

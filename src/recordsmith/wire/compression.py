@@ -1,0 +1,161 @@
+"""GZIP and ZLIB as TensorFlow writes them: recognised by their bytes, read in bounded memory.
+
+`detect_compression` looks at the first bytes and nothing else: names lie. `Inflater` turns a
+compressed stream into a plain one, through any number of members and flush points. `Deflater`
+is the way back; it writes the same bytes for the same input at every run.
+"""
+
+from __future__ import annotations
+
+import io
+import zlib
+from typing import BinaryIO, Literal, TypeAlias
+
+from recordsmith.errors import CorruptDataError, Defect, OptionError
+from recordsmith.wire.framing import FOOTER_BYTES, HEADER_BYTES
+from recordsmith.wire.kernel import masked_crc32c
+
+Compression: TypeAlias = Literal["none", "gzip", "zlib"]
+COMPRESSIONS: tuple[Compression, ...] = ("none", "gzip", "zlib")
+
+MAX_DECOMPRESSED_BYTES = 64 << 30
+"""How much one compressed stream may become before it is taken for a decompression bomb."""
+
+MAX_COMPRESSED_RECORD_BYTES = 1 << 30
+"""How long one record of a compressed stream may be: it has to be held in memory whole."""
+
+HEAD_BYTES = 512
+"""How many first bytes `detect_compression` and `describe_foreign` want to see."""
+
+_WINDOW_BITS: dict[str, int] = {"gzip": 31, "zlib": 15}
+_INPUT_BYTES = 1 << 18
+
+
+def detect_compression(head: bytes) -> Compression:
+    """How a file that begins with `head` is compressed.
+
+    A plain TFRecord is recognised by its first length, whose checksum can hardly be right by
+    chance; only where that fails do the magic bytes of GZIP (RFC 1952) and ZLIB (RFC 1950) count,
+    and the two bytes of ZLIB only where what follows inflates.
+    """
+    if len(head) >= HEADER_BYTES and masked_crc32c(head[:8]) == int.from_bytes(
+        head[8:HEADER_BYTES], "little"
+    ):
+        return "none"
+    if head[:3] == b"\x1f\x8b\x08":
+        return "gzip"
+    if len(head) >= 2 and head[0] & 0x8F == 0x08 and int.from_bytes(head[:2], "big") % 31 == 0:
+        try:
+            zlib.decompressobj(_WINDOW_BITS["zlib"]).decompress(head, HEADER_BYTES + FOOTER_BYTES)
+        except zlib.error:
+            return "none"
+        return "zlib"
+    return "none"
+
+
+class Inflater(io.RawIOBase):
+    """A readable stream of what a compressed stream holds.
+
+    Members may follow one another, as flushed and concatenated writers leave them. A stream that
+    ends without its end mark reads to its last byte, as in TensorFlow; `is_complete` tells.
+
+    Raises:
+        CorruptDataError: broken-compression; decompression-limit past `max_bytes`.
+    """
+
+    def __init__(
+        self,
+        stream: BinaryIO,
+        compression: Literal["gzip", "zlib"],
+        *,
+        max_bytes: int = MAX_DECOMPRESSED_BYTES,
+    ) -> None:
+        self._stream = stream
+        self._compression = compression
+        self._max_bytes = max_bytes
+        self._engine = zlib.decompressobj(_WINDOW_BITS[compression])
+        self._pending = b""
+        self._input_bytes = 0
+        self._output_bytes = 0
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the last member read so far had its end mark."""
+        return self._engine.eof
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, target: bytearray | memoryview) -> int:  # type: ignore[override]
+        view = memoryview(target).cast("B")
+        while True:
+            if not self._pending:
+                self._pending = self._stream.read(_INPUT_BYTES)
+                self._input_bytes += len(self._pending)
+            ended = not self._pending
+            if self._engine.eof:
+                # a further member, unless only padding is left (RFC 1952 leaves room for it)
+                self._pending = self._pending.lstrip(b"\0")
+                if not self._pending:
+                    if ended:
+                        return 0
+                    continue
+                self._engine = zlib.decompressobj(_WINDOW_BITS[self._compression])
+            try:
+                data = self._engine.decompress(self._pending, len(view))
+            except zlib.error as error:
+                raise self._broken(error) from None
+            self._pending = self._engine.unconsumed_tail or self._engine.unused_data
+            if data:
+                self._output_bytes += len(data)
+                if self._output_bytes > self._max_bytes:
+                    raise self._too_large()
+                view[: len(data)] = data
+                return len(data)
+            if ended:
+                return 0
+
+    def _broken(self, error: zlib.error) -> CorruptDataError:
+        consumed = self._input_bytes - len(self._pending)
+        reason = str(error).partition(": ")[2] or str(error)
+        return CorruptDataError(
+            Defect.BROKEN_COMPRESSION,
+            f"the {self._compression} data cannot be decompressed near byte {consumed} of the file"
+            f" ({reason}). What was read before is intact; fetch the file again.",
+        )
+
+    def _too_large(self) -> CorruptDataError:
+        return CorruptDataError(
+            Defect.DECOMPRESSION_LIMIT,
+            f"{self._input_bytes} compressed bytes became more than {self._max_bytes}; stopped, as "
+            "this may be a decompression bomb. If you trust the file, raise "
+            "max_decompressed_bytes.",
+        )
+
+
+class Deflater:
+    """Compress what is written to it into another stream; `finish` writes the end mark."""
+
+    def __init__(self, stream: BinaryIO, compression: Literal["gzip", "zlib"]) -> None:
+        self._stream = stream
+        self._engine = zlib.compressobj(wbits=_WINDOW_BITS[compression])
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        self._stream.write(self._engine.compress(data))
+
+    def finish(self) -> None:
+        self._stream.write(self._engine.flush())
+
+
+def check_compression(name: str | None) -> Compression:
+    """`name` as one of COMPRESSIONS; None means none.
+
+    Raises:
+        OptionError: it is no compression that TFRecord files have.
+    """
+    if name is None or name == "":
+        return "none"
+    for compression in COMPRESSIONS:
+        if name.lower() == compression:
+            return compression
+    raise OptionError(f"compression {name!r} is unknown; it can be {', '.join(COMPRESSIONS)}")

@@ -1,0 +1,20 @@
+
+import numpy as np
+import numpy.typing as npt
+
+from recordsmith.wire.framing import BytesLike
+
+def crc32c(data: BytesLike, value: int = 0) -> int: ...
+def crc32c_portable(data: BytesLike, value: int = 0) -> int: ...
+def masked_crc32c(data: BytesLike) -> int: ...
+def scan(
+    buffer: BytesLike,
+    start: int,
+    starts: npt.NDArray[np.int64],
+    lengths: npt.NDArray[np.int64],
+    check_payload_crc: bool,
+) -> tuple[int, int, int]: ...
+def frame_list(payloads: list[BytesLike]) -> bytes: ...
+def frame_slices(
+    data: BytesLike, offsets: npt.NDArray[np.int64], out: npt.NDArray[np.uint8] | bytearray
+) -> None: ...

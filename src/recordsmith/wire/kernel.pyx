@@ -1,0 +1,172 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
+# cython: initializedcheck=False, freethreading_compatible=True
+"""Frames over buffers, compiled. No policy: buffers and integer arrays in, numbers out.
+
+A frame is: length (8 bytes, little-endian), masked CRC-32C of those 8 bytes, the payload, masked
+CRC-32C of the payload. Source: tensorflow/core/lib/io/record_writer.h.
+
+Every length is compared with the bytes that are left before it is used; nothing is read outside
+[0, len(buffer)) and nothing is written outside the arrays that are handed in.
+"""
+
+from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
+from libc.string cimport memcpy
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
+from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
+
+
+cdef extern from "crc32c.h" nogil:
+    void crc32c_init()
+    uint32_t c_crc32c "crc32c"(uint32_t crc, const uint8_t *data, size_t size)
+    uint32_t c_crc32c_portable "crc32c_portable"(uint32_t crc, const uint8_t *data, size_t size)
+    uint32_t crc32c_mask(uint32_t crc)
+
+
+cdef enum:
+    HEADER = 12
+    FOOTER = 4
+    # what ended a scan
+    END = 0             # the buffer was used up at the end of a record, or the arrays are full
+    PARTIAL_HEADER = 1  # fewer than 12 bytes are left
+    PARTIAL_PAYLOAD = 2 # the length says more than is left
+    LENGTH_CRC = 3
+    PAYLOAD_CRC = 4
+
+
+crc32c_init()
+
+
+cdef inline uint32_t load32(const uint8_t *p) noexcept nogil:
+    return p[0] | <uint32_t>p[1] << 8 | <uint32_t>p[2] << 16 | <uint32_t>p[3] << 24
+
+
+cdef inline uint64_t load64(const uint8_t *p) noexcept nogil:
+    return load32(p) | <uint64_t>load32(p + 4) << 32
+
+
+cdef inline void store32(uint8_t *p, uint32_t value) noexcept nogil:
+    cdef int i
+    for i in range(4):
+        p[i] = <uint8_t>(value >> (8 * i))
+
+
+cdef inline uint8_t *store_frame(uint8_t *out, const uint8_t *payload, uint64_t size) noexcept nogil:
+    """Write one frame at `out`; answers where the next begins."""
+    cdef int i
+    for i in range(8):
+        out[i] = <uint8_t>(size >> (8 * i))
+    store32(out + 8, crc32c_mask(c_crc32c(0, out, 8)))
+    memcpy(out + HEADER, payload, size)
+    # over the source, which the copy has just brought into the cache
+    store32(out + HEADER + size, crc32c_mask(c_crc32c(0, payload, size)))
+    return out + HEADER + size + FOOTER
+
+
+def crc32c(const uint8_t[::1] data not None, uint32_t value=0):
+    """CRC-32C of `data`, continuing from `value`."""
+    with nogil:
+        value = c_crc32c(value, &data[0], data.shape[0])
+    return value
+
+
+def crc32c_portable(const uint8_t[::1] data not None, uint32_t value=0):
+    """The same by table, whatever the processor has: what the fast one is tested against."""
+    with nogil:
+        value = c_crc32c_portable(value, &data[0], data.shape[0])
+    return value
+
+
+def masked_crc32c(const uint8_t[::1] data not None):
+    """The checksum as a frame stores it."""
+    cdef uint32_t value
+    with nogil:
+        value = crc32c_mask(c_crc32c(0, &data[0], data.shape[0]))
+    return value
+
+
+def scan(
+    const uint8_t[::1] buffer not None,
+    Py_ssize_t start,
+    int64_t[::1] starts not None,
+    int64_t[::1] lengths not None,
+    bint check_payload_crc,
+):
+    """Walk frames from `start`; fill where payloads begin and how long they are.
+
+    Returns (count, stop, code): `stop` is where the frame begins that ended the scan.
+    """
+    cdef Py_ssize_t size = buffer.shape[0], at = start, count = 0
+    cdef Py_ssize_t capacity = min(starts.shape[0], lengths.shape[0])
+    cdef const uint8_t *base = &buffer[0]
+    cdef const uint8_t *payload
+    cdef uint64_t length
+    cdef int code = END
+    if start < 0 or start > size:
+        raise IndexError("start lies outside the buffer")
+    with nogil:
+        while at < size and count < capacity:
+            if size - at < HEADER:
+                code = PARTIAL_HEADER
+                break
+            length = load64(base + at)
+            if load32(base + at + 8) != crc32c_mask(c_crc32c(0, base + at, 8)):
+                code = LENGTH_CRC
+                break
+            if size - at < HEADER + FOOTER or length > <uint64_t>(size - at - HEADER - FOOTER):
+                code = PARTIAL_PAYLOAD
+                break
+            payload = base + at + HEADER
+            if check_payload_crc and load32(payload + length) != crc32c_mask(
+                c_crc32c(0, payload, length)
+            ):
+                code = PAYLOAD_CRC
+                break
+            starts[count] = at + HEADER
+            lengths[count] = <int64_t>length
+            count += 1
+            at += HEADER + <Py_ssize_t>length + FOOTER
+    return count, at, code
+
+
+def frame_list(list payloads not None):
+    """Frames of a list of bytes-like payloads, one after the other, as bytes."""
+    cdef Py_ssize_t total = 0
+    cdef Py_buffer view
+    cdef uint8_t *out
+    for payload in payloads:
+        PyObject_GetBuffer(payload, &view, PyBUF_SIMPLE)
+        total += view.len + HEADER + FOOTER
+        PyBuffer_Release(&view)
+    result = PyBytes_FromStringAndSize(NULL, total)
+    out = <uint8_t *>PyBytes_AS_STRING(result)
+    cdef uint8_t *end = out + total
+    for payload in payloads:
+        PyObject_GetBuffer(payload, &view, PyBUF_SIMPLE)
+        if view.len + HEADER + FOOTER > end - out:  # it grew between the two looks
+            PyBuffer_Release(&view)
+            raise ValueError("a payload changed its size while it was written")
+        out = store_frame(out, <const uint8_t *>view.buf, view.len)
+        PyBuffer_Release(&view)
+    if out != end:
+        raise ValueError("a payload changed its size while it was written")
+    return result
+
+
+def frame_slices(
+    const uint8_t[::1] data not None, const int64_t[::1] offsets not None, uint8_t[::1] out not None
+):
+    """Frame data[offsets[i]:offsets[i + 1]] for each i into `out`, which must fit exactly."""
+    cdef Py_ssize_t count = offsets.shape[0] - 1, i
+    cdef uint8_t *place = &out[0]
+    cdef const uint8_t *base = &data[0]
+    cdef bint good = count >= 0 and offsets[0] >= 0 and offsets[count] <= data.shape[0]
+    if good:
+        for i in range(count):
+            if offsets[i] > offsets[i + 1]:
+                good = False
+                break
+    if not good or out.shape[0] != offsets[count] - offsets[0] + count * (HEADER + FOOTER):
+        raise ValueError("offsets do not fit data and out")
+    with nogil:
+        for i in range(count):
+            place = store_frame(place, base + offsets[i], offsets[i + 1] - offsets[i])

@@ -1,0 +1,299 @@
+"""Records from and to binary streams: files, pipes, sockets, compressed or not.
+
+Reading goes block by block: a buffer is filled, scanned in place, handed on, and used again. A
+record longer than the buffer makes it grow, but never past twice the bytes that really came, so a
+length that lies costs nothing. Streams need only `read`; `readinto` and `seek` are not asked for.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import BinaryIO, cast
+
+from recordsmith.errors import CorruptDataError, Defect
+from recordsmith.wire.compression import (
+    HEAD_BYTES,
+    MAX_COMPRESSED_RECORD_BYTES,
+    MAX_DECOMPRESSED_BYTES,
+    Compression,
+    Deflater,
+    Inflater,
+    check_compression,
+    detect_compression,
+)
+from recordsmith.wire.foreign import describe_foreign
+from recordsmith.wire.framing import (
+    FRAME_BYTES,
+    HEADER_BYTES,
+    BytesLike,
+    Frames,
+    Int64Array,
+    describe_defect,
+    encode_record,
+    scan,
+)
+
+BLOCK_BYTES = 1 << 20
+"""How much is read at a time; measured: smaller costs calls, larger falls out of the cache."""
+
+DefectHandler = Callable[[CorruptDataError], None]
+
+
+@dataclass(frozen=True, slots=True)
+class RecordBlock:
+    """Some neighbouring records of a stream, in place.
+
+    buffer: the bytes they lie in. A view: good until the next block is asked for.
+    starts: int64, (count,): where each payload begins in `buffer`.
+    lengths: int64, (count,): how long each payload is.
+    position: the position of the first of them in the stream.
+    offset: the byte of the (decompressed) stream that `buffer` begins with.
+    """
+
+    buffer: memoryview
+    starts: Int64Array
+    lengths: Int64Array
+    position: int
+    offset: int
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+    def payloads(self) -> Iterator[memoryview]:
+        """Each payload, as a view."""
+        for start, length in zip(self.starts.tolist(), self.lengths.tolist(), strict=True):
+            yield self.buffer[start : start + length]
+
+
+def read_blocks(
+    stream: BinaryIO,
+    *,
+    compression: Compression | None = None,
+    check_payloads: bool = True,
+    on_defect: DefectHandler | None = None,
+    max_decompressed_bytes: int = MAX_DECOMPRESSED_BYTES,
+) -> Iterator[RecordBlock]:
+    """Read the records of a binary stream, block by block.
+
+    Args:
+        stream: open for reading at the first record. It is not closed.
+        compression: None recognises it by the first bytes.
+        check_payloads: whether the checksums of payloads are checked; those of lengths always are.
+        on_defect: what to do with a defect instead of raising it. A record with a damaged payload
+            is left out and reading goes on; any other defect ends the stream after it was told.
+        max_decompressed_bytes: the cap of a compressed stream.
+
+    Raises:
+        CorruptDataError: at the first defect, after every record before it was handed on.
+    """
+    reader = _BlockReader(stream, compression, max_decompressed_bytes)
+    while True:
+        frames = reader.scan(check_payloads)
+        if len(frames.starts):
+            yield reader.block(frames)
+        error = reader.advance(frames)
+        if error is not None:
+            if on_defect is None:
+                raise error
+            on_defect(error)
+            if error.defect is not Defect.PAYLOAD_CRC:
+                return
+        elif reader.is_finished:
+            return
+
+
+def read_records(
+    stream: BinaryIO,
+    *,
+    compression: Compression | None = None,
+    check_payloads: bool = True,
+    max_decompressed_bytes: int = MAX_DECOMPRESSED_BYTES,
+) -> Iterator[bytes]:
+    """Read the payloads of a binary stream, one by one; arguments as in `read_blocks`."""
+    for block in read_blocks(
+        stream,
+        compression=compression,
+        check_payloads=check_payloads,
+        max_decompressed_bytes=max_decompressed_bytes,
+    ):
+        for payload in block.payloads():
+            yield bytes(payload)
+
+
+class RecordWriter:
+    """Write records to a binary stream, compressed on request. The stream is not closed.
+
+    Call `finish` once at the end: a compressed stream needs its end mark.
+    """
+
+    def __init__(self, stream: BinaryIO, *, compression: str | None = None) -> None:
+        name = check_compression(compression)
+        self._deflater = None if name == "none" else Deflater(stream, name)
+        self._write = stream.write if self._deflater is None else self._deflater.write
+
+    def write(self, payload: BytesLike) -> None:
+        """Frame one payload and write it."""
+        self._write(encode_record(payload))
+
+    def write_frames(self, frames: BytesLike) -> None:
+        """Write frames that are encoded already."""
+        self._write(frames)
+
+    def finish(self) -> None:
+        """Write what is still held back."""
+        if self._deflater is not None:
+            self._deflater.finish()
+
+
+class _BlockReader:
+    """The buffer between a stream and the scan, and the count of what went through it."""
+
+    def __init__(
+        self, stream: BinaryIO, compression: Compression | None, max_decompressed_bytes: int
+    ) -> None:
+        self._readinto = _readinto(stream)
+        self._buffer = bytearray(BLOCK_BYTES)
+        self._filled = 0
+        self._at = 0  # the first byte that is not scanned yet
+        self._offset = 0  # of the buffer's first byte in the stream
+        self._position = 0  # of the record at _at
+        self._ended = False
+        self._inflater: Inflater | None = None
+        self._failure: CorruptDataError | None = None
+        self._fill()
+        self._head = bytes(self._buffer[: min(self._filled, HEAD_BYTES)])
+        if compression is None:
+            compression = detect_compression(self._head)
+        if compression != "none":
+            rest = _Rejoined(bytes(self._buffer[: self._filled]), self._readinto)
+            self._inflater = Inflater(
+                cast(BinaryIO, rest), compression, max_bytes=max_decompressed_bytes
+            )
+            self._readinto = self._inflater.readinto
+            self._filled, self._ended = 0, False
+            self._fill()
+
+    @property
+    def is_finished(self) -> bool:
+        return self._ended and self._failure is None and self._at == self._filled
+
+    def scan(self, check_payloads: bool) -> Frames:
+        return scan(
+            memoryview(self._buffer)[: self._filled], self._at, check_payloads=check_payloads
+        )
+
+    def block(self, frames: Frames) -> RecordBlock:
+        return RecordBlock(
+            memoryview(self._buffer)[: self._filled].toreadonly(),
+            frames.starts,
+            frames.lengths,
+            self._position,
+            self._offset,
+        )
+
+    def advance(self, frames: Frames) -> CorruptDataError | None:
+        """Pass what was scanned, get more bytes; answers the defect if one is met here."""
+        self._position += len(frames.starts)
+        self._at = frames.stop
+        if frames.defect in (Defect.LENGTH_CRC, Defect.PAYLOAD_CRC):
+            error = self._defect(frames)
+            if frames.defect is Defect.PAYLOAD_CRC:  # the next frame begins where this one ends
+                self._at += FRAME_BYTES + self._length_at(frames.stop)
+                self._position += 1
+            return error
+        if self._failure is not None:  # it waited until what came before it was handed on
+            error, self._failure = self._failure, None
+            self._at = self._filled
+            self._ended = True
+            return error
+        if not self._ended:
+            return self._more(frames.defect)
+        return None if frames.defect is None else self._defect(frames)
+
+    def _more(self, reason: Defect | None) -> CorruptDataError | None:
+        """Keep the bytes that are not scanned, and fill up behind them."""
+        kept = self._filled - self._at
+        needed = BLOCK_BYTES
+        if reason is Defect.TRUNCATED_PAYLOAD:
+            needed = self._length_at(self._at) + FRAME_BYTES
+            if self._inflater is not None and needed > MAX_COMPRESSED_RECORD_BYTES:
+                return CorruptDataError(
+                    Defect.DECOMPRESSION_LIMIT,
+                    f"a compressed record of {needed} bytes is longer than the limit of "
+                    f"{MAX_COMPRESSED_RECORD_BYTES}. Store records of this size uncompressed.",
+                    position=self._position,
+                    offset=self._offset + self._at,
+                )
+        # Never more than twice what is there: the length may lie. A new buffer when the size
+        # changes or someone still holds the old one's records; else the old one again.
+        size = max(BLOCK_BYTES, min(needed, 2 * kept))
+        rest = self._buffer[self._at : self._filled]
+        if size != len(self._buffer):
+            self._buffer = bytearray(size)
+        self._buffer[:kept] = rest
+        self._offset += self._at
+        self._at, self._filled = 0, kept
+        self._fill()
+        return None
+
+    def _fill(self) -> None:
+        view = memoryview(self._buffer)
+        while self._filled < len(view) and not self._ended:
+            try:
+                count = self._readinto(view[self._filled :])
+            except CorruptDataError as error:
+                self._failure = error
+                count = 0
+            self._filled += count
+            self._ended = count == 0
+
+    def _length_at(self, at: int) -> int:
+        return int.from_bytes(self._buffer[at : at + 8], "little")
+
+    def _defect(self, frames: Frames) -> CorruptDataError:
+        buffer = memoryview(self._buffer)[: self._filled]
+        offset = self._offset + frames.stop
+        if offset == 0 and frames.defect is not Defect.PAYLOAD_CRC:
+            foreign = describe_foreign(self._head)
+            if foreign is not None:
+                return CorruptDataError(
+                    Defect.NOT_A_TFRECORD,
+                    f"this is no TFRecord file but looks like a {foreign.name}. {foreign.advice}",
+                    offset=0,
+                )
+        return describe_defect(frames, buffer, position=self._position, offset=offset)
+
+
+class _Rejoined(io.RawIOBase):
+    """A stream whose first bytes were read already, put back in front."""
+
+    def __init__(self, head: bytes, readinto: Callable[[memoryview], int]) -> None:
+        self._head = head
+        self._readinto = readinto
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, target: bytearray | memoryview) -> int:  # type: ignore[override]
+        view = memoryview(target).cast("B")
+        if not self._head:
+            return self._readinto(view)
+        count = min(len(view), len(self._head))
+        view[:count] = self._head[:count]
+        self._head = self._head[count:]
+        return count
+
+
+def _readinto(stream: BinaryIO) -> Callable[[memoryview], int]:
+    native = getattr(stream, "readinto", None)
+    if native is not None:
+        return cast(Callable[[memoryview], int], native)
+
+    def readinto(view: memoryview) -> int:
+        data = stream.read(len(view))
+        view[: len(data)] = data
+        return len(data)
+
+    return readinto
