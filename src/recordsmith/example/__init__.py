@@ -1,0 +1,51 @@
+"""Payloads <-> features: tf.train.Example and SequenceExample, without protobuf.
+
+One at a time (`codec`) or a whole batch as columns (`columns`). Nothing here knows frames or
+files. The messages are stated in tensorflow/core/example/example.proto and feature.proto.
+"""
+
+from recordsmith.example.codec import (
+    Features,
+    FeatureValue,
+    SequenceExample,
+    decode_example,
+    decode_payload,
+    decode_sequence_example,
+    encode_example,
+    encode_sequence_example,
+)
+from recordsmith.example.columns import (
+    ColumnDecoder,
+    FeatureRequest,
+    FeatureSpec,
+    decode_columns,
+    encode_columns,
+)
+from recordsmith.example.payload import Kind, PayloadKind, classify
+from recordsmith.example.schema import FeatureSchema, Schema, SchemaSurvey
+from recordsmith.example.values import BytesArray, Column, Ragged
+
+__all__ = [
+    "BytesArray",
+    "Column",
+    "ColumnDecoder",
+    "FeatureRequest",
+    "FeatureSchema",
+    "FeatureSpec",
+    "FeatureValue",
+    "Features",
+    "Kind",
+    "PayloadKind",
+    "Ragged",
+    "Schema",
+    "SchemaSurvey",
+    "SequenceExample",
+    "classify",
+    "decode_columns",
+    "decode_example",
+    "decode_payload",
+    "decode_sequence_example",
+    "encode_columns",
+    "encode_example",
+    "encode_sequence_example",
+]

@@ -125,6 +125,18 @@ def classify(const uint8_t[::1] payload not None):
     return c_classify(span_of(&payload[0], payload.shape[0]))
 
 
+def classify_many(const uint8_t[::1] buffer not None, const int64_t[::1] starts not None,
+                  const int64_t[::1] lengths not None, uint8_t[::1] kinds not None):
+    """The same for each payload, into `kinds`."""
+    cdef Py_ssize_t i, count = starts.shape[0]
+    cdef const uint8_t *base = &buffer[0]
+    if not spans_fit(buffer.shape[0], starts, lengths) or kinds.shape[0] != count:
+        raise IndexError("a payload lies outside the buffer")
+    with nogil:
+        for i in range(count):
+            kinds[i] = <uint8_t>c_classify(span_of(base + starts[i], lengths[i]))
+
+
 # ---- one payload to a dict ---------------------------------------------------------------------
 
 

@@ -7,16 +7,14 @@ paths or streams, and never copies a payload when scanning.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from recordsmith.buffers import BytesLike, Int64Array
 from recordsmith.errors import CorruptDataError, Defect
 from recordsmith.wire import kernel
-
-BytesLike: TypeAlias = bytes | bytearray | memoryview | npt.NDArray[np.uint8]
-Int64Array: TypeAlias = npt.NDArray[np.int64]
 
 HEADER_BYTES = 12  # length (8) and its checksum (4)
 FOOTER_BYTES = 4  # checksum of the payload

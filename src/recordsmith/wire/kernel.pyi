@@ -2,7 +2,7 @@
 import numpy as np
 import numpy.typing as npt
 
-from recordsmith.wire.framing import BytesLike
+from recordsmith.buffers import BytesLike
 
 def crc32c(data: BytesLike, value: int = 0) -> int: ...
 def crc32c_portable(data: BytesLike, value: int = 0) -> int: ...

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import BinaryIO, cast
 
+from recordsmith.buffers import BytesLike, Int64Array
 from recordsmith.errors import CorruptDataError, Defect
 from recordsmith.wire.compression import (
     HEAD_BYTES,
@@ -27,9 +28,7 @@ from recordsmith.wire.foreign import describe_foreign
 from recordsmith.wire.framing import (
     FRAME_BYTES,
     HEADER_BYTES,
-    BytesLike,
     Frames,
-    Int64Array,
     describe_defect,
     encode_record,
     scan,

@@ -1,0 +1,263 @@
+"""One payload <-> a dict of features, for tf.train.Example and SequenceExample.
+
+Decoding follows protobuf: packed and unpacked lists, the last of equal keys, unknown fields
+passed over. Encoding sorts keys and packs lists, so equal content is equal bytes: those that
+protobuf writes when asked to be deterministic.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from recordsmith.buffers import BytesLike
+from recordsmith.errors import OptionError
+from recordsmith.example import kernel
+from recordsmith.example.payload import (
+    KIND_NUMBERS,
+    PAYLOAD_KINDS,
+    Kind,
+    malformed_example,
+    not_an_example,
+)
+
+FeatureValue: TypeAlias = npt.NDArray[np.int64] | npt.NDArray[np.float32] | list[bytes]
+Features: TypeAlias = dict[str, FeatureValue]
+
+_GOOD, _MALFORMED, _NOT_AN_EXAMPLE = 0, 1, 2
+_NONE, _BYTES, _FLOAT, _INT64 = 0, 1, 2, 3
+_SCALAR_KINDS: dict[type, int] = {
+    int: _INT64,
+    bool: _INT64,
+    float: _FLOAT,
+    str: _BYTES,
+    bytes: _BYTES,
+    bytearray: _BYTES,
+    memoryview: _BYTES,
+}
+
+
+class SequenceExample(NamedTuple):
+    """A decoded tf.train.SequenceExample.
+
+    context: features of the whole sequence.
+    feature_lists: for each name the steps, each with the values of one feature.
+    """
+
+    context: Features
+    feature_lists: dict[str, list[FeatureValue]]
+
+
+def decode_example(payload: BytesLike) -> Features:
+    """Decode a serialized tf.train.Example.
+
+    Returns:
+        For each feature what it holds, always as a list: int64 (n,), float32 (n,), or a list of
+        bytes; an empty list for a feature without a kind. Arrays are the caller's own. Keys that
+        are not UTF-8 are decoded with surrogate escapes.
+
+    Raises:
+        CorruptDataError: malformed-example; not-an-example for a SequenceExample, a ranking list
+            or another message that a lenient parser would take for an Example.
+    """
+    code, result = kernel.decode_example(payload)
+    if code == _GOOD:
+        return result  # type: ignore[no-any-return]
+    raise malformed_example() if code == _MALFORMED else not_an_example(PAYLOAD_KINDS[result])
+
+
+def decode_sequence_example(payload: BytesLike) -> SequenceExample:
+    """Decode a serialized tf.train.SequenceExample; values as in `decode_example`.
+
+    Raises:
+        CorruptDataError: malformed-example.
+    """
+    code, result = kernel.decode_sequence_example(payload)
+    if code == _GOOD:
+        return SequenceExample(*result)
+    raise malformed_example()
+
+
+def decode_payload(payload: BytesLike) -> Features | SequenceExample:
+    """Decode whichever of the two messages a payload is.
+
+    Raises:
+        CorruptDataError: malformed-example, or not-an-example if it is neither.
+    """
+    code, result = kernel.decode_example(payload)
+    if code == _GOOD:
+        return result  # type: ignore[no-any-return]
+    if code == _MALFORMED:
+        raise malformed_example()
+    if PAYLOAD_KINDS[result] == "SequenceExample":
+        return decode_sequence_example(payload)
+    raise not_an_example(PAYLOAD_KINDS[result])
+
+
+def encode_example(features: Mapping[str, Any], kinds: Mapping[str, Kind] | None = None) -> bytes:
+    """Encode a dict as a tf.train.Example.
+
+    Args:
+        features: for each name an int, float, bool, str, bytes, a list of one of these, or a
+            NumPy array (of any shape; it is flattened, so store the shape beside it). bool
+            becomes int64, str UTF-8. Ints among floats become floats. An empty list without a
+            declared kind becomes a feature without a kind; None leaves the feature out.
+        kinds: the kind of some features, instead of inferring it from the value.
+
+    Raises:
+        OptionError: a value has no kind, mixes kinds, or does not fit its kind.
+    """
+    encoder = kernel.Encoder()
+    _put_features(encoder, features, kinds or {})
+    encoder.put_delimited(1, 0)
+    return encoder.payload()
+
+
+def encode_sequence_example(
+    context: Mapping[str, Any],
+    feature_lists: Mapping[str, Iterable[Any]],
+    kinds: Mapping[str, Kind] | None = None,
+) -> bytes:
+    """Encode a tf.train.SequenceExample.
+
+    Args:
+        context: features of the whole sequence, as in `encode_example`.
+        feature_lists: for each name the steps; each step is a value as in `encode_example`.
+        kinds: the kind of some features of either, instead of inferring it.
+    """
+    kinds = kinds or {}
+    encoder = kernel.Encoder()
+    for key in sorted(feature_lists, reverse=True):
+        mark = encoder.written()
+        for step in reversed(list(feature_lists[key])):
+            step_mark = encoder.written()
+            encoder.put_step(step_mark, _put_value(encoder, key, step, kinds.get(key)))
+        encoder.put_list_entry(mark, _encode_key(key))
+    if feature_lists:
+        encoder.put_delimited(2, 0)
+    mark = encoder.written()
+    _put_features(encoder, context, kinds)
+    if encoder.written() != mark:
+        encoder.put_delimited(1, mark)
+    return encoder.payload()
+
+
+def _put_features(
+    encoder: kernel.Encoder, features: Mapping[str, Any], kinds: Mapping[str, Kind]
+) -> None:
+    for key in sorted(features, reverse=True):
+        value = features[key]
+        if value is None:
+            continue
+        mark = encoder.written()
+        encoder.put_entry(
+            mark, _put_value(encoder, key, value, kinds.get(key)), _encode_key(key)
+        )
+
+
+def _encode_key(key: str) -> bytes:
+    return key.encode("utf-8", "surrogateescape")
+
+
+def _put_value(encoder: kernel.Encoder, key: str, value: Any, declared: str | None) -> int:
+    """Write the values of one feature; answers their kind."""
+    try:
+        if not isinstance(value, (list, tuple)):
+            kind = _SCALAR_KINDS.get(type(value))
+            if kind is None:
+                array = as_array(value)
+                if array.dtype.kind not in "OSU":
+                    return _put_array(encoder, array, declared)
+                value = array.ravel().tolist()
+                kind = _common_kind(value)
+            else:
+                value = (value,)
+        else:
+            if value and type(value[0]) not in _SCALAR_KINDS:
+                value = _plain(value)
+            kind = _common_kind(value)
+        if declared is not None:
+            kind = _declared_kind(kind, declared)
+        if kind != _NONE:
+            encoder.put_values(value, kind)
+        return kind
+    except (OverflowError, TypeError, ValueError) as error:
+        raise OptionError(f"feature {key!r} cannot be encoded: {error}") from None
+
+
+def _common_kind(values: Sequence[Any]) -> int:
+    """The kind of Python scalars; ints among floats are floats."""
+    kinds = {_SCALAR_KINDS.get(kind, _NONE) for kind in set(map(type, values))}
+    if len(kinds) == 1:
+        kind = kinds.pop()
+        if kind != _NONE:
+            return kind
+    elif not kinds:
+        return _NONE
+    elif kinds == {_FLOAT, _INT64}:
+        return _FLOAT
+    names = ", ".join(sorted({type(value).__name__ for value in values}))
+    raise TypeError(f"its values are {names}; expected ints, floats, or str and bytes")
+
+
+def _plain(values: Sequence[Any]) -> list[Any]:
+    """A list whose elements may be NumPy scalars, as Python scalars."""
+    return [value.item() if isinstance(value, np.generic) else value for value in values]
+
+
+def _declared_kind(kind: int, declared: str) -> int:
+    wanted = KIND_NUMBERS.get(declared)
+    if wanted is None:
+        raise ValueError(f"kind {declared!r} is unknown; it can be {', '.join(KIND_NUMBERS)}")
+    if kind in (_NONE, wanted) or (kind == _INT64 and wanted == _FLOAT):
+        return wanted
+    raise TypeError(f"its values do not fit the declared kind {declared}")
+
+
+def as_array(value: Any) -> npt.NDArray[Any]:
+    """`value` as an ndarray, if it is one or offers to become one."""
+    if isinstance(value, (np.ndarray, np.generic)) or hasattr(value, "__array__"):
+        return np.asarray(value)
+    raise TypeError(
+        f"it is a {type(value).__name__}; expected int, float, bool, str, bytes, a list of these "
+        "or a NumPy array"
+    )
+
+
+def as_values(
+    array: npt.NDArray[Any], declared: str | None
+) -> npt.NDArray[np.int64] | npt.NDArray[np.float32]:
+    """A numeric array as what a feature stores: flat int64 or float32.
+
+    Raises:
+        TypeError, OverflowError: the values are no numbers, or do not fit.
+    """
+    if array.dtype.kind in "iub":
+        if declared == "float":
+            return np.ascontiguousarray(array, np.float32).reshape(-1)
+        if declared == "bytes":
+            raise TypeError("it is a numeric array; for raw bytes store array.tobytes()")
+        if array.dtype == np.uint64 and array.size and array.max() > np.iinfo(np.int64).max:
+            raise OverflowError(f"{array.max()} does not fit int64")
+        return np.ascontiguousarray(array, np.int64).reshape(-1)
+    if array.dtype.kind != "f":
+        raise TypeError(f"an array of {array.dtype} is neither of integers nor of floats")
+    if declared not in (None, "float"):
+        raise TypeError(f"its values do not fit the declared kind {declared}")
+    with np.errstate(over="ignore"):
+        floats = np.ascontiguousarray(array, np.float32).reshape(-1)
+    if array.dtype.itemsize > 4 and np.isinf(floats).sum() != np.isinf(array).sum():
+        raise OverflowError("a value does not fit a 32-bit float")
+    return floats
+
+
+def _put_array(encoder: kernel.Encoder, array: npt.NDArray[Any], declared: str | None) -> int:
+    values = as_values(array, declared)
+    if values.dtype == np.int64:
+        encoder.put_int64s(values)
+        return _INT64
+    encoder.put_floats(values)
+    return _FLOAT

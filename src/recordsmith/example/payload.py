@@ -1,0 +1,55 @@
+"""What is a payload? Told by its strict wire form, where a lenient parser takes all for Examples.
+
+The rules are in message.h, `classify`: the messages differ in what their fields hold, one level
+down; the deepest that fits without anything unknown in it is the answer.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias
+
+from recordsmith.buffers import BytesLike
+from recordsmith.errors import CorruptDataError, Defect
+from recordsmith.example import kernel
+
+PayloadKind: TypeAlias = Literal["Example", "SequenceExample", "ELWC", "Event", "other"]
+Kind: TypeAlias = Literal["bytes", "float", "int64"]
+
+# in the order of the numbers in message.h
+PAYLOAD_KINDS: tuple[PayloadKind, ...] = ("other", "Example", "SequenceExample", "ELWC", "Event")
+KIND_NAMES: tuple[str, ...] = ("none", "bytes", "float", "int64")
+KIND_NUMBERS: dict[str, int] = {"bytes": 1, "float": 2, "int64": 3}
+
+_WHAT_TO_DO = {
+    "SequenceExample": "Read it with decode_sequence_example.",
+    "ELWC": "It is a ranking list (ExampleListWithContext); read the records as bytes.",
+    "Event": "It is a TensorBoard log; read it with TensorBoard, or the records as bytes.",
+    "other": "Its bytes are some other message or plain data; read the records as bytes.",
+}
+
+
+def classify(payload: BytesLike) -> PayloadKind:
+    """Which message a payload is. An empty payload is an Example without features."""
+    return PAYLOAD_KINDS[kernel.classify(payload)]
+
+
+def not_an_example(found: PayloadKind) -> CorruptDataError:
+    """The error for a payload that is read as an Example and is something else."""
+    name = "not a TensorFlow Example" if found == "other" else f"{_article(found)} {found}"
+    return CorruptDataError(
+        Defect.NOT_AN_EXAMPLE, f"the payload is {name}, not an Example. {_WHAT_TO_DO[found]}"
+        if found != "other" else f"the payload is {name}. {_WHAT_TO_DO[found]}"
+    )
+
+
+def malformed_example() -> CorruptDataError:
+    """The error for a payload that begins like an Example and does not hold together."""
+    return CorruptDataError(
+        Defect.MALFORMED_EXAMPLE,
+        "the payload is not well-formed protobuf: a length or a number in it runs past its end. "
+        "Its checksum may still be right: then it was written like this.",
+    )
+
+
+def _article(word: str) -> str:
+    return "an" if word[0] in "AEIO" else "a"
