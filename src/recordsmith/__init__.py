@@ -1,0 +1,108 @@
+"""TFRecord datasets without TensorFlow: pack, prove right, look at, read fast.
+
+    import recordsmith as rs
+
+    rs.pack(rs.ImageFolder("flowers"), "out", splits={"train": 0.7, "validation": 0.3}, shards=2)
+    dataset = rs.open("out", split="train")
+
+Names are loaded when they are first used, so that importing this package costs next to nothing.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from recordsmith.dataset import (
+        Dataset,
+        Inspection,
+        ShardWriter,
+        VerifyReport,
+        inspect,
+        open,  # noqa: A004 - named as users say it
+        verify,
+    )
+    from recordsmith.errors import (
+        CorruptDataError,
+        Defect,
+        FileAccessError,
+        MissingExtraError,
+        OptionError,
+        RecordsmithError,
+        SourceError,
+    )
+    from recordsmith.example import (
+        BytesArray,
+        FeatureSchema,
+        FeatureSpec,
+        Ragged,
+        Schema,
+        SequenceExample,
+        classify,
+        decode_example,
+        decode_sequence_example,
+        encode_example,
+        encode_sequence_example,
+    )
+    from recordsmith.packing import PackReport, pack
+    from recordsmith.sources import ImageFolder
+    from recordsmith.wire import read_records
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "recordsmith.dataset": (
+        "Dataset",
+        "Inspection",
+        "ShardWriter",
+        "VerifyReport",
+        "inspect",
+        "open",
+        "verify",
+    ),
+    "recordsmith.errors": (
+        "CorruptDataError",
+        "Defect",
+        "FileAccessError",
+        "MissingExtraError",
+        "OptionError",
+        "RecordsmithError",
+        "SourceError",
+    ),
+    "recordsmith.example": (
+        "BytesArray",
+        "FeatureSchema",
+        "FeatureSpec",
+        "Ragged",
+        "Schema",
+        "SequenceExample",
+        "classify",
+        "decode_example",
+        "decode_sequence_example",
+        "encode_example",
+        "encode_sequence_example",
+    ),
+    "recordsmith.packing": ("PackReport", "pack"),
+    "recordsmith.sources": ("ImageFolder",),
+    "recordsmith.wire": ("read_records",),
+}
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+
+__all__ = [  # noqa: PLE0604 - a test compares it with the imports above
+    "__version__",
+    *_HOME_OF,
+]
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOME_OF.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(importlib.import_module(home), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -127,8 +127,10 @@ class MissingExtraError(RecordsmithError, ImportError):
 
 
 @contextmanager
-def located(path: str | Path, first_position: int = 0) -> Iterator[None]:
-    """Add the path, and what was counted before it, to any CorruptDataError that passes."""
+def located(
+    path: str | Path, first_position: int = 0, first_offset: int = 0
+) -> Iterator[None]:
+    """Add the path, and where counting began, to any CorruptDataError that passes."""
     try:
         yield
     except CorruptDataError as error:
@@ -136,4 +138,6 @@ def located(path: str | Path, first_position: int = 0) -> Iterator[None]:
             error.path = str(path)
             if error.position is not None:
                 error.position += first_position
+            if error.offset is not None:
+                error.offset += first_offset
         raise

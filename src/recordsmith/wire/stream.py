@@ -259,7 +259,8 @@ class _BlockReader:
             if foreign is not None:
                 return CorruptDataError(
                     Defect.NOT_A_TFRECORD,
-                    f"this is no TFRecord file but looks like a {foreign.name}. {foreign.advice}",
+                    f"this is no TFRecord file; its first bytes are those of {foreign.name}. "
+                    f"{foreign.advice}",
                     offset=0,
                 )
         return describe_defect(frames, buffer, position=self._position, offset=offset)

@@ -1,0 +1,326 @@
+"""Many shards as one sequence of examples, from position 0.
+
+A Dataset is light: it holds shards and a range of positions, and a slice is another one over the
+same shards. Whole shards are read in order; single positions through the shards' indexes.
+"""
+
+from __future__ import annotations
+
+import bisect
+import difflib
+import itertools
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import overload
+
+import numpy as np
+
+from recordsmith.dataset.shard import Shard
+from recordsmith.errors import CorruptDataError, Defect, OptionError, located
+from recordsmith.example import (
+    Column,
+    ColumnDecoder,
+    FeatureRequest,
+    Features,
+    FeatureSchema,
+    FeatureSpec,
+    Schema,
+    SchemaSurvey,
+    SequenceExample,
+    decode_payload,
+)
+from recordsmith.wire import RecordBlock
+
+_MAPPED_SHARDS = 256
+"""How many shards stay mapped: each map holds a file descriptor, and those are few."""
+
+
+class Dataset(Sequence[Features | SequenceExample]):
+    """The examples of some shards. Made by `recordsmith.open`.
+
+    Indexing and iterating give decoded examples: a dict with int64 arrays, float32 arrays and
+    lists of bytes, as in `decode_example`, or a SequenceExample. Every checksum is checked on the
+    way. Safe to read from several threads.
+    """
+
+    def __init__(
+        self,
+        shards: Sequence[Shard],
+        *,
+        schema: Schema | None = None,
+        class_names: tuple[str, ...] | None = None,
+        positions: range | None = None,
+        _mapped: _MappedShards | None = None,
+    ) -> None:
+        self.shards = tuple(shards)
+        self.class_names = class_names
+        self._schema = schema
+        self._range = positions  # None: all of them, not counted yet
+        self._starts: list[int] | None = None
+        self._mapped = _mapped or _MappedShards()
+
+    def __repr__(self) -> str:
+        part = "" if self._range is None else f", {len(self._range)} records"
+        return f"Dataset({len(self.shards)} shards{part})"
+
+    def __len__(self) -> int:
+        return len(self._positions)
+
+    @overload
+    def __getitem__(self, index: int) -> Features | SequenceExample: ...
+    @overload
+    def __getitem__(self, index: slice) -> Dataset: ...
+    def __getitem__(self, index: int | slice) -> Features | SequenceExample | Dataset:
+        """One decoded example, or for a slice a Dataset of those positions.
+
+        Raises:
+            IndexError: there is no such position.
+            OptionError: the shard is compressed: those are read in order only.
+            CorruptDataError: the record is damaged, or no Example.
+        """
+        if isinstance(index, slice):
+            return Dataset(
+                self.shards,
+                class_names=self.class_names,
+                schema=self._schema,
+                positions=self._positions[index],
+                _mapped=self._mapped,
+            )
+        shard, number, payload = self._locate(index)
+        with located(shard.path):
+            return _decode(payload, number)
+
+    def __iter__(self) -> Iterator[Features | SequenceExample]:
+        for shard, block in self._blocks():
+            for number, payload in enumerate(block.payloads(), block.position):
+                with located(shard.path):
+                    example = _decode(payload, number)
+                yield example
+
+    def read_record(self, position: int) -> bytes:
+        """The payload at a position, whatever it holds; errors as in indexing."""
+        return bytes(self._locate(position)[2])
+
+    def records(self) -> Iterator[bytes]:
+        """The payloads in order, whatever they hold."""
+        for _, block in self._blocks():
+            for payload in block.payloads():
+                yield bytes(payload)
+
+    def read_columns(self, keys: FeatureRequest | None = None) -> dict[str, Column]:
+        """Read features of all examples as columns.
+
+        Args:
+            keys: names, or names with a FeatureSpec each; None for every feature of the schema.
+
+        Returns:
+            For each name an ndarray (int64 or float32, (len(dataset), *shape)), a BytesArray of
+            that shape, or a Ragged where examples have different numbers of values. They own
+            their memory: all of it is in memory at once, so name the columns you need.
+
+        Raises:
+            OptionError: no record has a feature of that name.
+            CorruptDataError: a damaged record; one that is no Example; a feature that does not
+                fit its FeatureSpec; each with path, position in the shard, and what was found.
+        """
+        if keys is None:
+            keys = self.schema.features
+            if not keys:
+                return {}
+            keys = list(keys)
+        decoder = ColumnDecoder(keys)
+        for shard, block in self._blocks():
+            _append(decoder, shard, block)
+        try:
+            return decoder.finish()
+        except CorruptDataError as error:
+            if error.defect is Defect.MISSING_FEATURE:
+                self._check_keys(list(keys))
+            raise
+
+    def batches(
+        self, size: int, keys: FeatureRequest | None = None, *, drop_last: bool = False
+    ) -> Iterator[dict[str, Column]]:
+        """Read columns of `size` examples at a time, in order.
+
+        The schema decides which features have a fixed shape, so that all batches are alike; give
+        a FeatureSpec with a shape for every name to do without it. (The schema of a foreign
+        dataset costs one pass over it, once.)
+
+        Args:
+            size: examples in a batch; the last one may have fewer.
+            keys: as in `read_columns`.
+            drop_last: leave out a last batch that is not full.
+
+        Yields:
+            Columns as in `read_columns`.
+        """
+        if size < 1:
+            raise OptionError(f"size is {size}, expected at least 1")
+        return self._batches(size, self._specs(keys), drop_last)
+
+    def _batches(
+        self, size: int, specs: Mapping[str, FeatureSpec], drop_last: bool
+    ) -> Iterator[dict[str, Column]]:
+        decoder, filled = ColumnDecoder(specs), 0
+        for shard, block in self._blocks():
+            at = 0
+            while at < len(block):
+                stop = min(len(block), at + size - filled)
+                _append(decoder, shard, block, at, stop)
+                filled += stop - at
+                at = stop
+                if filled == size:
+                    yield decoder.finish()
+                    decoder, filled = ColumnDecoder(specs), 0
+        if filled and not drop_last:
+            yield decoder.finish()
+
+    @property
+    def schema(self) -> Schema:
+        """Which features there are: as the manifest tells of all splits, else by one pass."""
+        if self._schema is None:
+            self._schema = self.survey()
+        return self._schema
+
+    def survey(self, progress: Callable[[int], None] | None = None) -> Schema:
+        """Infer the schema by reading every record; `progress` is told the records read so far."""
+        survey = SchemaSurvey()
+        done = 0
+        for shard, block in self._blocks():
+            with located(shard.path, block.position):
+                survey.update(block.buffer, block.starts, block.lengths)
+            done += len(block)
+            if progress is not None:
+                progress(done)
+        return survey.finish()
+
+    # -- positions -----------------------------------------------------------------------------
+
+    @property
+    def _positions(self) -> range:
+        if self._range is None:
+            self._range = range(self._shard_starts[-1])
+        return self._range
+
+    @property
+    def _shard_starts(self) -> list[int]:
+        """The position of each shard's first record, and the end."""
+        if self._starts is None:
+            counts = (shard.record_count for shard in self.shards)
+            self._starts = list(itertools.accumulate(counts, initial=0))
+        return self._starts
+
+    def _locate(self, index: int) -> tuple[Shard, int, memoryview]:
+        """(shard, number in it, payload) of a position."""
+        try:
+            position = self._positions[index]
+        except IndexError:
+            raise IndexError(
+                f"position {index} is outside a dataset of {len(self)} records"
+            ) from None
+        at = bisect.bisect_right(self._shard_starts, position) - 1
+        shard = self.shards[at]
+        number = position - self._shard_starts[at]
+        self._mapped.use(shard)
+        return shard, number, shard.read(number)
+
+    def _blocks(self) -> Iterator[tuple[Shard, RecordBlock]]:
+        """All records in order, in blocks of neighbours."""
+        if self._range is None:  # nothing needs to be counted
+            for shard in self.shards:
+                for block in shard.blocks():
+                    yield shard, block
+        elif self._range.step == 1:
+            starts = self._shard_starts
+            for shard, first, end in zip(self.shards, starts[:-1], starts[1:], strict=True):
+                low, high = max(self._range.start, first), min(self._range.stop, end)
+                if low < high:
+                    for block in shard.blocks(low - first, high - first):
+                        yield shard, block
+        else:
+            for index in range(len(self._range)):
+                shard, number, payload = self._locate(index)
+                start, length = np.zeros(1, np.int64), np.array([len(payload)])
+                yield shard, RecordBlock(payload, start, length, number, 0)
+
+    # -- features ------------------------------------------------------------------------------
+
+    def _specs(self, keys: FeatureRequest | None) -> dict[str, FeatureSpec]:
+        """A FeatureSpec with kind and shape for each name, completed from the schema."""
+        wanted: Mapping[str, FeatureSpec | None]
+        if isinstance(keys, Mapping):
+            wanted = keys
+        elif isinstance(keys, str):
+            raise OptionError(f"keys is the string {keys!r}; expected a list of names")
+        else:
+            wanted = dict.fromkeys(self.schema.features if keys is None else keys)
+        specs = {}
+        for key, spec in wanted.items():
+            if spec is not None and spec.shape is not None and spec.kind is not None:
+                specs[key] = spec
+                continue
+            known = self.schema.features.get(key)
+            if known is None:
+                self._check_keys([key])
+                raise self._no_examples()
+            specs[key] = _complete(key, spec or FeatureSpec(), known)
+        return specs
+
+    def _check_keys(self, keys: Iterable[str]) -> None:
+        """Raise OptionError for a name that no record has."""
+        known = self.schema.features
+        if not known and self.schema.record_count:
+            raise self._no_examples()
+        for key in keys:
+            if key not in known:
+                close = difflib.get_close_matches(key, known, 1)
+                hint = f"did you mean {close[0]!r}?" if close else f"there are {', '.join(known)}"
+                raise OptionError(f"no record has a feature {key!r}; {hint}")
+
+    def _no_examples(self) -> OptionError:
+        return OptionError(
+            f"the records are {self.schema.payload}, not Examples, so they have no columns; read "
+            "them one by one, or as bytes with records()"
+        )
+
+
+class _MappedShards:
+    """Closes the maps of shards that were not used for longest. Shared by slices of a dataset."""
+
+    def __init__(self) -> None:
+        self._used: OrderedDict[int, Shard] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def use(self, shard: Shard) -> None:
+        with self._lock:
+            self._used[id(shard)] = shard
+            self._used.move_to_end(id(shard))
+            if len(self._used) > _MAPPED_SHARDS:
+                self._used.popitem(last=False)[1].close()
+
+
+def _decode(payload: memoryview, number: int) -> Features | SequenceExample:
+    try:
+        return decode_payload(payload)
+    except CorruptDataError as error:
+        error.position = number
+        raise
+
+
+def _append(
+    decoder: ColumnDecoder, shard: Shard, block: RecordBlock, low: int = 0, high: int | None = None
+) -> None:
+    with located(shard.path, block.position + low):
+        decoder.append(block.buffer, block.starts[low:high], block.lengths[low:high])
+
+
+def _complete(key: str, spec: FeatureSpec, known: FeatureSchema) -> FeatureSpec:
+    if spec.kind is None and known.kind in ("mixed", "none"):
+        raise OptionError(f"feature {key!r} has {known.kind} kinds; declare one to read it")
+    shape = spec.shape
+    if shape is None:
+        shape = "ragged" if known.shape is None else known.shape
+    kind = spec.kind or known.kind
+    return FeatureSpec(kind, shape, spec.default)  # type: ignore[arg-type]

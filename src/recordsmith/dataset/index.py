@@ -1,0 +1,151 @@
+"""Where does each record of a shard begin? Answered from a small file, made once.
+
+The index lies beside the shard in a hidden folder, or in the user's cache where that cannot be
+written. It holds the size of the shard and a checksum over samples of its bytes, so that an index
+of a replaced, grown or cut shard is not used; and a checksum of itself. It is replaced atomically,
+so several processes may build it at once.
+
+Layout, little-endian:
+    0   8  b"RSINDEX\\1"
+    8   8  size of the shard in bytes
+    16  4  CRC-32C over samples of the shard
+    20  4  compression: 0 none, 1 gzip, 2 zlib
+    24  8  number of records
+    32  8 * (records + 1)  where each frame begins, then where the last one ends; in the
+           decompressed stream, if the shard is compressed
+    ..  4  CRC-32C of all bytes before
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import struct
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from recordsmith.buffers import Int64Array
+from recordsmith.errors import FileAccessError
+from recordsmith.files import (
+    INTERNAL_FOLDER,
+    accessing,
+    cache_folder,
+    make_folder,
+    open_file,
+    write_atomically,
+)
+from recordsmith.wire import COMPRESSIONS, FRAME_BYTES, HEADER_BYTES, Compression, crc32c
+
+_MAGIC = b"RSINDEX\x01"
+_HEADER = struct.Struct("<8sQIIQ")
+_SAMPLE_BYTES = 4096
+_SAMPLE_COUNT = 8
+
+KEEP_FROM_BYTES = 1 << 20
+"""Indexes of smaller foreign shards are not kept: building one again takes a millisecond."""
+
+
+@dataclass(frozen=True)
+class ShardIndex:
+    """Where the records of one shard are.
+
+    offsets: int64, (record_count + 1,): where each frame begins, and where the last one ends.
+    compression: if not none, offsets count the decompressed bytes.
+    """
+
+    offsets: Int64Array
+    compression: Compression
+
+    @property
+    def record_count(self) -> int:
+        return len(self.offsets) - 1
+
+    def payload_span(self, number: int) -> tuple[int, int]:
+        """(start, stop) of a record's payload."""
+        start, stop = int(self.offsets[number]), int(self.offsets[number + 1])
+        return start + HEADER_BYTES, stop - (FRAME_BYTES - HEADER_BYTES)
+
+    @classmethod
+    def from_lengths(cls, lengths: Int64Array, compression: Compression) -> ShardIndex:
+        """The index of frames that follow one another without a gap, from byte 0."""
+        offsets = np.zeros(len(lengths) + 1, np.int64)
+        np.cumsum(lengths + FRAME_BYTES, out=offsets[1:])
+        return cls(offsets, compression)
+
+
+def index_paths(shard: Path) -> tuple[Path, Path]:
+    """Where the index of a shard may lie: beside it, and in the user's cache."""
+    name = hashlib.sha256(os.fsencode(os.path.realpath(shard))).hexdigest()[:32]
+    return (
+        shard.parent / INTERNAL_FOLDER / f"{shard.name}.index",
+        cache_folder() / "index" / f"{name}.index",
+    )
+
+
+def load_index(shard: Path) -> ShardIndex | None:
+    """The index of a shard, if there is one that fits what the shard holds now."""
+    for path in index_paths(shard):
+        try:
+            with open_file(path) as file:
+                data = file.read()
+        except (FileAccessError, OSError):
+            continue
+        index = _parse(data, shard)
+        if index is not None:
+            return index
+    return None
+
+
+def save_index(shard: Path, index: ShardIndex) -> Path | None:
+    """Keep an index for next time; answers where, or None if no place can be written."""
+    size = shard.stat().st_size
+    head = _HEADER.pack(
+        _MAGIC,
+        size,
+        _sample_checksum(shard, size),
+        COMPRESSIONS.index(index.compression),
+        index.record_count,
+    )
+    body = head + index.offsets.astype("<i8").tobytes()
+    data = body + struct.pack("<I", crc32c(body))
+    for path in index_paths(shard):
+        with suppress(FileAccessError):
+            make_folder(path.parent)
+            write_atomically(path, data)
+            return path
+    return None
+
+
+def _parse(data: bytes, shard: Path) -> ShardIndex | None:
+    """None unless everything about it is right: it can always be built again."""
+    if len(data) < _HEADER.size + 12 or data[:8] != _MAGIC:
+        return None
+    _, size, samples, compression, count = _HEADER.unpack_from(data)
+    if len(data) != _HEADER.size + 8 * (count + 1) + 4 or compression >= len(COMPRESSIONS):
+        return None
+    if crc32c(memoryview(data)[:-4]) != int.from_bytes(data[-4:], "little"):
+        return None
+    try:
+        if shard.stat().st_size != size or _sample_checksum(shard, size) != samples:
+            return None
+    except OSError:
+        return None
+    offsets = np.frombuffer(data, "<i8", count + 1, _HEADER.size)
+    if offsets[0] != 0 or (np.diff(offsets) < FRAME_BYTES).any():
+        return None
+    if COMPRESSIONS[compression] == "none" and offsets[-1] != size:
+        return None
+    return ShardIndex(offsets.astype(np.int64, copy=False), COMPRESSIONS[compression])
+
+
+def _sample_checksum(shard: Path, size: int) -> int:
+    """CRC-32C over the first bytes, the last, and some between, evenly spread."""
+    value = 0
+    with open_file(shard) as file, accessing(shard):
+        for number in range(_SAMPLE_COUNT):
+            file.seek(max(0, size - _SAMPLE_BYTES) * number // (_SAMPLE_COUNT - 1))
+            value = crc32c(file.read(_SAMPLE_BYTES), value)
+    return value

@@ -1,0 +1,187 @@
+"""Which shards does a path mean? A file, a folder, a glob, or a list of these.
+
+A folder with a manifest means what the manifest says. One without means every file in it that
+looks like a TFRecord by its bytes, or by its name if the bytes say nothing.
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeAlias
+
+from recordsmith.dataset.manifest import (
+    LABELS_NAME,
+    MANIFEST_NAME,
+    Manifest,
+    read_labels,
+    read_manifest,
+)
+from recordsmith.dataset.names import parse_shard_name, shard_name, split_of
+from recordsmith.dataset.shard import Shard
+from recordsmith.errors import CorruptDataError, Defect, OptionError
+from recordsmith.files import PathLike, accessing, list_folder, read_head
+from recordsmith.wire import HEADER_BYTES, scan
+from recordsmith.wire.compression import HEAD_BYTES, detect_compression
+from recordsmith.wire.framing import Frames
+
+Paths: TypeAlias = PathLike | Sequence[PathLike]
+
+_USUAL_NAME = re.compile(r".*\.(tfrecords?|record|tfrec)(\.\w+)?(-\d{5,}-of-\d{5,})?|.*-\d{5,}-of-\d{5,}")
+
+
+@dataclass
+class Located:
+    """What a path led to.
+
+    shards: in order; those of one split stand together.
+    manifest: if the path was a folder with one.
+    class_names: from the manifest or `labels.txt`.
+    defects: shards that should be there and are not.
+    """
+
+    shards: list[Shard]
+    manifest: Manifest | None = None
+    class_names: tuple[str, ...] | None = None
+    defects: tuple[CorruptDataError, ...] = ()
+
+
+def locate(paths: Paths, split: str | None = None) -> Located:
+    """Find the shards that `paths` means, of one split or of all.
+
+    Raises:
+        FileAccessError: a path does not exist or cannot be read.
+        OptionError: nothing there looks like a TFRecord, or there is no such split.
+        CorruptDataError: broken-manifest.
+    """
+    if isinstance(paths, (str, os.PathLike)):
+        located = _locate_one(Path(paths))
+    else:
+        parts = [_locate_one(Path(path)) for path in paths]
+        if not parts:
+            raise OptionError("the list of paths is empty")
+        names = {part.class_names for part in parts}
+        located = Located(
+            [shard for part in parts for shard in part.shards],
+            class_names=names.pop() if len(names) == 1 else None,
+            defects=tuple(defect for part in parts for defect in part.defects),
+        )
+    if split is not None:
+        located = _only(located, split)
+    return located
+
+
+def _only(located: Located, split: str) -> Located:
+    found = dict.fromkeys(shard.split for shard in located.shards)
+    if located.manifest is not None:
+        found |= dict.fromkeys(located.manifest.splits)
+    if split not in found:
+        raise OptionError(f"there is no split {split!r}; found {', '.join(found) or 'none'}")
+    located.shards = [shard for shard in located.shards if shard.split == split]
+    return located
+
+
+def _locate_one(path: Path) -> Located:
+    with accessing(path):
+        if path.is_dir():
+            return _locate_folder(path)
+        if not path.exists() and glob.has_magic(str(path)):
+            # a pattern should mean records: what pack writes beside them is passed over
+            found = [
+                Path(name)
+                for name in sorted(glob.glob(str(path)))
+                if os.path.isfile(name) and Path(name).name not in (MANIFEST_NAME, LABELS_NAME)
+            ]
+            if not found:
+                raise OptionError(f"no file matches {path}")
+            return Located(
+                [Shard(file, split_of(file.name)) for file in found],
+                class_names=_common_labels(found),
+            )
+        path.stat()  # says it in words if it is not there
+    return Located([Shard(path, split_of(path.name))], class_names=read_labels(path.parent))
+
+
+def _common_labels(files: Iterable[Path]) -> tuple[str, ...] | None:
+    folders = {file.parent for file in files}
+    return read_labels(folders.pop()) if len(folders) == 1 else None
+
+
+def _locate_folder(folder: Path) -> Located:
+    manifest = read_manifest(folder)
+    if manifest is not None:
+        return _locate_packed(folder, manifest)
+    shards = []
+    numbered: dict[tuple[str, int], set[int]] = {}
+    other = []
+    for entry in list_folder(folder):
+        if entry.name.startswith(".") or not entry.is_file():
+            continue
+        if not _looks_like_records(Path(entry.path)):
+            other.append(entry.name)
+            continue
+        shards.append(Shard(Path(entry.path), split_of(entry.name)))
+        number = parse_shard_name(entry.name)
+        if number is not None:
+            numbered.setdefault((number.split, number.count), set()).add(number.number)
+    if not shards:
+        found = ", ".join(other[:5]) + (" …" if len(other) > 5 else "") or "no files"
+        raise OptionError(
+            f"{folder} holds no TFRecord file and no {MANIFEST_NAME}: found {found}. If the "
+            f"shards lie deeper, name their folder or use a glob such as {folder}/*/*.tfrecord"
+        )
+    shards.sort(key=lambda shard: shard.split)
+    missing = [
+        CorruptDataError(
+            Defect.MISSING_SHARD,
+            f"shard {number} of {count} of split {split!r} is not there. To open what is there, "
+            "name the files or use a glob.",
+            path=folder / shard_name(split, number, count),
+        )
+        for (split, count), numbers in numbered.items()
+        for number in range(min(count, max(numbers) + 2))
+        if number not in numbers
+    ]
+    return Located(shards, class_names=read_labels(folder), defects=tuple(missing))
+
+
+def _locate_packed(folder: Path, manifest: Manifest) -> Located:
+    shards = []
+    missing = []
+    for split, entries in manifest.splits.items():
+        for entry in entries:
+            path = folder / entry.file
+            if not path.is_file():
+                missing.append(
+                    CorruptDataError(
+                        Defect.MISSING_SHARD,
+                        f"the manifest lists {entry.file}, which is not there. Fetch it again, or "
+                        "open the shards that are there by name or with a glob.",
+                        path=path,
+                    )
+                )
+                continue
+            shards.append(
+                Shard(
+                    path,
+                    split,
+                    record_count=entry.record_count,
+                    compression=manifest.compression,
+                )
+            )
+    return Located(shards, manifest, manifest.class_names, tuple(missing))
+
+
+def _looks_like_records(path: Path) -> bool:
+    head = read_head(path, HEAD_BYTES)
+    if detect_compression(head) != "none":
+        return bool(_USUAL_NAME.fullmatch(path.name))
+    if len(head) >= HEADER_BYTES:
+        frames: Frames = scan(head, check_payloads=False, limit=1)
+        if len(frames.starts) or frames.defect is Defect.TRUNCATED_PAYLOAD:
+            return True
+    return bool(_USUAL_NAME.fullmatch(path.name))

@@ -1,0 +1,166 @@
+"""`dataset.json`: what a packed dataset consists of, and how it was made.
+
+Written last, so a dataset that has one is complete. Read with care: it is a file like any other,
+and shard names in it may not lead out of its folder.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from recordsmith.errors import CorruptDataError, Defect
+from recordsmith.example import Schema
+from recordsmith.files import accessing, write_atomically
+from recordsmith.wire import COMPRESSIONS, Compression
+
+MANIFEST_NAME = "dataset.json"
+LABELS_NAME = "labels.txt"
+FORMAT = "recordsmith-dataset"
+VERSION = 1
+
+
+@dataclass(frozen=True)
+class ShardEntry:
+    """What the manifest says of one shard. crc32c is over the bytes of the file."""
+
+    file: str
+    record_count: int
+    size_bytes: int
+    crc32c: int
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """A packed dataset.
+
+    splits: for each split its shards, in order.
+    class_names: index = label, or None where there are no classes.
+    made_from: how it was made: source, seed, options, fingerprint of the plan.
+    """
+
+    splits: Mapping[str, tuple[ShardEntry, ...]]
+    schema: Schema
+    compression: Compression = "none"
+    class_names: tuple[str, ...] | None = None
+    made_from: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def record_count(self) -> int:
+        return sum(shard.record_count for shards in self.splits.values() for shard in shards)
+
+    def write(self, folder: Path) -> None:
+        """Write it as `dataset.json`; the same content gives the same bytes."""
+        document = {
+            "format": FORMAT,
+            "version": VERSION,
+            "records": self.record_count,
+            "compression": self.compression,
+            "splits": {
+                split: [
+                    {
+                        "file": shard.file,
+                        "records": shard.record_count,
+                        "size_bytes": shard.size_bytes,
+                        "crc32c": f"{shard.crc32c:08x}",
+                    }
+                    for shard in shards
+                ]
+                for split, shards in self.splits.items()
+            },
+            "class_names": None if self.class_names is None else list(self.class_names),
+            "schema": self.schema.to_json(),
+            "made_from": self.made_from,
+        }
+        text = json.dumps(document, indent=1, ensure_ascii=True)
+        write_atomically(folder / MANIFEST_NAME, text.encode() + b"\n")
+
+
+def read_manifest(folder: Path) -> Manifest | None:
+    """The manifest of a folder, or None if it has none.
+
+    Raises:
+        CorruptDataError: broken-manifest.
+    """
+    path = folder / MANIFEST_NAME
+    with accessing(path):
+        if not path.is_file():
+            return None
+        data = path.read_bytes()
+    try:
+        return _parse(json.loads(data))
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+        raise CorruptDataError(
+            Defect.BROKEN_MANIFEST,
+            f"the manifest cannot be understood ({type(error).__name__}: {error}). The shards can "
+            "still be opened one by one or with a glob; pack again, or remove the manifest.",
+            path=path,
+        ) from None
+
+
+def _parse(document: Any) -> Manifest:
+    if document["format"] != FORMAT:
+        raise ValueError(f"its format is {document['format']!r}, expected {FORMAT!r}")
+    if document["version"] > VERSION:
+        raise ValueError(
+            f"its version is {document['version']}, this recordsmith reads up to {VERSION}"
+        )
+    splits = {
+        str(split): tuple(
+            ShardEntry(
+                _plain_name(shard["file"]),
+                _count(shard["records"]),
+                _count(shard["size_bytes"]),
+                int(shard["crc32c"], 16),
+            )
+            for shard in shards
+        )
+        for split, shards in document["splits"].items()
+    }
+    if document["compression"] not in COMPRESSIONS:
+        raise ValueError(f"compression {document['compression']!r} is unknown")
+    names = document["class_names"]
+    return Manifest(
+        splits,
+        Schema.from_json(document["schema"]),
+        document["compression"],
+        None if names is None else tuple(str(name) for name in names),
+        dict(document["made_from"]),
+    )
+
+
+def _plain_name(name: Any) -> str:
+    if not isinstance(name, str) or not name or name in (".", "..") or set(name) & set("/\\\0:"):
+        raise ValueError(f"shard name {name!r} is not a plain file name")
+    return name
+
+
+def _count(number: Any) -> int:
+    if not isinstance(number, int) or isinstance(number, bool) or number < 0:
+        raise ValueError(f"{number!r} is not a count")
+    return number
+
+
+def write_labels(folder: Path, class_names: tuple[str, ...]) -> None:
+    """Write `labels.txt`: a line `id:name` for each class."""
+    lines = "".join(f"{label}:{name}\n" for label, name in enumerate(class_names))
+    write_atomically(folder / LABELS_NAME, lines.encode("utf-8", "surrogateescape"))
+
+
+def read_labels(folder: Path) -> tuple[str, ...] | None:
+    """The class names of `labels.txt`, if it is there and counts up from 0."""
+    path = folder / LABELS_NAME
+    with accessing(path):
+        if not path.is_file():
+            return None
+        lines = path.read_bytes().decode("utf-8", "surrogateescape").splitlines()
+    names = []
+    for number, line in enumerate(line for line in lines if line.strip()):
+        label, colon, name = line.partition(":")
+        if not colon or label.strip() != str(number):
+            return None
+        names.append(name)
+    return tuple(names)
