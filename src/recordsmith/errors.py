@@ -39,6 +39,8 @@ class Defect(str, Enum):
     MISSING_FEATURE = "missing-feature"
     FEATURE_KIND = "feature-kind-mismatch"
     FEATURE_SHAPE = "feature-shape-mismatch"
+    # pictures
+    UNREADABLE_IMAGE = "unreadable-image"
     # datasets
     MISSING_SHARD = "missing-shard"
     SHARD_SIZE = "shard-size-mismatch"

@@ -113,6 +113,38 @@ def publish(temporary: PathLike, path: PathLike) -> None:
         os.replace(temporary, path)
 
 
+@contextmanager
+def exclusive(path: PathLike) -> Iterator[None]:
+    """Hold a lock file, so that no other process does the same job in the same folder.
+
+    The lock ends with the process, however that ends. Where the system has no such locks, nothing
+    is locked.
+
+    Raises:
+        FileAccessError: another process holds it.
+    """
+    try:
+        import fcntl
+    except ImportError:
+        yield
+        return
+    with accessing(path, "write"):
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise FileAccessError(
+                errno.EBUSY,
+                f"cannot write {Path(path).parent.parent}: another process is packing into it",
+            ) from None
+        except OSError:
+            pass  # a file system without locks
+        yield
+    finally:
+        os.close(descriptor)
+
+
 def remove(path: PathLike) -> None:
     """Remove a file; one that is not there is fine."""
     with accessing(path, "remove"), suppress(FileNotFoundError):

@@ -7,7 +7,7 @@ index are counted on the way, so nothing is read again.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -17,10 +17,11 @@ import numpy as np
 
 from recordsmith.buffers import BytesLike
 from recordsmith.dataset.index import ShardIndex, save_index
+from recordsmith.dataset.shard import Shard
 from recordsmith.errors import FileAccessError, OptionError
 from recordsmith.example import Column, Kind, encode_columns, encode_example
 from recordsmith.files import PathLike, accessing, publish, remove, sync_folder
-from recordsmith.wire import RecordWriter, check_compression, crc32c, encode_slices
+from recordsmith.wire import RecordBlock, RecordWriter, check_compression, crc32c, encode_slices
 from recordsmith.wire.framing import encode_record
 
 _BUFFER_BYTES = 1 << 20
@@ -112,6 +113,11 @@ class ShardWriter:
             self._file.sync()
             self._file.close()
         self._is_finished = True
+
+    def written_blocks(self) -> Iterator[RecordBlock]:
+        """Finish, and read what was written back from the file, with every checksum."""
+        self.finish()
+        return Shard(self._temporary, "", compression=self.compression).blocks()
 
     def publish(self) -> None:
         """Give the finished file its name, and keep its index."""

@@ -44,13 +44,18 @@ def detect_compression(head: bytes) -> Compression:
         return "none"
     if head[:3] == b"\x1f\x8b\x08":
         return "gzip"
-    if len(head) >= 2 and head[0] & 0x8F == 0x08 and int.from_bytes(head[:2], "big") % 31 == 0:
+    if _begins_zlib(head):
         try:
             zlib.decompressobj(_WINDOW_BITS["zlib"]).decompress(head, HEADER_BYTES + FOOTER_BYTES)
         except zlib.error:
             return "none"
         return "zlib"
     return "none"
+
+
+def _begins_zlib(head: bytes) -> bool:
+    """RFC 1950: deflate, a window of at most 32 KiB, and a header that is a multiple of 31."""
+    return len(head) >= 2 and head[0] & 0x8F == 0x08 and int.from_bytes(head[:2], "big") % 31 == 0
 
 
 class Inflater(io.RawIOBase):
@@ -94,8 +99,13 @@ class Inflater(io.RawIOBase):
                 self._input_bytes += len(self._pending)
             ended = not self._pending
             if self._engine.eof:
-                # a further member, unless only padding is left (RFC 1952 leaves room for it)
+                # a further member, unless only padding is left (RFC 1952 leaves room for it);
+                # what else follows a ZLIB stream is no part of it, as in TensorFlow
                 self._pending = self._pending.lstrip(b"\0")
+                if len(self._pending) == 1 and not ended:  # a header takes two bytes
+                    self._pending += self._stream.read(_INPUT_BYTES)
+                if self._compression == "zlib" and not _begins_zlib(self._pending):
+                    return 0
                 if not self._pending:
                     if ended:
                         return 0

@@ -82,6 +82,8 @@ def read_blocks(
         check_payloads: whether the checksums of payloads are checked; those of lengths always are.
         on_defect: what to do with a defect instead of raising it. A record with a damaged payload
             is left out and reading goes on; any other defect ends the stream after it was told.
+            Only here is a compressed stream without its end mark a defect: it may be complete, and
+            TensorFlow reads it.
         max_decompressed_bytes: the cap of a compressed stream.
 
     Raises:
@@ -100,6 +102,8 @@ def read_blocks(
             if error.defect is not Defect.PAYLOAD_CRC:
                 return
         elif reader.is_finished:
+            if on_defect is not None and reader.lacks_end_mark:
+                on_defect(reader.end_mark_defect())
             return
 
 
@@ -178,6 +182,18 @@ class _BlockReader:
     def is_finished(self) -> bool:
         return self._ended and self._failure is None and self._at == self._filled
 
+    @property
+    def lacks_end_mark(self) -> bool:
+        return self._inflater is not None and not self._inflater.is_complete
+
+    def end_mark_defect(self) -> CorruptDataError:
+        return CorruptDataError(
+            Defect.TRUNCATED_COMPRESSION,
+            f"the compressed stream ends without its end mark after {self._position} whole "
+            "records. Its writer was not closed, or the file was cut: records may be missing.",
+            offset=self._offset + self._at,
+        )
+
     def scan(self, check_payloads: bool) -> Frames:
         return scan(
             memoryview(self._buffer)[: self._filled], self._at, check_payloads=check_payloads
@@ -204,6 +220,7 @@ class _BlockReader:
             return error
         if self._failure is not None:  # it waited until what came before it was handed on
             error, self._failure = self._failure, None
+            error.position = self._position
             self._at = self._filled
             self._ended = True
             return error
