@@ -1,0 +1,37 @@
+"""What all tests share: where optional data and optional references are."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import hypothesis
+import pytest
+
+hypothesis.settings.register_profile("default", deadline=None)
+hypothesis.settings.load_profile("default")
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+
+REPOSITORY = Path(__file__).parent.parent
+
+
+@pytest.fixture(autouse=True)
+def _private_cache(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: Any) -> None:
+    """No test reads or writes the cache of the person who runs it."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+
+
+@pytest.fixture(scope="session")
+def tf() -> Any:
+    """TensorFlow, the reference; tests that need it are skipped where it is not installed."""
+    return pytest.importorskip("tensorflow", exc_type=ImportError)
+
+
+@pytest.fixture(scope="session")
+def shared_data() -> Path:
+    """Real TFRecord files and picture datasets, where a checkout has them beside it."""
+    path = Path(os.environ.get("RECORDSMITH_SHARED_DATA", REPOSITORY.parent / "shared" / "data"))
+    if not path.is_dir():
+        pytest.skip(f"{path} is not there")
+    return path
