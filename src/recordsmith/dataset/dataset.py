@@ -11,7 +11,7 @@ import difflib
 import itertools
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import overload
 
 import numpy as np
@@ -30,6 +30,7 @@ from recordsmith.example import (
     SequenceExample,
     decode_payload,
 )
+from recordsmith.files import Progress
 from recordsmith.wire import RecordBlock
 
 _MAPPED_SHARDS = 256
@@ -184,16 +185,23 @@ class Dataset(Sequence[Features | SequenceExample]):
             self._schema = self.survey()
         return self._schema
 
-    def survey(self, progress: Callable[[int], None] | None = None) -> Schema:
-        """Infer the schema by reading every record; `progress` is told the records read so far."""
+    def survey(self, progress: Progress | None = None) -> Schema:
+        """Infer the schema by reading every record; `progress` is told the bytes done and in all.
+
+        A compressed shard counts when it is done.
+        """
         survey = SchemaSurvey()
-        done = 0
+        total = sum(shard.size_bytes for shard in self.shards)
+        before, current = 0, self.shards[0] if self.shards else None
         for shard, block in self._blocks():
             with located(shard.path, block.position):
                 survey.update(block.buffer, block.starts, block.lengths)
-            done += len(block)
-            if progress is not None:
-                progress(done)
+            if progress is None:
+                continue
+            if shard is not current and current is not None:
+                before, current = before + current.size_bytes, shard
+            here = block.offset + len(block.buffer) if shard.compression == "none" else 0
+            progress(before + here, total)
         return survey.finish()
 
     # -- positions -----------------------------------------------------------------------------

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +9,7 @@ from recordsmith.dataset.dataset import Dataset
 from recordsmith.dataset.locate import Paths, locate
 from recordsmith.errors import CorruptDataError, Defect
 from recordsmith.example import Schema
+from recordsmith.files import Progress
 
 
 @dataclass(frozen=True)
@@ -76,14 +76,14 @@ class Inspection:
 
 
 def inspect(
-    paths: Paths, split: str | None = None, *, progress: Callable[[int], None] | None = None
+    paths: Paths, split: str | None = None, *, progress: Progress | None = None
 ) -> Inspection:
     """Find out what a dataset holds. A packed one is told by its manifest; others are read once.
 
     Args:
         paths: a file, folder, glob or a list of these.
         split: only this one.
-        progress: told the records read so far.
+        progress: told the bytes read and in all.
 
     Raises:
         CorruptDataError: a record is damaged; a shard is missing or is not as its manifest says.

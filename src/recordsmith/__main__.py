@@ -1,0 +1,5 @@
+"""`python -m recordsmith`: the command line."""
+
+from recordsmith.cli import main
+
+main()

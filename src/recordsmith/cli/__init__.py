@@ -1,0 +1,94 @@
+"""The command line: one file a command; each parses, calls public functions, and prints.
+
+To add a command: one file here with a function of its name, and a line in `_COMMANDS`.
+Exit codes: 0 done, 1 the data has defects, 2 the command was wrong, 130 stopped with Ctrl-C.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import sys
+from collections.abc import Callable
+from typing import Annotated, Any, NoReturn
+
+import typer
+
+import recordsmith
+from recordsmith.cli.console import print_error
+from recordsmith.cli.demo import demo
+from recordsmith.cli.head import head
+from recordsmith.cli.inspect import inspect
+from recordsmith.cli.pack import pack
+from recordsmith.cli.verify import verify
+from recordsmith.errors import CorruptDataError, RecordsmithError, SourceError
+
+_COMMANDS = (pack, inspect, head, verify, demo)
+
+_DEFECTS, _WRONG_COMMAND, _STOPPED, _PIPE_CLOSED = 1, 2, 130, 141
+
+
+def main() -> None:
+    """Run the command line, and end the process with its exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        reconfigure = getattr(stream, "reconfigure", None)
+        if reconfigure is not None:  # a name that is not text shall not stop a report
+            reconfigure(errors="backslashreplace")
+    app()
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        print(f"recordsmith {recordsmith.__version__}")
+        raise typer.Exit
+
+
+def _root(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_show_version, is_eager=True, help="Say the version."),
+    ] = False,
+) -> None:
+    """TFRecord datasets without TensorFlow: pack pictures, prove them right, look at them.
+
+    Try `recordsmith demo`: the whole tour on pictures that it draws itself.
+    """
+
+
+def _reporting(command: Callable[..., None]) -> Callable[..., None]:
+    """Turn what may go wrong into one paragraph and an exit code."""
+
+    @functools.wraps(command)
+    def run(*args: Any, **kwargs: Any) -> None:
+        try:
+            command(*args, **kwargs)
+            sys.stdout.flush()
+        except RecordsmithError as error:
+            print_error(str(error))
+            is_defect = isinstance(error, (CorruptDataError, SourceError))
+            raise typer.Exit(_DEFECTS if is_defect else _WRONG_COMMAND) from None
+        except KeyboardInterrupt:
+            print_error("stopped by you; nothing was left half done")
+            raise typer.Exit(_STOPPED) from None
+        except BrokenPipeError:
+            _end_quietly()
+
+    return run
+
+
+def _end_quietly() -> NoReturn:
+    """Whoever read our output has seen enough, as in `recordsmith head PATH | head -3`."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    raise typer.Exit(_PIPE_CLOSED)
+
+
+app = typer.Typer(
+    add_completion=False,
+    no_args_is_help=True,
+    rich_markup_mode="markdown",
+    pretty_exceptions_enable=False,  # a fault of ours is shown as Python shows it
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.callback()(_root)
+for _command in _COMMANDS:
+    app.command()(_reporting(_command))

@@ -1,0 +1,150 @@
+"""How the commands print: errors, progress bars, tables, numbers.
+
+Control characters reach a terminal only, and only ours: what comes from a file is made printable.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+_REFRESH_SECONDS = 0.05
+_SIZE_UNITS = ("kB", "MB", "GB", "TB", "PB")
+
+
+def print_error(message: str) -> None:
+    """One paragraph on standard error."""
+    prefix = "\x1b[1;31merror:\x1b[0m" if sys.stderr.isatty() else "error:"
+    print(prefix, printable(message, keep="\n"), file=sys.stderr)
+
+
+def print_json(document: Any) -> None:
+    """One JSON document on standard output, ASCII only."""
+    print(json.dumps(document, indent=1, allow_nan=False))
+
+
+def printable(text: str, keep: str = "") -> str:
+    """`text` with whatever could move a cursor written as an escape."""
+    if text.isprintable():
+        return text
+    return "".join(
+        char
+        if char.isprintable() or char in keep
+        else char.encode("unicode_escape", "surrogatepass").decode()
+        for char in text
+    )
+
+
+def bold(text: str) -> str:
+    """`text` in bold on a terminal."""
+    return f"\x1b[1m{text}\x1b[0m" if sys.stdout.isatty() else text
+
+
+def count(number: int, noun: str, plural: str | None = None) -> str:
+    """A number with its noun: 1 shard, 2,569 shards."""
+    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
+
+
+def size(size_bytes: float) -> str:
+    """A size in bytes as people say it: 45.9 MB."""
+    if size_bytes < 1000:
+        return f"{size_bytes:.0f} bytes"
+    for unit in _SIZE_UNITS:
+        size_bytes /= 1000
+        if size_bytes < 999.95:
+            break
+    return f"{size_bytes:.1f} {unit}"
+
+
+def print_table(head: Sequence[str], rows: Sequence[Sequence[str]], right: str = "") -> None:
+    """Aligned columns; those whose heading is among the words of `right` are set to the right."""
+    cells = [list(head), *([printable(cell) for cell in row] for row in rows)]
+    widths = [max(len(row[column]) for row in cells) for column in range(len(head))]
+    to_right = [title in right.split() for title in head]
+    for number, row in enumerate(cells):
+        line = "  ".join(
+            cell.rjust(width) if at_right else cell.ljust(width)
+            for cell, width, at_right in zip(row, widths, to_right, strict=True)
+        ).rstrip()
+        print(bold(line) if number == 0 else line)
+
+
+def print_list(title: str, lines: Sequence[str], most: int = 10) -> None:
+    """A titled list, cut after `most` lines; says how many are left out."""
+    if not lines:
+        return
+    print(f"{title}:")
+    for line in lines[:most]:
+        print(f"  {printable(line)}")
+    if len(lines) > most:
+        print(f"  … and {len(lines) - most:,} more (all of them with --json)")
+
+
+@contextmanager
+def progress_bar(what: str, *, of_bytes: bool = False) -> Iterator[Callable[[int, int], None]]:
+    """A bar with rate and time left while the block runs, on a terminal only.
+
+    Gives a function that is told (done, total), from any thread; until it is first called the bar
+    shows that something is going on. A total of 0 means that nobody knows it.
+    """
+    if not sys.stderr.isatty():
+        yield lambda done, total: None
+        return
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        DownloadColumn,
+        Progress,
+        ProgressColumn,
+        SpinnerColumn,
+        Task,
+        TextColumn,
+        TimeRemainingColumn,
+        TransferSpeedColumn,
+    )
+    from rich.text import Text
+
+    class Rate(ProgressColumn):
+        """Things a second."""
+
+        def render(self, task: Task) -> Text:
+            speed = task.finished_speed or task.speed
+            return Text("" if speed is None else f"{speed:,.0f}/s", style="cyan")
+
+    class Count(ProgressColumn):
+        """Things done, of all."""
+
+        def render(self, task: Task) -> Text:
+            total = "" if task.total is None else f"/{task.total:,.0f}"
+            return Text(f"{task.completed:,.0f}{total}" if task.completed else "", style="green")
+
+    measures = (DownloadColumn(), TransferSpeedColumn()) if of_bytes else (Count(), Rate())
+    bar = Progress(
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        BarColumn(),
+        *measures,
+        TimeRemainingColumn(compact=True),
+        console=Console(stderr=True),
+        transient=True,
+    )
+    lock = threading.Lock()
+    told = 0.0
+
+    def tell(done: int, total: int) -> None:
+        nonlocal told
+        now = time.monotonic()
+        if now - told < _REFRESH_SECONDS and done != total:
+            return
+        with lock:
+            told = now
+            bar.update(task, completed=done, total=total or None)
+
+    with bar:
+        task = bar.add_task(what, total=None)
+        yield tell

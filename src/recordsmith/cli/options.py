@@ -1,0 +1,80 @@
+"""Values of options, from what a user types."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, TypeAlias
+
+import typer
+
+from recordsmith.errors import OptionError
+
+Json: TypeAlias = Annotated[
+    bool, typer.Option("--json", help="Print one JSON document, for programs.")
+]
+Split: TypeAlias = Annotated[
+    str | None, typer.Option("--split", help="Only this split.", metavar="NAME")
+]
+Path: TypeAlias = Annotated[
+    str,
+    typer.Argument(
+        help="A TFRecord file, a folder of them, or a glob in quotes.",
+        metavar="PATH",
+        show_default=False,
+    ),
+]
+Threads: TypeAlias = Annotated[
+    int | None,
+    typer.Option("--threads", help="How many shards at once.", min=1, metavar="N"),
+]
+
+_SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]?)(i?)b?\s*", re.IGNORECASE)
+_POWERS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
+
+
+def parse_size(text: str, option: str) -> int:
+    """256MB, 1.5 GiB, 500000 -> bytes."""
+    match = _SIZE.fullmatch(text)
+    if match is None or (match[3] and not match[2]):
+        raise OptionError(f"{option} is {text!r}; expected a size such as 256MB or 1GiB")
+    return int(float(match[1]) * (1024 if match[3] else 1000) ** _POWERS[match[2].lower()])
+
+
+def parse_shares(text: str, option: str) -> dict[str, float]:
+    """train=0.7,validation=0.3 -> the share of each split."""
+    shares: dict[str, float] = {}
+    for part in text.split(","):
+        name, _, share = (piece.strip() for piece in part.partition("="))
+        if not name or name in shares:
+            raise _not_shares(text, option)
+        try:
+            shares[name] = float(share[:-1]) / 100 if share.endswith("%") else float(share)
+        except ValueError:
+            raise _not_shares(text, option) from None
+    return shares
+
+
+def parse_counts(text: str, option: str) -> int | dict[str, int]:
+    """8, or train=8,validation=2 -> the number of each split."""
+    if "=" not in text:
+        parts = {"": text}
+    else:
+        parts = {
+            name.strip(): number
+            for name, _, number in (part.partition("=") for part in text.split(","))
+        }
+    try:
+        counts = {name: int(number) for name, number in parts.items()}
+    except ValueError:
+        raise OptionError(
+            f"{option} is {text!r}; expected a number, or one for each split such as "
+            "train=8,validation=2"
+        ) from None
+    return counts.get("", counts)
+
+
+def _not_shares(text: str, option: str) -> OptionError:
+    return OptionError(
+        f"{option} is {text!r}; expected shares that add up to 1, such as "
+        "train=0.7,validation=0.3"
+    )

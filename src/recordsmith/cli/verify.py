@@ -1,0 +1,42 @@
+"""`recordsmith verify`."""
+
+from __future__ import annotations
+
+import typer
+
+import recordsmith as rs
+from recordsmith.cli import console
+from recordsmith.cli.options import Json, Path, Split, Threads
+
+
+def verify(path: Path, split: Split = None, threads: Threads = None, json: Json = False) -> None:
+    """Check every record of every shard, and the shards against their manifest.
+
+    Exits with 1 and the list of defects if something is wrong.
+
+    Example: `recordsmith verify out`
+    """
+    with console.progress_bar("verifying", of_bytes=True) as progress:
+        report = rs.verify(path, split, threads=threads, progress=progress)
+    if json:
+        console.print_json(report.to_json())
+    else:
+        print_report(report)
+    if not report.is_good:
+        raise typer.Exit(1)
+
+
+def print_report(report: rs.VerifyReport) -> None:
+    """What was found, and each defect in a line."""
+    read = (
+        f"{console.count(report.records, 'intact record')} in "
+        f"{console.count(report.shards, 'shard')}, {console.size(report.size_bytes)}"
+    )
+    if report.is_good:
+        print(f"{console.bold('good')}: {read}; every checksum is right")
+        return
+    print(f"{console.bold(console.count(report.defect_count, 'defect'))}; {read}")
+    for defect in report.defects:
+        print(f"  {console.printable(str(defect))}")
+    if report.defect_count > len(report.defects):
+        print(f"  … and {report.defect_count - len(report.defects):,} more")
