@@ -89,9 +89,37 @@ _HOMES = {
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
-__all__ = [  # noqa: PLE0604 - a test compares it with the imports above
+__all__ = [
+    "BytesArray",
+    "CorruptDataError",
+    "Dataset",
+    "Defect",
+    "FeatureSchema",
+    "FeatureSpec",
+    "FileAccessError",
+    "ImageFolder",
+    "Inspection",
+    "MissingExtraError",
+    "OptionError",
+    "PackReport",
+    "Ragged",
+    "RecordsmithError",
+    "Schema",
+    "SequenceExample",
+    "ShardWriter",
+    "SourceError",
+    "VerifyReport",
     "__version__",
-    *_HOME_OF,
+    "classify",
+    "decode_example",
+    "decode_sequence_example",
+    "encode_example",
+    "encode_sequence_example",
+    "inspect",
+    "open",
+    "pack",
+    "read_records",
+    "verify",
 ]
 
 

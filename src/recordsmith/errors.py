@@ -105,8 +105,8 @@ class CorruptDataError(RecordsmithError, ValueError):
             place.append(f"record {self.position}")
         if self.offset is not None:
             place.append(f"byte {self.offset}")
-        where = ", ".join(place)
-        return f"{where}: {self.defect}: {self.detail}" if where else f"{self.defect}: {self.detail}"
+        where = [", ".join(place)] if place else []
+        return ": ".join([*where, str(self.defect), self.detail])
 
 
 def _rebuild(
@@ -117,6 +117,9 @@ def _rebuild(
 
 class FileAccessError(RecordsmithError, OSError):
     """The operating system refused: no such file, no permission, no space."""
+
+    def __str__(self) -> str:
+        return str(self.strerror)
 
 
 class MissingExtraError(RecordsmithError, ImportError):
@@ -129,9 +132,7 @@ class MissingExtraError(RecordsmithError, ImportError):
 
 
 @contextmanager
-def located(
-    path: str | Path, first_position: int = 0, first_offset: int = 0
-) -> Iterator[None]:
+def located(path: str | Path, first_position: int = 0, first_offset: int = 0) -> Iterator[None]:
     """Add the path, and where counting began, to any CorruptDataError that passes."""
     try:
         yield

@@ -46,9 +46,7 @@ def accessing(path: PathLike, verb: str = "read") -> Iterator[None]:
         raise
     except OSError as error:
         reason = _REASONS.get(error.errno or 0) or error.strerror or str(error)
-        raise FileAccessError(
-            error.errno, f"cannot {verb} {os.fspath(path)}: {reason}"
-        ) from error
+        raise FileAccessError(error.errno, f"cannot {verb} {os.fspath(path)}: {reason}") from error
 
 
 def open_file(path: PathLike) -> BinaryIO:

@@ -54,9 +54,9 @@ def size(size_bytes: float) -> str:
     """A size in bytes as people say it: 45.9 MB."""
     if size_bytes < 1000:
         return f"{size_bytes:.0f} bytes"
-    for unit in _SIZE_UNITS:
+    for unit in _SIZE_UNITS:  # noqa: B007 - used after the loop
         size_bytes /= 1000
-        if size_bytes < 999.95:
+        if size_bytes < 999.95:  # else it would round to 1000.0
             break
     return f"{size_bytes:.1f} {unit}"
 
@@ -93,7 +93,7 @@ def progress_bar(what: str, *, of_bytes: bool = False) -> Iterator[Callable[[int
     shows that something is going on. A total of 0 means that nobody knows it.
     """
     if not sys.stderr.isatty():
-        yield lambda done, total: None
+        yield lambda _done, _total: None
         return
     from rich.console import Console
     from rich.progress import (

@@ -112,7 +112,9 @@ def _contact_sheet(batch: dict[str, Any], subtitle: str) -> Image.Image:
     pictures = [
         (decode_image(encoded), f"{label}  {text.decode()}")
         for encoded, label, text in zip(
-            batch["image/encoded"], batch["image/class/label"], batch["image/class/text"],
+            batch["image/encoded"],
+            batch["image/class/label"],
+            batch["image/class/text"],
             strict=True,
         )
     ]

@@ -57,8 +57,10 @@ def _text(value: FeatureValue) -> str:
     if isinstance(value, list):
         shown = ", ".join(_bytes_text(item) for item in value[:_VALUES_SHOWN])
     else:
-        shown = ", ".join(f"{item:.6g}" if isinstance(item, float) else str(item)
-                          for item in value[:_VALUES_SHOWN].tolist())
+        shown = ", ".join(
+            f"{item:.6g}" if isinstance(item, float) else str(item)
+            for item in value[:_VALUES_SHOWN].tolist()
+        )
     if len(value) == 1:
         return shown
     more = ", …" if len(value) > _VALUES_SHOWN else ""

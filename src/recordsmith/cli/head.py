@@ -14,9 +14,7 @@ from recordsmith.cli.options import Json, Path, Split
 
 def head(
     path: Path,
-    count: Annotated[
-        int, typer.Option("-n", "--count", help="How many.", min=0, metavar="N")
-    ] = 5,
+    count: Annotated[int, typer.Option("-n", "--count", help="How many.", min=0, metavar="N")] = 5,
     split: Split = None,
     json: Json = False,
 ) -> None:

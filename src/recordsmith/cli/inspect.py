@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import recordsmith as rs
 from recordsmith.cli import console
 from recordsmith.cli.options import Json, Path, Split
@@ -63,7 +65,7 @@ def print_inspection(inspection: rs.Inspection) -> None:
         print(f"{console.count(len(names), 'class', 'classes')}: {console.printable(shown)}")
 
 
-def _print_features(section: str, features: dict[str, rs.FeatureSchema], records: int) -> None:
+def _print_features(section: str, features: Mapping[str, rs.FeatureSchema], records: int) -> None:
     is_list = section == "feature_lists"
     title = {"features": "feature", "feature_lists": "feature list"}.get(section, section)
     rows = []

@@ -75,6 +75,5 @@ def parse_counts(text: str, option: str) -> int | dict[str, int]:
 
 def _not_shares(text: str, option: str) -> OptionError:
     return OptionError(
-        f"{option} is {text!r}; expected shares that add up to 1, such as "
-        "train=0.7,validation=0.3"
+        f"{option} is {text!r}; expected shares that add up to 1, such as train=0.7,validation=0.3"
     )

@@ -47,9 +47,7 @@ def pack(
     stratify: Annotated[
         bool, typer.Option("--stratify", help="Give all splits the same mix of classes.")
     ] = False,
-    compression: Annotated[
-        str, typer.Option(help="none, gzip or zlib.", metavar="NAME")
-    ] = "none",
+    compression: Annotated[str, typer.Option(help="none, gzip or zlib.", metavar="NAME")] = "none",
     skip_errors: Annotated[
         bool,
         typer.Option(

@@ -1,4 +1,4 @@
-"""Where does each record of a shard begin? Answered from a small file, made once.
+r"""Where does each record of a shard begin? Answered from a small file, made once.
 
 The index lies beside the shard in a hidden folder, or in the user's cache where that cannot be
 written. It holds the size of the shard and a checksum over samples of its bytes, so that an index

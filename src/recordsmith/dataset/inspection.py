@@ -54,7 +54,8 @@ class Inspection:
 
     def to_json(self) -> dict[str, Any]:
         """records, size_bytes, payload, compression, splits, shards, class_names, features; for
-        SequenceExamples context and feature_lists, for ranking lists context and examples."""
+        SequenceExamples context and feature_lists, for ranking lists context and examples.
+        """
         schema = self.schema.to_json()
         return {
             "records": self.records,
@@ -107,9 +108,7 @@ def inspect(
                 path=shard.path,
             )
         summaries.append(
-            ShardSummary(
-                str(shard.path), shard.split, shard.record_count, size, shard.compression
-            )
+            ShardSummary(str(shard.path), shard.split, shard.record_count, size, shard.compression)
         )
     compressions = {summary.compression for summary in summaries if summary.size_bytes}
     return Inspection(

@@ -31,7 +31,9 @@ from recordsmith.wire.framing import Frames
 
 Paths: TypeAlias = PathLike | Sequence[PathLike]
 
-_USUAL_NAME = re.compile(r".*\.(tfrecords?|record|tfrec)(\.\w+)?(-\d{5,}-of-\d{5,})?|.*-\d{5,}-of-\d{5,}")
+_USUAL_NAME = re.compile(
+    r".*\.(tfrecords?|record|tfrec)(\.\w+)?(-\d{5,}-of-\d{5,})?|.*-\d{5,}-of-\d{5,}"
+)
 
 
 @dataclass
@@ -127,7 +129,7 @@ def _locate_folder(folder: Path) -> Located:
         shards.append(Shard(Path(entry.path), split_of(entry.name)))
         number = parse_shard_name(entry.name)
         if number is not None:
-            numbered.setdefault((number.split, number.count), set()).add(number.number)
+            numbered.setdefault((number.split, number.shard_count), set()).add(number.number)
     if not shards:
         found = ", ".join(other[:5]) + (" …" if len(other) > 5 else "") or "no files"
         raise OptionError(

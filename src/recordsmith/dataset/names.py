@@ -23,7 +23,7 @@ class ShardNumber(NamedTuple):
 
     split: str
     number: int
-    count: int
+    shard_count: int
 
 
 def shard_name(split: str, number: int, count: int, compression: Compression = "none") -> str:
@@ -42,4 +42,4 @@ def parse_shard_name(name: str) -> ShardNumber | None:
 def split_of(name: str) -> str:
     """The split that a file name speaks of: what stands before the numbers, or before the dot."""
     numbered = parse_shard_name(name)
-    return numbered.split if numbered else name.split(".")[0] or name
+    return numbered.split if numbered else name.partition(".")[0] or name

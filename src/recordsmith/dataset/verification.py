@@ -49,7 +49,8 @@ class VerifyReport:
 
     def to_json(self) -> dict[str, Any]:
         """records, shards, size_bytes, defect_count, and defects with defect, path, position,
-        offset (null where none is meant) and detail."""
+        offset (null where none is meant) and detail.
+        """
         return {
             "records": self.records,
             "shards": self.shards,
@@ -131,9 +132,7 @@ def verify(
 def _entries(located: Located) -> dict[Path, ShardEntry]:
     if located.manifest is None:
         return {}
-    by_name = {
-        entry.file: entry for shards in located.manifest.splits.values() for entry in shards
-    }
+    by_name = {entry.file: entry for shards in located.manifest.splits.values() for entry in shards}
     return {shard.path: by_name[shard.path.name] for shard in located.shards}
 
 
@@ -183,13 +182,9 @@ class _ShardFindings:
         if size != entry.size_bytes:
             self._differs(Defect.SHARD_SIZE, f"{size} bytes", f"{entry.size_bytes}")
         elif checksum != entry.crc32c and not self.defects:
-            self._differs(
-                Defect.SHARD_CHECKSUM, f"checksum {checksum:08x}", f"{entry.crc32c:08x}"
-            )
+            self._differs(Defect.SHARD_CHECKSUM, f"checksum {checksum:08x}", f"{entry.crc32c:08x}")
         if self.records != entry.record_count and not self.defects:
-            self._differs(
-                Defect.RECORD_COUNT, f"{self.records} records", f"{entry.record_count}"
-            )
+            self._differs(Defect.RECORD_COUNT, f"{self.records} records", f"{entry.record_count}")
 
     def _differs(self, defect: Defect, found: str, expected: str) -> None:
         self._add(
@@ -203,7 +198,7 @@ class _ShardFindings:
 
 
 class _WatchedStream(io.RawIOBase):
-    """A file, not owned, that reports how far it was read, and keeps a checksum of it on request."""
+    """A file, not owned, that tells how far it was read; keeps a checksum of it on request."""
 
     def __init__(self, file: BinaryIO, advance: Any, with_checksum: bool) -> None:
         self._file = file

@@ -11,11 +11,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
-from typing import Any, BinaryIO, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 import numpy as np
 
-from recordsmith.buffers import BytesLike
+from recordsmith.buffers import BytesLike, as_view
 from recordsmith.dataset.index import ShardIndex, save_index
 from recordsmith.dataset.shard import Shard
 from recordsmith.errors import FileAccessError, OptionError
@@ -23,6 +23,9 @@ from recordsmith.example import Column, Kind, encode_columns, encode_example
 from recordsmith.files import PathLike, accessing, publish, remove, sync_folder
 from recordsmith.wire import RecordBlock, RecordWriter, check_compression, crc32c, encode_slices
 from recordsmith.wire.framing import encode_record
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 _BUFFER_BYTES = 1 << 20
 _ROWS_AT_A_TIME = 1 << 14
@@ -134,7 +137,7 @@ class ShardWriter:
         with suppress(FileAccessError):
             remove(self._temporary)
 
-    def __enter__(self) -> ShardWriter:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(
@@ -160,8 +163,10 @@ class ShardWriter:
 
     def _flush(self) -> None:
         with accessing(self.path, "write"):
-            for frames in [b"".join(self._pending)] if len(self._pending) > 1 else self._pending:
-                self._records.write_frames(frames)
+            if len(self._pending) == 1:
+                self._records.write_frames(self._pending[0])
+            else:
+                self._records.write_frames(b"".join(map(as_view, self._pending)))
         self._pending.clear()
         self._pending_bytes = 0
 
@@ -175,7 +180,7 @@ class _CountedFile:
         self.crc32c = 0
 
     def write(self, data: BytesLike) -> int:
-        view = memoryview(data)
+        view = as_view(data)
         written = 0
         while written < len(view):
             written += self._file.write(view[written:])

@@ -153,9 +153,7 @@ def _put_features(
         if value is None:
             continue
         mark = encoder.written()
-        encoder.put_entry(
-            mark, _put_value(encoder, key, value, kinds.get(key)), _encode_key(key)
-        )
+        encoder.put_entry(mark, _put_value(encoder, key, value, kinds.get(key)), _encode_key(key))
 
 
 def _encode_key(key: str) -> bytes:
@@ -183,9 +181,9 @@ def _put_value(encoder: kernel.Encoder, key: str, value: Any, declared: str | No
             kind = _declared_kind(kind, declared)
         if kind != _NONE:
             encoder.put_values(value, kind)
-        return kind
     except (OverflowError, TypeError, ValueError) as error:
         raise OptionError(f"feature {key!r} cannot be encoded: {error}") from None
+    return kind
 
 
 def _common_kind(values: Sequence[Any]) -> int:
@@ -255,7 +253,7 @@ def as_values(
 
 
 def _put_array(encoder: kernel.Encoder, array: npt.NDArray[Any], declared: str | None) -> int:
-    values = as_values(array, declared)
+    values: Any = as_values(array, declared)
     if values.dtype == np.int64:
         encoder.put_int64s(values)
         return _INT64

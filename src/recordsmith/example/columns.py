@@ -257,4 +257,4 @@ def _default_values(key: str, spec: FeatureSpec) -> tuple[int, tuple[bytes, byte
 
 
 def _array(memory: kernel.Memory, dtype: Any) -> npt.NDArray[Any]:
-    return np.frombuffer(memory, dtype) if len(memory) else np.empty(0, dtype)  # type: ignore[call-overload,no-any-return]
+    return np.frombuffer(memory, dtype) if len(memory) else np.empty(0, dtype)  # type: ignore[call-overload]

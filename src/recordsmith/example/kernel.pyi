@@ -39,9 +39,7 @@ class FeatureSurvey:
     ) -> int: ...
     def finish(
         self,
-    ) -> list[
-        tuple[bytes, list[int], list[int], int, tuple[int, int], tuple[int, int], int]
-    ]: ...
+    ) -> list[tuple[bytes, list[int], list[int], int, tuple[int, int], tuple[int, int], int]]: ...
 
 def submessages(
     buffer: BytesLike, starts: Int64Array, lengths: Int64Array, field: int
@@ -60,8 +58,6 @@ class Encoder:
     def put_values(self, items: list[Any] | tuple[Any, ...], kind: int) -> None: ...
 
 def encode_columns(
-    columns: list[
-        tuple[bytes, int, npt.NDArray[Any], Int64Array | None, Int64Array | None, int]
-    ],
+    columns: list[tuple[bytes, int, npt.NDArray[Any], Int64Array | None, Int64Array | None, int]],
     row_count: int,
 ) -> tuple[Memory, Memory]: ...

@@ -37,8 +37,10 @@ def not_an_example(found: PayloadKind) -> CorruptDataError:
     """The error for a payload that is read as an Example and is something else."""
     name = "not a TensorFlow Example" if found == "other" else f"{_article(found)} {found}"
     return CorruptDataError(
-        Defect.NOT_AN_EXAMPLE, f"the payload is {name}, not an Example. {_WHAT_TO_DO[found]}"
-        if found != "other" else f"the payload is {name}. {_WHAT_TO_DO[found]}"
+        Defect.NOT_AN_EXAMPLE,
+        f"the payload is {name}, not an Example. {_WHAT_TO_DO[found]}"
+        if found != "other"
+        else f"the payload is {name}. {_WHAT_TO_DO[found]}",
     )
 
 

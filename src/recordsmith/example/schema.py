@@ -142,13 +142,11 @@ class SchemaSurvey:
         for section, (number, lists) in _SECTIONS[payload].items():
             survey = self._surveys.setdefault((payload, section), kernel.FeatureSurvey())
             if payload == "ELWC":  # each Example in a ranking list counts for itself
-                _, inner_starts, inner_lengths = kernel.submessages(
-                    buffer, starts, lengths, number
-                )
+                _, inner_starts, inner_lengths = kernel.submessages(buffer, starts, lengths, number)
                 if not len(inner_starts):
                     continue
-                spans = (np.frombuffer(m, np.int64) for m in (inner_starts, inner_lengths))  # type: ignore[call-overload]
-                survey.update(buffer, *spans, 1, False)
+                spans: Any = [np.frombuffer(m, np.int64) for m in (inner_starts, inner_lengths)]  # type: ignore[call-overload]
+                survey.update(buffer, spans[0], spans[1], 1, lists=False)
                 continue
             at = survey.update(buffer, starts, lengths, number, lists)
             if at < len(starts):
@@ -169,9 +167,7 @@ class SchemaSurvey:
     def _payload(self) -> DatasetPayload:
         if self._record_count == 0:
             return "none"
-        found = {
-            kind for kind, count in zip(PAYLOAD_KINDS, self._payloads, strict=True) if count
-        }
+        found = {kind for kind, count in zip(PAYLOAD_KINDS, self._payloads, strict=True) if count}
         if not found:  # empty payloads are Examples without features
             return "Example"
         if found == {"Example", "SequenceExample"}:  # one without lists looks like an Example

@@ -7,13 +7,13 @@ Python objects are made only for what is asked for.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import pairwise
 from typing import Any, TypeAlias, overload
 
 import numpy as np
 import numpy.typing as npt
 
 from recordsmith.buffers import Int64Array
-
 
 
 class BytesArray:
@@ -113,9 +113,7 @@ class Ragged:
 
     __slots__ = ("row_splits", "values")
 
-    def __init__(
-        self, values: npt.NDArray[Any] | BytesArray, row_splits: Int64Array
-    ) -> None:
+    def __init__(self, values: npt.NDArray[Any] | BytesArray, row_splits: Int64Array) -> None:
         self.values = values
         self.row_splits = row_splits
 
@@ -127,8 +125,7 @@ class Ragged:
     def tolist(self) -> list[list[Any]]:
         """A list of values for each row."""
         values = self.values.tolist()
-        splits = self.row_splits.tolist()
-        return [values[a:b] for a, b in zip(splits[:-1], splits[1:], strict=True)]
+        return [values[start:stop] for start, stop in pairwise(self.row_splits.tolist())]
 
     def __len__(self) -> int:
         return len(self.row_splits) - 1

@@ -118,8 +118,10 @@ def _petal(
     outline = sides[0] + sides[1][::-1]
     draw.polygon(outline, colour)
     draw.line(outline, _mix(colour, (40, 20, 10), 0.22), max(1, round(width / 26)))
-    draw.polygon(sides[0] + [_turned(root, angle, length * k / 12, 0) for k in range(12, -1, -1)],
-                 _mix(colour, (255, 255, 245), 0.14))
+    draw.polygon(
+        sides[0] + [_turned(root, angle, length * k / 12, 0) for k in range(12, -1, -1)],
+        _mix(colour, (255, 255, 245), 0.14),
+    )
     vein = [_turned(root, angle, length * share, 0) for share in (0.06, 0.5, 0.82)]
     draw.line(vein, _mix(colour, (60, 30, 10), 0.16), max(1, round(width / 20)))
 
@@ -201,7 +203,8 @@ def _cupped(
     for shrink, tint in ((1.0, light), (0.93, colour)):
         outline = [
             _turned(
-                middle, angle,
+                middle,
+                angle,
                 radius * shrink * 0.74 * math.cos(t * math.tau / 28) - radius * (1 - shrink),
                 radius * shrink * math.sin(t * math.tau / 28),
             )
@@ -223,8 +226,12 @@ def _tulip(draw: ImageDraw.ImageDraw, rng: random.Random, centre: Point, radius:
     root = (x, y + radius * 0.72)
     up = -math.pi / 2 + rng.uniform(-0.1, 0.1)
     for lean, shade, width in (
-        (-0.30, 0.24, 0.62), (0.30, 0.24, 0.62), (0.0, 0.32, 0.7),
-        (-0.2, 0.05, 0.66), (0.2, 0.1, 0.66), (0.0, 0.0, 0.6),
+        (-0.30, 0.24, 0.62),
+        (0.30, 0.24, 0.62),
+        (0.0, 0.32, 0.7),
+        (-0.2, 0.05, 0.66),
+        (0.2, 0.1, 0.66),
+        (0.0, 0.0, 0.6),
     ):
         tint = _mix(colour, (50, 8, 20), shade)
         length = radius * (1.62 if lean else 1.45) * rng.uniform(0.96, 1.03)

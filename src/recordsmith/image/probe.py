@@ -14,10 +14,10 @@ from typing import BinaryIO, NamedTuple
 
 from recordsmith.errors import CorruptDataError, Defect
 
-PICTURE_SUFFIXES = frozenset(
-    ".apng .avif .bmp .dib .gif .ico .j2k .jfif .jp2 .jpe .jpeg .jpg .pbm .pcx .pgm .png .pnm .ppm"
-    " .tga .tif .tiff .webp".split()
+_PICTURE_ENDINGS = (
+    "apng avif bmp dib gif ico j2k jfif jp2 jpe jpeg jpg pbm pcx pgm png pnm ppm tga tif tiff webp"
 )
+PICTURE_SUFFIXES = frozenset(f".{ending}" for ending in _PICTURE_ENDINGS.split())
 """Names that promise a picture: such a file that is none is an error, not a file to pass over."""
 
 _PNG_SIGNATURE = b"\x89PNG\r\n\x1a\n"
@@ -105,7 +105,7 @@ def _check_by_decoding(data: bytes) -> None:
 
 
 def _probe_with_pillow(data: bytes) -> ImageInfo:
-    from PIL import Image
+    from PIL import Image, UnidentifiedImageError
 
     if not data:
         raise _unreadable("the file is empty")
@@ -115,7 +115,7 @@ def _probe_with_pillow(data: bytes) -> ImageInfo:
             with Image.open(io.BytesIO(data)) as image:
                 width, height = image.size
                 name = image.format or "unknown"
-    except Image.UnidentifiedImageError:
+    except UnidentifiedImageError:
         raise _unreadable(f"it is no picture: it begins with {data[:16]!r}") from None
     except Exception as error:  # noqa: BLE001 - Pillow's plugins raise anything on bad files
         raise _unreadable(f"the picture cannot be opened ({error})") from None

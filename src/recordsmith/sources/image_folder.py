@@ -45,9 +45,7 @@ class ImageFolder:
         with accessing(self.root):
             if not self.root.is_dir():
                 self.root.stat()
-                raise OptionError(
-                    f"{self.root} is a file; " + _EXPECTED.format(root="<folder>")
-                )
+                raise OptionError(f"{self.root} is a file; " + _EXPECTED.format(root="<folder>"))
         root = _read_folder(self.root)
         base = root
         if not base.pictures and len(base.folders) == 1:

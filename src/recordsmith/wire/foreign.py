@@ -41,7 +41,7 @@ _SIGNATURES: tuple[tuple[bytes, str, str], ...] = (
     (b"GIF8", "a GIF picture", _PACK),
     (b"%PDF-", "a PDF document", _OTHER_READER),
     (b"SQLite format 3\x00", "a SQLite database", _OTHER_READER),
-    (b"\x80\x04\x95", "a Python pickle", "A pickle can run code when opened: recordsmith never does."),
+    (b"\x80\x04\x95", "a Python pickle", "Opening one can run code, so recordsmith never does."),
     (b"\x1f\x8b", "a gzip of something else", "Unpack it and look at what is inside."),
 )
 # the block header of Riegeli, which ArrayRecord files are made of: a fixed first block

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from recordsmith.buffers import BytesLike, Int64Array
+from recordsmith.buffers import BytesLike, Int64Array, as_view
 from recordsmith.errors import CorruptDataError, Defect
 from recordsmith.wire import kernel
 
@@ -142,7 +142,7 @@ def describe_defect(
     else:
         length = int.from_bytes(header[:8], "little")
         stored_at = frames.stop + HEADER_BYTES + length
-        payload = memoryview(buffer)[frames.stop + HEADER_BYTES : stored_at]
+        payload = as_view(buffer)[frames.stop + HEADER_BYTES : stored_at]
         detail = (
             f"the payload of {length} bytes does not match its checksum: found "
             f"{bytes(buffer[stored_at : stored_at + FOOTER_BYTES]).hex()}, expected "

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import BinaryIO, cast
 
-from recordsmith.buffers import BytesLike, Int64Array
+from recordsmith.buffers import BytesLike, Int64Array, as_view
 from recordsmith.errors import CorruptDataError, Defect
 from recordsmith.wire.compression import (
     HEAD_BYTES,
@@ -27,7 +27,6 @@ from recordsmith.wire.compression import (
 from recordsmith.wire.foreign import describe_foreign
 from recordsmith.wire.framing import (
     FRAME_BYTES,
-    HEADER_BYTES,
     Frames,
     describe_defect,
     encode_record,
@@ -142,7 +141,7 @@ class RecordWriter:
 
     def write_frames(self, frames: BytesLike) -> None:
         """Write frames that are encoded already."""
-        self._write(frames)
+        self._write(as_view(frames))
 
     def finish(self) -> None:
         """Write what is still held back."""

@@ -1,0 +1,95 @@
+"""What a comparison is made of: a case has peers, a peer prepares a task, a task is measured."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from inputs import Inputs
+
+OURS = "recordsmith"
+
+
+@dataclass(frozen=True)
+class Task:
+    """What a peer measures, after its imports and preparations.
+
+    run: the measured region; answers whatever was made.
+    records: how many records (pictures, rows) one run goes through.
+    before: clears the place for a run; not measured.
+    digest: what the result says, to see that all peers did the same work; not measured.
+    """
+
+    run: Callable[[], Any]
+    records: int
+    before: Callable[[], None] | None = None
+    digest: Callable[[Any], Any] | None = None
+
+
+@dataclass(frozen=True)
+class Peer:
+    """One way to do the work of a case.
+
+    name: as the table shows it.
+    prepare: imports what it needs, in a process of its own, and answers the task.
+    at_most: the target: recordsmith's CPU time is at most so many times that of this peer.
+    strictly: the target is not met when the two are equal.
+    settings_python: the name of the setting with another Python for it, or None.
+    """
+
+    name: str
+    prepare: Callable[[Inputs], Task]
+    at_most: float | None = None
+    strictly: bool = False
+    settings_python: str | None = None
+
+
+@dataclass(frozen=True)
+class Case:
+    """Peers that do the same work, the first of which is recordsmith.
+
+    what: the sentences under the heading of the table.
+    unit: what is counted: record, row, picture.
+    inputs: names of the inputs that must be there before a peer starts.
+    """
+
+    name: str
+    title: str
+    what: str
+    unit: str
+    peers: tuple[Peer, ...]
+    inputs: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What the command line asks for.
+
+    repeat: measured rounds; each peer runs once in each.
+    tfrecord_python: a Python that has the `tfrecord` package.
+    """
+
+    folder: Path
+    quick: bool
+    repeat: int
+    tfrecord_python: str | None = None
+
+
+@dataclass(frozen=True)
+class Table:
+    """One table of the report; `data` is the same for programs."""
+
+    name: str
+    title: str
+    what: str
+    header: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    notes: tuple[str, ...] = ()
+    data: dict[str, Any] = field(default_factory=dict)
+
+
+class NotComparableError(Exception):
+    """Peers of one case disagree on what they read or wrote."""

@@ -1,0 +1,175 @@
+"""What is read and packed: made once, deterministically, and kept in a folder.
+
+Small records: three int64 scalars, 13 floats, 1 to 19 int64s, a string of two bytes, as in logs
+for a recommender. Large records: incompressible bytes as long as a photograph. Pictures: smooth
+colours, shapes and grain, which JPEG makes as large as photographs of 320 by 240 pixels.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+VERSION = 1
+"""Raise it when what is made here changes: the folder's name holds it."""
+
+LARGE_BYTES = 110_000
+CLASSES = ("daisy", "dandelion", "roses", "sunflowers", "tulips")
+
+
+class Columns(NamedTuple):
+    """The small records as columns: int64 (rows,); float32 (rows, 13); ragged int64; bytes."""
+
+    user: Any
+    label: Any
+    time: Any
+    dense: Any
+    items: Any
+    item_splits: Any
+    country: list[bytes]
+
+    def rows(self) -> Iterator[dict[str, Any]]:
+        """The same as dicts of ints, lists and bytes."""
+        splits = self.item_splits.tolist()
+        items = self.items.tolist()
+        numbers = zip(
+            self.user.tolist(),
+            self.label.tolist(),
+            self.time.tolist(),
+            self.dense.tolist(),
+            self.country,
+            splits[:-1],
+            splits[1:],
+            strict=True,
+        )
+        for user, label, time, dense, country, start, stop in numbers:
+            yield {
+                "user": user,
+                "label": label,
+                "time": time,
+                "dense": dense,
+                "items": items[start:stop],
+                "country": country,
+            }
+
+
+class Inputs:
+    """The folder of inputs. `make` makes one that is missing; `path` says where it is."""
+
+    def __init__(self, folder: Path, quick: bool) -> None:
+        self.folder = folder / f"v{VERSION}-{'quick' if quick else 'full'}"
+        self.small_count = 20_000 if quick else 200_000
+        self.dict_count = 5_000 if quick else 50_000
+        self.large_count = 200 if quick else 2_000
+        self.picture_count = 400 if quick else 3_670
+        self._makers: dict[str, Callable[[Path], None]] = {
+            "small.tfrecord": self._make_small,
+            "small-4-times.tfrecord": self._make_small_4_times,
+            "small.parquet": self._make_parquet,
+            "large.tfrecord": self._make_large,
+            "pictures": self._make_pictures,
+            "pictures-quarter": self._make_quarter,
+        }
+
+    def path(self, name: str) -> Path:
+        """Where an input is."""
+        return self.folder / name
+
+    def out(self, name: str) -> Path:
+        """Where a peer may write; on the file system of the inputs."""
+        folder = self.folder / "out"
+        folder.mkdir(parents=True, exist_ok=True)
+        return folder / name
+
+    def make(self, name: str) -> None:
+        """Make an input, whole or not at all, unless it is there."""
+        path = self.path(name)
+        if path.exists():
+            return
+        self.folder.mkdir(parents=True, exist_ok=True)
+        partial = path.with_name(path.name + ".partial")
+        if partial.is_dir():
+            shutil.rmtree(partial)
+        self._makers[name](partial)
+        partial.rename(path)
+
+    def columns(self, count: int | None = None) -> Columns:
+        """The first rows of the small records."""
+        import numpy as np
+
+        rng = np.random.default_rng(0)
+        rows = self.small_count
+        lengths = rng.integers(1, 20, rows)
+        splits = np.zeros(rows + 1, np.int64)
+        np.cumsum(lengths, out=splits[1:])
+        users = rng.integers(0, 1 << 31, rows)
+        labels = rng.integers(0, 2, rows)
+        times = 1_700_000_000 + np.sort(rng.integers(0, 30_000_000, rows))
+        dense = rng.standard_normal((rows, 13), np.float32)
+        items = rng.integers(0, 1_000_000, int(splits[-1]))
+        codes = (b"BR", b"DE", b"FR", b"GB", b"IN", b"JP", b"KE", b"US")
+        countries = [codes[number] for number in rng.integers(0, len(codes), rows).tolist()]
+        stop = rows if count is None else count
+        return Columns(
+            users[:stop],
+            labels[:stop],
+            times[:stop],
+            dense[:stop],
+            items[: splits[stop]],
+            splits[: stop + 1],
+            countries[:stop],
+        )
+
+    def _make_small(self, path: Path) -> None:
+        from by_hand import example
+        from recordsmith.wire import encode_records
+
+        with open(path, "wb") as file:
+            file.write(encode_records(map(example, self.columns().rows())))
+
+    def _make_small_4_times(self, path: Path) -> None:
+        self.make("small.tfrecord")
+        data = self.path("small.tfrecord").read_bytes()
+        with open(path, "wb") as file:
+            for _ in range(4):
+                file.write(data)
+
+    def _make_parquet(self, path: Path) -> None:
+        import pyarrow.parquet
+
+        from cases.columns import arrow_table
+
+        pyarrow.parquet.write_table(arrow_table(self.columns()), path)
+
+    def _make_large(self, path: Path) -> None:
+        import numpy as np
+
+        from by_hand import example
+        from recordsmith.wire import encode_record
+
+        rng = np.random.default_rng(1)
+        with open(path, "wb") as file:
+            for number in range(self.large_count):
+                features = {"image/encoded": rng.bytes(LARGE_BYTES), "image/class/label": number}
+                file.write(encode_record(example(features)))
+
+    def _make_pictures(self, path: Path) -> None:
+        from drawing import Painter
+
+        painter = Painter(seed=2)
+        for number in range(self.picture_count):
+            folder = path / CLASSES[number % len(CLASSES)]
+            folder.mkdir(parents=True, exist_ok=True)
+            (folder / f"{number:06d}.jpg").write_bytes(painter.draw())
+
+    def _make_quarter(self, path: Path) -> None:
+        """A quarter of the pictures, as links to the same files."""
+        self.make("pictures")
+        for number, picture in enumerate(sorted(self.path("pictures").glob("*/*.jpg"))):
+            if number % 4 == 0:
+                target = path / picture.parent.name / picture.name
+                target.parent.mkdir(parents=True, exist_ok=True)
+                os.link(picture, target)

@@ -1,0 +1,189 @@
+"""Runs the peers of a case side by side, each in a process of its own.
+
+All of them prepare and warm up first. Then come the rounds: in each, every peer runs once, one
+after the other, so that a busy machine disturbs all of them alike. The others wait on a pipe.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from case import OURS, Case, NotComparableError, Peer, Settings, Table
+
+HERE = Path(__file__).resolve().parent
+
+
+def say(text: str) -> None:
+    """Progress, on standard error."""
+    print(text, file=sys.stderr, flush=True)
+
+
+def make_inputs(settings: Settings, names: tuple[str, ...]) -> None:
+    """Make what is missing, in another process: this one stays small and idle."""
+    if names:
+        say(f"  inputs: {', '.join(names)}")
+        subprocess.run(
+            [*_command(settings, sys.executable, "make"), *names], check=True, cwd=HERE
+        )
+
+
+class Worker:
+    """The process of one peer."""
+
+    def __init__(self, settings: Settings, case: Case, peer: Peer) -> None:
+        self.peer = peer
+        self.runs: list[dict[str, Any]] = []
+        python = sys.executable
+        if peer.settings_python is not None:
+            python = getattr(settings, peer.settings_python) or python
+        self._process = subprocess.Popen(
+            [*_command(settings, python, "peer"), case.name, peer.name],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            cwd=HERE,
+        )
+        ready = self._answer()
+        self.missing: str | None = ready.get("missing")
+        self.records: int = ready.get("records", 0)
+
+    def warm_up(self) -> Any:
+        """Run once, unmeasured; answers the digest of the result."""
+        return self._ask("digest")["digest"]
+
+    def run(self) -> None:
+        """Run once and keep what was measured."""
+        self.runs.append(self._ask("run"))
+
+    def per_record(self, clock: str) -> list[float]:
+        """Seconds of `cpu` or `wall` a record, for each run."""
+        return [run[clock] / self.records for run in self.runs]
+
+    def close(self) -> None:
+        """End the process."""
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        self._process.wait()
+
+    def _ask(self, line: str) -> dict[str, Any]:
+        assert self._process.stdin is not None
+        self._process.stdin.write(line + "\n")
+        self._process.stdin.flush()
+        return self._answer()
+
+    def _answer(self) -> dict[str, Any]:
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        if not line:
+            raise RuntimeError(f"{self.peer.name} ended with code {self._process.wait()}")
+        return json.loads(line)  # type: ignore[no-any-return]
+
+
+def compare(case: Case, settings: Settings) -> Table:
+    """Measure all peers of a case.
+
+    Raises:
+        NotComparableError: they disagree on what they read or wrote.
+    """
+    say(f"{case.name}")
+    make_inputs(settings, case.inputs)
+    workers = [Worker(settings, case, peer) for peer in case.peers]
+    try:
+        there = [worker for worker in workers if worker.missing is None]
+        _warm_up(case, there)
+        for number in range(settings.repeat):
+            say(f"  round {number + 1} of {settings.repeat}")
+            for worker in there:
+                worker.run()
+    finally:
+        for worker in workers:
+            worker.close()
+    return _table(case, workers)
+
+
+def _warm_up(case: Case, workers: list[Worker]) -> None:
+    digests = {}
+    for worker in workers:
+        say(f"  warming up: {worker.peer.name}")
+        digest = worker.warm_up()
+        if digest is not None:
+            digests[worker.peer.name] = json.dumps(digest)
+    if len(set(digests.values())) > 1:
+        raise NotComparableError(f"{case.name}: {digests}")
+
+
+def _table(case: Case, workers: list[Worker]) -> Table:
+    header = (
+        "",
+        f"CPU µs a {case.unit}",
+        "wall µs",
+        "CPU, recordsmith = 1",
+        "target: recordsmith at most",
+        "met",
+    )
+    ours = next(worker for worker in workers if worker.peer.name == OURS)
+    base = statistics.median(ours.per_record("cpu"))
+    rows, data = [], []
+    for worker in workers:
+        peer = worker.peer
+        if worker.missing is not None:
+            rows.append((peer.name, "not installed", "", "", _target(peer), ""))
+            data.append({"peer": peer.name, "missing": worker.missing})
+            continue
+        cpu = statistics.median(worker.per_record("cpu"))
+        wall = statistics.median(worker.per_record("wall"))
+        met = _is_met(peer, base / cpu)
+        rows.append(
+            (
+                peer.name,
+                microseconds(cpu),
+                microseconds(wall),
+                f"{cpu / base:.3g}",
+                _target(peer),
+                "" if met is None else "yes" if met else f"**no** (it is {_times(base / cpu)})",
+            )
+        )
+        data.append(
+            {
+                "peer": peer.name,
+                "records": worker.records,
+                "cpu_seconds_per_record": worker.per_record("cpu"),
+                "wall_seconds_per_record": worker.per_record("wall"),
+                "recordsmith_at_most": peer.at_most,
+                "is_met": met,
+            }
+        )
+    what = f"{case.what} {ours.records:,} {case.unit}s."
+    return Table(case.name, case.title, what, header, tuple(rows), data={"peers": data})
+
+
+def microseconds(seconds: float) -> str:
+    """Three figures that count."""
+    value = seconds * 1e6
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+
+
+def _is_met(peer: Peer, ratio: float) -> bool | None:
+    if peer.at_most is None:
+        return None
+    return ratio < peer.at_most if peer.strictly else ratio <= peer.at_most
+
+
+def _target(peer: Peer) -> str:
+    if peer.at_most is None:
+        return ""
+    return "less" if peer.strictly else _times(peer.at_most)
+
+
+def _times(ratio: float) -> str:
+    return f"1/{1 / ratio:.3g}" if ratio < 1 else f"{ratio:.3g} ×"
+
+
+def _command(settings: Settings, python: str, job: str) -> list[str]:
+    kind = "quick" if settings.quick else "full"
+    return [python, str(HERE / "worker.py"), job, str(settings.folder), kind]

@@ -1,0 +1,128 @@
+"""Measure recordsmith beside its peers, and print Markdown tables.
+
+    python benchmarks/run.py                           everything
+    python benchmarks/run.py --only columns pack       some of it
+    python benchmarks/run.py --quick                   a tenth of the data, two rounds
+
+README.md beside this file says what each row does.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.metadata
+import json
+import os
+import platform
+import tempfile
+from pathlib import Path
+
+from case import Settings, Table
+from cases import benchmarks
+from measure import say
+
+_PACKAGES = (
+    "recordsmith",
+    "numpy",
+    "tensorflow",
+    "tensorflow-cpu",
+    "pyarrow",
+    "protobuf",
+    "simplejpeg",
+    "google-crc32c",
+    "pillow",
+)
+
+
+def main() -> None:
+    arguments = _parse()
+    available = benchmarks()
+    names = [
+        name
+        for name in available
+        if not arguments.only or any(_is_meant(name, word) for word in arguments.only)
+    ]
+    if not names:
+        raise SystemExit(f"there is no such benchmark; there are {', '.join(available)}")
+    settings = Settings(
+        folder=arguments.data,
+        quick=arguments.quick,
+        repeat=arguments.repeat or (2 if arguments.quick else 5),
+        tfrecord_python=arguments.tfrecord_python,
+    )
+    say(f"inputs are kept in {settings.folder}")
+    print(f"{describe_machine()}; the middle of {settings.repeat} rounds.\n", flush=True)
+    tables = []
+    for name in names:
+        table = available[name](settings)
+        tables.append(table)
+        print(markdown(table), flush=True)
+    if arguments.json:
+        report = {"machine": describe_machine(), "repeat": settings.repeat, "quick": settings.quick}
+        report["benchmarks"] = {table.name: table.data for table in tables}
+        arguments.json.write_text(json.dumps(report, indent=1) + "\n")
+
+
+def markdown(table: Table) -> str:
+    """A heading, what was measured, the table, and notes."""
+    lines = [f"### {table.title}", "", table.what, ""]
+    lines.append("| " + " | ".join(table.header) + " |")
+    lines.append("| --- |" + " ---: |" * (len(table.header) - 1))
+    lines += ["| " + " | ".join(row) + " |" for row in table.rows]
+    for note in table.notes:
+        lines += ["", note]
+    return "\n".join(lines) + "\n"
+
+
+def describe_machine() -> str:
+    """Processor, system, and the versions of everything that is compared."""
+    versions = []
+    for package in _PACKAGES:
+        try:
+            versions.append(f"{package} {importlib.metadata.version(package)}")
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return (
+        f"{_processor()}, {os.cpu_count()} processors, {platform.system()}, "
+        f"Python {platform.python_version()}; {', '.join(versions)}"
+    )
+
+
+def _processor() -> str:
+    try:
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    except OSError:
+        pass
+    return platform.processor() or platform.machine()
+
+
+def _is_meant(name: str, word: str) -> bool:
+    return name == word or name.startswith(word + "-")
+
+
+def _parse() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description="Measure recordsmith beside its peers.")
+    parser.add_argument("--only", nargs="+", metavar="NAME", help="these benchmarks")
+    parser.add_argument("--quick", action="store_true", help="a tenth of the data, two rounds")
+    parser.add_argument("--repeat", type=int, metavar="N", help="measured rounds; 5 if not said")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write every measurement there")
+    parser.add_argument(
+        "--data",
+        type=Path,
+        metavar="FOLDER",
+        default=Path(tempfile.gettempdir()) / "recordsmith-benchmarks",
+        help="where inputs are kept; about 1 GB",
+    )
+    parser.add_argument(
+        "--tfrecord-python",
+        metavar="PYTHON",
+        default=os.environ.get("TFRECORD_PYTHON"),
+        help="a Python that has the tfrecord package, which cannot live beside TensorFlow",
+    )
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    main()
