@@ -19,19 +19,19 @@ class Painter:
     def draw(self) -> bytes:
         """The next picture, as a JPEG file."""
         light = sum(self._soft(cells, weight) for cells, weight in ((3, 1.0), (9, 0.5), (36, 0.3)))
-        image = Image.fromarray(np.clip(light * 70 + 60, 0, 255).astype(np.uint8), "RGB")
+        image = Image.fromarray(np.clip(light * 70 + 60, 0, 255).astype(np.uint8))
         self._add_shapes(image)
         grain = self._rng.normal(0, self._rng.uniform(3, 9), (HEIGHT, WIDTH, 1))
         pixels = np.clip(np.asarray(image) + grain, 0, 255).astype(np.uint8)
         file = io.BytesIO()
-        Image.fromarray(pixels, "RGB").save(file, "JPEG", quality=QUALITY)
+        Image.fromarray(pixels).save(file, "JPEG", quality=QUALITY)
         return file.getvalue()
 
     def _soft(self, cells: int, weight: float) -> np.ndarray:
         """Random colours on a coarse grid, smoothly joined: float32, (height, width, 3)."""
         rows = max(2, cells * HEIGHT // WIDTH)
         grid = self._rng.integers(0, 256, (rows, cells, 3), np.uint8)
-        smooth = Image.fromarray(grid, "RGB").resize((WIDTH, HEIGHT), Image.Resampling.BICUBIC)
+        smooth = Image.fromarray(grid).resize((WIDTH, HEIGHT), Image.Resampling.BICUBIC)
         return np.asarray(smooth, np.float32) * (weight / 128)
 
     def _add_shapes(self, image: Image.Image) -> None:

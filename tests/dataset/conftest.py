@@ -1,0 +1,96 @@
+"""Small datasets of numbered Examples: foreign ones, and packed ones with a manifest."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from recordsmith.dataset import Manifest, Shard, ShardEntry, ShardWriter, shard_name, write_labels
+from recordsmith.example import SchemaSurvey
+
+CLASS_NAMES = ("daisy", "müsli", "a b")
+
+
+def features(number: int) -> dict[str, Any]:
+    """Example `number`: scalars of each kind, and a list of another length in each."""
+    return {
+        "id": number,
+        "name": f"näm {number}",
+        "score": number / 4,
+        "steps": list(range(number % 4)),
+    }
+
+
+def write_shard(path: Path, ids: Sequence[int], compression: str = "none") -> Path:
+    """One shard with the Examples `ids`."""
+    with ShardWriter(path, compression=compression) as writer:
+        for number in ids:
+            writer.write_example(features(number), {"steps": "int64"})
+    return path
+
+
+def make_packed(
+    folder: Path, splits: Mapping[str, Sequence[int]], compression: Any = "none"
+) -> Path:
+    """A folder with a manifest; `splits` says how many records each shard of a split has.
+
+    Ids count up through all shards.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    survey = SchemaSurvey()
+    entries: dict[str, list[ShardEntry]] = {}
+    number = 0
+    for split, counts in splits.items():
+        for place, count in enumerate(counts):
+            path = folder / shard_name(split, place, len(counts), compression)
+            with ShardWriter(path, compression=compression) as writer:
+                for _ in range(count):
+                    writer.write_example(features(number), {"steps": "int64"})
+                    number += 1
+            entries.setdefault(split, []).append(
+                ShardEntry(path.name, count, writer.size_bytes, writer.crc32c)
+            )
+            for block in Shard(path, split).blocks():
+                survey.update(block.buffer, block.starts, block.lengths)
+    Manifest(
+        {split: tuple(shards) for split, shards in entries.items()},
+        survey.finish(),
+        compression,
+        CLASS_NAMES,
+        {"seed": 0},
+    ).write(folder)
+    write_labels(folder, CLASS_NAMES)
+    return folder
+
+
+def ids_of(examples: Any) -> list[int]:
+    """The ids of decoded examples."""
+    return [int(example["id"][0]) for example in examples]
+
+
+def assert_is_example(example: Any, number: int) -> None:
+    """Every feature of Example `number`, value for value."""
+    expected = features(number)
+    assert example.keys() == expected.keys()
+    np.testing.assert_array_equal(example["id"], [number])
+    assert example["name"] == [expected["name"].encode()]
+    np.testing.assert_array_equal(example["score"], np.float32([expected["score"]]))
+    np.testing.assert_array_equal(example["steps"], expected["steps"])
+
+
+@pytest.fixture(scope="session")
+def made() -> SimpleNamespace:
+    """The functions above."""
+    return SimpleNamespace(
+        features=features,
+        write_shard=write_shard,
+        packed=make_packed,
+        ids_of=ids_of,
+        assert_is_example=assert_is_example,
+        class_names=CLASS_NAMES,
+    )

@@ -1,0 +1,224 @@
+"""The index of a shard: kept, trusted only while it fits, and never more than a shortcut."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import recordsmith as rs
+from recordsmith.dataset import Shard
+from recordsmith.dataset.index import (
+    KEEP_FROM_BYTES,
+    ShardIndex,
+    index_paths,
+    load_index,
+    save_index,
+)
+from recordsmith.wire import encode_record, scan
+
+BIG_PAYLOADS = [bytes([number]) * (KEEP_FROM_BYTES // 3 + number) for number in range(4)]
+
+
+@pytest.fixture
+def foreign(tmp_path: Path) -> Path:
+    """A shard that no ShardWriter wrote, large enough for its index to be kept."""
+    path = tmp_path / "data" / "big.tfrecord"
+    path.parent.mkdir()
+    path.write_bytes(b"".join(map(encode_record, BIG_PAYLOADS)))
+    return path
+
+
+def _payloads(path: Path) -> list[bytes]:
+    dataset = rs.open(path)
+    return [dataset.read_record(position) for position in range(len(dataset))]
+
+
+def test_offsets_are_where_a_scan_finds_the_frames(foreign: Path) -> None:
+    index = Shard(foreign, "").index
+    frames = scan(foreign.read_bytes())
+    assert index.record_count == len(BIG_PAYLOADS)
+    for number in range(index.record_count):
+        start, stop = index.payload_span(number)
+        assert (start, stop - start) == (frames.starts[number], frames.lengths[number])
+    assert index.offsets[-1] == foreign.stat().st_size
+
+
+def test_index_is_kept_beside_a_large_shard(foreign: Path) -> None:
+    assert load_index(foreign) is None
+    index = Shard(foreign, "").index
+    beside, cached = index_paths(foreign)
+    assert beside.is_file()
+    assert not cached.exists()
+    assert beside.parent.parent == foreign.parent
+    assert beside.parent.name.startswith(".")  # globs pass it by
+    again = load_index(foreign)
+    assert again is not None
+    np.testing.assert_array_equal(again.offsets, index.offsets)
+    assert again.compression == index.compression == "none"
+
+
+def test_index_saves_the_walk(foreign: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    _payloads(foreign)
+
+    def walk(_: Shard) -> ShardIndex:
+        pytest.fail("the frames were walked again")
+
+    monkeypatch.setattr(Shard, "_build_index", walk)
+    assert _payloads(foreign) == BIG_PAYLOADS
+
+
+def test_index_of_a_small_foreign_shard_is_not_kept(tmp_path: Path) -> None:
+    path = tmp_path / "small.tfrecord"
+    path.write_bytes(encode_record(b"x"))
+    assert _payloads(path) == [b"x"]
+    assert os.listdir(tmp_path) == ["small.tfrecord"]
+
+
+def test_index_goes_to_the_cache_where_the_folder_cannot_be_written(foreign: Path) -> None:
+    beside, cached = index_paths(foreign)
+    beside.parent.write_bytes(b"in the way")  # binds even for root, as permissions do not
+    assert _payloads(foreign) == BIG_PAYLOADS
+    assert cached.is_file()
+    assert load_index(foreign) is not None
+
+
+def test_no_index_is_kept_where_no_place_can_be_written(
+    foreign: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    index_paths(foreign)[0].parent.write_bytes(b"in the way")
+    assert save_index(foreign, ShardIndex.from_lengths(np.array([1]), "none")) is None
+    assert _payloads(foreign) == BIG_PAYLOADS
+
+
+def test_cached_indexes_of_equal_names_do_not_collide(tmp_path: Path) -> None:
+    caches = {index_paths(tmp_path / folder / "train.tfrecord")[1] for folder in "ab"}
+    assert len(caches) == 2
+
+
+def _replace(path: Path, data: bytes) -> None:
+    other = path.with_name("other")
+    other.write_bytes(data)
+    os.replace(other, path)
+
+
+@pytest.mark.parametrize("replace", [_replace, Path.write_bytes], ids=["replaced", "rewritten"])
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda frames: frames[:2],  # cut
+        lambda frames: [*frames, encode_record(b"more")],  # grown
+        lambda frames: frames[::-1],  # the same size, other records
+        lambda frames: [encode_record(b"z" * (sum(map(len, frames)) - 16))],
+        lambda frames: [],
+    ],
+    ids=["cut", "grown", "reversed", "one-record", "empty"],
+)
+def test_index_of_a_changed_shard_is_not_used(foreign: Path, replace: Any, change: Any) -> None:
+    _payloads(foreign)
+    assert load_index(foreign) is not None
+    frames = change(list(map(encode_record, BIG_PAYLOADS)))
+    replace(foreign, b"".join(frames))
+    assert load_index(foreign) is None
+    assert _payloads(foreign) == [frame[12:-4] for frame in frames]
+
+
+def test_stale_index_that_looks_fresh_gives_no_wrong_record(foreign: Path) -> None:
+    """A change of the same size between the samples of the checksum."""
+    _payloads(foreign)
+    data = foreign.read_bytes()
+    begin = len(encode_record(BIG_PAYLOADS[0]))
+    old = encode_record(BIG_PAYLOADS[1])
+    half = len(old) // 2
+    new = encode_record(b"p" * (half - 16)) + encode_record(b"q" * (len(old) - half - 16))
+    foreign.write_bytes(data[:begin] + new + data[begin + len(old) :])
+    dataset = rs.open(foreign)
+    expected = [BIG_PAYLOADS[0], b"p" * (half - 16), b"q" * (len(old) - half - 16)]
+    try:
+        found = [dataset.read_record(position) for position in range(len(dataset))]
+    except rs.CorruptDataError:
+        return
+    assert found == [*expected, *BIG_PAYLOADS[2:]]
+
+
+@pytest.mark.parametrize("place", range(32 + 8 * (len(BIG_PAYLOADS) + 1) + 4))
+def test_index_damaged_at_any_byte_is_ignored_and_built_again(foreign: Path, place: int) -> None:
+    Shard(foreign, "")._build_index()
+    path = index_paths(foreign)[0]
+    good = path.read_bytes()
+    for damaged in (
+        good[:place] + bytes([good[place] ^ 0x10]) + good[place + 1 :],
+        good[:place],
+    ):
+        path.write_bytes(damaged)
+        assert load_index(foreign) is None
+        assert Shard(foreign, "").record_count == len(BIG_PAYLOADS)
+        assert path.read_bytes() == good
+
+
+def test_index_that_is_longer_than_it_says_is_ignored(foreign: Path) -> None:
+    Shard(foreign, "")._build_index()
+    path = index_paths(foreign)[0]
+    path.write_bytes(path.read_bytes() + b"\0")
+    assert load_index(foreign) is None
+
+
+def test_index_is_never_unpickled(foreign: Path, tmp_path: Path) -> None:
+    class Bomb:
+        def __reduce__(self) -> tuple[Any, ...]:
+            return os.mkdir, (str(tmp_path / "exploded"),)
+
+    path = index_paths(foreign)[0]
+    path.parent.mkdir()
+    path.write_bytes(pickle.dumps(Bomb()))
+    assert _payloads(foreign) == BIG_PAYLOADS
+    assert not (tmp_path / "exploded").exists()
+
+
+def test_many_processes_build_it_at_once(foreign: Path) -> None:
+    script = (
+        "import sys, recordsmith as rs; print('ready', flush=True); sys.stdin.read(1)\n"
+        "dataset = rs.open(sys.argv[1])\n"
+        "print(len(dataset), [len(dataset.read_record(i)) for i in range(len(dataset))])"
+    )
+    jobs = [
+        subprocess.Popen(
+            [sys.executable, "-c", script, str(foreign)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for _ in range(3)
+    ]
+    for job in jobs:
+        assert job.stdout is not None
+        assert job.stdout.readline() == "ready\n"
+    expected = f"{len(BIG_PAYLOADS)} {[len(payload) for payload in BIG_PAYLOADS]}\n"
+    for job in jobs:  # each waits for its byte: they start together
+        assert job.stdin is not None
+        job.stdin.write("x")
+        job.stdin.flush()
+    assert [job.communicate()[0] for job in jobs] == [expected] * 3
+    assert os.listdir(index_paths(foreign)[0].parent) == [f"{foreign.name}.index"]
+    assert load_index(foreign) is not None
+
+
+@pytest.mark.parametrize("compression", ["none", "gzip", "zlib"])
+def test_index_of_the_writer_is_that_of_the_reader(
+    tmp_path: Path, made: SimpleNamespace, compression: str
+) -> None:
+    path = made.write_shard(tmp_path / "a.tfrecord", range(7), compression)
+    written = load_index(path)
+    assert written is not None
+    built = Shard(path, "")._build_index()
+    np.testing.assert_array_equal(written.offsets, built.offsets)
+    assert written.compression == built.compression == compression

@@ -1,0 +1,245 @@
+"""`dataset.json` and `labels.txt`: written, read back, and read with care."""
+
+from __future__ import annotations
+
+import json
+import string
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import recordsmith as rs
+from recordsmith.dataset import (
+    LABELS_NAME,
+    MANIFEST_NAME,
+    Manifest,
+    ShardEntry,
+    read_manifest,
+    write_labels,
+)
+from recordsmith.dataset.manifest import read_labels
+from recordsmith.example import FeatureSchema, Schema
+
+COUNTS = st.integers(0, 2**63 - 1)
+FILES = st.text(min_size=1).filter(
+    lambda name: name not in (".", "..") and not set(name) & set("/\\\0:")
+)
+NAMES = st.text(st.characters(blacklist_characters="\r\n"))
+MANIFESTS = st.builds(
+    Manifest,
+    st.dictionaries(
+        st.text(),
+        st.lists(st.builds(ShardEntry, FILES, COUNTS, COUNTS, st.integers(0, 2**32 - 1))).map(tuple),
+    ),
+    st.builds(
+        Schema,
+        st.just("Example"),
+        COUNTS,
+        st.dictionaries(
+            st.just("features"),
+            st.dictionaries(
+                st.text(),
+                st.builds(
+                    FeatureSchema,
+                    st.sampled_from(["bytes", "float", "int64", "mixed", "none"]),
+                    COUNTS,
+                    COUNTS,
+                    COUNTS,
+                    st.none() | st.just(()) | st.tuples(COUNTS),
+                    st.sampled_from([None, "image", "text", "raw"]),
+                ),
+            ),
+        ),
+    ),
+    st.sampled_from(["none", "gzip", "zlib"]),
+    st.none() | st.lists(st.text()).map(tuple),
+    st.dictionaries(st.text(), st.text() | st.integers() | st.lists(st.booleans())),
+)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("manifest")
+
+
+@given(manifest=MANIFESTS)
+def test_reads_back_what_was_written(folder: Path, manifest: Manifest) -> None:
+    manifest.write(folder)
+    assert read_manifest(folder) == manifest
+    first = (folder / MANIFEST_NAME).read_bytes()
+    manifest.write(folder)
+    assert (folder / MANIFEST_NAME).read_bytes() == first
+
+
+def test_names_that_are_not_utf8_read_back(tmp_path: Path) -> None:
+    manifest = Manifest(
+        {"tr\udcffain": (ShardEntry("x\udcff-00000-of-00001.tfrecord", 1, 2, 3),)},
+        Schema("none", 0),
+        class_names=("a\udc80",),
+    )
+    manifest.write(tmp_path)
+    assert read_manifest(tmp_path) == manifest
+
+
+def test_record_count_is_the_sum() -> None:
+    entries = [ShardEntry(name, count, 0, 0) for count, name in enumerate("abc")]
+    manifest = Manifest({"x": tuple(entries[:2]), "y": tuple(entries[2:])}, Schema("none", 0))
+    assert manifest.record_count == 3
+
+
+def test_no_manifest_is_no_error(tmp_path: Path) -> None:
+    assert read_manifest(tmp_path) is None
+    assert read_labels(tmp_path) is None
+
+
+def _document(folder: Path) -> Any:
+    return json.loads((folder / MANIFEST_NAME).read_bytes())
+
+
+def _change(path: tuple[str | int, ...], value: Any) -> Any:
+    def change(document: Any) -> None:
+        for key in path[:-1]:
+            document = document[key]
+        document[path[-1]] = value
+
+    return change
+
+
+SHARD = ("splits", "train", 0)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        _change(("format",), "another"),
+        _change(("version",), 2),
+        _change(("version",), "1"),
+        _change(("splits",), ["train"]),
+        _change(("splits",), None),
+        _change(("splits", "train"), 5),
+        _change(SHARD, "train-00000-of-00001.tfrecord"),
+        _change((*SHARD, "file"), 7),
+        _change((*SHARD, "records"), -1),
+        _change((*SHARD, "records"), 1.5),
+        _change((*SHARD, "records"), True),
+        _change((*SHARD, "size_bytes"), "12"),
+        _change((*SHARD, "crc32c"), 12),
+        _change((*SHARD, "crc32c"), "hello"),
+        _change(("compression",), "lz4"),
+        _change(("class_names",), 5),
+        _change(("schema",), None),
+        _change(("schema", "features", "id"), "int64"),
+        _change(("schema", "features", "id", "surprise"), 1),
+        _change(("made_from",), 5),
+    ],
+)
+def test_manifest_that_is_not_as_it_should_be_is_a_named_defect(
+    tmp_path: Path, made: SimpleNamespace, change: Any
+) -> None:
+    folder = made.packed(tmp_path, {"train": [1]})
+    document = _document(folder)
+    change(document)
+    (folder / MANIFEST_NAME).write_text(json.dumps(document))
+    _assert_broken(folder)
+
+
+@pytest.mark.parametrize("key", ["format", "version", "splits", "compression", "schema"])
+def test_manifest_without_a_key_is_a_named_defect(
+    tmp_path: Path, made: SimpleNamespace, key: str
+) -> None:
+    folder = made.packed(tmp_path, {"train": [1]})
+    document = _document(folder)
+    del document[key]
+    (folder / MANIFEST_NAME).write_text(json.dumps(document))
+    _assert_broken(folder)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["../out.tfrecord", "/etc/passwd", "a/b", "a\\b", "..", ".", "", "C:x", "x\0", "sub/../../x"],
+)
+def test_shard_names_do_not_lead_out_of_the_folder(
+    tmp_path: Path, made: SimpleNamespace, name: str
+) -> None:
+    folder = made.packed(tmp_path / "dataset", {"train": [1]})
+    made.write_shard(tmp_path / "out.tfrecord", [5])
+    document = _document(folder)
+    document["splits"]["train"][0]["file"] = name
+    (folder / MANIFEST_NAME).write_text(json.dumps(document))
+    _assert_broken(folder)
+
+
+@pytest.mark.parametrize(
+    "data", [b"", b"{", b"[]", b"5", b"null", b'"text"', b"\xff\xfe", b"[" * 100_000, b"{}"]
+)
+def test_bytes_that_are_no_manifest_are_a_named_defect(
+    tmp_path: Path, made: SimpleNamespace, data: bytes
+) -> None:
+    folder = made.packed(tmp_path, {"train": [1]})
+    (folder / MANIFEST_NAME).write_bytes(data)
+    _assert_broken(folder)
+
+
+def test_manifest_cut_anywhere_is_a_named_defect(tmp_path: Path, made: SimpleNamespace) -> None:
+    folder = made.packed(tmp_path, {"train": [1]})
+    data = (folder / MANIFEST_NAME).read_bytes()
+    for stop in range(0, len(data.rstrip()), 3):
+        (folder / MANIFEST_NAME).write_bytes(data[:stop])
+        with pytest.raises(rs.CorruptDataError):
+            read_manifest(folder)
+
+
+def _assert_broken(folder: Path) -> None:
+    for read in (rs.open, rs.inspect):
+        with pytest.raises(rs.CorruptDataError) as caught:
+            read(folder)
+        assert caught.value.defect is rs.Defect.BROKEN_MANIFEST
+        assert caught.value.path == str(folder / MANIFEST_NAME)
+    report = rs.verify(folder)
+    assert [error.defect for error in report.defects] == [rs.Defect.BROKEN_MANIFEST]
+    assert not report.is_good
+    # the shards can still be opened, as the message says
+    assert len(rs.open(folder / "*.tfrecord")) == 1
+
+
+# -- labels.txt ----------------------------------------------------------------------------------
+
+
+def test_labels_are_lines_of_id_and_name(tmp_path: Path) -> None:
+    write_labels(tmp_path, ("daisy", "ros:e", ""))
+    assert (tmp_path / LABELS_NAME).read_bytes() == b"0:daisy\n1:ros:e\n2:\n"
+
+
+@given(names=st.lists(NAMES).map(tuple))
+def test_labels_read_back(folder: Path, names: tuple[str, ...]) -> None:
+    write_labels(folder, names)
+    assert read_labels(folder) == names
+
+
+def test_labels_that_are_not_utf8_read_back(tmp_path: Path) -> None:
+    write_labels(tmp_path, ("a\udcff",))
+    assert (tmp_path / LABELS_NAME).read_bytes() == b"0:a\xff\n"
+    assert read_labels(tmp_path) == ("a\udcff",)
+
+
+@pytest.mark.parametrize("text", ["daisy\nrose\n", "1:daisy\n2:rose\n", "0:a\n2:b\n", "x:a\n"])
+def test_labels_of_another_kind_are_left_alone(tmp_path: Path, text: str) -> None:
+    (tmp_path / LABELS_NAME).write_text(text)
+    assert read_labels(tmp_path) is None
+
+
+def test_labels_of_others_may_have_spaces_and_empty_lines(tmp_path: Path) -> None:
+    (tmp_path / LABELS_NAME).write_bytes(b"0:daisy\r\n\r\n 1 :rose\r\n")
+    assert read_labels(tmp_path) == ("daisy", "rose")
+
+
+def test_printable_letters_are_kept_as_they_are(tmp_path: Path) -> None:
+    names = tuple(string.printable.split("\n")[0])
+    write_labels(tmp_path, names)
+    assert [line[-1] for line in (tmp_path / LABELS_NAME).read_text().split("\n")[:10]] == list(
+        names[:10]
+    )

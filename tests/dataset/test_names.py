@@ -1,0 +1,74 @@
+"""Shard names: written, read back, and those of others."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from recordsmith.dataset.names import parse_shard_name, shard_name, split_of
+from recordsmith.wire import COMPRESSIONS
+
+SPLITS = st.text(
+    st.characters(blacklist_categories=("Cc", "Zl", "Zp"), blacklist_characters="/\\:*?[]"),
+    min_size=1,
+)
+
+
+@given(SPLITS, st.integers(0, 10**7), st.integers(1, 10**7), st.sampled_from(COMPRESSIONS))
+def test_names_read_back(split: str, number: int, count: int, compression: str) -> None:
+    name = shard_name(split, number, count, compression)
+    assert parse_shard_name(name) == (split, number, count)
+    assert split_of(name) == split
+
+
+def test_spelling_is_that_of_tensorflow_datasets() -> None:
+    assert shard_name("train", 3, 128) == "train-00003-of-00128.tfrecord"
+
+
+def test_names_sort_as_their_numbers() -> None:
+    names = [shard_name("train", number, 20_000) for number in range(0, 20_000, 97)]
+    assert names == sorted(names)
+
+
+def test_suffix_tells_the_compression() -> None:
+    names = [shard_name("train", 0, 1, compression) for compression in COMPRESSIONS]
+    assert len(set(names)) == len(COMPRESSIONS)
+    assert all(".tfrecord" in name for name in names)
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("train-00000-of-00002", ("train", 0, 2)),
+        ("train.tfrecord-00001-of-00002", ("train", 1, 2)),
+        ("train.tfrecords-00001-of-00002", ("train", 1, 2)),
+        ("coco_val.record-00007-of-00010", ("coco_val", 7, 10)),
+        ("mnist-test.tfrecord-00000-of-00001", ("mnist-test", 0, 1)),
+        ("images-00001-of-00002.tfrec", ("images", 1, 2)),
+        ("digits.array_record-00000-of-00002", ("digits.array_record", 0, 2)),
+        ("a-00000-of-00001-00002-of-00003.tfrecord", ("a-00000-of-00001", 2, 3)),
+        ("x-123456-of-234567.tfrecord.gz", ("x", 123456, 234567)),
+        ("train.tfrecord", None),
+        ("train-0-of-2.tfrecord", None),
+        ("-00000-of-00002", None),
+        ("train-00000-of-00002.tfrecord.index/../x y", None),
+        ("", None),
+    ],
+)
+def test_names_of_others(name: str, expected: tuple[str, int, int] | None) -> None:
+    assert parse_shard_name(name) == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "split"),
+    [
+        ("train.tfrecord", "train"),
+        ("test.tfrecords.gz", "test"),
+        ("data", "data"),
+        (".hidden", ".hidden"),
+        ("train-00000-of-00002.tfrecord", "train"),
+    ],
+)
+def test_split_of_a_name(name: str, split: str) -> None:
+    assert split_of(name) == split

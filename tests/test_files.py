@@ -1,0 +1,183 @@
+"""Local files: what the system refuses becomes words, and files appear whole or not at all."""
+
+from __future__ import annotations
+
+import errno
+import os
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from recordsmith import files
+from recordsmith.errors import FileAccessError
+
+
+def test_refusals_name_path_verb_and_reason(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"")
+    (tmp_path / "loop").symlink_to("loop")
+    cases = {
+        tmp_path / "missing": (errno.ENOENT, "no such file"),
+        tmp_path / "file" / "below": (errno.ENOTDIR, "a part of the path is a file"),
+        tmp_path / "loop": (errno.ELOOP, "circle"),
+        tmp_path / ("x" * 300): (errno.ENAMETOOLONG, "too long"),
+        tmp_path: (errno.EISDIR, "it is a folder"),
+    }
+    for path, (number, words) in cases.items():
+        with pytest.raises(FileAccessError, match=words) as caught:
+            files.open_file(path)
+        assert caught.value.errno == number
+        assert f"cannot read {path}" in str(caught.value)
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS, errno.EMFILE])
+def test_refusals_of_writing_are_words(number: int) -> None:
+    with pytest.raises(FileAccessError) as caught, files.accessing("place", "write"):
+        raise OSError(number, "")
+    assert caught.value.errno == number
+    reason = str(caught.value).partition("cannot write place: ")[2]
+    assert len(reason.split()) >= 3
+
+
+def test_unknown_refusals_keep_the_words_of_the_system() -> None:
+    with pytest.raises(FileAccessError, match="something new"), files.accessing("place"):
+        raise OSError(9999, "something new")
+    with pytest.raises(FileAccessError, match="only words"), files.accessing("place"):
+        raise OSError("only words")
+
+
+def test_refusals_are_told_once() -> None:
+    with (
+        pytest.raises(FileAccessError) as caught,
+        files.accessing("outer", "write"),
+        files.accessing("inner"),
+    ):
+        raise OSError(errno.ENOENT, "")
+    assert "inner" in str(caught.value)
+    assert "outer" not in str(caught.value)
+
+
+def test_other_errors_pass() -> None:
+    with pytest.raises(KeyError), files.accessing("place"):
+        raise KeyError("another")
+
+
+def test_read_head_and_size(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(b"abcdef")
+    assert files.read_head(path, 4) == b"abcd"
+    assert files.read_head(str(path), 100) == b"abcdef"
+    assert files.size_of(path) == 6
+    with pytest.raises(FileAccessError):
+        files.size_of(tmp_path / "missing")
+
+
+def test_list_folder_is_sorted_and_holds_every_name(tmp_path: Path) -> None:
+    names = ["b", "a", ".hidden", "é", "B", "a b", os.fsdecode(b"\xff")]
+    for name in names:
+        (tmp_path / name).touch()
+    assert [entry.name for entry in files.list_folder(tmp_path)] == sorted(names)
+    with pytest.raises(FileAccessError):
+        files.list_folder(tmp_path / "missing")
+
+
+def test_make_folder(tmp_path: Path) -> None:
+    files.make_folder(tmp_path / "a" / "b")
+    files.make_folder(tmp_path / "a" / "b")
+    assert (tmp_path / "a" / "b").is_dir()
+    (tmp_path / "file").touch()
+    with pytest.raises(FileAccessError, match="cannot make folder"):
+        files.make_folder(tmp_path / "file")
+
+
+def test_write_atomically_replaces(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    files.write_atomically(path, b"first")
+    files.write_atomically(str(path), b"second")
+    assert path.read_bytes() == b"second"
+    assert os.listdir(tmp_path) == ["file"]
+
+
+@pytest.mark.parametrize("step", ["fsync", "replace"])
+def test_write_atomically_leaves_the_old_file_when_it_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    def fail(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "full")
+
+    path = tmp_path / "file"
+    path.write_bytes(b"old")
+    monkeypatch.setattr(os, step, fail)
+    with pytest.raises(FileAccessError, match="no space is left"):
+        files.write_atomically(path, b"new")
+    assert path.read_bytes() == b"old"
+    assert os.listdir(tmp_path) == ["file"]
+
+
+def test_write_atomically_by_many_at_once(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    texts = [bytes([number]) * 10_000 for number in range(20)]
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda text: files.write_atomically(path, text), texts))
+    assert path.read_bytes() in texts
+    assert os.listdir(tmp_path) == ["file"]
+
+
+def test_publish_and_remove(tmp_path: Path) -> None:
+    (tmp_path / "temporary").write_bytes(b"data")
+    files.publish(tmp_path / "temporary", tmp_path / "final")
+    assert os.listdir(tmp_path) == ["final"]
+    with pytest.raises(FileAccessError):
+        files.publish(tmp_path / "temporary", tmp_path / "final")
+    files.remove(tmp_path / "final")
+    files.remove(tmp_path / "final")
+    assert os.listdir(tmp_path) == []
+
+
+def test_exclusive_refuses_a_second_and_lets_go_at_the_end(tmp_path: Path) -> None:
+    folder = tmp_path / "out" / ".internal"
+    folder.mkdir(parents=True)
+    lock = folder / "lock"
+    with pytest.raises(KeyError), files.exclusive(lock):
+        with pytest.raises(FileAccessError, match="another process") as caught, files.exclusive(lock):
+            pytest.fail("two hold the lock")
+        assert str(tmp_path / "out") in str(caught.value)
+        raise KeyError("the job failed")
+    with files.exclusive(lock):
+        pass
+
+
+def test_exclusive_ends_with_its_process(tmp_path: Path) -> None:
+    lock = tmp_path / "lock"
+    script = (
+        "import os, signal, sys; from recordsmith import files\n"
+        "with files.exclusive(sys.argv[1]): os.kill(os.getpid(), signal.SIGKILL)"
+    )
+    done = subprocess.run([sys.executable, "-c", script, str(lock)], check=False)
+    assert done.returncode < 0
+    assert lock.exists()
+    with files.exclusive(lock):
+        pass
+
+
+def test_exclusive_says_where_it_cannot_lock(tmp_path: Path) -> None:
+    with pytest.raises(FileAccessError, match="missing"), files.exclusive(tmp_path / "missing" / "x"):
+        pass
+
+
+def test_sync_folder_never_fails(tmp_path: Path) -> None:
+    files.sync_folder(tmp_path)
+    files.sync_folder(tmp_path / "missing")
+
+
+def test_cache_folder_follows_the_desktop_standard(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    assert files.cache_folder().parent == tmp_path / "cache"
+    for empty in (True, False):
+        monkeypatch.setenv("HOME", str(tmp_path / "home"))
+        monkeypatch.setenv("XDG_CACHE_HOME", "") if empty else monkeypatch.delenv("XDG_CACHE_HOME")
+        assert files.cache_folder().parent == tmp_path / "home" / ".cache"

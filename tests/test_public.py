@@ -1,0 +1,84 @@
+"""What `import recordsmith` offers, and what it costs."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import recordsmith
+
+HEAVY = ("cv2", "PIL", "typer", "rich", "tensorflow", "torch", "google.protobuf")
+
+
+def _typed_imports() -> dict[str, str]:
+    """name -> module, of the imports that type checkers see."""
+    tree = ast.parse(Path(recordsmith.__file__).read_text(encoding="utf-8"))
+    blocks = [
+        node
+        for node in tree.body
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+    ]
+    return {
+        alias.asname or alias.name: node.module or ""
+        for block in blocks
+        for node in block.body
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+
+
+def test_all_is_what_type_checkers_see() -> None:
+    assert len(set(recordsmith.__all__)) == len(recordsmith.__all__)
+    assert set(recordsmith.__all__) == {*_typed_imports(), "__version__"}
+
+
+@pytest.mark.parametrize(("name", "module"), _typed_imports().items())
+def test_each_name_is_what_its_home_has(name: str, module: str) -> None:
+    home = importlib.import_module(module)
+    assert getattr(recordsmith, name) is getattr(home, name)
+    assert name in home.__all__ if hasattr(home, "__all__") else True
+
+
+@pytest.mark.parametrize("name", _typed_imports())
+def test_each_name_has_a_docstring_of_its_own(name: str) -> None:
+    words = getattr(recordsmith, name).__doc__ or ""
+    assert len(words.split()) > 3
+    assert not words.startswith(f"{name}(")  # what a dataclass writes for itself
+
+
+def test_dir_lists_what_can_be_used() -> None:
+    assert set(recordsmith.__all__) <= set(dir(recordsmith))
+
+
+def test_unknown_names_are_attribute_errors() -> None:
+    assert not hasattr(recordsmith, "no_such_name")
+    with pytest.raises(ImportError):
+        exec("from recordsmith import no_such_name")
+
+
+def _loaded_by(statement: str) -> set[str]:
+    script = f"{statement}\nimport json, sys; print(json.dumps(sorted(sys.modules)))"
+    done = subprocess.run(
+        [sys.executable, "-c", script], check=True, capture_output=True, text=True
+    )
+    return set(json.loads(done.stdout))
+
+
+def test_import_costs_next_to_nothing() -> None:
+    assert not _loaded_by("import recordsmith") & {*HEAVY, "numpy"}
+
+
+def test_reading_needs_neither_pictures_nor_the_command_line() -> None:
+    loaded = _loaded_by("import recordsmith as rs; rs.open, rs.verify, rs.inspect, rs.ShardWriter")
+    assert "numpy" in loaded  # the names were really loaded
+    assert not loaded & {*HEAVY, "recordsmith.packing", "recordsmith.cli"}
+
+
+def test_packing_loads_pictures_only_when_it_meets_one() -> None:
+    assert not _loaded_by("import recordsmith as rs; rs.pack, rs.ImageFolder") & set(HEAVY)
