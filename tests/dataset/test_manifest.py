@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import string
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -235,11 +234,3 @@ def test_labels_of_another_kind_are_left_alone(tmp_path: Path, text: str) -> Non
 def test_labels_of_others_may_have_spaces_and_empty_lines(tmp_path: Path) -> None:
     (tmp_path / LABELS_NAME).write_bytes(b"0:daisy\r\n\r\n 1 :rose\r\n")
     assert read_labels(tmp_path) == ("daisy", "rose")
-
-
-def test_printable_letters_are_kept_as_they_are(tmp_path: Path) -> None:
-    names = tuple(string.printable.split("\n")[0])
-    write_labels(tmp_path, names)
-    assert [line[-1] for line in (tmp_path / LABELS_NAME).read_text().split("\n")[:10]] == list(
-        names[:10]
-    )

@@ -10,9 +10,9 @@ import typer
 
 import recordsmith as rs
 from recordsmith.cli import console
-from recordsmith.cli import inspect as inspect_command
-from recordsmith.cli import pack as pack_command
-from recordsmith.cli import verify as verify_command
+from recordsmith.cli.inspect import print_inspection
+from recordsmith.cli.pack import print_pack_report
+from recordsmith.cli.verify import print_verify_report
 from recordsmith.files import make_folder, write_atomically
 
 if TYPE_CHECKING:
@@ -45,16 +45,16 @@ def demo(
         report = rs.pack(
             rs.ImageFolder(pictures), dataset, splits=_SPLITS, shards=2, progress=progress
         )
-    pack_command.print_report(report)
+    print_pack_report(report)
 
     _say("3. Prove them right", f"recordsmith verify {dataset}")
     findings = rs.verify(dataset)
-    verify_command.print_report(findings)
+    print_verify_report(findings)
     if not findings.is_good:
         raise typer.Exit(1)
 
     _say("4. See what is inside", f"recordsmith inspect {dataset}")
-    inspect_command.print_inspection(rs.inspect(dataset))
+    print_inspection(rs.inspect(dataset))
 
     _say(
         "5. Load a batch",

@@ -110,8 +110,8 @@ def _feature_document(value: FeatureValue) -> dict[str, Any]:
     numbers = value.tolist()
     if value.dtype == "float32":  # as short as says the same; JSON has no NaN and no infinity
         numbers = [
-            float(f"{number:.9g}") if math.isfinite(number) else json.dumps(number)
-            for number in numbers
+            float(str(number)) if math.isfinite(number) else json.dumps(float(number))
+            for number in value
         ]
     return {"kind": _kind(value), "values": numbers}
 

@@ -85,10 +85,10 @@ def pack(
     if json:
         console.print_json(report.to_json())
     else:
-        print_report(report)
+        print_pack_report(report)
 
 
-def print_report(report: rs.PackReport) -> None:
+def print_pack_report(report: rs.PackReport) -> None:
     """The summary of a job, in a few lines."""
     of_classes = "" if report.classes is None else f" of {_classes(report.classes)}"
     what = f"{console.count(report.samples, 'picture')}{of_classes}"

@@ -21,12 +21,12 @@ def verify(path: Path, split: Split = None, threads: Threads = None, json: Json 
     if json:
         console.print_json(report.to_json())
     else:
-        print_report(report)
+        print_verify_report(report)
     if not report.is_good:
         raise typer.Exit(1)
 
 
-def print_report(report: rs.VerifyReport) -> None:
+def print_verify_report(report: rs.VerifyReport) -> None:
     """What was found, and each defect in a line."""
     read = (
         f"{console.count(report.records, 'intact record')} in "

@@ -48,8 +48,8 @@ def malformed_example() -> CorruptDataError:
     """The error for a payload that begins like an Example and does not hold together."""
     return CorruptDataError(
         Defect.MALFORMED_EXAMPLE,
-        "the payload is not well-formed protobuf: a length or a number in it runs past its end. "
-        "Its checksum may still be right: then it was written like this.",
+        "the payload is no well-formed Example: a length or a number in it runs past its end. If "
+        "its checksum is right, it was written like this, or is other data: read it as bytes.",
     )
 
 

@@ -1,0 +1,113 @@
+"""How far memory rises above what the imports take, for a dataset and for one four times as large.
+
+Reading and packing stream, so both figures shall be alike. `read_columns` holds its result, which
+grows with the dataset; `batches` holds one batch.
+"""
+
+from __future__ import annotations
+
+import shutil
+import statistics
+from collections.abc import Callable
+from typing import Any
+
+from case import Case, Peer, Settings, Table, Task
+from inputs import Inputs
+from measure import Worker, make_inputs, say
+
+_FEW, _MANY = "N", "4 N"
+_FILES = {_FEW: "small.tfrecord", _MANY: "small-4-times.tfrecord"}
+_FOLDERS = {_FEW: "pictures-quarter", _MANY: "pictures"}
+
+
+def _reading(act: Callable[[Any, Any], Any]) -> Callable[[Inputs, str], Task]:
+    def prepare(inputs: Inputs, size: str) -> Task:
+        import numpy  # noqa: F401 - belongs to the imports
+        import recordsmith as rs
+        import recordsmith.dataset
+
+        path = inputs.path(_FILES[size])
+        count = inputs.small_count * (4 if size == _MANY else 1)
+        return Task(lambda: act(rs, path), count)
+
+    return prepare
+
+
+def _iterate(rs: Any, path: Any) -> None:
+    for _ in rs.open(path):
+        pass
+
+
+def _batches(rs: Any, path: Any) -> None:
+    keys = {"label": rs.FeatureSpec("int64", ()), "dense": rs.FeatureSpec("float", (13,))}
+    for _ in rs.open(path).batches(1024, keys):
+        pass
+
+
+def _pack(inputs: Inputs, size: str) -> Task:
+    import recordsmith as rs
+    import recordsmith.packing
+    import recordsmith.sources
+
+    out = inputs.out("memory")
+
+    def run() -> None:
+        rs.pack(rs.ImageFolder(inputs.path(_FOLDERS[size])), out, shards=1)
+
+    count = inputs.picture_count // (1 if size == _MANY else 4)
+    return Task(run, count, before=lambda: shutil.rmtree(out, ignore_errors=True))
+
+
+_ACTIONS: dict[str, Callable[[Inputs, str], Task]] = {
+    "`verify`": _reading(lambda rs, path: rs.verify(path)),
+    "`for example in dataset`": _reading(_iterate),
+    "`batches(1024, …)`, two features": _reading(_batches),
+    "`read_columns`, one int64 feature": _reading(lambda rs, path: rs.open(path).read_columns(
+        ["label"]
+    )),
+    "`pack` of pictures": _pack,
+}
+
+
+def _peer(action: str, size: str) -> Peer:
+    return Peer(f"{action}, {size}", lambda inputs: _ACTIONS[action](inputs, size))
+
+
+CASE = Case(
+    name="memory",
+    title="Peak memory",
+    what=(
+        "MiB above what is resident after the imports, of one process for each figure. "
+        "`read_columns` keeps 8 bytes a record by definition."
+    ),
+    unit="record",
+    peers=tuple(_peer(action, size) for action in _ACTIONS for size in (_FEW, _MANY)),
+    inputs=(*_FILES.values(), *_FOLDERS.values()),
+)
+
+
+def report(settings: Settings) -> Table:
+    """One fresh process for each figure and round: what was freed is not all given back."""
+    say(CASE.name)
+    make_inputs(settings, CASE.inputs)
+    peaks: dict[str, list[int]] = {}
+    counts = {}
+    for number in range(settings.repeat):
+        say(f"  round {number + 1} of {settings.repeat}")
+        for peer in CASE.peers:
+            worker = Worker(settings, CASE, peer)
+            worker.run()
+            worker.close()
+            peaks.setdefault(peer.name, []).append(worker.runs[0]["memory"])
+            counts[peer.name] = worker.records
+    rows, data = [], []
+    for action in _ACTIONS:
+        row = [action]
+        for size in (_FEW, _MANY):
+            name = f"{action}, {size}"
+            peak = statistics.median(peaks[name])
+            row += [f"{counts[name]:,}", f"{peak / (1 << 20):.1f}"]
+            data.append({"action": action, "records": counts[name], "peak_bytes": peaks[name]})
+        rows.append(tuple(row))
+    header = ("", "records", "MiB", "4 times the records", "MiB")
+    return Table(CASE.name, CASE.title, CASE.what, header, tuple(rows), data={"rows": data})

@@ -1,0 +1,212 @@
+"""What holds for all commands: help, exit codes, and output that is fit for a pipe."""
+
+from __future__ import annotations
+
+import errno
+import os
+import pty
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+COMMANDS = ("pack", "inspect", "head", "verify", "demo")
+CONTROL = re.compile(r"[^\x20-\x7e\n\u00a0-\U0010ffff]")
+
+
+def test_help_names_every_command_and_loads_nothing_heavy(tmp_path: Path) -> None:
+    program = (
+        "import sys; sys.argv = ['recordsmith', '--help']\n"
+        "from recordsmith.cli import main\n"
+        "try: main()\n"
+        "except SystemExit as end: assert not end.code\n"
+        "print('loaded:', *sorted({'numpy', 'cv2', 'PIL'} & set(sys.modules)))"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    for command in COMMANDS:
+        assert re.search(rf"\b{command}\b", result.stdout)
+    assert result.stdout.rstrip().endswith("loaded:")
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_of_each_command_has_an_example(run, command: str) -> None:
+    outcome = run(command, "--help")
+    assert outcome.code == 0
+    assert f"Example: recordsmith {command}" in outcome.out
+
+
+def test_version(run) -> None:
+    import recordsmith
+
+    assert run("--version").out == f"recordsmith {recordsmith.__version__}\n"
+
+
+def write_foreign_files(folder: Path) -> list[tuple[Path, str]]:
+    """Files that are no TFRecord, each with a word that its error must have."""
+    import gzip
+
+    files = {
+        "empty.tfrecord": (b"", "0 bytes"),
+        "page.tfrecord": (b"<!DOCTYPE html><html>404</html>", "HTML page"),
+        "pointer.tfrecord": (
+            b"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n",
+            "git lfs pull",
+        ),
+        "other.tfrecord.gz": (gzip.compress(b"no records at all" * 9), "gzip"),
+        "short.tfrecord": (b"\x05\0\0", "header"),
+        "noise.tfrecord": (bytes(range(7, 207)), "checksum"),
+        "photo.tfrecord": (b"\xff\xd8\xff\xe0" + bytes(99), "JPEG"),
+    }
+    for name, (data, _) in files.items():
+        (folder / name).write_bytes(data)
+    return [(folder / name, word) for name, (_, word) in files.items()]
+
+
+@pytest.mark.parametrize("command", ["inspect", "verify", "head"])
+def test_foreign_files_are_one_paragraph(run, tmp_path: Path, command: str) -> None:
+    for path, word in write_foreign_files(tmp_path):
+        outcome = run(command, path)
+        if command == "head" and path.name == "empty.tfrecord":
+            continue  # there is nothing to show, and nothing wrong with that
+        said = outcome.out if command == "verify" else outcome.err
+        assert outcome.code == 1, path
+        assert str(path) in said
+        assert word.lower() in said.lower()
+        assert "Traceback" not in outcome.out + outcome.err
+        if command != "verify":
+            assert len(outcome.err.splitlines()) == 1
+
+
+@pytest.mark.parametrize("command", ["inspect", "verify", "head"])
+def test_paths_that_lead_nowhere(run, tmp_path: Path, command: str) -> None:
+    (tmp_path / "empty folder").mkdir()
+    for path, word in (
+        (tmp_path / "nothing", "no such file"),
+        (tmp_path / "empty folder", "no TFRecord"),
+        (tmp_path / "*.none", "no file matches"),
+        (tmp_path / ("x" * 300), "too long"),
+    ):
+        outcome = run(command, path)
+        assert outcome.code == 2
+        assert word in outcome.err
+        assert outcome.out == ""
+
+
+@pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="root may read everything")
+def test_a_forbidden_file(run, tmp_path: Path) -> None:
+    path = tmp_path / "secret.tfrecord"
+    path.write_bytes(b"x")
+    path.chmod(0)
+    outcome = run("verify", path)
+    assert outcome.code in (1, 2)
+    assert "permission" in outcome.out + outcome.err
+
+
+def test_a_full_disk_is_said_in_words(
+    run, pictures: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(_descriptor: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", full)
+    outcome = run("pack", pictures, tmp_path / "out")
+    assert outcome.code == 2
+    assert "no space is left" in outcome.err
+    assert not list((tmp_path / "out").glob("*"))
+
+
+def test_odd_names(run, pictures: Path, tmp_path: Path) -> None:
+    source = tmp_path / "Bilder aus Zürich 花"
+    pictures.rename(source)
+    (source / "cat").rename(source / "Katze & Ölbild")
+    out = tmp_path / "aus gabe ✓"
+    assert run("pack", source, out).code == 0
+    assert "Katze & Ölbild" in run("inspect", out).out
+    assert run("verify", out).code == 0
+    assert "Katze & Ölbild/0.jpg" in run("head", out, "-n", 9).out
+    assert run("verify", f"{out}/*.tfrecord").code == 0
+
+
+def test_piped_output_has_no_control_characters(run_process, pictures: Path) -> None:
+    out = pictures.parent / "out"
+    for arguments in (
+        ("pack", pictures, out),
+        ("inspect", out),
+        ("head", out),
+        ("verify", out),
+        ("verify", out / "nothing"),
+        ("pack", "--help"),
+        ("pack", "--wrong"),
+    ):
+        outcome = run_process(*arguments)
+        assert not CONTROL.search(outcome.out), arguments
+        assert not CONTROL.search(outcome.err), arguments
+        assert "Traceback" not in outcome.err
+
+
+def test_a_terminal_gets_a_progress_bar(pictures: Path) -> None:
+    """Run under a pseudo-terminal; the bar goes away when the job is done."""
+    main, terminal = pty.openpty()
+    with subprocess.Popen(
+        [sys.executable, "-m", "recordsmith", "pack", pictures, pictures.parent / "out"],
+        stdout=terminal,
+        stderr=terminal,
+        env={**os.environ, "TERM": "xterm", "COLUMNS": "100"},
+    ) as process:
+        os.close(terminal)
+        shown = b""
+        while True:
+            try:
+                piece = os.read(main, 65536)
+            except OSError:  # the terminal is gone with the process
+                break
+            if not piece:
+                break
+            shown += piece
+    os.close(main)
+    assert process.returncode == 0
+    assert b"packing" in shown
+    assert "━".encode() in shown
+    assert b"\x1b[1mpacked 9 pictures" in shown
+
+
+def test_ctrl_c_leaves_nothing(pictures: Path) -> None:
+    """The signal comes while the fourth sample is read."""
+    out = pictures.parent / "out"
+    program = (
+        "import os, signal, sys\n"
+        "import recordsmith.sources.image_folder as folder\n"
+        "from recordsmith.cli import main\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        "probe, seen = folder.probe_image, []\n"
+        "def probing(data):\n"
+        "    seen.append(1)\n"
+        "    if len(seen) == 4: os.kill(os.getpid(), signal.SIGINT)\n"
+        "    return probe(data)\n"
+        "folder.probe_image = probing\n"
+        f"sys.argv = ['recordsmith', 'pack', {str(pictures)!r}, {str(out)!r}]\n"
+        "main()\n"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False
+    )
+    assert result.returncode == 128 + signal.SIGINT
+    assert "Traceback" not in result.stderr
+    assert "stopped" in result.stderr
+    assert [file for file in out.rglob("*") if file.is_file()] == []
+
+
+def test_a_closed_pipe_is_no_error(packed: Path) -> None:
+    result = subprocess.run(
+        f"{sys.executable} -m recordsmith head {packed} -n 9 | true",
+        shell=True,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert result.stderr == ""

@@ -1,0 +1,61 @@
+from __future__ import annotations
+
+import pytest
+
+from recordsmith.cli import console
+from recordsmith.cli.options import parse_counts, parse_shares, parse_size
+from recordsmith.errors import OptionError
+
+
+@pytest.mark.parametrize(
+    ("size_bytes", "text"),
+    [
+        (0, "0 bytes"),
+        (999, "999 bytes"),
+        (1000, "1.0 kB"),
+        (999_940, "999.9 kB"),
+        (999_960, "1.0 MB"),
+        (45_900_000, "45.9 MB"),
+        (3_200_000_000_000, "3.2 TB"),
+        (5 * 10**18, "5000.0 PB"),
+    ],
+)
+def test_size(size_bytes: int, text: str) -> None:
+    assert console.size(size_bytes) == text
+
+
+def test_printable_leaves_text_alone() -> None:
+    assert console.printable("Zoë 花 a/b") == "Zoë 花 a/b"
+    assert console.printable("a\x1b[0m\n\x7f\x9b\u202e") == "a\\x1b[0m\\n\\x7f\\x9b\\u202e"
+    assert console.printable("a\nb\t", keep="\n") == "a\nb\\t"
+    assert console.printable(b"\xff".decode("utf-8", "surrogateescape")) == "\\udcff"
+
+
+@pytest.mark.parametrize(
+    ("text", "size_bytes"),
+    [
+        ("256MB", 256_000_000),
+        ("1.5 GiB", 3 << 29),
+        ("500000", 500_000),
+        ("10k", 10_000),
+        ("10 Kib", 10_240),
+        ("7b", 7),
+    ],
+)
+def test_parse_size(text: str, size_bytes: int) -> None:
+    assert parse_size(text, "--x") == size_bytes
+
+
+@pytest.mark.parametrize("text", ["", "MB", "-5", "1.5.2", "5 XB", "5i", "0x10"])
+def test_parse_size_refuses(text: str) -> None:
+    with pytest.raises(OptionError, match="--x is"):
+        parse_size(text, "--x")
+
+
+def test_parse_shares_and_counts() -> None:
+    assert parse_shares("train=0.7, validation=30%", "--x") == {"train": 0.7, "validation": 0.3}
+    assert parse_counts("8", "--x") == 8
+    assert parse_counts("train=8, validation=2", "--x") == {"train": 8, "validation": 2}
+    for text in ("", "x", "a=1,b", "a=x"):
+        with pytest.raises(OptionError, match="--x is"):
+            parse_counts(text, "--x")

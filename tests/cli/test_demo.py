@@ -1,0 +1,28 @@
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+import recordsmith as rs
+
+
+def test_the_whole_tour(run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    demo = sys.modules["recordsmith.cli.demo"]
+    monkeypatch.setattr(demo, "_PICTURES_OF_EACH", 4)
+    monkeypatch.setattr(demo, "_BATCH_SIZE", 12)
+    outcome = run("demo", tmp_path / "tour")
+    assert outcome.code == 0
+    assert "good: 20 intact records" in outcome.out
+    assert rs.verify(tmp_path / "tour" / "dataset").is_good
+    kinds = {file.suffix for file in (tmp_path / "tour" / "pictures").rglob("*.*")}
+    assert kinds == {".jpg", ".png"}
+    with Image.open(tmp_path / "tour" / "contact-sheet.png") as sheet:
+        colours = sheet.convert("RGB").resize((100, 60)).getcolors(6000)
+    assert colours is not None
+    assert len(colours) > 500  # pictures, not an empty page
+    again = run("demo", tmp_path / "tour")
+    assert again.code == 0
+    assert "nothing to do" in again.out

@@ -1,0 +1,91 @@
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import numpy as np
+
+import recordsmith as rs
+
+
+def test_shows_so_many_records(run, packed: Path) -> None:
+    outcome = run("head", packed, "-n", 2)
+    assert outcome.code == 0
+    assert "record 1" in outcome.out
+    assert "record 2" not in outcome.out
+    assert "picture, 4" in outcome.out
+    assert len(run("head", packed, "--json").document["records"]) == 5
+    assert len(run("head", packed, "-n", 100, "--json").document["records"]) == 9
+    assert run("head", packed, "-n", 0, "--json").document == {"records": []}
+
+
+def test_json_gives_the_values(run, tmp_path: Path) -> None:
+    with rs.ShardWriter(tmp_path / "x.tfrecord") as writer:
+        writer.write_example(
+            {
+                "ints": [-1, 2**62],
+                "floats": np.array([0.1, math.nan, math.inf, -math.inf], np.float32),
+                "text": "Zoë\n",
+                "raw": b"\xff\x00\x01",
+                "none": [],
+            }
+        )
+    (record,) = run("head", tmp_path / "x.tfrecord", "--json").document["records"]
+    assert record["position"] == 0
+    assert record["payload"] == "Example"
+    assert record["features"] == {
+        "floats": {"kind": "float", "values": [0.1, "NaN", "Infinity", "-Infinity"]},
+        "ints": {"kind": "int64", "values": [-1, 2**62]},
+        "none": {"kind": "empty", "values": []},
+        "raw": {"kind": "bytes", "values": [{"size_bytes": 3, "begins": "ff 00 01"}]},
+        "text": {"kind": "bytes", "values": ["Zoë\n"]},
+    }
+
+
+def test_text_cannot_move_the_cursor(run, tmp_path: Path) -> None:
+    with rs.ShardWriter(tmp_path / "x.tfrecord") as writer:
+        writer.write_example({"bad\x1b]0;": "\x1b[31mred", "long": "x" * 1000, "many": range_(500)})
+    outcome = run("head", tmp_path / "x.tfrecord")
+    assert "\x1b" not in outcome.out
+    assert max(map(len, outcome.out.splitlines())) < 120
+    assert "500 values" in outcome.out
+
+
+def range_(count: int) -> list[int]:
+    return list(range(count))
+
+
+def test_sequence_examples(run, tmp_path: Path) -> None:
+    with rs.ShardWriter(tmp_path / "x.tfrecord") as writer:
+        writer.write(rs.encode_sequence_example({"id": 7}, {"words": [["a", "b"], ["c"]]}))
+    outcome = run("head", tmp_path / "x.tfrecord")
+    assert "2 steps" in outcome.out
+    assert '["a", "b"]' in outcome.out
+    (record,) = run("head", tmp_path / "x.tfrecord", "--json").document["records"]
+    assert record["payload"] == "SequenceExample"
+    assert record["context"] == {"id": {"kind": "int64", "values": [7]}}
+    assert [step["values"] for step in record["feature_lists"]["words"]] == [["a", "b"], ["c"]]
+
+
+def test_records_that_are_no_examples(run, tmp_path: Path) -> None:
+    with rs.ShardWriter(tmp_path / "x.tfrecord") as writer:
+        writer.write(b"\xff\xfe plain bytes")
+    outcome = run("head", tmp_path / "x.tfrecord")
+    assert outcome.code == 0
+    assert "no well-formed Example" in outcome.out
+    assert "ff fe 20" in outcome.out
+    (record,) = run("head", tmp_path / "x.tfrecord", "--json").document["records"]
+    assert record["payload"] == "other"
+    assert record["begins"].startswith("ff fe 20")
+
+
+def test_what_is_before_a_defect_is_shown(run, packed: Path) -> None:
+    shard = packed / "train-00000-of-00002.tfrecord"
+    data = bytearray(shard.read_bytes())
+    data[-20] ^= 1
+    shard.write_bytes(data)
+    outcome = run("head", shard)
+    assert outcome.code == 1
+    assert "record 1" in outcome.out
+    assert "payload-crc-mismatch" in outcome.err
+    assert "record 2" in outcome.err

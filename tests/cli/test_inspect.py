@@ -1,0 +1,56 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import recordsmith as rs
+
+
+def test_tables_name_what_there_is(run, packed: Path) -> None:
+    outcome = run("inspect", packed)
+    assert outcome.code == 0
+    lines = [line.split() for line in outcome.out.splitlines()]
+    assert outcome.out.startswith("9 Examples in 4 shards")
+    assert ["train", "6", "2"] in [line[:3] for line in lines]
+    assert ["validation", "3", "2"] in [line[:3] for line in lines]
+    assert ["image/encoded", "bytes", "(image)", "1", "all"] in [line[:5] for line in lines]
+    assert "2 classes: 0 cat, 1 dog" in outcome.out
+
+
+def test_json_document(run, packed: Path) -> None:
+    document = run("inspect", packed, "--json").document
+    assert document["records"] == 9
+    assert document["payload"] == "Example"
+    assert document["compression"] == "none"
+    assert {name: split["records"] for name, split in document["splits"].items()} == {
+        "train": 6,
+        "validation": 3,
+    }
+    assert [Path(shard["path"]).name for shard in document["shards"]] == sorted(
+        file.name for file in packed.glob("*.tfrecord")
+    )
+    assert document["class_names"] == ["cat", "dog"]
+    feature = document["features"]["image/height"]
+    assert {key: feature[key] for key in ("kind", "min_length", "max_length", "present")} == {
+        "kind": "int64",
+        "min_length": 1,
+        "max_length": 1,
+        "present": 9,
+    }
+
+
+def test_one_split(run, packed: Path) -> None:
+    assert run("inspect", packed, "--split", "validation", "--json").document["records"] == 3
+    outcome = run("inspect", packed, "--split", "test")
+    assert outcome.code == 2
+    assert "train, validation" in outcome.err
+
+
+def test_ragged_and_sparse_features(run, tmp_path: Path) -> None:
+    with rs.ShardWriter(tmp_path / "x.tfrecord") as writer:
+        writer.write_example({"a": [1, 2, 3]})
+        writer.write_example({"a": [1], "b\x1b[2J": 0.5})
+    outcome = run("inspect", tmp_path / "x.tfrecord")
+    lines = [line.split() for line in outcome.out.splitlines()]
+    assert ["a", "int64", "1", "to", "3", "all"] in [line[:6] for line in lines]
+    assert ["b\\x1b[2J", "float", "1", "1"] in [line[:4] for line in lines]
+    assert "\x1b" not in outcome.out

@@ -1,0 +1,132 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import recordsmith as rs
+
+
+def test_summary_says_what_was_done(run, pictures: Path, tmp_path: Path) -> None:
+    (pictures / "cat" / ".hidden.jpg").write_bytes(b"x")
+    outcome = run("pack", pictures, tmp_path / "out", "--split", "train=0.7,validation=0.3")
+    assert outcome.code == 0
+    assert "9 pictures of 2 classes into 2 shards" in outcome.out
+    assert "train: 6 records" in outcome.out
+    assert "validation: 3 records" in outcome.out
+    assert ".hidden.jpg" in outcome.out
+    assert rs.verify(tmp_path / "out").records == 9
+
+
+def test_json_has_the_same_numbers(run, pictures: Path, tmp_path: Path) -> None:
+    document = run("pack", pictures, tmp_path / "out", "--json").document
+    size = sum(file.stat().st_size for file in pictures.rglob("*.*"))
+    assert document["samples"] == 9
+    assert document["classes"] == 2
+    assert document["splits"] == {"train": 9}
+    assert document["bytes_in"] == size
+    assert document["bytes_out"] == sum(
+        file.stat().st_size for file in (tmp_path / "out").glob("*.tfrecord")
+    )
+    assert document["is_new"] is True
+    assert run("pack", pictures, tmp_path / "out", "--json").document == {
+        **document,
+        "is_new": False,
+    }
+
+
+def test_the_same_again_is_nothing_to_do(run, pictures: Path, packed: Path) -> None:
+    before = {file: file.stat().st_mtime_ns for file in packed.iterdir()}
+    outcome = run("pack", pictures, packed, "--split", "train=0.7,validation=0.3", "--shards", "2")
+    assert outcome.code == 0
+    assert outcome.out.startswith("nothing to do")
+    assert {file: file.stat().st_mtime_ns for file in packed.iterdir()} == before
+
+
+def test_another_dataset_is_replaced_only_on_demand(run, pictures: Path, packed: Path) -> None:
+    outcome = run("pack", pictures, packed)
+    assert outcome.code == 2
+    assert "--overwrite" in outcome.err
+    assert rs.verify(packed).records == 9
+    assert run("pack", pictures, packed, "--overwrite").code == 0
+    assert sorted(file.name for file in packed.glob("*.tfrecord")) == [
+        "train-00000-of-00001.tfrecord"
+    ]
+
+
+def test_unreadable_pictures_stop_it_or_are_skipped(run, pictures: Path, tmp_path: Path) -> None:
+    for name in ("cat/1.jpg", "dog/2.png"):
+        whole = (pictures / name).read_bytes()
+        (pictures / name).write_bytes(whole[: len(whole) // 2])
+    outcome = run("pack", pictures, tmp_path / "out")
+    assert outcome.code == 1
+    assert "cat/1.jpg" in outcome.err
+    assert "dog/2.png" in outcome.err
+    assert not list((tmp_path / "out").glob("*"))
+    outcome = run("pack", pictures, tmp_path / "out", "--skip-errors")
+    assert outcome.code == 0
+    assert "packed 7 pictures" in outcome.out
+    assert "cat/1.jpg" in outcome.out
+    assert "dog/2.png" in outcome.out
+
+
+def test_options_reach_the_job(run, pictures: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    run(
+        *("pack", pictures, out, "--split", "a=50%,b=50%", "--shards", "a=2,b=1", "--stratify"),
+        *("--seed", 7, "--compression", "gzip", "--threads", 1),
+    )
+    api = tmp_path / "api"
+    rs.pack(
+        rs.ImageFolder(pictures),
+        api,
+        splits={"a": 0.5, "b": 0.5},
+        shards={"a": 2, "b": 1},
+        stratify=True,
+        seed=7,
+        compression="gzip",
+    )
+    names = sorted(file.name for file in api.iterdir())
+    assert names == sorted(file.name for file in out.iterdir())
+    for name in names:
+        if not (api / name).is_dir():
+            assert (api / name).read_bytes() == (out / name).read_bytes()
+
+
+def test_shard_size(run, pictures: Path, tmp_path: Path) -> None:
+    run("pack", pictures, tmp_path / "out", "--shard-size", "1kB")
+    size = sum(file.stat().st_size for file in pictures.rglob("*.*"))
+    assert len(list((tmp_path / "out").glob("*.tfrecord"))) == -(-size // 1000)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--split", "train=0.7"], "add up to 0.7"),
+        (["--split", "train"], "train=0.7,validation=0.3"),
+        (["--split", "train=x"], "train=0.7,validation=0.3"),
+        (["--split", "a=0.5,a=0.5"], "train=0.7,validation=0.3"),
+        (["--split", "../x=1"], "file name"),
+        (["--shards", "two"], "--shards is 'two'"),
+        (["--shards", "0"], "at least 1"),
+        (["--shards", "100"], "too few"),
+        (["--shard-size", "large"], "256MB"),
+        (["--shard-size", "1MB", "--shards", "2"], "not both"),
+        (["--compression", "zip"], "gzip"),
+        (["--threads", "0"], "--threads"),
+    ],
+)
+def test_a_wrong_option_is_explained(
+    run, pictures: Path, tmp_path: Path, options: list[str], said: str
+) -> None:
+    outcome = run("pack", pictures, tmp_path / "out", *options)
+    assert outcome.code == 2
+    assert said in outcome.err
+    assert not (tmp_path / "out").exists()
+
+
+def test_wrong_nesting_says_what_was_found(run, pictures: Path, tmp_path: Path) -> None:
+    outcome = run("pack", pictures / "cat", tmp_path / "out")
+    assert outcome.code == 1
+    assert "5 pictures" in outcome.err
+    assert "<class>/<picture>" in outcome.err

@@ -1,0 +1,41 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+
+def test_a_good_dataset(run, packed: Path) -> None:
+    outcome = run("verify", packed)
+    assert outcome.code == 0
+    assert outcome.out.startswith("good: 9 intact records in 4 shards")
+    document = run("verify", packed, "--json").document
+    assert document["records"] == 9
+    assert document["defects"] == []
+
+
+def test_defects_are_listed_with_their_place(run, packed: Path) -> None:
+    shard = packed / "train-00000-of-00002.tfrecord"
+    data = bytearray(shard.read_bytes())
+    first_length = int.from_bytes(data[:8], "little")
+    data[first_length + 16 + 12 + 5] ^= 1
+    shard.write_bytes(data)
+    outcome = run("verify", packed)
+    assert outcome.code == 1
+    assert outcome.out.startswith("1 defect")
+    assert f"{shard}, record 1, byte {first_length + 16}: payload-crc-mismatch" in outcome.out
+    outcome = run("verify", packed, "--json")
+    assert outcome.code == 1
+    (defect,) = outcome.document["defects"]
+    assert {key: defect[key] for key in ("defect", "path", "position", "offset")} == {
+        "defect": "payload-crc-mismatch",
+        "path": str(shard),
+        "position": 1,
+        "offset": first_length + 16,
+    }
+    assert outcome.document["records"] == 8
+
+
+def test_a_missing_shard(run, packed: Path) -> None:
+    (packed / "train-00001-of-00002.tfrecord").unlink()
+    outcome = run("verify", packed)
+    assert outcome.code == 1
+    assert "missing-shard" in outcome.out

@@ -1,0 +1,243 @@
+"""From a path to shards: files, folders, globs, lists, and whatever names others gave."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+import recordsmith as rs
+from recordsmith.dataset import LABELS_NAME, MANIFEST_NAME, shard_name
+from recordsmith.dataset.locate import locate
+
+
+def _found(path: object, split: str | None = None) -> list[tuple[str, str]]:
+    """(file name, split) of each shard."""
+    return [(shard.path.name, shard.split) for shard in locate(path, split).shards]  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "a b.tfrecord",
+        "données-日本.tfrecord",
+        "[x]*?.tfrecord",
+        "no-suffix",
+        os.fsdecode(b"caf\xe9.tfrecord"),
+        "-x.tfrecord",
+        "{a}.tfrecords",
+    ],
+)
+def test_files_of_any_name(tmp_path: Path, made: SimpleNamespace, name: str) -> None:
+    path = made.write_shard(tmp_path / name, [1, 2])
+    for spelling in (path, str(path), [path], (str(path),)):
+        assert made.ids_of(rs.open(spelling)) == [1, 2]
+    assert made.ids_of(rs.open(tmp_path)) == [1, 2]
+    assert rs.open(path)[1]["name"] == ["näm 2".encode()]  # type: ignore[call-overload]
+
+
+def test_any_path_like_will_do(tmp_path: Path, made: SimpleNamespace) -> None:
+    made.write_shard(tmp_path / "a.tfrecord", [1])
+    with os.scandir(tmp_path) as entries:
+        entry = next(entry for entry in entries if entry.name == "a.tfrecord")
+    assert len(rs.open(entry)) == 1
+
+
+def test_relative_paths(
+    tmp_path: Path, made: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made.write_shard(tmp_path / "a.tfrecord", [1])
+    monkeypatch.chdir(tmp_path)
+    for path in ("a.tfrecord", ".", "*.tfrecord", Path("a.tfrecord")):
+        assert len(rs.open(path)) == 1
+
+
+def test_folder_without_manifest_is_ordered_by_split_and_number(
+    tmp_path: Path, made: SimpleNamespace
+) -> None:
+    names = [shard_name(split, number, 2) for split in ("b", "a") for number in (1, 0)]
+    for number, name in enumerate(names):
+        made.write_shard(tmp_path / name, [number])
+    assert _found(tmp_path) == [(name, name[0]) for name in sorted(names)]
+    assert made.ids_of(rs.open(tmp_path)) == [3, 2, 1, 0]
+    assert made.ids_of(rs.open(tmp_path, split="b")) == [1, 0]
+
+
+@pytest.mark.parametrize(
+    ("names", "splits"),
+    [
+        (["x.tfrec"], ["x"]),
+        (["train.tfrecord-00000-of-00002", "train.tfrecord-00001-of-00002"], ["train"] * 2),
+        (["test.record", "train.record"], ["test", "train"]),
+        (["events.out"], ["events"]),
+        (["00.bin", "01.bin"], ["00", "01"]),
+    ],
+)
+def test_folders_of_others(
+    tmp_path: Path, made: SimpleNamespace, names: list[str], splits: list[str]
+) -> None:
+    for number, name in enumerate(names):
+        made.write_shard(tmp_path / name, [number])
+    assert _found(tmp_path) == list(zip(names, splits, strict=True))
+    assert made.ids_of(rs.open(tmp_path)) == list(range(len(names)))
+
+
+def test_compressed_shards_are_known_by_name_and_bytes(
+    tmp_path: Path, made: SimpleNamespace
+) -> None:
+    made.write_shard(tmp_path / "a.tfrecord.gz", [1], "gzip")
+    made.write_shard(tmp_path / "b.tfrecord", [2], "zlib")
+    made.write_shard(tmp_path / "notes.gz", [3], "gzip")  # any gzip: no sign of records
+    assert [name for name, _ in _found(tmp_path)] == ["a.tfrecord.gz", "b.tfrecord"]
+    assert made.ids_of(rs.open(tmp_path)) == [1, 2]
+
+
+def test_folder_passes_by_what_is_no_record_file(tmp_path: Path, made: SimpleNamespace) -> None:
+    made.write_shard(tmp_path / "a.tfrecord", [1])
+    made.write_shard(tmp_path / ".hidden.tfrecord", [2])
+    (tmp_path / "README.md").write_text("words about the data")
+    (tmp_path / "short").write_bytes(b"x")
+    (tmp_path / "below").mkdir()
+    made.write_shard(tmp_path / "below" / "b.tfrecord", [3])
+    assert [name for name, _ in _found(tmp_path)] == ["a.tfrecord"]
+
+
+def test_damaged_file_with_the_right_name_is_not_passed_by(
+    tmp_path: Path, made: SimpleNamespace
+) -> None:
+    made.write_shard(tmp_path / "a.tfrecord", [1])
+    (tmp_path / "b.tfrecord").write_bytes(b"this was to be a shard, and is none")
+    with pytest.raises(rs.CorruptDataError, match="b.tfrecord"):
+        list(rs.open(tmp_path))
+
+
+def test_file_cut_within_its_first_record_is_known_by_its_bytes(
+    tmp_path: Path, made: SimpleNamespace
+) -> None:
+    path = made.write_shard(tmp_path / "data", [1])
+    path.write_bytes(path.read_bytes()[:-1])
+    assert [name for name, _ in _found(tmp_path)] == ["data"]
+
+
+def test_globs(tmp_path: Path, made: SimpleNamespace) -> None:
+    folder = made.packed(tmp_path / "set", {"train": [1, 1], "test": [1]})
+    for split, ids in {"train": [0, 1], "test": [2]}.items():
+        dataset = rs.open(folder / f"{split}-*")
+        assert made.ids_of(dataset) == ids
+        assert dataset.class_names == made.class_names
+    assert made.ids_of(rs.open(str(folder / "*"))) == [2, 0, 1]  # not dataset.json, nor labels.txt
+    assert made.ids_of(rs.open(str(tmp_path / "*" / "*.tfrecord"), split="test")) == [2]
+    with pytest.raises(rs.OptionError, match="no file matches"):
+        rs.open(tmp_path / "*.nothing")
+
+
+def test_list_keeps_its_order(tmp_path: Path, made: SimpleNamespace) -> None:
+    paths = [made.write_shard(tmp_path / f"{name}.tfrecord", [i]) for i, name in enumerate("cab")]
+    assert made.ids_of(rs.open(paths)) == [0, 1, 2]
+    assert made.ids_of(rs.open([paths[2], tmp_path / "[ab].*", paths[0]])) == [2, 1, 2, 0]
+    with pytest.raises(rs.OptionError, match="empty"):
+        rs.open([])
+
+
+def test_list_has_class_names_only_where_they_agree(tmp_path: Path, made: SimpleNamespace) -> None:
+    one = made.packed(tmp_path / "one", {"train": [1]})
+    two = made.packed(tmp_path / "two", {"train": [1]})
+    assert rs.open([one, two]).class_names == made.class_names
+    other = made.write_shard(tmp_path / "other.tfrecord", [9])
+    assert rs.open([one, other]).class_names is None
+    assert made.ids_of(rs.open([one, two, other])) == [0, 0, 9]
+
+
+@pytest.mark.parametrize("missing", [{0}, {1}, {3}, {0, 2}, {1, 2}])
+def test_missing_numbered_shard_is_found(
+    tmp_path: Path, made: SimpleNamespace, missing: set[int]
+) -> None:
+    for number in set(range(4)) - missing:
+        made.write_shard(tmp_path / shard_name("train", number, 4), [number])
+    for look in (rs.open, rs.inspect):
+        with pytest.raises(rs.CorruptDataError) as caught:
+            look(tmp_path)
+        assert caught.value.defect is rs.Defect.MISSING_SHARD
+        assert caught.value.path == str(tmp_path / shard_name("train", min(missing), 4))
+    report = rs.verify(tmp_path)
+    assert {error.path for error in report.defects} == {
+        str(tmp_path / shard_name("train", number, 4)) for number in missing
+    }
+    assert {error.defect for error in report.defects} == {rs.Defect.MISSING_SHARD}
+    # what is there can still be opened, as the message says
+    assert len(rs.open(tmp_path / "train-*")) == 4 - len(missing)
+
+
+@pytest.mark.parametrize("with_manifest", [False, True])
+def test_missing_shard_of_another_split_does_not_matter(
+    tmp_path: Path, made: SimpleNamespace, with_manifest: bool
+) -> None:
+    folder = made.packed(tmp_path, {"test": [1, 1], "train": [2]})
+    if not with_manifest:
+        (folder / MANIFEST_NAME).unlink()
+    (folder / shard_name("test", 1, 2)).unlink()
+    with pytest.raises(rs.CorruptDataError):
+        rs.open(folder, split="test")
+    assert not rs.verify(folder, split="test").is_good
+    assert made.ids_of(rs.open(folder, split="train")) == [2, 3]
+    assert rs.verify(folder, split="train").is_good
+
+
+def test_names_that_promise_a_million_shards_cost_nothing(
+    tmp_path: Path, made: SimpleNamespace
+) -> None:
+    made.write_shard(tmp_path / "x-00000-of-99999999999999999999.tfrecord", [1])
+    located = locate(tmp_path)
+    assert 1 <= len(located.defects) < 10
+
+
+def test_packed_folder_means_what_its_manifest_says(tmp_path: Path, made: SimpleNamespace) -> None:
+    folder = made.packed(tmp_path, {"train": [2, 1], "test": [1]})
+    made.write_shard(folder / "stray.tfrecord", [9])
+    dataset = rs.open(folder)
+    assert made.ids_of(dataset) == [0, 1, 2, 3]  # in the order of the manifest, without the stray
+    assert made.ids_of(rs.open(folder, split="test")) == [3]
+    assert dataset.class_names == made.class_names
+
+
+def test_unknown_split_lists_those_there_are(tmp_path: Path, made: SimpleNamespace) -> None:
+    folder = made.packed(tmp_path, {"train": [1], "test": [1]})
+    for path in (folder, folder / "*.tfrecord"):
+        with pytest.raises(rs.OptionError, match=r"no split 'validation'.*te\w+, t\w+|tr\w+, te\w+"):
+            rs.open(path, split="validation")
+
+
+def test_what_is_not_there_is_said(tmp_path: Path) -> None:
+    with pytest.raises(rs.FileAccessError, match="no such file"):
+        rs.open(tmp_path / "missing")
+    (tmp_path / "file").write_bytes(b"")
+    with pytest.raises(rs.FileAccessError):
+        rs.open(tmp_path / "file" / "below")
+    (tmp_path / "loop").symlink_to("loop")
+    with pytest.raises(rs.FileAccessError):
+        rs.open(tmp_path / "loop")
+
+
+def test_folder_without_records_says_what_it_found(tmp_path: Path) -> None:
+    with pytest.raises(rs.OptionError, match="no files"):
+        rs.open(tmp_path)
+    (tmp_path / "README.md").write_text("words about nothing in particular")
+    (tmp_path / "deeper").mkdir()
+    with pytest.raises(rs.OptionError, match=r"README\.md.*glob"):
+        rs.open(tmp_path)
+
+
+def test_labels_beside_foreign_shards_are_read(tmp_path: Path, made: SimpleNamespace) -> None:
+    path = made.write_shard(tmp_path / "a.tfrecord", [1])
+    (tmp_path / LABELS_NAME).write_text("0:x\n1:y\n")
+    for spelling in (path, tmp_path, tmp_path / "*.tfrecord", [path]):
+        assert rs.open(spelling).class_names == ("x", "y")
+
+
+def test_links_to_shards_are_followed(tmp_path: Path, made: SimpleNamespace) -> None:
+    made.write_shard(tmp_path / "store", [1])
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "a.tfrecord").symlink_to(tmp_path / "store")
+    assert made.ids_of(rs.open(tmp_path / "data")) == [1]

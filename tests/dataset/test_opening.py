@@ -1,0 +1,65 @@
+"""`recordsmith.open`: what it promises before anything is read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+import recordsmith as rs
+from recordsmith.dataset import shard_name
+
+
+def test_opening_reads_no_record(tmp_path: Path, made: SimpleNamespace) -> None:
+    folder = made.packed(tmp_path, {"train": [3]})
+    path = folder / shard_name("train", 0, 1)
+    good = path.read_bytes()
+    schema = rs.open(folder).schema
+    path.write_bytes(b"\0" * len(good))
+    dataset = rs.open(folder)
+    assert dataset.schema == schema
+    assert len(dataset) == 3
+    with pytest.raises(rs.CorruptDataError):
+        dataset[0]
+
+
+@pytest.mark.parametrize("compression", ["none", "gzip", "zlib"])
+def test_manifest_and_records_tell_the_same(
+    tmp_path: Path, made: SimpleNamespace, compression: str
+) -> None:
+    folder = made.packed(tmp_path, {"train": [3, 2], "test": [4]}, compression)
+    packed, foreign = rs.open(folder), rs.open([*sorted(folder.glob("train*")), folder / "test-*"])
+    assert made.ids_of(packed) == made.ids_of(foreign) == list(range(9))
+    assert len(packed) == len(foreign) == 9
+    assert packed.schema == foreign.schema
+    assert packed.class_names == foreign.class_names == made.class_names
+
+
+@pytest.mark.parametrize("change", [lambda data: data[:-1], lambda data: data + b"\0", lambda _: b""])
+def test_shard_of_another_size_is_refused(
+    tmp_path: Path, made: SimpleNamespace, change: object
+) -> None:
+    folder = made.packed(tmp_path, {"train": [3], "test": [1]})
+    path = folder / shard_name("train", 0, 1)
+    path.write_bytes(change(path.read_bytes()))  # type: ignore[operator]
+    with pytest.raises(rs.CorruptDataError) as caught:
+        rs.open(folder)
+    assert caught.value.defect is rs.Defect.SHARD_SIZE
+    assert caught.value.path == str(path)
+    assert made.ids_of(rs.open(folder, split="test")) == [3]
+
+
+def test_empty_dataset(tmp_path: Path, made: SimpleNamespace) -> None:
+    folder = made.packed(tmp_path, {"train": [0]})
+    for dataset in (rs.open(folder), rs.open(folder / "*.tfrecord")):
+        assert len(dataset) == 0
+        assert list(dataset) == list(dataset[:]) == list(dataset.records()) == []
+        assert dataset.schema.record_count == 0
+        assert dataset.read_columns() == {}
+        assert list(dataset.batches(3)) == []
+        for position in (0, -1):
+            with pytest.raises(IndexError):
+                dataset[position]
+    assert rs.verify(folder).is_good
+    assert rs.inspect(folder).records == 0

@@ -1,0 +1,237 @@
+"""One shard: in order, by position, from many threads, and while somebody changes it."""
+
+from __future__ import annotations
+
+import os
+import random
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+import recordsmith as rs
+from recordsmith.dataset import Shard, ShardWriter
+from recordsmith.dataset import dataset as dataset_module
+from recordsmith.wire import encode_record, encode_records
+
+PAYLOADS = [b"first", b"", b"x" * 300, b"fourth", b"y"]
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    path = tmp_path / "a.tfrecord"
+    path.write_bytes(encode_records(PAYLOADS))
+    return path
+
+
+def _in_order(shard: Shard, start: int = 0, stop: int | None = None) -> list[tuple[int, bytes]]:
+    return [
+        (position, bytes(payload))
+        for block in shard.blocks(start, stop)
+        for position, payload in enumerate(block.payloads(), block.position)
+    ]
+
+
+@pytest.mark.parametrize("compression", ["none", "gzip", "zlib"])
+def test_ranges_in_order(tmp_path: Path, compression: str) -> None:
+    path = tmp_path / "a.tfrecord"
+    # more than one block of the reader
+    payloads = [bytes([number]) * 300_000 for number in range(9)] + [b"", b"z"]
+    with ShardWriter(path, compression=compression) as writer:
+        for payload in payloads:
+            writer.write(payload)
+    shard = Shard(path, "")
+    assert shard.compression == compression
+    everything = list(enumerate(payloads))
+    for start in range(len(payloads) + 1):
+        for stop in [*range(start, len(payloads) + 1), None]:
+            assert _in_order(shard, start, stop) == everything[start:stop]
+
+
+def test_blocks_say_where_they_lie_in_the_file(path: Path) -> None:
+    data = path.read_bytes()
+    for start in range(len(PAYLOADS)):
+        for block in Shard(path, "").blocks(start):
+            at = block.offset + int(block.starts[0])
+            length = int(block.lengths[0])
+            assert data[at : at + length] == PAYLOADS[block.position]
+
+
+@pytest.mark.parametrize("number", range(len(PAYLOADS)))
+@pytest.mark.parametrize("start", range(len(PAYLOADS)))
+def test_damage_is_located_however_one_gets_there(path: Path, number: int, start: int) -> None:
+    frames = [bytearray(encode_record(payload)) for payload in PAYLOADS]
+    frames[number][-1] ^= 1
+    path.write_bytes(b"".join(frames))
+    shard = Shard(path, "")
+    place = (rs.Defect.PAYLOAD_CRC, str(path), number, sum(map(len, frames[:number])))
+    with pytest.raises(rs.CorruptDataError) as caught:
+        shard.read(number)
+    assert _place(caught.value) == place
+    if start > number:
+        assert _in_order(shard, start) == list(enumerate(PAYLOADS))[start:]
+        return
+    found: list[int] = []
+    with pytest.raises(rs.CorruptDataError) as caught:
+        for block in shard.blocks(start):
+            found += range(block.position, block.position + len(block))
+    assert _place(caught.value) == place
+    assert found == list(range(start, number))  # every record before it was handed on
+
+
+def _place(error: rs.CorruptDataError) -> tuple[object, ...]:
+    return error.defect, error.path, error.position, error.offset
+
+
+def test_payload_is_a_view_that_outlives_the_map(path: Path) -> None:
+    shard = Shard(path, "")
+    views = [shard.read(number) for number in range(len(PAYLOADS))]
+    shard.close()
+    assert views == PAYLOADS
+    assert all(view.readonly for view in views)
+    assert shard.read(3) == PAYLOADS[3]  # the map comes back
+
+
+def test_compressed_shard_says_that_it_is_read_in_order(
+    tmp_path: Path, made: SimpleNamespace
+) -> None:
+    path = made.write_shard(tmp_path / "a.tfrecord.gz", range(3), "gzip")
+    with pytest.raises(rs.OptionError, match=r"gzip.*in order") as caught:
+        Shard(path, "").read(0)
+    assert str(path) in str(caught.value)
+
+
+def test_reading_from_many_threads(path: Path) -> None:
+    shard = Shard(path, "")
+    rng = random.Random(0)
+    numbers = [rng.randrange(len(PAYLOADS)) for _ in range(400)]
+
+    def read(number: int) -> bytes:
+        if number == 0:
+            shard.close()
+        return bytes(shard.read(number))
+
+    with ThreadPoolExecutor(8) as pool:
+        assert list(pool.map(read, numbers)) == [PAYLOADS[number] for number in numbers]
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="counts open files there")
+def test_many_shards_do_not_hold_many_files_open(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dataset_module, "_MAPPED_SHARDS", 4)
+    for number in range(20):
+        (tmp_path / f"{number:02d}.tfrecord").write_bytes(encode_record(bytes([number])))
+    dataset = rs.open(tmp_path)
+    before = len(os.listdir("/proc/self/fd"))
+    for _ in range(2):
+        assert [dataset[::-1].read_record(i)[0] for i in range(20)] == list(range(20))[::-1]
+        assert [dataset.read_record(i)[0] for i in range(20)] == list(range(20))
+        assert len(os.listdir("/proc/self/fd")) <= before + 4
+
+
+# -- a shard that is changed while it is open ----------------------------------------------------
+
+
+def _right_or_refused(dataset: rs.Dataset, position: int, allowed: set[bytes]) -> bool:
+    """Whether it was refused; anything else than an allowed payload fails."""
+    try:
+        payload = dataset.read_record(position)
+    except rs.CorruptDataError:
+        return True
+    assert payload in allowed
+    return False
+
+
+def test_cut_at_any_byte(path: Path) -> None:
+    data = path.read_bytes()
+    ends = [len(encode_records(PAYLOADS[: n + 1])) for n in range(len(PAYLOADS))]
+    for stop in range(len(data)):
+        path.write_bytes(data)
+        dataset = rs.open(path)
+        assert dataset.read_record(2) == PAYLOADS[2]
+        os.truncate(path, stop)
+        for position, payload in enumerate(PAYLOADS):
+            refused = _right_or_refused(dataset, position, {payload})
+            assert not refused if ends[position] <= stop else refused
+
+
+def test_slice_of_a_shard_that_was_cut_is_not_silently_shorter(path: Path) -> None:
+    data = path.read_bytes()
+    for stop in range(len(data)):
+        path.write_bytes(data)
+        part = rs.open(path)[1:]
+        assert len(part) == len(PAYLOADS) - 1
+        os.truncate(path, stop)
+        with pytest.raises(rs.CorruptDataError):
+            list(part.records())
+
+
+def test_grown(path: Path) -> None:
+    dataset = rs.open(path)
+    assert len(dataset) == len(PAYLOADS)
+    with path.open("ab") as file:
+        file.write(encode_record(b"more"))
+    assert [dataset.read_record(i) for i in range(len(dataset))] == PAYLOADS
+    assert list(dataset[:].records()) == PAYLOADS
+    assert len(rs.open(path)) == len(PAYLOADS) + 1
+
+
+@pytest.mark.parametrize("replace", [True, False])
+@pytest.mark.parametrize("touched", [True, False])
+@pytest.mark.parametrize(
+    "others",
+    [
+        [payload[::-1].upper() for payload in PAYLOADS],
+        PAYLOADS[::-1],
+        [b"z" * (sum(map(len, PAYLOADS)) + 16 * (len(PAYLOADS) - 1))],
+        [b"one"],
+        [b"q" * 5000] * 9,
+    ],
+    ids=["same-lengths", "reversed", "one-record", "smaller", "larger"],
+)
+def test_replaced(path: Path, others: list[bytes], replace: bool, touched: bool) -> None:
+    """Each position gives what the old file or the new one has there, or a named defect."""
+    dataset = rs.open(path)
+    assert len(dataset) == len(PAYLOADS)
+    if touched:
+        dataset.read_record(0)
+    other = path.with_name("other")
+    other.write_bytes(encode_records(others))
+    if replace:
+        os.replace(other, path)
+    else:
+        path.write_bytes(other.read_bytes())
+    for position, payload in enumerate(PAYLOADS):
+        _right_or_refused(dataset, position, {payload, *others[position : position + 1]})
+
+
+@pytest.mark.parametrize("with_manifest", [True, False])
+def test_other_shard_of_the_same_size_with_fewer_records(
+    tmp_path: Path, made: SimpleNamespace, with_manifest: bool
+) -> None:
+    folder = made.packed(tmp_path, {"train": [4]})
+    (path,) = folder.glob("*.tfrecord")
+    dataset = rs.open(folder if with_manifest else path)
+    assert len(dataset) == 4
+    size = path.stat().st_size
+    path.write_bytes(encode_record(rs.encode_example({"id": 7, "x": b"x" * (size - 51)})))
+    assert path.stat().st_size == size
+    if with_manifest:
+        dataset = rs.open(folder)
+    for position in range(1, 4):
+        with pytest.raises(rs.CorruptDataError):
+            dataset[position]
+    for part in (dataset[:], dataset[1:], dataset[2:3]):
+        with pytest.raises(rs.CorruptDataError):
+            list(part)
+
+
+def test_removed(path: Path) -> None:
+    dataset = rs.open(path)
+    assert dataset.read_record(1) == PAYLOADS[1]
+    path.unlink()
+    assert dataset.read_record(2) == PAYLOADS[2]  # still mapped
+    with pytest.raises(rs.FileAccessError):
+        list(dataset)

@@ -1,0 +1,130 @@
+"""What the documents say is true: their code runs, their names are the ones there are."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from PIL import Image
+
+import recordsmith as rs
+from recordsmith.cli import app
+
+REPOSITORY = Path(__file__).parent.parent
+README = (REPOSITORY / "README.md").read_text("utf-8")
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```$", README, re.DOTALL | re.MULTILINE)
+
+
+@pytest.fixture
+def flowers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder that the README speaks of, in the current directory."""
+    for label, name in enumerate(("daisy", "rose", "tulip")):
+        (tmp_path / "flowers" / name).mkdir(parents=True)
+        for number in range(10):
+            picture = Image.new("RGB", (64, 48), (80 * label, 20 * number, 99))
+            picture.save(tmp_path / "flowers" / name / f"{number}.jpg")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path / "flowers"
+
+
+def test_the_readmes_commands_run(flowers: Path) -> None:
+    (block,) = blocks("console")
+    commands = [shlex.split(line[2:]) for line in block.splitlines() if line.startswith("$ ")]
+    assert [command[:2] for command in commands] == [
+        ["recordsmith", name] for name in ("pack", "verify", "inspect", "head")
+    ]
+    for command in commands:
+        result = subprocess.run(
+            [sys.executable, "-m", *command], capture_output=True, text=True, check=False
+        )
+        assert result.returncode == 0, result.stderr
+    assert sorted(os.listdir("out")) == [
+        ".recordsmith",
+        "dataset.json",
+        "labels.txt",
+        "train-00000-of-00002.tfrecord",
+        "train-00001-of-00002.tfrecord",
+        "validation-00000-of-00002.tfrecord",
+        "validation-00001-of-00002.tfrecord",
+    ]
+    assert Path("out/labels.txt").read_text() == "0:daisy\n1:rose\n2:tulip\n"
+
+
+def test_the_readmes_python_runs(flowers: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    found = blocks("python")
+    assert len(found) == 2
+    for block in found:
+        exec(compile(block, "README.md", "exec"), {})
+    shown = capsys.readouterr().out.splitlines()
+    assert shown[0] == "21 ('daisy', 'rose', 'tulip')"
+    assert shown[-1] == "(1001, 2) (1001,)"
+
+
+def test_the_readme_names_the_keys_of_a_picture(flowers: Path) -> None:
+    source = rs.ImageFolder(flowers)
+    features = source.read_features(source.list_samples().samples[0])
+    for key in features:
+        assert f"`{key}`" in README
+
+
+def json_keys(document: Any) -> set[str]:
+    """The keys of a document, not those that name features, splits or classes."""
+    if isinstance(document, list):
+        return {key for item in document for key in json_keys(item)}
+    if not isinstance(document, dict):
+        return set()
+    named = ("splits", "features")
+    return set(document) | {
+        key
+        for name, value in document.items()
+        for key in (json_keys(list(value.values())) if name in named else json_keys(value))
+    }
+
+
+def test_every_key_of_the_json_documents_is_documented(flowers: Path, tmp_path: Path) -> None:
+    documented = (REPOSITORY / "docs" / "json.md").read_text("utf-8")
+    report = rs.pack(rs.ImageFolder(flowers), "out")
+    with (tmp_path / "out" / "train-00000-of-00001.tfrecord").open("r+b") as shard:
+        shard.seek(30)
+        shard.write(b"\0\0")
+    for document in (
+        report.to_json(),
+        rs.inspect("out").to_json(),
+        rs.verify("out").to_json(),
+    ):
+        keys = json_keys(document)
+        assert len(keys) > 5
+        for key in keys:
+            assert f"`{key}`" in documented, key
+
+
+def test_every_defect_and_command_is_documented() -> None:
+    documented = (REPOSITORY / "docs" / "json.md").read_text("utf-8")
+    for defect in rs.Defect:
+        assert f"`{defect}`" in documented
+    names = {command.callback.__name__ for command in app.registered_commands if command.callback}
+    assert names == {"pack", "inspect", "head", "verify", "demo"}
+    for name in names - {"demo"}:
+        assert f"recordsmith {name}" in documented
+        assert f"recordsmith {name}" in README
+
+
+def test_links_lead_somewhere() -> None:
+    pages = [REPOSITORY / "docs" / "json.md", *REPOSITORY.glob("*.md")]
+    links = [
+        (page, link)
+        for page in pages
+        for link in re.findall(r"\]\(([^)#:]+)\)", page.read_text("utf-8"))
+    ]
+    assert len(links) > 4
+    for page, link in links:
+        assert (page.parent / link).exists(), f"{page.name}: {link}"
