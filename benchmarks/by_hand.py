@@ -24,11 +24,12 @@ def find_checksum() -> Checksum:
     try:
         import google_crc32c
 
-        return google_crc32c.value  # type: ignore[no-any-return]
+        checksum: Checksum = google_crc32c.value
     except ImportError:
         import crc32c
 
-        return crc32c.crc32c  # type: ignore[no-any-return]
+        checksum = crc32c.crc32c
+    return checksum
 
 
 def mask(checksum: int) -> int:

@@ -37,14 +37,14 @@ class Peer:
     prepare: imports what it needs, in a process of its own, and answers the task.
     at_most: the target: recordsmith's CPU time is at most so many times that of this peer.
     strictly: the target is not met when the two are equal.
-    settings_python: the name of the setting with another Python for it, or None.
+    python_setting: the name of the setting with another Python for it, or None.
     """
 
     name: str
     prepare: Callable[[Inputs], Task]
     at_most: float | None = None
     strictly: bool = False
-    settings_python: str | None = None
+    python_setting: str | None = None
 
 
 @dataclass(frozen=True)

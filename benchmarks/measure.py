@@ -1,12 +1,14 @@
 """Runs the peers of a case side by side, each in a process of its own.
 
-All of them prepare and warm up first. Then come the rounds: in each, every peer runs once, one
+All of them prepare and run once first: that run traces graphs and grows the memory, and is stated
+apart. Then come the rounds: in each, every peer runs once, one
 after the other, so that a busy machine disturbs all of them alike. The others wait on a pipe.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import statistics
 import subprocess
 import sys
@@ -27,9 +29,7 @@ def make_inputs(settings: Settings, names: tuple[str, ...]) -> None:
     """Make what is missing, in another process: this one stays small and idle."""
     if names:
         say(f"  inputs: {', '.join(names)}")
-        subprocess.run(
-            [*_command(settings, sys.executable, "make"), *names], check=True, cwd=HERE
-        )
+        subprocess.run([*_command(settings, sys.executable, "make"), *names], check=True, cwd=HERE)
 
 
 class Worker:
@@ -37,24 +37,27 @@ class Worker:
 
     def __init__(self, settings: Settings, case: Case, peer: Peer) -> None:
         self.peer = peer
+        self.first: dict[str, Any] = {}
         self.runs: list[dict[str, Any]] = []
         python = sys.executable
-        if peer.settings_python is not None:
-            python = getattr(settings, peer.settings_python) or python
+        if peer.python_setting is not None:
+            python = getattr(settings, peer.python_setting) or python
         self._process = subprocess.Popen(
             [*_command(settings, python, "peer"), case.name, peer.name],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
             cwd=HERE,
+            env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"},
         )
         ready = self._answer()
         self.missing: str | None = ready.get("missing")
         self.records: int = ready.get("records", 0)
 
     def warm_up(self) -> Any:
-        """Run once, unmeasured; answers the digest of the result."""
-        return self._ask("digest")["digest"]
+        """Run for the first time; answers the digest of the result."""
+        self.first = self._ask("digest")
+        return self.first["digest"]
 
     def run(self) -> None:
         """Run once and keep what was measured."""
@@ -121,6 +124,7 @@ def _table(case: Case, workers: list[Worker]) -> Table:
     header = (
         "",
         f"CPU µs a {case.unit}",
+        "the first time",
         "wall µs",
         "CPU, recordsmith = 1",
         "target: recordsmith at most",
@@ -128,11 +132,12 @@ def _table(case: Case, workers: list[Worker]) -> Table:
     )
     ours = next(worker for worker in workers if worker.peer.name == OURS)
     base = statistics.median(ours.per_record("cpu"))
-    rows, data = [], []
+    rows: list[tuple[str, ...]] = []
+    data: list[dict[str, Any]] = []
     for worker in workers:
         peer = worker.peer
         if worker.missing is not None:
-            rows.append((peer.name, "not installed", "", "", _target(peer), ""))
+            rows.append((peer.name, "not installed", "", "", "", _target(peer), ""))
             data.append({"peer": peer.name, "missing": worker.missing})
             continue
         cpu = statistics.median(worker.per_record("cpu"))
@@ -142,10 +147,11 @@ def _table(case: Case, workers: list[Worker]) -> Table:
             (
                 peer.name,
                 microseconds(cpu),
+                microseconds(worker.first["cpu"] / worker.records),
                 microseconds(wall),
                 f"{cpu / base:.3g}",
                 _target(peer),
-                "" if met is None else "yes" if met else f"**no** (it is {_times(base / cpu)})",
+                "" if met is None else "yes" if met else f"**no**: {_times(base / cpu)}",
             )
         )
         data.append(
@@ -153,6 +159,7 @@ def _table(case: Case, workers: list[Worker]) -> Table:
                 "peer": peer.name,
                 "records": worker.records,
                 "cpu_seconds_per_record": worker.per_record("cpu"),
+                "first_cpu_seconds_per_record": worker.first["cpu"] / worker.records,
                 "wall_seconds_per_record": worker.per_record("wall"),
                 "recordsmith_at_most": peer.at_most,
                 "is_met": met,
@@ -181,7 +188,7 @@ def _target(peer: Peer) -> str:
 
 
 def _times(ratio: float) -> str:
-    return f"1/{1 / ratio:.3g}" if ratio < 1 else f"{ratio:.3g} ×"
+    return f"1/{1 / ratio:.3g}" if ratio < 1 else f"{ratio:.3g}"
 
 
 def _command(settings: Settings, python: str, job: str) -> list[str]:

@@ -52,6 +52,8 @@ def main() -> None:
     )
     say(f"inputs are kept in {settings.folder}")
     print(f"{describe_machine()}; the middle of {settings.repeat} rounds.\n", flush=True)
+    if settings.quick:
+        print("Quick: little data, so fixed costs weigh too much to judge a target.\n")
     tables = []
     for name in names:
         table = available[name](settings)

@@ -180,6 +180,20 @@ def parse(name: str, data: bytes) -> Any:
         return None
 
 
+def has_entries_aside(map_message: Any) -> bool:
+    """Whether protobuf keeps map entries apart, as bytes that it does not know.
+
+    Its upb implementation does so with entries that hold an unknown field; its implementation in
+    plain Python takes them for entries like others.
+    """
+    from google.protobuf.unknown_fields import UnknownFieldSet
+
+    return any(
+        (field.field_number, field.wire_type) == (1, DELIMITED)
+        for field in UnknownFieldSet(map_message)
+    )
+
+
 # ---- values, in a form that can be compared ----------------------------------------------------
 
 

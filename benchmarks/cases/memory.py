@@ -22,10 +22,10 @@ _FOLDERS = {_FEW: "pictures-quarter", _MANY: "pictures"}
 
 def _reading(act: Callable[[Any, Any], Any]) -> Callable[[Inputs, str], Task]:
     def prepare(inputs: Inputs, size: str) -> Task:
-        import numpy  # noqa: F401 - belongs to the imports
         import recordsmith as rs
-        import recordsmith.dataset
 
+        for name in ("open", "verify", "FeatureSpec"):  # they are loaded when first used
+            getattr(rs, name)
         path = inputs.path(_FILES[size])
         count = inputs.small_count * (4 if size == _MANY else 1)
         return Task(lambda: act(rs, path), count)
@@ -45,14 +45,12 @@ def _batches(rs: Any, path: Any) -> None:
 
 
 def _pack(inputs: Inputs, size: str) -> Task:
-    import recordsmith as rs
-    import recordsmith.packing
-    import recordsmith.sources
+    from recordsmith import ImageFolder, pack
 
     out = inputs.out("memory")
 
     def run() -> None:
-        rs.pack(rs.ImageFolder(inputs.path(_FOLDERS[size])), out, shards=1)
+        pack(ImageFolder(inputs.path(_FOLDERS[size])), out, shards=1)
 
     count = inputs.picture_count // (1 if size == _MANY else 4)
     return Task(run, count, before=lambda: shutil.rmtree(out, ignore_errors=True))
@@ -62,9 +60,9 @@ _ACTIONS: dict[str, Callable[[Inputs, str], Task]] = {
     "`verify`": _reading(lambda rs, path: rs.verify(path)),
     "`for example in dataset`": _reading(_iterate),
     "`batches(1024, …)`, two features": _reading(_batches),
-    "`read_columns`, one int64 feature": _reading(lambda rs, path: rs.open(path).read_columns(
-        ["label"]
-    )),
+    "`read_columns`, one int64 feature": _reading(
+        lambda rs, path: rs.open(path).read_columns(["label"])
+    ),
     "`pack` of pictures": _pack,
 }
 

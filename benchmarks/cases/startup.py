@@ -34,9 +34,9 @@ def report(settings: Settings) -> Table:
     for number in range(-1, settings.repeat):  # the first warms the page cache
         say(f"  round {number + 1} of {settings.repeat}")
         for name, command in _COMMANDS.items():
-            taken = _time(command)
+            seconds = _time(command)
             if number >= 0:
-                runs[name].append(taken)
+                runs[name].append(seconds)
     rows, data = [], []
     for name, taken in runs.items():
         good = [run for run in taken if run is not None]

@@ -14,7 +14,7 @@ from inputs import LARGE_BYTES, Inputs
 
 def _recordsmith(name: str) -> Any:
     def prepare(inputs: Inputs) -> Task:
-        import recordsmith as rs
+        from recordsmith import verify
 
         path = inputs.path(name)
 
@@ -22,7 +22,7 @@ def _recordsmith(name: str) -> Any:
             assert report.is_good
             return int(report.records)
 
-        return Task(lambda: rs.verify(path), _count(inputs, name), digest=records)
+        return Task(lambda: verify(path), _count(inputs, name), digest=records)
 
     return prepare
 

@@ -34,7 +34,7 @@ def _size(path: Path) -> int:
 
 
 def _recordsmith_columns(inputs: Inputs) -> Task:
-    import recordsmith as rs
+    from recordsmith import Ragged, ShardWriter
 
     made = inputs.columns()
     path = inputs.out("recordsmith.tfrecord")
@@ -43,12 +43,12 @@ def _recordsmith_columns(inputs: Inputs) -> Task:
         "label": made.label,
         "time": made.time,
         "dense": made.dense,
-        "items": rs.Ragged(made.items, made.item_splits),
+        "items": Ragged(made.items, made.item_splits),
         "country": made.country,
     }
 
     def run() -> Path:
-        with rs.ShardWriter(path) as writer:
+        with ShardWriter(path) as writer:
             writer.write_columns(columns)
         return path
 
@@ -109,13 +109,13 @@ def _parquet(inputs: Inputs) -> Task:
 
 
 def _recordsmith_dicts(inputs: Inputs) -> Task:
-    import recordsmith as rs
+    from recordsmith import ShardWriter
 
     rows = list(inputs.columns(inputs.dict_count).rows())
     path = inputs.out("recordsmith-dicts.tfrecord")
 
     def run() -> Path:
-        with rs.ShardWriter(path) as writer:
+        with ShardWriter(path) as writer:
             for row in rows:
                 writer.write_example(row)
         return path

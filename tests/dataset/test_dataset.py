@@ -1,0 +1,383 @@
+"""A Dataset is a sequence: held against a Python list, however it is sliced and read."""
+
+from __future__ import annotations
+
+import random
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import recordsmith as rs
+from recordsmith.dataset import ShardWriter
+from recordsmith.wire import encode_record
+
+COUNTS = [4, 0, 1, 7, 3]
+IDS = list(range(sum(COUNTS)))
+BOUNDS = st.none() | st.integers(-20, 20)
+SLICES = st.builds(slice, BOUNDS, BOUNDS, st.none() | st.integers(-6, 6).filter(bool))
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory, made: SimpleNamespace) -> Path:
+    return made.packed(tmp_path_factory.mktemp("numbers"), {"train": COUNTS})  # type: ignore[no-any-return]
+
+
+@pytest.fixture(scope="module")
+def dataset(folder: Path) -> rs.Dataset:
+    return rs.open(folder)
+
+
+@pytest.fixture(scope="module")
+def foreign(folder: Path) -> rs.Dataset:
+    return rs.open(folder / "*.tfrecord")
+
+
+@pytest.fixture(scope="module", params=["gzip", "zlib"])
+def compressed(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, made: SimpleNamespace
+) -> rs.Dataset:
+    folder = tmp_path_factory.mktemp(request.param)
+    return rs.open(made.packed(folder, {"train": COUNTS}, request.param))
+
+
+# -- as a sequence -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["dataset", "foreign"])
+def test_every_position(request: pytest.FixtureRequest, made: SimpleNamespace, name: str) -> None:
+    dataset = request.getfixturevalue(name)
+    assert len(dataset) == len(IDS)
+    for position in range(-len(IDS), len(IDS)):
+        made.assert_is_example(dataset[position], IDS[position])
+        made.assert_is_example(dataset[np.int64(position)], IDS[position])
+    for number, example in enumerate(dataset):
+        made.assert_is_example(example, number)
+    assert made.ids_of(reversed(dataset)) == IDS[::-1]
+
+
+@pytest.mark.parametrize("position", [len(IDS), -len(IDS) - 1, 10**30, -(10**30)])
+def test_positions_outside(dataset: rs.Dataset, position: int) -> None:
+    with pytest.raises(IndexError, match=rf"{position}.*{len(IDS)} records"):
+        dataset[position]
+    with pytest.raises(IndexError):
+        dataset.read_record(position)
+    with pytest.raises(IndexError):
+        dataset[3:5][2]
+
+
+@pytest.mark.parametrize("index", [1.0, "a", None])
+def test_what_is_no_position(dataset: rs.Dataset, index: Any) -> None:
+    with pytest.raises(TypeError):
+        dataset[index]
+    with pytest.raises(ValueError, match="zero"):
+        dataset[::0]
+
+
+@settings(max_examples=200)
+@given(cuts=st.lists(SLICES, min_size=1, max_size=3))
+def test_slices_of_slices(
+    dataset: rs.Dataset, made: SimpleNamespace, cuts: list[slice]
+) -> None:
+    part, expected = dataset, IDS
+    for cut in cuts:
+        part, expected = part[cut], expected[cut]
+    assert len(part) == len(expected)
+    assert made.ids_of(part) == expected
+    assert [made.ids_of([part[i]])[0] for i in range(-len(part), len(part))] == expected * 2
+    assert [rs.decode_example(record)["id"][0] for record in part.records()] == expected
+    assert [rs.decode_example(part.read_record(i))["id"][0] for i in range(len(part))] == expected
+    assert part.class_names == dataset.class_names
+    assert part.schema == dataset.schema
+    if expected:
+        columns = part.read_columns(["id", "name"])
+        np.testing.assert_array_equal(columns["id"], expected)
+        assert list(columns["name"]) == [f"näm {number}".encode() for number in expected]
+
+
+@settings(max_examples=50)
+@given(cut=SLICES)
+def test_slices_of_compressed_shards(
+    compressed: rs.Dataset, made: SimpleNamespace, cut: slice
+) -> None:
+    part = compressed[cut]
+    assert len(part) == len(IDS[cut])
+    if cut.step in (None, 1):
+        assert made.ids_of(part) == IDS[cut]
+    elif len(part):
+        with pytest.raises(rs.OptionError, match="in order"):
+            list(part)
+
+
+def test_compressed_shards_say_what_they_cannot_do(compressed: rs.Dataset) -> None:
+    assert len(compressed) == len(IDS)
+    for index in (0, -1):
+        with pytest.raises(rs.OptionError, match=r"compressed with (gzip|zlib).*in order"):
+            compressed[index]
+    np.testing.assert_array_equal(compressed.read_columns(["id"])["id"], IDS)
+
+
+def test_slicing_opens_nothing_anew(dataset: rs.Dataset) -> None:
+    assert all(a is b for a, b in zip(dataset[2:].shards, dataset.shards, strict=True))
+
+
+def test_several_threads_read_it_at_once(dataset: rs.Dataset, made: SimpleNamespace) -> None:
+    rng = random.Random(0)
+    positions = [rng.randrange(len(IDS)) for _ in range(300)]
+    with ThreadPoolExecutor(8) as pool:
+        singles = list(pool.map(lambda position: dataset[position], positions))
+        passes = list(pool.map(lambda _: made.ids_of(dataset), range(8)))
+    for position, example in zip(positions, singles, strict=True):
+        made.assert_is_example(example, position)
+    assert passes == [IDS] * 8
+
+
+def test_two_passes_at_once_do_not_disturb_each_other(
+    dataset: rs.Dataset, made: SimpleNamespace
+) -> None:
+    one, two = iter(dataset), iter(dataset)
+    next(two)
+    pairs = [(a["id"][0], b["id"][0]) for a, b in zip(one, two, strict=False)]  # type: ignore[call-overload]
+    assert pairs == list(zip(IDS, IDS[1:], strict=False))
+
+
+def test_examples_are_the_callers_own(dataset: rs.Dataset) -> None:
+    example: Any = dataset[3]
+    example["id"][0] = 99
+    assert dataset[3]["id"][0] == 3  # type: ignore[call-overload]
+
+
+def test_repr_says_shards_and_records(dataset: rs.Dataset) -> None:
+    assert repr(dataset[2:5]) == f"Dataset({len(COUNTS)} shards, 3 records)"
+
+
+# -- columns -------------------------------------------------------------------------------------
+
+
+def _rows(columns: dict[str, Any]) -> list[dict[str, Any]]:
+    """The rows of columns as the examples that decoding one by one gives."""
+    names = list(columns)
+    return [dict(zip(names, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+
+
+@pytest.mark.parametrize("name", ["dataset", "foreign"])
+def test_columns_are_the_examples_turned(
+    request: pytest.FixtureRequest, made: SimpleNamespace, name: str
+) -> None:
+    dataset = request.getfixturevalue(name)
+    columns = dataset.read_columns()
+    assert set(columns) == set(made.features(0))
+    assert isinstance(columns["steps"], rs.Ragged)
+    assert isinstance(columns["name"], rs.BytesArray)
+    assert (columns["id"].dtype, columns["score"].dtype) == (np.int64, np.float32)
+    for number, row in enumerate(_rows(columns)):
+        expected = made.features(number)
+        assert row["id"] == expected["id"]
+        assert row["score"] == expected["score"]
+        assert row["name"] == expected["name"].encode()
+        assert row["steps"].tolist() == expected["steps"]
+
+
+def test_columns_with_declared_shapes(dataset: rs.Dataset) -> None:
+    columns = dataset.read_columns(
+        {"id": rs.FeatureSpec("int64", (1,)), "x": rs.FeatureSpec("float", (), -1.5)}
+    )
+    np.testing.assert_array_equal(columns["id"], np.array(IDS)[:, None])
+    np.testing.assert_array_equal(columns["x"], np.full(len(IDS), -1.5, np.float32))
+
+
+@pytest.mark.parametrize(
+    ("key", "hint"), [("nam", "did you mean 'name'"), ("zzz", "there are id, name, score, steps")]
+)
+def test_unknown_columns_say_which_there_are(dataset: rs.Dataset, key: str, hint: str) -> None:
+    for read in (lambda: dataset.read_columns([key]), lambda: dataset.batches(2, [key])):
+        with pytest.raises(rs.OptionError, match=f"no record has a feature '{key}'.*{hint}"):
+            read()
+
+
+def test_a_string_is_no_list_of_names(dataset: rs.Dataset) -> None:
+    for read in (lambda: dataset.read_columns("id"), lambda: dataset.batches(2, "id")):
+        with pytest.raises(rs.OptionError, match="list of names"):
+            read()
+
+
+@pytest.mark.parametrize("position", range(len(IDS)))
+def test_columns_say_which_record_does_not_fit(
+    tmp_path: Path, dataset: rs.Dataset, position: int
+) -> None:
+    path = tmp_path / "a.tfrecord"
+    with ShardWriter(path) as writer:
+        for number in IDS:
+            writer.write_example({"id": number if number != position else "text"})
+    for part, keys in [
+        (rs.open(path), {"id": rs.FeatureSpec("int64", ())}),
+        (rs.open(path)[position:], {"id": rs.FeatureSpec("int64", ())}),
+    ]:
+        for read in (part.read_columns, lambda keys, part=part: list(part.batches(3, keys))):
+            with pytest.raises(rs.CorruptDataError) as caught:
+                read(keys)
+            assert caught.value.defect is rs.Defect.FEATURE_KIND
+            assert (caught.value.path, caught.value.position) == (str(path), position)
+
+
+def test_all_columns_of_a_part_that_lacks_a_feature(tmp_path: Path) -> None:
+    """The schema is that of the whole, so a part may lack a feature: it is empty there."""
+    path = tmp_path / "a.tfrecord"
+    with ShardWriter(path) as writer:
+        writer.write_example({"id": 0, "extra": 5})
+        writer.write_example({"id": 1})
+    dataset = rs.open(path)
+    assert set(dataset.read_columns()) == {"id", "extra"}
+    columns = dataset[1:].read_columns()
+    np.testing.assert_array_equal(columns["id"], [1])
+    assert columns["extra"].tolist() == [[]]
+
+
+def test_all_columns_of_an_empty_part(dataset: rs.Dataset) -> None:
+    columns = dataset[:0].read_columns()
+    assert set(columns) == {"id", "name", "score", "steps"}
+    assert all(len(column) == 0 for column in columns.values())
+
+
+def test_all_columns_where_a_feature_never_has_a_value(tmp_path: Path) -> None:
+    path = tmp_path / "a.tfrecord"
+    with ShardWriter(path) as writer:
+        writer.write_example({"id": 7, "never": []})
+    columns = rs.open(path).read_columns()
+    np.testing.assert_array_equal(columns["id"], [7])
+
+
+# -- batches -------------------------------------------------------------------------------------
+
+
+@settings(max_examples=100)
+@given(
+    cut=st.builds(slice, BOUNDS, BOUNDS, st.sampled_from([None, 1, 1, 2, -1])),
+    size=st.integers(1, 20),
+    drop_last=st.booleans(),
+    declared=st.booleans(),
+)
+def test_batches_are_runs_of_the_columns(
+    dataset: rs.Dataset, cut: slice, size: int, drop_last: bool, declared: bool
+) -> None:
+    expected = [IDS[cut][at : at + size] for at in range(0, len(IDS[cut]), size)]
+    if drop_last and expected and len(expected[-1]) < size:
+        expected.pop()
+    keys: Any = {"id": rs.FeatureSpec("int64", ())} if declared else None
+    batches = list(dataset[cut].batches(size, keys, drop_last=drop_last))
+    assert [batch["id"].tolist() for batch in batches] == expected
+    if not declared:
+        for batch, ids in zip(batches, expected, strict=True):
+            assert batch["steps"].tolist() == [list(range(number % 4)) for number in ids]
+            assert isinstance(batch["steps"], rs.Ragged)  # in every batch alike
+
+
+@pytest.mark.parametrize("size", [0, -3])
+def test_batches_of_nothing_are_refused_at_once(dataset: rs.Dataset, size: int) -> None:
+    with pytest.raises(rs.OptionError, match=f"size is {size}"):
+        dataset.batches(size)
+
+
+def test_batches_are_alike_though_a_feature_is_missing_here_and_there(tmp_path: Path) -> None:
+    path = tmp_path / "a.tfrecord"
+    with ShardWriter(path) as writer:
+        for number in range(6):
+            writer.write_example({"id": number} | ({"extra": [1.5]} if number > 3 else {}))
+    batches = list(rs.open(path).batches(2))
+    assert [batch["extra"].tolist() for batch in batches] == [[[], []], [[], []], [[1.5], [1.5]]]
+    assert all(batch["extra"].values.dtype == np.float32 for batch in batches)  # type: ignore[union-attr]
+    for batch in rs.open(path).batches(4, {"extra": rs.FeatureSpec(shape=(), default=2.0)}):
+        assert isinstance(batch["extra"], np.ndarray)
+
+
+def test_batches_of_a_feature_of_two_kinds_need_a_kind(tmp_path: Path) -> None:
+    path = tmp_path / "a.tfrecord"
+    with ShardWriter(path) as writer:
+        writer.write_example({"x": 1})
+        writer.write_example({"x": "text"})
+    with pytest.raises(rs.OptionError, match=r"'x'.*mixed"):
+        rs.open(path).batches(1, ["x"])
+
+
+# -- schema --------------------------------------------------------------------------------------
+
+
+def test_schema_says_what_was_written(foreign: rs.Dataset) -> None:
+    schema = foreign.schema
+    assert (schema.payload, schema.record_count) == ("Example", len(IDS))
+    kinds = {key: (feature.kind, feature.shape) for key, feature in schema.features.items()}
+    assert kinds == {
+        "id": ("int64", ()),
+        "name": ("bytes", ()),
+        "score": ("float", ()),
+        "steps": ("int64", None),
+    }
+    steps = schema.features["steps"]
+    assert (steps.min_length, steps.max_length, steps.present) == (0, 3, len(IDS))
+    assert schema.features["name"].content == "text"
+
+
+def test_survey_tells_how_far_it_is(foreign: rs.Dataset) -> None:
+    _assert_survey_tells(foreign)
+
+
+def test_survey_of_compressed_shards_tells_how_far_it_is(compressed: rs.Dataset) -> None:
+    _assert_survey_tells(compressed)
+
+
+def _assert_survey_tells(dataset: rs.Dataset) -> None:
+    calls: list[tuple[int, int]] = []
+    schema = dataset.survey(lambda done, total: calls.append((done, total)))
+    assert schema.record_count == len(IDS)
+    total = sum(shard.size_bytes for shard in dataset.shards)
+    assert {call[1] for call in calls} == {total}
+    done = [call[0] for call in calls]
+    assert done == sorted(done)
+    assert 0 <= done[0] <= done[-1] <= total
+
+
+def test_survey_of_a_slice_counts_the_slice(foreign: rs.Dataset) -> None:
+    assert foreign[3:9].survey().record_count == 6
+    assert foreign[::-2].survey().record_count == len(IDS[::-2])
+
+
+# -- records that are no Examples ----------------------------------------------------------------
+
+
+def test_sequence_examples_are_decoded(tmp_path: Path) -> None:
+    path = tmp_path / "a.tfrecord"
+    with ShardWriter(path) as writer:
+        writer.write(rs.encode_sequence_example({"id": 5}, {"words": [["a"], ["b", "c"]]}))
+    dataset = rs.open(path)
+    for example in (dataset[0], *dataset):
+        assert isinstance(example, rs.SequenceExample)
+        assert example.context["id"][0] == 5
+        assert example.feature_lists["words"] == [[b"a"], [b"b", b"c"]]
+    assert dataset.schema.payload == "SequenceExample"
+    with pytest.raises(rs.OptionError, match="SequenceExample, not Examples"):
+        dataset.batches(2, ["id"])
+
+
+def test_plain_bytes_are_read_as_records(tmp_path: Path) -> None:
+    path = tmp_path / "a.tfrecord"
+    payloads = [b"plain", b"\xff\xff\xff", b"bytes"]
+    path.write_bytes(b"".join(map(encode_record, payloads)))
+    dataset = rs.open(path)
+    assert list(dataset.records()) == payloads
+    assert [dataset.read_record(i) for i in range(3)] == payloads
+    assert dataset.schema.payload == "other"
+    for position in range(3):
+        with pytest.raises(rs.CorruptDataError) as caught:
+            dataset[position]
+        assert caught.value.position == position
+        assert caught.value.path == str(path)
+    with pytest.raises(rs.CorruptDataError) as caught:
+        next(iter(dataset[1:]))
+    assert caught.value.position == 1
+    with pytest.raises(rs.OptionError, match=r"other, not Examples.*records\(\)"):
+        dataset.batches(2, ["x"])

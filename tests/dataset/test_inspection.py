@@ -1,0 +1,119 @@
+"""Inspect: what is in a dataset, told by its manifest or by its records."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+import recordsmith as rs
+from recordsmith.dataset import MANIFEST_NAME, ShardWriter
+from recordsmith.wire import COMPRESSIONS
+
+
+@pytest.mark.parametrize("compression", COMPRESSIONS)
+@pytest.mark.parametrize("with_manifest", [True, False])
+def test_counts_and_sizes(
+    tmp_path: Path, made: SimpleNamespace, compression: str, with_manifest: bool
+) -> None:
+    folder = made.packed(tmp_path, {"test": [4], "train": [2, 3]}, compression)
+    if not with_manifest:
+        (folder / MANIFEST_NAME).unlink()
+    found = rs.inspect(folder)
+    paths = sorted(folder.glob("*.tfrecord*"))
+    assert found.records == 9
+    assert found.size_bytes == sum(path.stat().st_size for path in paths)
+    assert found.compression == compression
+    assert found.class_names == made.class_names
+    assert [(s.path, s.split, s.records, s.size_bytes) for s in found.shards] == [
+        (str(path), path.name.split("-")[0], count, path.stat().st_size)
+        for path, count in zip(paths, [4, 2, 3], strict=True)
+    ]
+    assert {split: len(shards) for split, shards in found.splits.items()} == {"test": 1, "train": 2}
+    assert found.schema == rs.open(folder).survey()
+
+
+def test_schema_of_one_split_is_that_of_its_records(tmp_path: Path, made: SimpleNamespace) -> None:
+    folder = made.packed(tmp_path, {"test": [1], "train": [3]})
+    found = rs.inspect(folder, split="train")
+    assert found.records == found.schema.record_count == 3
+    assert found.schema.features["steps"].min_length == 1  # the empty list is in test
+    with pytest.raises(rs.OptionError):
+        rs.inspect(folder, split="validation")
+
+
+def test_mixed_compressions(tmp_path: Path, made: SimpleNamespace) -> None:
+    made.write_shard(tmp_path / "a.tfrecord", [1])
+    made.write_shard(tmp_path / "b.tfrecord", [2], "gzip")
+    made.write_shard(tmp_path / "c.tfrecord", [])
+    found = rs.inspect(tmp_path)
+    assert found.compression == "mixed"
+    assert [shard.compression for shard in found.shards][:2] == ["none", "gzip"]
+    assert found.records == 2
+
+
+def test_json(tmp_path: Path, made: SimpleNamespace) -> None:
+    folder = made.packed(tmp_path, {"train": [2, 1]})
+    document = json.loads(json.dumps(rs.inspect(folder).to_json()))
+    assert (document["records"], document["payload"], document["compression"]) == (
+        3, "Example", "none",
+    )  # fmt: skip
+    size = sum(path.stat().st_size for path in folder.glob("*.tfrecord"))
+    assert document["splits"] == {"train": {"records": 3, "shards": 2, "size_bytes": size}}
+    assert document["class_names"] == list(made.class_names)
+    assert document["features"].keys() == made.features(0).keys()
+    assert document["features"]["id"]["kind"] == "int64"
+    assert [shard["records"] for shard in document["shards"]] == [2, 1]
+
+
+def test_sequence_examples_have_their_own_sections(tmp_path: Path) -> None:
+    with ShardWriter(tmp_path / "a.tfrecord") as writer:
+        writer.write(rs.encode_sequence_example({"id": 5}, {"words": [["a"], ["b", "c"]]}))
+    document = rs.inspect(tmp_path).to_json()
+    assert document["payload"] == "SequenceExample"
+    assert document["features"] == {}
+    assert document["context"]["id"]["kind"] == "int64"
+    words = document["feature_lists"]["words"]
+    assert (words["min_steps"], words["max_steps"], words["max_length"]) == (2, 2, 2)
+
+
+def test_progress_is_of_bytes(tmp_path: Path, made: SimpleNamespace) -> None:
+    path = made.write_shard(tmp_path / "a.tfrecord", range(9))
+    calls: list[tuple[int, int]] = []
+    rs.inspect(path, progress=lambda *call: calls.append(call))
+    assert calls[-1] == (path.stat().st_size,) * 2
+
+
+def test_damage_is_raised(tmp_path: Path, made: SimpleNamespace) -> None:
+    path = made.write_shard(tmp_path / "a.tfrecord", range(3))
+    data = bytearray(path.read_bytes())
+    data[-1] ^= 1
+    path.write_bytes(data)
+    with pytest.raises(rs.CorruptDataError) as caught:
+        rs.inspect(path)
+    assert (caught.value.defect, caught.value.position) == (rs.Defect.PAYLOAD_CRC, 2)
+
+
+@pytest.mark.parametrize("change", [lambda data: data[:-1], lambda data: data + b"\0", lambda _: b""])
+def test_shard_that_is_not_as_its_manifest_says(
+    tmp_path: Path, made: SimpleNamespace, change: Callable[[bytes], bytes]
+) -> None:
+    folder = made.packed(tmp_path, {"train": [3]})
+    (path,) = folder.glob("train-*")
+    path.write_bytes(change(path.read_bytes()))
+    with pytest.raises(rs.CorruptDataError) as caught:
+        rs.inspect(folder)
+    assert caught.value.defect is rs.Defect.SHARD_SIZE
+    assert caught.value.path == str(path)
+
+
+def test_empty_file_is_a_defect(tmp_path: Path) -> None:
+    path = tmp_path / "a.tfrecord"
+    path.touch()
+    with pytest.raises(rs.CorruptDataError) as caught:
+        rs.inspect(path)
+    assert caught.value.defect is rs.Defect.EMPTY_FILE
+    assert caught.value.path == str(path)

@@ -1,0 +1,239 @@
+"""ShardWriter: a file appears whole under its name, or not at all."""
+
+from __future__ import annotations
+
+import errno
+import gzip
+import os
+import subprocess
+import sys
+import zlib
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import recordsmith as rs
+from recordsmith.dataset import ShardWriter
+from recordsmith.wire import COMPRESSIONS, crc32c, encode_records
+
+PAYLOADS = [b"first", b"", b"x" * 3_000_000, b"last"]  # more than what is held back
+
+INFLATE: dict[str, Any] = {"none": bytes, "gzip": gzip.decompress, "zlib": zlib.decompress}
+
+
+def _files(folder: Path) -> set[str]:
+    """Every file below a folder, but for indexes."""
+    found = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
+    return {name for name in found if not name.endswith(".index")}
+
+
+@pytest.mark.parametrize("compression", [*COMPRESSIONS, None, "GZIP"])
+def test_bytes_are_frames_in_order(tmp_path: Path, compression: str | None) -> None:
+    path = tmp_path / "a.tfrecord"
+    with ShardWriter(path, compression=compression) as writer:
+        for number, payload in enumerate(PAYLOADS):
+            assert writer.record_count == number
+            writer.write(payload)
+    data = path.read_bytes()
+    assert INFLATE[(compression or "none").lower()](data) == encode_records(PAYLOADS)
+    assert (writer.record_count, writer.size_bytes) == (len(PAYLOADS), len(data))
+    assert writer.crc32c == crc32c(data)
+
+
+@pytest.mark.parametrize("compression", COMPRESSIONS)
+def test_same_records_same_bytes(
+    tmp_path: Path, compression: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("time.time", lambda: 1e9)
+    paths = [tmp_path / name for name in ("a.tfrecord", "another name.tfrecord")]
+    for path in paths:
+        monkeypatch.setattr("time.time", lambda: 2e9)
+        with ShardWriter(path, compression=compression) as writer:
+            for payload in PAYLOADS:
+                writer.write(payload)
+    assert paths[0].read_bytes() == paths[1].read_bytes()
+
+
+def test_name_appears_at_the_end_only(tmp_path: Path) -> None:
+    path = tmp_path / "a.tfrecord"
+    with ShardWriter(path) as writer:
+        for payload in PAYLOADS:
+            writer.write(payload)
+            assert not path.exists()
+            assert all(name.startswith(".") for name in _files(tmp_path))
+    assert _files(tmp_path) == {"a.tfrecord"}
+
+
+@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt, SystemExit])
+def test_exception_leaves_nothing(tmp_path: Path, error: type[BaseException]) -> None:
+    with pytest.raises(error), ShardWriter(tmp_path / "a.tfrecord") as writer:
+        writer.write(PAYLOADS[2])
+        raise error
+    assert _files(tmp_path) == set()
+
+
+def test_value_that_cannot_be_encoded_leaves_nothing(tmp_path: Path) -> None:
+    with (
+        pytest.raises(rs.OptionError, match="'x'"),
+        ShardWriter(tmp_path / "a.tfrecord") as writer,
+    ):
+        writer.write_example({"x": object()})
+    assert _files(tmp_path) == set()
+
+
+def test_existing_file_is_refused_and_unchanged(tmp_path: Path) -> None:
+    path = tmp_path / "a.tfrecord"
+    path.write_bytes(b"precious")
+    with pytest.raises(rs.OptionError, match="exists already.*overwrite"):
+        ShardWriter(path)
+    assert path.read_bytes() == b"precious"
+    assert _files(tmp_path) == {"a.tfrecord"}
+
+
+def test_overwrite_replaces_at_the_end_only(tmp_path: Path) -> None:
+    path = tmp_path / "a.tfrecord"
+    path.write_bytes(b"precious")
+    with pytest.raises(ValueError, match="oh"), ShardWriter(path, overwrite=True) as writer:
+        writer.write(b"new")
+        raise ValueError("oh")
+    assert path.read_bytes() == b"precious"
+    with ShardWriter(path, overwrite=True) as writer:
+        writer.write(b"new")
+        assert path.read_bytes() == b"precious"
+    assert path.read_bytes() == encode_records([b"new"])
+    assert list(rs.open(path).records()) == [b"new"]
+    assert rs.open(path).read_record(0) == b"new"  # the old file's index is not in the way
+
+
+def test_compression_that_is_unknown_leaves_nothing(tmp_path: Path) -> None:
+    with pytest.raises(rs.OptionError, match="lz4"):
+        ShardWriter(tmp_path / "a.tfrecord", compression="lz4")
+    assert _files(tmp_path) == set()
+
+
+def test_folder_that_is_missing_is_said(tmp_path: Path) -> None:
+    with pytest.raises(rs.FileAccessError, match=r"missing.*no such file or folder"):
+        ShardWriter(tmp_path / "missing" / "a.tfrecord")
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="a disk that is always full")
+@pytest.mark.parametrize("compression", COMPRESSIONS)
+@pytest.mark.parametrize("size", [10, 3_000_000])
+def test_full_disk(tmp_path: Path, compression: str, size: int) -> None:
+    temporary = tmp_path / "temporary"
+    temporary.symlink_to("/dev/full")  # removing the link leaves the device alone
+    payload = np.random.default_rng(0).bytes(size)
+    with (
+        pytest.raises(rs.FileAccessError, match="no space is left on the disk") as caught,
+        ShardWriter(tmp_path / "a.tfrecord", compression=compression, temporary=temporary) as writer,
+    ):
+        writer.write(payload)
+    assert caught.value.errno == errno.ENOSPC
+    assert str(tmp_path / "a.tfrecord") in str(caught.value)
+    assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize("step", ["fsync", "replace"])
+def test_failure_at_the_end_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    def fail(*_: object) -> None:
+        raise OSError(errno.EIO, "")
+
+    monkeypatch.setattr(os, step, fail)
+    with (
+        pytest.raises(rs.FileAccessError, match="the disk may be failing"),
+        ShardWriter(tmp_path / "a.tfrecord") as writer,
+    ):
+        writer.write(b"x")
+    assert _files(tmp_path) == set()
+
+
+def test_bytes_are_synced_before_they_get_their_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "a.tfrecord"
+    synced: list[int] = []
+    fsync = os.fsync
+
+    def watch(descriptor: int) -> None:
+        if not path.exists():
+            synced.append(os.fstat(descriptor).st_size)
+        fsync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", watch)
+    with ShardWriter(path) as writer:
+        writer.write(b"x" * 100)
+    assert path.stat().st_size in synced
+
+
+def test_killed_writer_leaves_no_final_name(tmp_path: Path) -> None:
+    path = tmp_path / "a.tfrecord"
+    script = (
+        "import os, signal, sys, recordsmith as rs\n"
+        "with rs.ShardWriter(sys.argv[1]) as writer:\n"
+        "    writer.write(bytes(3_000_000)); os.kill(os.getpid(), signal.SIGKILL)"
+    )
+    assert subprocess.run([sys.executable, "-c", script, str(path)], check=False).returncode < 0
+    assert not path.exists()
+    with pytest.raises(rs.OptionError):  # what is left is no shard
+        rs.open(tmp_path)
+    with ShardWriter(path) as writer:
+        writer.write(b"again")
+    assert list(rs.open(path).records()) == [b"again"]
+
+
+# -- examples and columns ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("row_count", [0, 1, 7, (1 << 14) + 3])
+@pytest.mark.parametrize("compression", COMPRESSIONS)
+def test_columns_are_written_as_rows_are(
+    tmp_path: Path, row_count: int, compression: str
+) -> None:
+    rng = np.random.default_rng(row_count)
+    splits = np.concatenate([[0], np.cumsum(rng.integers(0, 3, row_count))])
+    columns = {
+        "id": rng.integers(-(2**62), 2**62, row_count),
+        "box": rng.random((row_count, 2, 2), np.float32),
+        "name": [f"näm {number}" for number in range(row_count)],
+        "steps": rs.Ragged(rng.integers(0, 9, int(splits[-1])), splits),
+    }
+    paths = [tmp_path / name for name in ("columns", "rows")]
+    with ShardWriter(paths[0], compression=compression) as writer:
+        writer.write_columns(columns)
+    assert writer.record_count == row_count
+    with ShardWriter(paths[1], compression=compression) as writer:
+        for number in range(row_count):
+            row = {key: column[number] for key, column in columns.items()}
+            writer.write_example(row, {"steps": "int64"})
+    written = [list(rs.open(path).records()) for path in paths]
+    assert written[0] == written[1]
+    assert len(rs.open(paths[0])) == row_count
+
+
+def test_rows_and_columns_may_be_mixed(tmp_path: Path, made: SimpleNamespace) -> None:
+    path = tmp_path / "a.tfrecord"
+    with ShardWriter(path) as writer:
+        writer.write_example({"id": 0})
+        writer.write_columns({"id": [1, 2]})
+        writer.write(rs.encode_example({"id": 3}))
+        writer.write_columns({"id": np.array([4])})
+        assert writer.record_count == 5
+    dataset = rs.open(path)
+    assert made.ids_of(dataset) == list(range(5))
+    assert made.ids_of([dataset[position] for position in range(5)]) == list(range(5))
+
+
+def test_written_blocks_come_from_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "a.tfrecord"
+    with ShardWriter(path, compression="gzip") as writer:
+        for payload in PAYLOADS:
+            writer.write(payload)
+        found = [bytes(payload) for block in writer.written_blocks() for payload in block.payloads()]
+        assert found == PAYLOADS
+        assert not path.exists()
+    assert path.exists()

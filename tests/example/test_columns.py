@@ -1,0 +1,530 @@
+"""Columns hold what decoding one Example after the other gives, and encode to the same bytes."""
+
+from __future__ import annotations
+
+import tracemalloc
+from collections.abc import Iterable
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from recordsmith.errors import CorruptDataError, Defect, OptionError
+from recordsmith.example import (
+    BytesArray,
+    ColumnDecoder,
+    FeatureSpec,
+    Ragged,
+    decode_columns,
+    decode_example,
+    encode_columns,
+    encode_example,
+    encode_sequence_example,
+)
+
+Spans = tuple[bytes, Any, Any]
+KINDS = {"int64": np.int64, "float": np.float32}
+
+
+def spans(payloads: Iterable[bytes]) -> Spans:
+    """The payloads in one buffer, apart from each other."""
+    payloads = list(payloads)
+    lengths = np.array([len(payload) for payload in payloads], np.int64)
+    starts = np.cumsum([3, *(lengths + 3)])[:-1].astype(np.int64)
+    return b"---" + b"---".join(payloads), starts, lengths
+
+
+def decode(payloads: Iterable[bytes], features: Any) -> dict[str, Any]:
+    return decode_columns(*spans(payloads), features)
+
+
+def rows_of(columns: Any) -> list[bytes]:
+    data, offsets = encode_columns(columns)
+    assert data.dtype == np.uint8
+    assert offsets.dtype == np.int64
+    assert (offsets[0], offsets[-1]) == (0, len(data))
+    return [data[a:b].tobytes() for a, b in zip(offsets[:-1], offsets[1:], strict=True)]
+
+
+def comparable(value: Any) -> Any:
+    """Floats as text, so that NaN equals NaN."""
+    if isinstance(value, list):
+        return [comparable(item) for item in value]
+    return repr(value) if isinstance(value, float) else value
+
+
+def _plain(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else value.tolist()  # type: ignore[no-any-return]
+
+
+def kind_of(value: Any) -> str:
+    """The kind of a decoded value that is not an empty list."""
+    if isinstance(value, list):
+        return "bytes"
+    return "int64" if value.dtype == np.int64 else "float"
+
+
+# ---- decoding ----------------------------------------------------------------------------------
+
+
+@given(data=st.data())
+@settings(max_examples=400)
+def test_a_column_is_what_each_record_has(wire: SimpleNamespace, data: Any) -> None:
+    """Whatever the wire form; missing features and those without a kind are empty rows."""
+    payloads = data.draw(st.lists(wire.examples, min_size=1, max_size=5))
+    try:
+        rows = [decode_example(payload) for payload in payloads]
+    except CorruptDataError as error:
+        with pytest.raises(CorruptDataError) as caught:
+            decode(payloads, ["a", "b"])
+        assert caught.value.defect is error.defect
+        return
+    for key in ("", "a", "label"):
+        values = [row.get(key, []) for row in rows]
+        kinds = {kind_of(value) for value in values if len(value)}
+        lengths = {len(value) for value in values}
+        if len(kinds) != 1:
+            continue
+        (kind,) = kinds
+        if any(not isinstance(v, list) and kind_of(v) != kind for v in values):
+            continue  # an empty list, but of another kind
+        plain = list(map(_plain, values))
+        column = decode(payloads, {key: FeatureSpec(kind=kind, shape="ragged")})[key]  # type: ignore[arg-type]
+        assert isinstance(column, Ragged)
+        assert comparable(column.tolist()) == comparable(plain)
+        undeclared = decode(payloads, {key: None})[key]
+        if isinstance(undeclared, Ragged):
+            assert comparable(undeclared.tolist()) == comparable(plain)
+        else:
+            flat = [v[0] for v in plain] if lengths == {1} else plain
+            assert len(lengths) == 1
+            assert comparable(undeclared.tolist()) == comparable(flat)
+
+
+@given(
+    rows=st.lists(st.lists(st.integers(-(2**63), 2**63 - 1), min_size=3, max_size=3), max_size=6)
+)
+def test_fixed_shapes(rows: list[list[int]]) -> None:
+    payloads = [encode_example({"x": row, "other": b"?"}) for row in rows]
+    for shape in [(3,), (1, 3), (3, 1)]:
+        column = decode(payloads, {"x": FeatureSpec("int64", shape)})["x"]
+        assert column.dtype == np.int64
+        assert column.tolist() == np.array(rows, np.int64).reshape(len(rows), *shape).tolist()
+
+
+def test_shapes_that_the_records_decide() -> None:
+    payloads = [
+        encode_example(
+            {"scalar": n, "pair": [n, n], "ragged": [n] * n, "text": f"t{n}", "texts": ["a", "b"],
+             "some": [n] if n else None, "empty": []},
+            {"empty": "float"},
+        )
+        for n in range(3)
+    ]
+    columns = decode(payloads, ["scalar", "pair", "ragged", "text", "texts", "some", "empty"])
+    assert list(columns) == ["scalar", "pair", "ragged", "text", "texts", "some", "empty"]
+    assert columns["scalar"].tolist() == [0, 1, 2]
+    assert columns["pair"].tolist() == [[0, 0], [1, 1], [2, 2]]
+    assert columns["ragged"].tolist() == [[], [1], [2, 2]]
+    assert isinstance(columns["text"], BytesArray)
+    assert columns["text"].tolist() == [b"t0", b"t1", b"t2"]
+    assert columns["texts"].tolist() == [[b"a", b"b"]] * 3
+    assert isinstance(columns["some"], Ragged)
+    assert columns["some"].tolist() == [[], [1], [2]]
+    assert columns["empty"].shape == (3, 0)
+    assert columns["empty"].dtype == np.float32
+
+
+def test_no_records() -> None:
+    columns = decode([], {"a": FeatureSpec("int64", ()), "b": FeatureSpec("bytes"),
+                          "c": FeatureSpec("float", (2,))})
+    assert columns["a"].shape == (0,)
+    assert columns["b"].tolist() == []
+    assert columns["c"].shape == (0, 2)
+    assert decode([], []) == {}
+    with pytest.raises(CorruptDataError, match="declare its kind") as caught:
+        decode([], ["a"])
+    assert caught.value.defect is Defect.MISSING_FEATURE
+
+
+def test_columns_own_their_memory() -> None:
+    buffer, starts, lengths = spans([encode_example({"a": [1, 2], "b": b"xy"})])
+    memory = bytearray(buffer)
+    columns = decode_columns(memory, starts, lengths, ["a", "b"])
+    memory[:] = bytes(len(memory))
+    columns["a"][0, 0] = 5  # type: ignore[index]
+    assert columns["a"].tolist() == [[5, 2]]
+    assert columns["b"].tolist() == [b"xy"]
+
+
+def test_any_number_of_buffers() -> None:
+    decoder = ColumnDecoder({"a": FeatureSpec(shape="ragged"), "b": None})
+    payloads = [encode_example({"a": [n] * n, "b": f"{n}"}) for n in range(50)]
+    for start in range(0, 50, 7):
+        decoder.append(*spans(payloads[start : start + 7]))
+    columns = decoder.finish()
+    assert columns["a"].tolist() == [[n] * n for n in range(50)]
+    assert columns["b"].tolist() == [f"{n}".encode() for n in range(50)]
+
+
+def test_many_columns_in_any_order() -> None:
+    """The keys come in another order in each record, and many have equal beginnings."""
+    keys = [f"feature/{number}" for number in range(100)]
+    payloads = []
+    for shift in range(5):
+        turned = keys[shift * 20 :] + keys[: shift * 20]
+        entries = [encode_example({key: [shift, keys.index(key)]}) for key in turned]
+        payloads.append(b"".join(entries))  # messages end to end are merged
+    columns = decode(payloads, list(reversed(keys)))
+    for number, key in enumerate(keys):
+        assert columns[key].tolist() == [[shift, number] for shift in range(5)]
+
+
+def test_a_key_that_is_no_text() -> None:
+    features = {"\udcff": 7}
+    assert decode([encode_example(features)], ["\udcff"])["\udcff"].tolist() == [7]
+
+
+def test_the_last_of_equal_keys_counts(reference: Any) -> None:
+    r = reference
+
+    def ints(*values: int) -> bytes:
+        packed = b"".join(map(r.varint, values))
+        return r.entry(b"k", r.delimited(3, r.delimited(1, packed)))
+
+    def text(*values: bytes) -> bytes:
+        return r.entry(b"t", r.delimited(1, b"".join(r.delimited(1, v) for v in values)))
+
+    payloads = [
+        r.example(ints(1, 2, 3), text(b"a"), ints(4), text(b"b", b"c")),
+        r.example(text(b"d"), ints(5)) + r.example(ints(6, 7), text()),
+        r.example(ints(8), text(b"e")),
+    ]
+    columns = decode(payloads, ["k", "t"])
+    assert columns["k"].tolist() == [[4], [6, 7], [8]]
+    assert columns["t"].tolist() == [[b"b", b"c"], [], [b"e"]]
+
+
+def test_the_last_of_equal_keys_counts_whatever_its_kind(reference: Any) -> None:
+    r = reference
+    one = r.delimited(3, r.delimited(1, b"\x01"))
+    text = r.delimited(1, r.delimited(1, b"x"))
+    payload = r.example(r.entry(b"k", one), r.entry(b"k", text))
+    assert decode_example(payload) == {"k": [b"x"]}
+    assert decode([payload], ["k"])["k"].tolist() == [b"x"]
+    last_has_none = r.example(r.entry(b"k", one), r.entry(b"k", b""))
+    assert decode_example(last_has_none) == {"k": []}
+    column = decode([last_has_none], {"k": FeatureSpec("int64", (), default=9)})["k"]
+    assert column.tolist() == [9]
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        (FeatureSpec(shape=(), default=-1), [5, -1, -1]),
+        (FeatureSpec("int64", (), default=np.int32(7)), [5, 7, 7]),
+        (FeatureSpec(shape=(1,), default=[3]), [[5], [3], [3]]),
+        (FeatureSpec(shape="ragged", default=[1, 2]), [[5], [1, 2], [1, 2]]),
+        (FeatureSpec(shape="ragged", default=[]), None),
+        (FeatureSpec("int64", "ragged"), [[5], [], []]),
+        (FeatureSpec("int64", "ragged", default=np.array([], np.int64)), [[5], [], []]),
+    ],
+)
+def test_defaults_of_numbers(spec: FeatureSpec, expected: Any) -> None:
+    """Where a record lacks the feature, or has it without a kind."""
+    payloads = [encode_example({"x": 5}), encode_example({}), encode_example({"x": []})]
+    if expected is None:  # an empty list without a kind is one of floats, as in NumPy
+        with pytest.raises(CorruptDataError) as caught:
+            decode(payloads, {"x": spec})
+        assert caught.value.defect is Defect.FEATURE_KIND
+        return
+    assert decode(payloads, {"x": spec})["x"].tolist() == expected
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        (FeatureSpec(shape=(), default="none"), [b"x", b"none"]),
+        (FeatureSpec(shape=(), default=b""), [b"x", b""]),
+        (FeatureSpec(shape="ragged", default=["a", b"bc"]), [[b"x"], [b"a", b"bc"]]),
+        (FeatureSpec(shape=(1,), default=[b"end\x00"]), [[b"x"], [b"end\x00"]]),
+        (FeatureSpec(shape=(), default=b"end\x00"), [b"x", b"end\x00"]),
+    ],
+)
+def test_defaults_of_bytes(spec: FeatureSpec, expected: Any) -> None:
+    payloads = [encode_example({"t": "x"}), encode_example({})]
+    assert decode(payloads, {"t": spec})["t"].tolist() == expected
+
+
+def test_a_default_fills_a_shape() -> None:
+    payloads = [encode_example({}), encode_example({"x": [1.0, 2.0], "t": ["a", "b"]})]
+    columns = decode(payloads, {"x": FeatureSpec("float", (2,), default=0),
+                                "t": FeatureSpec("bytes", (2,), default="?")})
+    assert columns["x"].tolist() == [[0, 0], [1, 2]]
+    assert columns["t"].tolist() == [[b"?", b"?"], [b"a", b"b"]]
+
+
+@pytest.mark.parametrize(
+    ("spec", "words"),
+    [
+        (FeatureSpec("bytes", (), default=1), "'k'.*int64.*bytes"),
+        (FeatureSpec("int64", (), default=0.5), "'k'.*float.*int64"),
+        (FeatureSpec("int64", (), default="a"), "'k'.*bytes.*int64"),
+        (FeatureSpec("int64", (3,), default=[1, 2]), "'k'.*2 values"),
+        (FeatureSpec(shape=(), default=object()), "'k'"),
+        (FeatureSpec(shape=(), default=2**64), "'k'"),
+        (FeatureSpec(shape=(), default=1e39), "'k'"),
+        (FeatureSpec("float", (), default=1e39), "'k'"),
+    ],
+)
+def test_defaults_that_do_not_fit(spec: FeatureSpec, words: str) -> None:
+    with pytest.raises(OptionError, match=words):
+        ColumnDecoder({"k": spec})
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        FeatureSpec(kind="int32"),  # type: ignore[arg-type]
+        FeatureSpec(shape=(-1,)),
+        FeatureSpec(shape="any"),  # type: ignore[arg-type]
+        FeatureSpec(shape=[2]),  # type: ignore[arg-type]
+    ],
+)
+def test_expectations_that_make_no_sense(spec: FeatureSpec) -> None:
+    with pytest.raises(OptionError, match="'k'"):
+        ColumnDecoder({"k": spec})
+
+
+@pytest.mark.parametrize("features", ["label", b"label", 5, [1]])
+def test_names_of_columns_are_a_list(features: Any) -> None:
+    with pytest.raises(OptionError):
+        ColumnDecoder(features)
+
+
+GOOD = encode_example({"n": 1, "t": "x", "l": [1, 2]})
+
+
+@pytest.mark.parametrize(
+    ("payload", "features", "defect", "words"),
+    [
+        (encode_example({"n": 0.5}), ["n"], Defect.FEATURE_KIND, "'n' is float, expected .*int|'n'"),
+        (encode_example({"n": "x"}), {"n": FeatureSpec("int64")}, Defect.FEATURE_KIND,
+         "'n' is bytes, expected int64"),
+        (encode_example({}), {"n": FeatureSpec(shape=())}, Defect.MISSING_FEATURE, "'n' is missing"),
+        (encode_example({"n": []}), {"n": FeatureSpec(shape=())}, Defect.MISSING_FEATURE,
+         "'n' is missing"),
+        (encode_example({"n": [1, 2]}), {"n": FeatureSpec(shape=())}, Defect.FEATURE_SHAPE,
+         "'n' has 2 values"),
+        (encode_example({"n": []}, {"n": "int64"}), {"n": FeatureSpec(shape=())},
+         Defect.FEATURE_SHAPE, "'n' has 0 values"),
+        (encode_example({"t": ["a"] * 3}), {"t": FeatureSpec(shape=(1,))}, Defect.FEATURE_SHAPE,
+         "'t' has 3 values"),
+        (encode_sequence_example({}, {"n": [1]}), ["n"], Defect.NOT_AN_EXAMPLE, "SequenceExample"),
+        (b"\x09" + bytes(8) + b"\x10\x05", ["n"], Defect.NOT_AN_EXAMPLE, "Event"),
+        (GOOD[:-1], ["n"], Defect.MALFORMED_EXAMPLE, "well-formed"),
+        (GOOD + b"\x0a", ["n"], Defect.MALFORMED_EXAMPLE, "well-formed"),
+    ],
+)
+def test_a_record_that_does_not_fit(
+    payload: bytes, features: Any, defect: Defect, words: str
+) -> None:
+    """The defect is named, with the place of the record in the call and what was found."""
+    with pytest.raises(CorruptDataError, match=words) as caught:
+        decode([GOOD, GOOD, payload, GOOD], features)
+    assert (caught.value.defect, caught.value.position) == (defect, 2)
+
+
+@given(data=st.data())
+@settings(max_examples=300)
+def test_any_payloads_give_columns_or_a_defect(wire: SimpleNamespace, data: Any) -> None:
+    payloads = data.draw(
+        st.lists(wire.mutated(wire.examples) | st.binary(max_size=40), min_size=1, max_size=4)
+    )
+    spec = st.sampled_from([
+        None, FeatureSpec("int64"), FeatureSpec("float", (2,)), FeatureSpec("bytes", "ragged"),
+        FeatureSpec(default=0), FeatureSpec("bytes", (), default="x"),
+    ])
+    request = data.draw(st.dictionaries(wire.keys, spec, max_size=4))
+    try:
+        columns = decode(payloads, request)
+    except CorruptDataError:
+        return
+    assert list(columns) == list(request)
+    assert all(len(column) == len(payloads) for column in columns.values())
+
+
+def test_memory_of_a_length_that_lies() -> None:
+    """A packed list says it has 2**60 bytes; nothing is reserved for them."""
+    payload = bytes.fromhex("0a20 0a1e 0a0161 1219 1a17 0a".replace(" ", ""))
+    payload += b"\xff" * 8 + b"\x0f" + bytes(13)
+    tracemalloc.start()
+    with pytest.raises(CorruptDataError):
+        decode([payload], ["a"])
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 1 << 20
+
+
+# ---- encoding ----------------------------------------------------------------------------------
+
+column_kinds = st.sampled_from(["int64", "float", "bytes"])
+
+
+@given(data=st.data())
+@settings(max_examples=300)
+def test_each_row_is_what_encode_example_gives(wire: SimpleNamespace, data: Any) -> None:
+    row_count = data.draw(st.integers(0, 5))
+    rows: list[dict[str, Any]] = [{} for _ in range(row_count)]
+    columns: dict[str, Any] = {}
+    values = {
+        "int64": st.integers(-(2**63), 2**63 - 1),
+        "float": st.floats(width=32),
+        "bytes": st.binary(max_size=9),
+    }
+    kinds = {}
+    for key in data.draw(st.lists(wire.keys, max_size=4, unique=True)):
+        kind = data.draw(column_kinds)
+        kinds[key] = kind
+        length = data.draw(st.none() | st.integers(0, 3))
+        size = {"max_size": 4} if length is None else {"min_size": length, "max_size": length}
+        lists = data.draw(
+            st.lists(st.lists(values[kind], **size), min_size=row_count, max_size=row_count)
+        )
+        for row, value in zip(rows, lists, strict=True):
+            row[key] = value
+        flat = [value for value_list in lists for value in value_list]
+        array: Any = BytesArray.from_values(flat) if kind == "bytes" else np.array(flat, KINDS[kind])
+        if length is None:
+            columns[key] = Ragged(array, np.cumsum([0, *map(len, lists)]))
+        else:
+            columns[key] = array.reshape(row_count, length)
+            if length == 1 and data.draw(st.booleans()):
+                columns[key] = array.reshape(row_count)
+    if not columns:
+        rows = []
+    assert rows_of(columns) == [encode_example(row, kinds) for row in rows]  # type: ignore[arg-type]
+
+
+@given(data=st.data())
+@settings(max_examples=150)
+def test_columns_round_trip(wire: SimpleNamespace, data: Any) -> None:
+    payloads = data.draw(st.lists(wire.features.map(encode_example), min_size=1, max_size=4))
+    keys = {key for payload in payloads for key in decode_example(payload)}
+    columns = {}
+    for key in sorted(keys):
+        try:
+            columns |= decode(payloads, [key])
+        except CorruptDataError as error:
+            assert error.defect in (Defect.MISSING_FEATURE, Defect.FEATURE_KIND)
+    for row, payload in zip(rows_of(columns), payloads, strict=False):
+        original = decode_example(payload)
+        for key, value in decode_example(row).items():
+            assert comparable(_plain(value)) == comparable(_plain(original.get(key, [])))
+
+
+@pytest.mark.parametrize(
+    ("column", "rows"),
+    [
+        ([1, 2], [1, 2]),
+        ([True, False], [1, 0]),
+        ([0.5, 1], [0.5, 1.0]),
+        (["a", "ö"], ["a", "ö"]),
+        ([b"a\x00", b"\xff"], [b"a\x00", b"\xff"]),
+        ((b"a\x00", b"\xff"), [b"a\x00", b"\xff"]),
+        (["a", b"\xff"], ["a", b"\xff"]),
+        ([["a", "b"], ["c", "d"]], [["a", "b"], ["c", "d"]]),
+        (np.array(["a", "bcd"]), ["a", "bcd"]),
+        (np.array([b"a\x00", "x"], object), [b"a\x00", "x"]),
+        (np.array([["a", "b"], ["c", "d"]], object), [["a", "b"], ["c", "d"]]),
+        (np.array([[1, 2], [3, 4]], ">i2"), [[1, 2], [3, 4]]),
+        (np.arange(8).reshape(2, 4)[:, ::2], [[0, 2], [4, 6]]),
+        (np.arange(8.0).reshape(2, 2, 2), [[0.0, 1.0, 2.0, 3.0], [4.0, 5.0, 6.0, 7.0]]),
+        (np.arange(6).reshape(3, 2).T, [[0, 2, 4], [1, 3, 5]]),
+        (BytesArray.from_values([b"x", b"y", b"z"])[::2], [b"x", b"z"]),
+        (BytesArray.from_values([b"x", b"y", b"z"])[::-1][:2], [b"z", b"y"]),
+        (Ragged(np.arange(5), np.array([1, 2, 5])), [[1], [2, 3, 4]]),
+        (Ragged(np.arange(5.0)[::-1], np.array([0, 2, 5])), [[4.0, 3.0], [2.0, 1.0, 0.0]]),
+        (Ragged(BytesArray.from_values([b"x", b"y"]), np.array([0, 2, 2])),
+         [[b"x", b"y"], []]),
+    ],
+)
+def test_what_a_column_may_be(column: Any, rows: list[Any]) -> None:
+    assert rows_of({"k": column}) == [encode_example({"k": r}, {"k": _kind(rows)}) for r in rows]
+
+
+def _kind(rows: list[Any]) -> Any:
+    flat = [v for row in rows for v in (row if isinstance(row, list) else [row])]
+    return "bytes" if isinstance(flat[0], (str, bytes)) else (
+        "float" if isinstance(flat[0], float) else "int64"
+    )
+
+
+@pytest.mark.parametrize(
+    ("column", "words"),
+    [
+        (5, "single value"),
+        ([1, "a"], "int|kind|mix"),
+        ([b"a", 5], "int|kind|mix"),
+        ([b"a", None], "None"),
+        (np.array([3, 4], object), "int|object"),
+        (np.array([1, None], object), "None|int"),
+        ([2**63, -1], "9223372036854775808|fit"),
+        ([2**70], "fit|large"),
+        (np.array([2**63], np.uint64), "9223372036854775808"),
+        (np.array([1e39]), "32-bit float"),
+        (np.array([1j]), "complex"),
+        (np.array(["2020"], "datetime64[Y]"), "datetime64"),
+        ([[1, 2], [3]], "inhomogeneous|length"),
+        ({"a": 1}, "dict|single value"),
+        ("text", "str|single value|text"),
+        (["\ud800"], "surrogates"),
+        (Ragged(np.arange(3), np.array([0, 5])), "splits"),
+        (Ragged(np.arange(3), np.array([2, 1])), "splits"),
+        (Ragged(np.arange(3), np.array([-1, 1])), "splits"),
+        (Ragged(np.arange(3), np.array([], np.int64)), "splits"),
+        (BytesArray(np.zeros(3, np.uint8), np.array([0, 9])), "splits|offsets"),
+    ],
+)
+def test_what_a_column_cannot_be(column: Any, words: str) -> None:
+    """Refused with the name of the column, and never written as something else."""
+    with pytest.raises(OptionError, match=rf"'the key'.*({words})"):
+        encode_columns({"the key": column})
+
+
+@pytest.mark.parametrize("key", [1, b"bytes", None, "\ud800"])
+def test_names_that_no_column_has(key: Any) -> None:
+    with pytest.raises(OptionError):
+        encode_columns({key: [1]})
+
+
+def test_columns_of_different_lengths() -> None:
+    with pytest.raises(OptionError, match=r"'a' 2, 'b' 3"):
+        encode_columns({"a": [1, 2], "b": [1, 2, 3]})
+
+
+def test_nothing_at_all() -> None:
+    assert rows_of({}) == []
+    assert rows_of({"a": np.empty(0), "b": []}) == []
+
+
+def test_one_long_value_does_not_make_all_long() -> None:
+    """Memory goes with the bytes there are, not with the longest times the number of rows."""
+    column = [b"x" * 500_000] + [b"y"] * 199
+    tracemalloc.start()
+    encode_columns({"image/encoded": column})
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 10_000_000
+
+
+def test_many_rows() -> None:
+    """More than fits any first guess of the memory."""
+    count = 20_000
+    column = np.arange(count)
+    texts = [f"{number}" * (number % 5) for number in range(count)]
+    rows = rows_of({"n": column, "t": texts})
+    assert rows == [encode_example({"n": n, "t": t}) for n, t in enumerate(texts)]

@@ -1,0 +1,192 @@
+"""What a payload is: no message may be taken for another, whatever a lenient parser says."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from recordsmith.errors import CorruptDataError
+from recordsmith.example import (
+    classify,
+    decode_example,
+    encode_example,
+    encode_sequence_example,
+    kernel,
+)
+from recordsmith.example.payload import PAYLOAD_KINDS
+
+
+def classify_many(payloads: list[bytes]) -> list[str]:
+    """The compiled loop over a buffer, with the payloads apart from each other."""
+    buffer = b"--".join(payloads)
+    lengths = np.array([len(payload) for payload in payloads], np.int64)
+    starts = np.cumsum([0, *(lengths[:-1] + 2)]).astype(np.int64)
+    kinds = np.full(len(payloads), 255, np.uint8)
+    kernel.classify_many(buffer, starts, lengths, kinds)  # type: ignore[attr-defined]
+    return [PAYLOAD_KINDS[kind] for kind in kinds]
+
+
+@given(data=st.data())
+@settings(max_examples=200)
+def test_an_example_is_an_example(wire: SimpleNamespace, data: Any) -> None:
+    features = data.draw(wire.features)
+    payload = encode_example(features)
+    has_kind = any(value != [] for value in features.values())
+    assert classify(payload) == "Example"
+    assert classify_many([payload, b"", payload]) == ["Example"] * 3
+    # fields that a later version of the message may have
+    later = payload + b"\x1a\x03new"
+    assert classify(later) == ("Example" if has_kind else "other")
+
+
+@given(data=st.data())
+@settings(max_examples=200)
+def test_a_sequence_with_lists_is_never_an_example(wire: SimpleNamespace, data: Any) -> None:
+    context = data.draw(wire.features)
+    lists = data.draw(
+        st.dictionaries(wire.keys, st.lists(wire.values, max_size=3), min_size=1, max_size=3)
+    )
+    payload = encode_sequence_example(context, lists)
+    assert classify(payload) == "SequenceExample"
+    assert classify_many([payload]) == ["SequenceExample"]
+    with pytest.raises(CorruptDataError, match="SequenceExample"):
+        decode_example(payload)
+
+
+@given(data=st.data())
+@settings(max_examples=200)
+def test_a_ranking_list_is_never_an_example(
+    reference: Any, wire: SimpleNamespace, data: Any
+) -> None:
+    """As long as one of its Examples says something."""
+    r = reference
+    examples = data.draw(st.lists(wire.features.map(encode_example), min_size=1, max_size=4))
+    telling = encode_example({data.draw(wire.keys): data.draw(wire.values.filter(lambda v: v != []))})
+    examples.insert(data.draw(st.integers(0, len(examples))), telling)
+    payload = b"".join(r.delimited(1, content) for content in examples)
+    if data.draw(st.booleans()):
+        payload += r.delimited(2, data.draw(wire.features.map(encode_example)))
+    assert r.parse("ExampleListWithContext", payload) is not None
+    assert classify(payload) == "ELWC"
+    with pytest.raises(CorruptDataError, match="ELWC"):
+        decode_example(payload)
+
+
+def test_a_ranking_list_of_a_context_alone(reference: Any) -> None:
+    payload = reference.delimited(2, encode_example({"query": "shoes"}))
+    assert classify(payload) == "ELWC"
+
+
+@given(
+    step=st.integers(0, 2**63 - 1),
+    wall_time=st.floats(min_value=1e9, max_value=2e9),
+    value=st.floats(width=32, allow_nan=False),
+)
+def test_an_event_is_an_event(reference: Any, step: int, wall_time: float, value: float) -> None:
+    messages = reference.messages()
+    events = [
+        messages.Event(wall_time=wall_time, file_version="brain.Event:2"),
+        messages.Event(wall_time=wall_time, step=step, graph_def=b"\n\x00"),
+        messages.Event(wall_time=wall_time, step=step),
+        messages.Event(wall_time=wall_time, meta_graph_def=b"graph"),
+    ]
+    summary = messages.Event(wall_time=wall_time, step=step)
+    summary.summary.value.add(tag="loss", simple_value=value)
+    for event in [*events, summary]:
+        payload = event.SerializeToString()
+        assert classify(payload) == "Event"
+        with pytest.raises(CorruptDataError, match="Event"):
+            decode_example(payload)
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [
+        b"plain text, not a message",
+        b"\xff\xd8\xff\xe0\x00\x10JFIF",
+        b'{"json": 1}',
+        b"\x00",
+        bytes(100),
+        b"\x08\x01",  # field 1, but a number
+        b"\x0a\x02hi",  # field 1, but text
+        b"\x12\x02hi",
+        b"\x09" + bytes(7),  # half an Event
+        b"\x10\x05",
+        b"\x0a",
+    ],
+)
+def test_other_bytes_are_something_else(payload: bytes) -> None:
+    assert classify(payload) == "other"
+    assert classify_many([payload]) == ["other"]
+
+
+def test_keys_of_an_example_are_text(reference: Any) -> None:
+    r = reference
+    value = r.delimited(1, r.delimited(1, b"v"))
+    for key in ("é€😀\U0010ffff".encode(), b"\xed\x9f\xbf", b"\xee\x80\x80", b""):
+        assert classify(r.example(r.entry(key, value))) == "Example"
+    for key in (
+        b"\xff",
+        b"\xc0\x80",  # an overlong form of NUL
+        b"\xc1\xbf",
+        b"\xe0\x9f\xbf",  # overlong, three bytes
+        b"\xf0\x8f\xbf\xbf",  # overlong, four bytes
+        b"\xed\xa0\x80",  # a surrogate
+        b"\xf4\x90\x80\x80",  # past the last code point
+        b"\xf5\x80\x80\x80",
+        b"\x80",
+        b"\xe2\x82",
+        b"a\xc3",
+        b"\xe2\x28\xa1",
+        b"\xf0\x9f\x98(",
+    ):
+        assert classify(r.example(r.entry(key, value))) == "other", key
+
+
+@given(text=st.binary(max_size=8))
+def test_text_is_what_python_says_it_is(reference: Any, text: bytes) -> None:
+    payload = reference.example(reference.entry(text, reference.delimited(3, b"")))
+    try:
+        text.decode()
+    except UnicodeDecodeError:
+        assert classify(payload) == "other"
+    else:
+        assert classify(payload) == "Example"
+
+
+@given(data=st.data())
+@settings(max_examples=300)
+def test_any_bytes_are_something(wire: SimpleNamespace, data: Any) -> None:
+    """And what is no Example by its strict form is decoded as one by no one, but for odd keys."""
+    strategy = data.draw(st.sampled_from([wire.examples, wire.sequences]))
+    payload = data.draw(st.binary(max_size=60) | wire.mutated(strategy))
+    kind = classify(payload)
+    assert classify_many([b"", payload]) == ["Example", kind]
+    if kind in ("SequenceExample", "ELWC", "Event"):
+        with pytest.raises(CorruptDataError, match=kind):
+            decode_example(payload)
+
+
+@pytest.mark.parametrize(
+    ("starts", "lengths"),
+    [([-1], [1]), ([0], [9]), ([9], [0]), ([0], [-1]), ([2**62], [2**62]), ([0, 1], [1]),
+     ([8], [1]), ([0], [2**63 - 1])],
+)
+def test_payloads_outside_the_buffer_are_refused(starts: list[int], lengths: list[int]) -> None:
+    kinds = np.zeros(len(starts), np.uint8)
+    arrays = np.array(starts, np.int64), np.array(lengths, np.int64)
+    buffer = bytes(8)
+    with pytest.raises(IndexError):
+        kernel.classify_many(buffer, *arrays, kinds)  # type: ignore[attr-defined]
+    with pytest.raises(IndexError):
+        kernel.FeatureSurvey().update(buffer, *arrays, 1, False)  # type: ignore[attr-defined]
+    with pytest.raises(IndexError):
+        kernel.submessages(buffer, *arrays, 1)  # type: ignore[attr-defined]
+    builder = kernel.ColumnBuilder([b"a"], [3], [-1], [None])  # type: ignore[attr-defined]
+    with pytest.raises(IndexError):
+        builder.append(buffer, *arrays)

@@ -1,0 +1,68 @@
+"""The contact sheet: every picture on it, whole, in its place."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from recordsmith.image.sheet import contact_sheet
+
+COLOURS = [(255, 0, 0), (0, 200, 0), (0, 0, 255), (255, 0, 255), (0, 220, 220), (120, 60, 0)]
+
+
+def _places(sheet: np.ndarray, colour: tuple[int, int, int]) -> tuple[int, int, int, int]:
+    """(top, left, height, width) of the pixels of a colour."""
+    rows, columns = np.nonzero((np.abs(sheet.astype(int) - colour) < 8).all(-1))
+    assert len(rows), colour
+    return (
+        int(rows.min()),
+        int(columns.min()),
+        int(np.ptp(rows)) + 1,
+        int(np.ptp(columns)) + 1,
+    )
+
+
+@pytest.mark.parametrize("columns", [1, 2, 4, 6, 9])
+def test_pictures_stand_in_rows(columns: int) -> None:
+    pictures = [(np.full((50, 50, 3), colour, np.uint8), "x") for colour in COLOURS]
+    sheet = np.array(contact_sheet(pictures, title="t", columns=columns, tile=50))
+    places = [_places(sheet, colour) for colour in COLOURS]
+    assert {place[2:] for place in places} == {(50, 50)}  # whole
+    grid = [(place[0], place[1]) for place in places]
+    rows = sorted({top for top, _ in grid})
+    lefts = sorted({left for _, left in grid})
+    assert grid == [
+        (rows[number // columns], lefts[number % columns]) for number in range(len(COLOURS))
+    ]
+
+
+@pytest.mark.parametrize(("height", "width"), [(300, 100), (100, 300), (20, 30), (1, 400)])
+def test_pictures_keep_their_shape_and_fit_their_box(height: int, width: int) -> None:
+    pixels = np.full((height, width, 3), COLOURS[0], np.uint8)
+    sheet = np.array(contact_sheet([(pixels, "")], title="", tile=100))
+    _, _, tall, wide = _places(sheet, COLOURS[0])
+    scale = min(1, 100 / max(height, width))
+    assert abs(tall - height * scale) <= 1
+    assert abs(wide - width * scale) <= 1
+
+
+def test_words_are_drawn() -> None:
+    pixels = np.zeros((10, 10, 3), np.uint8)
+    blank = np.array(contact_sheet([(pixels, "")], title="", tile=100))
+    for words in (
+        contact_sheet([(pixels, "caption")], title="", tile=100),
+        contact_sheet([(pixels, "")], title="title", tile=100),
+        contact_sheet([(pixels, "")], title="", subtitle="subtitle", tile=100),
+    ):
+        assert words.size == blank.shape[1::-1]
+        assert (np.array(words) != blank).any()
+
+
+def test_no_pictures_make_a_sheet_all_the_same() -> None:
+    sheet = contact_sheet([], title="nothing")
+    assert min(sheet.size) > 0
+
+
+def test_captions_in_any_letters() -> None:
+    pixels = np.zeros((10, 10, 3), np.uint8)
+    contact_sheet([(pixels, "müsli 日本 \udcff")], title="Ω")

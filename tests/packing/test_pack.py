@@ -1,0 +1,752 @@
+"""Pack: from pictures to a complete dataset, or to nothing, whatever happens on the way."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import json
+import os
+import subprocess
+import sys
+import threading
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+
+import recordsmith as rs
+from recordsmith.dataset import LABELS_NAME, MANIFEST_NAME, read_manifest
+from recordsmith.sources import Listing, Sample
+
+SPLITS = {"train": 0.6, "validation": 0.4}
+OPTIONS: dict[str, Any] = {"splits": SPLITS, "shards": 2, "seed": 3}
+
+
+@pytest.fixture(scope="module")
+def flowers(tmp_path_factory: pytest.TempPathFactory, pictures: ModuleType) -> Path:
+    """Three classes, 21 small pictures. Not to be changed."""
+    return pictures.make_folder(  # type: ignore[no-any-return]
+        tmp_path_factory.mktemp("flowers") / "flowers", {"daisy": 10, "rose": 6, "tulip": 5}
+    )
+
+
+def _files(folder: Path) -> dict[str, bytes]:
+    """Every file below a folder, with its bytes."""
+    return {
+        path.relative_to(folder).as_posix(): path.read_bytes()
+        for path in folder.rglob("*")
+        if not path.is_dir()
+    }
+
+
+def _times(folder: Path) -> dict[str, int]:
+    return {str(path): path.stat().st_mtime_ns for path in folder.rglob("*")}
+
+
+@pytest.fixture(scope="module")
+def undisturbed(flowers: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+    """The files of a job that nothing happened to."""
+    out = tmp_path_factory.mktemp("undisturbed") / "out"
+    rs.pack(rs.ImageFolder(flowers), out, **OPTIONS)
+    return _files(out)
+
+
+# -- what comes out ------------------------------------------------------------------------------
+
+
+def test_every_picture_is_in_the_dataset_once(flowers: Path, tmp_path: Path) -> None:
+    report = rs.pack(rs.ImageFolder(flowers), tmp_path / "out", **OPTIONS)
+    dataset: Any = rs.open(tmp_path / "out")
+    found = {example["image/filename"][0].decode(): example for example in dataset}
+    paths = sorted(path for path in flowers.rglob("*.*"))
+    assert len(dataset) == len(found) == len(paths) == 21
+    for path in paths:
+        example = found[path.relative_to(flowers).as_posix()]
+        label = dataset.class_names.index(path.parent.name)
+        assert example["image/encoded"] == [path.read_bytes()]
+        assert example["image/class/text"] == [path.parent.name.encode()]
+        assert example["image/class/label"].tolist() == [label]
+    assert (report.samples, report.classes, report.shards) == (21, 3, 4)
+    assert report.splits == {"train": 13, "validation": 8}
+    assert report.bytes_in == sum(path.stat().st_size for path in paths)
+    assert report.bytes_out == sum(
+        path.stat().st_size for path in (tmp_path / "out").glob("*.tfrecord")
+    )
+    assert (report.is_new, report.skipped, report.notices) == (True, [], ())
+    assert json.loads(json.dumps(report.to_json()))["samples"] == 21
+
+
+def test_files_of_a_dataset(undisturbed: dict[str, bytes]) -> None:
+    visible = {name for name in undisturbed if not name.startswith(".")}
+    assert visible == {
+        *(f"{split}-{n:05d}-of-00002.tfrecord" for split in SPLITS for n in range(2)),
+        "dataset.json",
+        "labels.txt",
+    }
+    assert undisturbed[LABELS_NAME] == b"0:daisy\n1:rose\n2:tulip\n"
+    assert all(name.endswith(".index") for name in undisturbed.keys() - visible)
+
+
+def test_manifest_says_what_is_there(flowers: Path, tmp_path: Path) -> None:
+    rs.pack(rs.ImageFolder(flowers), tmp_path, **OPTIONS)
+    manifest = read_manifest(tmp_path)
+    assert manifest is not None
+    assert list(manifest.splits) == list(SPLITS)
+    assert manifest.class_names == ("daisy", "rose", "tulip")
+    assert manifest.made_from["seed"] == 3
+    assert str(tmp_path) not in (tmp_path / MANIFEST_NAME).read_text()  # nothing of this machine
+    assert str(flowers) not in (tmp_path / MANIFEST_NAME).read_text()
+    for shards in manifest.splits.values():
+        for shard in shards:
+            assert (tmp_path / shard.file).stat().st_size == shard.size_bytes
+            assert len(rs.open(tmp_path / shard.file)) == shard.record_count
+    assert manifest.schema == rs.open(tmp_path / "*.tfrecord").schema
+    assert rs.verify(tmp_path).is_good
+
+
+@pytest.mark.parametrize("threads", [1, 2, 4])
+def test_bytes_do_not_depend_on_threads(
+    flowers: Path, tmp_path: Path, undisturbed: dict[str, bytes], threads: int
+) -> None:
+    rs.pack(rs.ImageFolder(flowers), tmp_path, **OPTIONS, threads=threads)
+    assert _files(tmp_path) == undisturbed
+
+
+@pytest.mark.parametrize("compression", ["gzip", "zlib"])
+def test_compressed(flowers: Path, tmp_path: Path, compression: str) -> None:
+    folders = [tmp_path / name for name in "ab"]
+    for threads, folder in enumerate(folders, 1):
+        rs.pack(
+            rs.ImageFolder(flowers), folder, **OPTIONS, compression=compression, threads=threads
+        )
+    assert _files(folders[0]) == _files(folders[1])
+    rs.pack(rs.ImageFolder(flowers), tmp_path / "plain", **OPTIONS)
+    plain = rs.open(tmp_path / "plain")
+    assert list(rs.open(folders[0]).records()) == list(plain.records())
+    assert rs.inspect(folders[0]).compression == compression
+    assert rs.verify(folders[0]).is_good
+
+
+def test_seed_decides_the_order(flowers: Path, tmp_path: Path) -> None:
+    orders = []
+    for seed in (0, 1):
+        rs.pack(rs.ImageFolder(flowers), tmp_path / str(seed), seed=seed)
+        orders.append(list(rs.open(tmp_path / str(seed)).records()))
+    assert orders[0] != orders[1]
+    assert sorted(orders[0]) == sorted(orders[1])
+
+
+def test_stratified_splits_have_the_mix_of_the_whole(flowers: Path, tmp_path: Path) -> None:
+    rs.pack(rs.ImageFolder(flowers), tmp_path, splits={"a": 0.5, "b": 0.5}, stratify=True)
+    for split in "ab":
+        labels = rs.open(tmp_path, split=split).read_columns(["image/class/label"])
+        counts = Counter(np.asarray(labels["image/class/label"]).tolist())
+        for label, count in enumerate((10, 6, 5)):
+            assert abs(counts[label] - count / 2) < 1
+
+
+def test_shards_by_number_and_by_size(flowers: Path, tmp_path: Path) -> None:
+    report = rs.pack(
+        rs.ImageFolder(flowers), tmp_path / "a", splits=SPLITS, shards={"train": 3, "validation": 1}
+    )
+    assert report.shards == 4
+    assert len(list((tmp_path / "a").glob("train-*-of-00003.tfrecord"))) == 3
+    report = rs.pack(rs.ImageFolder(flowers), tmp_path / "b", shard_size_bytes=report.bytes_in // 5)
+    assert 4 <= report.shards <= 6
+
+
+def test_odd_pictures_keep_their_bytes(tmp_path: Path, pictures: ModuleType) -> None:
+    odd = pictures.odd()
+    (tmp_path / "in" / "a").mkdir(parents=True)
+    for name, data in odd.items():
+        (tmp_path / "in" / "a" / name).write_bytes(data)
+    rs.pack(rs.ImageFolder(tmp_path / "in"), tmp_path / "out")
+    dataset: Any = rs.open(tmp_path / "out")
+    assert len(dataset) == len(odd)
+    for example in dataset:
+        data = odd[example["image/filename"][0].decode().partition("/")[2]]
+        kind, height, width = pictures.size_by_pillow(data)
+        assert example["image/encoded"] == [data]
+        assert example["image/format"] == [kind.encode()]
+        assert example["image/height"].tolist() == [height]
+        assert example["image/width"].tolist() == [width]
+
+
+def test_progress_counts_samples(flowers: Path, tmp_path: Path) -> None:
+    calls: list[tuple[int, int]] = []
+    rs.pack(
+        rs.ImageFolder(flowers),
+        tmp_path,
+        **OPTIONS,
+        threads=4,
+        progress=lambda *call: calls.append(call),
+    )
+    assert calls == [(done, 21) for done in range(1, 22)]
+
+
+def test_paths_of_any_kind(flowers: Path, tmp_path: Path) -> None:
+    out = os.path.join(str(tmp_path), "a b", os.fsdecode("é".encode() + b"\xff"))
+    report = rs.pack(rs.ImageFolder(str(flowers)), out)
+    assert report.folder == Path(out)
+    assert len(rs.open(out)) == 21
+
+
+# -- pictures that cannot be read ----------------------------------------------------------------
+
+
+@pytest.fixture
+def spoiled(tmp_path: Path, pictures: ModuleType) -> tuple[Path, list[str]]:
+    """A folder in which some pictures cannot be read, and which."""
+    root = pictures.make_folder(tmp_path / "in", {"a": 8, "b": 8})
+    bad = []
+    for number, kind in enumerate(("JPEG", "PNG", "WEBP")):
+        whole = pictures.encode(pictures.noise(20, 16), kind)
+        for share in (0.1, 0.5, 0.9):
+            path = root / "ab"[number % 2] / f"cut {kind} {share}.jpg"
+            path.write_bytes(whole[: int(len(whole) * share)])
+            bad.append(str(path))
+    (root / "a" / "words.jpg").write_text("words, no picture")
+    (root / "b" / "empty.png").touch()
+    bad += [str(root / "a" / "words.jpg"), str(root / "b" / "empty.png")]
+    (root / "a" / "README.txt").write_text("words")
+    return root, sorted(bad)
+
+
+def test_stop_lists_every_bad_picture_and_leaves_nothing(
+    spoiled: tuple[Path, list[str]], tmp_path: Path
+) -> None:
+    root, bad = spoiled
+    with pytest.raises(rs.SourceError) as caught:
+        rs.pack(rs.ImageFolder(root), tmp_path / "out", shards=3)
+    assert len(caught.value.problems) == len(bad)
+    for path, problem in zip(bad, caught.value.problems, strict=True):  # in the listing's order
+        assert problem.startswith(f"{path}: unreadable-image: ")
+        assert problem in str(caught.value)
+    assert f"{len(bad)} of {len(bad) + 16} samples" in str(caught.value)
+    assert _files(tmp_path / "out") == {}
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_skip_reports_them_and_packs_the_rest(
+    spoiled: tuple[Path, list[str]], tmp_path: Path, threads: int
+) -> None:
+    root, bad = spoiled
+    out = tmp_path / "out"
+    for is_new in (True, False):
+        report = rs.pack(rs.ImageFolder(root), out, shards=3, on_error="skip", threads=threads)
+        assert report.is_new is is_new
+        assert [problem.partition(": ")[0] for problem in report.skipped] == bad
+        assert (report.samples, report.shards) == (16, 3)
+        assert len(report.notices) == 1
+        assert report.notices[0].endswith("README.txt")
+    assert len(rs.open(out)) == 16
+    assert rs.verify(out).is_good
+    manifest = read_manifest(out)
+    assert manifest is not None
+    assert len(manifest.made_from["skipped"]) == len(bad)
+
+
+def test_picture_that_vanishes_meanwhile_is_like_one_that_cannot_be_read(
+    tmp_path: Path, pictures: ModuleType
+) -> None:
+    class Vanishing(rs.ImageFolder):
+        def list_samples(self) -> Listing:
+            listing = super().list_samples()
+            (self.root / listing.samples[1].name).unlink(missing_ok=True)
+            return listing
+
+    root = pictures.make_folder(tmp_path / "in", {"a": 4})
+    report = rs.pack(Vanishing(root), tmp_path / "out", on_error="skip")
+    assert report.samples == 3
+    assert "a/001.jpg" in report.skipped[0]
+
+
+def test_unknown_on_error_is_refused(flowers: Path, tmp_path: Path) -> None:
+    with pytest.raises(rs.OptionError, match="'ignore', expected 'stop' or 'skip'"):
+        rs.pack(rs.ImageFolder(flowers), tmp_path / "out", on_error="ignore")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("threads", [-1, -8])
+def test_number_of_threads_that_makes_no_sense(flowers: Path, tmp_path: Path, threads: int) -> None:
+    with pytest.raises(rs.OptionError, match="threads"):
+        rs.pack(rs.ImageFolder(flowers), tmp_path / "out", threads=threads)
+
+
+def test_source_of_nothing(tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    with pytest.raises(rs.SourceError):
+        rs.pack(rs.ImageFolder(tmp_path / "in"), tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+# -- a dataset that is there already -------------------------------------------------------------
+
+
+def test_same_job_again_has_nothing_to_do(flowers: Path, tmp_path: Path) -> None:
+    first = rs.pack(rs.ImageFolder(flowers), tmp_path, **OPTIONS)
+    before = _times(tmp_path)
+    again = rs.pack(rs.ImageFolder(flowers), tmp_path, **OPTIONS, threads=1)
+    assert _times(tmp_path) == before
+    assert (first.is_new, again.is_new) == (True, False)
+    assert first.to_json() | {"is_new": False} == again.to_json()
+
+
+@pytest.mark.parametrize("harm", ["missing", "cut"])
+def test_same_job_again_does_not_call_a_damaged_dataset_finished(
+    flowers: Path, tmp_path: Path, undisturbed: dict[str, bytes], harm: str
+) -> None:
+    rs.pack(rs.ImageFolder(flowers), tmp_path, **OPTIONS)
+    path = sorted(tmp_path.glob("*.tfrecord"))[1]
+    path.unlink() if harm == "missing" else os.truncate(path, 10)
+    try:
+        report = rs.pack(rs.ImageFolder(flowers), tmp_path, **OPTIONS)
+    except (rs.CorruptDataError, rs.OptionError) as error:
+        assert path.name in str(error)
+    else:
+        assert report.is_new
+        assert _files(tmp_path) == undisturbed
+
+
+def test_picture_changed_in_place_is_packed_when_told_to_overwrite(
+    tmp_path: Path, pictures: ModuleType
+) -> None:
+    """The same name and size, other pixels."""
+    root = pictures.make_folder(tmp_path / "in", {"a": 1})
+    (path,) = root.rglob("*.*")
+    bmps = [pictures.encode(pictures.noise(4, 4, seed=seed), "BMP") for seed in (1, 2)]
+    for bmp in bmps:
+        path.write_bytes(bmp)
+        rs.pack(rs.ImageFolder(root), tmp_path / "out", overwrite=True)
+        example: Any = rs.open(tmp_path / "out")[0]
+        assert example["image/encoded"] == [bmp]
+
+
+@pytest.mark.parametrize(
+    "other", [{"seed": 4}, {"shards": 1}, {"splits": {"a": 0.5, "b": 0.5}}, {"compression": "gzip"}]
+)
+def test_other_dataset_is_refused_and_unchanged(
+    flowers: Path, tmp_path: Path, other: dict[str, Any]
+) -> None:
+    rs.pack(rs.ImageFolder(flowers), tmp_path, **OPTIONS)
+    before = _times(tmp_path)
+    with pytest.raises(rs.OptionError, match=r"another dataset of 21 records.*overwrite"):
+        rs.pack(rs.ImageFolder(flowers), tmp_path, **OPTIONS | other)
+    assert _times(tmp_path) == before
+
+
+def test_overwrite_replaces_and_removes_the_old_shards(
+    flowers: Path, tmp_path: Path, undisturbed: dict[str, bytes]
+) -> None:
+    (tmp_path / "precious.txt").write_text("words")
+    rs.pack(rs.ImageFolder(flowers), tmp_path, shards=5, splits={"x": 0.5, "train": 0.5})
+    report = rs.pack(rs.ImageFolder(flowers), tmp_path, **OPTIONS, overwrite=True)
+    assert report.is_new
+    assert _files(tmp_path) == undisturbed | {"precious.txt": b"words"}
+
+
+def test_failed_overwrite_leaves_the_old_dataset(
+    flowers: Path, spoiled: tuple[Path, list[str]], tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    rs.pack(rs.ImageFolder(flowers), out, **OPTIONS)
+    before = _files(out)
+    with pytest.raises(rs.SourceError):
+        rs.pack(rs.ImageFolder(spoiled[0]), out, overwrite=True)
+    assert _files(out) == before
+    assert len(rs.open(out)) == 21
+
+
+@pytest.mark.parametrize("name", ["train-00000-of-00002.tfrecord", "labels.txt"])
+def test_files_of_others_are_not_replaced_unless_told(
+    flowers: Path, tmp_path: Path, undisturbed: dict[str, bytes], name: str
+) -> None:
+    (tmp_path / name).write_bytes(b"precious")
+    with pytest.raises(rs.OptionError, match=rf"holds {name} already.*overwrite"):
+        rs.pack(rs.ImageFolder(flowers), tmp_path, **OPTIONS)
+    assert _files(tmp_path) == {name: b"precious"}
+    rs.pack(rs.ImageFolder(flowers), tmp_path, **OPTIONS, overwrite=True)
+    assert _files(tmp_path) == undisturbed
+
+
+def test_broken_manifest_is_said_and_can_be_overwritten(
+    flowers: Path, tmp_path: Path, undisturbed: dict[str, bytes]
+) -> None:
+    (tmp_path / MANIFEST_NAME).write_text("{")
+    with pytest.raises(rs.CorruptDataError) as caught:
+        rs.pack(rs.ImageFolder(flowers), tmp_path, **OPTIONS)
+    assert caught.value.defect is rs.Defect.BROKEN_MANIFEST
+    rs.pack(rs.ImageFolder(flowers), tmp_path, **OPTIONS, overwrite=True)
+    assert _files(tmp_path) == undisturbed
+
+
+def test_out_that_is_a_file(flowers: Path, tmp_path: Path) -> None:
+    (tmp_path / "out").write_bytes(b"precious")
+    with pytest.raises(rs.FileAccessError, match="out"):
+        rs.pack(rs.ImageFolder(flowers), tmp_path / "out")
+    assert _files(tmp_path) == {"out": b"precious"}
+
+
+# -- two at once ---------------------------------------------------------------------------------
+
+
+class Meddling(rs.ImageFolder):
+    """Does something when sample number `at` is read."""
+
+    def __init__(self, root: Path, at: int, action: Any) -> None:
+        super().__init__(root)
+        self._count = 0
+        self._at = at
+        self._action = action
+        self._counting = threading.Lock()
+
+    def describe(self) -> Mapping[str, Any]:
+        return {**super().describe(), "kind": "ImageFolder"}
+
+    def read_features(self, sample: Sample) -> Mapping[str, Any]:
+        with self._counting:
+            count, self._count = self._count, self._count + 1
+        if count == self._at:
+            self._action()
+        return super().read_features(sample)
+
+
+def test_second_job_in_the_same_folder_is_refused(
+    flowers: Path, tmp_path: Path, undisturbed: dict[str, bytes]
+) -> None:
+    refused = []
+
+    def pack_too() -> None:
+        for overwrite in (False, True):
+            with pytest.raises(rs.FileAccessError, match="another process is packing") as caught:
+                rs.pack(rs.ImageFolder(flowers), tmp_path, seed=9, overwrite=overwrite)
+            refused.append(str(tmp_path) in str(caught.value))
+
+    rs.pack(Meddling(flowers, 5, pack_too), tmp_path, **OPTIONS)
+    assert refused == [True, True]
+    assert _files(tmp_path) == undisturbed
+
+
+def test_job_that_finds_a_finished_dataset_when_its_turn_comes(
+    flowers: Path, tmp_path: Path, undisturbed: dict[str, bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It looked before the other was done; that is no leave to overwrite."""
+    fcntl = pytest.importorskip("fcntl")
+    flock = fcntl.flock
+
+    def be_late(*arguments: Any) -> None:
+        monkeypatch.setattr(fcntl, "flock", flock)
+        rs.pack(rs.ImageFolder(flowers), tmp_path, **OPTIONS)
+        flock(*arguments)
+
+    monkeypatch.setattr(fcntl, "flock", be_late)
+    with pytest.raises(rs.OptionError, match="another dataset"):
+        rs.pack(rs.ImageFolder(flowers), tmp_path, seed=9)
+    assert _files(tmp_path) == undisturbed
+
+
+# -- jobs that are stopped -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, RuntimeError, MemoryError])
+@pytest.mark.parametrize("at", [0, 7, 20])
+@pytest.mark.parametrize("threads", [1, 3])
+def test_stopped_by_the_source(
+    flowers: Path, tmp_path: Path, error: type[BaseException], at: int, threads: int
+) -> None:
+    def stop() -> None:
+        raise error
+
+    with pytest.raises(error):
+        rs.pack(Meddling(flowers, at, stop), tmp_path / "out", **OPTIONS, threads=threads)
+    assert _files(tmp_path / "out") == {}
+
+
+@pytest.mark.parametrize("at", [1, 12, 21])
+def test_stopped_by_the_progress_callback(
+    flowers: Path, tmp_path: Path, undisturbed: dict[str, bytes], at: int
+) -> None:
+    def stop(done: int, _total: int) -> None:
+        if done == at:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        rs.pack(rs.ImageFolder(flowers), tmp_path, **OPTIONS, progress=stop)
+    assert _files(tmp_path) == {}
+    rs.pack(rs.ImageFolder(flowers), tmp_path, **OPTIONS)
+    assert _files(tmp_path) == undisturbed
+
+
+_KILLER = """
+import os, signal, sys, json, threading
+import recordsmith as rs
+root, out, setup, options, moments = sys.argv[1], sys.argv[2], *map(json.loads, sys.argv[3:])
+
+def die():
+    os.kill(os.getpid(), signal.SIGKILL)
+
+class Killing(rs.ImageFolder):
+    count, at, lock = 0, -1, threading.Lock()
+    def read_features(self, sample):
+        with self.lock:
+            self.count += 1
+            if self.count == self.at:
+                die()
+        return super().read_features(sample)
+    def describe(self):
+        return {**super().describe(), "kind": "ImageFolder"}
+
+def arm(name, left):
+    real = getattr(os, name)
+    def armed(*arguments, **keywords):
+        left[0] -= 1
+        if left[0] < 0:
+            die()
+        return real(*arguments, **keywords)
+    setattr(os, name, armed)
+
+rs.pack, rs.open, rs.ShardWriter  # everything is imported before the first fork
+import PIL.Image, recordsmith.image.probe
+for kind, number in moments:
+    folder = f"{out}/{kind}-{number}"
+    child = os.fork()
+    if child == 0:
+        if setup is not None:
+            rs.pack(rs.ImageFolder(root), folder, **setup)
+        source = Killing(root)
+        if kind == "read":
+            source.at = number
+        else:
+            left = [number]
+            for name in ("replace", "unlink", "rmdir"):
+                arm(name, left)
+        rs.pack(source, folder, **options)
+        os._exit(0)
+    _, status = os.waitpid(child, 0)
+    print(int(os.WIFSIGNALED(status)), flush=True)
+"""
+
+needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="kills copies of a process")
+
+
+def _kill(
+    root: Path, out: Path, setup: Any, options: Mapping[str, Any], moments: list[tuple[str, int]]
+) -> list[bool]:
+    """Pack into out/<kind>-<number> for each moment, killed then; says which were really killed."""
+    done = subprocess.run(
+        [sys.executable, "-c", _KILLER, str(root), str(out),
+         *map(json.dumps, (setup, options, moments))],
+        check=True, capture_output=True, text=True, timeout=120,
+    )  # fmt: skip
+    return [line == "1" for line in done.stdout.split()]
+
+
+@needs_fork
+def test_killed_while_writing(
+    flowers: Path, tmp_path: Path, undisturbed: dict[str, bytes]
+) -> None:
+    moments = [("read", number) for number in (1, 2, 5, 10, 15, 20, 21)]
+    assert all(_kill(flowers, tmp_path, None, {**OPTIONS, "threads": 2}, moments))
+    for kind, number in moments:
+        folder = tmp_path / f"{kind}-{number}"
+        assert all(name.startswith(".") for name in _files(folder))
+        with pytest.raises(rs.OptionError):
+            rs.open(folder)
+        report = rs.pack(rs.ImageFolder(flowers), folder, **OPTIONS)
+        assert report.is_new
+        assert _files(folder) == undisturbed
+
+
+@needs_fork
+def test_other_job_after_a_killed_one(flowers: Path, tmp_path: Path) -> None:
+    assert all(_kill(flowers, tmp_path, None, OPTIONS, [("read", 15)]))
+    rs.pack(rs.ImageFolder(flowers), tmp_path / "read-15", seed=1)
+    rs.pack(rs.ImageFolder(flowers), tmp_path / "plain", seed=1)
+    assert _files(tmp_path / "read-15") == _files(tmp_path / "plain")
+
+
+@needs_fork
+@pytest.mark.parametrize("threads", [1, 2])
+def test_killed_while_files_get_their_names(
+    flowers: Path, tmp_path: Path, undisturbed: dict[str, bytes], threads: int
+) -> None:
+    moments = [("step", number) for number in range(20)]
+    killed = _kill(flowers, tmp_path, None, {**OPTIONS, "threads": threads}, moments)
+    assert killed[:6] == [True] * 6  # there are four shards, a manifest and the labels
+    assert not killed[-1]  # every moment was tried
+    for (kind, number), was_killed in zip(moments, killed, strict=True):
+        folder = tmp_path / f"{kind}-{number}"
+        _assert_whole_or_refused(folder, {21})
+        report = rs.pack(rs.ImageFolder(flowers), folder, **OPTIONS)
+        assert report.samples == 21
+        assert was_killed or not report.is_new
+        assert _files(folder) == undisturbed, f"killed at step {number}"
+
+
+@needs_fork
+def test_killed_while_a_dataset_is_overwritten(
+    flowers: Path, tmp_path: Path, undisturbed: dict[str, bytes]
+) -> None:
+    setup = {"shards": {"train": 1, "old": 2}, "splits": {"train": 0.5, "old": 0.5}, "seed": 8}
+    moments = [("step", number) for number in range(30)]
+    options = {**OPTIONS, "overwrite": True}
+    killed = _kill(flowers, tmp_path, setup, options, moments)
+    assert any(killed)
+    assert not killed[-1]
+    for kind, number in moments:
+        folder = tmp_path / f"{kind}-{number}"
+        _assert_whole_or_refused(folder, {21})
+        rs.pack(rs.ImageFolder(flowers), folder, **options)
+        assert _files(folder) == undisturbed, f"killed at step {number}"
+
+
+def _assert_whole_or_refused(folder: Path, counts: set[int]) -> None:
+    """No part of a dataset is shown as if it were the whole."""
+    try:
+        dataset = rs.open(folder)
+    except rs.RecordsmithError:
+        return
+    assert len(list(dataset)) in counts, folder.name
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EIO])
+def test_failed_while_files_get_their_names(
+    flowers: Path,
+    tmp_path: Path,
+    undisturbed: dict[str, bytes],
+    monkeypatch: pytest.MonkeyPatch,
+    number: int,
+) -> None:
+    replace = os.replace
+    for step in range(8):
+        folder = tmp_path / str(step)
+        left = [step]
+
+        def fail(source: Any, target: Any, left: list[int] = left) -> None:
+            left[0] -= 1
+            if left[0] < 0:
+                raise OSError(number, "")
+            replace(source, target)
+
+        monkeypatch.setattr(os, "replace", fail)
+        try:
+            rs.pack(rs.ImageFolder(flowers), folder, **OPTIONS)
+        except rs.FileAccessError as error:
+            assert error.errno == number
+        monkeypatch.undo()
+        _assert_whole_or_refused(folder, {21})
+        assert not [name for name in _files(folder) if name.endswith(".partial")]
+        rs.pack(rs.ImageFolder(flowers), folder, **OPTIONS)
+        assert _files(folder) == undisturbed, f"failed at step {step}"
+
+
+# -- a disk that is full -------------------------------------------------------------------------
+
+
+def test_disk_that_is_full_at_the_sync(
+    flowers: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(_: int) -> None:
+        raise OSError(errno.ENOSPC, "")
+
+    monkeypatch.setattr(os, "fsync", fail)
+    with pytest.raises(rs.FileAccessError, match="no space is left on the disk; free some") as caught:
+        rs.pack(rs.ImageFolder(flowers), tmp_path, **OPTIONS)
+    assert caught.value.errno == errno.ENOSPC
+    assert f"cannot write {tmp_path}" in str(caught.value)
+    assert _files(tmp_path) == {}
+
+
+def test_file_that_may_not_grow(flowers: Path, tmp_path: Path, pictures: ModuleType) -> None:
+    """A limit of the system: writing stops in the middle of a shard."""
+    pytest.importorskip("resource")
+    script = (
+        "import resource, signal, sys, recordsmith as rs\n"
+        "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (3000, 3000))\n"
+        "try: rs.pack(rs.ImageFolder(sys.argv[1]), sys.argv[2])\n"
+        "except rs.FileAccessError as error: print(error.errno, error)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script, str(flowers), str(tmp_path / "out")],
+        check=True, capture_output=True, text=True,
+    )  # fmt: skip
+    assert "train-00000-of-00001.tfrecord" in done.stdout
+    assert str(errno.EFBIG) in done.stdout
+    assert _files(tmp_path / "out") == {}
+
+
+def test_bytes_that_come_back_otherwise_are_noticed(
+    flowers: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A disk that loses a bit: what was written is read back before it gets its name."""
+    fsync = os.fsync
+
+    def spoil(descriptor: int) -> None:
+        fsync(descriptor)
+        os.pwrite(descriptor, b"\xff", 40)
+
+    monkeypatch.setattr(os, "fsync", spoil)
+    with pytest.raises(rs.CorruptDataError):
+        rs.pack(rs.ImageFolder(flowers), tmp_path, **OPTIONS)
+    assert _files(tmp_path) == {}
+
+
+# -- sources of other kinds ----------------------------------------------------------------------
+
+
+class Rows:
+    """A source without pictures and classes."""
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+
+    def list_samples(self) -> Listing:
+        return Listing(tuple(Sample(str(number), 8) for number in range(self.count)))
+
+    def read_features(self, sample: Sample) -> Mapping[str, Any]:
+        return {"id": int(sample.name), "boxes": [0.5] * (int(sample.name) % 3)}
+
+    def describe(self) -> Mapping[str, Any]:
+        return {"kind": "Rows"}
+
+    def kinds(self) -> Mapping[str, Any]:
+        return {"boxes": "float"}
+
+
+def test_any_source_can_be_packed(tmp_path: Path) -> None:
+    report = rs.pack(Rows(30), tmp_path, shards=4)
+    assert report.classes is None
+    assert not (tmp_path / LABELS_NAME).exists()
+    dataset = rs.open(tmp_path)
+    assert dataset.class_names is None
+    columns = dataset.read_columns()
+    ids = np.asarray(columns["id"])
+    assert sorted(ids.tolist()) == list(range(30))
+    for number, boxes in zip(ids, columns["boxes"], strict=True):
+        assert len(boxes) == number % 3
+    # an empty list keeps its kind
+    assert dataset.schema.features["boxes"].kind == "float"
+    assert all(example["boxes"].dtype == np.float32 for example in dataset)  # type: ignore[call-overload,union-attr]
+
+
+def test_features_that_cannot_be_encoded_stop_the_job(tmp_path: Path) -> None:
+    class Wrong(Rows):
+        def read_features(self, sample: Sample) -> Mapping[str, Any]:
+            return {"id": object()}
+
+    with pytest.raises(rs.OptionError, match="'id'"):
+        rs.pack(Wrong(5), tmp_path / "out", on_error="skip")
+    assert _files(tmp_path / "out") == {}
+
+
+def test_checksums_in_the_manifest_are_of_the_files(flowers: Path, tmp_path: Path) -> None:
+    """Packed twice, the manifest alone tells that the bytes are equal."""
+    digests = []
+    for name in "ab":
+        rs.pack(rs.ImageFolder(flowers), tmp_path / name, **OPTIONS)
+        digests.append(hashlib.sha256((tmp_path / name / MANIFEST_NAME).read_bytes()).digest())
+    assert digests[0] == digests[1]

@@ -1,0 +1,292 @@
+"""The plan is a pure function: every sample in one shard, shares right, little moves."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections import Counter
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from recordsmith.errors import OptionError
+from recordsmith.packing import Plan, make_plan
+from recordsmith.packing.plan import _cut
+from recordsmith.sources import Listing, Sample
+
+SHARES = st.lists(st.integers(1, 20), min_size=1, max_size=4).map(
+    lambda parts: {f"split{n}": part / sum(parts) for n, part in enumerate(parts)}
+)
+
+
+def _listing(count: int, classes: int = 3, size_bytes: int = 100) -> Listing:
+    samples = tuple(Sample(f"{n % classes}/{n}.jpg", size_bytes, n % classes) for n in range(count))
+    return Listing(samples, tuple(map(str, range(classes))))
+
+
+def _plan(listing: Listing, **options: Any) -> Plan:
+    return make_plan(
+        listing,
+        **{
+            "splits": {"train": 1.0},
+            "shards": None,
+            "shard_size_bytes": None,
+            "seed": 0,
+            "stratify": False,
+            "compression": "none",
+            "source": {},
+            **options,
+        },
+    )
+
+
+def _split_of(plan: Plan, listing: Listing) -> dict[str, str]:
+    return {
+        listing.samples[number].name: shard.split
+        for shard in plan.shards
+        for number in shard.samples
+    }
+
+
+@settings(max_examples=200)
+@given(
+    count=st.integers(1, 60),
+    splits=SHARES,
+    shards=st.none() | st.integers(1, 5),
+    size=st.none() | st.integers(1, 3000),
+    seed=st.integers(),
+    stratify=st.booleans(),
+)
+def test_every_sample_is_in_exactly_one_shard(
+    count: int,
+    splits: dict[str, float],
+    shards: int | None,
+    size: int | None,
+    seed: int,
+    stratify: bool,
+) -> None:
+    listing = _listing(count)
+    options = {
+        "splits": splits,
+        "shards": shards,
+        "shard_size_bytes": size if shards is None else None,
+        "seed": seed,
+        "stratify": stratify,
+    }
+    try:
+        plan = _plan(listing, **options)
+    except OptionError:
+        # too few samples for so many splits or shards
+        assert any(share * count < (shards or 1) + len(splits) * 3 for share in splits.values())
+        return
+    assert plan == _plan(listing, **options)
+    numbers = [number for shard in plan.shards for number in shard.samples]
+    assert sorted(numbers) == list(range(count))
+    assert plan.splits == tuple(splits)
+    assert len({shard.file for shard in plan.shards}) == len(plan.shards)
+    slack = 3 if stratify else 1  # one for each class
+    for split, share in splits.items():
+        lengths = [len(shard.samples) for shard in plan.shards if shard.split == split]
+        assert abs(sum(lengths) - share * count) < slack
+        assert min(lengths) >= 1
+        assert max(lengths) - min(lengths) <= 1
+        if shards is not None:
+            assert len(lengths) == shards
+    assert [shard.split for shard in plan.shards] == sorted(
+        (shard.split for shard in plan.shards), key=list(splits).index
+    )
+
+
+@given(members=st.lists(st.integers(), max_size=50), splits=SHARES)
+def test_cut_is_in_order_and_adds_up(members: list[int], splits: dict[str, float]) -> None:
+    parts = _cut(members, splits)
+    assert list(parts) == list(splits)
+    assert [member for part in parts.values() for member in part] == members
+    for split, part in parts.items():
+        assert abs(len(part) - splits[split] * len(members)) < 1
+
+
+@pytest.mark.parametrize(
+    ("count", "splits", "lengths"),
+    [
+        (10, {"a": 0.7, "b": 0.3}, [7, 3]),
+        (10, {"a": 0.8, "b": 0.1, "c": 0.1}, [8, 1, 1]),
+        (100, {"a": 0.29, "b": 0.71}, [29, 71]),  # 0.29 * 100 is 28.999999999999996
+        (3, {"a": 1 / 3, "b": 1 / 3, "c": 1 / 3}, [1, 1, 1]),
+        (1000, {"a": 0.7, "b": 0.2, "c": 0.1}, [700, 200, 100]),
+    ],
+)
+def test_shares_are_meant_as_they_are_written(
+    count: int, splits: dict[str, float], lengths: list[int]
+) -> None:
+    assert [len(part) for part in _cut(range(count), splits).values()] == lengths
+
+
+def test_order_is_shuffled_by_the_seed() -> None:
+    listing = _listing(500)
+    orders = [[n for shard in _plan(listing, seed=seed).shards for n in shard.samples]
+              for seed in (0, 1, -1, 10**30)]  # fmt: skip
+    assert len({tuple(order) for order in orders}) == 4
+    for order in orders:
+        kept = sum(a == b for a, b in enumerate(order))
+        assert kept < 20
+        labels = Counter(listing.samples[n].label for n in order[:250])
+        assert min(labels.values()) > 50  # classes are mixed
+
+
+def test_order_hangs_on_names_not_on_places() -> None:
+    listing = _listing(100)
+    turned = Listing(listing.samples[::-1], listing.class_names)
+    orders = [
+        [one.samples[n].name for shard in _plan(one).shards for n in shard.samples]
+        for one in (listing, turned)
+    ]
+    assert orders[0] == orders[1]
+
+
+@pytest.mark.parametrize("stratify", [False, True])
+def test_a_new_sample_moves_few_others(stratify: bool) -> None:
+    splits = {"train": 0.8, "validation": 0.1, "test": 0.1}
+    listing = _listing(1000)
+    before = _split_of(_plan(listing, splits=splits, stratify=stratify), listing)
+    for extra in range(10):
+        more = Listing(
+            (Sample(f"0/new{extra}.jpg", 5, 0), *listing.samples), listing.class_names
+        )
+        after = _split_of(_plan(more, splits=splits, stratify=stratify), more)
+        moved = [name for name, split in before.items() if after[name] != split]
+        assert len(moved) <= len(splits) - 1
+
+
+def test_stratified_splits_have_the_mix_of_the_whole() -> None:
+    labels = [0] * 50 + [1] * 30 + [2] * 7
+    samples = tuple(Sample(str(n), 1, label) for n, label in enumerate(labels))
+    splits = {"train": 0.6, "validation": 0.4}
+    plan = _plan(Listing(samples, ("a", "b", "c")), splits=splits, stratify=True)
+    for split, share in splits.items():
+        mix = Counter(
+            samples[n].label for shard in plan.shards if shard.split == split for n in shard.samples
+        )
+        for label, count in Counter(labels).items():
+            assert abs(mix[label] - share * count) < 1
+    # and a split is not sorted by class
+    first = [samples[n].label for n in plan.shards[0].samples]
+    assert first != sorted(first)  # type: ignore[type-var]
+
+
+# -- shards --------------------------------------------------------------------------------------
+
+
+def test_shards_for_each_split() -> None:
+    splits = {"train": 0.7, "test": 0.3}
+    plan = _plan(_listing(20), splits=splits, shards={"train": 3, "test": 2})
+    assert [shard.file for shard in plan.shards] == [
+        *(f"train-{n:05d}-of-00003.tfrecord" for n in range(3)),
+        *(f"test-{n:05d}-of-00002.tfrecord" for n in range(2)),
+    ]
+    with pytest.raises(OptionError, match="no number for split 'test'"):
+        _plan(_listing(20), splits=splits, shards={"train": 3})
+
+
+@pytest.mark.parametrize("compression", ["gzip", "zlib"])
+def test_names_tell_the_compression(compression: str) -> None:
+    (shard,) = _plan(_listing(2), compression=compression).shards
+    assert shard.file != _plan(_listing(2)).shards[0].file
+
+
+@given(size=st.integers(1, 10_000), count=st.integers(1, 40))
+def test_shards_of_a_size(size: int, count: int) -> None:
+    plan = _plan(_listing(count), shard_size_bytes=size)
+    wanted = count * 100 / size
+    assert len(plan.shards) <= count
+    assert min(count, wanted) <= len(plan.shards) <= wanted + 1
+
+
+def test_shard_size_is_moderate_unless_told() -> None:
+    plan = _plan(_listing(30, size_bytes=100_000_000))
+    assert 3_000_000_000 / len(plan.shards) <= 256_000_000
+    assert len(plan.shards) < 30
+
+
+# -- what is refused -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"splits": {}}, "empty"),
+        ({"splits": {"a": 0.5, "b": 0.4}}, r"add up to 0\.9, expected 1"),
+        ({"splits": {"a": 1.5}}, r"'a' has the share 1\.5"),
+        ({"splits": {"a": 1.0, "b": 0.0}}, "'b' has the share 0"),
+        ({"splits": {"a": -1.0, "b": 2.0}}, "share"),
+        ({"splits": {"a": float("nan")}}, "share nan"),
+        ({"splits": {"a": 0.9, "b": 0.1}}, "'b' would be empty"),
+        ({"splits": {"../x": 1.0}}, "file name"),
+        ({"splits": {"a/b": 1.0}}, "file name"),
+        ({"splits": {".a": 1.0}}, "file name"),
+        ({"splits": {"": 1.0}}, "file name"),
+        ({"splits": {"a*": 1.0}}, "file name"),
+        ({"shards": 0}, "shards is 0"),
+        ({"shards": -2}, "shards is -2"),
+        ({"shards": 4}, "3 samples, too few for 4 shards"),
+        ({"shards": 1, "shard_size_bytes": 5}, "not both"),
+        ({"shard_size_bytes": 0}, "at least 1"),
+    ],
+)
+def test_contradictions_are_said(options: dict[str, Any], words: str) -> None:
+    with pytest.raises(OptionError, match=words):
+        _plan(_listing(3), **options)
+
+
+# -- the fingerprint -----------------------------------------------------------------------------
+
+
+def test_fingerprint_tells_plans_apart() -> None:
+    listing = _listing(30)
+    samples = listing.samples
+    two = {"a": 0.5, "b": 0.5}
+    plans = [
+        _plan(listing),
+        _plan(listing, seed=1),
+        _plan(listing, shards=2),
+        _plan(listing, splits=two),
+        _plan(listing, splits=two, stratify=True),
+        _plan(listing, splits={"x": 1.0}),
+        _plan(listing, compression="gzip"),
+        _plan(listing, source={"kind": "other"}),
+        _plan(Listing(samples[1:], listing.class_names)),
+        _plan(Listing(samples, ("0", "1", "other"))),
+        _plan(Listing((Sample(samples[0].name, 101, 0), *samples[1:]), listing.class_names)),
+        _plan(Listing((Sample(samples[0].name, 100, 1), *samples[1:]), listing.class_names)),
+        _plan(Listing((Sample("other", 100, 0), *samples[1:]), listing.class_names)),
+    ]
+    assert len({plan.fingerprint for plan in plans}) == len(plans)
+
+
+def test_plan_is_the_same_in_every_process() -> None:
+    script = (
+        "from recordsmith.packing import make_plan; from recordsmith.sources import *\n"
+        "samples = tuple(Sample(f'{n}', n, n % 3) for n in range(50))\n"
+        "plan = make_plan(Listing(samples, ('a', 'b', 'c')), splits={'x': .5, 'y': .5}, shards=3,"
+        " shard_size_bytes=None, seed=5, stratify=True, compression='none', source={'b': 1, 'a': 2})\n"
+        "print(plan)"
+    )
+    outputs = {
+        subprocess.run(
+            [sys.executable, "-c", script],
+            check=True,
+            capture_output=True,
+            env={"PYTHONHASHSEED": seed, "PATH": "", "PYTHONPATH": ":".join(sys.path)},
+        ).stdout
+        for seed in ("1", "2")
+    }
+    assert len(outputs) == 1
+
+
+def test_names_that_are_not_utf8_can_be_planned() -> None:
+    samples = (Sample("a\udcff", 1), Sample("b", 1))
+    plan = _plan(Listing(samples))
+    assert len(plan.shards[0].samples) == 2
+    assert plan.fingerprint != _plan(Listing((Sample("a\udcfe", 1), samples[1]))).fingerprint

@@ -1,0 +1,85 @@
+"""What every source has to keep. The tests of a source subclass this and say how to make one."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from recordsmith.example import decode_example, encode_example
+from recordsmith.sources import Source
+
+
+class SourceContract:
+    """Subclass as `TestSomething`, with `make_source`."""
+
+    def make_source(self, folder: Path, pictures: ModuleType) -> Source:
+        """A source of at least four good samples, made in an empty folder."""
+        raise NotImplementedError
+
+    @pytest.fixture
+    def source(self, tmp_path: Path, pictures: ModuleType) -> Source:
+        return self.make_source(tmp_path / "source", pictures)
+
+    def test_listing_is_the_same_every_time(
+        self, source: Source, tmp_path: Path, pictures: ModuleType
+    ) -> None:
+        listing = source.list_samples()
+        assert len(listing.samples) >= 4
+        assert source.list_samples() == listing
+        (tmp_path / "elsewhere").mkdir()
+        other = self.make_source(tmp_path / "elsewhere" / "source", pictures).list_samples()
+        assert (other.samples, other.class_names) == (listing.samples, listing.class_names)
+
+    def test_names_are_unique_and_lead_nowhere_else(self, source: Source, tmp_path: Path) -> None:
+        names = [sample.name for sample in source.list_samples().samples]
+        assert len(set(names)) == len(names)
+        assert not any(str(tmp_path) in name for name in names)
+
+    def test_labels_are_numbers_of_classes(self, source: Source) -> None:
+        listing = source.list_samples()
+        labels = {sample.label for sample in listing.samples}
+        if listing.class_names is None:
+            assert labels == {None}
+        else:
+            assert labels == set(range(len(listing.class_names)))
+            assert len(set(listing.class_names)) == len(listing.class_names)
+
+    def test_features_can_be_encoded(self, source: Source) -> None:
+        keys = set()
+        for sample in source.list_samples().samples:
+            payload = encode_example(source.read_features(sample), source.kinds())
+            assert 0 < sample.size_bytes < 2 * len(payload)
+            keys.add(tuple(decode_example(payload)))
+        assert len(keys) == 1  # every sample has the same features
+        assert set(source.kinds()) <= set(keys.pop())
+
+    def test_describe_is_json_and_the_same_on_every_machine(
+        self, source: Source, tmp_path: Path
+    ) -> None:
+        described = source.describe()
+        assert json.loads(json.dumps(described)) == described
+        assert described["kind"] == type(source).__name__
+        assert str(tmp_path) not in json.dumps(described)
+
+    def test_notices_are_words(self, source: Source) -> None:
+        for notice in source.list_samples().notices:
+            assert isinstance(notice, str)
+            assert notice
+
+    def test_samples_are_read_from_several_threads(self, source: Source) -> None:
+        samples = source.list_samples().samples
+        one_by_one = [_encoded(source.read_features(sample)) for sample in samples]
+        with ThreadPoolExecutor(8) as pool:
+            for _ in range(3):
+                together = pool.map(lambda sample: _encoded(source.read_features(sample)), samples)
+                assert list(together) == one_by_one
+
+
+def _encoded(features: Mapping[str, Any]) -> bytes:
+    return encode_example(features)

@@ -1,0 +1,248 @@
+"""Class folders: what is a picture, what is a class, and what is said of everything else."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+import recordsmith as rs
+from recordsmith.sources import ImageFolder, Listing, Source
+
+from .source_contract import SourceContract
+
+
+class TestContract(SourceContract):
+    def make_source(self, folder: Path, pictures: ModuleType) -> Source:
+        return ImageFolder(pictures.make_folder(folder, {"b b": 3, "a": 4, "é": 2}))
+
+
+class TestContractOfTheNestedLayout(SourceContract):
+    def make_source(self, folder: Path, pictures: ModuleType) -> Source:
+        pictures.make_folder(folder / "only one", {"x": 3, "y": 2})
+        return ImageFolder(folder)
+
+
+def _names(listing: Listing) -> list[str]:
+    return [sample.name for sample in listing.samples]
+
+
+def test_order_is_by_class_then_by_name(tmp_path: Path, pictures: ModuleType) -> None:
+    names = ["b/2.png", "b/10.png", "a/z.png", "a/B.png", "C/x.png", "é/1.png"]
+    for name in names:
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_bytes(pictures.encode(pictures.noise(3, 2), "PNG"))
+    listing = ImageFolder(tmp_path).list_samples()
+    assert _names(listing) == sorted(names)
+    assert listing.class_names == ("C", "a", "b", "é")
+    assert [sample.label for sample in listing.samples] == [0, 1, 1, 2, 2, 3]
+    for sample in listing.samples:
+        assert sample.size_bytes == (tmp_path / sample.name).stat().st_size
+    assert listing.notices == ()
+
+
+def test_features_are_the_file_and_what_pillow_says(tmp_path: Path, pictures: ModuleType) -> None:
+    odd = pictures.odd()
+    for number, (name, data) in enumerate(odd.items()):
+        folder = tmp_path / ("even" if number % 2 == 0 else "odd")
+        folder.mkdir(exist_ok=True)
+        (folder / name).write_bytes(data)  # no suffix at all
+    source = ImageFolder(str(tmp_path))
+    listing = source.list_samples()
+    assert len(listing.samples) == len(odd)
+    assert listing.notices == ()
+    for sample in listing.samples:
+        name = sample.name.partition("/")[2]
+        features = source.read_features(sample)
+        kind, height, width = pictures.size_by_pillow(odd[name])
+        assert features == {
+            "image/encoded": odd[name],
+            "image/format": kind,
+            "image/height": height,
+            "image/width": width,
+            "image/filename": sample.name.encode(),
+            "image/class/label": sample.label,
+            "image/class/text": sample.name.partition("/")[0].encode(),
+        }
+
+
+def test_wrong_suffix_does_not_matter(tmp_path: Path, pictures: ModuleType) -> None:
+    (tmp_path / "a").mkdir()
+    for name in ("x.jpg", "x.txt", "x.JPEG", "x.tfrecord"):
+        (tmp_path / "a" / name).write_bytes(pictures.encode(pictures.noise(3, 2), "PNG"))
+    source = ImageFolder(tmp_path)
+    samples = source.list_samples().samples
+    assert len(samples) == 4
+    assert {source.read_features(sample)["image/format"] for sample in samples} == {"png"}
+
+
+def test_file_that_promises_a_picture_and_is_none_is_an_error(
+    tmp_path: Path, pictures: ModuleType
+) -> None:
+    pictures.make_folder(tmp_path, {"a": 1})
+    for name in ("words.jpg", "words.PNG", "empty.gif"):
+        (tmp_path / "a" / name).write_text("" if "empty" in name else "words, no picture")
+    source = ImageFolder(tmp_path)
+    listing = source.list_samples()
+    assert len(listing.samples) == 4
+    assert listing.notices == ()
+    for sample in listing.samples[1:]:
+        with pytest.raises(rs.CorruptDataError) as caught:
+            source.read_features(sample)
+        assert caught.value.defect is rs.Defect.UNREADABLE_IMAGE
+        assert caught.value.path == str(tmp_path / sample.name)
+
+
+def test_everything_that_is_not_packed_is_said(tmp_path: Path, pictures: ModuleType) -> None:
+    picture = pictures.encode(pictures.noise(3, 2), "PNG")
+    pictures.make_folder(tmp_path, {"a": 1, "b": 1})
+    passed_over = {
+        "a/README.txt": b"words",
+        "a/.hidden.png": picture,
+        "a/nothing": b"",
+        "outside.png": picture,
+        "LICENSE": b"words",
+        ".DS_Store": b"x",
+    }
+    for name, data in passed_over.items():
+        (tmp_path / name).write_bytes(data)
+    for folder in ("a/deeper", "empty class", ".git"):
+        (tmp_path / folder).mkdir()
+    (tmp_path / "a" / "deeper" / "x.png").write_bytes(picture)
+    (tmp_path / "a" / "dangling.txt").symlink_to("nowhere")
+    os.mkfifo(tmp_path / "b" / "pipe.png")
+    listing = ImageFolder(tmp_path).list_samples()
+    assert _names(listing) == ["a/000.png", "b/000.png"]
+    assert listing.class_names == ("a", "b")
+    for name in [*passed_over, "a/deeper", "empty class", ".git", "a/dangling.txt", "b/pipe.png"]:
+        about = [notice for notice in listing.notices if notice.endswith(str(tmp_path / name))]
+        assert len(about) == 1, name
+    assert len(listing.notices) == len(passed_over) + 5
+
+
+def test_nested_layout(tmp_path: Path, pictures: ModuleType) -> None:
+    """As the archives of the tutorials unpack: root/flower_photos/<class>/<picture>."""
+    pictures.make_folder(tmp_path / "flower_photos", {"daisy": 2, "rose": 1})
+    (tmp_path / "flower_photos" / "LICENSE.txt").write_text("words")
+    (tmp_path / "archive.tgz").write_bytes(b"words")
+    source = ImageFolder(tmp_path)
+    listing = source.list_samples()
+    assert listing.class_names == ("daisy", "rose")
+    assert len(listing.samples) == 3
+    assert len(listing.notices) == 2
+    for sample in listing.samples:
+        assert source.read_features(sample)["image/encoded"]
+
+
+def test_one_class_is_no_nesting(tmp_path: Path, pictures: ModuleType) -> None:
+    pictures.make_folder(tmp_path, {"only": 2})
+    (tmp_path / "only" / "below").mkdir()
+    assert ImageFolder(tmp_path).list_samples().class_names == ("only",)
+
+
+def _pictures_in_root(root: Path, picture: bytes) -> str:
+    (root / "a.png").write_bytes(picture)
+    (root / "b.png").write_bytes(picture)
+    return r"found 2 pictures in .*a\.png"
+
+
+def _too_deep(root: Path, picture: bytes) -> str:
+    for name in ("train/daisy", "train/rose", "test/daisy"):
+        (root / name).mkdir(parents=True)
+        (root / name / "a.png").write_bytes(picture)
+    return r"two levels down, such as test/daisy.*pack one of .*/test, .*/train"
+
+
+def _no_pictures(root: Path, picture: bytes) -> str:
+    for name in ("a", "b"):
+        (root / name).mkdir()
+        (root / name / "words.txt").write_text("words")
+    return "found 2 folders without a picture in them: a, b"
+
+
+def _only_words(root: Path, picture: bytes) -> str:
+    (root / "words.txt").write_text("words")
+    return "found 1 other files and no folders"
+
+
+def _nothing(root: Path, picture: bytes) -> str:
+    return "found 0 other files and no folders"
+
+
+@pytest.mark.parametrize(
+    "make", [_pictures_in_root, _too_deep, _no_pictures, _only_words, _nothing]
+)
+def test_wrong_nesting_says_what_was_found_and_expected(
+    tmp_path: Path, pictures: ModuleType, make: Callable[[Path, bytes], str]
+) -> None:
+    found = make(tmp_path, pictures.jpeg())
+    with pytest.raises(rs.SourceError, match=found) as caught:
+        ImageFolder(tmp_path).list_samples()
+    assert f"expected {tmp_path}/<class>/<picture>" in str(caught.value)
+
+
+def test_missing_folder_and_file_instead_of_folder(tmp_path: Path) -> None:
+    with pytest.raises(rs.FileAccessError, match=r"missing: there is no such file or folder"):
+        ImageFolder(tmp_path / "missing").list_samples()
+    (tmp_path / "file").touch()
+    with pytest.raises(rs.OptionError, match=r"file is a file; expected <folder>/<class>"):
+        ImageFolder(tmp_path / "file").list_samples()
+
+
+def test_links_in_a_circle_are_named(tmp_path: Path, pictures: ModuleType) -> None:
+    pictures.make_folder(tmp_path, {"a": 1})
+    (tmp_path / "a" / "up").symlink_to("..")
+    listing = ImageFolder(tmp_path).list_samples()
+    assert _names(listing) == ["a/000.png"]
+    assert str(tmp_path / "a" / "up") in listing.notices[0]
+    (tmp_path / "a" / "up").unlink()
+    (tmp_path / "a" / "loop.png").symlink_to("loop.png")
+    with pytest.raises(rs.FileAccessError, match=r"loop\.png: its symbolic links lead in a circle"):
+        ImageFolder(tmp_path).list_samples()
+
+
+def test_links_to_pictures_are_followed(tmp_path: Path, pictures: ModuleType) -> None:
+    (tmp_path / "store").mkdir()
+    (tmp_path / "store" / "x").write_bytes(pictures.jpeg())
+    (tmp_path / "root" / "a").mkdir(parents=True)
+    (tmp_path / "root" / "a" / "x.jpg").symlink_to(tmp_path / "store" / "x")
+    (tmp_path / "root" / "b").symlink_to(tmp_path / "store")
+    source = ImageFolder(tmp_path / "root")
+    listing = source.list_samples()
+    assert _names(listing) == ["a/x.jpg", "b/x"]
+    for sample in listing.samples:
+        assert source.read_features(sample)["image/encoded"] == pictures.jpeg()
+        assert sample.size_bytes == len(pictures.jpeg())
+
+
+def test_names_in_any_letters(tmp_path: Path, pictures: ModuleType) -> None:
+    for name in (b"caf\xe9", "日本".encode(), b"a b"):
+        folder = os.path.join(os.fsencode(tmp_path), name)
+        os.mkdir(folder)
+        with open(os.path.join(folder, b"x\xff y.jpg"), "wb") as file:
+            file.write(pictures.jpeg())
+    source = ImageFolder(tmp_path)
+    listing = source.list_samples()
+    texts = {source.read_features(sample)["image/class/text"] for sample in listing.samples}
+    assert texts == {b"caf\xe9", "日本".encode(), b"a b"}
+    for sample in listing.samples:
+        features = source.read_features(sample)
+        name = features["image/class/text"] + b"/x\xff y.jpg"
+        assert features["image/filename"] == name
+
+
+def test_class_names_with_line_breaks_are_refused(tmp_path: Path, pictures: ModuleType) -> None:
+    pictures.make_folder(tmp_path, {"a\nb": 1})
+    with pytest.raises(rs.SourceError, match="line break"):
+        ImageFolder(tmp_path).list_samples()
+
+
+def test_picture_that_vanished_after_the_listing(tmp_path: Path, pictures: ModuleType) -> None:
+    source = ImageFolder(pictures.make_folder(tmp_path, {"a": 1}))
+    (sample,) = source.list_samples().samples
+    (tmp_path / sample.name).unlink()
+    with pytest.raises(rs.FileAccessError, match=r"a/000\.png"):
+        source.read_features(sample)
