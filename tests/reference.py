@@ -142,7 +142,9 @@ def messages() -> SimpleNamespace:
     message("Int64List", "repeated int64 value=1")
     message(
         "Feature",
-        "BytesList bytes_list=1", "FloatList float_list=2", "Int64List int64_list=3",
+        "BytesList bytes_list=1",
+        "FloatList float_list=2",
+        "Int64List int64_list=3",
         oneof="kind",
     )
     message("Features", "map:Feature feature=1")
@@ -155,8 +157,12 @@ def messages() -> SimpleNamespace:
     message("Summary", "repeated SummaryValue value=1")
     message(
         "Event",
-        "double wall_time=1", "int64 step=2", "string file_version=3", "bytes graph_def=4",
-        "Summary summary=5", "bytes meta_graph_def=9",
+        "double wall_time=1",
+        "int64 step=2",
+        "string file_version=3",
+        "bytes graph_def=4",
+        "Summary summary=5",
+        "bytes meta_graph_def=9",
     )
     pool = descriptor_pool.DescriptorPool()
     pool.Add(file)

@@ -32,7 +32,9 @@ def test_refusals_name_path_verb_and_reason(tmp_path: Path) -> None:
         assert f"cannot read {path}" in str(caught.value)
 
 
-@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS, errno.EMFILE])
+@pytest.mark.parametrize(
+    "number", [errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS, errno.EMFILE, errno.EACCES]
+)
 def test_refusals_of_writing_are_words(number: int) -> None:
     with pytest.raises(FileAccessError) as caught, files.accessing("place", "write"):
         raise OSError(number, "")
@@ -140,11 +142,16 @@ def test_exclusive_refuses_a_second_and_lets_go_at_the_end(tmp_path: Path) -> No
     folder = tmp_path / "out" / ".internal"
     folder.mkdir(parents=True)
     lock = folder / "lock"
-    with pytest.raises(KeyError), files.exclusive(lock):
-        with pytest.raises(FileAccessError, match="another process") as caught, files.exclusive(lock):
-            pytest.fail("two hold the lock")
-        assert str(tmp_path / "out") in str(caught.value)
-        raise KeyError("the job failed")
+
+    def fail_with_the_lock() -> None:
+        with files.exclusive(lock):
+            with pytest.raises(FileAccessError, match="another process") as caught:
+                files.exclusive(lock).__enter__()
+            assert str(tmp_path / "out") in str(caught.value)
+            raise KeyError("the job failed")
+
+    with pytest.raises(KeyError):
+        fail_with_the_lock()
     with files.exclusive(lock):
         pass
 
@@ -163,8 +170,9 @@ def test_exclusive_ends_with_its_process(tmp_path: Path) -> None:
 
 
 def test_exclusive_says_where_it_cannot_lock(tmp_path: Path) -> None:
-    with pytest.raises(FileAccessError, match="missing"), files.exclusive(tmp_path / "missing" / "x"):
-        pass
+    lock = tmp_path / "missing" / "lock"
+    with pytest.raises(FileAccessError, match="missing"):
+        files.exclusive(lock).__enter__()
 
 
 def test_sync_folder_never_fails(tmp_path: Path) -> None:

@@ -79,7 +79,7 @@ def assert_is_example(example: Any, number: int) -> None:
     assert example.keys() == expected.keys()
     np.testing.assert_array_equal(example["id"], [number])
     assert example["name"] == [expected["name"].encode()]
-    np.testing.assert_array_equal(example["score"], np.float32([expected["score"]]))
+    np.testing.assert_array_equal(example["score"], [expected["score"]])
     np.testing.assert_array_equal(example["steps"], expected["steps"])
 
 

@@ -119,7 +119,7 @@ def _replace(path: Path, data: bytes) -> None:
         lambda frames: [*frames, encode_record(b"more")],  # grown
         lambda frames: frames[::-1],  # the same size, other records
         lambda frames: [encode_record(b"z" * (sum(map(len, frames)) - 16))],
-        lambda frames: [],
+        lambda _: [],
     ],
     ids=["cut", "grown", "reversed", "one-record", "empty"],
 )

@@ -97,7 +97,11 @@ def test_damage_is_raised(tmp_path: Path, made: SimpleNamespace) -> None:
     assert (caught.value.defect, caught.value.position) == (rs.Defect.PAYLOAD_CRC, 2)
 
 
-@pytest.mark.parametrize("change", [lambda data: data[:-1], lambda data: data + b"\0", lambda _: b""])
+@pytest.mark.parametrize(
+    "change",
+    [lambda data: data[:-1], lambda data: data + b"\0", lambda _: b""],
+    ids=["cut", "grown", "empty"],
+)
 def test_shard_that_is_not_as_its_manifest_says(
     tmp_path: Path, made: SimpleNamespace, change: Callable[[bytes], bytes]
 ) -> None:

@@ -109,7 +109,7 @@ def test_damaged_file_with_the_right_name_is_not_passed_by(
 ) -> None:
     made.write_shard(tmp_path / "a.tfrecord", [1])
     (tmp_path / "b.tfrecord").write_bytes(b"this was to be a shard, and is none")
-    with pytest.raises(rs.CorruptDataError, match="b.tfrecord"):
+    with pytest.raises(rs.CorruptDataError, match=r"b\.tfrecord"):
         list(rs.open(tmp_path))
 
 
@@ -205,8 +205,9 @@ def test_packed_folder_means_what_its_manifest_says(tmp_path: Path, made: Simple
 def test_unknown_split_lists_those_there_are(tmp_path: Path, made: SimpleNamespace) -> None:
     folder = made.packed(tmp_path, {"train": [1], "test": [1]})
     for path in (folder, folder / "*.tfrecord"):
-        with pytest.raises(rs.OptionError, match=r"no split 'validation'.*te\w+, t\w+|tr\w+, te\w+"):
+        with pytest.raises(rs.OptionError, match="no split 'validation'") as caught:
             rs.open(path, split="validation")
+        assert {"train", "test"} <= set(str(caught.value).replace(",", "").split())
 
 
 def test_what_is_not_there_is_said(tmp_path: Path) -> None:

@@ -32,7 +32,9 @@ MANIFESTS = st.builds(
     Manifest,
     st.dictionaries(
         st.text(),
-        st.lists(st.builds(ShardEntry, FILES, COUNTS, COUNTS, st.integers(0, 2**32 - 1))).map(tuple),
+        st.lists(
+            st.builds(ShardEntry, FILES, COUNTS, COUNTS, st.integers(0, 2**32 - 1)), max_size=3
+        ).map(tuple),
     ),
     st.builds(
         Schema,

@@ -73,9 +73,13 @@ def test_damage_is_located_however_one_gets_there(path: Path, number: int, start
         assert _in_order(shard, start) == list(enumerate(PAYLOADS))[start:]
         return
     found: list[int] = []
-    with pytest.raises(rs.CorruptDataError) as caught:
+
+    def read_on() -> None:
         for block in shard.blocks(start):
-            found += range(block.position, block.position + len(block))
+            found.extend(range(block.position, block.position + len(block)))
+
+    with pytest.raises(rs.CorruptDataError) as caught:
+        read_on()
     assert _place(caught.value) == place
     assert found == list(range(start, number))  # every record before it was handed on
 

@@ -37,6 +37,9 @@ def wire(reference: Any) -> SimpleNamespace:
     int64s = st.integers(-(2**63), 2**63 - 1) | st.integers(-3, 200)
     keys = st.sampled_from(["", "a", "b", "label", "größe", "😀", "x" * 130]) | st.text(max_size=5)
 
+    floats = st.binary(min_size=4, max_size=4)
+    doubles = st.binary(min_size=8, max_size=8)
+
     def joined(parts: SearchStrategy[bytes], count: int = 4) -> SearchStrategy[bytes]:
         return st.lists(parts, max_size=count).map(b"".join)
 
@@ -45,17 +48,17 @@ def wire(reference: Any) -> SimpleNamespace:
         fields = st.integers(lowest, 40) | st.just(2**29 - 1)
         simple = st.one_of(
             st.builds(lambda f, v: r.tag(f, r.VARINT) + r.varint(v), fields, int64s),
-            st.builds(lambda f, v: r.tag(f, r.FIXED64) + v, fields, st.binary(min_size=8, max_size=8)),
-            st.builds(lambda f, v: r.tag(f, r.FIXED32) + v, fields, st.binary(min_size=4, max_size=4)),
+            st.builds(lambda f, v: r.tag(f, r.FIXED64) + v, fields, doubles),
+            st.builds(lambda f, v: r.tag(f, r.FIXED32) + v, fields, floats),
             st.builds(r.delimited, fields, st.binary(max_size=9)),
         )
         group = st.builds(
             lambda f, inside: r.tag(f, r.GROUP_START) + inside + r.tag(f, r.GROUP_END),
-            fields, joined(simple, 2),
+            fields,
+            joined(simple, 2),
         )
         return simple | group
 
-    floats = st.binary(min_size=4, max_size=4)
     varints = st.builds(r.varint, int64s, st.integers(1, 10))
     bytes_values = st.builds(r.delimited, st.just(1), st.binary(max_size=20))
     float_values = st.one_of(
@@ -71,7 +74,7 @@ def wire(reference: Any) -> SimpleNamespace:
         """A known field number with a wire type that it does not have: unknown to protobuf."""
         content = {
             r.VARINT: varints,
-            r.FIXED64: st.binary(min_size=8, max_size=8),
+            r.FIXED64: doubles,
             r.DELIMITED: st.binary(max_size=5).map(lambda data: r.varint(len(data)) + data),
             r.FIXED32: floats,
         }
@@ -87,7 +90,9 @@ def wire(reference: Any) -> SimpleNamespace:
     set_kind = st.sampled_from([1, 2, 3]).flatmap(
         lambda kind: lists[kind].map(lambda content: r.delimited(kind, content))
     )
-    features = st.one_of(set_kind, joined(set_kind, 3), joined(set_kind | unknown(4) | misfit(2, r.VARINT), 3))
+    features = st.one_of(
+        set_kind, joined(set_kind, 3), joined(set_kind | unknown(4) | misfit(2, r.VARINT), 3)
+    )
 
     def entries(value: SearchStrategy[bytes]) -> SearchStrategy[bytes]:
         """None with unknown fields: protobuf's implementations differ in what they make of them."""
@@ -107,8 +112,13 @@ def wire(reference: Any) -> SimpleNamespace:
 
     steps = joined(features.map(lambda content: r.delimited(1, content)) | unknown(2))
     plain_values = st.one_of(
-        int64s, st.floats(width=32), st.binary(max_size=30), st.text(max_size=10), st.booleans(),
-        st.lists(int64s, max_size=6), st.lists(st.floats(width=32), max_size=6),
+        int64s,
+        st.floats(width=32),
+        st.binary(max_size=30),
+        st.text(max_size=10),
+        st.booleans(),
+        st.lists(int64s, max_size=6),
+        st.lists(st.floats(width=32), max_size=6),
         st.lists(st.binary(max_size=9) | st.text(max_size=9), max_size=6),
     )
 

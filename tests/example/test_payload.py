@@ -66,7 +66,8 @@ def test_a_ranking_list_is_never_an_example(
     """As long as one of its Examples says something."""
     r = reference
     examples = data.draw(st.lists(wire.features.map(encode_example), min_size=1, max_size=4))
-    telling = encode_example({data.draw(wire.keys): data.draw(wire.values.filter(lambda v: v != []))})
+    telling_value = data.draw(wire.values.filter(lambda value: value != []))
+    telling = encode_example({data.draw(wire.keys): telling_value})
     examples.insert(data.draw(st.integers(0, len(examples))), telling)
     payload = b"".join(r.delimited(1, content) for content in examples)
     if data.draw(st.booleans()):
@@ -174,8 +175,16 @@ def test_any_bytes_are_something(wire: SimpleNamespace, data: Any) -> None:
 
 @pytest.mark.parametrize(
     ("starts", "lengths"),
-    [([-1], [1]), ([0], [9]), ([9], [0]), ([0], [-1]), ([2**62], [2**62]), ([0, 1], [1]),
-     ([8], [1]), ([0], [2**63 - 1])],
+    [
+        ([-1], [1]),
+        ([0], [9]),
+        ([9], [0]),
+        ([0], [-1]),
+        ([2**62], [2**62]),
+        ([0, 1], [1]),
+        ([8], [1]),
+        ([0], [2**63 - 1]),
+    ],
 )
 def test_payloads_outside_the_buffer_are_refused(starts: list[int], lengths: list[int]) -> None:
     kinds = np.zeros(len(starts), np.uint8)

@@ -94,7 +94,12 @@ def test_shapes() -> None:
         kinds={"empty": "float"},
     )
     assert {key: feature.shape for key, feature in found.items()} == {
-        "scalar": (), "pair": (2,), "ragged": None, "some": None, "empty": (0,), "kindless": None,
+        "scalar": (),
+        "pair": (2,),
+        "ragged": None,
+        "some": None,
+        "empty": (0,),
+        "kindless": None,
     }
     assert list(found) == sorted(found)
     assert (found["some"].present, found["scalar"].present) == (1, 2)
@@ -107,7 +112,11 @@ def test_kinds() -> None:
         {"i": 2, "f": 2.5, "b": b"y", "mixed": 1.5, "later": 1.5, "none": []},
     )
     assert {key: feature.kind for key, feature in found.items()} == {
-        "i": "int64", "f": "float", "b": "bytes", "mixed": "mixed", "later": "float",
+        "i": "int64",
+        "f": "float",
+        "b": "bytes",
+        "mixed": "mixed",
+        "later": "float",
         "none": "none",
     }
 
@@ -187,7 +196,8 @@ def test_a_feature_list_that_never_has_steps_still_counts_them() -> None:
 
 def test_a_sequence_without_lists_among_others_is_one_of_them() -> None:
     payloads = [
-        encode_sequence_example({"id": 1}, {}), encode_sequence_example({"id": 2}, {"x": [1]})
+        encode_sequence_example({"id": 1}, {}),
+        encode_sequence_example({"id": 2}, {"x": [1]}),
     ]
     assert survey(payloads).payload == "SequenceExample"
 
@@ -247,6 +257,10 @@ def test_through_json_and_back(reference: Any) -> None:
 def test_json_leaves_out_what_does_not_apply() -> None:
     feature = FeatureSchema("int64", 1, 1, 3, shape=())
     assert feature.to_json() == {
-        "kind": "int64", "shape": [], "min_length": 1, "max_length": 1, "present": 3,
+        "kind": "int64",
+        "shape": [],
+        "min_length": 1,
+        "max_length": 1,
+        "present": 3,
         "value_bytes": 0,
     }

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from recordsmith.errors import CorruptDataError, Defect
-from recordsmith.image import PICTURE_SUFFIXES, is_picture, probe_image
+from recordsmith.image import PICTURE_SUFFIXES, ImageInfo, is_picture, probe_image
 
 
 def test_odd_pictures_are_what_pillow_says(pictures: ModuleType) -> None:
@@ -44,20 +44,13 @@ CUT = [
 ]
 
 
-@pytest.mark.parametrize(("kind", "options"), CUT, ids=lambda case: str(case))
+@pytest.mark.parametrize(("kind", "options"), CUT, ids=str)
 def test_pictures_that_are_cut_off_are_refused(
     pictures: ModuleType, kind: str, options: dict[str, Any]
 ) -> None:
     """Wherever Pillow does not get all pixels."""
     data = pictures.encode(pictures.noise(20, 16), kind, **options)
-    accepted = []
-    for stop in range(len(data)):
-        try:
-            probe_image(data[:stop])
-        except CorruptDataError as error:
-            assert error.defect is Defect.UNREADABLE_IMAGE
-        else:
-            accepted.append(stop)
+    accepted = [stop for stop in range(len(data)) if _probed(data[:stop]) is not None]
     wrong = [stop for stop in accepted if not pictures.opens_whole(data[:stop])]
     assert wrong == []
 
@@ -105,16 +98,26 @@ def test_what_is_no_picture(data: bytes) -> None:
     assert caught.value.detail
 
 
-@given(data=st.binary(max_size=300), head=st.sampled_from([b"", b"\xff\xd8\xff", b"\x89PNG\r\n\x1a\n"]))
+@given(
+    data=st.binary(max_size=300),
+    head=st.sampled_from([b"", b"\xff\xd8\xff", b"\x89PNG\r\n\x1a\n"]),
+)
 @example(data=b"\xff\xc0\0\0\0", head=b"\xff\xd8")
 def test_any_bytes_are_a_picture_or_a_named_defect(data: bytes, head: bytes) -> None:
-    try:
-        info = probe_image(head + data)
-    except CorruptDataError as error:
-        assert error.defect is Defect.UNREADABLE_IMAGE
-    else:
+    info = _probed(head + data)
+    if info is not None:
         assert info.height > 0
         assert info.width > 0
+
+
+def _probed(data: bytes) -> ImageInfo | None:
+    """None for what is refused as it should be; any other exception passes."""
+    try:
+        return probe_image(data)
+    except CorruptDataError as error:
+        if error.defect is not Defect.UNREADABLE_IMAGE:
+            raise
+    return None
 
 
 def test_flipped_headers_are_a_picture_or_a_named_defect(pictures: ModuleType) -> None:
@@ -122,12 +125,8 @@ def test_flipped_headers_are_a_picture_or_a_named_defect(pictures: ModuleType) -
         for place in range(min(len(data), 300)):
             damaged = bytearray(data)
             damaged[place] ^= 0xFF
-            try:
-                info = probe_image(bytes(damaged))
-            except CorruptDataError as error:
-                assert error.defect is Defect.UNREADABLE_IMAGE
-            else:
-                assert info.height > 0
+            info = _probed(bytes(damaged))
+            assert info is None or info.height > 0
 
 
 def test_is_picture_reads_little(pictures: ModuleType) -> None:

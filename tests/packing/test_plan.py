@@ -270,7 +270,8 @@ def test_plan_is_the_same_in_every_process() -> None:
         "from recordsmith.packing import make_plan; from recordsmith.sources import *\n"
         "samples = tuple(Sample(f'{n}', n, n % 3) for n in range(50))\n"
         "plan = make_plan(Listing(samples, ('a', 'b', 'c')), splits={'x': .5, 'y': .5}, shards=3,"
-        " shard_size_bytes=None, seed=5, stratify=True, compression='none', source={'b': 1, 'a': 2})\n"
+        " shard_size_bytes=None, seed=5, stratify=True, compression='none',"
+        " source={'b': 1, 'a': 2})\n"
         "print(plan)"
     )
     outputs = {

@@ -15,8 +15,16 @@ from recordsmith.wire import crc32c, kernel
 
 # RFC 3720, appendix B.4; the last is the check value that every catalogue of CRCs lists
 ISCSI_READ_PDU = bytes.fromhex(
-    "01c00000" + "00" * 12 + "14000000" + "00000400" + "00000014" + "00000018" + "28000000"
-    + "00" * 4 + "02000000" + "00" * 4
+    "01c00000"
+    + "00" * 12
+    + "14000000"
+    + "00000400"
+    + "00000014"
+    + "00000018"
+    + "28000000"
+    + "00" * 4
+    + "02000000"
+    + "00" * 4
 )
 VECTORS = [
     (bytes(32), 0x8A9136AA),

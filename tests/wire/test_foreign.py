@@ -56,8 +56,12 @@ def _database() -> bytes:
 
 # who makes it -> a word of its name, a word of the advice
 FORMATS: list[tuple[str, Callable[[], bytes], str, str]] = [
-    ("git-lfs", lambda: b"version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 1\n",
-     "git-lfs pointer", "git lfs pull"),
+    (
+        "git-lfs",
+        lambda: b"version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 1\n",
+        "git-lfs pointer",
+        "git lfs pull",
+    ),
     ("parquet", lambda: b"PAR1\x15\x04\x15\x10" + bytes(40), "Parquet", "reader"),
     ("hdf5", lambda: b"\x89HDF\r\n\x1a\n" + bytes(40), "HDF5", "reader"),
     ("npy", _array, "NumPy", "reader"),
@@ -76,9 +80,12 @@ FORMATS: list[tuple[str, Callable[[], bytes], str, str]] = [
     ("pickle", lambda: pickle.dumps([{"a": 1}] * 40, 4), "pickle", "run code"),
     ("pickle 5", lambda: pickle.dumps([{"a": 1}] * 40, 5), "pickle", "run code"),
     ("gzip", lambda: gzip.compress(b"some text"), "gzip", "Unpack"),
-    ("array_record",
-     lambda: bytes.fromhex("83af70d10d884a3f00000000000000004000000000000000") + bytes(40),
-     "ArrayRecord", "array_record"),
+    (
+        "array_record",
+        lambda: bytes.fromhex("83af70d10d884a3f00000000000000004000000000000000") + bytes(40),
+        "ArrayRecord",
+        "array_record",
+    ),
     ("html", lambda: b"<!doctype html><html></html>", "HTML", "download"),
     ("html 2", lambda: b"\xef\xbb\xbf\r\n  <HTML><BODY>Not found", "HTML", "download"),
     ("html 3", lambda: b"<head><title>Sign in</title>", "HTML", "download"),

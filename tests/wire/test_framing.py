@@ -165,8 +165,19 @@ def test_every_bit_is_protected(check_payloads: bool, reference: Any) -> None:
 
 @pytest.mark.parametrize(
     "length",
-    [18, 2**31 - 1, 2**32, 2**63 - 29, 2**63 - 28, 2**63 - 1, 2**63, 2**64 - 28, 2**64 - 16,
-     2**64 - 12, 2**64 - 1],
+    [
+        18,
+        2**31 - 1,
+        2**32,
+        2**63 - 29,
+        2**63 - 28,
+        2**63 - 1,
+        2**63,
+        2**64 - 28,
+        2**64 - 16,
+        2**64 - 12,
+        2**64 - 1,
+    ],
 )
 @pytest.mark.parametrize("is_checksum_right", [True, False])
 def test_a_length_that_lies_costs_nothing(
@@ -181,9 +192,7 @@ def test_a_length_that_lies_costs_nothing(
     frames = scan(buffer)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert frames.defect is (
-        Defect.TRUNCATED_PAYLOAD if is_checksum_right else Defect.LENGTH_CRC
-    )
+    assert frames.defect is (Defect.TRUNCATED_PAYLOAD if is_checksum_right else Defect.LENGTH_CRC)
     assert (frames.starts.tolist(), frames.stop) == ([HEADER_BYTES], len(good))
     assert peak < 1 << 20
 

@@ -1,0 +1,424 @@
+"""Mutated inputs for every entry of the compiled kernels.
+
+    python tests/fuzz/fuzz_kernels.py [--inputs N] [--seed S]
+
+The invariant: whatever the bytes and the arrays, a kernel gives a result that lies within its
+input, or names a defect, or refuses with the exception that it states (IndexError for spans
+outside the buffer, ValueError for offsets and splits that do not fit). It never reads or writes
+outside the memory it was given, never allocates more than a fixed multiple of it, never loops
+without end, and never raises anything else. Exit code 1 and the offending input if it does.
+
+An overread is only seen by a tool that watches memory: run_with_sanitizer.sh runs this file under
+AddressSanitizer. That is why each input lies in a block of exactly its size.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import struct
+import sys
+import time
+import traceback
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from recordsmith.example import encode_example, encode_sequence_example
+from recordsmith.example import kernel as example_kernel
+from recordsmith.wire import encode_record, scan
+from recordsmith.wire import kernel as wire_kernel
+
+CORPUS = Path(__file__).parent.parent / "conformance" / "files"
+GOOD, MALFORMED, NOT_AN_EXAMPLE = 0, 1, 2
+BYTES, FLOAT, INT64 = 1, 2, 3
+
+Array = npt.NDArray[Any]
+
+# bytes that mean something on the wire: tags, ends of varints, small lengths
+TELLING = bytes([0, 1, 2, 7, 8, 9, 10, 11, 12, 13, 16, 18, 26, 34, 127, 128, 255, 0x4B, 0x4C, 0x7A])
+HUGE = [b"\xff" * 9 + b"\x01", b"\xff" * 4 + b"\x0f", b"\x80" * 9 + b"\x01", b"\xff" * 8 + b"\x7f"]
+
+
+def exact(data: bytes | bytearray) -> npt.NDArray[np.uint8]:
+    """A copy in a block of memory that ends where it ends."""
+    array = np.empty(len(data), np.uint8)
+    array[:] = np.frombuffer(bytes(data), np.uint8)
+    return array
+
+
+# ---- seeds and mutations -----------------------------------------------------------------------
+
+
+def payload_seeds() -> list[bytes]:
+    seeds = [
+        b"",
+        encode_example({"a": [1, -2, 2**62], "b": [b"x", b"", "y" * 200], "f": [0.5, 1e-30]}),
+        encode_example({"": [], "image/encoded": b"\xff\xd8\xff\xe0" + bytes(40), "n": 5}),
+        encode_example({f"feature/{number}": [number] * number for number in range(12)}),
+        encode_sequence_example({"id": 7}, {"tokens": [[1, 2], [], [3]], "texts": [["a"], [b"b"]]}),
+        encode_sequence_example({}, {"empty": [], "frames": [b"\x89PNG\r\n\x1a\n" + bytes(9)]}),
+    ]
+    ranking = b"".join(b"\n" + bytes([len(inner)]) + inner for inner in seeds[2:3] if inner)
+    seeds.append(ranking + b"\x12" + bytes([len(seeds[2])]) + seeds[2])
+    seeds.append(b"\x09" + struct.pack("<d", 1.5) + b"\x10\x05\x1a\x0dbrain.Event:2")
+    seeds.append(seeds[1] + b"\x7b" * 5 + b"\x08\x01" + b"\x7c" * 5)  # groups in groups
+    for data in file_seeds():
+        frames = scan(data)
+        for start, length in zip(frames.starts.tolist(), frames.lengths.tolist(), strict=True):
+            if length < 2000:
+                seeds.append(data[start : start + length])
+    return list(dict.fromkeys(seeds))[:60]
+
+
+def file_seeds() -> list[bytes]:
+    seeds = [path.read_bytes() for path in sorted(CORPUS.glob("*.tfrecord"))]
+    return [seed for seed in seeds if len(seed) < 2000]
+
+
+def mutated(data: bytes, others: list[bytes], dice: random.Random) -> bytes:
+    mutable = bytearray(data)
+    for _ in range(dice.choice((0, 0, 1, 1, 1, 1, 2, 2, 3, 5, 8))):
+        at = dice.randrange(len(mutable) + 1)
+        choice = dice.randrange(10)
+        if choice == 0:
+            mutable[at : at + 1] = bytes([dice.randrange(256)])
+        elif choice <= 2:
+            mutable[at : at + 1] = bytes([dice.choice(TELLING)])
+        elif choice == 3 and at < len(mutable):
+            mutable[at] ^= 1 << dice.randrange(8)
+        elif choice == 4 and at < len(mutable):
+            mutable[at] = (mutable[at] + dice.choice((-2, -1, 1, 2, 8))) % 256
+        elif choice == 5:
+            del mutable[at : at + dice.choice((1, 2, 4, 8, 30))]
+        elif choice == 6:
+            mutable[at:at] = mutable[at : at + dice.choice((1, 2, 8, 30))]
+        elif choice == 7:
+            other = dice.choice(others)
+            start = dice.randrange(len(other) + 1)
+            mutable[at:at] = other[start : start + dice.randrange(40)]
+        elif choice == 8:
+            mutable[at : at + dice.randrange(3)] = dice.choice(HUGE)
+        else:
+            del mutable[at:]  # ends in the middle of something
+    return bytes(mutable)
+
+
+# ---- what must hold ----------------------------------------------------------------------------
+
+
+def check_offsets(offsets: Array, limit: int) -> None:
+    assert len(offsets)
+    assert offsets[0] >= 0
+    assert (np.diff(offsets) >= 0).all()
+    assert offsets[-1] <= limit
+
+
+def as_array(memory: Any, dtype: Any) -> Array:
+    return np.frombuffer(memory, dtype) if len(memory) else np.empty(0, dtype)
+
+
+def drive_scan(buffer: Array, dice: random.Random) -> Iterator[bytes]:
+    """Scan with arrays of any size from anywhere; answers the payloads from the start."""
+    capacity = dice.choice((0, 1, 3, 64))
+    starts, lengths = np.empty(capacity, np.int64), np.empty(capacity + 2, np.int64)
+    for start in (0, dice.randrange(-1, len(buffer) + 3)):
+        checked = dice.random() < 0.7
+        try:
+            count, stop, code = wire_kernel.scan(buffer, start, starts, lengths, checked)
+        except IndexError:
+            assert start < 0 or start > len(buffer)
+            continue
+        assert 0 <= count <= capacity
+        assert start <= stop <= len(buffer)
+        assert (code == 0) <= (stop == len(buffer) or count == capacity)
+        assert 0 <= code <= 4
+        for at, length in zip(starts[:count].tolist(), lengths[:count].tolist(), strict=True):
+            assert start + 12 <= at <= at + length <= stop - 4
+            if start == 0:
+                yield buffer[at : at + length].tobytes()
+
+
+def drive_payload(data: bytes, counts: Counter[str]) -> None:
+    """One payload, alone in its memory, through everything that takes one."""
+    payload = exact(data)
+    kind = example_kernel.classify(payload)
+    assert 0 <= kind <= 4
+    code, result = example_kernel.decode_example(payload)
+    if code == GOOD:
+        counts["examples"] += 1
+        check_features(result, len(data))
+    else:
+        counts["defects"] += 1
+        assert code in (MALFORMED, NOT_AN_EXAMPLE)
+        assert 0 <= result <= 4
+    code, result = example_kernel.decode_sequence_example(payload)
+    if code == GOOD:
+        counts["sequences"] += 1
+        context, lists = result
+        check_features(context, len(data))
+        for steps in lists.values():
+            assert len(steps) <= len(data)
+            check_features(dict(enumerate(steps)), len(data))
+
+
+def check_features(features: dict[Any, Any], size: int) -> None:
+    total = 0
+    for value in features.values():
+        if isinstance(value, list):
+            total += sum(map(len, value)) + len(value)
+        else:
+            assert value.dtype in (np.int64, np.float32)
+            total += value.nbytes
+    assert total <= 8 * size
+
+
+DEFAULTS = [
+    None,
+    (struct.pack("<2q", 5, 6), b"", 2),
+    (struct.pack("<2f", 0.5, 1.5), b"", 2),
+    (b"abc", struct.pack("<2q", 1, 3), 2),
+]
+# and the kind that each has in the seeds
+KEYS = {
+    b"": 0,
+    b"a": INT64,
+    b"b": BYTES,
+    b"f": FLOAT,
+    b"n": INT64,
+    b"id": INT64,
+    b"missing": 0,
+    b"image/class/label": INT64,
+    b"image/encoded": BYTES,
+    b"score": FLOAT,
+    b"neg": INT64,
+    b"feature/1": INT64,
+    b"feature/7": INT64,
+    b"k\xff": 0,
+}
+
+
+def drive_batch(payloads: list[bytes], dice: random.Random, counts: Counter[str]) -> None:
+    """Several payloads in one block, the last at its very end, through the loops over many."""
+    buffer = exact(b"".join(payloads))
+    lengths = np.array([len(payload) for payload in payloads], np.int64)
+    starts = np.cumsum([0, *lengths[:-1]]).astype(np.int64)
+    if dice.random() < 0.05 and len(starts):  # what an index that lies would hand over
+        row = dice.randrange(len(starts))
+        broken = dice.choice((starts, lengths))
+        broken[row] = dice.choice((-1, 2**63 - 1, -(2**63), len(buffer) + 1, 2**62))
+    outside = any(
+        start < 0 or length < 0 or start > len(buffer) or length > len(buffer) - start
+        for start, length in zip(starts.tolist(), lengths.tolist(), strict=True)
+    )
+    calls = [
+        lambda: drive_classes(buffer, starts, lengths),
+        lambda: drive_survey(buffer, starts, lengths, dice),
+        lambda: drive_submessages(buffer, starts, lengths, dice),
+        lambda: drive_columns(buffer, starts, lengths, dice, counts),
+    ]
+    for call in calls:
+        try:
+            call()
+        except IndexError:
+            assert outside
+        else:
+            assert not outside
+
+
+def drive_classes(buffer: Array, starts: Array, lengths: Array) -> None:
+    kinds = np.full(len(starts), 9, np.uint8)
+    example_kernel.classify_many(buffer, starts, lengths, kinds)
+    assert (kinds <= 4).all()
+
+
+def drive_survey(buffer: Array, starts: Array, lengths: Array, dice: random.Random) -> None:
+    survey = example_kernel.FeatureSurvey()
+    for _ in range(2):
+        field, lists = dice.choice(((1, False), (2, True), (1, True), (2, False)))
+        counted = survey.update(buffer, starts, lengths, field, lists)
+        assert 0 <= counted <= len(starts)
+    for key, kinds, contents, present, (low, high), steps, value_bytes in survey.finish():
+        assert len(key) <= len(buffer)
+        assert 0 <= present <= 2 * len(starts)
+        assert len(kinds) == 4
+        assert len(contents) == 3
+        assert 0 <= low <= high <= len(buffer) or present == 0
+        assert 0 <= steps[1] <= len(buffer)
+        assert 0 <= value_bytes <= 2 * len(buffer)
+
+
+def drive_submessages(buffer: Array, starts: Array, lengths: Array, dice: random.Random) -> None:
+    found = example_kernel.submessages(buffer, starts, lengths, dice.choice((1, 2, 3)))
+    owners, inner_starts, inner_lengths = (as_array(memory, np.int64) for memory in found)
+    assert len(owners) == len(inner_starts) == len(inner_lengths)
+    for owner, start, length in zip(
+        owners.tolist(), inner_starts.tolist(), inner_lengths.tolist(), strict=True
+    ):
+        assert starts[owner] <= start <= start + length <= starts[owner] + lengths[owner]
+
+
+def drive_columns(
+    buffer: Array, starts: Array, lengths: Array, dice: random.Random, counts: Counter[str]
+) -> None:
+    keys = dice.sample(list(KEYS), dice.choice((1, 2, 3, len(KEYS))))
+    kinds, required, defaults = [], [], []
+    for key in keys:
+        kind = dice.choice((0, KEYS[key], KEYS[key], KEYS[key], BYTES, FLOAT, INT64))
+        with_default = kind and dice.random() < 0.3
+        kinds.append(kind)
+        defaults.append(
+            {BYTES: DEFAULTS[3], FLOAT: DEFAULTS[2], INT64: DEFAULTS[1]}[kind]
+            if with_default
+            else None
+        )
+        required.append(2 if with_default else dice.choice((-1,) * 12 + (0, 1, 2)))
+    builder = example_kernel.ColumnBuilder(keys, kinds, required, defaults)
+    rows = 0
+    for _ in range(dice.choice((1, 1, 2))):
+        code, row, column, _ = builder.append(buffer, starts, lengths)
+        if code != GOOD:
+            counts["column defects"] += 1
+            assert 1 <= code <= 5
+            assert 0 <= row < len(starts)
+            assert 0 <= column < max(1, len(keys))
+            if dice.random() < 0.5:
+                return  # the memory of a builder that failed is given back, too
+            break
+        rows += len(starts)
+    else:
+        counts["columns"] += len(keys)
+    for kind, values, end_memory, split_memory, _, _, _ in builder.finish():
+        item = {0: 1, BYTES: 1, FLOAT: 4, INT64: 8}[kind]
+        assert len(values) % item == 0
+        assert len(values) <= 8 * 2 * len(buffer) + 16 * max(1, rows + len(starts))
+        splits = as_array(split_memory, np.int64)
+        ends = as_array(end_memory, np.int64)
+        check_offsets(ends, len(values))
+        if code == GOOD:
+            assert len(splits) == rows + 1
+            check_offsets(splits, len(ends) - 1 if kind == BYTES else len(values) // item)
+
+
+def random_splits(dice: random.Random, count: int, limit: int) -> Array:
+    splits = [dice.randrange(limit + 1) for _ in range(count + 1)]
+    if dice.random() < 0.8:
+        splits.sort()
+    if dice.random() < 0.2:
+        splits[dice.randrange(count + 1)] = dice.choice((-1, limit + 1, 2**62, -(2**63), 2**63 - 1))
+    return np.array(splits[: dice.choice((len(splits), len(splits), 0, 1))], np.int64)
+
+
+def drive_encoders(data: bytes, dice: random.Random, counts: Counter[str]) -> None:
+    """The way back, with values, ends and splits that may contradict each other."""
+    row_count = dice.choice((0, 1, 2, 3, 7))
+    columns: list[Any] = []
+    for key in sorted(dice.sample(list(KEYS), dice.randrange(4))):
+        kind = dice.choice((BYTES, FLOAT, INT64))
+        ends = splits = None
+        length = dice.choice((-1, 0, 1, 2, 2**31))
+        count = row_count * max(0, min(length, 2)) if dice.random() < 0.8 else dice.randrange(9)
+        if kind == BYTES:
+            values: Array = exact(data[: dice.randrange(64)])
+            ends = random_splits(dice, count, len(values))
+        else:
+            values = np.empty(count, np.int64 if kind == INT64 else np.float32)
+            values.view(np.uint8)[:] = np.frombuffer(dice.randbytes(values.nbytes), np.uint8)
+        if dice.random() < 0.5:
+            splits = random_splits(dice, row_count, count)
+        columns.append((key, kind, values, ends, splits, length))
+    try:
+        memory, offset_memory = example_kernel.encode_columns(columns, row_count)
+    except ValueError:
+        counts["refused"] += 1
+    else:
+        counts["encoded"] += 1
+        rows, offsets = as_array(memory, np.uint8), as_array(offset_memory, np.int64)
+        assert len(offsets) == row_count + 1
+        check_offsets(offsets, len(rows))
+        for a, b in zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True):
+            code, features = example_kernel.decode_example(rows[a:b])
+            assert code == GOOD
+            assert len(features) == len(columns)
+    drive_frames(data, dice, counts)
+
+
+def drive_frames(data: bytes, dice: random.Random, counts: Counter[str]) -> None:
+    buffer = exact(data[:200])
+    offsets = random_splits(dice, dice.randrange(4), len(buffer))
+    span = int(offsets[-1]) - int(offsets[0]) if len(offsets) else 0
+    size = span + 16 * (len(offsets) - 1) + dice.choice((0, 0, 0, -1, 1, 16))
+    out = np.empty(max(0, min(size, 1000)), np.uint8)
+    try:
+        wire_kernel.frame_slices(buffer, offsets, out)
+    except ValueError:
+        counts["refused"] += 1
+    else:
+        counts["encoded"] += 1
+        assert scan(out).defect is None
+    assert scan(wire_kernel.frame_list([buffer, b"", bytearray(data)])).defect is None
+
+
+def fuzz(inputs: int, seed: int) -> Counter[str]:
+    """Drive the kernels with so many inputs; raises what breaks the invariant."""
+    dice = random.Random(seed)
+    payloads, files = payload_seeds(), file_seeds()
+    counts: Counter[str] = Counter()
+    for number in range(inputs):
+        data = b""
+        try:
+            mode = dice.random()
+            if mode < 0.12:
+                data = mutated(dice.choice(files), files, dice)
+                found = list(drive_scan(exact(data), dice))
+                counts["records"] += len(found)
+                counts["files"] += 1
+                for payload in found:
+                    drive_payload(payload, counts)
+            elif mode < 0.2:
+                data = dice.choice(payloads)
+                drive_encoders(data, dice, counts)
+            else:
+                batch = [
+                    mutated(dice.choice(payloads), payloads, dice)
+                    for _ in range(dice.choice((1, 1, 1, 2, 4)))
+                ]
+                data = batch[-1]
+                drive_payload(data, counts)
+                if mode < 0.3:  # whole frames with good checksums, as a reader would see them
+                    framed = exact(b"".join(map(encode_record, batch)))
+                    counts["records"] += len(list(drive_scan(framed, dice)))
+                drive_batch(batch, dice, counts)
+        except Exception as error:
+            raise AssertionError(
+                f"seed {seed}, input {number}: {type(error).__name__}: {error}\n  {data.hex()}"
+            ) from error
+    counts["inputs"] = inputs
+    return counts
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Fuzz the compiled kernels.")
+    parser.add_argument("--inputs", type=int, default=100_000)
+    parser.add_argument("--seed", type=int, default=0)
+    options = parser.parse_args()
+    started = time.monotonic()
+    try:
+        counts = fuzz(options.inputs, options.seed)
+    except AssertionError as error:
+        traceback.print_exception(error.__cause__)
+        print(f"broken: {error}")
+        return 1
+    seconds = time.monotonic() - started
+    print(f"{options.inputs} inputs, seed {options.seed}, {seconds:.0f} s:")
+    for name, count in sorted(counts.items()):
+        print(f"  {name:15} {count}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,121 @@
+"""Files that others wrote, from public repositories: each gives what TensorFlow said of it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import recordsmith as rs
+from recordsmith.dataset import Shard
+from recordsmith.example import FeatureSchema
+
+ROW_COUNT = 35
+
+
+@pytest.fixture(scope="module")
+def zoo(shared_data: Path) -> Path:
+    return shared_data / "zoo"
+
+
+@pytest.fixture(scope="module")
+def rows(zoo: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (zoo / "expected.jsonl").read_text().splitlines()]
+
+
+def test_nothing_is_left_out(rows: list[dict[str, Any]], zoo: Path) -> None:
+    assert len(rows) == ROW_COUNT
+    assert len({row["file"] for row in rows}) == ROW_COUNT
+    for row in rows:
+        data = (zoo / row["file"]).read_bytes()
+        assert hashlib.sha256(data).hexdigest() == row["file_sha256"], row["file"]
+
+
+@pytest.mark.parametrize("number", range(ROW_COUNT))
+def test_file(rows: list[dict[str, Any]], zoo: Path, number: int) -> None:
+    row = rows[number]
+    path = zoo / row["file"]
+    if row["tf_error"] is not None:
+        _assert_named_defect(path)
+        return
+    dataset = rs.open(path)
+    records = list(dataset.records())
+    assert len(records) == len(dataset) == row["records"]
+    assert hashlib.sha256(b"".join(records)).hexdigest() == row["records_sha256"]
+    lengths = [len(record) for record in records]
+    assert (min(lengths), max(lengths)) == (row["min_record"], row["max_record"])
+    if row["compression"] == "none":
+        assert [dataset.read_record(place) for place in range(len(records))] == records
+    assert rs.verify(path).is_good
+    found = rs.inspect(path)
+    assert (found.records, found.compression) == (row["records"], row["compression"])
+    assert found.schema.payload == row["payload"]
+    for section in ("features", "context", "examples", "feature_lists"):
+        expected = row.get(section, {})
+        actual = found.schema.sections.get(section, {})
+        assert {key: _told(feature, section) for key, feature in actual.items()} == expected
+
+
+def _told(feature: FeatureSchema, section: str) -> dict[str, Any]:
+    told: dict[str, Any] = {
+        "kind": feature.kind,
+        "min": feature.min_length,
+        "max": feature.max_length,
+        "present": feature.present,
+    }
+    if section == "feature_lists":
+        told |= {"min_steps": feature.min_steps, "max_steps": feature.max_steps}
+    return told
+
+
+def _assert_named_defect(path: Path) -> None:
+    """Where TensorFlow speaks of a corrupted record, or gives none."""
+    report = rs.verify(path)
+    assert report.records == 0
+    (defect,) = report.defects
+    assert defect.defect in (rs.Defect.NOT_A_TFRECORD, rs.Defect.LENGTH_CRC,
+                             rs.Defect.TRUNCATED_HEADER, rs.Defect.TRUNCATED_PAYLOAD,
+                             rs.Defect.EMPTY_FILE)  # fmt: skip
+    assert defect.path == str(path)
+    for look in (rs.inspect, lambda path: list(rs.open(path)), lambda path: len(rs.open(path))):
+        with pytest.raises(rs.CorruptDataError) as caught:
+            look(path)
+        assert caught.value.defect is defect.defect
+
+
+def test_what_passes_for_a_tfrecord_is_named(rows: list[dict[str, Any]], zoo: Path) -> None:
+    pointers = [row for row in rows if row["payload"] == "git-lfs pointer"]
+    assert pointers
+    for row in pointers:
+        (defect,) = rs.verify(zoo / row["file"]).defects
+        assert "git lfs pull" in str(defect)
+
+
+def test_examples_decode_one_by_one_as_in_columns(rows: list[dict[str, Any]], zoo: Path) -> None:
+    count = 0
+    for row in rows:
+        if row["payload"] != "Example" or row["records"] > 500:
+            continue
+        dataset: Any = rs.open(zoo / row["file"])
+        columns: Any = dataset.read_columns(
+            {key: rs.FeatureSpec(shape="ragged") for key in row["features"]}
+        )
+        for place, example in enumerate(dataset):
+            for key, column in columns.items():
+                assert list(column[place]) == list(example.get(key, []))
+                count += 1
+    assert count > 1000
+
+
+def test_index_of_each_file_is_what_its_frames_are(rows: list[dict[str, Any]], zoo: Path) -> None:
+    for row in rows:
+        if row["tf_error"] is None:
+            index = Shard(zoo / row["file"], "")._build_index()
+            spans = [index.payload_span(number) for number in range(index.record_count)]
+            assert sum(stop - start for start, stop in spans) + 16 * row["records"] == (
+                index.offsets[-1]
+            )
+            assert index.record_count == row["records"]
