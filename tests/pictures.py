@@ -41,6 +41,24 @@ def segment(marker: int, body: bytes) -> bytes:
     return bytes((0xFF, marker)) + struct.pack(">H", len(body) + 2) + body
 
 
+def _tables_first(data: bytes) -> bytes:
+    """A JPEG with its Huffman tables in front of the frame header, where encoders seldom put them.
+
+    The tables are known by a marker from the range of the frame headers.
+    """
+    before, tables, after, at = data[:2], b"", b"", 2
+    while data[at + 1] != 0xDA:
+        stop = at + 2 + int.from_bytes(data[at + 2 : at + 4], "big")
+        if data[at + 1] == 0xC4:
+            tables += data[at:stop]
+        elif data[at + 1] == 0xC0:
+            after += data[at:stop]
+        else:
+            before += data[at:stop]
+        at = stop
+    return before + tables + after + data[at:]
+
+
 def _deep_grey() -> Image.Image:
     levels = random.Random(1).randbytes(2 * 13 * 9)
     return Image.frombytes("I;16", (13, 9), levels)
@@ -68,6 +86,7 @@ def odd() -> dict[str, bytes]:
         "jpeg with a thumbnail": plain[:2] + thumbnail + plain[2:],
         "jpeg with a comment": encode(image, "JPEG", comment=b"\xff\xd9 \xff\xc0 words"),
         "jpeg with a profile": encode(image, "JPEG", icc_profile=bytes(200_000)),
+        "jpeg with its tables first": _tables_first(plain),
         "jpeg with restarts": encode(image, "JPEG", restart_marker_blocks=1),
         "jpeg with bytes behind": plain + b"words",
         "png": encode(image, "PNG"),

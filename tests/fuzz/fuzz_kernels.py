@@ -51,6 +51,24 @@ def exact(data: bytes | bytearray) -> npt.NDArray[np.uint8]:
     return array
 
 
+# keys of columns, and the kind that each has in the seeds
+KEYS = {
+    b"": 0,
+    b"a": INT64,
+    b"b": BYTES,
+    b"f": FLOAT,
+    b"n": INT64,
+    b"id": INT64,
+    b"missing": 0,
+    b"image/class/label": INT64,
+    b"image/encoded": BYTES,
+    b"score": FLOAT,
+    b"neg": INT64,
+    b"feature/1": INT64,
+    b"feature/7": INT64,
+    b"k\xff": 0,
+}
+
 # ---- seeds and mutations -----------------------------------------------------------------------
 
 
@@ -106,6 +124,51 @@ def mutated(data: bytes, others: list[bytes], dice: random.Random) -> bytes:
         else:
             del mutable[at:]  # ends in the middle of something
     return bytes(mutable)
+
+
+def varint(value: int) -> bytes:
+    encoded = bytearray()
+    while value >= 128:
+        encoded.append(value & 127 | 128)
+        value >>= 7
+    return bytes([*encoded, value])
+
+
+def delimited(field: int, content: bytes) -> bytes:
+    return bytes([field << 3 | 2]) + varint(len(content)) + content
+
+
+# contents of list messages, packed and not
+LISTS = {
+    BYTES: [delimited(1, b"value") + delimited(1, b""), delimited(1, bytes(130))],
+    FLOAT: [delimited(1, bytes(8)), b"\x0d\x00\x00\x80\x3f" * 2, b"\x0d\x00\x00\x80\x3f"],
+    INT64: [
+        delimited(1, b"\x01\x7f\x80\x01"),
+        b"\x08\x05\x08" + b"\xff" * 9 + b"\x01",
+        b"\x08\x80\x01",
+    ],
+}
+
+
+def nested(others: list[bytes], dice: random.Random) -> bytes:
+    """A payload that is broken at one level, with good lengths around it and nothing behind.
+
+    What runs past the end of that level runs past the end of the whole payload.
+    """
+    broken = dice.randrange(7)
+
+    def level(number: int, content: bytes) -> bytes:
+        return mutated(content, others, dice) if number == broken else content
+
+    kind = dice.choice((BYTES, FLOAT, INT64))
+    content = level(0, level(1, dice.choice(LISTS[kind])))
+    content = level(2, delimited(kind, content))
+    field = 1
+    if dice.random() < 0.25:  # a step of a feature list
+        content, field = level(3, delimited(1, content)), 2
+    content = level(4, delimited(1, dice.choice(list(KEYS))) + delimited(2, content))
+    content = level(5, delimited(1, content))
+    return level(6, delimited(field, content))
 
 
 # ---- what must hold ----------------------------------------------------------------------------
@@ -183,23 +246,6 @@ DEFAULTS = [
     (struct.pack("<2f", 0.5, 1.5), b"", 2),
     (b"abc", struct.pack("<2q", 1, 3), 2),
 ]
-# and the kind that each has in the seeds
-KEYS = {
-    b"": 0,
-    b"a": INT64,
-    b"b": BYTES,
-    b"f": FLOAT,
-    b"n": INT64,
-    b"id": INT64,
-    b"missing": 0,
-    b"image/class/label": INT64,
-    b"image/encoded": BYTES,
-    b"score": FLOAT,
-    b"neg": INT64,
-    b"feature/1": INT64,
-    b"feature/7": INT64,
-    b"k\xff": 0,
-}
 
 
 def drive_batch(payloads: list[bytes], dice: random.Random, counts: Counter[str]) -> None:
@@ -384,7 +430,9 @@ def fuzz(inputs: int, seed: int) -> Counter[str]:
                 drive_encoders(data, dice, counts)
             else:
                 batch = [
-                    mutated(dice.choice(payloads), payloads, dice)
+                    nested(payloads, dice)
+                    if dice.random() < 0.5
+                    else mutated(dice.choice(payloads), payloads, dice)
                     for _ in range(dice.choice((1, 1, 1, 2, 4)))
                 ]
                 data = batch[-1]

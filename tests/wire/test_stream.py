@@ -394,6 +394,17 @@ def test_garbage_behind_a_gzip(kind: str, reference: Any) -> None:
     assert error.position == len(PAYLOADS)
 
 
+@pytest.mark.parametrize("block_count", [1, 2])
+def test_garbage_met_at_the_end_of_a_block(block_count: int) -> None:
+    """With no byte of a record left in the buffer, the defect must still be told."""
+    payload = bytes(block_count * BLOCK_BYTES - FRAME_BYTES)
+    data = gzip.compress(encode_records([payload])) + b"garbage"
+    payloads, error = read_until_defect(io.BytesIO(data))
+    assert payloads == [payload]
+    assert error.defect is Defect.BROKEN_COMPRESSION
+    assert error.position == 1
+
+
 @pytest.mark.parametrize("kind", ["whole", "bytes"])
 def test_what_follows_a_zlib_stream_is_no_part_of_it(kind: str, reference: Any) -> None:
     data = zlib.compress(reference.frames(PAYLOADS)) + b"garbage"

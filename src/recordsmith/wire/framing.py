@@ -85,6 +85,7 @@ def scan(
     The scan ends at the first defect; nothing is raised, and what came before it is intact.
     `limit` ends the scan after so many records.
     """
+    first = start
     capacity = min(limit or _FIRST_CAPACITY, (len(buffer) - start) // FRAME_BYTES + 1)
     pieces: list[tuple[Int64Array, Int64Array]] = []
     found = 0
@@ -95,7 +96,10 @@ def scan(
         found += count
         if code != _END or start == len(buffer) or found == limit:
             break
-        capacity = 4 * capacity if limit is None else min(4 * capacity, limit - found)
+        # room for the rest, if it is like what came before: little more than is needed
+        capacity = found * (len(buffer) - start) // (start - first) * 9 // 8 + 64
+        if limit is not None:
+            capacity = min(capacity, limit - found)
     if len(pieces) == 1:
         starts, lengths = pieces[0]
     else:
