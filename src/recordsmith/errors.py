@@ -4,7 +4,9 @@
     ├── OptionError(ValueError)          the caller's: an argument or an option is wrong
     ├── SourceError(ValueError)          the source's: pictures or annotations that cannot be packed
     ├── CorruptDataError(ValueError)     the data's: a defect, with path, position and offset
-    ├── FileAccessError(OSError)         the environment's: missing, forbidden, full
+    ├── FileAccessError(OSError)         the environment's: unreadable, full, in use
+    │   ├── MissingFileError(FileNotFoundError)
+    │   └── ForbiddenFileError(PermissionError)
     └── MissingExtraError(ImportError)   the environment's: an optional package is not installed
 
 A message says where, what was found, what was expected and what to do. Exceptions of other
@@ -42,10 +44,13 @@ class Defect(str, Enum):
     # pictures
     UNREADABLE_IMAGE = "unreadable-image"
     # datasets
+    UNFINISHED_DATASET = "unfinished-dataset"
     MISSING_SHARD = "missing-shard"
+    UNREADABLE_SHARD = "unreadable-shard"
     SHARD_SIZE = "shard-size-mismatch"
     SHARD_CHECKSUM = "shard-checksum-mismatch"
     RECORD_COUNT = "record-count-mismatch"
+    LABELS = "labels-mismatch"
     BROKEN_MANIFEST = "broken-manifest"
 
     def __str__(self) -> str:
@@ -122,6 +127,14 @@ class FileAccessError(RecordsmithError, OSError):
         return str(self.strerror)
 
 
+class MissingFileError(FileAccessError, FileNotFoundError):
+    """There is no such file or folder."""
+
+
+class ForbiddenFileError(FileAccessError, PermissionError):
+    """The operating system does not allow it."""
+
+
 class MissingExtraError(RecordsmithError, ImportError):
     """An optional package is not installed; the message holds the pip line."""
 
@@ -129,11 +142,19 @@ class MissingExtraError(RecordsmithError, ImportError):
         super().__init__(
             f"this needs {package}, which is not installed: pip install 'recordsmith[{extra}]'"
         )
+        self.extra = extra
+        self.package = package
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (MissingExtraError, (self.extra, self.package))
 
 
 @contextmanager
 def located(path: str | Path, first_position: int = 0, first_offset: int = 0) -> Iterator[None]:
-    """Add the path, and where counting began, to any CorruptDataError that passes."""
+    """Add the path, and where counting began, to any CorruptDataError that passes.
+
+    An error that has its path already passes unchanged: what is nearest to the data knows best.
+    """
     try:
         yield
     except CorruptDataError as error:

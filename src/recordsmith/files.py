@@ -1,6 +1,7 @@
-"""Local files: list, open, replace atomically. What the operating system refuses becomes words.
+"""Local files: open, list, replace atomically. What the operating system refuses becomes words.
 
-The only module that touches paths for reading or writing data. Nothing here knows records.
+Whoever reads or writes a path does it inside `accessing`, or through the functions here. Nothing
+here knows records.
 """
 
 from __future__ import annotations
@@ -12,7 +13,12 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO, TypeAlias
 
-from recordsmith.errors import FileAccessError
+from recordsmith.errors import (
+    FileAccessError,
+    ForbiddenFileError,
+    MissingFileError,
+    OptionError,
+)
 
 PathLike: TypeAlias = str | os.PathLike[str]
 Progress: TypeAlias = Callable[[int, int], None]
@@ -45,8 +51,36 @@ def accessing(path: PathLike, verb: str = "read") -> Iterator[None]:
     except FileAccessError:
         raise
     except OSError as error:
-        reason = _REASONS.get(error.errno or 0) or error.strerror or str(error)
-        raise FileAccessError(error.errno, f"cannot {verb} {os.fspath(path)}: {reason}") from error
+        raise access_error(error, path, verb) from error
+
+
+def access_error(error: OSError, path: PathLike, verb: str = "read") -> FileAccessError:
+    """What the operating system said about a path, in words."""
+    reason = _REASONS.get(error.errno or 0) or error.strerror or str(error)
+    kind = FileAccessError
+    if isinstance(error, FileNotFoundError):
+        kind = MissingFileError
+    elif isinstance(error, PermissionError):
+        kind = ForbiddenFileError
+    name = os.fspath(path)
+    return kind(error.errno, f"cannot {verb} {name}: {reason}", name)
+
+
+def as_path(path: object) -> Path:
+    """A path that a caller gave.
+
+    Raises:
+        OptionError: it is none, is empty, or is a URL.
+    """
+    if not isinstance(path, (str, os.PathLike)):
+        raise OptionError(f"{path!r} is a {type(path).__name__}; expected a path")
+    name = os.fspath(path)
+    if not isinstance(name, str) or not name or "\0" in name:
+        raise OptionError(f"{name!r} cannot be a path")
+    scheme = name.partition("://")[0]
+    if scheme != name and scheme.isalnum():
+        raise OptionError(f"{name} is a URL; this version reads and writes local paths only")
+    return Path(path)
 
 
 def open_file(path: PathLike) -> BinaryIO:
@@ -56,9 +90,24 @@ def open_file(path: PathLike) -> BinaryIO:
         FileAccessError: it is missing, forbidden, or no file.
     """
     with accessing(path):
-        if os.path.isdir(path):
-            raise IsADirectoryError(errno.EISDIR, "", os.fspath(path))
         return open(path, "rb", buffering=0)
+
+
+def read_file(path: PathLike) -> bytes:
+    """All bytes of a file, with as few system calls as that takes."""
+    with accessing(path):
+        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
+        try:
+            size = os.fstat(descriptor).st_size
+            data = os.read(descriptor, size + 1)
+            if len(data) == size:
+                return data
+            pieces = [data]  # it is longer than 2 GiB, or grows, or is no regular file
+            while pieces[-1]:
+                pieces.append(os.read(descriptor, 1 << 24))
+            return b"".join(pieces)
+        finally:
+            os.close(descriptor)
 
 
 def read_head(path: PathLike, size: int) -> bytes:
@@ -85,35 +134,58 @@ def make_folder(path: PathLike) -> None:
         os.makedirs(path, exist_ok=True)
 
 
+def temporary_name(path: Path) -> Path:
+    """A hidden name beside a path that nobody else uses."""
+    return path.with_name(f".{path.name}.{os.getpid()}-{os.urandom(4).hex()}.partial")
+
+
+def write_synced(path: PathLike, data: bytes) -> None:
+    """Write a small file and have it on the disk before going on."""
+    with accessing(path, "write"), open(path, "wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+
+
 def write_atomically(path: PathLike, data: bytes) -> None:
     """Write a small file: whole under its name, or not at all.
 
     Safe when several processes write the same file at once: one of them wins.
     """
-    path = Path(path)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}-{os.urandom(4).hex()}.partial")
-    with accessing(path, "write"):
-        try:
-            with open(temporary, "wb") as file:
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
+    temporary = temporary_name(Path(path))
+    try:
+        with accessing(path, "write"):
+            write_synced(temporary, data)
             os.replace(temporary, path)
-        except BaseException:
-            with suppress(OSError):
-                os.unlink(temporary)
-            raise
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(temporary)
+        raise
 
 
-def publish(temporary: PathLike, path: PathLike) -> None:
-    """Give a finished file its final name."""
+def publish(temporary: PathLike, path: PathLike, *, overwrite: bool = True) -> None:
+    """Give a finished file its final name.
+
+    Raises:
+        OptionError: without `overwrite`, if there is a file of that name.
+    """
     with accessing(path, "write"):
-        os.replace(temporary, path)
+        if overwrite:
+            os.replace(temporary, path)
+            return
+        try:
+            os.link(temporary, path)  # unlike a rename, this never replaces anything
+        except FileExistsError:
+            raise OptionError(f"{os.fspath(path)} exists already and is not replaced") from None
+        except OSError:  # a file system without links
+            os.replace(temporary, path)
+            return
+        os.unlink(temporary)
 
 
 @contextmanager
-def exclusive(path: PathLike) -> Iterator[None]:
-    """Hold a lock file, so that no other process does the same job in the same folder.
+def exclusive(folder: PathLike) -> Iterator[None]:
+    """Hold a lock on a folder, so that no other process does the same job in it.
 
     The lock ends with the process, however that ends. Where the system has no such locks, nothing
     is locked.
@@ -126,15 +198,15 @@ def exclusive(path: PathLike) -> Iterator[None]:
     except ImportError:
         yield
         return
-    with accessing(path, "write"):
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+    with accessing(folder):
+        descriptor = os.open(folder, os.O_RDONLY)
     try:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
+            name = os.fspath(folder)
             raise FileAccessError(
-                errno.EBUSY,
-                f"cannot write {Path(path).parent.parent}: another process is packing into it",
+                errno.EBUSY, f"cannot write {name}: another process is writing into it", name
             ) from None
         except OSError:
             pass  # a file system without locks

@@ -115,7 +115,7 @@ def test_decodes_what_protobuf_decodes(reference: Any, wire: SimpleNamespace, da
         assert not any(expected.values())
         return
     assert reference.plain(decoded) == expected
-    assert reference.plain(decode_payload(payload)) == expected  # type: ignore[arg-type]
+    assert reference.plain(decode_payload(payload)) == expected
 
 
 @given(data=st.data())
@@ -289,6 +289,21 @@ def test_unknown_fields_of_an_entry_are_passed_over(reference: Any) -> None:
     unknown = r.delimited(3, b"what?")
     for parts in ([unknown, key, value], [key, unknown, value], [key, value, unknown]):
         assert decode_example(r.example(r.delimited(1, b"".join(parts)))) == {"k": [b"v"]}
+
+
+def test_an_entry_with_two_keys_or_values_is_no_surprise(reference: Any) -> None:
+    """No writer does this: it is refused, or read as protobuf reads it."""
+    r = reference
+    key, value = r.delimited(1, b"k"), r.delimited(2, r.delimited(1, r.delimited(1, b"v")))
+    other = r.delimited(2, r.delimited(1, r.delimited(1, b"w")))
+    for parts in ([r.delimited(1, b"j"), key, value], [key, value, other], [value, other, key]):
+        payload = r.example(r.delimited(1, b"".join(parts)))
+        decoded, defect = attempt(decode_example, payload)
+        if defect is None:
+            expected = r.plain_features(r.parse("Example", payload).features)
+            assert r.plain(decoded) == expected
+        else:
+            assert defect is Defect.MALFORMED_EXAMPLE
 
 
 def test_keys_that_are_no_text_survive(reference: Any) -> None:
@@ -473,6 +488,18 @@ def test_declared_kinds(value: Any, kind: Any, expected: Any, reference: Any) ->
     ):
         message = reference.parse("Example", payload)
         assert reference.plain_features(message.features) == {"k": expected}
+
+
+@pytest.mark.parametrize("kind", ["int64", "float", "bytes"])
+def test_an_empty_list_takes_no_bytes(kind: Any, reference: Any) -> None:
+    message = reference.messages().Example()
+    getattr(message.features.feature["k"], f"{kind}_list").SetInParent()
+    expected = message.SerializeToString(deterministic=True)
+    assert encode_example({"k": []}, {"k": kind}) == expected
+    steps = encode_sequence_example({}, {"k": [[]]}, {"k": kind})
+    message = reference.messages().SequenceExample()
+    getattr(message.feature_lists.feature_list["k"].feature.add(), f"{kind}_list").SetInParent()
+    assert steps == message.SerializeToString(deterministic=True)
 
 
 def test_an_empty_list_of_bytes_has_a_kind_if_declared(reference: Any) -> None:

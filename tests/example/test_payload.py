@@ -27,7 +27,7 @@ def classify_many(payloads: list[bytes]) -> list[str]:
     lengths = np.array([len(payload) for payload in payloads], np.int64)
     starts = np.cumsum([0, *(lengths[:-1] + 2)]).astype(np.int64)
     kinds = np.full(len(payloads), 255, np.uint8)
-    kernel.classify_many(buffer, starts, lengths, kinds)  # type: ignore[attr-defined]
+    kernel.classify_many(buffer, starts, lengths, kinds)
     return [PAYLOAD_KINDS[kind] for kind in kinds]
 
 
@@ -126,6 +126,12 @@ def test_other_bytes_are_something_else(payload: bytes) -> None:
     assert classify_many([payload]) == ["other"]
 
 
+def test_a_key_that_is_itself_an_entry_makes_no_ranking_list() -> None:
+    """One level down it reads as an Example, but for the value that stands beside it."""
+    features = {"\n\x01a\x12\x05\x1a\x03\n\x01\x05": 1}
+    assert classify(encode_example(features)) == "Example"
+
+
 def test_keys_of_an_example_are_text(reference: Any) -> None:
     r = reference
     value = r.delimited(1, r.delimited(1, b"v"))
@@ -191,11 +197,37 @@ def test_payloads_outside_the_buffer_are_refused(starts: list[int], lengths: lis
     arrays = np.array(starts, np.int64), np.array(lengths, np.int64)
     buffer = bytes(8)
     with pytest.raises(IndexError):
-        kernel.classify_many(buffer, *arrays, kinds)  # type: ignore[attr-defined]
+        kernel.classify_many(buffer, *arrays, kinds)
     with pytest.raises(IndexError):
-        kernel.FeatureSurvey().update(buffer, *arrays, 1, False)  # type: ignore[attr-defined]
+        kernel.FeatureSurvey().update(buffer, *arrays, 1, False)
     with pytest.raises(IndexError):
-        kernel.submessages(buffer, *arrays, 1)  # type: ignore[attr-defined]
-    builder = kernel.ColumnBuilder([b"a"], [3], [-1], [None])  # type: ignore[attr-defined]
+        kernel.submessages(buffer, *arrays, 1)
+    builder = kernel.ColumnBuilder([b"a"], [3], [-1], [None])
     with pytest.raises(IndexError):
         builder.append(buffer, *arrays)
+
+
+@given(data=st.data())
+@settings(max_examples=200)
+def test_fields_of_a_later_version_make_no_example_of_another_message(
+    reference: Any, wire: SimpleNamespace, data: Any
+) -> None:
+    """Unknown fields may hide what it is, but never turn it into an Example."""
+    r = reference
+    context = encode_example({"id": data.draw(wire.values.filter(lambda value: value != []))})
+    lists = encode_sequence_example({}, {"tokens": [[1, 2], [3]]})
+    unknown = data.draw(
+        st.sampled_from([b"", b"\x18\x05", b"\x22\x03new", b"\x29" + bytes(8), b"\x08\x05"])
+    )
+    ranking = r.delimited(1, context) + r.delimited(1, context)
+    for payload in (
+        unknown + context + lists,
+        lists + unknown + context,
+        context + lists + unknown,
+        unknown + ranking,
+        ranking + unknown,
+        unknown + r.delimited(2, context),
+    ):
+        assert classify(payload) != "Example"
+        with pytest.raises(CorruptDataError):
+            decode_example(payload)

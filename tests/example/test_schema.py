@@ -167,6 +167,9 @@ def test_the_last_of_equal_keys_counts(reference: Any) -> None:
     found = survey([r.example(three, text)]).features["k"]
     assert (found.kind, found.present, found.min_length, found.max_length) == ("bytes", 1, 1, 1)
     assert found.content == "text"
+    raw = r.entry(b"k", r.delimited(1, r.delimited(1, b"\x00")))
+    found = survey([r.example(raw, text)]).features["k"]
+    assert (found.kind, found.content) == ("bytes", "text")
     found = survey([r.example(text, three)]).features["k"]
     assert (found.kind, found.max_length, found.content) == ("int64", 3, None)
 
@@ -240,7 +243,7 @@ def test_any_payloads_can_be_surveyed(wire: SimpleNamespace, data: Any) -> None:
     payloads = data.draw(st.lists(any_payload, max_size=4))
     assert survey(payloads).record_count == len(payloads)
     # the compiled walk alone stops at the first that is malformed, and never goes on in it
-    counted = kernel.FeatureSurvey().update(*spans(payloads), 1, False)  # type: ignore[attr-defined]
+    counted = kernel.FeatureSurvey().update(*spans(payloads), 1, False)
     assert 0 <= counted <= len(payloads)
 
 

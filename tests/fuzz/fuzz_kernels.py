@@ -138,9 +138,15 @@ def delimited(field: int, content: bytes) -> bytes:
     return bytes([field << 3 | 2]) + varint(len(content)) + content
 
 
+# keys, also some that end inside a letter
+NAMES = [*KEYS, b"\xc3\xb6", b"a\xc3", b"\xe2\x82", b"\xf0\x9f\x98", b"\xf0\x9f\x98\x80"]
 # contents of list messages, packed and not
 LISTS = {
-    BYTES: [delimited(1, b"value") + delimited(1, b""), delimited(1, bytes(130))],
+    BYTES: [
+        delimited(1, b"value") + delimited(1, b""),
+        delimited(1, bytes(130)),
+        delimited(1, "text, ö, €, 😀".encode()),
+    ],
     FLOAT: [delimited(1, bytes(8)), b"\x0d\x00\x00\x80\x3f" * 2, b"\x0d\x00\x00\x80\x3f"],
     INT64: [
         delimited(1, b"\x01\x7f\x80\x01"),
@@ -166,7 +172,10 @@ def nested(others: list[bytes], dice: random.Random) -> bytes:
     field = 1
     if dice.random() < 0.25:  # a step of a feature list
         content, field = level(3, delimited(1, content)), 2
-    content = level(4, delimited(1, dice.choice(list(KEYS))) + delimited(2, content))
+    fields = [delimited(1, dice.choice(NAMES)), delimited(2, content)]
+    if dice.random() < 0.2:
+        fields.reverse()  # then the key is the last of all
+    content = level(4, b"".join(fields))
     content = level(5, delimited(1, content))
     return level(6, delimited(field, content))
 

@@ -261,7 +261,8 @@ def test_block_positions_behind_a_damaged_payload(reference: Any) -> None:
     """The damaged record keeps its place in the count."""
     data = bytearray(reference.frames([b"a", b"b", b"c"]))
     data[len(reference.frames([b"a"])) + HEADER_BYTES] ^= 1
-    blocks = read_blocks(io.BytesIO(data), on_defect=[].append)
+    defects: list[CorruptDataError] = []
+    blocks = read_blocks(io.BytesIO(data), on_defect=defects.append)
     assert [(block.position, len(block)) for block in blocks] == [(0, 1), (2, 1)]
 
 

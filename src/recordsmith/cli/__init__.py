@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import functools
 import os
+import signal
 import sys
+import warnings
 from collections.abc import Callable
 from typing import Annotated, Any, NoReturn
 
@@ -25,16 +27,26 @@ from recordsmith.errors import CorruptDataError, RecordsmithError, SourceError
 
 _COMMANDS = (pack, inspect, head, verify, demo)
 
-_DEFECTS, _WRONG_COMMAND, _STOPPED, _PIPE_CLOSED = 1, 2, 130, 141
+_DEFECTS, _WRONG_COMMAND, _STOPPED, _PIPE_CLOSED, _TERMINATED = 1, 2, 130, 141, 143
 
 
 def main() -> None:
     """Run the command line, and end the process with its exit code."""
-    for stream in (sys.stdout, sys.stderr):
-        reconfigure = getattr(stream, "reconfigure", None)
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:  # it was closed before we came
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
+        reconfigure = getattr(getattr(sys, name), "reconfigure", None)
         if reconfigure is not None:  # a name that is not text shall not stop a report
             reconfigure(errors="backslashreplace")
+    if not sys.warnoptions:  # other libraries' words for programmers
+        warnings.simplefilter("ignore")
+    signal.signal(signal.SIGTERM, _terminate)
     app()
+
+
+def _terminate(*_: object) -> NoReturn:
+    """End in order, so that nothing is left half done, as on Ctrl-C."""
+    sys.exit(_TERMINATED)
 
 
 def _show_version(wanted: bool) -> None:
@@ -68,18 +80,21 @@ def _reporting(command: Callable[..., None]) -> Callable[..., None]:
             is_defect = isinstance(error, (CorruptDataError, SourceError))
             raise typer.Exit(_DEFECTS if is_defect else _WRONG_COMMAND) from None
         except KeyboardInterrupt:
-            print_error("stopped by you; nothing was left half done")
+            print_error("stopped")
             raise typer.Exit(_STOPPED) from None
         except BrokenPipeError:
             _end_quietly()
+        except OSError as error:
+            print_error(f"cannot write the output: {error.strerror or error}")
+            _end_quietly(_WRONG_COMMAND)
 
     return run
 
 
-def _end_quietly() -> NoReturn:
+def _end_quietly(code: int = _PIPE_CLOSED) -> NoReturn:
     """Whoever read our output has seen enough, as in `recordsmith head PATH | head -3`."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    raise typer.Exit(_PIPE_CLOSED)
+    raise typer.Exit(code)
 
 
 app = typer.Typer(

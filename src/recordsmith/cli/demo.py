@@ -13,7 +13,8 @@ from recordsmith.cli import console
 from recordsmith.cli.inspect import print_inspection
 from recordsmith.cli.pack import print_pack_report
 from recordsmith.cli.verify import print_verify_report
-from recordsmith.files import make_folder, write_atomically
+from recordsmith.errors import OptionError
+from recordsmith.files import list_folder, make_folder, write_atomically
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -37,6 +38,10 @@ def demo(
     Example: `recordsmith demo`
     """
     pictures, dataset = Path(out) / "pictures", Path(out) / "dataset"
+    if Path(out).is_dir():
+        others = {entry.name for entry in list_folder(out)} - {"pictures", "dataset", _SHEET_NAME}
+        if others:
+            raise OptionError(f"{out} holds other files, such as {min(others)}; name a new folder")
     _say(f"1. Draw some flowers into {pictures}")
     _draw(pictures)
 

@@ -21,6 +21,11 @@ _VALUES_SHOWN = 8
 _STEPS_SHOWN = 3
 _TEXT_SHOWN = 60
 _BYTES_SHOWN = 16
+_OTHER_PAYLOADS = {
+    "ELWC": "a ranking list (ExampleListWithContext)",
+    "Event": "a TensorBoard event",
+    "other": "no Example",
+}
 
 # -- for people ----------------------------------------------------------------------------------
 
@@ -28,19 +33,18 @@ _BYTES_SHOWN = 16
 def describe(record: bytes) -> list[str]:
     """What a record says, for people: one feature a line, each cut to about a line."""
     payload = classify(record)
-    try:
-        example = decode_payload(record)
-    except CorruptDataError as error:
-        return [console.printable(str(error)), f"bytes {_hex(record)}"]
-    if isinstance(example, SequenceExample):
-        lines = _table(example.context)
-        for name, steps in example.feature_lists.items():
-            lines.append(f"{console.printable(name)}  {console.count(len(steps), 'step')}")
-            lines += [f"  {_kind(step)}  {_text(step)}" for step in steps[:_STEPS_SHOWN]]
-            if len(steps) > _STEPS_SHOWN:
-                lines.append("  …")
-        return lines
-    return _table(example) or [f"no features ({payload})"]
+    if payload not in ("Example", "SequenceExample"):
+        return [f"{_OTHER_PAYLOADS[payload]}: {_bytes_text(record)}"]
+    example = decode_payload(record)
+    if not isinstance(example, SequenceExample):
+        return _table(example) or ["an Example without features"]
+    lines = _table(example.context)
+    for name, steps in example.feature_lists.items():
+        lines.append(f"{console.printable(name)}  {console.count(len(steps), 'step')}")
+        lines += [f"  {_kind(step)}  {_text(step)}" for step in steps[:_STEPS_SHOWN]]
+        if len(steps) > _STEPS_SHOWN:
+            lines.append("  …")
+    return lines
 
 
 def _table(features: Features) -> list[str]:
@@ -57,10 +61,7 @@ def _text(value: FeatureValue) -> str:
     if isinstance(value, list):
         shown = ", ".join(_bytes_text(item) for item in value[:_VALUES_SHOWN])
     else:
-        shown = ", ".join(
-            f"{item:.6g}" if isinstance(item, float) else str(item)
-            for item in value[:_VALUES_SHOWN].tolist()
-        )
+        shown = ", ".join(map(str, value[:_VALUES_SHOWN]))
     if len(value) == 1:
         return shown
     more = ", …" if len(value) > _VALUES_SHOWN else ""
@@ -74,9 +75,8 @@ def _bytes_text(value: bytes) -> str:
     text = _as_text(value)
     if text is None:
         return f"{console.size(len(value))}: {_hex(value)}"
-    return f'"{console.printable(text[:_TEXT_SHOWN])}"' + (
-        f" … {console.size(len(value))}" if len(text) > _TEXT_SHOWN else ""
-    )
+    quoted = console.printable(json.dumps(text[:_TEXT_SHOWN], ensure_ascii=False))
+    return quoted + (f" … {console.size(len(value))}" if len(text) > _TEXT_SHOWN else "")
 
 
 # -- for programs --------------------------------------------------------------------------------

@@ -6,26 +6,26 @@ from collections.abc import Mapping
 
 import recordsmith as rs
 from recordsmith.cli import console
-from recordsmith.cli.options import Json, Path, Split
+from recordsmith.cli.options import Json, Paths, Split, one_or_all
 
-_PAYLOADS = {
-    "Example": "Examples",
-    "SequenceExample": "SequenceExamples",
-    "ELWC": "ranking lists (ELWC)",
-    "Event": "TensorBoard events",
-    "mixed": "payloads of several kinds",
-    "none": "records",
-    "other": "records that are no Examples",
+_PAYLOADS = {  # payload -> what one is called, and several
+    "Example": ("Example", "Examples"),
+    "SequenceExample": ("SequenceExample", "SequenceExamples"),
+    "ELWC": ("ranking list (ELWC)", "ranking lists (ELWC)"),
+    "Event": ("TensorBoard event", "TensorBoard events"),
+    "mixed": ("record", "records of several kinds"),
+    "none": ("record", "records"),
+    "other": ("record that is no Example", "records that are no Examples"),
 }
 
 
-def inspect(path: Path, split: Split = None, json: Json = False) -> None:
+def inspect(paths: Paths, split: Split = None, json: Json = False) -> None:
     """Say what a dataset holds: records, splits, features, classes, sizes.
 
     Example: `recordsmith inspect out`
     """
     with console.progress_bar("reading", of_bytes=True) as progress:
-        inspection = rs.inspect(path, split, progress=progress)
+        inspection = rs.inspect(one_or_all(paths), split, progress=progress)
     if json:
         console.print_json(inspection.to_json())
     else:
@@ -36,7 +36,7 @@ def print_inspection(inspection: rs.Inspection) -> None:
     """What there is, as tables."""
     compression = inspection.compression
     print(
-        console.bold(f"{inspection.records:,} {_PAYLOADS[inspection.schema.payload]}")
+        console.bold(console.count(inspection.record_count, *_PAYLOADS[inspection.schema.payload]))
         + f" in {console.count(len(inspection.shards), 'shard')}, "
         f"{console.size(inspection.size_bytes)}, "
         + ("not compressed" if compression == "none" else f"compressed with {compression}")
@@ -47,7 +47,7 @@ def print_inspection(inspection: rs.Inspection) -> None:
         [
             (
                 name,
-                f"{sum(shard.records for shard in shards):,}",
+                f"{sum(shard.record_count for shard in shards):,}",
                 f"{len(shards):,}",
                 console.size(sum(shard.size_bytes for shard in shards)),
             )
@@ -56,13 +56,17 @@ def print_inspection(inspection: rs.Inspection) -> None:
         right="records shards size",
     )
     for section, features in inspection.schema.sections.items():
+        if not features:
+            continue
         print()
-        _print_features(section, features, inspection.records)
+        _print_features(section, features, inspection.record_count)
     if inspection.class_names is not None:
         print()
         names = [f"{label} {name}" for label, name in enumerate(inspection.class_names)]
         shown = ", ".join(names[:20]) + (" …" if len(names) > 20 else "")
         print(f"{console.count(len(names), 'class', 'classes')}: {console.printable(shown)}")
+    if inspection.from_manifest:
+        print("\nThis is what its manifest says; `recordsmith verify` proves it.")
 
 
 def _print_features(section: str, features: Mapping[str, rs.FeatureSchema], records: int) -> None:
@@ -79,10 +83,10 @@ def _print_features(section: str, features: Mapping[str, rs.FeatureSchema], reco
                 feature.kind + (f" ({feature.content})" if feature.content else ""),
                 values,
                 "all" if feature.present == records else f"{feature.present:,}",
-                console.size(feature.value_bytes / max(1, feature.present)),
+                f"{feature.value_bytes / max(1, feature.present):,.0f}",
             )
         )
-    console.print_table((title, "kind", "values", "records", "size"), rows, right="size")
+    console.print_table((title, "kind", "values", "records", "bytes each"), rows)
 
 
 def _span(low: int, high: int) -> str:

@@ -15,17 +15,19 @@ Json: TypeAlias = Annotated[
 Split: TypeAlias = Annotated[
     str | None, typer.Option("--split", help="Only this split.", metavar="NAME")
 ]
-Path: TypeAlias = Annotated[
-    str,
+Paths: TypeAlias = Annotated[
+    list[str],
     typer.Argument(
-        help="A TFRecord file, a folder of them, or a glob in quotes.",
+        help="TFRecord files, a folder of them, or a glob.",
         metavar="PATH",
         show_default=False,
     ),
 ]
 Threads: TypeAlias = Annotated[
     int | None,
-    typer.Option("--threads", help="How many shards at once.", min=1, metavar="N"),
+    typer.Option(
+        "--threads", help="How many shards at once. [default: processors]", min=1, metavar="N"
+    ),
 ]
 
 _SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]?)(i?)b?\s*", re.IGNORECASE)
@@ -45,7 +47,9 @@ def parse_shares(text: str, option: str) -> dict[str, float]:
     shares: dict[str, float] = {}
     for part in text.split(","):
         name, _, share = (piece.strip() for piece in part.partition("="))
-        if not name or name in shares:
+        if name in shares:
+            raise OptionError(f"{option} names {name!r} twice")
+        if not name:
             raise _not_shares(text, option)
         try:
             shares[name] = float(share[:-1]) / 100 if share.endswith("%") else float(share)
@@ -77,3 +81,8 @@ def _not_shares(text: str, option: str) -> OptionError:
     return OptionError(
         f"{option} is {text!r}; expected shares that add up to 1, such as train=0.7,validation=0.3"
     )
+
+
+def one_or_all(paths: list[str]) -> str | list[str]:
+    """One path as itself: a folder with a manifest is more than a list of its shards."""
+    return paths[0] if len(paths) == 1 else paths

@@ -27,7 +27,8 @@ def pack(
     split: Annotated[
         str | None,
         typer.Option(
-            help="Names and shares, such as train=0.7,validation=0.3. [default: train=1]",
+            help="Names and shares, such as train=0.7,validation=0.3 or train=70%,validation=30%. "
+            "[default: train=1]",
             metavar="NAME=SHARE,…",
         ),
     ] = None,
@@ -43,7 +44,7 @@ def pack(
             help="About how large a shard shall be instead. [default: 256MB]", metavar="SIZE"
         ),
     ] = None,
-    seed: Annotated[int, typer.Option(help="Of the shuffled order.")] = 0,
+    seed: Annotated[int, typer.Option(help="Decides the shuffled order.")] = 0,
     stratify: Annotated[
         bool, typer.Option("--stratify", help="Give all splits the same mix of classes.")
     ] = False,
@@ -90,9 +91,11 @@ def pack(
 
 def print_pack_report(report: rs.PackReport) -> None:
     """The summary of a job, in a few lines."""
-    of_classes = "" if report.classes is None else f" of {_classes(report.classes)}"
-    what = f"{console.count(report.samples, 'picture')}{of_classes}"
-    into = f"{console.count(report.shards, 'shard')} in {console.printable(str(report.folder))}"
+    of_classes = "" if report.class_count is None else f" of {_classes(report.class_count)}"
+    what = f"{console.count(report.sample_count, 'picture')}{of_classes}"
+    into = (
+        f"{console.count(report.shard_count, 'shard')} in {console.printable(str(report.folder))}"
+    )
     if report.is_new:
         print(console.bold(f"packed {what} into {into}"))
     else:
@@ -103,7 +106,7 @@ def print_pack_report(report: rs.PackReport) -> None:
     if report.is_new:
         print("  every record was read back and its checksums are right")
     console.print_list(f"skipped {len(report.skipped):,}", report.skipped)
-    console.print_list("not packed", report.notices)
+    console.print_list("passed over", report.notices)
 
 
 def _classes(number: int) -> str:

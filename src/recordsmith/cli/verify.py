@@ -6,10 +6,10 @@ import typer
 
 import recordsmith as rs
 from recordsmith.cli import console
-from recordsmith.cli.options import Json, Path, Split, Threads
+from recordsmith.cli.options import Json, Paths, Split, Threads, one_or_all
 
 
-def verify(path: Path, split: Split = None, threads: Threads = None, json: Json = False) -> None:
+def verify(paths: Paths, split: Split = None, threads: Threads = None, json: Json = False) -> None:
     """Check every record of every shard, and the shards against their manifest.
 
     Exits with 1 and the list of defects if something is wrong.
@@ -17,7 +17,7 @@ def verify(path: Path, split: Split = None, threads: Threads = None, json: Json 
     Example: `recordsmith verify out`
     """
     with console.progress_bar("verifying", of_bytes=True) as progress:
-        report = rs.verify(path, split, threads=threads, progress=progress)
+        report = rs.verify(one_or_all(paths), split, threads=threads, progress=progress)
     if json:
         console.print_json(report.to_json())
     else:
@@ -29,8 +29,8 @@ def verify(path: Path, split: Split = None, threads: Threads = None, json: Json 
 def print_verify_report(report: rs.VerifyReport) -> None:
     """What was found, and each defect in a line."""
     read = (
-        f"{console.count(report.records, 'intact record')} in "
-        f"{console.count(report.shards, 'shard')}, {console.size(report.size_bytes)}"
+        f"{console.count(report.record_count, 'intact record')} in "
+        f"{console.count(report.shard_count, 'shard')}, {console.size(report.size_bytes)}"
     )
     if report.is_good:
         print(f"{console.bold('good')}: {read}; every checksum is right")

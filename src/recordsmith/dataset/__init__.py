@@ -8,10 +8,13 @@ from recordsmith.dataset.inspection import Inspection, ShardSummary, inspect
 from recordsmith.dataset.manifest import (
     LABELS_NAME,
     MANIFEST_NAME,
+    Begun,
     Manifest,
     ShardEntry,
+    begun_path,
+    labels_to_bytes,
+    read_begun,
     read_manifest,
-    write_labels,
 )
 from recordsmith.dataset.names import parse_shard_name, shard_name
 from recordsmith.dataset.opening import open  # noqa: A004 - named as users say it
@@ -22,6 +25,7 @@ from recordsmith.dataset.writer import ShardWriter
 __all__ = [
     "LABELS_NAME",
     "MANIFEST_NAME",
+    "Begun",
     "Dataset",
     "Inspection",
     "Manifest",
@@ -30,11 +34,13 @@ __all__ = [
     "ShardSummary",
     "ShardWriter",
     "VerifyReport",
+    "begun_path",
     "inspect",
+    "labels_to_bytes",
     "open",
     "parse_shard_name",
+    "read_begun",
     "read_manifest",
     "shard_name",
     "verify",
-    "write_labels",
 ]

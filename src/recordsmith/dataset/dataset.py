@@ -12,7 +12,7 @@ import itertools
 import threading
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import overload
+from typing import Any, overload
 
 import numpy as np
 
@@ -30,14 +30,13 @@ from recordsmith.example import (
     SequenceExample,
     decode_payload,
 )
-from recordsmith.files import Progress
 from recordsmith.wire import RecordBlock
 
 _MAPPED_SHARDS = 256
 """How many shards stay mapped: each map holds a file descriptor, and those are few."""
 
 
-class Dataset(Sequence[Features | SequenceExample]):
+class Dataset:
     """The examples of some shards. Made by `recordsmith.open`.
 
     Indexing and iterating give decoded examples: a dict with int64 arrays, float32 arrays and
@@ -56,14 +55,23 @@ class Dataset(Sequence[Features | SequenceExample]):
     ) -> None:
         self.shards = tuple(shards)
         self.class_names = class_names
-        self._schema = schema
+        self._schema = schema if positions is None else None
+        self._outer_schema = schema  # of this, or of the dataset that this is a part of
         self._range = positions  # None: all of them, not counted yet
         self._starts: list[int] | None = None
         self._mapped = _mapped or _MappedShards()
 
     def __repr__(self) -> str:
-        part = "" if self._range is None else f", {len(self._range)} records"
-        return f"Dataset({len(self.shards)} shards{part})"
+        part = "" if self._range is None else f", record_count={len(self._range)}"
+        return f"Dataset(shard_count={len(self.shards)}{part})"
+
+    def __getstate__(self) -> dict[str, Any]:
+        """A dataset travels to another process as paths and numbers."""
+        return {**vars(self), "_mapped": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        self._mapped = _MappedShards()
 
     def __len__(self) -> int:
         return len(self._positions)
@@ -84,7 +92,7 @@ class Dataset(Sequence[Features | SequenceExample]):
             return Dataset(
                 self.shards,
                 class_names=self.class_names,
-                schema=self._schema,
+                schema=self._outer_schema,
                 positions=self._positions[index],
                 _mapped=self._mapped,
             )
@@ -113,7 +121,8 @@ class Dataset(Sequence[Features | SequenceExample]):
         """Read features of all examples as columns.
 
         Args:
-            keys: names, or names with a FeatureSpec each; None for every feature of the schema.
+            keys: names, or names with a FeatureSpec each; None for every feature of the schema
+                that has a kind. Where the schema is known, it completes what is not declared.
 
         Returns:
             For each name an ndarray (int64 or float32, (len(dataset), *shape)), a BytesArray of
@@ -125,11 +134,8 @@ class Dataset(Sequence[Features | SequenceExample]):
             CorruptDataError: a damaged record; one that is no Example; a feature that does not
                 fit its FeatureSpec; each with path, position in the shard, and what was found.
         """
-        if keys is None:
-            keys = self.schema.features
-            if not keys:
-                return {}
-            keys = list(keys)
+        if keys is None or self._outer_schema is not None:
+            keys = self._specs(keys)
         decoder = ColumnDecoder(keys)
         for shard, block in self._blocks():
             _append(decoder, shard, block)
@@ -180,29 +186,15 @@ class Dataset(Sequence[Features | SequenceExample]):
 
     @property
     def schema(self) -> Schema:
-        """Which features there are: as the manifest tells of all splits, else by one pass."""
+        """Which features these examples have: as the manifest tells, else by reading them once."""
         if self._schema is None:
-            self._schema = self.survey()
+            survey = SchemaSurvey()
+            for shard, block in self._blocks():
+                with located(shard.path, block.position):
+                    survey.update(block.buffer, block.starts, block.lengths)
+            self._schema = survey.finish()
+            self._outer_schema = self._outer_schema or self._schema
         return self._schema
-
-    def survey(self, progress: Progress | None = None) -> Schema:
-        """Infer the schema by reading every record; `progress` is told the bytes done and in all.
-
-        A compressed shard counts when it is done.
-        """
-        survey = SchemaSurvey()
-        total = sum(shard.size_bytes for shard in self.shards)
-        before, current = 0, self.shards[0] if self.shards else None
-        for shard, block in self._blocks():
-            with located(shard.path, block.position):
-                survey.update(block.buffer, block.starts, block.lengths)
-            if progress is None:
-                continue
-            if shard is not current and current is not None:
-                before, current = before + current.size_bytes, shard
-            here = block.offset + len(block.buffer) if shard.compression == "none" else 0
-            progress(before + here, total)
-        return survey.finish()
 
     # -- positions -----------------------------------------------------------------------------
 
@@ -255,6 +247,11 @@ class Dataset(Sequence[Features | SequenceExample]):
 
     # -- features ------------------------------------------------------------------------------
 
+    @property
+    def _known_features(self) -> Mapping[str, FeatureSchema]:
+        """Of this dataset, or of the one that it is a part of."""
+        return (self._outer_schema or self.schema).features
+
     def _specs(self, keys: FeatureRequest | None) -> dict[str, FeatureSpec]:
         """A FeatureSpec with kind and shape for each name, completed from the schema."""
         wanted: Mapping[str, FeatureSpec | None]
@@ -262,29 +259,34 @@ class Dataset(Sequence[Features | SequenceExample]):
             wanted = keys
         elif isinstance(keys, str):
             raise OptionError(f"keys is the string {keys!r}; expected a list of names")
+        elif keys is None:
+            features = self._known_features.items()
+            wanted = dict.fromkeys(key for key, feature in features if feature.kind != "none")
         else:
-            wanted = dict.fromkeys(self.schema.features if keys is None else keys)
-        specs = {}
-        for key, spec in wanted.items():
-            if spec is not None and spec.shape is not None and spec.kind is not None:
-                specs[key] = spec
-                continue
-            known = self.schema.features.get(key)
-            if known is None:
-                self._check_keys([key])
-                raise self._no_examples()
-            specs[key] = _complete(key, spec or FeatureSpec(), known)
-        return specs
+            wanted = dict.fromkeys(keys)
+        return {key: self._spec(key, spec or FeatureSpec()) for key, spec in wanted.items()}
+
+    def _spec(self, key: str, spec: FeatureSpec) -> FeatureSpec:
+        if spec.shape is not None and spec.kind is not None:
+            return spec
+        known = self._known_features.get(key)
+        if known is not None:
+            return _complete(key, spec, known)
+        if spec.default is None:
+            self._check_keys([key])
+        return spec
 
     def _check_keys(self, keys: Iterable[str]) -> None:
         """Raise OptionError for a name that no record has."""
-        known = self.schema.features
-        if not known and self.schema.record_count:
+        known = self._known_features
+        if not known and len(self):
             raise self._no_examples()
         for key in keys:
             if key not in known:
                 close = difflib.get_close_matches(key, known, 1)
-                hint = f"did you mean {close[0]!r}?" if close else f"there are {', '.join(known)}"
+                hint = f"there are {', '.join(known)}" if known else "there are no records"
+                if close:
+                    hint = f"did you mean {close[0]!r}?"
                 raise OptionError(f"no record has a feature {key!r}; {hint}")
 
     def _no_examples(self) -> OptionError:

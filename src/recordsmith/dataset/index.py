@@ -35,9 +35,11 @@ from recordsmith.files import (
     cache_folder,
     make_folder,
     open_file,
+    read_file,
+    size_of,
     write_atomically,
 )
-from recordsmith.wire import COMPRESSIONS, FRAME_BYTES, HEADER_BYTES, Compression, crc32c
+from recordsmith.wire import COMPRESSIONS, FRAME_BYTES, Compression, crc32c
 
 _MAGIC = b"RSINDEX\x01"
 _HEADER = struct.Struct("<8sQIIQ")
@@ -63,11 +65,6 @@ class ShardIndex:
     def record_count(self) -> int:
         return len(self.offsets) - 1
 
-    def payload_span(self, number: int) -> tuple[int, int]:
-        """(start, stop) of a record's payload."""
-        start, stop = int(self.offsets[number]), int(self.offsets[number + 1])
-        return start + HEADER_BYTES, stop - (FRAME_BYTES - HEADER_BYTES)
-
     @classmethod
     def from_lengths(cls, lengths: Int64Array, compression: Compression) -> ShardIndex:
         """The index of frames that follow one another without a gap, from byte 0."""
@@ -89,9 +86,8 @@ def load_index(shard: Path) -> ShardIndex | None:
     """The index of a shard, if there is one that fits what the shard holds now."""
     for path in index_paths(shard):
         try:
-            with open_file(path) as file:
-                data = file.read()
-        except (FileAccessError, OSError):
+            data = read_file(path)
+        except FileAccessError:
             continue
         index = _parse(data, shard)
         if index is not None:
@@ -101,7 +97,7 @@ def load_index(shard: Path) -> ShardIndex | None:
 
 def save_index(shard: Path, index: ShardIndex) -> Path | None:
     """Keep an index for next time; answers where, or None if no place can be written."""
-    size = shard.stat().st_size
+    size = size_of(shard)
     head = _HEADER.pack(
         _MAGIC,
         size,
@@ -128,10 +124,7 @@ def _parse(data: bytes, shard: Path) -> ShardIndex | None:
         return None
     if crc32c(memoryview(data)[:-4]) != int.from_bytes(data[-4:], "little"):
         return None
-    try:
-        if shard.stat().st_size != size or _sample_checksum(shard, size) != samples:
-            return None
-    except OSError:
+    if size_of(shard) != size or _sample_checksum(shard, size) != samples:
         return None
     offsets = np.frombuffer(data, "<i8", count + 1, _HEADER.size)
     if offsets[0] != 0 or (np.diff(offsets) < FRAME_BYTES).any():

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from recordsmith.dataset.dataset import Dataset
 from recordsmith.dataset.locate import Paths, locate
-from recordsmith.errors import CorruptDataError, Defect
-from recordsmith.example import Schema
+from recordsmith.dataset.shard import Shard, empty_file
+from recordsmith.errors import located
+from recordsmith.example import Schema, SchemaSurvey
 from recordsmith.files import Progress
 
 
@@ -18,7 +19,7 @@ class ShardSummary:
 
     path: str
     split: str
-    records: int
+    record_count: int
     size_bytes: int
     compression: str
 
@@ -29,27 +30,29 @@ class Inspection:
 
     compression: none, gzip or zlib; "mixed" if shards differ.
     schema: of all records.
+    from_manifest: whether a manifest tells all this, rather than the records themselves.
     """
 
     shards: tuple[ShardSummary, ...]
     compression: str
     schema: Schema
     class_names: tuple[str, ...] | None
+    from_manifest: bool = False
 
     @property
-    def records(self) -> int:
-        return sum(shard.records for shard in self.shards)
+    def record_count(self) -> int:
+        return sum(shard.record_count for shard in self.shards)
 
     @property
     def size_bytes(self) -> int:
         return sum(shard.size_bytes for shard in self.shards)
 
     @property
-    def splits(self) -> dict[str, tuple[ShardSummary, ...]]:
+    def splits(self) -> dict[str, list[ShardSummary]]:
         """The shards of each split."""
-        splits: dict[str, tuple[ShardSummary, ...]] = {}
+        splits: dict[str, list[ShardSummary]] = {}
         for shard in self.shards:
-            splits[shard.split] = (*splits.get(shard.split, ()), shard)
+            splits.setdefault(shard.split, []).append(shard)
         return splits
 
     def to_json(self) -> dict[str, Any]:
@@ -58,19 +61,29 @@ class Inspection:
         """
         schema = self.schema.to_json()
         return {
-            "records": self.records,
+            "records": self.record_count,
             "size_bytes": self.size_bytes,
             "payload": schema.pop("payload"),
             "compression": self.compression,
+            "from_manifest": self.from_manifest,
             "splits": {
                 name: {
-                    "records": sum(shard.records for shard in shards),
+                    "records": sum(shard.record_count for shard in shards),
                     "shards": len(shards),
                     "size_bytes": sum(shard.size_bytes for shard in shards),
                 }
                 for name, shards in self.splits.items()
             },
-            "shards": [vars(shard) for shard in self.shards],
+            "shards": [
+                {
+                    "path": shard.path,
+                    "split": shard.split,
+                    "records": shard.record_count,
+                    "size_bytes": shard.size_bytes,
+                    "compression": shard.compression,
+                }
+                for shard in self.shards
+            ],
             "class_names": None if self.class_names is None else list(self.class_names),
             "features": {},
         } | {key: section for key, section in schema.items() if key != "records"}
@@ -87,33 +100,50 @@ def inspect(
         progress: told the bytes read and in all.
 
     Raises:
-        CorruptDataError: a record is damaged; a shard is missing or is not as its manifest says.
+        CorruptDataError: a record is damaged; a shard is missing, or not as long as its manifest
+            says. That a manifest tells the truth of what is inside is for `verify` to say.
         FileAccessError, OptionError: as in `recordsmith.open`.
     """
-    located = locate(paths, split)
-    if located.defects:
-        raise located.defects[0]
-    if located.manifest is not None and split is None:
-        schema = located.manifest.schema
+    found = locate(paths, split)
+    for _, missing in found.missing:
+        raise missing
+    for shard in found.shards:
+        shard.check_size()
+    schema = None if found.manifest is None else found.manifest.schema_of(split)
+    if schema is None:
+        if len(found.shards) == 1 and found.shards[0].size_bytes == 0:
+            raise empty_file(found.shards[0].path)
+        schema, counts = _survey(found.shards, progress)
     else:
-        schema = Dataset(located.shards).survey(progress)
-    summaries = []
-    for shard in located.shards:
-        size = shard.size_bytes
-        if size == 0 and len(located.shards) == 1 and located.manifest is None:
-            raise CorruptDataError(
-                Defect.EMPTY_FILE,
-                "the file has 0 bytes, so no records. Its writer may have been stopped before it "
-                "wrote anything, or the copy failed.",
-                path=shard.path,
-            )
-        summaries.append(
-            ShardSummary(str(shard.path), shard.split, shard.record_count, size, shard.compression)
-        )
+        counts = [shard.record_count for shard in found.shards]
+    summaries = tuple(
+        ShardSummary(str(shard.path), shard.split, count, shard.size_bytes, shard.compression)
+        for shard, count in zip(found.shards, counts, strict=True)
+    )
     compressions = {summary.compression for summary in summaries if summary.size_bytes}
     return Inspection(
-        tuple(summaries),
+        summaries,
         "mixed" if len(compressions) > 1 else next(iter(compressions), "none"),
         schema,
-        located.class_names,
+        found.class_names,
+        from_manifest=found.manifest is not None,
     )
+
+
+def _survey(shards: Sequence[Shard], progress: Progress | None) -> tuple[Schema, list[int]]:
+    """The schema of all records, and how many each shard has, by reading them once."""
+    survey = SchemaSurvey()
+    counts = []
+    total, before = sum(shard.size_bytes for shard in shards), 0
+    for shard in shards:
+        count = 0
+        for block in shard.blocks():
+            with located(shard.path, block.position):
+                survey.update(block.buffer, block.starts, block.lengths)
+            count += len(block)
+            if progress is not None:  # of a compressed shard nobody knows how far it is
+                is_plain = shard.compression == "none"
+                progress(before + is_plain * (block.offset + len(block.buffer)), total)
+        counts.append(count)
+        before += shard.size_bytes
+    return survey.finish(), counts

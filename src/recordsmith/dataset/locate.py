@@ -18,15 +18,15 @@ from recordsmith.dataset.manifest import (
     LABELS_NAME,
     MANIFEST_NAME,
     Manifest,
+    read_begun,
     read_labels,
     read_manifest,
 )
 from recordsmith.dataset.names import parse_shard_name, shard_name, split_of
 from recordsmith.dataset.shard import Shard
 from recordsmith.errors import CorruptDataError, Defect, OptionError
-from recordsmith.files import PathLike, accessing, list_folder, read_head
-from recordsmith.wire import HEADER_BYTES, scan
-from recordsmith.wire.compression import HEAD_BYTES, detect_compression
+from recordsmith.files import PathLike, accessing, as_path, list_folder, read_head
+from recordsmith.wire import HEAD_BYTES, HEADER_BYTES, detect_compression, scan
 from recordsmith.wire.framing import Frames
 
 Paths: TypeAlias = PathLike | Sequence[PathLike]
@@ -43,13 +43,13 @@ class Located:
     shards: in order; those of one split stand together.
     manifest: if the path was a folder with one.
     class_names: from the manifest or `labels.txt`.
-    defects: shards that should be there and are not.
+    missing: shards that should be there and are not: for each its split, and what to say.
     """
 
     shards: list[Shard]
     manifest: Manifest | None = None
     class_names: tuple[str, ...] | None = None
-    defects: tuple[CorruptDataError, ...] = ()
+    missing: tuple[tuple[str, CorruptDataError], ...] = ()
 
 
 def locate(paths: Paths, split: str | None = None) -> Located:
@@ -60,31 +60,34 @@ def locate(paths: Paths, split: str | None = None) -> Located:
         OptionError: nothing there looks like a TFRecord, or there is no such split.
         CorruptDataError: broken-manifest.
     """
-    if isinstance(paths, (str, os.PathLike)):
-        located = _locate_one(Path(paths))
+    if isinstance(paths, (str, os.PathLike)) or not isinstance(paths, Iterable):
+        parts = [_locate_one(as_path(paths))]
+    elif isinstance(paths, bytes) or hasattr(paths, "read"):
+        raise OptionError(f"{type(paths).__name__} is no path; expected a path or a list of them")
     else:
-        parts = [_locate_one(Path(path)) for path in paths]
-        if not parts:
-            raise OptionError("the list of paths is empty")
-        names = {part.class_names for part in parts}
-        located = Located(
-            [shard for part in parts for shard in part.shards],
-            class_names=names.pop() if len(names) == 1 else None,
-            defects=tuple(defect for part in parts for defect in part.defects),
-        )
+        parts = [_locate_one(as_path(path)) for path in paths]
+    if not parts:
+        raise OptionError("the list of paths is empty")
+    names = {part.class_names for part in parts}
+    located = Located(
+        [shard for part in parts for shard in part.shards],
+        manifest=parts[0].manifest if len(parts) == 1 else None,
+        class_names=names.pop() if len(names) == 1 else None,
+        missing=tuple(missing for part in parts for missing in part.missing),
+    )
     if split is not None:
-        located = _only(located, split)
+        _keep_only(located, split)
     return located
 
 
-def _only(located: Located, split: str) -> Located:
+def _keep_only(located: Located, split: str) -> None:
     found = dict.fromkeys(shard.split for shard in located.shards)
     if located.manifest is not None:
         found |= dict.fromkeys(located.manifest.splits)
-    if split not in found:
+    if not isinstance(split, str) or split not in found:
         raise OptionError(f"there is no split {split!r}; found {', '.join(found) or 'none'}")
     located.shards = [shard for shard in located.shards if shard.split == split]
-    return located
+    located.missing = tuple(missing for missing in located.missing if missing[0] == split)
 
 
 def _locate_one(path: Path) -> Located:
@@ -95,7 +98,7 @@ def _locate_one(path: Path) -> Located:
             # a pattern should mean records: what pack writes beside them is passed over
             found = [
                 Path(name)
-                for name in sorted(glob.glob(str(path)))
+                for name in sorted(glob.glob(str(path), recursive=True))
                 if os.path.isfile(name) and Path(name).name not in (MANIFEST_NAME, LABELS_NAME)
             ]
             if not found:
@@ -105,6 +108,8 @@ def _locate_one(path: Path) -> Located:
                 class_names=_common_labels(found),
             )
         path.stat()  # says it in words if it is not there
+    if path.name in (MANIFEST_NAME, LABELS_NAME):
+        raise OptionError(f"{path} is a part of a dataset; name its folder, {path.parent}")
     return Located([Shard(path, split_of(path.name))], class_names=read_labels(path.parent))
 
 
@@ -117,6 +122,13 @@ def _locate_folder(folder: Path) -> Located:
     manifest = read_manifest(folder)
     if manifest is not None:
         return _locate_packed(folder, manifest)
+    if read_begun(folder) is not None:
+        raise CorruptDataError(
+            Defect.UNFINISHED_DATASET,
+            "a job was stopped while it gave the files their names, so some may be missing. Run "
+            "the same job again: it finishes the dataset.",
+            path=folder,
+        )
     shards = []
     numbered: dict[tuple[str, int], set[int]] = {}
     other = []
@@ -138,17 +150,20 @@ def _locate_folder(folder: Path) -> Located:
         )
     shards.sort(key=lambda shard: shard.split)
     missing = [
-        CorruptDataError(
-            Defect.MISSING_SHARD,
-            f"shard {number} of {count} of split {split!r} is not there. To open what is there, "
-            "name the files or use a glob.",
-            path=folder / shard_name(split, number, count),
+        (
+            split,
+            CorruptDataError(
+                Defect.MISSING_SHARD,
+                f"shard {number} of {count} of split {split!r} is not there. To open what is "
+                "there, name the files or use a glob.",
+                path=folder / shard_name(split, number, count),
+            ),
         )
         for (split, count), numbers in numbered.items()
-        for number in range(min(count, max(numbers) + 2))
+        for number in range(min(count, max(numbers) + 2))  # a name may claim any count
         if number not in numbers
     ]
-    return Located(shards, class_names=read_labels(folder), defects=tuple(missing))
+    return Located(shards, class_names=read_labels(folder), missing=tuple(missing))
 
 
 def _locate_packed(folder: Path, manifest: Manifest) -> Located:
@@ -158,23 +173,15 @@ def _locate_packed(folder: Path, manifest: Manifest) -> Located:
         for entry in entries:
             path = folder / entry.file
             if not path.is_file():
-                missing.append(
-                    CorruptDataError(
-                        Defect.MISSING_SHARD,
-                        f"the manifest lists {entry.file}, which is not there. Fetch it again, or "
-                        "open the shards that are there by name or with a glob.",
-                        path=path,
-                    )
+                error = CorruptDataError(
+                    Defect.MISSING_SHARD,
+                    f"the manifest lists {entry.file}, which is not there. Fetch it again, or open "
+                    "the shards that are there by name or with a glob.",
+                    path=path,
                 )
+                missing.append((split, error))
                 continue
-            shards.append(
-                Shard(
-                    path,
-                    split,
-                    record_count=entry.record_count,
-                    compression=manifest.compression,
-                )
-            )
+            shards.append(Shard(path, split, entry=entry, compression=manifest.compression))
     return Located(shards, manifest, manifest.class_names, tuple(missing))
 
 

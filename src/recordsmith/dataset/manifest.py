@@ -7,18 +7,19 @@ and shard names in it may not lead out of its folder.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from recordsmith.errors import CorruptDataError, Defect
 from recordsmith.example import Schema
-from recordsmith.files import accessing, write_atomically
+from recordsmith.files import INTERNAL_FOLDER, accessing, read_file
 from recordsmith.wire import COMPRESSIONS, Compression
 
 MANIFEST_NAME = "dataset.json"
 LABELS_NAME = "labels.txt"
+BEGUN_NAME = "begun"
 FORMAT = "recordsmith-dataset"
 VERSION = 1
 
@@ -38,12 +39,15 @@ class Manifest:
     """A packed dataset.
 
     splits: for each split its shards, in order.
+    schemas: for each split its schema.
+    schema: of all records.
     class_names: index = label, or None where there are no classes.
     made_from: how it was made: source, seed, options, fingerprint of the plan.
     """
 
     splits: Mapping[str, tuple[ShardEntry, ...]]
     schema: Schema
+    schemas: Mapping[str, Schema] = field(default_factory=dict)
     compression: Compression = "none"
     class_names: tuple[str, ...] | None = None
     made_from: Mapping[str, Any] = field(default_factory=dict)
@@ -52,8 +56,14 @@ class Manifest:
     def record_count(self) -> int:
         return sum(shard.record_count for shards in self.splits.values() for shard in shards)
 
-    def write(self, folder: Path) -> None:
-        """Write it as `dataset.json`; the same content gives the same bytes."""
+    def schema_of(self, split: str | None) -> Schema | None:
+        """The schema of one split, or of all; None if it is not told."""
+        if split is None or list(self.splits) == [split]:
+            return self.schema
+        return self.schemas.get(split)
+
+    def to_bytes(self) -> bytes:
+        """What `dataset.json` holds; the same content gives the same bytes."""
         document = {
             "format": FORMAT,
             "version": VERSION,
@@ -73,10 +83,10 @@ class Manifest:
             },
             "class_names": None if self.class_names is None else list(self.class_names),
             "schema": self.schema.to_json(),
+            "schemas": {split: schema.to_json() for split, schema in self.schemas.items()},
             "made_from": self.made_from,
         }
-        text = json.dumps(document, indent=1, ensure_ascii=True)
-        write_atomically(folder / MANIFEST_NAME, text.encode() + b"\n")
+        return json.dumps(document, indent=1, ensure_ascii=True).encode() + b"\n"
 
 
 def read_manifest(folder: Path) -> Manifest | None:
@@ -89,16 +99,53 @@ def read_manifest(folder: Path) -> Manifest | None:
     with accessing(path):
         if not path.is_file():
             return None
-        data = path.read_bytes()
+    data = read_file(path)
     try:
         return _parse(json.loads(data))
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise CorruptDataError(
             Defect.BROKEN_MANIFEST,
-            f"the manifest cannot be understood ({type(error).__name__}: {error}). The shards can "
-            "still be opened one by one or with a glob; pack again, or remove the manifest.",
+            f"the manifest cannot be understood ({_in_words(error)}). The shards can still be "
+            "opened one by one or with a glob; pack again, or remove the manifest.",
             path=path,
         ) from None
+
+
+@dataclass(frozen=True)
+class Begun:
+    """A note that files are being given their names: the folder is no dataset until it is gone.
+
+    plan: what is being published.
+    removing: files of the dataset that was there before.
+    """
+
+    plan: str
+    removing: tuple[str, ...] = ()
+
+    def to_bytes(self) -> bytes:
+        return json.dumps({"plan": self.plan, "removing": self.removing}).encode()
+
+
+def begun_path(folder: Path) -> Path:
+    """Where the note lies."""
+    return folder / INTERNAL_FOLDER / BEGUN_NAME
+
+
+def read_begun(folder: Path) -> Begun | None:
+    """The note of a folder, or None if nothing was begun there."""
+    path = begun_path(folder)
+    with accessing(path):
+        if not path.is_file():
+            return None
+    try:
+        document = json.loads(read_file(path))
+        return Begun(str(document["plan"]), tuple(map(_plain_name, document["removing"])))
+    except (ValueError, TypeError, KeyError):
+        return Begun("")  # cut short: begun, and nothing done yet
+
+
+def _in_words(error: Exception) -> str:
+    return f"it lacks {error}" if isinstance(error, KeyError) else str(error)
 
 
 def _parse(document: Any) -> Manifest:
@@ -126,6 +173,10 @@ def _parse(document: Any) -> Manifest:
     return Manifest(
         splits,
         Schema.from_json(document["schema"]),
+        {
+            str(split): Schema.from_json(schema)
+            for split, schema in document.get("schemas", {}).items()
+        },
         document["compression"],
         None if names is None else tuple(str(name) for name in names),
         dict(document["made_from"]),
@@ -144,10 +195,10 @@ def _count(number: Any) -> int:
     return number
 
 
-def write_labels(folder: Path, class_names: tuple[str, ...]) -> None:
-    """Write `labels.txt`: a line `id:name` for each class."""
+def labels_to_bytes(class_names: Sequence[str]) -> bytes:
+    """What `labels.txt` holds: a line `id:name` for each class."""
     lines = "".join(f"{label}:{name}\n" for label, name in enumerate(class_names))
-    write_atomically(folder / LABELS_NAME, lines.encode("utf-8", "surrogateescape"))
+    return lines.encode("utf-8", "surrogateescape")
 
 
 def read_labels(folder: Path) -> tuple[str, ...] | None:
@@ -156,9 +207,9 @@ def read_labels(folder: Path) -> tuple[str, ...] | None:
     with accessing(path):
         if not path.is_file():
             return None
-        lines = path.read_bytes().decode("utf-8", "surrogateescape").splitlines()
+        lines = path.read_bytes().decode("utf-8", "surrogateescape").split("\n")
     names = []
-    for number, line in enumerate(line for line in lines if line.strip()):
+    for number, line in enumerate(line.removesuffix("\r") for line in lines if line.strip()):
         label, colon, name = line.partition(":")
         if not colon or label.strip() != str(number):
             return None

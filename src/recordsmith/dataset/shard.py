@@ -7,28 +7,29 @@ maps the file into memory; each record is checked against its index and its chec
 from __future__ import annotations
 
 import mmap
+import os
 import threading
 from collections.abc import Iterator
-from contextlib import nullcontext
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any
 
 import numpy as np
 
 from recordsmith.dataset.index import KEEP_FROM_BYTES, ShardIndex, load_index, save_index
+from recordsmith.dataset.manifest import ShardEntry
 from recordsmith.errors import CorruptDataError, Defect, OptionError, located
 from recordsmith.files import accessing, open_file, read_head, size_of
 from recordsmith.wire import (
     FRAME_BYTES,
+    HEAD_BYTES,
     HEADER_BYTES,
     Compression,
     RecordBlock,
+    detect_compression,
     read_blocks,
     scan,
 )
-from recordsmith.wire.compression import HEAD_BYTES, detect_compression
 from recordsmith.wire.framing import describe_defect
-from recordsmith.wire.stream import DefectHandler
 
 
 class Shard:
@@ -39,17 +40,31 @@ class Shard:
         path: Path,
         split: str,
         *,
-        record_count: int | None = None,
+        entry: ShardEntry | None = None,
         compression: Compression | None = None,
     ) -> None:
-        """`record_count` and `compression` are given where a manifest knows them."""
+        """`entry` is what a manifest says of it; `compression` is given where that is known."""
         self.path = path
         self.split = split
-        self._record_count = record_count
+        self.entry = entry
+        self._record_count = None if entry is None else entry.record_count
         self._compression = compression
+        self._forget()
+
+    def _forget(self) -> None:
+        """What can be had again from the file."""
         self._index: ShardIndex | None = None
         self._map: mmap.mmap | None = None
         self._lock = threading.RLock()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """A shard travels to another process without its index, map and lock."""
+        left_behind = ("_index", "_map", "_lock")
+        return {name: value for name, value in vars(self).items() if name not in left_behind}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        self._forget()
 
     def __repr__(self) -> str:
         return f"Shard({str(self.path)!r}, split={self.split!r})"
@@ -65,6 +80,27 @@ class Shard:
         if self._compression is None:
             self._compression = detect_compression(read_head(self.path, HEAD_BYTES))
         return self._compression
+
+    def check_size(self) -> None:
+        """Compare its size with what its manifest says.
+
+        Raises:
+            CorruptDataError: shard-size-mismatch.
+        """
+        size = self.size_bytes
+        if self.entry is not None and size != self.entry.size_bytes:
+            raise CorruptDataError(
+                Defect.SHARD_SIZE,
+                f"the shard has {size} bytes, its manifest says {self.entry.size_bytes}. It was "
+                "cut, grown or replaced after it was packed; fetch it again, or open it by its "
+                "own name.",
+                path=self.path,
+            )
+
+    @property
+    def known_record_count(self) -> int | None:
+        """How many records it has, if that is known without looking."""
+        return self._record_count
 
     @property
     def record_count(self) -> int:
@@ -95,31 +131,35 @@ class Shard:
         stop: int | None = None,
         *,
         check_payloads: bool = True,
-        on_defect: DefectHandler | None = None,
-        stream: BinaryIO | None = None,
     ) -> Iterator[RecordBlock]:
         """Its records start:stop in order; block positions count from the start of the shard.
 
-        `stream` stands in for the file, to look at the bytes on their way; it is not closed.
+        Without `stop`, to its end, which must be where a manifest says.
 
         Raises:
             CorruptDataError: at the first defect, with path, position and offset, after every
-                record before it was handed on; unless `on_defect` takes it.
+                record before it was handed on; record-count-mismatch if there are not as many
+                records as were asked for or promised.
         """
-        skip_bytes = 0
         compression = self._compression
+        skip_bytes = 0
         if start and self.compression == "none":
+            if start > self.index.record_count:
+                raise self._count_error(self.index.record_count, start)
             skip_bytes = int(self.index.offsets[start])
             compression = "none"
-        position = 0 if skip_bytes == 0 else start
-        source = nullcontext(stream) if stream else open_file(self.path)
-        with source as file, located(self.path, position, skip_bytes), accessing(self.path):
+        position = start if skip_bytes else 0  # of the first record that is read
+        seen = position
+        with (
+            open_file(self.path) as file,
+            located(self.path, position, skip_bytes),
+            accessing(self.path),
+        ):
             if skip_bytes:
                 file.seek(skip_bytes)
-            for block in read_blocks(
-                file, compression=compression, check_payloads=check_payloads, on_defect=on_defect
-            ):
+            for block in read_blocks(file, compression=compression, check_payloads=check_payloads):
                 first = block.position + position
+                seen = first + len(block)
                 if stop is not None and first >= stop:
                     return
                 low = max(0, start - first)
@@ -132,6 +172,9 @@ class Shard:
                         first + low,
                         block.offset + skip_bytes,
                     )
+        expected = self._record_count if stop is None else stop
+        if expected is not None and (seen < expected or (stop is None and seen > expected)):
+            raise self._count_error(seen, expected)
 
     def read(self, number: int) -> memoryview:
         """The payload of one record, as a view of the mapped file.
@@ -154,8 +197,7 @@ class Shard:
             with self._lock:
                 self.close()
                 self._index = self._build_index()
-            if number < self._index.record_count:
-                payload = self._read_at(number)
+            payload = self._read_at(number)
         if payload is None:
             raise CorruptDataError(
                 Defect.SHARD_SIZE,
@@ -170,9 +212,19 @@ class Shard:
         with self._lock:
             self._map = None
 
+    def _count_error(self, found: int, expected: int) -> CorruptDataError:
+        return CorruptDataError(
+            Defect.RECORD_COUNT,
+            f"the shard has {found} records, expected {expected}: it was changed after it was "
+            "packed or opened. Fetch it again, or open it anew by its own name.",
+            path=self.path,
+        )
+
     def _read_at(self, number: int) -> memoryview | None:
         """None if the file does not have this record where the index says."""
         index = self.index
+        if number >= index.record_count:
+            return None
         begin, end = int(index.offsets[number]), int(index.offsets[number + 1])
         mapped = self._mapped()
         if end > len(mapped) or mapped.size() < end:
@@ -193,7 +245,7 @@ class Shard:
         with self._lock:
             if self._map is None:
                 with open_file(self.path) as file, accessing(self.path):
-                    if size_of(self.path) == 0:
+                    if os.fstat(file.fileno()).st_size == 0:
                         raise CorruptDataError(
                             Defect.SHARD_SIZE, "the file is empty now", path=self.path
                         )
@@ -205,16 +257,34 @@ class Shard:
         if self.size_bytes == 0:
             return ShardIndex(np.zeros(1, np.int64), "none")
         if self.compression == "none":
-            mapped = self._mapped()
-            frames = scan(memoryview(mapped), check_payloads=False)
-            if frames.defect is not None:
-                for _ in self.blocks(check_payloads=False):  # raises it in words
-                    pass
+            with (
+                open_file(self.path) as file,
+                accessing(self.path),
+                mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as mapped,
+                memoryview(mapped) as view,
+            ):
+                frames = scan(view, check_payloads=False)
+                if frames.defect is not None:
+                    with located(self.path):
+                        for _ in read_blocks(file, check_payloads=False):  # raises it in words
+                            pass
+                    raise self._count_error(len(frames.lengths), len(frames.lengths) + 1)
             lengths = frames.lengths
         else:
-            pieces = [block.lengths for block in self.blocks()]
+            with open_file(self.path) as file, located(self.path), accessing(self.path):
+                pieces = [block.lengths for block in read_blocks(file)]
             lengths = np.concatenate(pieces) if pieces else np.empty(0, np.int64)
         index = ShardIndex.from_lengths(lengths, self.compression)
         if self.size_bytes >= KEEP_FROM_BYTES:
             save_index(self.path, index)
         return index
+
+
+def empty_file(path: Path) -> CorruptDataError:
+    """The error for a file that should hold records and has no bytes."""
+    return CorruptDataError(
+        Defect.EMPTY_FILE,
+        "the file has 0 bytes, so no records. Its writer may have been stopped before it wrote "
+        "anything, or the copy failed.",
+        path=path,
+    )

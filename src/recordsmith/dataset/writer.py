@@ -7,6 +7,7 @@ index are counted on the way, so nothing is read again.
 from __future__ import annotations
 
 import os
+from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -16,13 +17,27 @@ from typing import TYPE_CHECKING, Any, BinaryIO, cast
 import numpy as np
 
 from recordsmith.buffers import BytesLike, as_view
-from recordsmith.dataset.index import ShardIndex, save_index
+from recordsmith.dataset.index import KEEP_FROM_BYTES, ShardIndex, save_index
 from recordsmith.dataset.shard import Shard
 from recordsmith.errors import FileAccessError, OptionError
 from recordsmith.example import Column, Kind, encode_columns, encode_example
-from recordsmith.files import PathLike, accessing, publish, remove, sync_folder
-from recordsmith.wire import RecordBlock, RecordWriter, check_compression, crc32c, encode_slices
-from recordsmith.wire.framing import encode_record
+from recordsmith.files import (
+    PathLike,
+    accessing,
+    as_path,
+    publish,
+    remove,
+    sync_folder,
+    temporary_name,
+)
+from recordsmith.wire import (
+    RecordBlock,
+    RecordWriter,
+    check_compression,
+    crc32c,
+    encode_records,
+    encode_slices,
+)
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -34,7 +49,8 @@ _ROWS_AT_A_TIME = 1 << 14
 class ShardWriter:
     """Writes one `.tfrecord` file; a context manager. Not for use by two threads at once.
 
-    On leaving without an exception the file gets its name; with one, nothing is left behind.
+    The file gets its name on `close`, or on leaving the `with` block without an exception; with
+    one, nothing is left behind.
 
         with ShardWriter("train.tfrecord") as writer:
             writer.write_example({"label": 3, "name": "daisy"})
@@ -60,24 +76,32 @@ class ShardWriter:
             OptionError: the file exists, or the compression is unknown.
             FileAccessError: the folder is missing or cannot be written.
         """
-        self.path = Path(path)
+        self._is_open = False
+        self.path = as_path(path)
         self.compression = check_compression(compression)
+        self._overwrite = overwrite
+        if self.path.is_dir():
+            raise OptionError(f"{self.path} is a folder; expected the name of a file")
         if self.path.exists() and not overwrite:
             raise OptionError(f"{self.path} exists already; say overwrite=True to replace it")
-        hidden = f".{self.path.name}.{os.getpid()}.partial"
-        self._temporary = Path(temporary or self.path.with_name(hidden))
-        self._lengths: list[Any] = []
-        self._pending: list[BytesLike] = []
+        self._temporary = Path(temporary or temporary_name(self.path))
+        self._lengths = array("q")
+        self._pending: list[bytes] = []
         self._pending_bytes = 0
-        self._is_finished = False
-        self.record_count = 0
-        with accessing(self._temporary, "write"):
+        with accessing(self.path, "write"):
             self._file = _CountedFile(self._temporary)
         self._records = RecordWriter(cast(BinaryIO, self._file), compression=self.compression)
+        self._is_open = True
+        self._is_sealed = False
+
+    @property
+    def record_count(self) -> int:
+        """How many records were written so far."""
+        return len(self._lengths)
 
     @property
     def size_bytes(self) -> int:
-        """How many bytes the file has so far."""
+        """How many bytes have reached the file so far."""
         return self._file.size_bytes
 
     @property
@@ -87,9 +111,16 @@ class ShardWriter:
 
     def write(self, payload: BytesLike) -> None:
         """Write one record."""
-        self._add(encode_record(payload))
+        self._check_open()
+        if not isinstance(payload, bytes):
+            if not isinstance(payload, (bytearray, memoryview, np.ndarray)):
+                raise OptionError(f"a record is bytes, not {type(payload).__name__}")
+            payload = bytes(payload)  # the caller may use the memory again
+        self._pending.append(payload)
+        self._pending_bytes += len(payload)
         self._lengths.append(len(payload))
-        self.record_count += 1
+        if self._pending_bytes >= _BUFFER_BYTES:
+            self._flush()
 
     def write_example(
         self, features: Mapping[str, Any], kinds: Mapping[str, Kind] | None = None
@@ -99,39 +130,55 @@ class ShardWriter:
 
     def write_columns(self, columns: Mapping[str, Column | Sequence[Any]]) -> None:
         """Write one Example for each row of some columns, as in `encode_columns`."""
+        self._check_open()
         data, offsets = encode_columns(columns)
+        self._flush()
         for first in range(0, len(offsets) - 1, _ROWS_AT_A_TIME):
             piece = offsets[first : first + _ROWS_AT_A_TIME + 1]
-            self._add(encode_slices(data, piece))
-            self._lengths.extend(np.diff(piece).tolist())
-            self.record_count += len(piece) - 1
+            self._write_frames(encode_slices(data, piece))
+            self._lengths.frombytes(np.diff(piece).tobytes())
 
-    def finish(self) -> None:
-        """Write what is held back and sync; the file still has its temporary name."""
-        if self._is_finished:
+    def close(self) -> None:
+        """Give the complete file its name; nothing more can be written. Twice is fine.
+
+        Raises:
+            OptionError: a file of that name has come meanwhile, and overwrite was not said.
+            FileAccessError: the disk is full, or the folder cannot be written.
+        """
+        if not self._is_open:
             return
+        self.publish(with_index=self.size_bytes + self._pending_bytes >= KEEP_FROM_BYTES)
+
+    def seal(self) -> None:
+        """Write what is held back and sync; the file still has its temporary name."""
+        if self._is_sealed:
+            return
+        self._check_open()
         self._flush()
         with accessing(self.path, "write"):
             self._records.finish()
             self._file.sync()
             self._file.close()
-        self._is_finished = True
+        self._is_sealed = True
 
     def written_blocks(self) -> Iterator[RecordBlock]:
-        """Finish, and read what was written back from the file, with every checksum."""
-        self.finish()
+        """Seal, and read what was written back from the file, with every checksum."""
+        self.seal()
         return Shard(self._temporary, "", compression=self.compression).blocks()
 
-    def publish(self) -> None:
-        """Give the finished file its name, and keep its index."""
-        self.finish()
-        publish(self._temporary, self.path)
+    def publish(self, *, with_index: bool = True) -> None:
+        """Seal, give the file its name, and keep its index beside it."""
+        self.seal()
+        publish(self._temporary, self.path, overwrite=self._overwrite)
+        self._is_open = False
         sync_folder(self.path.parent)
-        lengths = np.asarray(self._lengths, np.int64)
-        save_index(self.path, ShardIndex.from_lengths(lengths, self.compression))
+        if with_index:
+            lengths = np.asarray(self._lengths, np.int64)
+            save_index(self.path, ShardIndex.from_lengths(lengths, self.compression))
 
     def discard(self) -> None:
         """Leave nothing behind."""
+        self._is_open = False
         with suppress(OSError):
             self._file.close()
         with suppress(FileAccessError):
@@ -150,25 +197,28 @@ class ShardWriter:
             self.discard()
             return
         try:
-            self.publish()
+            self.close()
         except BaseException:
             self.discard()
             raise
 
-    def _add(self, frames: BytesLike) -> None:
-        self._pending.append(frames)
-        self._pending_bytes += len(frames)
-        if self._pending_bytes >= _BUFFER_BYTES:
-            self._flush()
+    def __del__(self) -> None:
+        if self._is_open:  # never closed: what is there is not known to be complete
+            self.discard()
+
+    def _check_open(self) -> None:
+        if not self._is_open or self._is_sealed:
+            raise OptionError(f"{self.path} is closed; nothing more can be written to it")
 
     def _flush(self) -> None:
+        if self._pending:
+            self._write_frames(encode_records(self._pending))
+            self._pending.clear()
+            self._pending_bytes = 0
+
+    def _write_frames(self, frames: BytesLike) -> None:
         with accessing(self.path, "write"):
-            if len(self._pending) == 1:
-                self._records.write_frames(self._pending[0])
-            else:
-                self._records.write_frames(b"".join(map(as_view, self._pending)))
-        self._pending.clear()
-        self._pending_bytes = 0
+            self._records.write_frames(frames)
 
 
 class _CountedFile:

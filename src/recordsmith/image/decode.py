@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from contextlib import suppress
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -30,7 +31,8 @@ def decode_image(data: BytesLike) -> Pixels:
     encoded = np.frombuffer(data, np.uint8)
     pixels: Any = None
     if len(encoded):
-        pixels = cv2.imdecode(encoded, flags | cv2.IMREAD_IGNORE_ORIENTATION)
+        with suppress(cv2.error):  # a header that asks for too much: Pillow says so in words
+            pixels = cv2.imdecode(encoded, flags | cv2.IMREAD_IGNORE_ORIENTATION)
     if pixels is None:  # GIF, odd modes: what OpenCV does not know
         return _decode_with_pillow(bytes(data))
     return pixels if flags != cv2.IMREAD_COLOR else np.ascontiguousarray(pixels[:, :, ::-1])
@@ -42,7 +44,8 @@ def resize_image(pixels: Pixels, height: int, width: int) -> Pixels:
 
     shrinks = height < pixels.shape[0] and width < pixels.shape[1]
     method = cv2.INTER_AREA if shrinks else cv2.INTER_LINEAR
-    return cv2.resize(pixels, (width, height), interpolation=method).astype(np.uint8, copy=False)
+    resized = cv2.resize(pixels, (width, height), interpolation=method)
+    return resized.reshape(height, width, pixels.shape[2]).astype(np.uint8, copy=False)
 
 
 def _decode_with_pillow(data: bytes) -> Pixels:

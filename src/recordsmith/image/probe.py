@@ -2,26 +2,36 @@
 
 JPEG and PNG, nearly all of what is packed, are read here, as opening one with Pillow costs more
 than packing it; everything else is Pillow's. A picture that ends too early is no picture: that is
-asked of the last bytes, and only where they leave a doubt is it decoded.
+asked of the last bytes, and where they leave a doubt, or there is no end mark, of the decoder.
 """
 
 from __future__ import annotations
 
 import io
 import struct
-import warnings
 from typing import BinaryIO, NamedTuple
 
 from recordsmith.errors import CorruptDataError, Defect
 
 _PICTURE_ENDINGS = (
     "apng avif bmp dib gif ico j2k jfif jp2 jpe jpeg jpg pbm pcx pgm png pnm ppm tga tif tiff webp"
+    " cr2 dng exr heic heif jxl nef psd svg"  # pictures that are not understood, maybe
 )
 PICTURE_SUFFIXES = frozenset(f".{ending}" for ending in _PICTURE_ENDINGS.split())
 """Names that promise a picture: such a file that is none is an error, not a file to pass over."""
 
 _PNG_SIGNATURE = b"\x89PNG\r\n\x1a\n"
 _PNG_HEADER = struct.Struct(">8xI4sII")  # after the signature: length, "IHDR", width, height
+_CHECKED_WHEN_OPENED = frozenset(("webp", "avif"))  # opening them finds that they are cut off
+_SIGNATURES = (
+    (b"\xff\xd8\xff", "JPEG"),
+    (_PNG_SIGNATURE, "PNG"),
+    (b"GIF8", "GIF"),
+    (b"BM", "BMP"),
+    (b"RIFF", "WebP"),
+    (b"II*\0", "TIFF"),
+    (b"MM\0*", "TIFF"),
+)
 _FRAME_HEADERS = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}  # ITU T.81, table B.1
 
 
@@ -64,9 +74,7 @@ def is_picture(file: BinaryIO) -> bool:
     if head[:3] == b"\xff\xd8\xff" or head == _PNG_SIGNATURE:
         return True
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            Image.open(file)
+        Image.open(file)
     except Exception:  # noqa: BLE001 - Pillow's plugins raise anything on other files
         return False
     return True
@@ -100,26 +108,34 @@ def _check_by_decoding(data: bytes) -> None:
     try:
         with Image.open(io.BytesIO(data)) as image:
             image.load()
-    except Exception as error:  # noqa: BLE001 - Pillow's plugins raise anything on bad files
-        raise _unreadable(f"the JPEG file has no end mark: it was cut off ({error})") from None
+    except Exception:  # noqa: BLE001 - Pillow's plugins raise anything on bad files
+        raise _unreadable("the JPEG file was cut off: it ends before its picture does") from None
 
 
 def _probe_with_pillow(data: bytes) -> ImageInfo:
-    from PIL import Image, UnidentifiedImageError
+    from PIL import Image
 
     if not data:
         raise _unreadable("the file is empty")
+    name = None
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            with Image.open(io.BytesIO(data)) as image:
-                width, height = image.size
-                name = image.format or "unknown"
-    except UnidentifiedImageError:
-        raise _unreadable(f"it is no picture: it begins with {data[:16]!r}") from None
+        with Image.open(io.BytesIO(data)) as image:
+            name = (image.format or "unknown").lower()
+            width, height = image.size
+            if name not in _CHECKED_WHEN_OPENED:
+                image.load()
     except Exception as error:  # noqa: BLE001 - Pillow's plugins raise anything on bad files
-        raise _unreadable(f"the picture cannot be opened ({error})") from None
-    return ImageInfo(name.lower(), height, width)
+        raise _unreadable(_reason(data, name, error)) from None
+    return ImageInfo(name, height, width)
+
+
+def _reason(data: bytes, name: str | None, error: Exception) -> str:
+    if name is not None:
+        return f"the {name} picture is damaged or was cut off: {error}"
+    for signature, known in _SIGNATURES:
+        if data.startswith(signature):
+            return f"it begins like a {known} file, but is damaged or was cut off"
+    return f"it is no picture of a known format; it begins with {data[:16]!r}"
 
 
 def _unreadable(detail: str) -> CorruptDataError:

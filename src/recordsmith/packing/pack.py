@@ -2,16 +2,17 @@
 
 Plan, write every shard under a temporary name in parallel threads, then give all of them their
 names, and the manifest last. Until then no file has a final name, so a job that is stopped, runs
-out of disk or meets a bad picture leaves the folder as it was.
+out of disk or meets a bad picture leaves the folder as it was. Giving names takes no space; a job
+that is killed in that moment has left a note, and finishes when it is run again.
 """
 
 from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -19,11 +20,15 @@ from typing import Any, Literal
 from recordsmith.dataset import (
     LABELS_NAME,
     MANIFEST_NAME,
+    Begun,
     Manifest,
     ShardEntry,
     ShardWriter,
+    begun_path,
+    labels_to_bytes,
+    parse_shard_name,
+    read_begun,
     read_manifest,
-    write_labels,
 )
 from recordsmith.errors import (
     CorruptDataError,
@@ -37,30 +42,32 @@ from recordsmith.files import (
     INTERNAL_FOLDER,
     PathLike,
     Progress,
+    as_path,
     exclusive,
     list_folder,
     make_folder,
-    read_head,
+    publish,
     remove,
+    size_of,
     sync_folder,
     write_atomically,
+    write_synced,
 )
 from recordsmith.packing.plan import Plan, PlannedShard, Shards, make_plan
 from recordsmith.sources import Listing, Source
 from recordsmith.wire import check_compression
 
 OnError = Literal["stop", "skip"]
-LOCK_NAME = "lock"
-BEGUN_NAME = "begun-plan"
 
 
 @dataclass
 class PackReport:
     """What `pack` did.
 
-    samples: how many were packed.
-    classes: how many classes there are, or None.
-    shards: how many files of records were written.
+    sample_count: how many were packed.
+    class_count: how many classes there are, or None.
+    shard_count: how many files of records were written.
+    splits: how many records each has.
     bytes_in, bytes_out: of the pictures, and of the shards.
     skipped: samples that could not be read, with the reason.
     notices: what the source passed over.
@@ -68,9 +75,9 @@ class PackReport:
     """
 
     folder: Path
-    samples: int = 0
-    classes: int | None = None
-    shards: int = 0
+    sample_count: int = 0
+    class_count: int | None = None
+    shard_count: int = 0
     splits: dict[str, int] = field(default_factory=dict)
     bytes_in: int = 0
     bytes_out: int = 0
@@ -79,8 +86,19 @@ class PackReport:
     is_new: bool = True
 
     def to_json(self) -> dict[str, Any]:
-        """A JSON-able dict of everything above."""
-        return {**vars(self), "folder": str(self.folder), "notices": list(self.notices)}
+        """A JSON-able dict of everything above; counts are called samples, classes, shards."""
+        return {
+            "folder": str(self.folder),
+            "samples": self.sample_count,
+            "classes": self.class_count,
+            "shards": self.shard_count,
+            "splits": self.splits,
+            "bytes_in": self.bytes_in,
+            "bytes_out": self.bytes_out,
+            "skipped": self.skipped,
+            "notices": list(self.notices),
+            "is_new": self.is_new,
+        }
 
 
 def pack(
@@ -124,34 +142,35 @@ def pack(
         OptionError: options contradict each other or the data; the folder holds another dataset.
         FileAccessError: a folder cannot be read or written, or the disk is full.
     """
-    folder = Path(out)
+    folder = as_path(out)
     name = check_compression(compression)
-    if on_error not in ("stop", "skip"):
-        raise OptionError(f"on_error is {on_error!r}, expected 'stop' or 'skip'")
+    _check_arguments(source, folder, on_error, threads)
     listing = source.list_samples()
     plan = make_plan(
         listing,
-        splits=splits or {"train": 1.0},
+        splits={"train": 1.0} if splits is None else splits,
         shards=shards,
         shard_size_bytes=shard_size_bytes,
         seed=seed,
         stratify=stratify,
         compression=name,
-        source=source.describe(),
+        kind=str(source.describe()["kind"]),
     )
     report = PackReport(folder, notices=listing.notices)
     if listing.class_names is not None:
-        report.classes = len(listing.class_names)
-    earlier = _earlier_dataset(folder, plan, overwrite)
-    if earlier is not None and earlier.made_from.get("plan") == plan.fingerprint:
-        _fill_report(report, earlier)
-        report.is_new = False
-        report.bytes_in = int(earlier.made_from.get("bytes_in", 0))
-        report.skipped = list(earlier.made_from.get("skipped", ()))
-        return report
-    internal = folder / INTERNAL_FOLDER
-    make_folder(internal)
-    with exclusive(internal / LOCK_NAME):
+        report.class_count = len(listing.class_names)
+    with _working_in(folder):
+        earlier = _earlier_dataset(folder, plan, overwrite=overwrite)
+        if earlier is not None and not overwrite:
+            skipped = list(earlier.made_from.get("skipped", ()))
+            if skipped and on_error == "stop":
+                raise _unreadable(skipped, len(listing.samples))
+            remove(begun_path(folder))
+            report.is_new = False
+            report.skipped = skipped
+            report.bytes_in = int(earlier.made_from.get("bytes_in", 0))
+            _fill_report(report, earlier)
+            return report
         job = _Job(source, listing, plan, folder, on_error, progress)
         try:
             job.write_all(threads or min(8, os.cpu_count() or 1))
@@ -167,74 +186,127 @@ def pack(
                     "skipped": report.skipped,
                 }
             )
-            job.publish(manifest, earlier)
+            job.publish(manifest, _replaced_names(folder, plan, earlier))
         finally:
             job.clean_up()
     _fill_report(report, manifest)
     return report
 
 
-def _earlier_dataset(folder: Path, plan: Plan, overwrite: bool) -> Manifest | None:
-    """The dataset that is in the folder already.
+def _check_arguments(source: Source, folder: Path, on_error: OnError, threads: int | None) -> None:
+    if isinstance(source, (str, os.PathLike)):
+        raise OptionError(
+            f"{source!r} is a path; expected a source, such as recordsmith.ImageFolder({source!r})"
+        )
+    if on_error not in ("stop", "skip"):
+        raise OptionError(f"on_error is {on_error!r}; expected 'stop' or 'skip'")
+    if threads is not None and threads < 1:
+        raise OptionError(f"threads is {threads}; expected at least 1")
+    root = source.root.resolve()
+    if folder.resolve().is_relative_to(root):
+        raise OptionError(
+            f"{folder} lies in the folder that is packed, {source.root}; choose one outside of it"
+        )
+
+
+@contextmanager
+def _working_in(folder: Path) -> Iterator[None]:
+    """Hold the folder for this job; leave no empty folders behind."""
+    is_new = not folder.exists()
+    internal = folder / INTERNAL_FOLDER
+    make_folder(internal)
+    try:
+        with exclusive(folder):
+            yield
+    finally:
+        with suppress(OSError):
+            internal.rmdir()
+            if is_new:
+                folder.rmdir()
+
+
+def _earlier_dataset(folder: Path, plan: Plan, *, overwrite: bool) -> Manifest | None:
+    """The dataset that is in the folder already: the same one, or with `overwrite` any.
 
     Raises:
         OptionError: it is another one, or there are files in the way, and overwrite is not said.
     """
-    if not folder.is_dir():
-        return None
     try:
         manifest = read_manifest(folder)
     except CorruptDataError:
         if not overwrite:
             raise
         manifest = None
+    if overwrite:
+        return manifest
     if manifest is not None:
-        if overwrite or manifest.made_from.get("plan") == plan.fingerprint:
-            return manifest
-        raise OptionError(
-            f"{folder} holds another dataset of {manifest.record_count} records, made from other "
-            "files or with other options; choose another folder, or say overwrite (--overwrite) "
-            "to replace it"
-        )
-    if _begun_plan(folder) == plan.fingerprint:
+        if manifest.made_from.get("plan") != plan.fingerprint:
+            raise OptionError(
+                f"{folder} holds another dataset of {manifest.record_count} records, made from "
+                "other files or with other options; choose another folder, or say overwrite=True "
+                "(--overwrite) to replace it"
+            )
+        return manifest if _is_complete(folder, manifest) else None
+    begun = read_begun(folder)
+    if begun is not None and begun.plan == plan.fingerprint:
         return None  # this very job was killed while it gave its files their names
     names = {entry.name for entry in list_folder(folder)}
     in_the_way = sorted(names & {*(shard.file for shard in plan.shards), LABELS_NAME})
-    if in_the_way and not overwrite:
+    if in_the_way:
         raise OptionError(
             f"{folder} holds {in_the_way[0]} already, and no manifest says where it comes from; "
-            "choose another folder, or say overwrite (--overwrite) to replace it"
+            "choose another folder, or say overwrite=True (--overwrite) to replace it"
         )
     return None
 
 
-def _begun_plan(folder: Path) -> str | None:
-    """The plan whose files may stand in the folder without a manifest."""
-    path = folder / INTERNAL_FOLDER / BEGUN_NAME
-    if not path.is_file():
-        return None
-    return read_head(path, 64).decode("ascii", "replace")
+def _is_complete(folder: Path, manifest: Manifest) -> bool:
+    """Whether all its files are there in their size; what is in them is for `verify` to say."""
+    expected = {
+        shard.file: shard.size_bytes for shards in manifest.splits.values() for shard in shards
+    }
+    if manifest.class_names is not None:
+        expected[LABELS_NAME] = len(labels_to_bytes(manifest.class_names))
+    try:
+        return all(size_of(folder / name) == size for name, size in expected.items())
+    except FileAccessError:
+        return False
 
 
-def _remove_dataset(folder: Path, manifest: Manifest) -> None:
-    """The manifest first: what is left is then no dataset any more."""
-    remove(folder / MANIFEST_NAME)
-    remove(folder / LABELS_NAME)
-    for shards in manifest.splits.values():
-        for shard in shards:
-            remove(folder / shard.file)
-            remove(folder / INTERNAL_FOLDER / f"{shard.file}.index")
+def _replaced_names(folder: Path, plan: Plan, earlier: Manifest | None) -> set[str]:
+    """Files of an earlier dataset, or of a job that was killed: they go when the new ones come."""
+    names = set()
+    if earlier is not None:
+        names |= {shard.file for shards in earlier.splits.values() for shard in shards}
+    else:  # no manifest tells: what would be taken for a shard of a split that is packed now
+        for entry in list_folder(folder):
+            number = parse_shard_name(entry.name)
+            if number is not None and number.split in plan.splits:
+                names.add(entry.name)
+    begun = read_begun(folder)
+    if begun is not None:
+        names.update(begun.removing)
+    return names
 
 
 def _fill_report(report: PackReport, manifest: Manifest) -> None:
-    report.samples = manifest.record_count
-    report.shards = sum(len(shards) for shards in manifest.splits.values())
+    report.sample_count = manifest.record_count
+    report.shard_count = sum(len(shards) for shards in manifest.splits.values())
     report.splits = {
         split: sum(shard.record_count for shard in shards)
         for split, shards in manifest.splits.items()
     }
     report.bytes_out = sum(
         shard.size_bytes for shards in manifest.splits.values() for shard in shards
+    )
+
+
+def _unreadable(problems: list[str], sample_count: int) -> SourceError:
+    listed = "\n".join(f"  {problem}" for problem in problems)
+    return SourceError(
+        f"{len(problems)} of {sample_count} samples cannot be read, so nothing was packed. Mend or "
+        f"remove them, or skip them with on_error='skip' (--skip-errors):\n{listed}",
+        problems,
     )
 
 
@@ -261,8 +333,9 @@ class _Job:
         self._stopping = threading.Event()
         self._done = 0
         self._survey = SchemaSurvey()
+        self._surveys = {split: SchemaSurvey() for split in plan.splits}
         self._failures: dict[int, str] = {}  # number of the sample -> why it cannot be read
-        self._writers: dict[PlannedShard, ShardWriter] = {}
+        self._writers: dict[str, ShardWriter] = {}  # file -> its writer
         self.bytes_in = 0
 
     def write_all(self, threads: int) -> None:
@@ -282,58 +355,70 @@ class _Job:
                 self._stopping.set()
                 pool.shutdown(cancel_futures=True)
         if self._failures and self._on_error == "stop":
-            problems = self.skipped()
-            listed = "\n".join(f"  {problem}" for problem in problems)
-            raise SourceError(
-                f"{len(problems)} of {len(self._listing.samples)} samples cannot be read, so "
-                f"nothing was packed. Mend or remove them, or skip them (--skip-errors):\n{listed}",
-                problems,
-            )
+            raise _unreadable(self.skipped(), len(self._listing.samples))
+        for split in self._plan.splits:
+            writers = [self._writers[shard.file] for shard in self._plan.shards_of(split)]
+            if not any(writer.record_count for writer in writers):
+                raise SourceError(
+                    f"no sample of split {split!r} can be read, so nothing was packed; the first: "
+                    + self.skipped()[0],
+                    self.skipped(),
+                )
 
     def skipped(self) -> list[str]:
         """The samples that could not be read, in the order of the listing."""
         return [self._failures[number] for number in sorted(self._failures)]
 
     def manifest(self, made_from: Mapping[str, Any]) -> Manifest:
-        entries: dict[str, list[ShardEntry]] = {split: [] for split in self._plan.splits}
-        for shard in self._plan.shards:
-            writer = self._writers[shard]
-            entries[shard.split].append(
-                ShardEntry(shard.file, writer.record_count, writer.size_bytes, writer.crc32c)
+        splits = {}
+        for split in self._plan.splits:
+            writers = [self._writers[shard.file] for shard in self._plan.shards_of(split)]
+            splits[split] = tuple(
+                ShardEntry(writer.path.name, writer.record_count, writer.size_bytes, writer.crc32c)
+                for writer in writers
             )
         return Manifest(
-            {split: tuple(shards) for split, shards in entries.items()},
+            splits,
             self._survey.finish(),
+            {split: survey.finish() for split, survey in self._surveys.items()},
             self._plan.compression,
             self._listing.class_names,
             made_from,
         )
 
-    def publish(self, manifest: Manifest, earlier: Manifest | None) -> None:
-        """Give everything its final name, the manifest last."""
+    def publish(self, manifest: Manifest, replaced: set[str]) -> None:
+        """Give everything its final name, the manifest last.
+
+        Whatever needs space on the disk is written before the first name is given.
+        """
         internal = self._folder / INTERNAL_FOLDER
-        write_atomically(internal / BEGUN_NAME, self._plan.fingerprint.encode())
-        if earlier is not None:
-            _remove_dataset(self._folder, earlier)
-        for shard in self._plan.shards:
-            self._writers[shard].publish()
+        small_files = {MANIFEST_NAME: manifest.to_bytes()}
         if manifest.class_names is not None:
-            write_labels(self._folder, manifest.class_names)
-        manifest.write(self._folder)
+            small_files = {LABELS_NAME: labels_to_bytes(manifest.class_names)} | small_files
+        for name, data in small_files.items():
+            write_synced(internal / f"{name}.partial", data)
+        new = {*(shard.file for shard in self._plan.shards), *small_files}
+        begun = Begun(self._plan.fingerprint, tuple(sorted(replaced | new)))
+        write_atomically(begun_path(self._folder), begun.to_bytes())
+        remove(self._folder / MANIFEST_NAME)  # from here on the folder is no dataset
+        for name in sorted({*replaced, LABELS_NAME} - new):
+            remove(self._folder / name)
+            remove(internal / f"{name}.index")
+        for shard in self._plan.shards:
+            self._writers[shard.file].publish()
+        for name in small_files:
+            publish(internal / f"{name}.partial", self._folder / name)
         sync_folder(self._folder)
-        remove(internal / BEGUN_NAME)
+        remove(begun_path(self._folder))
 
     def clean_up(self) -> None:
         """Remove what has no final name, from this job or one that was killed."""
-        internal = self._folder / INTERNAL_FOLDER
         for writer in self._writers.values():
             writer.discard()
         with suppress(FileAccessError):
-            for entry in list_folder(internal):
-                if entry.name.endswith(".partial") or entry.name == LOCK_NAME:
+            for entry in list_folder(self._folder / INTERNAL_FOLDER):
+                if entry.name.endswith(".partial"):
                     remove(entry.path)
-        with suppress(OSError):
-            internal.rmdir()  # if nothing of value is in it
 
     def _write_shard(self, shard: PlannedShard) -> None:
         writer = ShardWriter(
@@ -343,13 +428,12 @@ class _Job:
             temporary=self._folder / INTERNAL_FOLDER / f"{shard.file}.partial",
         )
         with self._lock:
-            self._writers[shard] = writer
+            self._writers[shard.file] = writer
         for number in shard.samples:
             if self._stopping.is_set():
                 return
             self._write_sample(writer, number)
-        writer.finish()
-        self._read_back(writer)
+        self._read_back(writer, self._surveys[shard.split])
 
     def _write_sample(self, writer: ShardWriter, number: int) -> None:
         sample = self._listing.samples[number]
@@ -369,12 +453,13 @@ class _Job:
             if self._progress is not None:
                 self._progress(self._done, len(self._listing.samples))
 
-    def _read_back(self, writer: ShardWriter) -> None:
+    def _read_back(self, writer: ShardWriter, survey: SchemaSurvey) -> None:
         """Prove what was written, every checksum, and count its features for the schema."""
         records = 0
         for block in writer.written_blocks():
             with self._lock:
                 self._survey.update(block.buffer, block.starts, block.lengths)
+                survey.update(block.buffer, block.starts, block.lengths)
             records += len(block)
         if records != writer.record_count:
             raise CorruptDataError(

@@ -22,6 +22,7 @@ from recordsmith.sources import Listing, Sample
 from recordsmith.wire import Compression
 
 DEFAULT_SHARD_SIZE_BYTES = 256_000_000
+_EXAMPLE = "{'train': 0.7, 'validation': 0.3}"
 Shards: TypeAlias = int | Mapping[str, int]
 
 
@@ -46,6 +47,10 @@ class Plan:
     compression: Compression
     fingerprint: str
 
+    def shards_of(self, split: str) -> list[PlannedShard]:
+        """The shards of one split, in order."""
+        return [shard for shard in self.shards if shard.split == split]
+
 
 def make_plan(
     listing: Listing,
@@ -56,14 +61,17 @@ def make_plan(
     seed: int,
     stratify: bool,
     compression: Compression,
-    source: Mapping[str, Any],
+    kind: str,
 ) -> Plan:
-    """Decide everything before anything is read; arguments as in `pack`.
+    """Decide everything before anything is read; arguments as in `pack`, `kind` of the source.
 
     Raises:
         OptionError: options contradict each other or the number of samples.
     """
     _check_splits(splits)
+    _check_shards(shards, splits)
+    if not isinstance(seed, int):
+        raise OptionError(f"seed is {seed!r}; expected an integer")
     if shards is not None and shard_size_bytes is not None:
         raise OptionError("give shards or shard_size_bytes, not both")
     if shard_size_bytes is not None and shard_size_bytes < 1:
@@ -84,8 +92,9 @@ def make_plan(
     planned: list[PlannedShard] = []
     for split, members in parts.items():
         if not members:
+            every = " of every class" if stratify else ""
             raise OptionError(
-                f"split {split!r} would be empty: {splits[split]:g} of "
+                f"split {split!r} would be empty: {splits[split]:g}{every} of "
                 f"{len(listing.samples)} samples is none; give it a larger share"
             )
         count = _shard_count(split, members, listing.samples, shards, shard_size_bytes)
@@ -98,21 +107,34 @@ def make_plan(
             )
             for number in range(count)
         ]
-    fingerprint = _fingerprint(listing, planned, {"compression": compression, "source": source})
+    fingerprint = _fingerprint(listing, planned, {"compression": compression, "kind": kind})
     return Plan(tuple(planned), tuple(splits), compression, fingerprint)
 
 
+def _check_shards(shards: Shards | None, splits: Mapping[str, float]) -> None:
+    numbers = shards if isinstance(shards, Mapping) else dict.fromkeys(splits, shards)
+    for split, number in numbers.items():
+        if split not in splits:
+            raise OptionError(f"shards names {split!r}, which is none of {', '.join(splits)}")
+        if number is not None and (not isinstance(number, int) or number < 1):
+            raise OptionError(f"the number of shards is {number!r}; expected 1 or more")
+
+
 def _check_splits(splits: Mapping[str, float]) -> None:
+    if not isinstance(splits, Mapping):
+        raise OptionError(f"splits is {splits!r}; expected shares by name, such as {_EXAMPLE}")
     if not splits:
-        raise OptionError("splits is empty; give at least one, such as {'train': 1.0}")
+        raise OptionError(f"splits is empty; give shares by name, such as {_EXAMPLE}")
     for name, share in splits.items():
+        if not isinstance(name, str) or isinstance(share, str):
+            raise OptionError(f"splits has {name!r}: {share!r}; expected a name and a number")
         if not name or name.startswith(".") or set(name) & set("/\\\0:*?[]"):
             raise OptionError(f"split name {name!r} cannot be part of a file name")
         if not 0 < share <= 1:
             raise OptionError(f"split {name!r} has the share {share:g}; expected 0 < share <= 1")
     total = math.fsum(splits.values())
     if abs(total - 1) > 1e-6:
-        raise OptionError(f"the shares of the splits add up to {total:g}, expected 1")
+        raise OptionError(f"the shares of the splits add up to {total:g}; expected 1, or 100%")
 
 
 def _shuffled(samples: Sequence[Sample], seed: int) -> list[int]:
@@ -154,11 +176,9 @@ def _shard_count(
         if split not in shards:
             raise OptionError(f"shards has no number for split {split!r}")
         shards = shards[split]
-    if shards < 1:
-        raise OptionError(f"shards is {shards}, expected at least 1")
     if shards > len(members):
         raise OptionError(
-            f"split {split!r} has {len(members)} samples, too few for {shards} shards; ask for at "
+            f"split {split!r} is too small for {shards} shards: it has one sample for each of at "
             f"most {len(members)}"
         )
     return shards

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Protocol
 
 from recordsmith.example import Kind
@@ -38,7 +39,13 @@ class Listing:
 
 
 class Source(Protocol):
-    """Where samples come from. `read_features` is called from several threads at once."""
+    """Where samples come from. `read_features` is called from several threads at once.
+
+    root: the folder that it reads; no dataset is packed into it.
+    """
+
+    @property
+    def root(self) -> Path: ...
 
     def list_samples(self) -> Listing:
         """Find all samples, without reading them.
@@ -59,7 +66,7 @@ class Source(Protocol):
         ...
 
     def describe(self) -> Mapping[str, Any]:
-        """What the manifest says of the source: JSON-able, the same on every machine."""
+        """What the manifest says of the source: JSON-able, with `kind`, the name of its class."""
         ...
 
     def kinds(self) -> Mapping[str, Kind]:

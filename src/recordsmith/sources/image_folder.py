@@ -1,39 +1,48 @@
 """Class folders: `root/<class>/picture.jpg`, as every picture tutorial has them.
 
-The tutorials' other nesting, `root/<one folder>/<class>/picture.jpg`, is understood as well.
-Pictures are known by their bytes, not by their names. What is not packed is said, never dropped
-in silence.
+The tutorials' other nesting, `root/<one folder>/<class>/picture.jpg`, is understood as well. A
+file is a picture if its bytes are those of one, or if its name says so: then it must be one. What
+is not packed is said, never dropped in silence.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from recordsmith.errors import OptionError, SourceError, located
+from recordsmith.errors import CorruptDataError, OptionError, SourceError, located
 from recordsmith.example import Kind
-from recordsmith.files import PathLike, accessing, list_folder, open_file
-from recordsmith.image import PICTURE_SUFFIXES, is_picture, probe_image
+from recordsmith.files import PathLike, accessing, as_path, list_folder, open_file, read_file
+from recordsmith.image import PICTURE_SUFFIXES, ImageInfo, is_picture, probe_image
 from recordsmith.sources.contract import Listing, Sample
+from recordsmith.wire import HEAD_BYTES, describe_foreign
 
-_EXPECTED = "expected {root}/<class>/<picture>, one folder for each class"
+_SHOWN = 3
+_FOLDERS_SEARCHED = 2000
+_SPLIT_NAMES = frozenset(("train", "training", "val", "valid", "validation", "test", "testing"))
 
 
 class ImageFolder:
     """Pictures in one folder for each class.
 
     Each sample has `image/encoded` (the file's bytes, untouched), `image/format`, `image/height`
-    and `image/width` (from the header), `image/filename` (relative to the root),
-    `image/class/label` (classes sorted by name, counted from 0) and `image/class/text`.
+    and `image/width` (from the header; an EXIF orientation is not applied), `image/filename`
+    (`<class>/<file>`), `image/class/label` (classes sorted by name as text, counted from 0) and
+    `image/class/text`.
     """
 
     def __init__(self, root: PathLike) -> None:
-        self.root = Path(root)
+        self.root = as_path(root)
         self._base = self.root  # where the class folders are; found when listing
         self._class_names: tuple[bytes, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"ImageFolder({str(self.root)!r})"
 
     def list_samples(self) -> Listing:
         """Find classes and pictures; the order is by class, then by file name.
@@ -44,8 +53,8 @@ class ImageFolder:
         """
         with accessing(self.root):
             if not self.root.is_dir():
-                self.root.stat()
-                raise OptionError(f"{self.root} is a file; " + _EXPECTED.format(root="<folder>"))
+                self.root.stat()  # says it in words if it is not there
+                raise OptionError(f"{self.root} is a file; {_expected('<folder>')}")
         root = _read_folder(self.root)
         base = root
         if not base.pictures and len(base.folders) == 1:
@@ -56,28 +65,29 @@ class ImageFolder:
         filled = [folder for folder in classes if folder.pictures]
         if not filled:
             raise self._nothing_found(root, classes)
-        notices = [*root.notices, *(base.notices if base is not root else ())]
-        notices += [
-            f"picture outside of a class folder, not packed: {entry.path}"
-            for entry in base.pictures
-        ]
-        for folder in classes:
-            if not folder.pictures:
-                notices.append(f"empty class, left out: {folder.path}")
-            notices += folder.notices
-            notices += [
-                f"folder inside a class folder, not packed: {entry.path}"
-                for entry in folder.folders
-            ]
-        return self._listing(base.path, filled, notices)
+        self._base = base.path
+        self._class_names = tuple(os.fsencode(folder.path.name) for folder in filled)
+        for name in self._class_names:
+            if b"\n" in name or b"\r" in name:
+                raise SourceError(
+                    f"the class folder {os.fsdecode(name)!r} has a line break in its name, which "
+                    "labels.txt cannot hold; rename it"
+                )
+        samples = tuple(
+            Sample(f"{folder.path.name}/{entry.name}", _size(entry), label)
+            for label, folder in enumerate(filled)
+            for entry in folder.pictures
+        )
+        names = tuple(folder.path.name for folder in filled)
+        passed_over = [base, *classes] if base is root else [root, base, *classes]
+        return Listing(samples, names, tuple(_notices(base, classes, passed_over)))
 
     def read_features(self, sample: Sample) -> Mapping[str, Any]:
         """Read one picture file; its bytes are not changed."""
         path = os.path.join(self._base, sample.name)
-        with open_file(path) as file, accessing(path):
-            data = file.read()
+        data = read_file(path)
         with located(path):
-            info = probe_image(data)
+            info = _probe(data)
         label = sample.label or 0
         return {
             "image/class/label": label,
@@ -95,46 +105,30 @@ class ImageFolder:
     def kinds(self) -> Mapping[str, Kind]:
         return {}
 
-    def _listing(self, base: Path, classes: list[_Folder], notices: list[str]) -> Listing:
-        self._base = base
-        names = [folder.path.name for folder in classes]
-        for name in names:
-            if "\n" in name or "\r" in name:
-                raise SourceError(
-                    f"the class folder {name!r} has a line break in its name, which labels.txt "
-                    "cannot hold; rename it"
-                )
-        self._class_names = tuple(os.fsencode(name) for name in names)
-        samples = tuple(
-            Sample(f"{folder.path.name}/{entry.name}", entry.stat().st_size, label)
-            for label, folder in enumerate(classes)
-            for entry in folder.pictures
-        )
-        return Listing(samples, tuple(names), tuple(notices))
-
     def _nothing_found(self, root: _Folder, classes: list[_Folder]) -> SourceError:
-        """Say what is there instead of class folders with pictures."""
-        expected = _EXPECTED.format(root=self.root)
-        deeper = [
-            f"{folder.path.name}/{entry.name}" for folder in classes for entry in folder.folders
-        ]
+        """Say what is there instead of class folders with pictures, and what to do."""
         if root.pictures:
             found = (
-                f"found {len(root.pictures)} pictures in {self.root} itself, such as "
-                f"{root.pictures[0].name}, and no folder with pictures"
+                f"found pictures in {self.root} itself ({len(root.pictures):,}, such as "
+                f"{root.pictures[0].name}), and none in folders below"
             )
             advice = "move the pictures of each class into a folder named after it"
-        elif deeper:
-            found = f"found folders two levels down, such as {deeper[0]}, and no pictures above"
-            advice = f"pack one of {', '.join(str(folder.path) for folder in classes[:3])} instead"
+        elif candidates := _folders_that_would_pack(self.root):
+            found = "found pictures further down"
+            advice = f"pack {_some(candidates, 'or')} instead"
         elif classes:
-            names = ", ".join(folder.path.name for folder in classes[:5])
-            found = f"found {len(classes)} folders without a picture in them: {names}"
+            found = f"found folders without pictures: {_some(f.path.name for f in classes)}"
             advice = "check that this is the right folder and that its files are pictures"
-        else:
-            found = f"found {len(root.notices)} other files and no folders"
+        elif root.others:
+            found = f"found no folders, only {_tally(root.others)}"
             advice = "check that this is the right folder"
-        return SourceError(f"no pictures to pack: {expected}; {found}; {advice}", root.notices)
+        else:
+            found = "the folder is empty"
+            advice = "check that this is the right folder"
+        return SourceError(
+            f"no pictures to pack: {_expected(str(self.root))}; {found}; {advice}",
+            _notices(root, classes, [root, *classes]),
+        )
 
 
 @dataclass
@@ -144,23 +138,21 @@ class _Folder:
     path: Path
     pictures: list[os.DirEntry[str]] = field(default_factory=list)
     folders: list[os.DirEntry[str]] = field(default_factory=list)
-    notices: list[str] = field(default_factory=list)
+    hidden: list[str] = field(default_factory=list)
+    others: list[str] = field(default_factory=list)
 
 
 def _read_folder(path: Path) -> _Folder:
     folder = _Folder(path)
     for entry in list_folder(path):
-        with accessing(entry.path):
-            if entry.name.startswith("."):
-                folder.notices.append(f"hidden, not packed: {entry.path}")
-            elif entry.is_dir():
-                folder.folders.append(entry)
-            elif not entry.is_file():
-                folder.notices.append(f"no regular file, not packed: {entry.path}")
-            elif _has_picture_name(entry.name) or _holds_picture(entry):
-                folder.pictures.append(entry)
-            else:
-                folder.notices.append(f"no picture, not packed: {entry.path}")
+        if entry.name.startswith("."):
+            folder.hidden.append(entry.path)
+        elif os.path.isdir(entry):
+            folder.folders.append(entry)
+        elif _has_picture_name(entry.name) or (os.path.isfile(entry) and _holds_picture(entry)):
+            folder.pictures.append(entry)
+        else:
+            folder.others.append(entry.path)
     return folder
 
 
@@ -171,3 +163,80 @@ def _has_picture_name(name: str) -> bool:
 def _holds_picture(entry: os.DirEntry[str]) -> bool:
     with open_file(entry.path) as file:
         return is_picture(file)
+
+
+def _size(entry: os.DirEntry[str]) -> int:
+    try:
+        return entry.stat().st_size
+    except OSError:  # a link to nothing: reading it will say so
+        return 0
+
+
+def _probe(data: bytes) -> ImageInfo:
+    try:
+        return probe_image(data)
+    except CorruptDataError as error:
+        foreign = describe_foreign(data[:HEAD_BYTES])
+        if foreign is not None and not foreign.name.endswith("picture"):
+            error.detail = f"it is {foreign.name}, no picture. {foreign.advice}"
+        raise
+
+
+# -- words ---------------------------------------------------------------------------------------
+
+
+def _expected(root: str) -> str:
+    return f"expected {root}/<class>/<picture>, one folder for each class"
+
+
+def _notices(base: _Folder, classes: list[_Folder], folders: list[_Folder]) -> list[str]:
+    """What was passed over, a sentence for each reason."""
+    notices = []
+    names = [folder.path.name for folder in classes if folder.pictures]
+    if names and _SPLIT_NAMES.issuperset(map(str.lower, names)):
+        notices.append(
+            f"the classes are called {_some(names)}: if these are splits, pack each by itself"
+        )
+    if base.pictures:
+        paths = [entry.path for entry in base.pictures]
+        notices.append(f"not in a class folder: {_tally(paths)}")
+    empty = [str(folder.path) for folder in classes if not folder.pictures]
+    if empty:
+        notices.append(f"class folders without pictures: {_some(empty)}")
+    deeper = [entry.path for folder in classes for entry in folder.folders]
+    if deeper:
+        notices.append(f"folders inside of class folders: {_some(deeper)}")
+    hidden = [path for folder in folders for path in folder.hidden]
+    if hidden:
+        notices.append(f"hidden: {_some(hidden)}")
+    others = [path for folder in folders for path in folder.others]
+    if others:
+        notices.append(f"no pictures: {_tally(others)}")
+    return notices
+
+
+def _some(names: Iterable[str], last: str = "and") -> str:
+    """The first few of some names, and how many more there are."""
+    listed = list(names)
+    if len(listed) > _SHOWN:
+        return f"{', '.join(listed[:_SHOWN])} and {len(listed) - _SHOWN:,} more"
+    return f", {last} ".join([", ".join(listed[:-1]), listed[-1]]) if listed[1:] else listed[0]
+
+
+def _tally(paths: Sequence[str]) -> str:
+    """200 files (199 .xml, 1 .txt), such as a, b, c."""
+    counts = Counter(os.path.splitext(path)[1] or "without suffix" for path in paths)
+    kinds = ", ".join(f"{count:,} {kind}" for kind, count in counts.most_common(5))
+    if len(paths) <= _SHOWN:
+        return _some(paths)
+    return f"{len(paths):,} files ({kinds}), such as {paths[0]}"
+
+
+def _folders_that_would_pack(root: Path) -> list[str]:
+    """Folders below that have folders with pictures; a large tree is searched in part."""
+    found = {
+        str(Path(folder).parent)
+        for folder, _, files in islice(os.walk(root), _FOLDERS_SEARCHED)
+        if any(map(_has_picture_name, files))
+    }
+    return sorted(found)

@@ -4,7 +4,14 @@ Nothing here knows a path or what a payload means. The format is stated in
 tensorflow/core/lib/io/record_writer.h; `framing` cites it where it matters.
 """
 
-from recordsmith.wire.compression import COMPRESSIONS, Compression, check_compression
+from recordsmith.wire.compression import (
+    COMPRESSIONS,
+    HEAD_BYTES,
+    Compression,
+    check_compression,
+    detect_compression,
+)
+from recordsmith.wire.foreign import describe_foreign
 from recordsmith.wire.framing import (
     FOOTER_BYTES,
     FRAME_BYTES,
@@ -23,12 +30,15 @@ __all__ = [
     "FOOTER_BYTES",
     "FRAME_BYTES",
     "HEADER_BYTES",
+    "HEAD_BYTES",
     "Compression",
     "Frames",
     "RecordBlock",
     "RecordWriter",
     "check_compression",
     "crc32c",
+    "describe_foreign",
+    "detect_compression",
     "encode_record",
     "encode_records",
     "encode_slices",

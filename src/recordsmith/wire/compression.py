@@ -138,8 +138,8 @@ class Inflater(io.RawIOBase):
         return CorruptDataError(
             Defect.DECOMPRESSION_LIMIT,
             f"{self._input_bytes} compressed bytes became more than {self._max_bytes}; stopped, as "
-            "this may be a decompression bomb. If you trust the file, raise "
-            "max_decompressed_bytes.",
+            "this may be a decompression bomb. If you trust the file, unpack it with another tool, "
+            "or read it with read_records and a larger max_decompressed_bytes.",
         )
 
 
@@ -157,7 +157,7 @@ class Deflater:
         self._stream.write(self._engine.flush())
 
 
-def check_compression(name: str | None) -> Compression:
+def check_compression(name: object) -> Compression:
     """`name` as one of COMPRESSIONS; None means none.
 
     Raises:
@@ -166,6 +166,6 @@ def check_compression(name: str | None) -> Compression:
     if name is None or name == "":
         return "none"
     for compression in COMPRESSIONS:
-        if name.lower() == compression:
+        if str(name).lower() == compression:
             return compression
     raise OptionError(f"compression {name!r} is unknown; it can be {', '.join(COMPRESSIONS)}")

@@ -25,6 +25,7 @@ cdef extern from "crc32c.h" nogil:
 cdef enum:
     HEADER = 12
     FOOTER = 4
+    RELEASE_FROM = 1 << 18  # bytes: below, letting other threads in costs more than the work
     # what ended a scan
     END = 0             # the buffer was used up at the end of a record, or the arrays are full
     PARTIAL_HEADER = 1  # fewer than 12 bytes are left
@@ -145,7 +146,11 @@ def frame_list(list payloads not None):
         if view.len + HEADER + FOOTER > end - out:  # it grew between the two looks
             PyBuffer_Release(&view)
             raise ValueError("a payload changed its size while it was written")
-        out = store_frame(out, <const uint8_t *>view.buf, view.len)
+        if view.len < RELEASE_FROM:
+            out = store_frame(out, <const uint8_t *>view.buf, view.len)
+        else:
+            with nogil:
+                out = store_frame(out, <const uint8_t *>view.buf, view.len)
         PyBuffer_Release(&view)
     if out != end:
         raise ValueError("a payload changed its size while it was written")

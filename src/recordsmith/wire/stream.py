@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import BinaryIO, cast
 
 from recordsmith.buffers import BytesLike, Int64Array, as_view
-from recordsmith.errors import CorruptDataError, Defect
+from recordsmith.errors import CorruptDataError, Defect, OptionError
 from recordsmith.wire.compression import (
     HEAD_BYTES,
     MAX_COMPRESSED_RECORD_BYTES,
@@ -77,7 +77,7 @@ def read_blocks(
 
     Args:
         stream: open for reading at the first record. It is not closed.
-        compression: None recognises it by the first bytes.
+        compression: none, gzip or zlib; None recognises it by the first bytes.
         check_payloads: whether the checksums of payloads are checked; those of lengths always are.
         on_defect: what to do with a defect instead of raising it. A record with a damaged payload
             is left out and reading goes on; any other defect ends the stream after it was told.
@@ -155,6 +155,8 @@ class _BlockReader:
     def __init__(
         self, stream: BinaryIO, compression: Compression | None, max_decompressed_bytes: int
     ) -> None:
+        if compression is not None:
+            compression = check_compression(compression)
         self._readinto = _readinto(stream)
         self._buffer = bytearray(BLOCK_BYTES)
         self._filled = 0
@@ -241,8 +243,7 @@ class _BlockReader:
                     position=self._position,
                     offset=self._offset + self._at,
                 )
-        # Never more than twice what is there: the length may lie. A new buffer when the size
-        # changes or someone still holds the old one's records; else the old one again.
+        # Never more than twice what is there: the length may lie.
         size = max(BLOCK_BYTES, min(needed, 2 * kept))
         rest = self._buffer[self._at : self._filled]
         if size != len(self._buffer):
@@ -261,6 +262,10 @@ class _BlockReader:
             except CorruptDataError as error:
                 self._failure = error
                 count = 0
+            if count is None:
+                raise OptionError(
+                    "the stream does not block, so its end cannot be told; open it in blocking mode"
+                )
             self._filled += count
             self._ended = count == 0
 
@@ -303,6 +308,11 @@ class _Rejoined(io.RawIOBase):
 
 
 def _readinto(stream: BinaryIO) -> Callable[[memoryview], int]:
+    if not hasattr(stream, "read") or isinstance(stream, io.TextIOBase):
+        raise OptionError(
+            f"{stream!r} is no binary stream; open the file in mode 'rb', or open its path with "
+            "recordsmith.open"
+        )
     native = getattr(stream, "readinto", None)
     if native is not None:
         return cast(Callable[[memoryview], int], native)
