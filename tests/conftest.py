@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -29,9 +30,13 @@ def tf() -> Any:
 
 
 @pytest.fixture(scope="session")
-def shared_data() -> Path:
-    """Real TFRecord files and picture datasets, where a checkout has them beside it."""
+def shared_data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of real TFRecord files and picture datasets, where a checkout has them beside it."""
     path = Path(os.environ.get("RECORDSMITH_SHARED_DATA", REPOSITORY.parent / "shared" / "data"))
     if not path.is_dir():
         pytest.skip(f"{path} is not there")
-    return path
+    copy = tmp_path_factory.mktemp("shared") / "data"
+    shutil.copytree(path, copy, ignore=shutil.ignore_patterns(".recordsmith"))
+    for folder in (copy, *copy.rglob("*/")):
+        folder.chmod(0o755)
+    return copy

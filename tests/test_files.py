@@ -139,9 +139,8 @@ def test_publish_and_remove(tmp_path: Path) -> None:
 
 
 def test_exclusive_refuses_a_second_and_lets_go_at_the_end(tmp_path: Path) -> None:
-    folder = tmp_path / "out" / ".internal"
-    folder.mkdir(parents=True)
-    lock = folder / "lock"
+    lock = tmp_path / "out"
+    lock.mkdir()
 
     def fail_with_the_lock() -> None:
         with files.exclusive(lock):
@@ -157,20 +156,19 @@ def test_exclusive_refuses_a_second_and_lets_go_at_the_end(tmp_path: Path) -> No
 
 
 def test_exclusive_ends_with_its_process(tmp_path: Path) -> None:
-    lock = tmp_path / "lock"
+    lock = tmp_path
     script = (
         "import os, signal, sys; from recordsmith import files\n"
         "with files.exclusive(sys.argv[1]): os.kill(os.getpid(), signal.SIGKILL)"
     )
     done = subprocess.run([sys.executable, "-c", script, str(lock)], check=False)
     assert done.returncode < 0
-    assert lock.exists()
     with files.exclusive(lock):
         pass
 
 
 def test_exclusive_says_where_it_cannot_lock(tmp_path: Path) -> None:
-    lock = tmp_path / "missing" / "lock"
+    lock = tmp_path / "missing"
     with pytest.raises(FileAccessError, match="missing"):
         files.exclusive(lock).__enter__()
 

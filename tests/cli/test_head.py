@@ -72,7 +72,7 @@ def test_records_that_are_no_examples(run, tmp_path: Path) -> None:
         writer.write(b"\xff\xfe plain bytes")
     outcome = run("head", tmp_path / "x.tfrecord")
     assert outcome.code == 0
-    assert "no well-formed Example" in outcome.out
+    assert "no Example: 14 bytes" in outcome.out
     assert "ff fe 20" in outcome.out
     (record,) = run("head", tmp_path / "x.tfrecord", "--json").document["records"]
     assert record["payload"] == "other"

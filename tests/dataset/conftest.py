@@ -10,7 +10,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from recordsmith.dataset import Manifest, Shard, ShardEntry, ShardWriter, shard_name, write_labels
+from recordsmith.dataset import (
+    LABELS_NAME,
+    MANIFEST_NAME,
+    Manifest,
+    Shard,
+    ShardEntry,
+    ShardWriter,
+    labels_to_bytes,
+    shard_name,
+)
 from recordsmith.example import SchemaSurvey
 
 CLASS_NAMES = ("daisy", "müsli", "a b")
@@ -43,6 +52,7 @@ def make_packed(
     """
     folder.mkdir(parents=True, exist_ok=True)
     survey = SchemaSurvey()
+    surveys = {split: SchemaSurvey() for split in splits}
     entries: dict[str, list[ShardEntry]] = {}
     number = 0
     for split, counts in splits.items():
@@ -57,14 +67,17 @@ def make_packed(
             )
             for block in Shard(path, split).blocks():
                 survey.update(block.buffer, block.starts, block.lengths)
-    Manifest(
+                surveys[split].update(block.buffer, block.starts, block.lengths)
+    manifest = Manifest(
         {split: tuple(shards) for split, shards in entries.items()},
         survey.finish(),
+        {split: of_split.finish() for split, of_split in surveys.items()},
         compression,
         CLASS_NAMES,
         {"seed": 0},
-    ).write(folder)
-    write_labels(folder, CLASS_NAMES)
+    )
+    (folder / MANIFEST_NAME).write_bytes(manifest.to_bytes())
+    (folder / LABELS_NAME).write_bytes(labels_to_bytes(CLASS_NAMES))
     return folder
 
 

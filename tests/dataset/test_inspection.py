@@ -24,22 +24,22 @@ def test_counts_and_sizes(
         (folder / MANIFEST_NAME).unlink()
     found = rs.inspect(folder)
     paths = sorted(folder.glob("*.tfrecord*"))
-    assert found.records == 9
+    assert found.record_count == 9
     assert found.size_bytes == sum(path.stat().st_size for path in paths)
     assert found.compression == compression
     assert found.class_names == made.class_names
-    assert [(s.path, s.split, s.records, s.size_bytes) for s in found.shards] == [
+    assert [(s.path, s.split, s.record_count, s.size_bytes) for s in found.shards] == [
         (str(path), path.name.split("-")[0], count, path.stat().st_size)
         for path, count in zip(paths, [4, 2, 3], strict=True)
     ]
     assert {split: len(shards) for split, shards in found.splits.items()} == {"test": 1, "train": 2}
-    assert found.schema == rs.open(folder).survey()
+    assert found.schema == rs.open(folder).schema
 
 
 def test_schema_of_one_split_is_that_of_its_records(tmp_path: Path, made: SimpleNamespace) -> None:
     folder = made.packed(tmp_path, {"test": [1], "train": [3]})
     found = rs.inspect(folder, split="train")
-    assert found.records == found.schema.record_count == 3
+    assert found.record_count == found.schema.record_count == 3
     assert found.schema.features["steps"].min_length == 1  # the empty list is in test
     with pytest.raises(rs.OptionError):
         rs.inspect(folder, split="validation")
@@ -52,7 +52,7 @@ def test_mixed_compressions(tmp_path: Path, made: SimpleNamespace) -> None:
     found = rs.inspect(tmp_path)
     assert found.compression == "mixed"
     assert [shard.compression for shard in found.shards][:2] == ["none", "gzip"]
-    assert found.records == 2
+    assert found.record_count == 2
 
 
 def test_json(tmp_path: Path, made: SimpleNamespace) -> None:

@@ -190,7 +190,7 @@ def test_names_that_promise_a_million_shards_cost_nothing(
 ) -> None:
     made.write_shard(tmp_path / "x-00000-of-99999999999999999999.tfrecord", [1])
     located = locate(tmp_path)
-    assert 1 <= len(located.defects) < 10
+    assert 1 <= len(located.missing) < 10
 
 
 def test_packed_folder_means_what_its_manifest_says(tmp_path: Path, made: SimpleNamespace) -> None:

@@ -17,8 +17,8 @@ from recordsmith.dataset import (
     MANIFEST_NAME,
     Manifest,
     ShardEntry,
+    labels_to_bytes,
     read_manifest,
-    write_labels,
 )
 from recordsmith.dataset.manifest import read_labels
 from recordsmith.example import FeatureSchema, Schema
@@ -28,6 +28,26 @@ FILES = st.text(min_size=1).filter(
     lambda name: name not in (".", "..") and not set(name) & set("/\\\0:")
 )
 NAMES = st.text(st.characters(blacklist_characters="\r\n"))
+SCHEMAS = st.builds(
+    Schema,
+    st.just("Example"),
+    COUNTS,
+    st.dictionaries(
+        st.just("features"),
+        st.dictionaries(
+            st.text(),
+            st.builds(
+                FeatureSchema,
+                st.sampled_from(["bytes", "float", "int64", "mixed", "none"]),
+                COUNTS,
+                COUNTS,
+                COUNTS,
+                st.none() | st.just(()) | st.tuples(COUNTS),
+                st.sampled_from([None, "image", "text", "raw"]),
+            ),
+        ),
+    ),
+)
 MANIFESTS = st.builds(
     Manifest,
     st.dictionaries(
@@ -36,26 +56,8 @@ MANIFESTS = st.builds(
             st.builds(ShardEntry, FILES, COUNTS, COUNTS, st.integers(0, 2**32 - 1)), max_size=3
         ).map(tuple),
     ),
-    st.builds(
-        Schema,
-        st.just("Example"),
-        COUNTS,
-        st.dictionaries(
-            st.just("features"),
-            st.dictionaries(
-                st.text(),
-                st.builds(
-                    FeatureSchema,
-                    st.sampled_from(["bytes", "float", "int64", "mixed", "none"]),
-                    COUNTS,
-                    COUNTS,
-                    COUNTS,
-                    st.none() | st.just(()) | st.tuples(COUNTS),
-                    st.sampled_from([None, "image", "text", "raw"]),
-                ),
-            ),
-        ),
-    ),
+    SCHEMAS,
+    st.dictionaries(st.text(), SCHEMAS, max_size=2),
     st.sampled_from(["none", "gzip", "zlib"]),
     st.none() | st.lists(st.text()).map(tuple),
     st.dictionaries(st.text(), st.text() | st.integers() | st.lists(st.booleans())),
@@ -69,10 +71,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @given(manifest=MANIFESTS)
 def test_reads_back_what_was_written(folder: Path, manifest: Manifest) -> None:
-    manifest.write(folder)
+    (folder / MANIFEST_NAME).write_bytes(manifest.to_bytes())
     assert read_manifest(folder) == manifest
     first = (folder / MANIFEST_NAME).read_bytes()
-    manifest.write(folder)
+    (folder / MANIFEST_NAME).write_bytes(manifest.to_bytes())
     assert (folder / MANIFEST_NAME).read_bytes() == first
 
 
@@ -82,7 +84,7 @@ def test_names_that_are_not_utf8_read_back(tmp_path: Path) -> None:
         Schema("none", 0),
         class_names=("a\udc80",),
     )
-    manifest.write(tmp_path)
+    (tmp_path / MANIFEST_NAME).write_bytes(manifest.to_bytes())
     assert read_manifest(tmp_path) == manifest
 
 
@@ -211,18 +213,18 @@ def _assert_broken(folder: Path) -> None:
 
 
 def test_labels_are_lines_of_id_and_name(tmp_path: Path) -> None:
-    write_labels(tmp_path, ("daisy", "ros:e", ""))
+    (tmp_path / LABELS_NAME).write_bytes(labels_to_bytes(("daisy", "ros:e", "")))
     assert (tmp_path / LABELS_NAME).read_bytes() == b"0:daisy\n1:ros:e\n2:\n"
 
 
 @given(names=st.lists(NAMES).map(tuple))
 def test_labels_read_back(folder: Path, names: tuple[str, ...]) -> None:
-    write_labels(folder, names)
+    (folder / LABELS_NAME).write_bytes(labels_to_bytes(names))
     assert read_labels(folder) == names
 
 
 def test_labels_that_are_not_utf8_read_back(tmp_path: Path) -> None:
-    write_labels(tmp_path, ("a\udcff",))
+    (tmp_path / LABELS_NAME).write_bytes(labels_to_bytes(("a\udcff",)))
     assert (tmp_path / LABELS_NAME).read_bytes() == b"0:a\xff\n"
     assert read_labels(tmp_path) == ("a\udcff",)
 

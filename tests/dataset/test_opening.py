@@ -67,4 +67,4 @@ def test_empty_dataset(tmp_path: Path, made: SimpleNamespace) -> None:
             with pytest.raises(IndexError):
                 dataset[position]
     assert rs.verify(folder).is_good
-    assert rs.inspect(folder).records == 0
+    assert rs.inspect(folder).record_count == 0

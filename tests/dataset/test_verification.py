@@ -39,8 +39,8 @@ def test_good_data_is_good(tmp_path: Path, made: SimpleNamespace, compression: s
     size = sum(path.stat().st_size for path in shards)
     report = rs.verify(folder)
     assert report.is_good
-    assert (report.records, report.shards, report.size_bytes) == (6, 4, size)
-    assert rs.verify(folder, split="test").records == 1
+    assert (report.record_count, report.shard_count, report.size_bytes) == (6, 4, size)
+    assert rs.verify(folder, split="test").record_count == 1
     assert rs.verify([path for path in shards if path.stat().st_size]).is_good
 
 
@@ -94,7 +94,7 @@ def test_every_cut_within_a_record_is_found_without_a_manifest(tiny: Path) -> No
         tiny.write_bytes(good[:stop])
         report = rs.verify(tiny, threads=1)
         assert report.is_good == (stop > 0 and stop % frame == 0)
-        assert report.records == stop // frame
+        assert report.record_count == stop // frame
 
 
 def test_bytes_at_the_end_are_found(tmp_path: Path, made: SimpleNamespace) -> None:
@@ -113,7 +113,7 @@ def test_damage_does_not_hide_what_comes_after(tiny: Path) -> None:
         frames[number][12] ^= 1
     tiny.write_bytes(b"".join(frames))
     report = rs.verify(tiny)
-    assert report.records == 4
+    assert report.record_count == 4
     assert [(error.position, error.offset) for error in report.defects] == [
         (number, number * len(frames[0])) for number in (1, 4)
     ]
@@ -128,7 +128,7 @@ def test_missing_shard(tmp_path: Path, made: SimpleNamespace) -> None:
     assert [(error.defect, error.path) for error in report.defects] == [
         (rs.Defect.MISSING_SHARD, str(missing))
     ]
-    assert (report.records, report.shards) == (3, 2)
+    assert (report.record_count, report.shard_count) == (3, 2)
 
 
 def test_swapped_shards(tmp_path: Path, made: SimpleNamespace) -> None:
@@ -190,7 +190,7 @@ def test_report_does_not_depend_on_threads(
     assert [error.path for error in report.defects] == [
         str(path) for path in sorted(folder.glob("train-*"))[::2]
     ]
-    assert report.records == 9
+    assert report.record_count == 9
     total = sum(path.stat().st_size for path in folder.glob("train-*"))
     assert calls[-1] == (total, total)
     assert [done for done, _ in calls] == sorted(done for done, _ in calls)
@@ -214,7 +214,7 @@ def test_many_defects_are_counted_though_not_all_are_listed(
     frame[-1] ^= 1
     tiny.write_bytes(bytes(frame) * 10)
     report = rs.verify(tiny)
-    assert (len(report.defects), report.defect_count, report.records) == (3, 10, 0)
+    assert (len(report.defects), report.defect_count, report.record_count) == (3, 10, 0)
     assert not report.is_good
 
 

@@ -152,7 +152,7 @@ def test_failure_at_the_end_leaves_nothing(
     monkeypatch.setattr(os, step, fail)
     with (
         pytest.raises(rs.FileAccessError, match="the disk may be failing"),
-        ShardWriter(tmp_path / "a.tfrecord") as writer,
+        ShardWriter(tmp_path / "a.tfrecord", overwrite=True) as writer,
     ):
         writer.write(b"x")
     assert _files(tmp_path) == set()
@@ -197,9 +197,7 @@ def test_killed_writer_leaves_no_final_name(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("row_count", [0, 1, 7, (1 << 14) + 3])
 @pytest.mark.parametrize("compression", COMPRESSIONS)
-def test_columns_are_written_as_rows_are(
-    tmp_path: Path, row_count: int, compression: str
-) -> None:
+def test_columns_are_written_as_rows_are(tmp_path: Path, row_count: int, compression: str) -> None:
     rng = np.random.default_rng(row_count)
     splits = np.concatenate([[0], np.cumsum(rng.integers(0, 3, row_count))])
     columns: dict[str, Any] = {

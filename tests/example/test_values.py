@@ -50,6 +50,7 @@ def test_indexed_as_numpy_does(values: list[bytes], data: Any) -> None:
     bound = st.integers(-12, 12) | st.none()
     index = slice(data.draw(bound), data.draw(bound), data.draw(st.sampled_from([None, 1, 2, -1])))
     assert array[index].tolist() == expected[index].tolist()
+    assert array[index].packed().tolist() == expected[index].tolist()
     mask = np.array(
         data.draw(st.lists(st.booleans(), min_size=len(values), max_size=len(values))), bool
     )

@@ -75,7 +75,7 @@ def test_every_picture_is_in_the_dataset_once(flowers: Path, tmp_path: Path) -> 
         assert example["image/encoded"] == [path.read_bytes()]
         assert example["image/class/text"] == [path.parent.name.encode()]
         assert example["image/class/label"].tolist() == [label]
-    assert (report.samples, report.classes, report.shards) == (21, 3, 4)
+    assert (report.sample_count, report.class_count, report.shard_count) == (21, 3, 4)
     assert report.splits == {"train": 13, "validation": 8}
     assert report.bytes_in == sum(path.stat().st_size for path in paths)
     assert report.bytes_out == sum(
@@ -158,10 +158,10 @@ def test_shards_by_number_and_by_size(flowers: Path, tmp_path: Path) -> None:
     report = rs.pack(
         rs.ImageFolder(flowers), tmp_path / "a", splits=SPLITS, shards={"train": 3, "validation": 1}
     )
-    assert report.shards == 4
+    assert report.shard_count == 4
     assert len(list((tmp_path / "a").glob("train-*-of-00003.tfrecord"))) == 3
     report = rs.pack(rs.ImageFolder(flowers), tmp_path / "b", shard_size_bytes=report.bytes_in // 5)
-    assert 4 <= report.shards <= 6
+    assert 4 <= report.shard_count <= 6
 
 
 def test_odd_pictures_keep_their_bytes(tmp_path: Path, pictures: ModuleType) -> None:
@@ -245,7 +245,7 @@ def test_skip_reports_them_and_packs_the_rest(
         report = rs.pack(rs.ImageFolder(root), out, shards=3, on_error="skip", threads=threads)
         assert report.is_new is is_new
         assert [problem.partition(": ")[0] for problem in report.skipped] == bad
-        assert (report.samples, report.shards) == (16, 3)
+        assert (report.sample_count, report.shard_count) == (16, 3)
         assert len(report.notices) == 1
         assert report.notices[0].endswith("README.txt")
     assert len(rs.open(out)) == 16
@@ -266,12 +266,12 @@ def test_picture_that_vanishes_meanwhile_is_like_one_that_cannot_be_read(
 
     root = pictures.make_folder(tmp_path / "in", {"a": 4})
     report = rs.pack(Vanishing(root), tmp_path / "out", on_error="skip")
-    assert report.samples == 3
+    assert report.sample_count == 3
     assert "a/001.jpg" in report.skipped[0]
 
 
 def test_unknown_on_error_is_refused(flowers: Path, tmp_path: Path) -> None:
-    with pytest.raises(rs.OptionError, match="'ignore', expected 'stop' or 'skip'"):
+    with pytest.raises(rs.OptionError, match="'ignore'; expected 'stop' or 'skip'"):
         rs.pack(rs.ImageFolder(flowers), tmp_path / "out", on_error="ignore")  # type: ignore[arg-type]
 
 
@@ -425,7 +425,7 @@ def test_second_job_in_the_same_folder_is_refused(
 
     def pack_too() -> None:
         for overwrite in (False, True):
-            with pytest.raises(rs.FileAccessError, match="another process is packing") as caught:
+            with pytest.raises(rs.FileAccessError, match="another process is writing") as caught:
                 rs.pack(rs.ImageFolder(flowers), tmp_path, seed=9, overwrite=overwrite)
             refused.append(str(tmp_path) in str(caught.value))
 
@@ -549,9 +549,7 @@ def _kill(
 
 
 @needs_fork
-def test_killed_while_writing(
-    flowers: Path, tmp_path: Path, undisturbed: dict[str, bytes]
-) -> None:
+def test_killed_while_writing(flowers: Path, tmp_path: Path, undisturbed: dict[str, bytes]) -> None:
     moments = [("read", number) for number in (1, 2, 5, 10, 15, 20, 21)]
     assert all(_kill(flowers, tmp_path, None, {**OPTIONS, "threads": 2}, moments))
     for kind, number in moments:
@@ -765,7 +763,7 @@ class Rows:
 
 def test_any_source_can_be_packed(tmp_path: Path) -> None:
     report = rs.pack(Rows(30), tmp_path, shards=4)
-    assert report.classes is None
+    assert report.class_count is None
     assert not (tmp_path / LABELS_NAME).exists()
     dataset = rs.open(tmp_path)
     assert dataset.class_names is None

@@ -141,9 +141,10 @@ def _survey(shards: Sequence[Shard], progress: Progress | None) -> tuple[Schema,
             with located(shard.path, block.position):
                 survey.update(block.buffer, block.starts, block.lengths)
             count += len(block)
-            if progress is not None:  # of a compressed shard nobody knows how far it is
-                is_plain = shard.compression == "none"
-                progress(before + is_plain * (block.offset + len(block.buffer)), total)
+            if progress is not None and shard.compression == "none":
+                progress(before + block.offset + len(block.buffer), total)
         counts.append(count)
         before += shard.size_bytes
+        if progress is not None:
+            progress(before, total)
     return survey.finish(), counts

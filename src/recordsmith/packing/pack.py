@@ -202,10 +202,10 @@ def _check_arguments(source: Source, folder: Path, on_error: OnError, threads: i
         raise OptionError(f"on_error is {on_error!r}; expected 'stop' or 'skip'")
     if threads is not None and threads < 1:
         raise OptionError(f"threads is {threads}; expected at least 1")
-    root = source.root.resolve()
-    if folder.resolve().is_relative_to(root):
+    root = getattr(source, "root", None)
+    if root is not None and folder.resolve().is_relative_to(Path(root).resolve()):
         raise OptionError(
-            f"{folder} lies in the folder that is packed, {source.root}; choose one outside of it"
+            f"{folder} lies in the folder that is packed, {root}; choose one outside of it"
         )
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Protocol
 
 from recordsmith.example import Kind
@@ -41,11 +40,8 @@ class Listing:
 class Source(Protocol):
     """Where samples come from. `read_features` is called from several threads at once.
 
-    root: the folder that it reads; no dataset is packed into it.
+    If it has a `root`, the folder that it reads, no dataset is packed into that.
     """
-
-    @property
-    def root(self) -> Path: ...
 
     def list_samples(self) -> Listing:
         """Find all samples, without reading them.

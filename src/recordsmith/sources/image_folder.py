@@ -149,20 +149,27 @@ def _read_folder(path: Path) -> _Folder:
             folder.hidden.append(entry.path)
         elif os.path.isdir(entry):
             folder.folders.append(entry)
-        elif _has_picture_name(entry.name) or (os.path.isfile(entry) and _holds_picture(entry)):
+        elif _is_picture(entry):
             folder.pictures.append(entry)
         else:
             folder.others.append(entry.path)
     return folder
 
 
-def _has_picture_name(name: str) -> bool:
-    return os.path.splitext(name)[1].lower() in PICTURE_SUFFIXES
-
-
-def _holds_picture(entry: os.DirEntry[str]) -> bool:
+def _is_picture(entry: os.DirEntry[str]) -> bool:
+    """By its name, or by its bytes. A link to nothing counts by its name: it should be one."""
+    if not os.path.isfile(entry) and os.path.exists(entry):
+        return False  # a pipe or a device
+    if _has_picture_name(entry.name):
+        return True
+    if not os.path.exists(entry):
+        return False
     with open_file(entry.path) as file:
         return is_picture(file)
+
+
+def _has_picture_name(name: str) -> bool:
+    return os.path.splitext(name)[1].lower() in PICTURE_SUFFIXES
 
 
 def _size(entry: os.DirEntry[str]) -> int:
@@ -220,7 +227,7 @@ def _some(names: Iterable[str], last: str = "and") -> str:
     listed = list(names)
     if len(listed) > _SHOWN:
         return f"{', '.join(listed[:_SHOWN])} and {len(listed) - _SHOWN:,} more"
-    return f", {last} ".join([", ".join(listed[:-1]), listed[-1]]) if listed[1:] else listed[0]
+    return f" {last} ".join(part for part in (", ".join(listed[:-1]), listed[-1]) if part)
 
 
 def _tally(paths: Sequence[str]) -> str:

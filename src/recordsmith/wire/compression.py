@@ -80,6 +80,7 @@ class Inflater(io.RawIOBase):
         self._max_bytes = max_bytes
         self._engine = zlib.decompressobj(_WINDOW_BITS[compression])
         self._pending = b""
+        self._failure: CorruptDataError | None = None
         self._input_bytes = 0
         self._output_bytes = 0
 
@@ -93,37 +94,76 @@ class Inflater(io.RawIOBase):
 
     def readinto(self, target: bytearray | memoryview) -> int:  # type: ignore[override]
         view = memoryview(target).cast("B")
+        if not view:
+            return 0
         while True:
+            if self._failure is not None:
+                raise self._failure
             if not self._pending:
                 self._pending = self._stream.read(_INPUT_BYTES)
                 self._input_bytes += len(self._pending)
             ended = not self._pending
-            if self._engine.eof:
-                # a further member, unless only padding is left (RFC 1952 leaves room for it);
-                # what else follows a ZLIB stream is no part of it, as in TensorFlow
-                self._pending = self._pending.lstrip(b"\0")
-                if len(self._pending) == 1 and not ended:  # a header takes two bytes
-                    self._pending += self._stream.read(_INPUT_BYTES)
-                if self._compression == "zlib" and not _begins_zlib(self._pending):
+            if self._engine.eof and not self._begin_member():
+                if ended:
                     return 0
-                if not self._pending:
-                    if ended:
-                        return 0
-                    continue
-                self._engine = zlib.decompressobj(_WINDOW_BITS[self._compression])
-            try:
-                data = self._engine.decompress(self._pending, len(view))
-            except zlib.error as error:
-                raise self._broken(error) from None
-            self._pending = self._engine.unconsumed_tail or self._engine.unused_data
+                continue
+            data = self._decompress(len(view))
             if data:
                 self._output_bytes += len(data)
                 if self._output_bytes > self._max_bytes:
                     raise self._too_large()
                 view[: len(data)] = data
                 return len(data)
-            if ended:
+            if ended and self._failure is None:
                 return 0
+
+    def _begin_member(self) -> bool:
+        """Pass the padding after a member (RFC 1952 leaves room for it); is there another one?
+
+        What else follows a ZLIB stream is no part of it, as in TensorFlow.
+        """
+        self._pending = self._pending.lstrip(b"\0")
+        if len(self._pending) == 1:  # a header takes two bytes
+            more = self._stream.read(_INPUT_BYTES)
+            self._input_bytes += len(more)
+            self._pending += more
+        if not self._pending:
+            return False
+        if self._compression == "zlib" and not _begins_zlib(self._pending):
+            self._pending = b""
+            while self._stream.read(_INPUT_BYTES):
+                pass
+            return False
+        self._engine = zlib.decompressobj(_WINDOW_BITS[self._compression])
+        return True
+
+    def _decompress(self, size: int) -> bytes:
+        """At most `size` bytes; where the data breaks, every byte before that."""
+        spare = self._engine.copy()
+        try:
+            data = self._engine.decompress(self._pending, size)
+        except zlib.error as error:
+            self._engine = spare
+            data = self._rescue(size)
+            if len(data) < size:
+                self._failure = self._broken(error)
+            return data
+        self._pending = self._engine.unconsumed_tail or self._engine.unused_data
+        return data
+
+    def _rescue(self, size: int) -> bytes:
+        """What comes before the break: ever smaller steps, as one that breaks gives nothing."""
+        rescued = bytearray()
+        for step in (1 << 14, 1 << 10, 1 << 6, 1 << 3, 1):
+            while self._pending and len(rescued) < size:
+                engine = self._engine.copy()
+                try:
+                    rescued += engine.decompress(self._pending[:step], size - len(rescued))
+                except zlib.error:
+                    break
+                self._engine = engine
+                self._pending = engine.unconsumed_tail + self._pending[step:]
+        return bytes(rescued)
 
     def _broken(self, error: zlib.error) -> CorruptDataError:
         consumed = self._input_bytes - len(self._pending)

@@ -18,6 +18,7 @@ class Foreign(NamedTuple):
 
 _PACK = "Pack pictures with `recordsmith pack FOLDER OUT`."
 _FETCH = "Fetch the file itself; what lies here is not the data."
+_PICKLE = "Opening one can run code, so recordsmith never does."
 _OTHER_READER = "Open it with a reader for that format."
 
 # signature at byte 0, name, advice
@@ -41,7 +42,10 @@ _SIGNATURES: tuple[tuple[bytes, str, str], ...] = (
     (b"GIF8", "a GIF picture", _PACK),
     (b"%PDF-", "a PDF document", _OTHER_READER),
     (b"SQLite format 3\x00", "a SQLite database", _OTHER_READER),
-    (b"\x80\x04\x95", "a Python pickle", "Opening one can run code, so recordsmith never does."),
+    (b"\x80\x02", "a Python pickle", _PICKLE),
+    (b"\x80\x03", "a Python pickle", _PICKLE),
+    (b"\x80\x04\x95", "a Python pickle", _PICKLE),
+    (b"\x80\x05\x95", "a Python pickle", _PICKLE),
     (b"\x1f\x8b", "a gzip of something else", "Unpack it and look at what is inside."),
 )
 # the block header of Riegeli, which ArrayRecord files are made of: a fixed first block

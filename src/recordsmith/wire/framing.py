@@ -86,7 +86,9 @@ def scan(
     `limit` ends the scan after so many records.
     """
     first = start
-    capacity = min(limit or _FIRST_CAPACITY, (len(buffer) - start) // FRAME_BYTES + 1)
+    capacity = min(
+        _FIRST_CAPACITY if limit is None else limit, (len(buffer) - start) // FRAME_BYTES + 1
+    )
     pieces: list[tuple[Int64Array, Int64Array]] = []
     found = 0
     while True:

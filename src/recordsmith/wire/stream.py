@@ -36,6 +36,8 @@ from recordsmith.wire.framing import (
 BLOCK_BYTES = 1 << 20
 """How much is read at a time; measured: smaller costs calls, larger falls out of the cache."""
 
+_WITHOUT_LENGTH = (Defect.LENGTH_CRC, Defect.TRUNCATED_HEADER)
+
 DefectHandler = Callable[[CorruptDataError], None]
 
 
@@ -275,7 +277,9 @@ class _BlockReader:
     def _defect(self, frames: Frames) -> CorruptDataError:
         buffer = memoryview(self._buffer)[: self._filled]
         offset = self._offset + frames.stop
-        if offset == 0 and frames.defect is not Defect.PAYLOAD_CRC:
+        # a first length that is right, or that was cut off, belongs to a TFRecord
+        is_cut = frames.defect is Defect.TRUNCATED_HEADER and self.lacks_end_mark
+        if offset == 0 and not is_cut and frames.defect in _WITHOUT_LENGTH:
             foreign = describe_foreign(self._head)
             if foreign is not None:
                 return CorruptDataError(
