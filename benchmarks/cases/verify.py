@@ -20,7 +20,7 @@ def _recordsmith(name: str) -> Any:
 
         def records(report: Any) -> int:
             assert report.is_good
-            return int(report.records)
+            return int(report.record_count)
 
         return Task(lambda: verify(path), _count(inputs, name), digest=records)
 

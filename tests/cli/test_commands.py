@@ -6,7 +6,6 @@ import errno
 import os
 import pty
 import re
-import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -175,7 +174,10 @@ def test_a_terminal_gets_a_progress_bar(pictures: Path) -> None:
     assert b"\x1b[1mpacked 9 pictures" in shown
 
 
-def test_ctrl_c_leaves_nothing(pictures: Path) -> None:
+@pytest.mark.parametrize(
+    ("name", "code", "word"), [("SIGINT", 130, "stopped"), ("SIGTERM", 143, "")]
+)
+def test_signals_leave_nothing(pictures: Path, name: str, code: int, word: str) -> None:
     """The signal comes while the fourth sample is read."""
     out = pictures.parent / "out"
     program = (
@@ -186,7 +188,7 @@ def test_ctrl_c_leaves_nothing(pictures: Path) -> None:
         "probe, seen = folder.probe_image, []\n"
         "def probing(data):\n"
         "    seen.append(1)\n"
-        "    if len(seen) == 4: os.kill(os.getpid(), signal.SIGINT)\n"
+        f"    if len(seen) == 4: os.kill(os.getpid(), signal.{name})\n"
         "    return probe(data)\n"
         "folder.probe_image = probing\n"
         f"sys.argv = ['recordsmith', 'pack', {str(pictures)!r}, {str(out)!r}]\n"
@@ -195,10 +197,44 @@ def test_ctrl_c_leaves_nothing(pictures: Path) -> None:
     result = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=False
     )
-    assert result.returncode == 128 + signal.SIGINT
+    assert result.returncode == code
     assert "Traceback" not in result.stderr
-    assert "stopped" in result.stderr
-    assert [file for file in out.rglob("*") if file.is_file()] == []
+    assert word in result.stderr
+    assert not out.exists()
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
+@pytest.mark.parametrize("options", [(), ("--json",)])
+def test_output_that_cannot_be_written(packed: Path, options: tuple[str, ...]) -> None:
+    with open("/dev/full", "w") as full:
+        result = subprocess.run(
+            [sys.executable, "-m", "recordsmith", "inspect", packed, *options],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    assert result.returncode == 2
+    assert result.stderr.startswith("error: cannot write the output")
+    assert len(result.stderr.splitlines()) == 1
+
+
+def test_output_that_was_closed(packed: Path) -> None:
+    result = subprocess.run(
+        f"{sys.executable} -m recordsmith inspect {packed} >&-",
+        shell=True,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert result.stderr == ""
+
+
+def test_several_paths(run, packed: Path) -> None:
+    shards = sorted(packed.glob("*.tfrecord"))
+    assert run("verify", *shards, "--json").document["records"] == 9
+    assert run("inspect", *shards[:2], "--json").document["records"] == 6
+    assert len(run("head", *shards, "-n", 99, "--json").document["records"]) == 9
 
 
 def test_a_closed_pipe_is_no_error(packed: Path) -> None:

@@ -23,6 +23,10 @@ def test_the_whole_tour(run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         colours = sheet.convert("RGB").resize((100, 60)).getcolors(6000)
     assert colours is not None
     assert len(colours) > 500  # pictures, not an empty page
+    (tmp_path / "other" / "photos").mkdir(parents=True)
+    refused = run("demo", tmp_path / "other")
+    assert refused.code == 2
+    assert "photos" in refused.err
     again = run("demo", tmp_path / "tour")
     assert again.code == 0
     assert "nothing to do" in again.out

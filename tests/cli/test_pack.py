@@ -93,6 +93,22 @@ def test_options_reach_the_job(run, pictures: Path, tmp_path: Path) -> None:
             assert (api / name).read_bytes() == (out / name).read_bytes()
 
 
+def test_a_dataset_is_not_packed_into_its_pictures(run, pictures: Path) -> None:
+    for out in (pictures, pictures / "cat" / "out"):
+        outcome = run("pack", pictures, out)
+        assert outcome.code == 2
+        assert "lies in the folder that is packed" in outcome.err
+    assert sorted(file.name for file in pictures.iterdir()) == ["cat", "dog"]
+
+
+def test_urls_are_not_taken_for_folders(run, pictures: Path) -> None:
+    for arguments in (("pack", pictures, "gs://bucket/out"), ("inspect", "https://host/x")):
+        outcome = run(*arguments)
+        assert outcome.code == 2
+        assert "is a URL" in outcome.err
+    assert not Path("gs:").exists()
+
+
 def test_shard_size(run, pictures: Path, tmp_path: Path) -> None:
     run("pack", pictures, tmp_path / "out", "--shard-size", "1kB")
     size = sum(file.stat().st_size for file in pictures.rglob("*.*"))

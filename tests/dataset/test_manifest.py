@@ -27,7 +27,7 @@ COUNTS = st.integers(0, 2**63 - 1)
 FILES = st.text(min_size=1).filter(
     lambda name: name not in (".", "..") and not set(name) & set("/\\\0:")
 )
-NAMES = st.text(st.characters(blacklist_characters="\r\n"))
+NAMES = st.text(st.characters(blacklist_characters="\r\n", blacklist_categories=("Cs",)))
 SCHEMAS = st.builds(
     Schema,
     st.just("Example"),

@@ -237,3 +237,43 @@ def test_report_as_json(tiny: Path) -> None:
         "position": 2,
         "offset": len(data) // 3 * 2,
     }
+
+
+def test_a_list_of_one_folder_is_that_folder(made: SimpleNamespace, tmp_path: Path) -> None:
+    """What the manifest says of the shards is not forgotten on the way through a list."""
+    folder = made.packed(tmp_path / "out", {"train": [3, 2]})
+    first, second = sorted(folder.glob("*.tfrecord"))
+    second.write_bytes(first.read_bytes())
+    for paths in (folder, [folder], [folder, made.packed(tmp_path / "more", {"train": [1]})]):
+        assert {error.defect for error in rs.verify(paths).defects} == {rs.Defect.SHARD_SIZE}
+        with pytest.raises(rs.CorruptDataError) as caught:
+            rs.open(paths)
+        assert caught.value.defect is rs.Defect.SHARD_SIZE
+
+
+@pytest.mark.parametrize("labels", [b"", None, b"0:other\n"])
+def test_labels_that_do_not_fit(
+    made: SimpleNamespace, tmp_path: Path, labels: bytes | None
+) -> None:
+    folder = made.packed(tmp_path / "out", {"train": [3]})
+    if labels is None:
+        (folder / "labels.txt").unlink()
+    else:
+        (folder / "labels.txt").write_bytes(labels)
+    (error,) = rs.verify(folder).defects
+    assert error.defect is rs.Defect.LABELS
+
+
+def test_ctrl_c_ends_it_within_a_block(tmp_path: Path) -> None:
+    with rs.ShardWriter(tmp_path / "a.tfrecord") as writer:
+        for _ in range(8):
+            writer.write(bytes(1 << 20))
+    seen: list[int] = []
+
+    def stop(done: int, total: int) -> None:
+        seen.append(done)
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        rs.verify(tmp_path / "a.tfrecord", progress=stop)
+    assert len(seen) == 1

@@ -16,6 +16,7 @@ from recordsmith.wire import (
     HEADER_BYTES,
     Frames,
     encode_record,
+    encode_record_into,
     encode_records,
     encode_slices,
     scan,
@@ -237,3 +238,23 @@ def test_a_defect_is_described_with_what_was_found(
 def test_sizes_of_a_frame(reference: Any) -> None:
     assert len(reference.frame(b"")) == FRAME_BYTES
     assert len(reference.header(5)) == HEADER_BYTES
+
+
+def test_framing_into_a_buffer_is_the_same_and_stays_inside() -> None:
+    payloads = [b"", b"a", bytes(range(256)) * 3]
+    frames = bytearray(b"\xee" * 900)
+    at = 5
+    for payload in payloads:
+        stop = encode_record_into(payload, frames, at)
+        assert stop is not None
+        assert bytes(frames[at:stop]) == encode_record(payload)
+        at = stop
+    assert bytes(frames[:5]) == b"\xee" * 5
+    left = len(frames) - at
+    before = bytes(frames)
+    assert encode_record_into(bytes(left - 15), frames, at) is None
+    assert bytes(frames) == before
+    assert encode_record_into(bytes(left - 16), frames, at) == len(frames)
+    for outside in (-1, len(frames) + 1):
+        with pytest.raises(IndexError):
+            encode_record_into(b"", frames, outside)

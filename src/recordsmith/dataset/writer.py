@@ -35,7 +35,8 @@ from recordsmith.wire import (
     RecordWriter,
     check_compression,
     crc32c,
-    encode_records,
+    encode_record,
+    encode_record_into,
     encode_slices,
 )
 
@@ -86,8 +87,8 @@ class ShardWriter:
             raise OptionError(f"{self.path} exists already; say overwrite=True to replace it")
         self._temporary = Path(temporary or temporary_name(self.path))
         self._lengths = array("q")
-        self._pending: list[bytes] = []
-        self._pending_bytes = 0
+        self._frames = bytearray(_BUFFER_BYTES)  # records wait here, up to _used
+        self._used = 0
         with accessing(self.path, "write"):
             self._file = _CountedFile(self._temporary)
         self._records = RecordWriter(cast(BinaryIO, self._file), compression=self.compression)
@@ -115,12 +116,16 @@ class ShardWriter:
         if not isinstance(payload, bytes):
             if not isinstance(payload, (bytearray, memoryview, np.ndarray)):
                 raise OptionError(f"a record is bytes, not {type(payload).__name__}")
-            payload = bytes(payload)  # the caller may use the memory again
-        self._pending.append(payload)
-        self._pending_bytes += len(payload)
-        self._lengths.append(len(payload))
-        if self._pending_bytes >= _BUFFER_BYTES:
+            payload = bytes(payload)  # whatever its items and strides
+        stop = encode_record_into(payload, self._frames, self._used)
+        if stop is None:
             self._flush()
+            stop = encode_record_into(payload, self._frames, 0)
+        if stop is None:
+            self._write_frames(encode_record(payload))
+        else:
+            self._used = stop
+        self._lengths.append(len(payload))
 
     def write_example(
         self, features: Mapping[str, Any], kinds: Mapping[str, Kind] | None = None
@@ -147,7 +152,7 @@ class ShardWriter:
         """
         if not self._is_open:
             return
-        self.publish(with_index=self.size_bytes + self._pending_bytes >= KEEP_FROM_BYTES)
+        self.publish(with_index=self.size_bytes + self._used >= KEEP_FROM_BYTES)
 
     def seal(self) -> None:
         """Write what is held back and sync; the file still has its temporary name."""
@@ -211,10 +216,9 @@ class ShardWriter:
             raise OptionError(f"{self.path} is closed; nothing more can be written to it")
 
     def _flush(self) -> None:
-        if self._pending:
-            self._write_frames(encode_records(self._pending))
-            self._pending.clear()
-            self._pending_bytes = 0
+        if self._used:
+            self._write_frames(memoryview(self._frames)[: self._used])
+            self._used = 0
 
     def _write_frames(self, frames: BytesLike) -> None:
         with accessing(self.path, "write"):

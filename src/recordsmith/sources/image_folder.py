@@ -147,7 +147,7 @@ def _read_folder(path: Path) -> _Folder:
     for entry in list_folder(path):
         if entry.name.startswith("."):
             folder.hidden.append(entry.path)
-        elif os.path.isdir(entry):
+        elif _is_folder(entry):
             folder.folders.append(entry)
         elif _is_picture(entry):
             folder.pictures.append(entry)
@@ -158,14 +158,24 @@ def _read_folder(path: Path) -> _Folder:
 
 def _is_picture(entry: os.DirEntry[str]) -> bool:
     """By its name, or by its bytes. A link to nothing counts by its name: it should be one."""
-    if not os.path.isfile(entry) and os.path.exists(entry):
-        return False  # a pipe or a device
+    try:
+        is_file = entry.is_file()
+        leads_nowhere = entry.is_symlink() and not os.path.exists(entry)
+    except OSError:  # links in a circle
+        is_file, leads_nowhere = False, True
     if _has_picture_name(entry.name):
-        return True
-    if not os.path.exists(entry):
+        return is_file or leads_nowhere
+    if not is_file:
         return False
     with open_file(entry.path) as file:
         return is_picture(file)
+
+
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_dir()
+    except OSError:
+        return False
 
 
 def _has_picture_name(name: str) -> bool:

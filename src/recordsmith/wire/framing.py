@@ -60,6 +60,13 @@ def encode_records(payloads: Iterable[BytesLike]) -> bytes:
     return kernel.frame_list(list(payloads))
 
 
+def encode_record_into(payload: BytesLike, frames: bytearray, at: int) -> int | None:
+    """Frame one payload into `frames` from byte `at`; answers where it ends, or None if it does
+    not fit.
+    """
+    return kernel.frame_into(payload, frames, at) or None
+
+
 def encode_slices(data: BytesLike, offsets: Int64Array) -> npt.NDArray[np.uint8]:
     """Frame the payloads data[offsets[i]:offsets[i + 1]].
 

@@ -157,6 +157,27 @@ def frame_list(list payloads not None):
     return result
 
 
+def frame_into(payload not None, uint8_t[::1] out not None, Py_ssize_t at):
+    """Frame one payload into `out` from byte `at`; answers where the frame ends, 0 if it does not
+    fit."""
+    cdef Py_buffer view
+    cdef uint8_t *place
+    cdef uint8_t *end = NULL
+    if at < 0 or at > out.shape[0]:
+        raise IndexError("at lies outside the buffer")
+    PyObject_GetBuffer(payload, &view, PyBUF_SIMPLE)
+    if view.len + HEADER + FOOTER <= out.shape[0] - at:
+        place = &out[0] + at
+        if view.len < RELEASE_FROM:
+            end = store_frame(place, <const uint8_t *>view.buf, view.len)
+        else:
+            with nogil:
+                end = store_frame(place, <const uint8_t *>view.buf, view.len)
+        at += end - place
+    PyBuffer_Release(&view)
+    return at if end is not NULL else 0
+
+
 def frame_slices(
     const uint8_t[::1] data not None, const int64_t[::1] offsets not None, uint8_t[::1] out not None
 ):
