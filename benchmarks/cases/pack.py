@@ -69,7 +69,7 @@ def _recordsmith(inputs: Inputs) -> Task:
     def run(root: Path, out: Path) -> None:
         shares = {"train": 0.7, "validation": 0.3}
         report = pack(ImageFolder(root), out, splits=shares, shards=1)
-        assert report.samples == inputs.picture_count
+        assert report.sample_count == inputs.picture_count
 
     return _task(inputs, "recordsmith", run)
 
