@@ -74,9 +74,9 @@ class ImageFolder:
                     "labels.txt cannot hold; rename it"
                 )
         samples = tuple(
-            Sample(f"{folder.path.name}/{entry.name}", _size(entry), label)
+            Sample(f"{folder.path.name}/{name}", size, label)
             for label, folder in enumerate(filled)
-            for entry in folder.pictures
+            for name, size in folder.pictures
         )
         names = tuple(folder.path.name for folder in filled)
         passed_over = [base, *classes] if base is root else [root, base, *classes]
@@ -110,7 +110,7 @@ class ImageFolder:
         if root.pictures:
             found = (
                 f"found pictures in {self.root} itself ({len(root.pictures):,}, such as "
-                f"{root.pictures[0].name}), and none in folders below"
+                f"{root.pictures[0][0]}), and none in folders below"
             )
             advice = "move the pictures of each class into a folder named after it"
         elif candidates := _folders_that_would_pack(self.root):
@@ -133,10 +133,13 @@ class ImageFolder:
 
 @dataclass
 class _Folder:
-    """One folder, looked through: its pictures, its folders, and what is neither."""
+    """One folder, looked through: its pictures, its folders, and what is neither.
+
+    pictures: name and size in bytes; not the entries, which hold a kilobyte each.
+    """
 
     path: Path
-    pictures: list[os.DirEntry[str]] = field(default_factory=list)
+    pictures: list[tuple[str, int]] = field(default_factory=list)
     folders: list[os.DirEntry[str]] = field(default_factory=list)
     hidden: list[str] = field(default_factory=list)
     others: list[str] = field(default_factory=list)
@@ -150,7 +153,7 @@ def _read_folder(path: Path) -> _Folder:
         elif _is_folder(entry):
             folder.folders.append(entry)
         elif _is_picture(entry):
-            folder.pictures.append(entry)
+            folder.pictures.append((entry.name, _size(entry)))
         else:
             folder.others.append(entry.path)
     return folder
@@ -215,7 +218,7 @@ def _notices(base: _Folder, classes: list[_Folder], folders: list[_Folder]) -> l
             f"the classes are called {_some(names)}: if these are splits, pack each by itself"
         )
     if base.pictures:
-        paths = [entry.path for entry in base.pictures]
+        paths = [str(base.path / name) for name, _ in base.pictures]
         notices.append(f"not in a class folder: {_tally(paths)}")
     empty = [str(folder.path) for folder in classes if not folder.pictures]
     if empty:
