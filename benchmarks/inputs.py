@@ -134,8 +134,7 @@ class Inputs:
         self.make("small.tfrecord")
         data = self.path("small.tfrecord").read_bytes()
         with open(path, "wb") as file:
-            for _ in range(4):
-                file.write(data)
+            file.writelines(data for _ in range(4))
 
     def _make_parquet(self, path: Path) -> None:
         import pyarrow.parquet

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from functools import partial
 
 from case import Case, Peer, Settings, Table
-from cases import columns, memory, pack, startup, verify, write
+from cases import batches, columns, memory, pack, startup, verify, write
 from measure import compare
 
-_COMPARED = (*columns.CASES, *write.CASES, *verify.CASES, *pack.CASES)
+_COMPARED = (*columns.CASES, *batches.CASES, *write.CASES, *verify.CASES, *pack.CASES)
 
 
 def benchmarks() -> dict[str, Callable[[Settings], Table]]:

@@ -1,0 +1,60 @@
+"""Small records in batches of the size that training takes, one after the other."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from case import OURS, Case, Peer, Task
+from cases.columns import KEYS, tensorflow_features
+from inputs import Inputs
+
+
+def _recordsmith(size: int, inputs: Inputs) -> Task:
+    import recordsmith as rs
+
+    dataset = rs.open(inputs.path("small.tfrecord"))
+    assert dataset.schema.features.keys() == set(KEYS)  # known before, as TensorFlow is told it
+
+    def run() -> int:
+        return sum(int(batch["user"].sum()) for batch in dataset.batches(size, KEYS))
+
+    return Task(run, records=inputs.small_count, digest=int)
+
+
+def _tensorflow(size: int, inputs: Inputs) -> Task:
+    import tensorflow as tf
+
+    features = tensorflow_features()
+    options = tf.data.Options()
+    options.autotune.enabled = False
+    dataset: Any = (
+        tf.data.TFRecordDataset(str(inputs.path("small.tfrecord")))
+        .batch(size)
+        .map(lambda payloads: tf.io.parse_example(payloads, features))
+        .with_options(options)
+    )
+
+    def run() -> int:
+        return sum(int(batch["user"].numpy().sum()) for batch in dataset)
+
+    return Task(run, records=inputs.small_count, digest=int)
+
+
+CASES = tuple(
+    Case(
+        name=f"batches-{size}",
+        title=f"Read in batches of {size}",
+        what=(
+            "The same file in batches, all features decoded, one column summed up; both checksums "
+            "of every record checked."
+        ),
+        unit="record",
+        peers=(
+            Peer(OURS, partial(_recordsmith, size)),
+            Peer("tf.data, parse_example", partial(_tensorflow, size), at_most=1 / 15),
+        ),
+        inputs=("small.tfrecord",),
+    )
+    for size in (32, 256)
+)
