@@ -17,7 +17,8 @@ def _recordsmith(size: int, inputs: Inputs) -> Task:
     assert dataset.schema.features.keys() == set(KEYS)  # known before, as TensorFlow is told it
 
     def run() -> int:
-        return sum(int(batch["user"].sum()) for batch in dataset.batches(size, KEYS))
+        batches: Any = dataset.batches(size, KEYS)
+        return sum(int(batch["user"].sum()) for batch in batches)
 
     return Task(run, records=inputs.small_count, digest=int)
 
