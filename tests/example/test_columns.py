@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import tracemalloc
 from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -20,6 +21,7 @@ from recordsmith.errors import CorruptDataError, Defect, OptionError
 from recordsmith.example import (
     BytesArray,
     ColumnDecoder,
+    ColumnEncoder,
     FeatureSpec,
     Ragged,
     decode_columns,
@@ -151,7 +153,7 @@ def test_a_shape_of_no_values() -> None:
     spec = {"x": FeatureSpec("int64", (0,))}
     empty = encode_example({"x": []}, {"x": "int64"})
     assert decode([empty, empty], spec)["x"].shape == (2, 0)
-    with pytest.raises(CorruptDataError, match="1 values") as caught:
+    with pytest.raises(CorruptDataError, match="1 value,") as caught:
         decode([empty, encode_example({"x": 7})], spec)
     assert (caught.value.defect, caught.value.position) == (Defect.FEATURE_SHAPE, 1)
 
@@ -254,7 +256,9 @@ def test_the_last_of_equal_keys_counts_whatever_its_kind(reference: Any) -> None
         (FeatureSpec("int64", (), default=np.int32(7)), [5, 7, 7]),
         (FeatureSpec(shape=(1,), default=[3]), [[5], [3], [3]]),
         (FeatureSpec(shape="ragged", default=[1, 2]), [[5], [1, 2], [1, 2]]),
-        (FeatureSpec(shape="ragged", default=[]), None),
+        (FeatureSpec(shape="ragged", default=[]), [[5], [], []]),
+        (FeatureSpec("int64", "ragged", default=[]), [[5], [], []]),
+        (FeatureSpec(shape=(2, 1), default=[[1], [2]]), None),
         (FeatureSpec("int64", "ragged"), [[5], [], []]),
         (FeatureSpec("int64", "ragged", default=np.array([], np.int64)), [[5], [], []]),
     ],
@@ -262,10 +266,10 @@ def test_the_last_of_equal_keys_counts_whatever_its_kind(reference: Any) -> None
 def test_defaults_of_numbers(spec: FeatureSpec, expected: Any) -> None:
     """Where a record lacks the feature, or has it without a kind."""
     payloads = [encode_example({"x": 5}), encode_example({}), encode_example({"x": []})]
-    if expected is None:  # an empty list without a kind is one of floats, as in NumPy
-        with pytest.raises(CorruptDataError) as caught:
+    if expected is None:
+        with pytest.raises(CorruptDataError, match="has 1 value, expected") as caught:
             decode(payloads, {"x": spec})
-        assert caught.value.defect is Defect.FEATURE_KIND
+        assert caught.value.defect is Defect.FEATURE_SHAPE
         return
     assert decode(payloads, {"x": spec})["x"].tolist() == expected
 
@@ -276,6 +280,7 @@ def test_defaults_of_numbers(spec: FeatureSpec, expected: Any) -> None:
         (FeatureSpec(shape=(), default="none"), [b"x", b"none"]),
         (FeatureSpec(shape=(), default=b""), [b"x", b""]),
         (FeatureSpec(shape="ragged", default=["a", b"bc"]), [[b"x"], [b"a", b"bc"]]),
+        (FeatureSpec(shape="ragged", default=[b"a\0", b"b"]), [[b"x"], [b"a\0", b"b"]]),
         (FeatureSpec(shape=(1,), default=[b"end\x00"]), [[b"x"], [b"end\x00"]]),
         (FeatureSpec(shape=(), default=b"end\x00"), [b"x", b"end\x00"]),
     ],
@@ -303,6 +308,8 @@ def test_a_default_fills_a_shape() -> None:
         (FeatureSpec("int64", (), default="a"), "'k'.*bytes.*int64"),
         (FeatureSpec("int64", (3,), default=[1, 2]), "'k'.*2 values"),
         (FeatureSpec(shape=(), default=object()), "'k'"),
+        (FeatureSpec(shape=(2,), default=["a", 3]), "'k'.*row 1 holds 3"),
+        (FeatureSpec(shape="ragged", default=[[1], [1, 2]]), "'k'.*differ"),
         (FeatureSpec(shape=(), default=2**64), "'k'"),
         (FeatureSpec(shape=(), default=1e39), "'k'"),
         (FeatureSpec("float", (), default=1e39), "'k'"),
@@ -314,20 +321,35 @@ def test_defaults_that_do_not_fit(spec: FeatureSpec, words: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "spec",
+    ("arguments", "words"),
     [
-        FeatureSpec(kind="int32"),  # type: ignore[arg-type]
-        FeatureSpec(shape=(-1,)),
-        FeatureSpec(shape="any"),  # type: ignore[arg-type]
-        FeatureSpec(shape=[2]),  # type: ignore[arg-type]
+        ({"kind": "int32"}, "'int32', expected bytes, float, int64.*did you mean 'int64'"),
+        ({"kind": "float64"}, "did you mean 'float'"),
+        ({"kind": "string"}, "did you mean 'bytes'"),
+        ({"kind": np.int64}, "did you mean 'int64'"),
+        ({"kind": 3}, "kind is 3, expected"),
+        ({"shape": (-1,)}, r"\(-1,\), expected a tuple"),
+        ({"shape": "any"}, "'any', expected a tuple.*'ragged'"),
+        ({"shape": [2]}, r"\[2\], expected a tuple"),
+        ({"shape": 2}, "shape is 2"),
+        ({"shape": (None,)}, "None"),
+        ({"shape": (2**40, 2**40)}, "expected"),
     ],
 )
-def test_expectations_that_make_no_sense(spec: FeatureSpec) -> None:
-    with pytest.raises(OptionError, match="'k'"):
+def test_expectations_that_make_no_sense(arguments: Any, words: str) -> None:
+    with pytest.raises(OptionError, match=words):
+        FeatureSpec(**arguments)
+
+
+@pytest.mark.parametrize("spec", ["int64", (), {"kind": "int64"}, 5])
+def test_what_is_no_expectation(spec: Any) -> None:
+    with pytest.raises(OptionError, match=r"'k'.*FeatureSpec"):
         ColumnDecoder({"k": spec})
 
 
-@pytest.mark.parametrize("features", ["label", b"label", 5, [1]])
+@pytest.mark.parametrize(
+    "features", ["label", b"label", 5, None, [1], [b"label"], [["a"]], ["\ud800"], {1: None}]
+)
 def test_names_of_columns_are_a_list(features: Any) -> None:
     with pytest.raises(OptionError):
         ColumnDecoder(features)
@@ -343,7 +365,7 @@ GOOD = encode_example({"n": 1, "t": "x", "l": [1, 2]})
             encode_example({"n": 0.5}),
             ["n"],
             Defect.FEATURE_KIND,
-            "'n' is float, expected .*int|'n'",
+            "'n' is float, expected int64, as in the records before",
         ),
         (
             encode_example({"n": "x"}),
@@ -520,13 +542,30 @@ def test_columns_round_trip(wire: SimpleNamespace, data: Any) -> None:
         (np.array(["a", "bcd"]), ["a", "bcd"]),
         (np.array([b"a\x00", "x"], object), [b"a\x00", "x"]),
         (np.array([["a", "b"], ["c", "d"]], object), [["a", "b"], ["c", "d"]]),
+        (np.array([b"a\x00", b"b"], object), [b"a\x00", b"b"]),
+        ([bytearray(b"a\x00"), memoryview(b"b")], [b"a\x00", b"b"]),
+        ([[b"a\x00", "x"], [b"c", b"\x00"]], [[b"a\x00", "x"], [b"c", b"\x00"]]),
+        ([[1], [1, 2], []], [[1], [1, 2], []]),
+        ([["a"], (), ["b\x00", "c"]], [["a"], [], ["b\x00", "c"]]),
+        ([[0.5], [], [1, 2.5]], [[0.5], [], [1.0, 2.5]]),
+        ([np.array([1, 2]), np.array([3])], [[1, 2], [3]]),
+        ([np.array([1, 2]), np.array([3, 4], np.uint8)], [[1, 2], [3, 4]]),
+        ([np.array([0.5]), np.array([], np.float32)], [[0.5], []]),
+        ([np.array(["a"]), ["b", "c"]], [["a"], ["b", "c"]]),
+        ([[[1, 2], [3, 4]], [[5, 6], [7, 8]]], [[1, 2, 3, 4], [5, 6, 7, 8]]),
+        (BytesArray.from_values([b"x", b"y"]).reshape(2, 1), [[b"x"], [b"y"]]),
+        ([np.int64(1), 2], [1, 2]),
+        (range(3), [0, 1, 2]),
+        ([2**63 - 1, -(2**63)], [2**63 - 1, -(2**63)]),
         (np.array([[1, 2], [3, 4]], ">i2"), [[1, 2], [3, 4]]),
         (np.arange(8).reshape(2, 4)[:, ::2], [[0, 2], [4, 6]]),
         (np.arange(8.0).reshape(2, 2, 2), [[0.0, 1.0, 2.0, 3.0], [4.0, 5.0, 6.0, 7.0]]),
         (np.arange(6).reshape(3, 2).T, [[0, 2, 4], [1, 3, 5]]),
         (BytesArray.from_values([b"x", b"y", b"z"])[::2], [b"x", b"z"]),
         (BytesArray.from_values([b"x", b"y", b"z"])[::-1][:2], [b"z", b"y"]),
-        (Ragged(np.arange(5), np.array([1, 2, 5])), [[1], [2, 3, 4]]),
+        (Ragged(np.arange(5), np.array([0, 2, 5]))[1:], [[2, 3, 4]]),
+        (Ragged(np.arange(5, dtype=np.uint8), np.array([0, 2, 5])), [[0, 1], [2, 3, 4]]),
+        (Ragged(np.array(["a", "b"]), np.array([0, 2, 2])), [["a", "b"], []]),
         (Ragged(np.arange(5.0)[::-1], np.array([0, 2, 5])), [[4.0, 3.0], [2.0, 1.0, 0.0]]),
         (Ragged(BytesArray.from_values([b"x", b"y"]), np.array([0, 2, 2])), [[b"x", b"y"], []]),
     ],
@@ -547,33 +586,44 @@ def _kind(rows: list[Any]) -> Any:
 @pytest.mark.parametrize(
     ("column", "words"),
     [
-        (5, "single value"),
-        ([1, "a"], "int|kind|mix"),
-        ([b"a", 5], "int|kind|mix"),
-        ([b"a", None], "None"),
-        (np.array([3, 4], object), "int|object"),
-        (np.array([1, None], object), "None|int"),
-        ([2**63, -1], "9223372036854775808|fit"),
-        ([2**70], "fit|large"),
+        (5, "it is a int; expected an array"),
+        (np.int64(5), "single value"),
+        ([1, "a"], r"row 1 holds 'a' \(str\), others are int"),
+        (["x", 3], r"row 1 holds 3 \(int\), others are str"),
+        ([b"a", None], "row 1 holds None"),
+        ([None, 1], "row 0 holds None"),
+        ([[1], None], "row 1 holds None"),
+        ([[1, 2], [3], ["a"]], r"row 2 holds 'a' \(str\), others are int"),
+        (np.array([3, 4], object), r"row 0 holds 3 \(int\)"),
+        (np.array([1, None], object), "row 0 holds 1"),
+        (np.array([["a", "b"], ["c", None]], object), "row 1 holds None"),
+        ([2**63, -1], "9223372036854775808 in row 0 does not fit int64"),
+        ([[1], [2, 2**70]], f"{2**70} in row 1 does not fit int64"),
         (np.array([2**63], np.uint64), "9223372036854775808"),
         (np.array([1e39]), "32-bit float"),
+        ([1e39], "32-bit float"),
         (np.array([1j]), "complex"),
+        ([1j], "complex"),
         (np.array(["2020"], "datetime64[Y]"), "datetime64"),
-        ([[1, 2], [3]], "inhomogeneous|length"),
-        ({"a": 1}, "dict|single value"),
-        ("text", "str|single value|text"),
+        ([[[1], [1, 2]], [[3]]], "only rows can differ"),
+        ({"a": 1}, "it is a dict; expected"),
+        ({1, 2}, "it is a set; expected"),
+        ("text", "it is a str; expected"),
+        (b"bytes", "it is a bytes; expected"),
+        (None, "it is a NoneType; expected"),
         (["\ud800"], "surrogates"),
-        (Ragged(np.arange(3), np.array([0, 5])), "splits"),
-        (Ragged(np.arange(3), np.array([2, 1])), "splits"),
-        (Ragged(np.arange(3), np.array([-1, 1])), "splits"),
-        (Ragged(np.arange(3), np.array([], np.int64)), "splits"),
-        (BytesArray(np.zeros(3, np.uint8), np.array([0, 9])), "splits|offsets"),
     ],
 )
 def test_what_a_column_cannot_be(column: Any, words: str) -> None:
     """Refused with the name of the column, and never written as something else."""
     with pytest.raises(OptionError, match=rf"'the key'.*({words})"):
         encode_columns({"the key": column})
+
+
+@pytest.mark.parametrize("columns", [[1], "text", None])
+def test_columns_are_a_dict(columns: Any) -> None:
+    with pytest.raises(OptionError, match="expected a dict"):
+        encode_columns(columns)
 
 
 @pytest.mark.parametrize("key", [1, b"bytes", None, "\ud800"])
@@ -609,3 +659,105 @@ def test_many_rows() -> None:
     texts = [f"{number}" * (number % 5) for number in range(count)]
     rows = rows_of({"n": column, "t": texts})
     assert rows == [encode_example({"n": n, "t": t}) for n, t in enumerate(texts)]
+
+
+@given(data=st.data())
+@settings(max_examples=100)
+def test_some_rows_at_a_time(data: Any) -> None:
+    """The same bytes as all at once, for every kind of column."""
+    lists = st.lists(st.binary(max_size=4), max_size=3)
+    texts = data.draw(st.lists(lists, max_size=9))
+    count = len(texts)
+    lengths = np.array([len(row) for row in texts], np.int64)
+    columns = {
+        "fixed": np.arange(2.0 * count).reshape(count, 2),
+        "small": np.arange(count, dtype=np.uint8),
+        "bytes": [b"%d" % row for row in range(count)],
+        "text": texts if count else Ragged(BytesArray.from_values([]), np.zeros(1, np.int64)),
+        "ragged": Ragged(np.arange(lengths.sum()), np.cumsum([0, *lengths])),
+    }
+    expected = rows_of(columns)
+    encoder = ColumnEncoder(columns)
+    assert encoder.row_count == count
+    cuts = sorted(data.draw(st.lists(st.integers(0, count), max_size=3)))
+    rows = []
+    for start, stop in pairwise([0, *cuts, count]):
+        rows_data, offsets = encoder.encode(start, stop)
+        assert (len(offsets), offsets[0], offsets[-1]) == (stop - start + 1, 0, len(rows_data))
+        rows += [rows_data[a:b].tobytes() for a, b in pairwise(offsets.tolist())]
+    assert rows == expected
+
+
+@pytest.mark.parametrize(("start", "stop"), [(-1, 2), (0, 4), (2, 1), (4, 4)])
+def test_rows_that_are_not_there(start: int, stop: int) -> None:
+    with pytest.raises(OptionError, match="there are 3"):
+        ColumnEncoder({"a": [1, 2, 3]}).encode(start, stop)
+
+
+def test_what_is_wrong_is_told_before_the_first_row() -> None:
+    for wrong in (np.array([1.0, 1e39]), np.array([1, 2**63], np.uint64), [b"x", 1]):
+        with pytest.raises(OptionError, match="'b'"):
+            ColumnEncoder({"a": [1, 2], "b": wrong})
+
+
+def test_memory_of_some_rows_goes_with_these() -> None:
+    encoder = ColumnEncoder({"a": np.ones((200_000, 10), np.uint8)})
+    tracemalloc.start()
+    for start in range(0, 200_000, 1000):
+        encoder.encode(start, start + 1000)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 1_000_000  # as int64, all rows take 16 MB
+
+
+def test_columns_larger_than_what_malloc_serves() -> None:
+    """From some MiB on memory is mapped, grown and trimmed in other ways."""
+    payloads = [encode_example({"i": list(range(n, n + 1000)), "b": b"x" * n}) for n in range(3000)]
+    decoder = ColumnDecoder({"i": None, "b": None})
+    for start in range(0, 3000, 100):
+        decoder.append(*spans(payloads[start : start + 100]))
+    columns = decoder.finish()
+    assert np.array_equal(columns["i"], np.arange(3000)[:, None] + np.arange(1000))  # type: ignore[arg-type]
+    assert columns["b"].lengths.tolist() == list(range(3000))  # type: ignore[union-attr]
+    assert columns["b"].buffer.tobytes() == b"x" * (2999 * 1500)  # type: ignore[union-attr]
+    columns["i"][-1, -1] = 7  # type: ignore[index]
+
+
+def test_threads_that_share_a_decoder_wait_for_each_other() -> None:
+    payloads = spans(encode_example({"a": list(range(20)), "b": "text"}) for _ in range(2000))
+    decoder = ColumnDecoder(["a", "b"])
+    with ThreadPoolExecutor(4) as pool:
+        for done in [pool.submit(decoder.append, *payloads) for _ in range(20)]:
+            done.result()
+    columns = decoder.finish()
+    assert columns["a"].shape == (40_000, 20)  # type: ignore[union-attr]
+    assert (columns["b"] == b"text").all()
+
+
+def test_a_decoder_serves_once() -> None:
+    finished, failed = ColumnDecoder(["a"]), ColumnDecoder(["a"])
+    finished.append(*spans([encode_example({"a": 1})]))
+    finished.finish()
+    with pytest.raises(CorruptDataError):
+        failed.append(*spans([b"\x00"]))
+    for decoder in (finished, failed):
+        with pytest.raises(OptionError, match="make a new one"):
+            decoder.append(*spans([encode_example({"a": 1})]))
+        with pytest.raises(OptionError, match="make a new one"):
+            decoder.finish()
+
+
+def test_a_kind_that_a_later_equal_key_takes_back(reference: Any) -> None:
+    """What counts is the last; what is dropped must be well-formed all the same."""
+    r = reference
+    one = r.entry(b"k", r.delimited(3, r.delimited(1, b"\x01")))
+    text = r.entry(b"k", r.delimited(1, r.delimited(1, b"x")))
+    broken = r.entry(b"k", r.delimited(2, r.delimited(1, b"abc")))
+    spec = {"k": FeatureSpec("int64")}
+    assert decode([r.example(text, one), r.example(one)], spec)["k"].tolist() == [1, 1]
+    for payloads, defect in (
+        ([r.example(one, text)], Defect.FEATURE_KIND),
+        ([r.example(text, one, text)], Defect.FEATURE_KIND),
+        ([r.example(broken, one)], Defect.MALFORMED_EXAMPLE),
+    ):
+        assert attempt(partial(decode, payloads, spec)) == (None, defect)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 from typing import Any
 
@@ -150,6 +151,40 @@ def test_contents_of_bytes(values: list[Any], content: str) -> None:
     assert features(*({"b": value} for value in values))["b"].content == content
 
 
+@pytest.mark.parametrize(
+    ("value", "content"),
+    [
+        ("é€😀\U0010ffff".encode(), "text"),
+        (b"\xed\x9f\xbf", "text"),
+        (b"\xee\x80\x80", "text"),
+        (b"\xc0\x80", "raw"),  # an overlong form of NUL
+        (b"\xc1\xbf", "raw"),
+        (b"\xe0\x9f\xbf", "raw"),  # overlong, three bytes
+        (b"\xf0\x8f\xbf\xbf", "raw"),  # overlong, four bytes
+        (b"\xed\xa0\x80", "raw"),  # a surrogate
+        (b"\xf4\x90\x80\x80", "raw"),  # past the last code point
+        (b"\xf5\x80\x80\x80", "raw"),
+        (b"\x80", "raw"),
+        (b"\xe2\x82", "raw"),
+        (b"a\xc3", "raw"),
+        (b"\xe2\x28\xa1", "raw"),
+        (b"\xf0\x9f\x98(", "raw"),
+    ],
+)
+def test_text_is_utf8(value: bytes, content: str) -> None:
+    assert features({"b": value})["b"].content == content
+
+
+@given(value=st.binary(max_size=8).filter(lambda value: all(byte > 127 for byte in value)))
+def test_text_is_what_python_says_it_is(value: bytes) -> None:
+    try:
+        value.decode()
+    except UnicodeDecodeError:
+        assert features({"b": value})["b"].content == "raw"
+    else:
+        assert features({"b": value})["b"].content == "text"
+
+
 def test_numbers_have_no_content() -> None:
     assert features({"n": 1})["n"].content is None
 
@@ -203,6 +238,42 @@ def test_a_sequence_without_lists_among_others_is_one_of_them() -> None:
         encode_sequence_example({"id": 2}, {"x": [1]}),
     ]
     assert survey(payloads).payload == "SequenceExample"
+
+
+def test_sequences_without_lists_are_counted_in_the_context() -> None:
+    payloads = [encode_sequence_example({"id": 1, "name": "x"}, {"x": [1]})]
+    payloads += [encode_sequence_example({"id": 2}, {}) for _ in range(3)]
+    schema = survey(payloads)
+    assert (schema.payload, schema.record_count) == ("SequenceExample", 4)
+    context = schema.sections["context"]
+    assert (context["id"].present, context["id"].shape) == (4, ())
+    assert (context["name"].present, context["name"].shape) == (1, None)
+    assert schema.sections["feature_lists"]["x"].present == 1
+
+
+@pytest.mark.parametrize("features", [{"label": 1}, {"id": 1, "label": 1}, {"id": "text"}])
+def test_examples_among_sequences_are_not_taken_for_them(features: Any) -> None:
+    payloads = [encode_example(features)] * 99 + [encode_sequence_example({"id": 1}, {"x": [1]})]
+    schema = survey(payloads)
+    assert schema.payload == "mixed"
+    assert {key: feature.present for key, feature in schema.features.items()} == dict.fromkeys(
+        features, 99
+    )
+
+
+def test_threads_that_share_a_survey_wait_for_each_other() -> None:
+    shared = SchemaSurvey()
+    blocks = [
+        spans(encode_example({f"feature/{n + row}": row for n in range(30)}) for row in range(200))
+        for _ in range(8)
+    ]
+    with ThreadPoolExecutor(4) as pool:
+        for done in [pool.submit(shared.update, *block) for block in blocks]:
+            done.result()
+    schema = shared.finish()
+    assert schema.record_count == 1600
+    assert schema.features["feature/29"].present == 8 * 30
+    assert sum(feature.present for feature in schema.features.values()) == 1600 * 30
 
 
 def test_ranking_lists(reference: Any) -> None:
@@ -267,3 +338,62 @@ def test_json_leaves_out_what_does_not_apply() -> None:
         "present": 3,
         "value_bytes": 0,
     }
+
+
+GOOD_FEATURE = {"kind": "int64", "min_length": 1, "max_length": 1, "present": 1}
+
+
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    [
+        ({"kind": "int32"}, "kind is 'int32'; expected bytes, float, int64"),
+        ({"kind": ["int64"]}, "kind is"),
+        ({"shape": [-1]}, "shape is"),
+        ({"shape": ["a"]}, "shape is"),
+        ({"shape": 5}, "shape is 5"),
+        ({"present": -1}, "present is -1"),
+        ({"present": True}, "present is True"),
+        ({"present": 2**63}, "present is"),
+        ({"min_length": "1"}, "min_length is '1'"),
+        ({"max_length": None}, "max_length is None"),
+        ({"value_bytes": 0.5}, "value_bytes is 0.5"),
+        ({"content": "video"}, "content is 'video'"),
+        ({"min_steps": []}, "min_steps is"),
+    ],
+)
+def test_json_that_is_no_schema(changed: dict[str, Any], words: str) -> None:
+    document: Any = {"payload": "Example", "records": 1, "features": {"a": GOOD_FEATURE | changed}}
+    with pytest.raises(ValueError, match=rf"features: 'a': {words}"):
+        Schema.from_json(document)
+
+
+@pytest.mark.parametrize(
+    ("document", "words"),
+    [
+        (5, "expected an object"),
+        ([], "expected an object"),
+        ({"records": 1}, "payload is missing"),
+        ({"payload": "Example"}, "records is missing"),
+        ({"payload": "Parquet", "records": 1}, "payload is 'Parquet'"),
+        ({"payload": [], "records": 1}, "payload is"),
+        ({"payload": "Example", "records": -1}, "records is -1"),
+        ({"payload": "Example", "records": 1, "features": []}, "features is"),
+        ({"payload": "Example", "records": 1, "features": {"a": 5}}, "features: 'a': it is 5"),
+        ({"payload": "Example", "records": 1, "features": {"a": {}}}, "kind is missing"),
+    ],
+)
+def test_json_that_is_no_schema_at_all(document: Any, words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        Schema.from_json(document)
+
+
+def test_what_a_later_version_may_add_to_the_json_is_passed_over() -> None:
+    document = {
+        "payload": "Example",
+        "records": 1,
+        "features": {"a": GOOD_FEATURE | {"new": 1}},
+        "new": [1, 2],
+    }
+    schema = Schema.from_json(document)
+    assert schema.features == {"a": FeatureSchema("int64", 1, 1, 1)}
+    assert list(schema.sections) == ["features"]

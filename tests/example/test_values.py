@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from recordsmith.errors import OptionError
 from recordsmith.example import BytesArray, Ragged
 
 VALUES = [b"a", b"", b"ccc", "ö".encode(), b"\x00e\x00", b"ff"]
@@ -77,6 +79,7 @@ def test_more_axes() -> None:
     assert array.lengths.tolist() == [[1, 0, 3], [2, 3, 2]]
     assert array.reshape(-1).tolist() == VALUES
     assert repr(array) == "BytesArray(shape=(2, 3), 11 bytes)"
+    assert repr(array[:1, :1]) == "BytesArray(shape=(1, 1), 1 byte)"
 
 
 def test_packed_holds_the_values_and_nothing_else() -> None:
@@ -84,6 +87,69 @@ def test_packed_holds_the_values_and_nothing_else() -> None:
     packed = part.packed()
     assert packed.buffer.tobytes() == b"ffaa"
     assert packed.offsets.tolist() == [0, 2, 3, 4]
+
+
+@given(values=byte_lists, start=st.integers(0, 10), stop=st.integers(0, 10))
+def test_neighbours_are_packed_without_copying(values: list[bytes], start: int, stop: int) -> None:
+    array = BytesArray.from_values([b"before", *values, b"after"])
+    inner = BytesArray(array.buffer, array.offsets[1:-1])  # begins after the buffer, ends before
+    for part, expected in ((inner, values), (inner[start:stop], values[start:stop])):
+        packed = part.packed()
+        assert packed.tolist() == expected
+        assert packed.buffer.tobytes() == b"".join(expected)
+        assert packed.offsets.tolist() == [0, *accumulate(map(len, expected))]
+        assert np.shares_memory(packed.buffer, array.buffer) or not packed.buffer.size
+
+
+@pytest.mark.parametrize("value", [3, None, 0.5, [b"a"], np.int64(3)])
+def test_only_bytes_and_text_are_values(value: Any) -> None:
+    with pytest.raises(OptionError, match="value 1 is"):
+        BytesArray.from_values([b"a", value])
+
+
+def test_what_may_be_a_value() -> None:
+    values = [b"a\0", "b\0", bytearray(b"c\0"), memoryview(b"dxe")[::2], np.bytes_(b"f")]
+    expected = [b"a\0", b"b\0", b"c\0", b"de", b"f"]
+    assert BytesArray.from_values(values).tolist() == expected  # type: ignore[arg-type]
+    assert BytesArray.from_values(iter(values)).tolist() == expected  # type: ignore[arg-type]
+
+
+def test_as_an_ndarray_no_zero_is_lost() -> None:
+    array = BytesArray.from_values([b"a\0", b"\0\0"])
+    assert np.asarray(array).dtype == object
+    assert np.asarray(array).tolist() == [b"a\0", b"\0\0"]
+    assert np.array(array, object).tolist() == [b"a\0", b"\0\0"]
+    assert np.asarray(array.reshape(2, 1)).shape == (2, 1)
+    assert np.asarray(BytesArray.from_values(["a"]), "S3").tolist() == [b"a"]
+
+
+@given(values=byte_lists, other=st.binary(max_size=2))
+def test_compared_value_by_value(values: list[bytes], other: bytes) -> None:
+    array = BytesArray.from_values(values)
+    equal = array == other
+    assert equal.dtype == bool
+    assert equal.tolist() == [value == other for value in values]
+    assert (array != other).tolist() == [value != other for value in values]
+    assert (array == BytesArray.from_values(values)).all()
+    assert (array[::-1] == BytesArray.from_values(values[::-1])).all()
+
+
+def test_compared_with_other_things() -> None:
+    array = BytesArray.from_values(["ö", "o", "o\0", ""]).reshape(2, 2)
+    assert (array == "ö").tolist() == [[True, False], [False, False]]
+    assert (array == "o").tolist() == [[False, True], [False, False]]
+    assert (array == 5) is False
+    assert (array != 5) is True
+    with pytest.raises(OptionError, match=r"shapes \(2, 2\) and \(4,\)"):
+        array == array.reshape(-1)  # noqa: B015
+    with pytest.raises(TypeError, match="hash"):
+        hash(array)
+
+
+@pytest.mark.parametrize("offsets", [[0, 9], [-1, 1], [2, 1], [], [0.0, 1.0], [[0], [1]]])
+def test_offsets_lie_in_the_buffer(offsets: Any) -> None:
+    with pytest.raises(OptionError, match="offsets"):
+        BytesArray(np.zeros(3, np.uint8), np.array(offsets))
 
 
 def test_memory_is_shared() -> None:
@@ -126,6 +192,22 @@ def test_rows_of_bytes() -> None:
     assert array[1:].tolist() == [[], VALUES[2:]]
     assert array[-1].tolist() == VALUES[2:]
     assert repr(array) == "Ragged(3 rows, 6 values)"
+    assert repr(array[:1]) == "Ragged(1 row, 2 values)"
+
+
+@pytest.mark.parametrize(
+    "splits", [[0, 5], [2, 1], [-1, 3], [], [1, 3], [0, 2], [0, 4, 3], [0.0, 3]]
+)
+def test_splits_go_from_the_first_value_to_the_last(splits: list[Any]) -> None:
+    with pytest.raises(OptionError, match="row_splits"):
+        Ragged(np.arange(3), np.array(splits))
+
+
+def test_values_of_rows_lie_on_one_axis() -> None:
+    with pytest.raises(OptionError, match=r"shape \(2, 2\); expected one axis"):
+        Ragged(np.zeros((2, 2)), np.array([0, 2]))
+    with pytest.raises(OptionError, match="values is a list"):
+        Ragged([1, 2], np.array([0, 2]))  # type: ignore[arg-type]
 
 
 def test_rows_outside() -> None:

@@ -20,7 +20,7 @@ from recordsmith.buffers import BytesLike, as_view
 from recordsmith.dataset.index import KEEP_FROM_BYTES, ShardIndex, save_index
 from recordsmith.dataset.shard import Shard
 from recordsmith.errors import FileAccessError, OptionError
-from recordsmith.example import Column, Kind, encode_columns, encode_example
+from recordsmith.example import Column, ColumnEncoder, Kind, encode_example
 from recordsmith.files import (
     PathLike,
     accessing,
@@ -136,12 +136,13 @@ class ShardWriter:
     def write_columns(self, columns: Mapping[str, Column | Sequence[Any]]) -> None:
         """Write one Example for each row of some columns, as in `encode_columns`."""
         self._check_open()
-        data, offsets = encode_columns(columns)
+        encoder = ColumnEncoder(columns)
         self._flush()
-        for first in range(0, len(offsets) - 1, _ROWS_AT_A_TIME):
-            piece = offsets[first : first + _ROWS_AT_A_TIME + 1]
-            self._write_frames(encode_slices(data, piece))
-            self._lengths.frombytes(np.diff(piece).tobytes())
+        for start in range(0, encoder.row_count, _ROWS_AT_A_TIME):
+            stop = min(start + _ROWS_AT_A_TIME, encoder.row_count)
+            data, offsets = encoder.encode(start, stop)
+            self._write_frames(encode_slices(data, offsets))
+            self._lengths.frombytes(np.diff(offsets).tobytes())
 
     def close(self) -> None:
         """Give the complete file its name; nothing more can be written. Twice is fine.

@@ -16,6 +16,7 @@ from recordsmith.example.codec import (
 )
 from recordsmith.example.columns import (
     ColumnDecoder,
+    ColumnEncoder,
     FeatureRequest,
     FeatureSpec,
     decode_columns,
@@ -29,6 +30,7 @@ __all__ = [
     "BytesArray",
     "Column",
     "ColumnDecoder",
+    "ColumnEncoder",
     "FeatureRequest",
     "FeatureSchema",
     "FeatureSpec",

@@ -20,6 +20,8 @@ from recordsmith.example.payload import (
     KIND_NUMBERS,
     PAYLOAD_KINDS,
     Kind,
+    did_you_mean,
+    encode_key,
     malformed_example,
     not_an_example,
 )
@@ -127,15 +129,19 @@ def encode_sequence_example(
         context: features of the whole sequence, as in `encode_example`.
         feature_lists: for each name the steps; each step is a value as in `encode_example`.
         kinds: the kind of some features of either, instead of inferring it.
+
+    Raises:
+        OptionError: as in `encode_example`.
     """
     kinds = kinds or {}
     encoder = kernel.Encoder()
+    _check_names(feature_lists)
     for key in sorted(feature_lists, reverse=True):
         mark = encoder.written()
-        for step in reversed(list(feature_lists[key])):
+        for step in reversed(_steps(key, feature_lists[key])):
             step_mark = encoder.written()
             encoder.put_step(step_mark, _put_value(encoder, key, step, kinds.get(key)))
-        encoder.put_list_entry(mark, _encode_key(key))
+        encoder.put_entry(mark, _NONE, encode_key(key))
     if feature_lists:
         encoder.put_delimited(2, 0)
     mark = encoder.written()
@@ -148,40 +154,52 @@ def encode_sequence_example(
 def _put_features(
     encoder: kernel.Encoder, features: Mapping[str, Any], kinds: Mapping[str, Kind]
 ) -> None:
-    for key in sorted(features, reverse=True):
-        value = features[key]
-        if value is None:
-            continue
-        mark = encoder.written()
-        encoder.put_entry(mark, _put_value(encoder, key, value, kinds.get(key)), _encode_key(key))
+    _check_names(features)
+    encoder.put_features(features, kinds, encode_key, _put_value)
 
 
-def _encode_key(key: str) -> bytes:
-    return key.encode("utf-8", "surrogateescape")
+def _check_names(features: Mapping[str, Any]) -> None:
+    if not isinstance(features, (dict, Mapping)):
+        raise OptionError(
+            f"the features are a {type(features).__name__}; expected a dict of values by name"
+        )
+    for key in features:
+        if type(key) is not str:
+            encode_key(key)  # a subclass of str passes
+
+
+def _steps(key: str, steps: Iterable[Any]) -> list[Any]:
+    if isinstance(steps, Iterable) and not isinstance(steps, (str, bytes, bytearray, Mapping)):
+        return list(steps)
+    raise OptionError(
+        f"feature list {key!r} is a {type(steps).__name__}; expected a list with a value for each "
+        "step"
+    )
 
 
 def _put_value(encoder: kernel.Encoder, key: str, value: Any, declared: str | None) -> int:
-    """Write the values of one feature; answers their kind."""
+    """Write the values of one feature; answers their kind. All that is wrong is told here."""
     try:
-        if not isinstance(value, (list, tuple)):
-            kind = _SCALAR_KINDS.get(type(value))
-            if kind is None:
-                array = as_array(value)
-                if array.dtype.kind not in "OSU":
-                    return _put_array(encoder, array, declared)
-                value = array.ravel().tolist()
-                kind = _common_kind(value)
-            else:
-                value = (value,)
+        if declared is not None and declared not in KIND_NUMBERS:
+            raise ValueError(
+                f"kind {declared!r} is unknown; it can be {', '.join(KIND_NUMBERS)}"
+                f"{did_you_mean(declared)}"
+            )
+        if isinstance(value, (list, tuple)):
+            value = _plain(value)
+        elif type(value) in _SCALAR_KINDS or isinstance(value, (str, bytes)):
+            value = _plain((value,))
         else:
-            if value and type(value[0]) not in _SCALAR_KINDS:
-                value = _plain(value)
-            kind = _common_kind(value)
+            array = as_array(value)
+            if array.dtype.kind not in "OSU":
+                return _put_array(encoder, array, declared)
+            value = _plain(array.ravel().tolist())
+        kind = _common_kind(value)
         if declared is not None:
             kind = _declared_kind(kind, declared)
         if kind != _NONE:
             encoder.put_values(value, kind)
-    except (OverflowError, TypeError, ValueError) as error:
+    except (BufferError, OverflowError, TypeError, ValueError) as error:
         raise OptionError(f"feature {key!r} cannot be encoded: {error}") from None
     return kind
 
@@ -201,15 +219,21 @@ def _common_kind(values: Sequence[Any]) -> int:
     raise TypeError(f"its values are {names}; expected ints, floats, or str and bytes")
 
 
-def _plain(values: Sequence[Any]) -> list[Any]:
-    """A list whose elements may be NumPy scalars, as Python scalars."""
-    return [value.item() if isinstance(value, np.generic) else value for value in values]
+def _plain(values: Sequence[Any]) -> Sequence[Any]:
+    """Values of which some may be NumPy scalars, as Python scalars."""
+    if _SCALAR_KINDS.keys() >= set(map(type, values)):
+        return values
+    return [_plain_value(value) for value in values]
+
+
+def _plain_value(value: Any) -> Any:
+    if isinstance(value, (str, bytes)):  # also NumPy's, whose item() cuts zeros at the end
+        return value[:]
+    return value.item() if isinstance(value, np.generic) else value
 
 
 def _declared_kind(kind: int, declared: str) -> int:
-    wanted = KIND_NUMBERS.get(declared)
-    if wanted is None:
-        raise ValueError(f"kind {declared!r} is unknown; it can be {', '.join(KIND_NUMBERS)}")
+    wanted = KIND_NUMBERS[declared]
     if kind in (_NONE, wanted) or (kind == _INT64 and wanted == _FLOAT):
         return wanted
     raise TypeError(f"its values do not fit the declared kind {declared}")

@@ -1,12 +1,13 @@
 """A whole batch of Examples <-> columns: arrays whose first axis is the example.
 
 `ColumnDecoder` collects payloads from any number of buffers; `decode_columns` is the same for one
-buffer. `encode_columns` is the way back. The loops over records are compiled.
+buffer. `ColumnEncoder` and `encode_columns` are the way back. The loops over records are compiled.
 """
 
 from __future__ import annotations
 
 import math
+import threading
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
@@ -17,12 +18,15 @@ import numpy.typing as npt
 from recordsmith.buffers import BytesLike, Int64Array
 from recordsmith.errors import CorruptDataError, Defect, OptionError
 from recordsmith.example import kernel
-from recordsmith.example.codec import as_array, as_values
+from recordsmith.example.codec import as_values
+from recordsmith.example.conversion import as_column
 from recordsmith.example.payload import (
     KIND_NAMES,
     KIND_NUMBERS,
     PAYLOAD_KINDS,
     Kind,
+    did_you_mean,
+    encode_key,
     malformed_example,
     not_an_example,
 )
@@ -48,30 +52,40 @@ class FeatureSpec:
     shape: tuple[int, ...] | Literal["ragged"] | None = None
     default: Any = None
 
+    def __post_init__(self) -> None:
+        if self.kind is not None and self.kind not in KIND_NUMBERS:
+            raise OptionError(
+                f"kind is {self.kind!r}, expected {', '.join(KIND_NUMBERS)} or None"
+                f"{did_you_mean(self.kind)}"
+            )
+        if self.shape is not None and self.shape != "ragged" and not _is_shape(self.shape):
+            raise OptionError(
+                f"shape is {self.shape!r}, expected a tuple of lengths such as (), (13,) or "
+                "(3, 4), or 'ragged', or None"
+            )
+
 
 FeatureRequest: TypeAlias = Mapping[str, FeatureSpec | None] | Iterable[str]
 
 
 class ColumnDecoder:
-    """Collects some features of many Example payloads; not for use by two threads at once."""
+    """Collects some features of many Example payloads. Threads that append wait for each other."""
 
     def __init__(self, features: FeatureRequest) -> None:
         """`features` names the columns, with a FeatureSpec each where something is expected."""
-        if isinstance(features, str):
-            raise OptionError(f"features is the string {features!r}; expected a list of names")
-        wanted = features if isinstance(features, Mapping) else dict.fromkeys(features)
-        self._specs = {key: spec or FeatureSpec() for key, spec in wanted.items()}
+        self._specs = _specs(features)
         self._row_count = 0
+        self._lock = threading.Lock()
+        self._is_open = True
         keys, kinds, required, defaults = [], [], [], []
         for key, spec in self._specs.items():
             default = None if spec.default is None else _default_values(key, spec)
             kind = KIND_NUMBERS.get(spec.kind or "", 0)
-            keys.append(key.encode("utf-8", "surrogateescape"))
+            keys.append(encode_key(key))
             kinds.append(kind if default is None else default[0])
             required.append(math.prod(spec.shape) if isinstance(spec.shape, tuple) else -1)
             defaults.append(None if default is None else default[1])
         self._builder = kernel.ColumnBuilder(keys, kinds, required, defaults)
-        self._kinds = kinds
 
     def append(self, buffer: BytesLike, starts: Int64Array, lengths: Int64Array) -> None:
         """Add the Examples at buffer[starts[i]:starts[i] + lengths[i]]; the buffer is not kept.
@@ -81,22 +95,29 @@ class ColumnDecoder:
                 feature-kind-mismatch or feature-shape-mismatch; `position` counts the payloads
                 of this call. The decoder cannot be used any more.
         """
-        code, row, column, found = self._builder.append(buffer, starts, lengths)
-        if code != _GOOD:
-            error = self._error(code, column, found)
-            error.position = row
-            raise error
-        self._row_count += len(starts)
+        with self._lock:
+            self._check_open()
+            code, row, column, found = self._builder.append(buffer, starts, lengths)
+            if code != _GOOD:
+                self._is_open = False
+                error = self._error(code, column, found)
+                error.position = row
+                raise error
+            self._row_count += len(starts)
 
     def finish(self) -> dict[str, Column]:
-        """The columns. They own their memory; the decoder is empty afterwards.
+        """The columns. They own their memory; the decoder cannot be used any more.
 
         Raises:
             CorruptDataError: missing-feature, if no record showed the kind of a feature and
                 none was declared.
         """
+        with self._lock:
+            self._check_open()
+            self._is_open = False
+            finished = self._builder.finish()
         columns: dict[str, Column] = {}
-        for (key, spec), built in zip(self._specs.items(), self._builder.finish(), strict=True):
+        for (key, spec), built in zip(self._specs.items(), finished, strict=True):
             kind, values, ends, splits, shortest, longest, present = built
             if kind == 0:
                 raise CorruptDataError(
@@ -131,15 +152,44 @@ class ColumnDecoder:
                 "default",
             )
         if code == _WRONG_KIND:
-            expected = spec.kind or "another kind, as in the records before"
+            expected = KIND_NAMES[self._builder.kind(column)]
+            why = "" if spec.kind or spec.default is not None else ", as in the records before"
             return CorruptDataError(
                 Defect.FEATURE_KIND,
-                f"feature {key!r} is {KIND_NAMES[found]}, expected {expected}",
+                f"feature {key!r} is {KIND_NAMES[found]}, expected {expected}{why}",
             )
+        values = "1 value" if found == 1 else f"{found} values"
         return CorruptDataError(
             Defect.FEATURE_SHAPE,
-            f"feature {key!r} has {found} values, expected shape {spec.shape}",
+            f"feature {key!r} has {values}, expected shape {spec.shape}",
         )
+
+    def _check_open(self) -> None:
+        if not self._is_open:
+            raise OptionError("this ColumnDecoder has finished, or failed; make a new one")
+
+
+def _specs(features: FeatureRequest) -> dict[str, FeatureSpec]:
+    if isinstance(features, (str, bytes)) or not isinstance(features, Iterable):
+        raise OptionError(
+            f"features is {features!r:.60}; expected a list of names, or a dict of them"
+        )
+    items = features.items() if isinstance(features, Mapping) else ((key, None) for key in features)
+    specs = {}
+    for key, spec in items:
+        encode_key(key)
+        if spec is not None and not isinstance(spec, FeatureSpec):
+            raise OptionError(f"feature {key!r}: expected a FeatureSpec or None, not {spec!r:.60}")
+        specs[key] = spec or FeatureSpec()
+    return specs
+
+
+def _is_shape(shape: Any) -> bool:
+    return (
+        isinstance(shape, tuple)
+        and all(isinstance(length, (int, np.integer)) and length >= 0 for length in shape)
+        and math.prod(map(int, shape)) < 2**60
+    )
 
 
 def decode_columns(
@@ -165,6 +215,45 @@ def decode_columns(
     return decoder.finish()
 
 
+class ColumnEncoder:
+    """Encodes columns as Example payloads, some rows at a time.
+
+    What is wrong with any row is told when it is made, not in the middle of the work.
+    """
+
+    def __init__(self, columns: Mapping[str, Column | Sequence[Any]]) -> None:
+        """`columns` and what is raised: as in `encode_columns`. Do not change them meanwhile."""
+        if not isinstance(columns, Mapping):
+            raise OptionError(
+                f"the columns are a {type(columns).__name__}; expected a dict of columns by name"
+            )
+        keys = {key: encode_key(key) for key in columns}
+        self._columns: list[tuple[bytes, Column]] = []
+        row_counts: dict[str, int] = {}
+        for key in sorted(keys):
+            try:
+                column = _encodable(columns[key])
+            except (OverflowError, TypeError, ValueError) as error:
+                raise OptionError(f"column {key!r} cannot be encoded: {error}") from None
+            row_counts[key] = len(column)
+            self._columns.append((keys[key], column))
+        if len(set(row_counts.values())) > 1:
+            counts = ", ".join(f"{key!r} {count}" for key, count in row_counts.items())
+            raise OptionError(f"columns differ in their number of rows: {counts}")
+        self.row_count = next(iter(row_counts.values()), 0)
+
+    def encode(self, start: int, stop: int) -> tuple[npt.NDArray[np.uint8], Int64Array]:
+        """Rows start:stop, end to end: uint8, (bytes,), and int64 offsets, (stop - start + 1,).
+
+        Memory goes with these rows, not with all.
+        """
+        if not 0 <= start <= stop <= self.row_count:
+            raise OptionError(f"rows {start}:{stop} are asked for; there are {self.row_count}")
+        pieces = [(key, *_memory(column[start:stop])) for key, column in self._columns]
+        data, offsets = kernel.encode_columns(pieces, stop - start)
+        return _array(data, np.uint8), _array(offsets, np.int64)
+
+
 def encode_columns(
     columns: Mapping[str, Column | Sequence[Any]],
 ) -> tuple[npt.NDArray[np.uint8], Int64Array]:
@@ -172,7 +261,8 @@ def encode_columns(
 
     Args:
         columns: for each name an ndarray of ints, floats or bools (rows, ...), a Ragged, a
-            BytesArray, or a sequence or object array of bytes or str (rows,).
+            BytesArray, an array of str, or a sequence with an int, float, str, bytes or a list
+            of these for each row; the lists may differ in length.
 
     Returns:
         The payloads end to end: uint8, (bytes,), and int64 offsets, (rows + 1,).
@@ -180,80 +270,70 @@ def encode_columns(
     Raises:
         OptionError: columns differ in their number of rows, or hold what no feature can hold.
     """
-    prepared = []
-    row_counts: dict[str, int] = {}
-    for key in sorted(columns):
-        try:
-            column = _prepare(columns[key])
-        except (OverflowError, TypeError, ValueError) as error:
-            raise OptionError(f"column {key!r} cannot be encoded: {error}") from None
-        row_counts[key], fields = column
-        prepared.append((key.encode("utf-8", "surrogateescape"), *fields))
-    if len(set(row_counts.values())) > 1:
-        counts = ", ".join(f"{key!r} {count}" for key, count in row_counts.items())
-        raise OptionError(f"columns differ in their number of rows: {counts}")
-    row_count = next(iter(row_counts.values()), 0)
-    data, offsets = kernel.encode_columns(prepared, row_count)
-    return _array(data, np.uint8), _array(offsets, np.int64)
+    encoder = ColumnEncoder(columns)
+    return encoder.encode(0, encoder.row_count)
 
 
-def _prepare(
-    column: Any,
-) -> tuple[int, tuple[int, npt.NDArray[Any], Int64Array | None, Int64Array | None, int]]:
-    """(row count, (kind, values, ends, splits, length)), as the kernel wants them."""
-    splits: Int64Array | None = None
-    values: Any = column
+def _encodable(given: Any) -> Column:
+    """A column of which every slice can be encoded."""
+    column = as_column(given)
     if isinstance(column, Ragged):
-        splits = np.ascontiguousarray(column.row_splits, np.int64)
-        values = column.values
-    shape: tuple[int, ...]
-    if not isinstance(values, BytesArray):
-        array = as_array(values) if hasattr(values, "__array__") else np.asarray(values)
-        if array.dtype.kind in "OSU":
-            shape = array.shape
-            strings = values if isinstance(values, list) else array.ravel().tolist()
-            values = BytesArray.from_values(strings).reshape(*shape)
-        else:
-            values = array
-    shape = values.shape
-    if not shape:
-        raise TypeError("it is a single value; expected one for each row")
-    length = math.prod(shape[1:])
-    row_count = shape[0] if splits is None else len(splits) - 1
+        return Ragged(_encodable_values(column.values), column.row_splits)
+    return _encodable_values(column)
+
+
+def _encodable_values(given: Any) -> npt.NDArray[Any] | BytesArray:
+    values: Any = as_column(given)
+    # small numbers take more memory when they are converted: slice by slice
+    if isinstance(values, BytesArray) or (values.itemsize < 8 and values.dtype.kind in "iufb"):
+        return values  # type: ignore[no-any-return]
+    return as_values(values, None).reshape(values.shape)
+
+
+def _memory(
+    column: Any,
+) -> tuple[int, npt.NDArray[Any], Int64Array | None, Int64Array | None, int]:
+    """(kind, values, ends, splits, length), as the kernel wants them."""
+    splits: Int64Array | None = None
+    values = column
+    if isinstance(column, Ragged):
+        splits, values = column.row_splits, column.values
+    length = math.prod(values.shape[1:])
     if isinstance(values, BytesArray):
         packed = values.packed()
-        ends = np.ascontiguousarray(packed.offsets, np.int64)
-        return row_count, (1, np.ascontiguousarray(packed.buffer), ends, splits, length)
+        return 1, np.ascontiguousarray(packed.buffer), packed.offsets, splits, length
     numbers = as_values(values, None)
-    return row_count, (3 if numbers.dtype == np.int64 else 2, numbers, None, splits, length)
+    return 3 if numbers.dtype == np.int64 else 2, numbers, None, splits, length
 
 
 def _default_values(key: str, spec: FeatureSpec) -> tuple[int, tuple[bytes, bytes, int]]:
     """(kind, (values, ends, count)) of a default, in the kernel's layout."""
     shape = spec.shape if isinstance(spec.shape, tuple) else None
     try:
-        if isinstance(spec.default, (str, bytes)):
-            default: Any = [spec.default] * (math.prod(shape) if shape is not None else 1)
+        default = spec.default
+        if isinstance(default, (str, bytes, int, float, np.generic)):
+            default = [default] * (math.prod(shape) if shape is not None else 1)
+        column: Any = as_column(default)
+        if isinstance(column, Ragged):
+            raise ValueError("its lists differ in length")  # noqa: TRY004 - the type is right
+        count = math.prod(column.shape)
+        if not count:
+            kind, values, ends = KIND_NUMBERS.get(spec.kind or "", 0), b"", b""
         else:
-            default = np.asarray(spec.default)
-            if shape is not None and default.ndim == 0:
-                default = np.broadcast_to(default, shape)
-            default = default.reshape(-1)
-            if spec.kind == "float":
-                default = default.astype(np.float32)
-        _, (kind, values, ends, _, _) = _prepare(default)
+            if not isinstance(column, BytesArray) and spec.kind == "float":
+                column = as_values(column, "float")
+            kind, numbers, end_array, _, _ = _memory(column.reshape(-1))
+            values, ends = numbers.tobytes(), b"" if end_array is None else end_array[1:].tobytes()
     except (OverflowError, TypeError, ValueError) as error:
         raise OptionError(f"the default of feature {key!r} cannot be used: {error}") from None
-    if spec.kind is not None and KIND_NUMBERS.get(spec.kind) != kind:
+    if spec.kind is not None and KIND_NUMBERS[spec.kind] != kind:
         raise OptionError(
             f"the default of feature {key!r} is {KIND_NAMES[kind]}, its kind {spec.kind}"
         )
-    if shape is not None and len(default) != math.prod(shape):
-        raise OptionError(
-            f"the default of feature {key!r} has {len(default)} values, its shape is {shape}"
-        )
-    end_bytes = b"" if ends is None else ends[1:].tobytes()
-    return kind, (values.tobytes(), end_bytes, len(default))
+    if shape is not None and count != math.prod(shape):
+        found = "1 value" if count == 1 else f"{count} values"
+        raise OptionError(f"the default of feature {key!r} has {found}, its shape is {shape}")
+    return kind, (values, ends, count)
 
 
 def _array(memory: kernel.Memory, dtype: Any) -> npt.NDArray[Any]:

@@ -7,14 +7,35 @@ of message.h, which look at no byte outside the payload; memory grows with the b
 really there, at most eightfold (a one-byte varint becomes an int64).
 """
 
-from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_FillInfo, PyBuffer_Release, PyObject_GetBuffer
+cimport cython
+from cpython.buffer cimport (
+    PyBUF_C_CONTIGUOUS,
+    PyBUF_FORMAT,
+    PyBUF_SIMPLE,
+    PyBuffer_FillInfo,
+    PyBuffer_Release,
+    PyObject_GetBuffer,
+)
 from cpython.bytearray cimport PyByteArray_FromStringAndSize
-from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
+from cpython.bytes cimport (
+    PyBytes_AS_STRING,
+    PyBytes_AsString,
+    PyBytes_FromStringAndSize,
+    PyBytes_GET_SIZE,
+)
+from cpython.float cimport PyFloat_AS_DOUBLE
 from libc.stdint cimport INT64_MAX, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc, realloc
 from libc.string cimport memcmp, memcpy, memset
 
 import numpy as np
+
+cdef object numpy_array = np.ndarray, numpy_scalar = np.generic
+
+cdef extern from "Python.h":
+    long long PyLong_AsLongLongAndOverflow(object number, int *overflow) except? -1
+    const char *PyUnicode_AsUTF8AndSize(object text, Py_ssize_t *size) except NULL
+    bint PyUnicode_IS_COMPACT_ASCII(object text)
 
 cdef extern from "message.h" nogil:
     enum:
@@ -46,15 +67,18 @@ cdef extern from "message.h" nogil:
     int read_feature(span s, int *kind, span *values, int *odd)
     int next_list(span *values, int kind, span *lst)
     int count_values(span lst, int kind, uint64_t *count, int *odd)
+    int check_lists(span values, int kind)
     int content_of(span value)
     int c_classify "classify"(span s)
-    int reserve(growing *g, size_t extra)
+    void trim(growing *g)
+    void release(growing *g)
     int push_int64(growing *g, int64_t value)
     int push_bytes(growing *g, const void *data, size_t size)
     int append_values(span lst, int kind, growing *values, growing *ends, int64_t *count)
     size_t written(const backward *b)
     int make_room(backward *b, size_t extra)
     void put_delimited(backward *b, int field, size_t mark)
+    void put_varint(backward *b, uint64_t value)
     int put_int64s(backward *b, const uint8_t *values, size_t count)
     int put_floats(backward *b, const uint8_t *values, size_t count)
     int put_bytes_value(backward *b, const void *data, size_t size)
@@ -77,27 +101,24 @@ cdef enum:
 cdef class Memory:
     """Bytes that a kernel allocated, as a writable buffer; freed with its last user."""
 
-    cdef uint8_t *data
-    cdef Py_ssize_t size
+    cdef growing held
 
     def __dealloc__(self):
-        free(self.data)
+        release(&self.held)
 
     def __len__(self):
-        return self.size
+        return self.held.size
 
     def __getbuffer__(self, Py_buffer *view, int flags):
-        PyBuffer_FillInfo(view, self, self.data, self.size, 0, flags)
+        PyBuffer_FillInfo(view, self, self.held.data, self.held.size, 0, flags)
 
 
 cdef Memory take(growing *g):
     """Hand the memory of `g` over, trimmed to what is used."""
     cdef Memory memory = Memory.__new__(Memory)
-    cdef void *trimmed = realloc(g.data, g.size if g.size else 1)
-    memory.data = <uint8_t *>trimmed if trimmed is not NULL else g.data
-    memory.size = g.size
-    g.data = NULL
-    g.size = g.capacity = 0
+    trim(g)
+    memory.held = g[0]
+    memset(g, 0, sizeof(growing))
     return memory
 
 
@@ -135,6 +156,9 @@ def classify_many(const uint8_t[::1] buffer not None, const int64_t[::1] starts 
     with nogil:
         for i in range(count):
             kinds[i] = <uint8_t>c_classify(span_of(base + starts[i], lengths[i]))
+
+
+KIND_NAMES = ("none", "bytes", "float", "int64")
 
 
 # ---- one payload to a dict ---------------------------------------------------------------------
@@ -196,23 +220,23 @@ cdef object decode_feature_list(span feature_list, growing *scratch):
     return steps
 
 
-cdef bint decode_map(span message, bint lists, growing *scratch, dict into, bint *odd) except -1:
+cdef bint decode_map(span message, bint lists, growing *scratch, dict into, int *odd) except -1:
     """Add the entries of a Features or FeatureLists message; False if malformed."""
     cdef uint32_t tag
     cdef span inner
     cdef map_entry entry
-    cdef int unknown = 0
     while message.at < message.end:
         if not read_tag(&message, &tag):
             return False
         if tag != FIELD_1:
+            odd[0] += 1
             if not skip_field(&message, tag, 0):
                 return False
             continue
-        if not read_delimited(&message, &inner) or not read_entry(inner, &entry, &unknown):
+        if not read_delimited(&message, &inner) or not read_entry(inner, &entry, odd):
             return False
         if not entry.has_value:
-            odd[0] = True
+            odd[0] += 1
         if lists:
             value = decode_feature_list(entry.value, scratch)
         else:
@@ -228,7 +252,8 @@ def decode_example(const uint8_t[::1] payload not None):
     """(GOOD, features) or (code, what the payload is)."""
     cdef span all = span_of(&payload[0], payload.shape[0]), rest = all, inner
     cdef uint32_t tag
-    cdef bint odd = False, good = True
+    cdef bint good = True
+    cdef int odd = 0
     cdef growing scratch
     cdef dict features = {}
     memset(&scratch, 0, sizeof(scratch))
@@ -244,12 +269,12 @@ def decode_example(const uint8_t[::1] payload not None):
                     good = False
                     break
             else:
-                odd = True
+                odd += 1
                 if not skip_field(&rest, tag, 0):
                     good = False
                     break
     finally:
-        free(scratch.data)
+        release(&scratch)
     if odd or not good:
         found = c_classify(all)
         if found != PAYLOAD_EXAMPLE:
@@ -261,7 +286,8 @@ def decode_sequence_example(const uint8_t[::1] payload not None):
     """(GOOD, (context, feature_lists)) or (MALFORMED, what the payload is)."""
     cdef span all = span_of(&payload[0], payload.shape[0]), rest = all, inner
     cdef uint32_t tag
-    cdef bint odd = False, good = True
+    cdef bint good = True
+    cdef int odd = 0
     cdef growing scratch
     cdef dict context = {}, lists = {}
     memset(&scratch, 0, sizeof(scratch))
@@ -276,7 +302,7 @@ def decode_sequence_example(const uint8_t[::1] payload not None):
             else:
                 good = skip_field(&rest, tag, 0)
     finally:
-        free(scratch.data)
+        release(&scratch)
     return (GOOD, (context, lists)) if good else (MALFORMED, c_classify(all))
 
 
@@ -287,6 +313,7 @@ cdef struct column_state:
     const uint8_t *key
     size_t key_size
     int kind                # KIND_NONE until a record shows it
+    int found               # the kind in the record at hand
     int64_t required        # how many values a record must have; -1: any number
     int64_t default_count   # -1: no default
     growing default_values
@@ -298,12 +325,12 @@ cdef struct column_state:
     int64_t min_length
     int64_t max_length
     int64_t present
-    # where the record at hand began, to start over when a key comes twice
+    # what was there before the record at hand, to start over when a key comes twice
     int64_t row
     int64_t row_count
     size_t row_values
     size_t row_ends
-    int has_kind            # in the record at hand
+    int row_kind
     int next                # the column that followed this one last time
 
 
@@ -315,7 +342,8 @@ cdef class ColumnBuilder:
     cdef int *slots          # open addressing over the keys: column or -1
     cdef uint64_t slot_mask
     cdef int64_t row
-    cdef list keys
+    cdef bint is_finished
+    cdef list keys           # the memory of each column's key
 
     def __cinit__(self, list keys not None, list kinds not None, list required not None,
                   list defaults not None):
@@ -360,11 +388,11 @@ cdef class ColumnBuilder:
         cdef int i
         if self.columns is not NULL:
             for i in range(self.column_count):
-                free(self.columns[i].default_values.data)
-                free(self.columns[i].default_ends.data)
-                free(self.columns[i].values.data)
-                free(self.columns[i].ends.data)
-                free(self.columns[i].splits.data)
+                release(&self.columns[i].default_values)
+                release(&self.columns[i].default_ends)
+                release(&self.columns[i].values)
+                release(&self.columns[i].ends)
+                release(&self.columns[i].splits)
         free(self.columns)
         free(self.slots)
 
@@ -396,20 +424,22 @@ cdef class ColumnBuilder:
         if not read_feature(feature, &kind, &values, &odd):
             return MALFORMED
         if c.row == self.row:  # the key came before in this record: the last one counts
+            c.kind = c.row_kind
             c.count = c.row_count
             c.values.size = c.row_values
             c.ends.size = c.row_ends
         else:
             c.row = self.row
+            c.row_kind = c.kind
             c.row_count = c.count
             c.row_values = c.values.size
             c.row_ends = c.ends.size
-        c.has_kind = kind != KIND_NONE
-        if kind == KIND_NONE:
-            return GOOD
+        c.found = kind
         if kind != c.kind:
-            if c.kind != KIND_NONE:
-                return WRONG_KIND
+            if kind == KIND_NONE:
+                return GOOD
+            if c.kind != KIND_NONE:  # end_row refuses it, if the key does not come again
+                return GOOD if check_lists(values, kind) else MALFORMED
             c.kind = kind
         while next_list(&values, kind, &items):
             code = append_values(items, kind, &c.values, &c.ends, &c.count)
@@ -424,8 +454,10 @@ cdef class ColumnBuilder:
         cdef int64_t i
         if c.row != self.row:
             c.row_count = c.count
-            c.has_kind = False
-        if c.has_kind:
+            c.found = KIND_NONE
+        if c.found != KIND_NONE:
+            if c.found != c.kind:
+                return WRONG_KIND
             c.present += 1
         elif c.default_count >= 0:
             base = c.values.size
@@ -467,6 +499,7 @@ cdef class ColumnBuilder:
                 if not read_tag(&features, &tag):
                     return MALFORMED
                 if tag != FIELD_1:
+                    odd += 1
                     if not skip_field(&features, tag, 0):
                         return MALFORMED
                     continue
@@ -506,6 +539,8 @@ cdef class ColumnBuilder:
         cdef int code = GOOD, column = 0
         cdef int64_t found = 0
         cdef const uint8_t *base = &buffer[0]
+        if self.is_finished:
+            raise ValueError("the builder is finished")
         if self.column_count == 0:
             self.row += count
             return GOOD, 0, 0, 0
@@ -526,44 +561,25 @@ cdef class ColumnBuilder:
         elif code == WRONG_LENGTH:
             found = self.columns[column].count - self.columns[column].row_count
         elif code == WRONG_KIND:
-            found = self.found_kind(span_of(base + starts[i], lengths[i]), column)
+            found = self.columns[column].found
         return code, i, column, found
 
-    cdef int found_kind(self, span rest, int column):
-        """The kind that a record gives `column`, for the message."""
-        cdef span features, inner, values
-        cdef map_entry entry
-        cdef uint32_t tag
-        cdef int kind, odd = 0, result = KIND_NONE
-        while rest.at < rest.end and read_tag(&rest, &tag):
-            if tag != FIELD_1:
-                if not skip_field(&rest, tag, 0):
-                    break
-                continue
-            if not read_delimited(&rest, &features):
-                break
-            while features.at < features.end and read_tag(&features, &tag):
-                if tag != FIELD_1:
-                    if not skip_field(&features, tag, 0):
-                        break
-                    continue
-                if not read_delimited(&features, &inner) or not read_entry(inner, &entry, &odd):
-                    break
-                if self.find(entry.key, column) == column and read_feature(
-                    entry.value, &kind, &values, &odd
-                ):
-                    result = kind
-                    if kind != self.columns[column].kind:
-                        return kind
-        return result
+    def kind(self, int column):
+        """The kind of a column: as asked for, or as the records showed so far."""
+        if not 0 <= column < self.column_count:
+            raise IndexError("no such column")
+        return self.columns[column].kind
 
     def finish(self):
         """For each column (kind, values, ends, splits, min_length, max_length, present).
 
         values: int64 or float32 end to end, or bytes; ends: int64, (count + 1,), for bytes;
-        splits: int64, (records + 1,). All as Memory. The builder is empty afterwards.
+        splits: int64, (records + 1,). All as Memory. The builder can do nothing more.
         """
         cdef int i
+        if self.is_finished:
+            raise ValueError("the builder is finished")
+        self.is_finished = True
         result = []
         for i in range(self.column_count):
             c = &self.columns[i]
@@ -571,7 +587,6 @@ cdef class ColumnBuilder:
                 c.kind, take(&c.values), take(&c.ends), take(&c.splits),
                 c.min_length if self.row else 0, c.max_length, c.present,
             ))
-        self.column_count = 0
         return result
 
 
@@ -579,6 +594,8 @@ cdef class ColumnBuilder:
 
 
 cdef struct feature_state:
+    const uint8_t *key
+    size_t key_size
     int64_t kinds[4]        # records by kind
     int64_t contents[3]     # bytes values by content
     int64_t present
@@ -605,7 +622,7 @@ cdef class FeatureSurvey:
     cdef int state_count
     cdef int state_capacity
     cdef dict numbers        # key -> number; Python's dict, as the keys come from the file
-    cdef list keys
+    cdef list keys           # the memory of each feature's key
     cdef growing touched     # numbers of the features of the record at hand
     cdef int64_t row
 
@@ -616,9 +633,10 @@ cdef class FeatureSurvey:
 
     def __dealloc__(self):
         free(self.states)
-        free(self.touched.data)
+        release(&self.touched)
 
     cdef int number_of(self, span key) except -1 with gil:
+        """The number of a key that is not the one that came next before."""
         cdef bytes name = PyBytes_FromStringAndSize(<char *>key.at, key.end - key.at)
         cdef feature_state *grown
         number = self.numbers.get(name)
@@ -634,6 +652,8 @@ cdef class FeatureSurvey:
             self.state_capacity = 2 * self.state_capacity + 8
         number = self.state_count
         memset(&self.states[number], 0, sizeof(feature_state))
+        self.states[number].key = <const uint8_t *>PyBytes_AS_STRING(name)
+        self.states[number].key_size = PyBytes_GET_SIZE(name)
         self.states[number].row = -1
         self.states[number].min_length = self.states[number].min_steps = INT64_MAX
         self.states[number].next = number
@@ -642,10 +662,10 @@ cdef class FeatureSurvey:
         self.state_count += 1
         return number
 
-    cdef inline bint is_key(self, int number, span key) noexcept:
-        cdef bytes name = <bytes>self.keys[number]
-        cdef Py_ssize_t size = key.end - key.at
-        return PyBytes_GET_SIZE(name) == size and not memcmp(PyBytes_AS_STRING(name), key.at, size)
+    cdef inline bint is_key(self, int number, span key) noexcept nogil:
+        cdef feature_state *f = &self.states[number]
+        cdef size_t size = key.end - key.at
+        return f.key_size == size and memcmp(f.key, key.at, size) == 0
 
     cdef bint see_feature(self, feature_state *f, span feature) noexcept nogil:
         cdef int kind, odd = 0
@@ -723,45 +743,52 @@ cdef class FeatureSurvey:
 
         Returns how many payloads were counted; fewer than all if one is malformed.
         """
-        cdef Py_ssize_t i
-        cdef span rest, features, inner
-        cdef map_entry entry
-        cdef uint32_t tag, wanted = field << 3 | DELIMITED
-        cdef int odd = 0, number, guess = 0
-        cdef bint good = True
+        cdef Py_ssize_t i = 0, count = starts.shape[0]
+        cdef const uint8_t *base = &buffer[0]
+        cdef uint32_t wanted = field << 3 | DELIMITED
         if not spans_fit(buffer.shape[0], starts, lengths):
             raise IndexError("a payload lies outside the buffer")
-        for i in range(starts.shape[0]):
-            rest = span_of(&buffer[starts[i]], lengths[i])
-            while good and rest.at < rest.end:
-                if not read_tag(&rest, &tag):
-                    good = False
-                elif tag != wanted:
-                    good = skip_field(&rest, tag, 0)
-                elif not read_delimited(&rest, &features):
-                    good = False
-                else:
-                    while good and features.at < features.end:
-                        if not read_tag(&features, &tag):
-                            good = False
-                        elif tag != FIELD_1:
-                            good = skip_field(&features, tag, 0)
-                        elif not read_delimited(&features, &inner):
-                            good = False
-                        elif not read_entry(inner, &entry, &odd):
-                            good = False
-                        else:
-                            number = self.states[guess].next if self.state_count else -1
-                            if number < 0 or not self.is_key(number, entry.key):
-                                number = self.number_of(entry.key)
-                                self.states[guess].next = number
-                            guess = number
-                            good = self.see_entry(number, entry.value, lists)
-            if not good:
-                self.touched.size = 0
-                return i
-            self.end_row()
-        return starts.shape[0]
+        with nogil:
+            while i < count and self.see_record(
+                span_of(base + starts[i], lengths[i]), wanted, lists
+            ):
+                self.end_row()
+                i += 1
+        self.touched.size = 0
+        return i
+
+    cdef bint see_record(self, span rest, uint32_t wanted, bint lists) except -1 nogil:
+        """Count one payload; False if it is malformed."""
+        cdef span features, inner
+        cdef map_entry entry
+        cdef uint32_t tag
+        cdef int odd = 0, number, guess = 0
+        while rest.at < rest.end:
+            if not read_tag(&rest, &tag):
+                return False
+            if tag != wanted:
+                if not skip_field(&rest, tag, 0):
+                    return False
+                continue
+            if not read_delimited(&rest, &features):
+                return False
+            while features.at < features.end:
+                if not read_tag(&features, &tag):
+                    return False
+                if tag != FIELD_1:
+                    if not skip_field(&features, tag, 0):
+                        return False
+                    continue
+                if not read_delimited(&features, &inner) or not read_entry(inner, &entry, &odd):
+                    return False
+                number = self.states[guess].next if self.state_count else -1
+                if number < 0 or not self.is_key(number, entry.key):
+                    number = self.number_of(entry.key)
+                    self.states[guess].next = number
+                guess = number
+                if not self.see_entry(number, entry.value, lists):
+                    return False
+        return True
 
     def finish(self):
         """For each key (key, kinds, contents, present, lengths, steps, value_bytes)."""
@@ -827,9 +854,6 @@ cdef class Encoder:
     def __dealloc__(self):
         free(self.out.base)
 
-    def reset(self):
-        self.out.at = self.out.base + self.out.capacity
-
     def written(self):
         return written(&self.out)
 
@@ -843,18 +867,12 @@ cdef class Encoder:
         put_delimited(&self.out, field, mark)
 
     def put_entry(self, size_t mark, int kind, bytes key not None):
-        """Make a map entry with a Feature of the values written since `mark`."""
+        """Make a map entry of what was written since `mark`.
+
+        That is a Feature of values of `kind`, or with KIND_NONE a FeatureList of Features.
+        """
         if mark > written(&self.out) or not put_feature_entry(
             &self.out, mark, kind, PyBytes_AS_STRING(key), PyBytes_GET_SIZE(key)
-        ):
-            raise MemoryError
-
-    def put_list_entry(self, size_t mark, bytes key not None):
-        """Make a map entry with a FeatureList of the Features written since `mark`."""
-        if mark > written(&self.out):
-            raise MemoryError
-        if not put_feature_entry(
-            &self.out, mark, KIND_NONE, PyBytes_AS_STRING(key), PyBytes_GET_SIZE(key)
         ):
             raise MemoryError
 
@@ -876,15 +894,17 @@ cdef class Encoder:
         if not put_floats(&self.out, <const uint8_t *>&values[0], values.shape[0]):
             raise MemoryError
 
+    @cython.boundscheck(True)  # another thread may shorten a list
     def put_values(self, items not None, int kind):
         """Put a list or tuple of Python scalars that all are of `kind` (bytes: str or bytes).
 
-        Raises OverflowError, TypeError or ValueError for a value that does not fit.
+        Raises OverflowError, TypeError, ValueError or BufferError for a value that does not fit.
         """
         cdef Py_ssize_t i = len(items)
         cdef int64_t integer
         cdef float single
         cdef double number
+        cdef int overflow = 0
         cdef Py_buffer view
         if not make_room(&self.out, 64):
             raise MemoryError
@@ -892,7 +912,9 @@ cdef class Encoder:
             i -= 1
             item = items[i]
             if kind == KIND_INT64:
-                integer = item
+                integer = PyLong_AsLongLongAndOverflow(item, &overflow)
+                if overflow:
+                    raise OverflowError(f"{item} does not fit int64")
                 if not put_int64s(&self.out, <const uint8_t *>&integer, 1):
                     raise MemoryError
             elif kind == KIND_FLOAT:
@@ -911,6 +933,134 @@ cdef class Encoder:
                         raise MemoryError
                 finally:
                     PyBuffer_Release(&view)
+
+    def put_features(self, features not None, kinds not None, encode_key not None,
+                     put_value not None):
+        """Put the map entries of a dict, sorted by key; None is left out.
+
+        Plain values are put here. For all others, and for all that is wrong,
+        put_value(encoder, key, value, declared) puts the values and answers their kind, or raises;
+        encode_key(key) does so for keys that are no plain str.
+        """
+        cdef size_t mark
+        cdef int kind
+        cdef const char *text
+        cdef Py_ssize_t size
+        for key in sorted(features, reverse=True):
+            value = features[key]
+            if value is None:
+                continue
+            declared = kinds.get(key) if kinds else None
+            mark = written(&self.out)
+            kind = put_plain(&self.out, value)
+            if kind < 0 or not (declared is None or declared == KIND_NAMES[kind]):
+                self.out.at = self.out.base + self.out.capacity - mark
+                kind = put_value(self, key, value, declared)
+                if mark > written(&self.out):
+                    raise MemoryError
+            encoded = key
+            if type(key) is not str or not PyUnicode_IS_COMPACT_ASCII(key):
+                encoded = encode_key(key)
+                text = PyBytes_AsString(encoded)
+                size = PyBytes_GET_SIZE(encoded)
+            else:
+                text = PyUnicode_AsUTF8AndSize(key, &size)
+            if not put_feature_entry(&self.out, mark, kind, text, size):
+                raise MemoryError
+
+
+@cython.boundscheck(True)  # another thread may shorten a list
+cdef int put_plain(backward *out, value) except? -2:
+    """Put a value, if it is one of the usual kinds through and through; its kind, or -1."""
+    cdef type kind = type(value)
+    cdef Py_ssize_t i
+    cdef int code = -1
+    if kind is list or kind is tuple:
+        i = len(value)
+        if i:
+            kind = type(value[0])
+        while i > 0:
+            i -= 1
+            item = value[i]
+            code = put_scalar(out, kind, item) if type(item) is kind else -1
+            if code < 0:
+                break
+        return code
+    code = put_scalar(out, kind, value)
+    if code < 0 and (kind is numpy_array or isinstance(value, numpy_scalar)):
+        code = put_numpy(out, value)
+    return code
+
+
+cdef inline int put_scalar(backward *out, type kind, item) except? -2:
+    cdef int overflow = 0
+    cdef int64_t integer
+    cdef double number
+    cdef float single
+    cdef const char *text
+    cdef Py_ssize_t size
+    if kind is int or kind is bool:
+        integer = PyLong_AsLongLongAndOverflow(item, &overflow)
+        if overflow:
+            return -1
+        if not make_room(out, 64):
+            raise MemoryError
+        put_varint(out, <uint64_t>integer)
+        return KIND_INT64
+    if kind is float:
+        number = PyFloat_AS_DOUBLE(item)
+        single = <float>number
+        if single - single != 0 and number - number == 0:
+            return -1
+        if not put_floats(out, <const uint8_t *>&single, 1):
+            raise MemoryError
+        return KIND_FLOAT
+    if kind is bytes:
+        text = PyBytes_AS_STRING(item)
+        size = PyBytes_GET_SIZE(item)
+    elif kind is str and PyUnicode_IS_COMPACT_ASCII(item):
+        text = PyUnicode_AsUTF8AndSize(item, &size)
+    else:
+        return -1
+    if not put_bytes_value(out, text, size):
+        raise MemoryError
+    return KIND_BYTES
+
+
+cdef int put_numpy(backward *out, value) except? -2:
+    """Put an array or scalar of int64, float32 or float64 whose memory is as it is needed."""
+    cdef Py_buffer view
+    cdef Py_ssize_t i
+    cdef double number
+    cdef float single
+    cdef int kind = -1
+    try:
+        PyObject_GetBuffer(value, &view, PyBUF_C_CONTIGUOUS | PyBUF_FORMAT)
+    except (BufferError, ValueError, TypeError):
+        return -1
+    try:
+        if view.format is NULL or view.format[0] == 0 or view.format[1] != 0:
+            return -1
+        if view.itemsize == 8 and (view.format[0] == b"l" or view.format[0] == b"q"):
+            if not put_int64s(out, <const uint8_t *>view.buf, view.len // 8):
+                raise MemoryError
+            return KIND_INT64
+        if view.itemsize == 4 and view.format[0] == b"f":
+            if not put_floats(out, <const uint8_t *>view.buf, view.len // 4):
+                raise MemoryError
+            return KIND_FLOAT
+        if view.itemsize == 8 and view.format[0] == b"d":
+            for i in range(view.len // 8 - 1, -1, -1):
+                memcpy(&number, <const uint8_t *>view.buf + 8 * i, 8)
+                single = <float>number
+                if single - single != 0 and number - number == 0:
+                    return -1
+                if not put_floats(out, <const uint8_t *>&single, 1):
+                    raise MemoryError
+            return KIND_FLOAT
+        return -1
+    finally:
+        PyBuffer_Release(&view)
 
 
 cdef struct column_source:
@@ -1008,8 +1158,8 @@ def encode_columns(list columns not None, Py_ssize_t row_count):
     finally:
         free(sources)
         free(scratch.base)
-        free(data.data)
-        free(offsets.data)
+        release(&data)
+        release(&offsets)
 
 
 cdef int check_splits(const int64_t[::1] splits, Py_ssize_t count, int64_t limit) except -1:

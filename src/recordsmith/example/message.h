@@ -63,10 +63,11 @@ static inline int read_varint(span *s, uint64_t *value) {
     return read_long_varint(s, value);
 }
 
-/* A tag is a 32-bit varint; field numbers begin at 1. */
+/* A tag is a 32-bit varint of at most five bytes; field numbers begin at 1. */
 static inline int read_tag(span *s, uint32_t *tag) {
+    const uint8_t *first = s->at;
     uint64_t value;
-    if (!read_varint(s, &value) || value > UINT32_MAX || value < 8) return 0;
+    if (!read_varint(s, &value) || value > UINT32_MAX || value < 8 || s->at - first > 5) return 0;
     *tag = (uint32_t)value;
     return 1;
 }
@@ -131,30 +132,6 @@ static inline int read_entry(span s, map_entry *entry, int *odd) {
     return 1;
 }
 
-/* Which kind a Feature has. As in protobuf the last of a oneof wins, and neighbours of one kind
- * are merged: `values` spans the fields from the first that counts. */
-static inline int read_feature(span s, int *kind, span *values, int *odd) {
-    uint32_t tag;
-    span list;
-    *kind = KIND_NONE;
-    *values = s;
-    while (s.at < s.end) {
-        const uint8_t *field = s.at;
-        if (!read_tag(&s, &tag)) return 0;
-        if ((tag & 7) == DELIMITED && tag >> 3 <= KIND_INT64) {
-            if (!read_delimited(&s, &list)) return 0;
-            if ((int)(tag >> 3) != *kind) {
-                *kind = (int)(tag >> 3);
-                values->at = field;
-            }
-        } else {
-            ++*odd;
-            if (!skip_field(&s, tag, 0)) return 0;
-        }
-    }
-    return 1;
-}
-
 /* The next list message of `kind` among a Feature's fields: 1, or 0 at the end. The fields were
  * walked by read_feature already, so they are well-formed. */
 static inline int next_list(span *values, int kind, span *list) {
@@ -195,6 +172,43 @@ static int count_values(span list, int kind, uint64_t *count, int *odd) {
         } else {
             ++*odd;
             if (!skip_field(&list, tag, 0)) return 0;
+        }
+    }
+    return 1;
+}
+
+/* Whether all lists of `kind` in a Feature are well-formed, where their values are not wanted. */
+static int check_lists(span values, int kind) {
+    span list;
+    uint64_t count = 0;
+    int odd = 0;
+    while (next_list(&values, kind, &list))
+        if (!count_values(list, kind, &count, &odd)) return 0;
+    return 1;
+}
+
+/* Which kind a Feature has. As in protobuf the last of a oneof wins, and neighbours of one kind
+ * are merged: `values` spans the fields from the first that counts. What does not count must be
+ * well-formed all the same. */
+static inline int read_feature(span s, int *kind, span *values, int *odd) {
+    uint32_t tag;
+    span list;
+    *kind = KIND_NONE;
+    *values = s;
+    while (s.at < s.end) {
+        const uint8_t *field = s.at;
+        if (!read_tag(&s, &tag)) return 0;
+        if ((tag & 7) == DELIMITED && tag >> 3 <= KIND_INT64) {
+            if (!read_delimited(&s, &list)) return 0;
+            if ((int)(tag >> 3) != *kind) {
+                span dropped = {values->at, field};
+                if (*kind != KIND_NONE && !check_lists(dropped, *kind)) return 0;
+                *kind = (int)(tag >> 3);
+                values->at = field;
+            }
+        } else {
+            ++*odd;
+            if (!skip_field(&s, tag, 0)) return 0;
         }
     }
     return 1;
@@ -243,19 +257,20 @@ static int content_of(span value) {
 }
 
 /* What a strict walk saw: features that have a kind, and things that no writer of the message
- * would put there. */
+ * would put there, around features and inside of them. */
 typedef struct {
     int kinds;
     int odd;
+    int odd_inside;
 } evidence;
 
 static int check_feature(span s, evidence *seen) {
     int kind;
     span values, list;
     uint64_t count = 0;
-    if (!read_feature(s, &kind, &values, &seen->odd)) return 0;
+    if (!read_feature(s, &kind, &values, &seen->odd_inside)) return 0;
     while (next_list(&values, kind, &list))
-        if (!count_values(list, kind, &count, &seen->odd)) return 0;
+        if (!count_values(list, kind, &count, &seen->odd_inside)) return 0;
     seen->kinds += kind != KIND_NONE;
     return 1;
 }
@@ -275,7 +290,8 @@ static int check_feature_list(span s, evidence *seen) {
     return 1;
 }
 
-/* A Features message, or with `lists` a FeatureLists message. */
+/* A Features message, or with `lists` a FeatureLists message. Keys should be UTF-8; TensorFlow's
+ * parser does not mind if they are not, and no reader here does. */
 static int check_map(span s, int lists, evidence *seen) {
     uint32_t tag;
     span inner;
@@ -284,7 +300,6 @@ static int check_map(span s, int lists, evidence *seen) {
         if (!read_tag(&s, &tag)) return 0;
         if (tag == (1 << 3 | DELIMITED)) {
             if (!read_delimited(&s, &inner) || !read_entry(inner, &entry, &seen->odd)) return 0;
-            if (!is_utf8(entry.key.at, entry.key.end)) return 0;
             if (!entry.has_value) ++seen->odd;
             if (!(lists ? check_feature_list(entry.value, seen) : check_feature(entry.value, seen)))
                 return 0;
@@ -348,13 +363,14 @@ static int check_event(span s) {
 }
 
 /* Strict: the nested messages tell them apart, where a lenient parser would take each for an
- * Example. An empty payload is an Example without features. */
+ * Example. An empty payload is an Example without features. What speaks against an Example lies
+ * around its features, where every reader passes, whichever features it reads. */
 static int classify(span s) {
-    evidence seen = {0, 0};
-    if (check_elwc(s, &seen) && seen.kinds && !seen.odd) return PAYLOAD_ELWC;
-    seen.kinds = seen.odd = 0;
-    if (check_sequence(s, &seen) && !seen.odd) return PAYLOAD_SEQUENCE;
-    seen.kinds = seen.odd = 0;
+    evidence seen = {0, 0, 0};
+    if (check_elwc(s, &seen) && seen.kinds && !seen.odd && !seen.odd_inside) return PAYLOAD_ELWC;
+    seen = (evidence){0, 0, 0};
+    if (check_sequence(s, &seen) && !seen.odd && !seen.odd_inside) return PAYLOAD_SEQUENCE;
+    seen = (evidence){0, 0, 0};
     if (check_example(s, &seen) && (seen.kinds || !seen.odd)) return PAYLOAD_EXAMPLE;
     return check_event(s) ? PAYLOAD_EVENT : PAYLOAD_OTHER;
 }
@@ -365,17 +381,83 @@ typedef struct {
     uint8_t *data;
     size_t size;
     size_t capacity;
+    int is_mapped; /* by grow, not from malloc */
 } growing;
 
-static inline int reserve(growing *g, size_t extra) {
-    if (extra <= g->capacity - g->size) return 1;
-    size_t capacity = g->capacity * 2 > g->size + extra ? g->capacity * 2 : g->size + extra;
-    if (capacity < 64) capacity = 64;
+#if defined(__linux__)
+#include <sys/mman.h>
+#endif
+
+#if defined(MREMAP_MAYMOVE) && defined(MADV_HUGEPAGE) && !defined(NO_LARGE_PAGES)
+/* Touching memory for the first time costs as much as decoding into it, for every page of 4 KiB
+ * is a trip into the system. So what is long is mapped in large pages, and grows by moving pages
+ * instead of bytes. */
+#define LARGE_PAGE ((size_t)2 << 20)
+
+static int map(growing *g, size_t capacity) {
+    capacity = (capacity + LARGE_PAGE - 1) / LARGE_PAGE * LARGE_PAGE;
+    void *data;
+    if (g->is_mapped) {
+        data = mremap(g->data, g->capacity, capacity, MREMAP_MAYMOVE);
+        if (data == MAP_FAILED) return 0;
+    } else {
+        data = mmap(NULL, capacity, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (data == MAP_FAILED) return 0;
+        madvise(data, capacity, MADV_HUGEPAGE); /* where it is refused, pages are small */
+        if (g->size) memcpy(data, g->data, g->size);
+        free(g->data);
+    }
+    g->data = (uint8_t *)data;
+    g->capacity = capacity;
+    g->is_mapped = 1;
+    return 1;
+}
+
+/* Give back what lies behind the last value: whole pages of the smallest size. */
+static void trim_map(growing *g) {
+    size_t capacity = (g->size + 4095) / 4096 * 4096;
+    if (capacity && mremap(g->data, g->capacity, capacity, 0) != MAP_FAILED)
+        g->capacity = capacity;
+}
+
+static void unmap(growing *g) { munmap(g->data, g->capacity); }
+#else
+#define LARGE_PAGE (SIZE_MAX / 4)
+static int map(growing *g, size_t capacity) { return (void)g, (void)capacity, 0; }
+static void trim_map(growing *g) { (void)g; }
+static void unmap(growing *g) { (void)g; }
+#endif
+
+static int grow(growing *g, size_t capacity) {
+    if (capacity >= 2 * LARGE_PAGE) return capacity <= SIZE_MAX / 2 && map(g, capacity);
     uint8_t *data = (uint8_t *)realloc(g->data, capacity);
     if (!data) return 0;
     g->data = data;
     g->capacity = capacity;
     return 1;
+}
+
+static inline int reserve(growing *g, size_t extra) {
+    if (extra <= g->capacity - g->size) return 1;
+    if (extra > SIZE_MAX / 4) return 0;
+    size_t capacity = g->capacity * 2 > g->size + extra ? g->capacity * 2 : g->size + extra;
+    return grow(g, capacity < 64 ? 64 : capacity);
+}
+
+/* Give back what is not used; the bytes stay. */
+static void trim(growing *g) {
+    if (g->is_mapped) {
+        trim_map(g);
+    } else {
+        uint8_t *data = (uint8_t *)realloc(g->data, g->size ? g->size : 1);
+        if (data) g->data = data;
+    }
+}
+
+static void release(growing *g) {
+    if (g->is_mapped) unmap(g);
+    else free(g->data);
+    memset(g, 0, sizeof(*g));
 }
 
 static inline int push_int64(growing *g, int64_t value) {

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Literal, TypeAlias
 
 from recordsmith.buffers import BytesLike
-from recordsmith.errors import CorruptDataError, Defect
+from recordsmith.errors import CorruptDataError, Defect, OptionError
 from recordsmith.example import kernel
 
 PayloadKind: TypeAlias = Literal["Example", "SequenceExample", "ELWC", "Event", "other"]
@@ -17,15 +17,43 @@ Kind: TypeAlias = Literal["bytes", "float", "int64"]
 
 # in the order of the numbers in message.h
 PAYLOAD_KINDS: tuple[PayloadKind, ...] = ("other", "Example", "SequenceExample", "ELWC", "Event")
-KIND_NAMES: tuple[str, ...] = ("none", "bytes", "float", "int64")
+KIND_NAMES = kernel.KIND_NAMES
 KIND_NUMBERS: dict[str, int] = {"bytes": 1, "float": 2, "int64": 3}
 
+_SIMILAR_KINDS = {
+    "int64": ("int", "bool", "long"),
+    "float": ("float", "double"),
+    "bytes": ("byte", "str", "text"),
+}
 _WHAT_TO_DO = {
     "SequenceExample": "Read it with decode_sequence_example.",
     "ELWC": "It is a ranking list (ExampleListWithContext); read the records as bytes.",
     "Event": "It is a TensorBoard log; read it with TensorBoard, or the records as bytes.",
     "other": "Its bytes are some other message or plain data; read the records as bytes.",
 }
+
+
+def encode_key(key: str) -> bytes:
+    """A feature's name as it is stored; surrogate escapes stand for bytes that are no UTF-8.
+
+    Raises:
+        OptionError: it is no str, or has surrogates that stand for nothing.
+    """
+    if not isinstance(key, str):
+        raise OptionError(f"the feature name {key!r} is a {type(key).__name__}; expected a str")
+    try:
+        return key.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        raise OptionError(f"the feature name {key!r} has surrogates, which are no text") from None
+
+
+def did_you_mean(kind: object) -> str:
+    """What to write instead of a kind that does not exist."""
+    name = str(kind).lower()
+    for known, others in _SIMILAR_KINDS.items():
+        if any(other in name for other in others):
+            return f"; did you mean {known!r}?"
+    return ""
 
 
 def classify(payload: BytesLike) -> PayloadKind:

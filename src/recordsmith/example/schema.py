@@ -1,17 +1,19 @@
 """Which features does a dataset have? Inferred from the records themselves.
 
-`SchemaSurvey` counts over any number of blocks; `infer_schema` reads its counts. Nothing is
-decoded: lengths are counted on the wire, and bytes are looked at only to tell pictures and text
-from other bytes.
+`SchemaSurvey` counts over any number of blocks, and answers with a `Schema`. Nothing is decoded:
+lengths are counted on the wire, and bytes are looked at only to tell pictures and text from other
+bytes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import threading
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
+import numpy.typing as npt
 
 from recordsmith.buffers import BytesLike, Int64Array
 from recordsmith.errors import CorruptDataError, Defect
@@ -29,6 +31,10 @@ _SECTIONS: dict[str, dict[str, tuple[int, bool]]] = {
     "SequenceExample": {"context": (1, False), "feature_lists": (2, True)},
     "ELWC": {"context": (2, False), "examples": (1, False)},
 }
+_SECTION_NAMES = tuple(dict.fromkeys(name for names in _SECTIONS.values() for name in names))
+_KINDS = (*KIND_NAMES[1:], "mixed", "none")
+_CONTENTS = get_args(Content)
+_PAYLOADS = get_args(DatasetPayload)
 
 
 @dataclass(frozen=True)
@@ -71,9 +77,25 @@ class FeatureSchema:
         return document
 
     @classmethod
-    def from_json(cls, document: Mapping[str, Any]) -> FeatureSchema:
-        shape = document.get("shape")
-        return cls(**{**document, "shape": None if shape is None else tuple(shape)})
+    def from_json(cls, document: Any) -> FeatureSchema:
+        """What `to_json` gave; keys that are not known are passed over.
+
+        Raises:
+            ValueError: a value is missing, or is not what it can be.
+        """
+        found = _Document(document)
+        shape = found.value("shape", _is_shape, "a list of lengths or null", None)
+        return cls(
+            kind=found.value("kind", _KINDS.__contains__, ", ".join(_KINDS)),
+            min_length=found.count("min_length"),
+            max_length=found.count("max_length"),
+            present=found.count("present"),
+            shape=None if shape is None else tuple(shape),
+            content=found.value("content", _CONTENTS.__contains__, "image, text or raw", None),
+            value_bytes=found.count("value_bytes", 0),
+            min_steps=found.count("min_steps", None),
+            max_steps=found.count("max_steps", None),
+        )
 
 
 @dataclass(frozen=True)
@@ -83,7 +105,12 @@ class Schema:
     payload: what its records are; "mixed" if they differ, "none" if there are no records.
     record_count: how many records were counted.
     sections: where the features are: "features" for Examples; "context" and "feature_lists" for
-        SequenceExamples; "context" and "examples" for ranking lists (ELWC); none for others.
+        SequenceExamples; "context" and "examples" for ranking lists (ELWC); for "mixed" the
+        "features" of those records that are Examples; none for others.
+
+    A SequenceExample without lists has the bytes of an Example with the features of its context.
+    Among SequenceExamples a record is taken for one where their context has all of its features,
+    with the same kinds; if it has not, the payload is "mixed".
     """
 
     payload: DatasetPayload
@@ -104,19 +131,77 @@ class Schema:
         return {"payload": self.payload, "records": self.record_count, **sections}
 
     @classmethod
-    def from_json(cls, document: Mapping[str, Any]) -> Schema:
-        sections = {
-            name: {key: FeatureSchema.from_json(feature) for key, feature in section.items()}
-            for name, section in document.items()
-            if name not in ("payload", "records")
-        }
-        return cls(document["payload"], document["records"], sections)
+    def from_json(cls, document: Any) -> Schema:
+        """What `to_json` gave; keys that are not known are passed over.
+
+        Raises:
+            ValueError: a value is missing, or is not what it can be; it says which.
+        """
+        found = _Document(document)
+        sections: dict[str, dict[str, FeatureSchema]] = {}
+        for name in _SECTION_NAMES:
+            section = found.value(name, _is_object, "an object of features by name", None)
+            if section is None:
+                continue
+            sections[name] = features = {}
+            for key, feature in section.items():
+                try:
+                    features[key] = FeatureSchema.from_json(feature)
+                except ValueError as error:
+                    raise ValueError(f"{name}: {key!r}: {error}") from None
+        payload = found.value("payload", _PAYLOADS.__contains__, ", ".join(_PAYLOADS))
+        return cls(payload, found.count("records"), sections)
+
+
+_REQUIRED: Any = object()
+
+
+class _Document:
+    """A JSON object that may hold anything, read value by value."""
+
+    def __init__(self, document: Any) -> None:
+        if not _is_object(document):
+            raise ValueError(f"it is {document!r:.60}; expected an object")
+        self._document: Mapping[str, Any] = document
+
+    def value(
+        self, key: str, fits: Callable[[Any], bool], expected: str, default: Any = _REQUIRED
+    ) -> Any:
+        """The value of `key` if it fits, or else the default."""
+        value = self._document.get(key, default)
+        if value is default and default is not _REQUIRED:
+            return value
+        if value is _REQUIRED:
+            raise ValueError(f"{key} is missing; expected {expected}")
+        try:
+            good = fits(value)
+        except TypeError:  # not hashable
+            good = False
+        if not good:
+            raise ValueError(f"{key} is {value!r:.60}; expected {expected}")
+        return value
+
+    def count(self, key: str, default: Any = _REQUIRED) -> Any:
+        return self.value(key, _is_count, "a number of 0 or more", default)
+
+
+def _is_count(value: Any) -> bool:
+    return type(value) is int and 0 <= value < 2**63
+
+
+def _is_shape(value: Any) -> bool:
+    return isinstance(value, list) and all(map(_is_count, value))
+
+
+def _is_object(value: Any) -> bool:
+    return isinstance(value, Mapping)
 
 
 class SchemaSurvey:
-    """Counts the features of payloads, block by block."""
+    """Counts the features of payloads, block by block. Threads wait for each other."""
 
     def __init__(self) -> None:
+        self._lock = threading.Lock()
         self._payloads = [0] * len(PAYLOAD_KINDS)
         self._record_count = 0
         self._surveys: dict[tuple[str, str], kernel.FeatureSurvey] = {}
@@ -125,6 +210,16 @@ class SchemaSurvey:
         """Count the payloads at buffer[starts[i]:starts[i] + lengths[i]]."""
         kinds = np.empty(len(starts), np.uint8)
         kernel.classify_many(buffer, starts, lengths, kinds)
+        with self._lock:
+            self._count(kinds, buffer, starts, lengths)
+
+    def _count(
+        self,
+        kinds: npt.NDArray[np.uint8],
+        buffer: BytesLike,
+        starts: Int64Array,
+        lengths: Int64Array,
+    ) -> None:
         for number, payload in enumerate(PAYLOAD_KINDS):
             chosen = kinds == number
             self._payloads[number] += int(np.count_nonzero(chosen & (lengths > 0)))
@@ -156,34 +251,80 @@ class SchemaSurvey:
 
     def finish(self) -> Schema:
         """The schema of everything counted so far."""
-        payload = self._payload()
+        with self._lock:
+            counts = {place: _counts(survey) for place, survey in self._surveys.items()}
+        payload = self._payload(counts)
         sections = {
-            section: _features(self._surveys[payload, section], self._record_count)
-            for section in _SECTIONS.get(payload, {})
-            if (payload, section) in self._surveys
+            section: counts.get((payload, section)) for section in _SECTIONS.get(payload, ())
         }
-        return Schema(payload, self._record_count, sections)
+        examples = counts.get(("Example", "features"))
+        if payload == "SequenceExample" and examples:
+            sections["context"] = _merged(sections["context"] or {}, examples)
+        if payload == "mixed":
+            sections["features"] = examples
+        return Schema(
+            payload,
+            self._record_count,
+            {
+                name: _features(section, self._record_count, name == "feature_lists")
+                for name, section in sections.items()
+                if section is not None
+            },
+        )
 
-    def _payload(self) -> DatasetPayload:
+    def _payload(self, counts: Mapping[tuple[str, str], _Counts]) -> DatasetPayload:
         if self._record_count == 0:
             return "none"
         found = {kind for kind, count in zip(PAYLOAD_KINDS, self._payloads, strict=True) if count}
         if not found:  # empty payloads are Examples without features
             return "Example"
-        if found == {"Example", "SequenceExample"}:  # one without lists looks like an Example
-            return "SequenceExample"
+        if found == {"Example", "SequenceExample"}:
+            context = counts.get(("SequenceExample", "context"), {})
+            alike = all(
+                key in context and _kinds(count) <= _kinds(context[key])
+                for key, count in counts.get(("Example", "features"), {}).items()
+            )
+            return "SequenceExample" if alike else "mixed"
         return found.pop() if len(found) == 1 else "mixed"
 
 
-def _features(survey: kernel.FeatureSurvey, record_count: int) -> dict[str, FeatureSchema]:
+_Counts: TypeAlias = dict[bytes, tuple[Any, ...]]
+"""What a FeatureSurvey counted: (kinds, contents, present, lengths, steps, value_bytes) by key."""
+
+
+def _counts(survey: kernel.FeatureSurvey) -> _Counts:
+    return {key: tuple(counted) for key, *counted in survey.finish()}
+
+
+def _kinds(counted: tuple[Any, ...]) -> set[str]:
+    return {name for name, count in zip(KIND_NAMES[1:], counted[0][1:], strict=True) if count}
+
+
+def _merged(one: _Counts, other: _Counts) -> _Counts:
+    """The counts of both, where `one` has all keys."""
+    merged = dict(one)
+    for key, (kinds, contents, present, (low, high), steps, value_bytes) in other.items():
+        kinds_1, contents_1, present_1, (low_1, high_1), _, value_bytes_1 = one[key]
+        merged[key] = (
+            [a + b for a, b in zip(kinds_1, kinds, strict=True)],
+            [a + b for a, b in zip(contents_1, contents, strict=True)],
+            present_1 + present,
+            (min(low_1, low), max(high_1, high)),
+            steps,
+            value_bytes_1 + value_bytes,
+        )
+    return merged
+
+
+def _features(counts: _Counts, record_count: int, has_steps: bool) -> dict[str, FeatureSchema]:
     features = {}
-    for key, kinds, contents, present, lengths, steps, value_bytes in survey.finish():
-        shortest, longest = lengths
-        names = [name for name, count in zip(KIND_NAMES[1:], kinds[1:], strict=True) if count]
+    for key, counted in counts.items():
+        _, contents, present, (shortest, longest), steps, value_bytes = counted
+        names = sorted(_kinds(counted))
         kind: Any = "none" if not names else names[0] if len(names) == 1 else "mixed"
         fixed = (
-            shortest == longest and present == record_count and kind in ("bytes", "float", "int64")
-        ) and steps == (0, 0)
+            shortest == longest and present == record_count and len(names) == 1 and not has_steps
+        )
         raw, text, image = contents
         content: Content | None = None
         if kind == "bytes":
@@ -196,7 +337,7 @@ def _features(survey: kernel.FeatureSurvey, record_count: int) -> dict[str, Feat
             shape=None if not fixed else () if longest == 1 else (longest,),
             content=content,
             value_bytes=value_bytes,
-            min_steps=None if steps == (0, 0) else steps[0],
-            max_steps=None if steps == (0, 0) else steps[1],
+            min_steps=steps[0] if has_steps else None,
+            max_steps=steps[1] if has_steps else None,
         )
     return dict(sorted(features.items()))

@@ -13,7 +13,8 @@ from typing import Any, TypeAlias, overload
 import numpy as np
 import numpy.typing as npt
 
-from recordsmith.buffers import Int64Array
+from recordsmith.buffers import BytesLike, Int64Array
+from recordsmith.errors import OptionError
 
 
 class BytesArray:
@@ -25,31 +26,35 @@ class BytesArray:
 
     An index of the first axis gives bytes, or a BytesArray where more axes are left; a slice, a
     boolean mask or an array of integers selects along the first axis. The memory is shared.
+    Compared with bytes, a str, or a BytesArray of the same shape it gives an array of bools.
     """
 
     __slots__ = ("_numbers", "buffer", "offsets")
 
     def __init__(
-        self,
-        buffer: npt.NDArray[np.uint8],
-        offsets: Int64Array,
-        numbers: Int64Array | None = None,
+        self, buffer: BytesLike, offsets: Int64Array, numbers: Int64Array | None = None
     ) -> None:
-        self.buffer = buffer
+        """`numbers`: which value stands where; all in order, if not told."""
+        if numbers is None:
+            buffer = np.frombuffer(buffer, np.uint8)
+            offsets = _ascending("offsets", offsets, len(buffer))
+            numbers = np.arange(len(offsets) - 1)
+        self.buffer: npt.NDArray[np.uint8] = buffer  # type: ignore[assignment]
         self.offsets = offsets
-        # which value stands where; its shape is the shape of this array
-        self._numbers = np.arange(len(offsets) - 1) if numbers is None else numbers
+        self._numbers = numbers
 
     @classmethod
     def from_values(cls, values: Iterable[bytes | str]) -> BytesArray:
-        """Make one of Python objects; str becomes UTF-8."""
-        pieces = [
-            value.encode("utf-8", "surrogateescape") if isinstance(value, str) else bytes(value)
-            for value in values
-        ]
-        offsets = np.zeros(len(pieces) + 1, np.int64)
-        np.cumsum([len(piece) for piece in pieces], out=offsets[1:])
-        return cls(np.frombuffer(bytearray(b"".join(pieces)), np.uint8), offsets)
+        """Make one of str, which become UTF-8, and bytes, bytearray or memoryview.
+
+        Raises:
+            OptionError: a value is something else.
+        """
+        pieces: list[Any] = values if isinstance(values, list) else list(values)
+        if set(map(type, pieces)) != {bytes}:
+            pieces = [_as_bytes(piece, place) for place, piece in enumerate(pieces)]
+        joined = bytearray().join(pieces)
+        return cls(joined, _offsets(np.fromiter(map(len, pieces), np.int64, len(pieces))))
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -65,13 +70,17 @@ class BytesArray:
         return BytesArray(self.buffer, self.offsets, self._numbers.reshape(*shape))
 
     def packed(self) -> BytesArray:
-        """The same values, one-dimensional, with a buffer that holds them and nothing else."""
+        """The same values, one-dimensional, with a buffer that holds them and nothing else.
+
+        The memory is shared where they are neighbours.
+        """
         numbers = self._numbers.ravel()
-        if len(numbers) == len(self.offsets) - 1 and np.array_equal(
-            numbers, np.arange(len(numbers))
-        ):
-            return BytesArray(self.buffer, self.offsets)
-        return BytesArray.from_values(self._value(number) for number in numbers.tolist())
+        first = int(numbers[0]) if len(numbers) else 0
+        if np.array_equal(numbers, np.arange(first, first + len(numbers))):
+            offsets = self.offsets[first : first + len(numbers) + 1]
+            return BytesArray(self.buffer[offsets[0] : offsets[-1]], offsets - offsets[0])
+        joined = bytearray().join(self._views())
+        return BytesArray(joined, _offsets(self.lengths.ravel()))
 
     def tolist(self) -> list[Any]:
         """Nested lists of bytes, as deep as the shape."""
@@ -80,12 +89,41 @@ class BytesArray:
     def to_numpy(self) -> npt.NDArray[np.object_]:
         """An ndarray of bytes objects with this array's shape."""
         array = np.empty(self._numbers.size, object)
-        for place, number in enumerate(self._numbers.ravel().tolist()):
-            array[place] = self._value(number)
+        for place, view in enumerate(self._views()):
+            array[place] = bytes(view)
         return array.reshape(self.shape)
 
-    def _value(self, number: int) -> bytes:
-        return self.buffer[self.offsets[number] : self.offsets[number + 1]].tobytes()
+    def _views(self) -> Iterator[memoryview]:
+        """The memory of each value, in C order."""
+        numbers, memory = self._numbers.ravel(), memoryview(self.buffer)  # type: ignore[arg-type]
+        starts, stops = self.offsets[numbers].tolist(), self.offsets[numbers + 1].tolist()
+        for start, stop in zip(starts, stops, strict=True):
+            yield memory[start:stop]
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
+        """As `to_numpy`: NumPy's own bytes would lose zeros at the end of a value."""
+        if copy is False:
+            raise ValueError("a BytesArray becomes an ndarray by copying only")
+        array = self.to_numpy()
+        return array if dtype is None else array.astype(dtype)
+
+    def __eq__(self, other: object) -> Any:
+        if isinstance(other, (str, bytes)):
+            wanted = _as_bytes(other, 0)
+            equal = (view == wanted for view in self._views())
+        elif isinstance(other, BytesArray):
+            if self.shape != other.shape:
+                raise OptionError(f"shapes {self.shape} and {other.shape} cannot be compared")
+            equal = (a == b for a, b in zip(self._views(), other._views(), strict=True))
+        else:
+            return NotImplemented
+        return np.fromiter(equal, bool, self._numbers.size).reshape(self.shape)
+
+    def __ne__(self, other: object) -> Any:
+        equal = self.__eq__(other)
+        return equal if equal is NotImplemented else ~equal
+
+    __hash__ = None  # type: ignore[assignment]
 
     def __len__(self) -> int:
         return len(self._numbers)
@@ -94,28 +132,40 @@ class BytesArray:
         chosen = self._numbers[index]
         if isinstance(chosen, np.ndarray):
             return BytesArray(self.buffer, self.offsets, chosen)
-        return self._value(int(chosen))
+        return self.buffer[self.offsets[chosen] : self.offsets[chosen + 1]].tobytes()
 
     def __iter__(self) -> Iterator[Any]:
         for index in range(len(self)):
             yield self[index]
 
     def __repr__(self) -> str:
-        return f"BytesArray(shape={self.shape}, {len(self.buffer)} bytes)"
+        return f"BytesArray(shape={self.shape}, {_count(int(self.lengths.sum()), 'byte')})"
 
 
 class Ragged:
     """Rows of unequal length.
 
     values: int64 or float32 ndarray, or BytesArray, (value_count,): all rows, end to end.
-    row_splits: int64, (row_count + 1,): row i is values[row_splits[i]:row_splits[i + 1]].
+    row_splits: int64, (row_count + 1,), from 0 to value_count: row i is
+        values[row_splits[i]:row_splits[i + 1]].
     """
 
     __slots__ = ("row_splits", "values")
 
     def __init__(self, values: npt.NDArray[Any] | BytesArray, row_splits: Int64Array) -> None:
+        if not isinstance(values, (np.ndarray, BytesArray)):
+            raise OptionError(
+                f"values is a {type(values).__name__}; expected an ndarray or a BytesArray"
+            )
+        if len(values.shape) != 1:
+            raise OptionError(f"values has shape {values.shape}; expected one axis: all rows")
         self.values = values
-        self.row_splits = row_splits
+        self.row_splits = _ascending("row_splits", row_splits, len(values))
+        if self.row_splits[0] != 0 or self.row_splits[-1] != len(values):
+            raise OptionError(
+                f"row_splits go from {self.row_splits[0]} to {self.row_splits[-1]}; expected 0 to "
+                f"{len(values)}, the number of values"
+            )
 
     @property
     def lengths(self) -> Int64Array:
@@ -151,7 +201,44 @@ class Ragged:
             yield self[index]
 
     def __repr__(self) -> str:
-        return f"Ragged({len(self)} rows, {len(self.values)} values)"
+        return f"Ragged({_count(len(self), 'row')}, {_count(len(self.values), 'value')})"
 
 
 Column: TypeAlias = npt.NDArray[Any] | BytesArray | Ragged
+
+
+def _as_bytes(value: Any, place: int) -> bytes | bytearray | memoryview:
+    if isinstance(value, str):
+        try:
+            return value.encode("utf-8", "surrogateescape")
+        except UnicodeEncodeError:
+            raise OptionError(f"value {place} has surrogates, which are no text") from None
+    if isinstance(value, (bytes, bytearray)):
+        return value
+    if isinstance(value, memoryview):
+        return value.tobytes()
+    raise OptionError(f"value {place} is {value!r:.50}; expected bytes or str")
+
+
+def _offsets(lengths: Int64Array) -> Int64Array:
+    offsets = np.zeros(len(lengths) + 1, np.int64)
+    np.cumsum(lengths, out=offsets[1:])
+    return offsets
+
+
+def _ascending(name: str, numbers: Any, limit: int) -> Int64Array:
+    """`numbers` as int64, which begin at or after 0, never fall, and end within `limit`."""
+    array = np.asarray(numbers)
+    if array.ndim != 1 or array.size == 0 or array.dtype.kind not in "iu":
+        raise OptionError(
+            f"{name} is an array of {array.dtype}, shape {array.shape}; expected integers, one "
+            "more than there are rows"
+        )
+    array = np.ascontiguousarray(array, np.int64)
+    if array[0] < 0 or array[-1] > limit or (array[1:] < array[:-1]).any():
+        raise OptionError(f"{name} fall, or do not lie within 0 and {limit}")
+    return array
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
