@@ -66,7 +66,7 @@ def test_the_readmes_python_runs(flowers: Path, capsys: pytest.CaptureFixture[st
         exec(compile(block, "README.md", "exec"), {})
     shown = capsys.readouterr().out.splitlines()
     assert shown[0] == "21 ('daisy', 'rose', 'tulip')"
-    assert shown[-1] == "(1001, 2) (1001,)"
+    assert shown[-1] == "[0 1 2 3] (1001, 2) (1001,)"
 
 
 def test_the_readme_names_the_keys_of_a_picture(flowers: Path) -> None:

@@ -136,7 +136,6 @@ SHARD = ("splits", "train", 0)
         _change(("class_names",), 5),
         _change(("schema",), None),
         _change(("schema", "features", "id"), "int64"),
-        _change(("schema", "features", "id", "surprise"), 1),
         _change(("made_from",), 5),
     ],
 )

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 _BUFFER_BYTES = 1 << 20
-_ROWS_AT_A_TIME = 1 << 14
+_ROWS_AT_A_TIME = 1 << 13  # measured: fewer cost calls, more fall out of the cache
 
 
 class ShardWriter:
