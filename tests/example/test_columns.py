@@ -710,8 +710,8 @@ def test_memory_of_some_rows_goes_with_these() -> None:
     assert peak < 1_000_000  # as int64, all rows take 16 MB
 
 
-def test_columns_larger_than_what_malloc_serves() -> None:
-    """From some MiB on memory is mapped, grown and trimmed in other ways."""
+def test_large_columns() -> None:
+    """Whose memory grows many times."""
     payloads = [encode_example({"i": list(range(n, n + 1000)), "b": b"x" * n}) for n in range(3000)]
     decoder = ColumnDecoder({"i": None, "b": None})
     for start in range(0, 3000, 100):
@@ -721,6 +721,20 @@ def test_columns_larger_than_what_malloc_serves() -> None:
     assert columns["b"].lengths.tolist() == list(range(3000))  # type: ignore[union-attr]
     assert columns["b"].buffer.tobytes() == b"x" * (2999 * 1500)  # type: ignore[union-attr]
     columns["i"][-1, -1] = 7  # type: ignore[index]
+
+
+@pytest.mark.parametrize("odd", [None, 0, 1, 2])
+def test_rows_that_are_ragged_by_request_or_from_some_row_on(odd: int | None) -> None:
+    """While all rows are alike, the decoder does not write down where each begins."""
+    rows = [[n] if n == odd else [n, n] for n in range(3)]
+    payloads = [encode_example({"a": row}) for row in rows]
+    requested = decode(payloads, {"a": FeatureSpec(shape="ragged")})["a"]
+    assert isinstance(requested, Ragged)
+    assert requested.tolist() == rows
+    assert isinstance(decode(payloads, ["a"])["a"], np.ndarray if odd is None else Ragged)
+    assert decode(payloads, ["a"])["a"].tolist() == rows
+    missing = decode([encode_example({})] * 3, {"a": FeatureSpec("int64")})["a"]
+    assert missing.tolist() == [[], [], []]
 
 
 def test_threads_that_share_a_decoder_wait_for_each_other() -> None:

@@ -115,7 +115,7 @@ class ColumnDecoder:
         with self._lock:
             self._check_open()
             self._is_open = False
-            finished = self._builder.finish()
+            finished = self._builder.finish(with_all_splits=False)
         columns: dict[str, Column] = {}
         for (key, spec), built in zip(self._specs.items(), finished, strict=True):
             kind, values, ends, splits, shortest, longest, present = built
@@ -136,7 +136,10 @@ class ColumnDecoder:
             if isinstance(shape, tuple):
                 columns[key] = flat.reshape(self._row_count, *shape)
             else:
-                columns[key] = Ragged(flat, _array(splits, np.int64))
+                row_splits = _array(splits, np.int64)
+                if not row_splits.size:
+                    row_splits = np.arange(self._row_count + 1) * longest
+                columns[key] = Ragged(flat, row_splits)
         return columns
 
     def _error(self, code: int, column: int, found: int) -> CorruptDataError:

@@ -320,7 +320,8 @@ cdef struct column_state:
     growing default_ends    # bytes only: the end of each value
     growing values
     growing ends
-    growing splits          # after each record, how many values there are
+    growing splits          # after each record, how many values there are; empty while all
+                            # records have as many
     int64_t count
     int64_t min_length
     int64_t max_length
@@ -367,7 +368,6 @@ cdef class ColumnBuilder:
             c.key_size = PyBytes_GET_SIZE(key)
             c.kind = kinds[i]
             c.required = required[i]
-            c.min_length = INT64_MAX
             c.row = -1
             c.default_count = -1
             c.next = i + 1 if i + 1 < self.column_count else 0
@@ -377,7 +377,7 @@ cdef class ColumnBuilder:
                     raise MemoryError
                 if not push_bytes(&c.default_ends, PyBytes_AS_STRING(ends), len(ends)):
                     raise MemoryError
-            if not push_int64(&c.splits, 0) or not push_int64(&c.ends, 0):
+            if not push_int64(&c.ends, 0):
                 raise MemoryError
             slot = self.hash(c.key, c.key_size) & self.slot_mask
             while self.slots[slot] >= 0:
@@ -474,11 +474,24 @@ cdef class ColumnBuilder:
         length = c.count - c.row_count
         if c.required >= 0 and length != c.required:
             return WRONG_LENGTH
-        if length < c.min_length:
-            c.min_length = length
-        if length > c.max_length:
-            c.max_length = length
+        if c.splits.size == 0:
+            if self.row == 0:
+                c.min_length = c.max_length = length
+            if length == c.max_length:
+                return GOOD
+            if not self.fill_splits(c):
+                return NO_MEMORY
+        c.min_length = min(c.min_length, length)
+        c.max_length = max(c.max_length, length)
         return GOOD if push_int64(&c.splits, c.count) else NO_MEMORY
+
+    cdef bint fill_splits(self, column_state *c) noexcept nogil:
+        """The splits of the records so far, which all have as many values."""
+        cdef int64_t row
+        for row in range(self.row + 1):
+            if not push_int64(&c.splits, row * c.max_length):
+                return False
+        return True
 
     cdef int add_record(self, span payload, int *column) noexcept nogil:
         cdef span rest = payload, features, inner
@@ -570,11 +583,12 @@ cdef class ColumnBuilder:
             raise IndexError("no such column")
         return self.columns[column].kind
 
-    def finish(self):
+    def finish(self, bint with_all_splits=True):
         """For each column (kind, values, ends, splits, min_length, max_length, present).
 
         values: int64 or float32 end to end, or bytes; ends: int64, (count + 1,), for bytes;
-        splits: int64, (records + 1,). All as Memory. The builder can do nothing more.
+        splits: int64, (records + 1,), or if not wanted, none where all records have min_length
+        values. All as Memory. The builder can do nothing more.
         """
         cdef int i
         if self.is_finished:
@@ -583,9 +597,11 @@ cdef class ColumnBuilder:
         result = []
         for i in range(self.column_count):
             c = &self.columns[i]
+            if with_all_splits and c.splits.size == 0 and not self.fill_splits(c):
+                raise MemoryError
             result.append((
                 c.kind, take(&c.values), take(&c.ends), take(&c.splits),
-                c.min_length if self.row else 0, c.max_length, c.present,
+                c.min_length, c.max_length, c.present,
             ))
         return result
 

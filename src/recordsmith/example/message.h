@@ -64,12 +64,20 @@ static inline int read_varint(span *s, uint64_t *value) {
 }
 
 /* A tag is a 32-bit varint of at most five bytes; field numbers begin at 1. */
-static inline int read_tag(span *s, uint32_t *tag) {
+static int read_long_tag(span *s, uint32_t *tag) {
     const uint8_t *first = s->at;
     uint64_t value;
-    if (!read_varint(s, &value) || value > UINT32_MAX || value < 8 || s->at - first > 5) return 0;
+    if (!read_long_varint(s, &value) || value > UINT32_MAX || s->at - first > 5) return 0;
     *tag = (uint32_t)value;
-    return 1;
+    return value >= 8;
+}
+
+static inline int read_tag(span *s, uint32_t *tag) {
+    if (s->at < s->end && *s->at < 128) {
+        *tag = *s->at++;
+        return *tag >= 8;
+    }
+    return read_long_tag(s, tag);
 }
 
 static inline int read_delimited(span *s, span *inner) {
@@ -116,6 +124,19 @@ typedef struct {
 static inline int read_entry(span s, map_entry *entry, int *odd) {
     int has_key = 0;
     uint32_t tag;
+    const uint8_t *p = s.at;
+    if (s.end - p >= 4 && p[0] == (1 << 3 | DELIMITED) && p[1] <= s.end - p - 4 && p[1] < 128) {
+        const uint8_t *value = p + 2 + p[1];
+        if (value[0] == (2 << 3 | DELIMITED) && value[1] == s.end - value - 2 && value[1] < 128) {
+            /* as nearly all are: key, value, and both short */
+            entry->key.at = p + 2;
+            entry->key.end = value;
+            entry->value.at = value + 2;
+            entry->value.end = s.end;
+            entry->has_value = 1;
+            return 1;
+        }
+    }
     entry->key.at = entry->key.end = entry->value.at = entry->value.end = s.end;
     entry->has_value = 0;
     while (s.at < s.end) {
@@ -377,59 +398,20 @@ static int classify(span s) {
 
 /* ---- growing memory ---------------------------------------------------------------------- */
 
+/* From malloc, whatever its size. Large pages (mmap and MADV_HUGEPAGE) halve the cost of memory
+ * that is touched for the first time, but on a virtual machine whose host lends memory lazily they
+ * can cost twice as much: the system takes them from where nothing was before. */
 typedef struct {
     uint8_t *data;
     size_t size;
     size_t capacity;
-    int is_mapped; /* by grow, not from malloc */
 } growing;
 
-#if defined(__linux__)
-#include <sys/mman.h>
-#endif
-
-#if defined(MREMAP_MAYMOVE) && defined(MADV_HUGEPAGE) && !defined(NO_LARGE_PAGES)
-/* Touching memory for the first time costs as much as decoding into it, for every page of 4 KiB
- * is a trip into the system. So what is long is mapped in large pages, and grows by moving pages
- * instead of bytes. */
-#define LARGE_PAGE ((size_t)2 << 20)
-
-static int map(growing *g, size_t capacity) {
-    capacity = (capacity + LARGE_PAGE - 1) / LARGE_PAGE * LARGE_PAGE;
-    void *data;
-    if (g->is_mapped) {
-        data = mremap(g->data, g->capacity, capacity, MREMAP_MAYMOVE);
-        if (data == MAP_FAILED) return 0;
-    } else {
-        data = mmap(NULL, capacity, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-        if (data == MAP_FAILED) return 0;
-        madvise(data, capacity, MADV_HUGEPAGE); /* where it is refused, pages are small */
-        if (g->size) memcpy(data, g->data, g->size);
-        free(g->data);
-    }
-    g->data = (uint8_t *)data;
-    g->capacity = capacity;
-    g->is_mapped = 1;
-    return 1;
-}
-
-/* Give back what lies behind the last value: whole pages of the smallest size. */
-static void trim_map(growing *g) {
-    size_t capacity = (g->size + 4095) / 4096 * 4096;
-    if (capacity && mremap(g->data, g->capacity, capacity, 0) != MAP_FAILED)
-        g->capacity = capacity;
-}
-
-static void unmap(growing *g) { munmap(g->data, g->capacity); }
-#else
-#define LARGE_PAGE (SIZE_MAX / 4)
-static int map(growing *g, size_t capacity) { return (void)g, (void)capacity, 0; }
-static void trim_map(growing *g) { (void)g; }
-static void unmap(growing *g) { (void)g; }
-#endif
-
-static int grow(growing *g, size_t capacity) {
-    if (capacity >= 2 * LARGE_PAGE) return capacity <= SIZE_MAX / 2 && map(g, capacity);
+static inline int reserve(growing *g, size_t extra) {
+    if (extra <= g->capacity - g->size) return 1;
+    if (extra > SIZE_MAX / 4) return 0;
+    size_t capacity = g->capacity * 2 > g->size + extra ? g->capacity * 2 : g->size + extra;
+    if (capacity < 64) capacity = 64;
     uint8_t *data = (uint8_t *)realloc(g->data, capacity);
     if (!data) return 0;
     g->data = data;
@@ -437,26 +419,14 @@ static int grow(growing *g, size_t capacity) {
     return 1;
 }
 
-static inline int reserve(growing *g, size_t extra) {
-    if (extra <= g->capacity - g->size) return 1;
-    if (extra > SIZE_MAX / 4) return 0;
-    size_t capacity = g->capacity * 2 > g->size + extra ? g->capacity * 2 : g->size + extra;
-    return grow(g, capacity < 64 ? 64 : capacity);
-}
-
 /* Give back what is not used; the bytes stay. */
 static void trim(growing *g) {
-    if (g->is_mapped) {
-        trim_map(g);
-    } else {
-        uint8_t *data = (uint8_t *)realloc(g->data, g->size ? g->size : 1);
-        if (data) g->data = data;
-    }
+    uint8_t *data = (uint8_t *)realloc(g->data, g->size ? g->size : 1);
+    if (data) g->data = data;
 }
 
 static void release(growing *g) {
-    if (g->is_mapped) unmap(g);
-    else free(g->data);
+    free(g->data);
     memset(g, 0, sizeof(*g));
 }
 
