@@ -374,3 +374,14 @@ def test_plain_bytes_are_read_as_records(tmp_path: Path) -> None:
     assert caught.value.position == 1
     with pytest.raises(rs.OptionError, match=r"other, not Examples.*records\(\)"):
         dataset.batches(2, ["x"])
+
+
+def test_sequences_have_no_columns(tmp_path: Path) -> None:
+    with rs.ShardWriter(tmp_path / "a.tfrecord") as writer:
+        writer.write(rs.encode_sequence_example({"id": 1}, {"steps": [[1], [2]]}))
+    dataset = rs.open(tmp_path / "a.tfrecord")
+    for read in (dataset.read_columns, lambda: dataset.read_columns(["id"])):
+        with pytest.raises(rs.RecordsmithError, match="SequenceExample"):
+            read()
+    with pytest.raises(rs.OptionError, match="SequenceExample"):
+        next(dataset.batches(2))

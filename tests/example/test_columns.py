@@ -748,17 +748,24 @@ def test_threads_that_share_a_decoder_wait_for_each_other() -> None:
     assert (columns["b"] == b"text").all()
 
 
-def test_a_decoder_serves_once() -> None:
-    finished, failed = ColumnDecoder(["a"]), ColumnDecoder(["a"])
-    finished.append(*spans([encode_example({"a": 1})]))
-    finished.finish()
+def test_a_decoder_serves_for_one_batch_after_the_other() -> None:
+    decoder = ColumnDecoder({"a": None, "b": FeatureSpec("int64", (2,), default=7)})
+    decoder.append(*spans([encode_example({"a": 1, "b": [2, 3]})]))
+    first = decoder.finish()
+    decoder.append(*spans([encode_example({"a": 0.5}), encode_example({"a": 1.5})]))
+    second = decoder.finish()
+    assert (first["a"].tolist(), first["b"].tolist()) == ([1], [[2, 3]])
+    assert (second["a"].tolist(), second["b"].tolist()) == ([0.5, 1.5], [[7, 7], [7, 7]])
+
+
+def test_a_decoder_that_failed_serves_no_more() -> None:
+    decoder = ColumnDecoder(["a"])
     with pytest.raises(CorruptDataError):
-        failed.append(*spans([b"\x00"]))
-    for decoder in (finished, failed):
-        with pytest.raises(OptionError, match="make a new one"):
-            decoder.append(*spans([encode_example({"a": 1})]))
-        with pytest.raises(OptionError, match="make a new one"):
-            decoder.finish()
+        decoder.append(*spans([b"\x00"]))
+    with pytest.raises(OptionError, match="make a new one"):
+        decoder.append(*spans([encode_example({"a": 1})]))
+    with pytest.raises(OptionError, match="make a new one"):
+        decoder.finish()
 
 
 def test_a_kind_that_a_later_equal_key_takes_back(reference: Any) -> None:

@@ -180,7 +180,7 @@ class Dataset:
                 at = stop
                 if filled == size:
                     yield decoder.finish()
-                    decoder, filled = ColumnDecoder(specs), 0
+                    filled = 0
         if filled and not drop_last:
             yield decoder.finish()
 
@@ -248,9 +248,13 @@ class Dataset:
     # -- features ------------------------------------------------------------------------------
 
     @property
-    def _known_features(self) -> Mapping[str, FeatureSchema]:
+    def _known_schema(self) -> Schema:
         """Of this dataset, or of the one that it is a part of."""
-        return (self._outer_schema or self.schema).features
+        return self._outer_schema or self.schema
+
+    @property
+    def _known_features(self) -> Mapping[str, FeatureSchema]:
+        return self._known_schema.features
 
     def _specs(self, keys: FeatureRequest | None) -> dict[str, FeatureSpec]:
         """A FeatureSpec with kind and shape for each name, completed from the schema."""
@@ -260,6 +264,8 @@ class Dataset:
         elif isinstance(keys, str):
             raise OptionError(f"keys is the string {keys!r}; expected a list of names")
         elif keys is None:
+            if self._known_schema.payload not in ("Example", "mixed", "none"):
+                raise self._no_examples()
             features = self._known_features.items()
             wanted = dict.fromkeys(key for key, feature in features if feature.kind != "none")
         else:

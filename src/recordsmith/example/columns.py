@@ -74,9 +74,7 @@ class ColumnDecoder:
     def __init__(self, features: FeatureRequest) -> None:
         """`features` names the columns, with a FeatureSpec each where something is expected."""
         self._specs = _specs(features)
-        self._row_count = 0
         self._lock = threading.Lock()
-        self._is_open = True
         keys, kinds, required, defaults = [], [], [], []
         for key, spec in self._specs.items():
             default = None if spec.default is None else _default_values(key, spec)
@@ -85,7 +83,13 @@ class ColumnDecoder:
             kinds.append(kind if default is None else default[0])
             required.append(math.prod(spec.shape) if isinstance(spec.shape, tuple) else -1)
             defaults.append(None if default is None else default[1])
-        self._builder = kernel.ColumnBuilder(keys, kinds, required, defaults)
+        self._arguments = (keys, kinds, required, defaults)
+        self._begin()
+
+    def _begin(self) -> None:
+        self._builder = kernel.ColumnBuilder(*self._arguments)
+        self._row_count = 0
+        self._has_failed = False
 
     def append(self, buffer: BytesLike, starts: Int64Array, lengths: Int64Array) -> None:
         """Add the Examples at buffer[starts[i]:starts[i] + lengths[i]]; the buffer is not kept.
@@ -99,14 +103,14 @@ class ColumnDecoder:
             self._check_open()
             code, row, column, found = self._builder.append(buffer, starts, lengths)
             if code != _GOOD:
-                self._is_open = False
+                self._has_failed = True
                 error = self._error(code, column, found)
                 error.position = row
                 raise error
             self._row_count += len(starts)
 
     def finish(self) -> dict[str, Column]:
-        """The columns. They own their memory; the decoder cannot be used any more.
+        """The columns of what was appended. They own their memory; the decoder is empty again.
 
         Raises:
             CorruptDataError: missing-feature, if no record showed the kind of a feature and
@@ -114,8 +118,9 @@ class ColumnDecoder:
         """
         with self._lock:
             self._check_open()
-            self._is_open = False
             finished = self._builder.finish(with_all_splits=False)
+            row_count = self._row_count
+            self._begin()
         columns: dict[str, Column] = {}
         for (key, spec), built in zip(self._specs.items(), finished, strict=True):
             kind, values, ends, splits, shortest, longest, present = built
@@ -129,16 +134,16 @@ class ColumnDecoder:
             if kind == KIND_NUMBERS["bytes"]:
                 flat = BytesArray(flat, _array(ends, np.int64))
             shape = spec.shape
-            if shape is None and self._row_count == 0:
+            if shape is None and row_count == 0:
                 shape = "ragged"
-            if shape is None and shortest == longest and present == self._row_count:
+            if shape is None and shortest == longest and present == row_count:
                 shape = () if longest == 1 else (longest,)
             if isinstance(shape, tuple):
-                columns[key] = flat.reshape(self._row_count, *shape)
+                columns[key] = flat.reshape(row_count, *shape)
             else:
                 row_splits = _array(splits, np.int64)
                 if not row_splits.size:
-                    row_splits = np.arange(self._row_count + 1) * longest
+                    row_splits = np.arange(row_count + 1) * longest
                 columns[key] = Ragged(flat, row_splits)
         return columns
 
@@ -168,8 +173,8 @@ class ColumnDecoder:
         )
 
     def _check_open(self) -> None:
-        if not self._is_open:
-            raise OptionError("this ColumnDecoder has finished, or failed; make a new one")
+        if self._has_failed:
+            raise OptionError("this ColumnDecoder has failed; make a new one")
 
 
 def _specs(features: FeatureRequest) -> dict[str, FeatureSpec]:
