@@ -71,7 +71,7 @@ def test_the_readmes_python_runs(flowers: Path, capsys: pytest.CaptureFixture[st
 
 def test_the_readme_names_the_keys_of_a_picture(flowers: Path) -> None:
     source = rs.ImageFolder(flowers)
-    features = source.read_features(source.list_samples().samples[0])
+    features = source.read_sample(source.list_samples().samples[0])
     for key in features:
         assert f"`{key}`" in README
 

@@ -20,7 +20,7 @@ from recordsmith.dataset import (
     labels_to_bytes,
     read_manifest,
 )
-from recordsmith.dataset.manifest import read_labels
+from recordsmith.dataset.labels import read_labels
 from recordsmith.example import FeatureSchema, Schema
 
 COUNTS = st.integers(0, 2**63 - 1)
@@ -228,7 +228,9 @@ def test_labels_that_are_not_utf8_read_back(tmp_path: Path) -> None:
     assert read_labels(tmp_path) == ("a\udcff",)
 
 
-@pytest.mark.parametrize("text", ["daisy\nrose\n", "1:daisy\n2:rose\n", "0:a\n2:b\n", "x:a\n"])
+@pytest.mark.parametrize(
+    "text", ["daisy\nrose\n", "2:a\n1:b\n", "0:a\n0:b\n", "x:a\n", "99999999:a\n"]
+)
 def test_labels_of_another_kind_are_left_alone(tmp_path: Path, text: str) -> None:
     (tmp_path / LABELS_NAME).write_text(text)
     assert read_labels(tmp_path) is None

@@ -21,7 +21,7 @@ import pytest
 
 import recordsmith as rs
 from recordsmith.dataset import LABELS_NAME, MANIFEST_NAME, read_manifest
-from recordsmith.sources import Listing, Sample
+from recordsmith.sources import Listing, Note, Sample, unheard
 
 SPLITS = {"train": 0.6, "validation": 0.4}
 OPTIONS: dict[str, Any] = {"splits": SPLITS, "shards": 2, "seed": 3}
@@ -410,12 +410,12 @@ class Meddling(rs.ImageFolder):
     def describe(self) -> Mapping[str, Any]:
         return {**super().describe(), "kind": "ImageFolder"}
 
-    def read_features(self, sample: Sample) -> Mapping[str, Any]:
+    def read_sample(self, sample: Sample, note: Note = unheard) -> Mapping[str, Any]:
         with self._counting:
             count, self._count = self._count, self._count + 1
         if count == self._at:
             self._action()
-        return super().read_features(sample)
+        return super().read_sample(sample, note)
 
 
 def test_second_job_in_the_same_folder_is_refused(
@@ -494,12 +494,12 @@ def die():
 
 class Killing(rs.ImageFolder):
     count, at, lock = 0, -1, threading.Lock()
-    def read_features(self, sample):
+    def read_sample(self, sample, note):
         with self.lock:
             self.count += 1
             if self.count == self.at:
                 die()
-        return super().read_features(sample)
+        return super().read_sample(sample, note)
     def describe(self):
         return {**super().describe(), "kind": "ImageFolder"}
 
@@ -751,7 +751,7 @@ class Rows:
     def list_samples(self) -> Listing:
         return Listing(tuple(Sample(str(number), 8) for number in range(self.count)))
 
-    def read_features(self, sample: Sample) -> Mapping[str, Any]:
+    def read_sample(self, sample: Sample, note: Note = unheard) -> Mapping[str, Any]:  # noqa: ARG002
         return {"id": int(sample.name), "boxes": [0.5] * (int(sample.name) % 3)}
 
     def describe(self) -> Mapping[str, Any]:
@@ -779,7 +779,7 @@ def test_any_source_can_be_packed(tmp_path: Path) -> None:
 
 def test_features_that_cannot_be_encoded_stop_the_job(tmp_path: Path) -> None:
     class Wrong(Rows):
-        def read_features(self, sample: Sample) -> Mapping[str, Any]:
+        def read_sample(self, sample: Sample, note: Note = unheard) -> Mapping[str, Any]:  # noqa: ARG002
             return {"id": {sample.name: "a dict is no feature"}}
 
     with pytest.raises(rs.OptionError, match="'id'"):

@@ -53,7 +53,7 @@ class SourceContract:
     def test_features_can_be_encoded(self, source: Source) -> None:
         keys = set()
         for sample in source.list_samples().samples:
-            payload = encode_example(source.read_features(sample), source.kinds())
+            payload = encode_example(source.read_sample(sample), source.kinds())
             assert 0 < sample.size_bytes < 2 * len(payload)
             keys.add(tuple(decode_example(payload)))
         assert len(keys) == 1  # every sample has the same features
@@ -74,10 +74,10 @@ class SourceContract:
 
     def test_samples_are_read_from_several_threads(self, source: Source) -> None:
         samples = source.list_samples().samples
-        one_by_one = [_encoded(source.read_features(sample)) for sample in samples]
+        one_by_one = [_encoded(source.read_sample(sample)) for sample in samples]
         with ThreadPoolExecutor(8) as pool:
             for _ in range(3):
-                together = pool.map(lambda sample: _encoded(source.read_features(sample)), samples)
+                together = pool.map(lambda sample: _encoded(source.read_sample(sample)), samples)
                 assert list(together) == one_by_one
 
 

@@ -56,7 +56,7 @@ def test_features_are_the_file_and_what_pillow_says(tmp_path: Path, pictures: Mo
     assert listing.notices == ()
     for sample in listing.samples:
         name = sample.name.partition("/")[2]
-        features = source.read_features(sample)
+        features = source.read_sample(sample)
         kind, height, width = pictures.size_by_pillow(odd[name])
         assert features == {
             "image/encoded": odd[name],
@@ -76,7 +76,7 @@ def test_wrong_suffix_does_not_matter(tmp_path: Path, pictures: ModuleType) -> N
     source = ImageFolder(tmp_path)
     samples = source.list_samples().samples
     assert len(samples) == 4
-    assert {source.read_features(sample)["image/format"] for sample in samples} == {"png"}
+    assert {source.read_sample(sample)["image/format"] for sample in samples} == {"png"}
 
 
 def test_file_that_promises_a_picture_and_is_none_is_an_error(
@@ -91,7 +91,7 @@ def test_file_that_promises_a_picture_and_is_none_is_an_error(
     assert listing.notices == ()
     for sample in listing.samples[1:]:
         with pytest.raises(rs.CorruptDataError) as caught:
-            source.read_features(sample)
+            source.read_sample(sample)
         assert caught.value.defect is rs.Defect.UNREADABLE_IMAGE
         assert caught.value.path == str(tmp_path / sample.name)
 
@@ -157,7 +157,7 @@ def test_a_link_to_nothing_that_is_named_like_a_picture_is_an_error(
     samples = source.list_samples().samples
     assert [sample.name for sample in samples] == ["a/000.png", "a/gone.jpg"]
     with pytest.raises(rs.FileAccessError, match=r"gone\.jpg: there is no such file"):
-        source.read_features(samples[1])
+        source.read_sample(samples[1])
 
 
 def test_nested_layout(tmp_path: Path, pictures: ModuleType) -> None:
@@ -173,7 +173,7 @@ def test_nested_layout(tmp_path: Path, pictures: ModuleType) -> None:
     assert "archive.tgz" in notice
     assert "LICENSE.txt" in notice
     for sample in listing.samples:
-        assert source.read_features(sample)["image/encoded"]
+        assert source.read_sample(sample)["image/encoded"]
 
 
 def test_one_class_is_no_nesting(tmp_path: Path, pictures: ModuleType) -> None:
@@ -242,7 +242,7 @@ def test_links_in_a_circle_are_named(tmp_path: Path, pictures: ModuleType) -> No
     source = ImageFolder(tmp_path)
     loop = source.list_samples().samples[1]
     with pytest.raises(rs.FileAccessError, match=r"loop\.png: its symbolic links lead in a circle"):
-        source.read_features(loop)
+        source.read_sample(loop)
 
 
 def test_links_to_pictures_are_followed(tmp_path: Path, pictures: ModuleType) -> None:
@@ -255,7 +255,7 @@ def test_links_to_pictures_are_followed(tmp_path: Path, pictures: ModuleType) ->
     listing = source.list_samples()
     assert _names(listing) == ["a/x.jpg", "b/x"]
     for sample in listing.samples:
-        assert source.read_features(sample)["image/encoded"] == pictures.jpeg()
+        assert source.read_sample(sample)["image/encoded"] == pictures.jpeg()
         assert sample.size_bytes == len(pictures.jpeg())
 
 
@@ -267,10 +267,10 @@ def test_names_in_any_letters(tmp_path: Path, pictures: ModuleType) -> None:
             file.write(pictures.jpeg())
     source = ImageFolder(tmp_path)
     listing = source.list_samples()
-    texts = {source.read_features(sample)["image/class/text"] for sample in listing.samples}
+    texts = {source.read_sample(sample)["image/class/text"] for sample in listing.samples}
     assert texts == {b"caf\xe9", "日本".encode(), b"a b"}
     for sample in listing.samples:
-        features = source.read_features(sample)
+        features = source.read_sample(sample)
         name = features["image/class/text"] + b"/x\xff y.jpg"
         assert features["image/filename"] == name
 
@@ -286,4 +286,4 @@ def test_picture_that_vanished_after_the_listing(tmp_path: Path, pictures: Modul
     (sample,) = source.list_samples().samples
     (tmp_path / sample.name).unlink()
     with pytest.raises(rs.FileAccessError, match=r"a/000\.png"):
-        source.read_features(sample)
+        source.read_sample(sample)

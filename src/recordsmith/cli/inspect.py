@@ -62,7 +62,11 @@ def print_inspection(inspection: rs.Inspection) -> None:
         _print_features(section, features, inspection.record_count)
     if inspection.class_names is not None:
         print()
-        names = [f"{label} {name}" for label, name in enumerate(inspection.class_names)]
+        names = [
+            f"{label} {name}"
+            for label, name in enumerate(inspection.class_names)
+            if name is not None
+        ]
         shown = ", ".join(names[:20]) + (" …" if len(names) > 20 else "")
         print(f"{console.count(len(names), 'class', 'classes')}: {console.printable(shown)}")
     if inspection.from_manifest:

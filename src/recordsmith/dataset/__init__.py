@@ -5,14 +5,21 @@ Knows where records are and what they hold, never where samples came from.
 
 from recordsmith.dataset.dataset import Dataset
 from recordsmith.dataset.inspection import Inspection, ShardSummary, inspect
-from recordsmith.dataset.manifest import (
+from recordsmith.dataset.labels import (
+    LABEL_MAP_NAME,
     LABELS_NAME,
+    ClassNames,
+    class_names_of,
+    label_map_to_bytes,
+    labels_to_bytes,
+    read_label_map,
+)
+from recordsmith.dataset.manifest import (
     MANIFEST_NAME,
     Begun,
     Manifest,
     ShardEntry,
     begun_path,
-    labels_to_bytes,
     read_begun,
     read_manifest,
 )
@@ -24,8 +31,10 @@ from recordsmith.dataset.writer import ShardWriter
 
 __all__ = [
     "LABELS_NAME",
+    "LABEL_MAP_NAME",
     "MANIFEST_NAME",
     "Begun",
+    "ClassNames",
     "Dataset",
     "Inspection",
     "Manifest",
@@ -35,11 +44,14 @@ __all__ = [
     "ShardWriter",
     "VerifyReport",
     "begun_path",
+    "class_names_of",
     "inspect",
+    "label_map_to_bytes",
     "labels_to_bytes",
     "open",
     "parse_shard_name",
     "read_begun",
+    "read_label_map",
     "read_manifest",
     "shard_name",
     "verify",

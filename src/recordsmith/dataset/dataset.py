@@ -16,6 +16,7 @@ from typing import Any, overload
 
 import numpy as np
 
+from recordsmith.dataset.labels import ClassNames
 from recordsmith.dataset.shard import Shard
 from recordsmith.errors import CorruptDataError, Defect, OptionError, located
 from recordsmith.example import (
@@ -49,7 +50,7 @@ class Dataset:
         shards: Sequence[Shard],
         *,
         schema: Schema | None = None,
-        class_names: tuple[str, ...] | None = None,
+        class_names: ClassNames | None = None,
         positions: range | None = None,
         _mapped: _MappedShards | None = None,
     ) -> None:

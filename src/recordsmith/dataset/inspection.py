@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from recordsmith.dataset.labels import ClassNames
 from recordsmith.dataset.locate import Paths, locate
 from recordsmith.dataset.shard import Shard, empty_file
 from recordsmith.errors import located
@@ -36,7 +37,7 @@ class Inspection:
     shards: tuple[ShardSummary, ...]
     compression: str
     schema: Schema
-    class_names: tuple[str, ...] | None
+    class_names: ClassNames | None
     from_manifest: bool = False
 
     @property

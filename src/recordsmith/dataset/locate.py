@@ -14,12 +14,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
+from recordsmith.dataset.labels import LABELS_NAME, ClassNames, read_labels
 from recordsmith.dataset.manifest import (
-    LABELS_NAME,
     MANIFEST_NAME,
     Manifest,
     read_begun,
-    read_labels,
     read_manifest,
 )
 from recordsmith.dataset.names import parse_shard_name, shard_name, split_of
@@ -48,7 +47,7 @@ class Located:
 
     shards: list[Shard]
     manifest: Manifest | None = None
-    class_names: tuple[str, ...] | None = None
+    class_names: ClassNames | None = None
     missing: tuple[tuple[str, CorruptDataError], ...] = ()
 
 
@@ -113,7 +112,7 @@ def _locate_one(path: Path) -> Located:
     return Located([Shard(path, split_of(path.name))], class_names=read_labels(path.parent))
 
 
-def _common_labels(files: Iterable[Path]) -> tuple[str, ...] | None:
+def _common_labels(files: Iterable[Path]) -> ClassNames | None:
     folders = {file.parent for file in files}
     return read_labels(folders.pop()) if len(folders) == 1 else None
 

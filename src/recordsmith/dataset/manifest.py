@@ -7,18 +7,18 @@ and shard names in it may not lead out of its folder.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from recordsmith.dataset.labels import ClassNames
 from recordsmith.errors import CorruptDataError, Defect
 from recordsmith.example import Schema
 from recordsmith.files import INTERNAL_FOLDER, accessing, read_file
 from recordsmith.wire import COMPRESSIONS, Compression
 
 MANIFEST_NAME = "dataset.json"
-LABELS_NAME = "labels.txt"
 BEGUN_NAME = "begun"
 FORMAT = "recordsmith-dataset"
 VERSION = 1
@@ -41,7 +41,8 @@ class Manifest:
     splits: for each split its shards, in order.
     schemas: for each split its schema.
     schema: of all records.
-    class_names: index = label, or None where there are no classes.
+    class_names: index = label, or None where there are no classes; None in it where a label has no
+        name (0, if they count from 1; gaps).
     made_from: how it was made: source, seed, options, fingerprint of the plan.
     """
 
@@ -49,7 +50,7 @@ class Manifest:
     schema: Schema
     schemas: Mapping[str, Schema] = field(default_factory=dict)
     compression: Compression = "none"
-    class_names: tuple[str, ...] | None = None
+    class_names: ClassNames | None = None
     made_from: Mapping[str, Any] = field(default_factory=dict)
 
     @property
@@ -178,7 +179,7 @@ def _parse(document: Any) -> Manifest:
             for split, schema in document.get("schemas", {}).items()
         },
         document["compression"],
-        None if names is None else tuple(str(name) for name in names),
+        None if names is None else tuple(None if name is None else str(name) for name in names),
         dict(document["made_from"]),
     )
 
@@ -193,25 +194,3 @@ def _count(number: Any) -> int:
     if not isinstance(number, int) or isinstance(number, bool) or number < 0:
         raise ValueError(f"{number!r} is not a count")
     return number
-
-
-def labels_to_bytes(class_names: Sequence[str]) -> bytes:
-    """What `labels.txt` holds: a line `id:name` for each class."""
-    lines = "".join(f"{label}:{name}\n" for label, name in enumerate(class_names))
-    return lines.encode("utf-8", "surrogateescape")
-
-
-def read_labels(folder: Path) -> tuple[str, ...] | None:
-    """The class names of `labels.txt`, if it is there and counts up from 0."""
-    path = folder / LABELS_NAME
-    with accessing(path):
-        if not path.is_file():
-            return None
-        lines = path.read_bytes().decode("utf-8", "surrogateescape").split("\n")
-    names = []
-    for number, line in enumerate(line.removesuffix("\r") for line in lines if line.strip()):
-        label, colon, name = line.partition(":")
-        if not colon or label.strip() != str(number):
-            return None
-        names.append(name)
-    return tuple(names)

@@ -14,8 +14,9 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, BinaryIO, cast
 
+from recordsmith.dataset.labels import LABELS_NAME, read_labels
 from recordsmith.dataset.locate import Located, Paths, locate
-from recordsmith.dataset.manifest import LABELS_NAME, ShardEntry, read_labels
+from recordsmith.dataset.manifest import ShardEntry
 from recordsmith.dataset.shard import Shard, empty_file
 from recordsmith.errors import CorruptDataError, Defect, FileAccessError, MissingFileError
 from recordsmith.files import Progress, accessing, open_file, size_of

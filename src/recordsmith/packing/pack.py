@@ -37,7 +37,13 @@ from recordsmith.errors import (
     OptionError,
     SourceError,
 )
-from recordsmith.example import SchemaSurvey
+from recordsmith.example import (
+    Kind,
+    SchemaSurvey,
+    SequenceExample,
+    encode_example,
+    encode_sequence_example,
+)
 from recordsmith.files import (
     INTERNAL_FOLDER,
     PathLike,
@@ -54,7 +60,7 @@ from recordsmith.files import (
     write_synced,
 )
 from recordsmith.packing.plan import Plan, PlannedShard, Shards, make_plan
-from recordsmith.sources import Listing, Source
+from recordsmith.sources import Content, Listing, Source
 from recordsmith.wire import check_compression
 
 OnError = Literal["stop", "skip"]
@@ -158,7 +164,7 @@ def pack(
     )
     report = PackReport(folder, notices=listing.notices)
     if listing.class_names is not None:
-        report.class_count = len(listing.class_names)
+        report.class_count = sum(name is not None for name in listing.class_names)
     with _working_in(folder):
         earlier = _earlier_dataset(folder, plan, overwrite=overwrite)
         if earlier is not None and not overwrite:
@@ -310,6 +316,14 @@ def _unreadable(problems: list[str], sample_count: int) -> SourceError:
     )
 
 
+def _encode(content: Content, kinds: Mapping[str, Kind]) -> bytes:
+    if isinstance(content, bytes):
+        return content
+    if isinstance(content, SequenceExample):
+        return encode_sequence_example(*content, kinds)
+    return encode_example(content, kinds)
+
+
 class _Job:
     """The shards of one plan while they are written."""
 
@@ -337,6 +351,7 @@ class _Job:
         self._failures: dict[int, str] = {}  # number of the sample -> why it cannot be read
         self._writers: dict[str, ShardWriter] = {}  # file -> its writer
         self.bytes_in = 0
+        self.notes: dict[str, list[str]] = {}
 
     def write_all(self, threads: int) -> None:
         """Write every shard under its temporary name.
@@ -439,11 +454,11 @@ class _Job:
         sample = self._listing.samples[number]
         failure = None
         try:
-            features = self._source.read_features(sample)
-        except (CorruptDataError, FileAccessError) as error:
+            content = self._source.read_sample(sample, self._note)
+        except (CorruptDataError, FileAccessError, SourceError) as error:
             failure = str(error)
         else:
-            writer.write_example(features, self._kinds)
+            writer.write(_encode(content, self._kinds))
         with self._lock:
             if failure is None:
                 self.bytes_in += sample.size_bytes
@@ -452,6 +467,10 @@ class _Job:
             self._done += 1
             if self._progress is not None:
                 self._progress(self._done, len(self._listing.samples))
+
+    def _note(self, what: str, where: str) -> None:
+        with self._lock:
+            self.notes.setdefault(what, []).append(where)
 
     def _read_back(self, writer: ShardWriter, survey: SchemaSurvey) -> None:
         """Prove what was written, every checksum, and count its features for the schema."""

@@ -3,7 +3,7 @@
 To add a source: one file here with a class that has what `contract.Source` asks for.
 """
 
-from recordsmith.sources.contract import Listing, Sample, Source
+from recordsmith.sources.contract import Content, Listing, Note, Sample, Source, unheard
 from recordsmith.sources.image_folder import ImageFolder
 
-__all__ = ["ImageFolder", "Listing", "Sample", "Source"]
+__all__ = ["Content", "ImageFolder", "Listing", "Note", "Sample", "Source", "unheard"]

@@ -1,12 +1,28 @@
-"""What every source offers: a listing made once, and the features of one sample at a time."""
+"""What every source offers: a listing made once, and what is in one sample at a time."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
-from recordsmith.example import Kind
+from recordsmith.example import Kind, SequenceExample
+
+Content: TypeAlias = Mapping[str, Any] | SequenceExample | bytes
+"""What a sample becomes: features as `encode_example` takes them, context and feature lists as
+`encode_sequence_example` takes them, or a payload that is stored as it is."""
+
+Note: TypeAlias = Callable[[str, str], None]
+"""`note(what, where)`: something in a sample was changed or left out, or should be known.
+
+what: a sentence without numbers or names, the same for all of its kind, as they are counted:
+"a box that reaches outside of its picture was cut off at the edge".
+where: file, line and what was found there: "a.xml, line 17: raccoon, xmax 652 of 650".
+"""
+
+
+def unheard(what: str, where: str) -> None:
+    """A note that nobody wants."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,29 +32,39 @@ class Sample:
     name: unique in its source and the same at every listing, such as a relative path.
     size_bytes: about how long its record will be.
     label: number of its class, or None.
+    split: the split that it belongs to, where the source has splits of its own.
+    group: samples of one group (a patient, a video) stay in one split; None: it is on its own.
     """
 
     name: str
     size_bytes: int
     label: int | None = None
+    split: str | None = None
+    group: str | None = None
 
 
 @dataclass(frozen=True)
 class Listing:
     """What a source has.
 
-    samples: in an order that depends on nothing but the data.
-    class_names: index = label, or None where there are no classes.
+    samples: in an order that depends on nothing but the data; a tuple, or for tables a sequence
+        that makes each sample when it is asked for.
+    class_names: index = label; None where there are no classes. A label without a name (0 where
+        they count from 1, gaps) is None in the tuple.
     notices: what was passed over, in words: hidden files, empty classes, files of other kinds.
+    splits: names of the source's own splits, in order; then each sample has one of them.
+    has_label_map: its labels are those of a label map, so `label_map.pbtxt` is written.
     """
 
-    samples: tuple[Sample, ...]
-    class_names: tuple[str, ...] | None = None
+    samples: Sequence[Sample]
+    class_names: tuple[str | None, ...] | None = None
     notices: tuple[str, ...] = ()
+    splits: tuple[str, ...] = ()
+    has_label_map: bool = False
 
 
 class Source(Protocol):
-    """Where samples come from. `read_features` is called from several threads at once.
+    """Where samples come from. `read_sample` is called from several threads at once.
 
     If it has a `root`, the folder that it reads, no dataset is packed into that.
     """
@@ -52,11 +78,12 @@ class Source(Protocol):
         """
         ...
 
-    def read_features(self, sample: Sample) -> Mapping[str, Any]:
-        """The features of one sample, as `encode_example` takes them.
+    def read_sample(self, sample: Sample, note: Note = unheard) -> Content:
+        """What one sample holds; whatever was changed or left out in it goes to `note`.
 
         Raises:
             CorruptDataError: the sample cannot be read; its `path` names the file.
+            SourceError: its annotations are wrong; `problems` has each of them, with its place.
             FileAccessError: the operating system refused.
         """
         ...

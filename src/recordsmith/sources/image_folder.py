@@ -19,7 +19,7 @@ from recordsmith.errors import CorruptDataError, OptionError, SourceError, locat
 from recordsmith.example import Kind
 from recordsmith.files import PathLike, accessing, as_path, list_folder, open_file, read_file
 from recordsmith.image import PICTURE_SUFFIXES, ImageInfo, is_picture, probe_image
-from recordsmith.sources.contract import Listing, Sample
+from recordsmith.sources.contract import Listing, Note, Sample, unheard
 from recordsmith.wire import HEAD_BYTES, describe_foreign
 
 _SHOWN = 3
@@ -82,7 +82,7 @@ class ImageFolder:
         passed_over = [base, *classes] if base is root else [root, base, *classes]
         return Listing(samples, names, tuple(_notices(base, classes, passed_over)))
 
-    def read_features(self, sample: Sample) -> Mapping[str, Any]:
+    def read_sample(self, sample: Sample, note: Note = unheard) -> Mapping[str, Any]:  # noqa: ARG002
         """Read one picture file; its bytes are not changed."""
         path = os.path.join(self._base, sample.name)
         data = read_file(path)

@@ -1,0 +1,156 @@
+"""Names of classes: `labels.txt`, and the label maps of TensorFlow's object detection.
+
+`labels.txt` has a line `id:name` for each class. A label map is protobuf in its text form, as in
+object_detection/protos/string_int_label_map.proto: `item { id: 1 name: 'raccoon' }`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TypeAlias
+
+from recordsmith.errors import OptionError
+from recordsmith.files import accessing, read_file
+
+LABELS_NAME = "labels.txt"
+LABEL_MAP_NAME = "label_map.pbtxt"
+LARGEST_LABEL = 1_000_000
+ClassNames: TypeAlias = tuple[str | None, ...]
+"""Index = label; None where a label has no name."""
+
+_TOKEN = re.compile(
+    r"""\s*(?:\#[^\n]*\s*)*(?:
+        (?P<word>[A-Za-z_][\w.]*)
+        | (?P<number>-?\d+(?:\.\d+)?)
+        | (?P<text>"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*')
+        | (?P<mark>[{}:;,<>\[\]])
+    )""",
+    re.VERBOSE,
+)
+
+
+def class_names_of(names: Mapping[int, str]) -> ClassNames:
+    """Names by label -> a tuple with the label as its index.
+
+    Raises:
+        OptionError: a label is negative, or larger than can be meant.
+    """
+    for label in names:
+        if not 0 <= label <= LARGEST_LABEL:
+            raise OptionError(
+                f"class {names[label]!r} has the number {label}; expected 0 to {LARGEST_LABEL:,}"
+            )
+    return tuple(names.get(label) for label in range(max(names, default=-1) + 1))
+
+
+def labels_to_bytes(class_names: Sequence[str | None]) -> bytes:
+    """What `labels.txt` holds: a line `id:name` for each class that has a name."""
+    lines = "".join(
+        f"{label}:{name}\n" for label, name in enumerate(class_names) if name is not None
+    )
+    return lines.encode("utf-8", "surrogateescape")
+
+
+def read_labels(folder: Path) -> ClassNames | None:
+    """The class names of `labels.txt`, if it is there and its numbers go up."""
+    path = folder / LABELS_NAME
+    with accessing(path):
+        if not path.is_file():
+            return None
+        lines = path.read_bytes().decode("utf-8", "surrogateescape").split("\n")
+    names: list[str | None] = []
+    for line in (line.removesuffix("\r") for line in lines if line.strip()):
+        label, colon, name = line.partition(":")
+        if not colon or not label.strip().isdecimal():
+            return None
+        if not len(names) <= int(label) <= LARGEST_LABEL:
+            return None
+        names += [None] * (int(label) - len(names)) + [name]
+    return tuple(names)
+
+
+def label_map_to_bytes(class_names: Sequence[str | None]) -> bytes:
+    """What `label_map.pbtxt` holds: an item with id and name for each class that has a name."""
+    items = [
+        f"item {{\n  id: {label}\n  name: '{_escaped(name)}'\n}}\n"
+        for label, name in enumerate(class_names)
+        if name is not None
+    ]
+    return "".join(items).encode("utf-8", "surrogateescape")
+
+
+def read_label_map(path: Path) -> ClassNames:
+    """Read a label map; `name` counts, or `display_name` where there is no name.
+
+    Raises:
+        OptionError: it is none, or gives a number or a name twice; says the line.
+        FileAccessError: it cannot be read.
+    """
+    text = read_file(path).decode("utf-8-sig", "surrogateescape")
+    names: dict[int, str] = {}
+    for line, item in _items(text, path):
+        label, name = item.get("id"), item.get("name", item.get("display_name"))
+        if label is None or name is None or not label.isdecimal():
+            raise OptionError(
+                f"{path}, line {line}: expected an item with id and name, found {item}"
+            )
+        if int(label) in names or name in names.values():
+            raise OptionError(f"{path}, line {line}: {label} or {name!r} is there twice")
+        names[int(label)] = name
+    if not names:
+        raise OptionError(f"{path} has no items; expected item {{ id: 1 name: 'raccoon' }}")
+    return class_names_of(names)
+
+
+def _items(text: str, path: Path) -> list[tuple[int, dict[str, str]]]:
+    """Each item of the text, with its line; nested messages (keypoints) are passed over."""
+    items: list[tuple[int, dict[str, str]]] = []
+    depth, key, at = 0, "", 0
+    while text[at:].strip():
+        line = text.count("\n", 0, at) + 1
+        match = _TOKEN.match(text, at)
+        if match is None:
+            found = text[at:].strip().splitlines()[0]
+            if found.startswith("#"):
+                break
+            raise OptionError(f"{path}, line {line}: expected a label map, found {found[:60]!r}")
+        at = match.end()
+        if match["mark"] in ("{", "<"):
+            depth += 1
+            if depth == 1:
+                if key != "item":
+                    raise OptionError(f"{path}, line {line}: expected item, found {key!r}")
+                items.append((line, {}))
+        elif match["mark"] in ("}", ">"):
+            depth -= 1
+        elif match["word"] and depth <= 1:
+            key = match["word"]
+        elif depth == 1 and (match["number"] or match["text"]):
+            value = match["number"] or _unescaped(match["text"][1:-1])
+            items[-1][1].setdefault(key, value)
+    if depth:
+        raise OptionError(f"{path} ends inside of an item: it was cut off")
+    return items
+
+
+def _escaped(name: str) -> str:
+    return name.replace("\\", "\\\\").replace("'", "\\'").replace("\n", "\\n")
+
+
+def _unescaped(text: str) -> str:
+    """Escapes of protobuf's text form, of which some are octal bytes of UTF-8."""
+    plain = {"n": "\n", "t": "\t", "r": "\r"}
+    pieces = re.split(r"\\([0-7]{1,3}|x[0-9a-fA-F]{1,2}|.)", text)
+    data = bytearray()
+    for number, piece in enumerate(pieces):
+        if number % 2 == 0:
+            data += piece.encode("utf-8", "surrogateescape")
+        elif piece[0] in "01234567":
+            data.append(int(piece, 8) & 0xFF)
+        elif piece[0] == "x" and len(piece) > 1:
+            data.append(int(piece[1:], 16))
+        else:
+            data += plain.get(piece, piece).encode("utf-8", "surrogateescape")
+    return data.decode("utf-8", "surrogateescape")
