@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import shutil
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import hypothesis
@@ -21,6 +23,28 @@ REPOSITORY = Path(__file__).parent.parent
 def _private_cache(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: Any) -> None:
     """No test reads or writes the cache of the person who runs it."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+
+
+def _load(name: str) -> ModuleType:
+    """A module of this folder that is no test."""
+    spec = importlib.util.spec_from_file_location(name, Path(__file__).parent / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="session")
+def pictures() -> ModuleType:
+    """tests/pictures.py: small pictures in every format."""
+    return _load("pictures")
+
+
+@pytest.fixture(scope="session")
+def reference() -> Any:
+    """tests/reference.py: the formats, written without recordsmith."""
+    return _load("reference")
 
 
 @pytest.fixture(scope="session")

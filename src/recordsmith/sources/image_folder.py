@@ -82,7 +82,7 @@ class ImageFolder:
         passed_over = [base, *classes] if base is root else [root, base, *classes]
         return Listing(samples, names, tuple(_notices(base, classes, passed_over)))
 
-    def read_sample(self, sample: Sample, note: Note = unheard) -> Mapping[str, Any]:  # noqa: ARG002
+    def read_sample(self, sample: Sample, note: Note = unheard) -> Mapping[str, Any]:
         """Read one picture file; its bytes are not changed."""
         path = os.path.join(self._base, sample.name)
         data = read_file(path)
