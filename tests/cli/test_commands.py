@@ -182,7 +182,7 @@ def test_signals_leave_nothing(pictures: Path, name: str, code: int, word: str) 
     out = pictures.parent / "out"
     program = (
         "import os, signal, sys\n"
-        "import recordsmith.sources.image_folder as folder\n"
+        "import recordsmith.sources.pictures as folder\n"
         "from recordsmith.cli import main\n"
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "probe, seen = folder.probe_image, []\n"

@@ -8,21 +8,19 @@ is not packed is said, never dropped in silence.
 from __future__ import annotations
 
 import os
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from recordsmith.errors import CorruptDataError, OptionError, SourceError, located
+from recordsmith.errors import OptionError, SourceError
 from recordsmith.example import Kind
-from recordsmith.files import PathLike, accessing, as_path, list_folder, open_file, read_file
-from recordsmith.image import PICTURE_SUFFIXES, ImageInfo, is_picture, probe_image
+from recordsmith.files import PathLike, accessing, as_path, list_folder
 from recordsmith.sources.contract import Listing, Note, Sample, unheard
-from recordsmith.wire import HEAD_BYTES, describe_foreign
+from recordsmith.sources.pictures import has_picture_name, is_picture_file, read_picture
+from recordsmith.sources.wording import some, tally
 
-_SHOWN = 3
 _FOLDERS_SEARCHED = 2000
 _SPLIT_NAMES = frozenset(("train", "training", "val", "valid", "validation", "test", "testing"))
 
@@ -84,19 +82,10 @@ class ImageFolder:
 
     def read_sample(self, sample: Sample, note: Note = unheard) -> Mapping[str, Any]:
         """Read one picture file; its bytes are not changed."""
-        path = os.path.join(self._base, sample.name)
-        data = read_file(path)
-        with located(path):
-            info = _probe(data)
         label = sample.label or 0
-        return {
+        return read_picture(os.path.join(self._base, sample.name), sample.name) | {
             "image/class/label": label,
             "image/class/text": self._class_names[label],
-            "image/encoded": data,
-            "image/filename": os.fsencode(sample.name),
-            "image/format": info.format,
-            "image/height": info.height,
-            "image/width": info.width,
         }
 
     def describe(self) -> Mapping[str, Any]:
@@ -115,12 +104,12 @@ class ImageFolder:
             advice = "move the pictures of each class into a folder named after it"
         elif candidates := _folders_that_would_pack(self.root):
             found = "found pictures further down"
-            advice = f"pack {_some(candidates, 'or')} instead"
+            advice = f"pack {some(candidates, 'or')} instead"
         elif classes:
-            found = f"found folders without pictures: {_some(f.path.name for f in classes)}"
+            found = f"found folders without pictures: {some(f.path.name for f in classes)}"
             advice = "check that this is the right folder and that its files are pictures"
         elif root.others:
-            found = f"found no folders, only {_tally(root.others)}"
+            found = f"found no folders, only {tally(root.others)}"
             advice = "check that this is the right folder"
         else:
             found = "the folder is empty"
@@ -152,26 +141,11 @@ def _read_folder(path: Path) -> _Folder:
             folder.hidden.append(entry.path)
         elif _is_folder(entry):
             folder.folders.append(entry)
-        elif _is_picture(entry):
+        elif is_picture_file(entry):
             folder.pictures.append((entry.name, _size(entry)))
         else:
             folder.others.append(entry.path)
     return folder
-
-
-def _is_picture(entry: os.DirEntry[str]) -> bool:
-    """By its name, or by its bytes. A link to nothing counts by its name: it should be one."""
-    try:
-        is_file = entry.is_file()
-        leads_nowhere = entry.is_symlink() and not os.path.exists(entry)
-    except OSError:  # links in a circle
-        is_file, leads_nowhere = False, True
-    if _has_picture_name(entry.name):
-        return is_file or leads_nowhere
-    if not is_file:
-        return False
-    with open_file(entry.path) as file:
-        return is_picture(file)
 
 
 def _is_folder(entry: os.DirEntry[str]) -> bool:
@@ -181,25 +155,11 @@ def _is_folder(entry: os.DirEntry[str]) -> bool:
         return False
 
 
-def _has_picture_name(name: str) -> bool:
-    return os.path.splitext(name)[1].lower() in PICTURE_SUFFIXES
-
-
 def _size(entry: os.DirEntry[str]) -> int:
     try:
         return entry.stat().st_size
     except OSError:  # a link to nothing: reading it will say so
         return 0
-
-
-def _probe(data: bytes) -> ImageInfo:
-    try:
-        return probe_image(data)
-    except CorruptDataError as error:
-        foreign = describe_foreign(data[:HEAD_BYTES])
-        if foreign is not None and not foreign.name.endswith("picture"):
-            error.detail = f"it is {foreign.name}, no picture. {foreign.advice}"
-        raise
 
 
 # -- words ---------------------------------------------------------------------------------------
@@ -215,41 +175,24 @@ def _notices(base: _Folder, classes: list[_Folder], folders: list[_Folder]) -> l
     names = [folder.path.name for folder in classes if folder.pictures]
     if names and _SPLIT_NAMES.issuperset(map(str.lower, names)):
         notices.append(
-            f"the classes are called {_some(names)}: if these are splits, pack each by itself"
+            f"the classes are called {some(names)}: if these are splits, pack each by itself"
         )
     if base.pictures:
         paths = [str(base.path / name) for name, _ in base.pictures]
-        notices.append(f"not in a class folder: {_tally(paths)}")
+        notices.append(f"not in a class folder: {tally(paths)}")
     empty = [str(folder.path) for folder in classes if not folder.pictures]
     if empty:
-        notices.append(f"class folders without pictures: {_some(empty)}")
+        notices.append(f"class folders without pictures: {some(empty)}")
     deeper = [entry.path for folder in classes for entry in folder.folders]
     if deeper:
-        notices.append(f"folders inside of class folders: {_some(deeper)}")
+        notices.append(f"folders inside of class folders: {some(deeper)}")
     hidden = [path for folder in folders for path in folder.hidden]
     if hidden:
-        notices.append(f"hidden: {_some(hidden)}")
+        notices.append(f"hidden: {some(hidden)}")
     others = [path for folder in folders for path in folder.others]
     if others:
-        notices.append(f"no pictures: {_tally(others)}")
+        notices.append(f"no pictures: {tally(others)}")
     return notices
-
-
-def _some(names: Iterable[str], last: str = "and") -> str:
-    """The first few of some names, and how many more there are."""
-    listed = list(names)
-    if len(listed) > _SHOWN:
-        return f"{', '.join(listed[:_SHOWN])} and {len(listed) - _SHOWN:,} more"
-    return f" {last} ".join(part for part in (", ".join(listed[:-1]), listed[-1]) if part)
-
-
-def _tally(paths: Sequence[str]) -> str:
-    """200 files (199 .xml, 1 .txt), such as a, b, c."""
-    counts = Counter(os.path.splitext(path)[1] or "without suffix" for path in paths)
-    kinds = ", ".join(f"{count:,} {kind}" for kind, count in counts.most_common(5))
-    if len(paths) <= _SHOWN:
-        return _some(paths)
-    return f"{len(paths):,} files ({kinds}), such as {paths[0]}"
 
 
 def _folders_that_would_pack(root: Path) -> list[str]:
@@ -257,6 +200,6 @@ def _folders_that_would_pack(root: Path) -> list[str]:
     found = {
         str(Path(folder).parent)
         for folder, _, files in islice(os.walk(root), _FOLDERS_SEARCHED)
-        if any(map(_has_picture_name, files))
+        if any(map(has_picture_name, files))
     }
     return sorted(found)
