@@ -50,6 +50,7 @@ def test_suffix_tells_the_compression() -> None:
         ("images-00001-of-00002.tfrec", ("images", 1, 2)),
         ("digits.array_record-00000-of-00002", ("digits.array_record", 0, 2)),
         ("a-00000-of-00001-00002-of-00003.tfrecord", ("a-00000-of-00001", 2, 3)),
+        ("flowers_train_00000-of-00002.tfrecord", ("flowers_train", 0, 2)),
         ("x-123456-of-234567.tfrecord.gz", ("x", 123456, 234567)),
         ("train.tfrecord", None),
         ("train-0-of-2.tfrecord", None),

@@ -36,7 +36,7 @@ def _plan(listing: Listing, **options: Any) -> Plan:
             "seed": 0,
             "stratify": False,
             "compression": "none",
-            "kind": "x",
+            "making": {"kind": "x"},
             **options,
         },
     )
@@ -238,6 +238,93 @@ def test_contradictions_are_said(options: dict[str, Any], words: str) -> None:
         _plan(_listing(3), **options)
 
 
+# -- splits of the source, groups, order ---------------------------------------------------------
+
+
+def test_own_splits_beat_shares() -> None:
+    samples = tuple(Sample(f"{n}", 1, split=("val", "train", "train")[n % 3]) for n in range(30))
+    listing = Listing(samples, splits=("train", "test", "val"))
+    plan = _plan(listing, splits={"a": 0.5, "b": 0.5}, shards={"train": 3, "val": 1})
+    assert plan.splits == ("train", "val")  # none that is empty
+    assert [len(shard.samples) for shard in plan.shards] == [6, 7, 7, 10]
+    assert _split_of(plan, listing) == {sample.name: sample.split for sample in samples}
+
+
+@settings(max_examples=100)
+@given(
+    groups=st.lists(st.none() | st.integers(0, 12), min_size=40, max_size=80),
+    seed=st.integers(0, 9),
+)
+def test_groups_stay_together(groups: list[int | None], seed: int) -> None:
+    samples = tuple(
+        Sample(f"{n}", 1, group=None if group is None else f"g{group}")
+        for n, group in enumerate(groups)
+    )
+    listing = Listing(samples)
+    try:
+        plan = _plan(listing, splits={"a": 0.6, "b": 0.4}, seed=seed)
+    except OptionError:
+        assert max(Counter(groups).values()) > 0.7 * len(groups)
+        return
+    split_of = _split_of(plan, listing)
+    assert len(split_of) == len(samples)
+    found: dict[str, set[str]] = {}
+    for sample in samples:
+        if sample.group is not None:
+            found.setdefault(sample.group, set()).add(split_of[sample.name])
+    assert all(len(splits) == 1 for splits in found.values())
+    largest = max(Counter(groups).values())
+    share = Counter(split_of.values())["a"] / len(samples)
+    assert abs(share - 0.6) <= largest / len(samples)
+
+
+def test_groups_are_shuffled_within_their_split() -> None:
+    samples = tuple(Sample(f"{n}", 1, group=f"g{n // 50}") for n in range(200))
+    plan = _plan(Listing(samples))
+    first = [samples[n].group for n in plan.shards[0].samples[:50]]
+    assert len(set(first)) == 4
+
+
+def test_groups_and_strata_contradict_each_other() -> None:
+    samples = tuple(Sample(f"{n}", 1, n % 2, group=f"g{n % 5}") for n in range(20))
+    with pytest.raises(OptionError, match="stratify"):
+        _plan(Listing(samples, ("a", "b")), stratify=True, splits={"a": 0.5, "b": 0.5})
+
+
+def test_order_of_the_source_on_request() -> None:
+    plan = _plan(_listing(30), shuffle=False, shards=3, splits={"a": 0.5, "b": 0.5})
+    assert [n for shard in plan.shards for n in shard.samples] == list(range(30))
+
+
+def test_names_follow_a_template() -> None:
+    plan = _plan(_listing(30), shards=2, shard_names="flowers_{split}_{shard:05d}-of-{shards:05d}")
+    assert [shard.file for shard in plan.shards] == [
+        "flowers_train_00000-of-00002.tfrecord",
+        "flowers_train_00001-of-00002.tfrecord",
+    ]
+    plan = _plan(_listing(30), shard_names="{split}.record")
+    assert [shard.file for shard in plan.shards] == ["train.record"]
+
+
+@pytest.mark.parametrize(
+    ("template", "words"),
+    [
+        ("x", "several shards one name"),
+        ("{split}", "several shards one name"),
+        ("{split", "no template"),
+        ("{other}", "no template"),
+        ("{0}", "no template"),
+        ("{split:d}", "no template"),
+        ("../{shard}", "cannot be the name of a file"),
+        (".{shard}", "cannot be the name of a file"),
+        ("", "cannot be the name of a file"),
+    ],
+)
+def test_templates_that_are_none(template: str, words: str) -> None:
+    with pytest.raises(OptionError, match=words):
+        _plan(_listing(30), shards=2, shard_names=template)
+
+
 # -- the fingerprint -----------------------------------------------------------------------------
 
 
@@ -253,7 +340,9 @@ def test_fingerprint_tells_plans_apart() -> None:
         _plan(listing, splits=two, stratify=True),
         _plan(listing, splits={"x": 1.0}),
         _plan(listing, compression="gzip"),
-        _plan(listing, kind="other"),
+        _plan(listing, making={"kind": "other"}),
+        _plan(listing, shuffle=False),
+        _plan(listing, shard_names="x-{split}-{shard}"),
         _plan(Listing(samples[1:], listing.class_names)),
         _plan(Listing(samples, ("0", "1", "other"))),
         _plan(Listing((Sample(samples[0].name, 101, 0), *samples[1:]), listing.class_names)),
@@ -269,8 +358,8 @@ def test_plan_is_the_same_in_every_process() -> None:
         "samples = tuple(Sample(f'{n}', n, n % 3) for n in range(50))\n"
         "plan = make_plan(Listing(samples, ('a', 'b', 'c')), splits={'x': .5, 'y': .5}, shards=3,"
         " shard_size_bytes=None, seed=5, stratify=True, compression='none',"
-        " kind='x')\n"
-        "print(plan)"
+        " making={'kind': 'x'})\n"
+        "print(plan.fingerprint, [[*shard.samples] for shard in plan.shards])"
     )
     outputs = {
         subprocess.run(

@@ -23,13 +23,14 @@ from recordsmith.dataset.manifest import (
     read_begun,
     read_manifest,
 )
-from recordsmith.dataset.names import parse_shard_name, shard_name
+from recordsmith.dataset.names import DEFAULT_TEMPLATE, parse_shard_name, shard_name
 from recordsmith.dataset.opening import open  # noqa: A004 - named as users say it
 from recordsmith.dataset.shard import Shard
 from recordsmith.dataset.verification import VerifyReport, verify
 from recordsmith.dataset.writer import ShardWriter
 
 __all__ = [
+    "DEFAULT_TEMPLATE",
     "LABELS_NAME",
     "LABEL_MAP_NAME",
     "MANIFEST_NAME",

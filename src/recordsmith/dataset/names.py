@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from recordsmith.errors import OptionError
 from recordsmith.wire import Compression
 
 _SUFFIXES: dict[Compression, str] = {
@@ -12,7 +13,10 @@ _SUFFIXES: dict[Compression, str] = {
     "gzip": ".tfrecord.gz",
     "zlib": ".tfrecord.zlib",
 }
-_NUMBERED = re.compile(r"(?P<stem>.+)-(?P<number>\d{5,})-of-(?P<count>\d{5,})(?P<suffix>\.[\w.]+)?")
+_HAS_SUFFIX = re.compile(r"\.(?:tfrecords?|record)(?:\.\w+)?(?:-\d+-of-\d+)?$")
+_NUMBERED = re.compile(
+    r"(?P<stem>.+)[-_](?P<number>\d{5,})-of-(?P<count>\d{5,})(?P<suffix>\.[\w.]+)?"
+)
 _TAIL_NUMBERED = re.compile(
     r"(?P<stem>.+)\.(?:tfrecords?|record)-(?P<number>\d{5,})-of-(?P<count>\d{5,})"
 )
@@ -26,9 +30,34 @@ class ShardNumber(NamedTuple):
     shard_count: int
 
 
-def shard_name(split: str, number: int, count: int, compression: Compression = "none") -> str:
-    """The file name of shard `number` of `count`."""
-    return f"{split}-{number:05d}-of-{count:05d}{_SUFFIXES[compression]}"
+DEFAULT_TEMPLATE = "{split}-{shard:05d}-of-{shards:05d}"
+
+
+def shard_name(
+    split: str,
+    number: int,
+    count: int,
+    compression: Compression = "none",
+    template: str = DEFAULT_TEMPLATE,
+) -> str:
+    """The file name of shard `number` of `count`.
+
+    Args:
+        template: of the name, with {split}, {shard} (counted from 0) and {shards} in it, such as
+            `flowers_{split}_{shard:05d}-of-{shards:05d}`. A name without a suffix gets the usual.
+
+    Raises:
+        OptionError: the template is none.
+    """
+    try:
+        name = template.format(split=split, shard=number, shards=count)
+    except (LookupError, ValueError, AttributeError) as error:
+        raise OptionError(
+            f"shard_names is {template!r}, which is no template ({error}); expected {{split}}, "
+            f"{{shard}} and {{shards}} in it, as in {DEFAULT_TEMPLATE!r}"
+        ) from None
+    suffix = _SUFFIXES[compression]
+    return name if _HAS_SUFFIX.search(name) else name + suffix
 
 
 def parse_shard_name(name: str) -> ShardNumber | None:

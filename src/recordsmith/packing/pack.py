@@ -154,13 +154,13 @@ def pack(
     listing = source.list_samples()
     plan = make_plan(
         listing,
-        splits={"train": 1.0} if splits is None else splits,
+        splits=splits,
         shards=shards,
         shard_size_bytes=shard_size_bytes,
         seed=seed,
         stratify=stratify,
         compression=name,
-        kind=str(source.describe()["kind"]),
+        making={"kind": source.describe()["kind"]},
     )
     report = PackReport(folder, notices=listing.notices)
     if listing.class_names is not None:

@@ -1,8 +1,9 @@
 """Which sample goes to which split and shard, in which order? A pure function of the listing.
 
 Samples are ordered by a hash of seed and name: a shuffle that any machine and any version of
-Python repeats, and in which most samples keep their split when others come or go. Splits are
-consecutive runs of that order (of each class, when stratified), shards consecutive runs of a split.
+Python repeats, and in which most samples keep their split when others come or go. Splits are the
+source's own, or consecutive runs of that order (of each class, when stratified; of whole groups,
+where there are some); shards are consecutive runs of a split. A plan takes 16 bytes a sample.
 """
 
 from __future__ import annotations
@@ -11,19 +12,26 @@ import hashlib
 import json
 import math
 import os
-from collections.abc import Mapping, Sequence
+from array import array
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
-from recordsmith.dataset import shard_name
+import numpy as np
+import numpy.typing as npt
+
+from recordsmith.buffers import Int64Array
+from recordsmith.dataset import DEFAULT_TEMPLATE, shard_name
 from recordsmith.errors import OptionError
 from recordsmith.sources import Listing, Sample
 from recordsmith.wire import Compression
 
 DEFAULT_SHARD_SIZE_BYTES = 256_000_000
 _EXAMPLE = "{'train': 0.7, 'validation': 0.3}"
+_FORBIDDEN = frozenset("/\\\0:*?[]\n\r")
 Shards: TypeAlias = int | Mapping[str, int]
+_Members = TypeVar("_Members", bound=Sequence[int] | Int64Array)
 
 
 @dataclass(frozen=True)
@@ -32,7 +40,7 @@ class PlannedShard:
 
     file: str
     split: str
-    samples: tuple[int, ...]
+    samples: Sequence[int]
 
 
 @dataclass(frozen=True)
@@ -55,63 +63,82 @@ class Plan:
 def make_plan(
     listing: Listing,
     *,
-    splits: Mapping[str, float],
-    shards: Shards | None,
-    shard_size_bytes: int | None,
-    seed: int,
-    stratify: bool,
-    compression: Compression,
-    kind: str,
+    splits: Mapping[str, float] | None = None,
+    shards: Shards | None = None,
+    shard_size_bytes: int | None = None,
+    seed: int = 0,
+    stratify: bool = False,
+    shuffle: bool = True,
+    compression: Compression = "none",
+    shard_names: str = DEFAULT_TEMPLATE,
+    making: Mapping[str, Any] | None = None,
 ) -> Plan:
-    """Decide everything before anything is read; arguments as in `pack`, `kind` of the source.
+    """Decide everything before anything is read; options as in `pack`.
+
+    Args:
+        making: what else decides the bytes of the shards: the kind of the source, how pictures are
+            stored. Goes into the fingerprint.
 
     Raises:
         OptionError: options contradict each other or the number of samples.
     """
-    _check_splits(splits)
-    _check_shards(shards, splits)
     if not isinstance(seed, int):
         raise OptionError(f"seed is {seed!r}; expected an integer")
     if shards is not None and shard_size_bytes is not None:
         raise OptionError("give shards or shard_size_bytes, not both")
     if shard_size_bytes is not None and shard_size_bytes < 1:
         raise OptionError(f"shard_size_bytes is {shard_size_bytes}, expected at least 1")
-    order = _shuffled(listing.samples, seed)
-    if stratify:
-        labels: dict[int | None, list[int]] = {}
-        for number in order:
-            labels.setdefault(listing.samples[number].label, []).append(number)
-        runs = [_cut(members, splits) for members in labels.values()]
-        rank = {number: place for place, number in enumerate(order)}
-        parts = {
-            split: sorted((n for run in runs for n in run[split]), key=rank.__getitem__)
-            for split in splits
-        }
+    shares = {"train": 1.0} if splits is None else splits
+    _check_splits(shares)
+    if listing.splits:
+        parts = _own_splits(listing, _order(listing, seed, shuffle=shuffle))
     else:
-        parts = _cut(order, splits)
+        parts = _random_splits(listing, shares, seed, stratify=stratify, shuffle=shuffle)
+        every = " of every class" if stratify else ""
+        for split, members in parts.items():
+            if not len(members):
+                raise OptionError(
+                    f"split {split!r} would be empty: {shares[split]:g}{every} of "
+                    f"{len(listing.samples)} samples is none; give it a larger share"
+                )
+    for split in parts:
+        if _is_no_file_name(split):
+            raise OptionError(f"split name {split!r} cannot be part of a file name")
+    _check_shards(shards, parts)
+    sizes = None
+    if shards is None:
+        sizes = _numbers(listing, lambda sample: sample.size_bytes)
     planned: list[PlannedShard] = []
     for split, members in parts.items():
-        if not members:
-            every = " of every class" if stratify else ""
-            raise OptionError(
-                f"split {split!r} would be empty: {splits[split]:g}{every} of "
-                f"{len(listing.samples)} samples is none; give it a larger share"
-            )
-        count = _shard_count(split, members, listing.samples, shards, shard_size_bytes)
+        count = _shard_count(split, members, sizes, shards, shard_size_bytes)
         bounds = [len(members) * number // count for number in range(count + 1)]
         planned += [
             PlannedShard(
-                shard_name(split, number, count, compression),
+                shard_name(split, number, count, compression, shard_names),
                 split,
-                tuple(members[bounds[number] : bounds[number + 1]]),
+                array("q", members[bounds[number] : bounds[number + 1]].tobytes()),
             )
             for number in range(count)
         ]
-    fingerprint = _fingerprint(listing, planned, {"compression": compression, "kind": kind})
-    return Plan(tuple(planned), tuple(splits), compression, fingerprint)
+    for shard in planned:
+        if _is_no_file_name(shard.file):
+            raise OptionError(
+                f"shard_names is {shard_names!r}; {shard.file!r} cannot be the name of a file"
+            )
+    if len({shard.file for shard in planned}) < len(planned):
+        raise OptionError(
+            f"shard_names is {shard_names!r}, which gives several shards one name; expected it to "
+            "have {split}, {shard} and {shards}, as in " + repr(DEFAULT_TEMPLATE)
+        )
+    fingerprint = _fingerprint(listing, planned, {"compression": compression, **(making or {})})
+    return Plan(tuple(planned), tuple(parts), compression, fingerprint)
 
 
-def _check_shards(shards: Shards | None, splits: Mapping[str, float]) -> None:
+def _is_no_file_name(name: str) -> bool:
+    return not name or name.startswith(".") or not _FORBIDDEN.isdisjoint(name)
+
+
+def _check_shards(shards: Shards | None, splits: Mapping[str, Any]) -> None:
     numbers = shards if isinstance(shards, Mapping) else dict.fromkeys(splits, shards)
     for split, number in numbers.items():
         if split not in splits:
@@ -128,8 +155,6 @@ def _check_splits(splits: Mapping[str, float]) -> None:
     for name, share in splits.items():
         if not isinstance(name, str) or isinstance(share, str):
             raise OptionError(f"splits has {name!r}: {share!r}; expected a name and a number")
-        if not name or name.startswith(".") or set(name) & set("/\\\0:*?[]"):
-            raise OptionError(f"split name {name!r} cannot be part of a file name")
         if not 0 < share <= 1:
             raise OptionError(f"split {name!r} has the share {share:g}; expected 0 < share <= 1")
     total = math.fsum(splits.values())
@@ -137,17 +162,81 @@ def _check_splits(splits: Mapping[str, float]) -> None:
         raise OptionError(f"the shares of the splits add up to {total:g}; expected 1, or 100%")
 
 
-def _shuffled(samples: Sequence[Sample], seed: int) -> list[int]:
-    """Numbers of the samples, ordered by hash."""
+def _numbers(listing: Listing, number: Callable[[Sample], int]) -> Int64Array:
+    return np.fromiter(map(number, listing.samples), np.int64, len(listing.samples))
+
+
+def _hashes(names: Iterable[str], count: int, seed: int) -> npt.NDArray[np.uint64]:
+    """A number for each name that looks random and hangs on seed and name alone."""
     salt = hashlib.blake2b(str(seed).encode(), digest_size=16).digest()
-    keys = [
-        hashlib.blake2b(os.fsencode(sample.name), digest_size=16, key=salt).digest()
-        for sample in samples
-    ]
-    return sorted(range(len(samples)), key=keys.__getitem__)
+    return np.fromiter(
+        (
+            int.from_bytes(
+                hashlib.blake2b(os.fsencode(name), digest_size=16, key=salt).digest()[:8], "big"
+            )
+            for name in names
+        ),
+        np.uint64,
+        count,
+    )
 
 
-def _cut(members: Sequence[int], splits: Mapping[str, float]) -> dict[str, list[int]]:
+def _order(listing: Listing, seed: int, *, shuffle: bool) -> Int64Array:
+    """Numbers of all samples: ordered by hash, or as they are listed."""
+    count = len(listing.samples)
+    if not shuffle:
+        return np.arange(count, dtype=np.int64)
+    names = (sample.name for sample in listing.samples)
+    return np.argsort(_hashes(names, count, seed), kind="stable").astype(np.int64, copy=False)
+
+
+def _own_splits(listing: Listing, order: Int64Array) -> dict[str, Int64Array]:
+    """The samples of each of the source's own splits, in order; none that is empty."""
+    place = {split: number for number, split in enumerate(listing.splits)}
+    number_of = _numbers(listing, lambda sample: place[sample.split or ""])[order]
+    parts = {split: order[number_of == number] for split, number in place.items()}
+    return {split: members for split, members in parts.items() if len(members)}
+
+
+def _random_splits(
+    listing: Listing, shares: Mapping[str, float], seed: int, *, stratify: bool, shuffle: bool
+) -> dict[str, Int64Array]:
+    order = _order(listing, seed, shuffle=shuffle)
+    has_groups = any(sample.group is not None for sample in listing.samples)
+    if not (stratify or has_groups):
+        return _cut(order, shares)
+    if stratify and has_groups:
+        raise OptionError(
+            "stratify asks for the same mix of classes in all splits, but groups that stay "
+            "together decide the mix; leave out one of them"
+        )
+    rank = np.empty(len(order), np.int64)
+    rank[order] = np.arange(len(order))
+    if stratify:
+        labels = _numbers(listing, lambda sample: -1 if sample.label is None else sample.label)
+        labels_in_order = labels[order]
+        runs = [_cut(order[labels_in_order == label], shares) for label in np.unique(labels)]
+        parts = {split: np.concatenate([run[split] for run in runs]) for split in shares}
+    else:
+        parts = _cut_groups(listing, shares, seed)
+    return {split: members[np.argsort(rank[members])] for split, members in parts.items()}
+
+
+def _cut_groups(listing: Listing, shares: Mapping[str, float], seed: int) -> dict[str, Int64Array]:
+    """Groups in the order of their hashes; each goes where the middle of its run falls."""
+    names = (sample.group or f"\0{sample.name}" for sample in listing.samples)
+    hashes = _hashes(names, len(listing.samples), seed)
+    order = np.argsort(hashes, kind="stable").astype(np.int64, copy=False)
+    _, starts, lengths = np.unique(hashes[order], return_index=True, return_counts=True)
+    bounds = np.cumsum([len(part) for part in _cut(order, shares).values()])
+    numbers = np.minimum(
+        np.searchsorted(bounds, starts + lengths / 2, side="right"), len(bounds) - 1
+    )
+    of_sample = np.repeat(numbers, lengths)
+    return {split: order[of_sample == number] for number, split in enumerate(shares)}
+
+
+def _cut(members: _Members, splits: Mapping[str, float]) -> dict[str, _Members]:
     """Consecutive runs whose lengths are the shares, rounded so that they add up."""
     shares = [Fraction(share).limit_denominator(10**9) for share in splits.values()]
     exact = [len(members) * share / sum(shares) for share in shares]
@@ -155,22 +244,24 @@ def _cut(members: Sequence[int], splits: Mapping[str, float]) -> dict[str, list[
     by_remainder = sorted(range(len(exact)), key=lambda i: lengths[i] - exact[i])
     for place in by_remainder[: len(members) - sum(lengths)]:
         lengths[place] += 1
-    parts, start = {}, 0
+    parts: dict[str, Any] = {}
+    start = 0
     for split, length in zip(splits, lengths, strict=True):
-        parts[split] = list(members[start : start + length])
+        parts[split] = members[start : start + length]
         start += length
     return parts
 
 
 def _shard_count(
     split: str,
-    members: Sequence[int],
-    samples: Sequence[Sample],
+    members: Int64Array,
+    sizes: Int64Array | None,
     shards: Shards | None,
     shard_size_bytes: int | None,
 ) -> int:
     if shards is None:
-        size = sum(samples[number].size_bytes for number in members)
+        assert sizes is not None
+        size = int(sizes[members].sum())
         return min(len(members), max(1, -(-size // (shard_size_bytes or DEFAULT_SHARD_SIZE_BYTES))))
     if isinstance(shards, Mapping):
         if split not in shards:
@@ -190,10 +281,10 @@ def _fingerprint(
     """A hash over everything that decides what the shards will hold, short of reading it."""
     digest = hashlib.blake2b(digest_size=16)
     digest.update(json.dumps([options, listing.class_names], sort_keys=True).encode())
+    for sample in listing.samples:
+        line = f"\n{sample.name}\0{sample.size_bytes}\0{sample.label}"
+        digest.update(line.encode("utf-8", "surrogateescape"))
     for shard in planned:
-        digest.update(f"\n{shard.file}".encode("utf-8", "surrogateescape"))
-        for number in shard.samples:
-            sample = listing.samples[number]
-            line = f"\n{sample.name}\0{sample.size_bytes}\0{sample.label}"
-            digest.update(line.encode("utf-8", "surrogateescape"))
+        digest.update(f"\n{shard.file}\n".encode("utf-8", "surrogateescape"))
+        digest.update(np.asarray(shard.samples, "<i8").tobytes())
     return digest.hexdigest()
