@@ -261,6 +261,31 @@ def test_examples_among_sequences_are_not_taken_for_them(features: Any) -> None:
     )
 
 
+@given(data=st.data())
+@settings(max_examples=200)
+def test_merged_parts_are_the_whole(wire: SimpleNamespace, data: Any) -> None:
+    one_kind = data.draw(st.sampled_from([wire.examples, wire.sequences]))
+    parts = data.draw(st.lists(st.lists(one_kind, max_size=3), max_size=4))
+    whole = survey([payload for part in parts for payload in part])
+    merged = Schema.merged([survey(part) for part in parts])
+    if whole.payload in ("Example", "none"):
+        assert merged == whole
+    else:  # a part of Examples only cannot tell which of its features others lack
+        assert merged.record_count == whole.record_count
+        assert merged.payload in (whole.payload, "mixed")
+
+
+def test_merged_sequences() -> None:
+    def sequence(steps: int, **context: Any) -> bytes:
+        return encode_sequence_example(context, {"steps": [[1.0]] * steps} if steps else {})
+
+    one, other, bare = sequence(2, id=1), sequence(5, id=2), sequence(0, id=3)
+    expected = survey([one, other, bare])
+    assert Schema.merged([survey([one]), survey([other]), survey([bare])]) == expected
+    assert Schema.merged([survey([one]), survey([sequence(0, other="x")])]).payload == "mixed"
+    assert Schema.merged([]) == survey([])
+
+
 def test_threads_that_share_a_survey_wait_for_each_other() -> None:
     shared = SchemaSurvey()
     blocks = [

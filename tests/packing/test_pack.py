@@ -48,6 +48,15 @@ def _visible(files: dict[str, bytes]) -> dict[str, bytes]:
     return {name: data for name, data in files.items() if not name.startswith(".")}
 
 
+def _is_done_or_nothing(folder: Path) -> bool:
+    """Whether all that lies there are complete shards without a name, and what belongs to them."""
+    names = set(_files(folder))
+    done = {name.removesuffix(".done") for name in names if name.endswith(".done")}
+    return names <= {
+        f"{file}{suffix}" for file in done for suffix in (".done", ".partial", ".index.partial")
+    }
+
+
 def _times(folder: Path) -> dict[str, int]:
     return {str(path): path.stat().st_mtime_ns for path in folder.rglob("*")}
 
@@ -402,7 +411,7 @@ class Meddling(rs.ImageFolder):
 
     def __init__(self, root: Path, at: int, action: Any) -> None:
         super().__init__(root)
-        self._count = 0
+        self.read_count = 0
         self._at = at
         self._action = action
         self._counting = threading.Lock()
@@ -412,7 +421,7 @@ class Meddling(rs.ImageFolder):
 
     def read_sample(self, sample: Sample, note: Note = unheard) -> Mapping[str, Any]:
         with self._counting:
-            count, self._count = self._count, self._count + 1
+            count, self.read_count = self.read_count, self.read_count + 1
         if count == self._at:
             self._action()
         return super().read_sample(sample, note)
@@ -459,14 +468,26 @@ def test_job_that_finds_a_finished_dataset_when_its_turn_comes(
 @pytest.mark.parametrize("at", [0, 7, 20])
 @pytest.mark.parametrize("threads", [1, 3])
 def test_stopped_by_the_source(
-    flowers: Path, tmp_path: Path, error: type[BaseException], at: int, threads: int
+    flowers: Path,
+    tmp_path: Path,
+    undisturbed: dict[str, bytes],
+    error: type[BaseException],
+    at: int,
+    threads: int,
 ) -> None:
     def stop() -> None:
         raise error
 
     with pytest.raises(error):
-        rs.pack(Meddling(flowers, at, stop), tmp_path / "out", **OPTIONS, threads=threads)
-    assert _files(tmp_path / "out") == {}
+        rs.pack(Meddling(flowers, at, stop), tmp_path, **OPTIONS, threads=threads)
+    assert _is_done_or_nothing(tmp_path)
+    again = Meddling(flowers, -1, None)
+    rs.pack(again, tmp_path, **OPTIONS)
+    assert _files(tmp_path) == undisturbed
+    if threads == 1:  # shard after shard: what was complete is not read again
+        lengths = [len(rs.open(file)) for file in sorted(tmp_path.glob("*.tfrecord"))]
+        complete = [sum(lengths[:count]) for count in range(5) if sum(lengths[:count]) <= at]
+        assert again.read_count == 21 - complete[-1]
 
 
 @pytest.mark.parametrize("at", [1, 12, 21])
@@ -479,7 +500,7 @@ def test_stopped_by_the_progress_callback(
 
     with pytest.raises(KeyboardInterrupt):
         rs.pack(rs.ImageFolder(flowers), tmp_path, **OPTIONS, progress=stop)
-    assert _files(tmp_path) == {}
+    assert _is_done_or_nothing(tmp_path)
     rs.pack(rs.ImageFolder(flowers), tmp_path, **OPTIONS)
     assert _files(tmp_path) == undisturbed
 
@@ -563,6 +584,56 @@ def test_killed_while_writing(flowers: Path, tmp_path: Path, undisturbed: dict[s
 
 
 @needs_fork
+def test_killed_again_and_again_goes_on(
+    flowers: Path, tmp_path: Path, undisturbed: dict[str, bytes]
+) -> None:
+    options = {**OPTIONS, "threads": 1}
+    lengths = []
+    for _ in range(20):
+        (killed,) = _kill(flowers, tmp_path, None, options, [("read", 9)])
+        lengths.append(len([name for name in _files(tmp_path / "read-9") if ".done" in name]))
+        if not killed:
+            break
+    assert len(lengths) > 2  # it was killed at least twice
+    assert lengths[:-1] == sorted(set(lengths[:-1]))  # each time it came further
+    assert _files(tmp_path / "read-9") == undisturbed
+
+
+@needs_fork
+@pytest.mark.parametrize("options", [OPTIONS, {**OPTIONS, "overwrite": True}])
+def test_changed_pictures_and_damaged_shards_are_packed_again(
+    tmp_path: Path, pictures: ModuleType, options: dict[str, Any]
+) -> None:
+    root = pictures.make_folder(tmp_path / "flowers", {"daisy": 10, "rose": 6, "tulip": 5})
+    assert all(_kill(root, tmp_path, None, {**OPTIONS, "threads": 1}, [("read", 21)]))
+    out = tmp_path / "read-21"
+    done = sorted((out / ".recordsmith").glob("*.done"))
+    assert len(done) >= 3
+    one, _two, three = (path.with_suffix(".partial") for path in done[:3])
+    data = bytearray(one.read_bytes())
+    data[len(data) // 2] ^= 1  # a bit of a finished shard is lost
+    one.write_bytes(data)
+    done[1].write_text("{}")  # and a note
+    packed = json.loads(done[2].read_bytes())
+    dataset = rs.open(three)
+    name = dataset[0]["image/filename"][0].decode()  # type: ignore[call-overload,index]
+    changed = bytearray((root / name).read_bytes())
+    changed[-3] ^= 1  # and a picture changes, at the same length
+    (root / name).write_bytes(changed)
+    again = Meddling(root, -1, None)
+    rs.pack(again, out, **options)
+    reused = done[3:]
+    counts = {shard["file"]: shard["records"] for shards in
+              json.loads((out / "dataset.json").read_text())["splits"].values()
+              for shard in shards}  # fmt: skip
+    assert again.read_count == 21 - sum(counts[path.name.removesuffix(".done")] for path in reused)
+    assert packed["records"] == counts[packed["file"]]
+    assert rs.verify(out).is_good
+    rs.pack(rs.ImageFolder(root), tmp_path / "plain", **OPTIONS)
+    assert _files(out) == _files(tmp_path / "plain")
+
+
+@needs_fork
 def test_other_job_after_a_killed_one(flowers: Path, tmp_path: Path) -> None:
     assert all(_kill(flowers, tmp_path, None, OPTIONS, [("read", 15)]))
     rs.pack(rs.ImageFolder(flowers), tmp_path / "read-15", seed=1)
@@ -584,7 +655,7 @@ def _aftermath(
     root: Path, out: Path, setup: Any, options: Mapping[str, Any], wanted: dict[str, bytes]
 ) -> Aftermath:
     """Kill a job at every step, look, and run it again."""
-    moments = [("step", number) for number in range(30)]
+    moments = [("step", number) for number in range(80)]
     killed = _kill(root, out, setup, {**options, "threads": 2}, moments)
     assert killed == sorted(killed, reverse=True)
     assert not killed[-1]  # every step was tried
@@ -602,7 +673,7 @@ def _aftermath(
             continue
         if _visible(_files(folder)) != _visible(wanted):
             found.finished_otherwise.append(number)
-        if any(name.endswith(".partial") for name in _files(folder)):
+        if any(name.endswith((".partial", ".done")) for name in _files(folder)):
             found.left_behind.append(number)
     return found
 
@@ -680,7 +751,11 @@ def test_failed_while_files_get_their_names(
         with suppress(rs.FileAccessError):
             rs.pack(rs.ImageFolder(flowers), folder, **OPTIONS)
         monkeypatch.undo()
-        assert not [name for name in _files(folder) if name.endswith(".partial")]
+        unnamed = {name for name in _files(folder) if name.endswith(".partial")}
+        done = {name for name in _files(folder) if name.endswith(".done")}
+        assert {name.removesuffix(".partial").removesuffix(".index") for name in unnamed} <= {
+            name.removesuffix(".done") for name in done
+        }
         rs.pack(rs.ImageFolder(flowers), folder, **OPTIONS)
         if _files(folder) != undisturbed:
             finished_otherwise.append(step)

@@ -95,8 +95,8 @@ def load_index(shard: Path) -> ShardIndex | None:
     return None
 
 
-def save_index(shard: Path, index: ShardIndex) -> Path | None:
-    """Keep an index for next time; answers where, or None if no place can be written."""
+def index_to_bytes(shard: Path, index: ShardIndex) -> bytes:
+    """What an index file holds; `shard` is the file as it is now."""
     size = size_of(shard)
     head = _HEADER.pack(
         _MAGIC,
@@ -106,7 +106,12 @@ def save_index(shard: Path, index: ShardIndex) -> Path | None:
         index.record_count,
     )
     body = head + index.offsets.astype("<i8").tobytes()
-    data = body + struct.pack("<I", crc32c(body))
+    return body + struct.pack("<I", crc32c(body))
+
+
+def save_index(shard: Path, index: ShardIndex) -> Path | None:
+    """Keep an index for next time; answers where, or None if no place can be written."""
+    data = index_to_bytes(shard, index)
     for path in index_paths(shard):
         with suppress(FileAccessError):
             make_folder(path.parent)

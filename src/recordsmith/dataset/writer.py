@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, cast
 import numpy as np
 
 from recordsmith.buffers import BytesLike, as_view
-from recordsmith.dataset.index import KEEP_FROM_BYTES, ShardIndex, save_index
+from recordsmith.dataset.index import KEEP_FROM_BYTES, ShardIndex, index_to_bytes, save_index
 from recordsmith.dataset.shard import Shard
 from recordsmith.errors import FileAccessError, OptionError
 from recordsmith.example import Column, ColumnEncoder, Kind, encode_example
@@ -179,8 +179,17 @@ class ShardWriter:
         self._is_open = False
         sync_folder(self.path.parent)
         if with_index:
-            lengths = np.asarray(self._lengths, np.int64)
-            save_index(self.path, ShardIndex.from_lengths(lengths, self.compression))
+            save_index(self.path, self._index())
+
+    def index_bytes(self) -> bytes:
+        """Seal; what the index file of this shard holds."""
+        self.seal()
+        return index_to_bytes(self._temporary, self._index())
+
+    def release(self) -> None:
+        """Seal, and leave the file under its temporary name to the caller."""
+        self.seal()
+        self._is_open = False
 
     def discard(self) -> None:
         """Leave nothing behind."""
@@ -215,6 +224,9 @@ class ShardWriter:
     def _check_open(self) -> None:
         if not self._is_open or self._is_sealed:
             raise OptionError(f"{self.path} is closed; nothing more can be written to it")
+
+    def _index(self) -> ShardIndex:
+        return ShardIndex.from_lengths(np.asarray(self._lengths, np.int64), self.compression)
 
     def _flush(self) -> None:
         if self._used:

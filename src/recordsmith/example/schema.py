@@ -8,7 +8,7 @@ bytes.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias, get_args
 
@@ -151,6 +151,85 @@ class Schema:
                     raise ValueError(f"{name}: {key!r}: {error}") from None
         payload = found.value("payload", _PAYLOADS.__contains__, ", ".join(_PAYLOADS))
         return cls(payload, found.count("records"), sections)
+
+    @classmethod
+    def merged(cls, parts: Sequence[Schema]) -> Schema:
+        """The schema of all records of several parts, such as the shards of a dataset."""
+        parts = [part for part in parts if part.record_count]
+        found = {part.payload for part in parts}
+        payload: DatasetPayload = found.pop() if len(found) == 1 else "mixed" if parts else "none"
+        if found == {"Example", "SequenceExample"} and _are_contexts(parts):
+            payload = "SequenceExample"
+            parts = [_with_features_as_context(part) for part in parts]
+        record_count = sum(part.record_count for part in parts)
+        names = {"features": None} if payload == "mixed" else _SECTIONS.get(payload, {})
+        return cls(
+            payload,
+            record_count,
+            {
+                name: _merged_section([part.sections[name] for part in having], record_count)
+                for name in names
+                if (having := [part for part in parts if name in part.sections])
+            },
+        )
+
+
+def _with_features_as_context(part: Schema) -> Schema:
+    if part.payload != "Example":
+        return part
+    return Schema("SequenceExample", part.record_count, {"context": part.features})
+
+
+def _are_contexts(parts: Sequence[Schema]) -> bool:
+    """Whether the Examples among the parts have what the contexts of the SequenceExamples have."""
+    contexts = [p.sections["context"] for p in parts if p.payload == "SequenceExample"]
+    known = {(key, feature.kind) for context in contexts for key, feature in context.items()}
+    return all(
+        (key, feature.kind) in known
+        for part in parts
+        if part.payload == "Example"
+        for key, feature in part.features.items()
+    )
+
+
+def _merged_section(
+    sections: Sequence[Mapping[str, FeatureSchema]], record_count: int
+) -> dict[str, FeatureSchema]:
+    keys = sorted({key for section in sections for key in section})
+    return {
+        key: _merged_feature([section[key] for section in sections if key in section], record_count)
+        for key in keys
+    }
+
+
+def _merged_feature(parts: Sequence[FeatureSchema], record_count: int) -> FeatureSchema:
+    kinds = {part.kind for part in parts} - {"none"}
+    contents = {part.content for part in parts} - {None}
+    steps = [(part.min_steps, part.max_steps or 0) for part in parts if part.min_steps is not None]
+    kind: Any = "none" if not kinds else kinds.pop() if len(kinds) == 1 else "mixed"
+    shortest = min(part.min_length for part in parts)
+    longest = max(part.max_length for part in parts)
+    present = sum(part.present for part in parts)
+    fixed = (
+        shortest == longest
+        and present == record_count
+        and kind not in ("none", "mixed")
+        and not steps
+    )
+    content = None
+    if kind == "bytes":
+        content = contents.pop() if len(contents) == 1 else "raw"
+    return FeatureSchema(
+        kind=kind,
+        min_length=shortest,
+        max_length=longest,
+        present=present,
+        shape=None if not fixed else () if longest == 1 else (longest,),
+        content=content,
+        value_bytes=sum(part.value_bytes for part in parts),
+        min_steps=min(low for low, _ in steps) if steps else None,
+        max_steps=max(high for _, high in steps) if steps else None,
+    )
 
 
 _REQUIRED: Any = object()

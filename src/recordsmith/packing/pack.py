@@ -1,49 +1,33 @@
 """`recordsmith.pack`: from a source to a complete dataset, or to nothing.
 
-Plan, write every shard under a temporary name in parallel threads, then give all of them their
-names, and the manifest last. Until then no file has a final name, so a job that is stopped, runs
-out of disk or meets a bad picture leaves the folder as it was. Giving names takes no space; a job
-that is killed in that moment has left a note, and finishes when it is run again.
+Plan, write every shard under a temporary name, then give all of them their names, and the manifest
+last. Until then no file has a final name, so a job that is stopped, runs out of disk or meets a bad
+picture leaves the folder as it was. Shards that are complete wait in a hidden folder: the same job,
+run again, goes on with the others.
 """
 
 from __future__ import annotations
 
 import os
-import threading
-from collections.abc import Iterator, Mapping
-from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
 from recordsmith.dataset import (
+    DEFAULT_TEMPLATE,
+    LABEL_MAP_NAME,
     LABELS_NAME,
     MANIFEST_NAME,
-    Begun,
     Manifest,
     ShardEntry,
-    ShardWriter,
     begun_path,
-    labels_to_bytes,
-    parse_shard_name,
     read_begun,
     read_manifest,
 )
-from recordsmith.errors import (
-    CorruptDataError,
-    Defect,
-    FileAccessError,
-    OptionError,
-    SourceError,
-)
-from recordsmith.example import (
-    Kind,
-    SchemaSurvey,
-    SequenceExample,
-    encode_example,
-    encode_sequence_example,
-)
+from recordsmith.errors import CorruptDataError, FileAccessError, OptionError, SourceError
+from recordsmith.example import Schema
 from recordsmith.files import (
     INTERNAL_FOLDER,
     PathLike,
@@ -52,15 +36,21 @@ from recordsmith.files import (
     exclusive,
     list_folder,
     make_folder,
-    publish,
     remove,
     size_of,
-    sync_folder,
-    write_atomically,
-    write_synced,
 )
-from recordsmith.packing.plan import Plan, PlannedShard, Shards, make_plan
-from recordsmith.sources import Content, Listing, Source
+from recordsmith.packing.keys import resolve_keys
+from recordsmith.packing.plan import Plan, Shards, make_plan
+from recordsmith.packing.preparing import Preparation
+from recordsmith.packing.publishing import (
+    clean_up,
+    publish_dataset,
+    replaced_names,
+    small_files_of,
+)
+from recordsmith.packing.result import ShardResult
+from recordsmith.packing.writing import ShardJobs
+from recordsmith.sources import Listing, Source
 from recordsmith.wire import check_compression
 
 OnError = Literal["stop", "skip"]
@@ -76,6 +66,7 @@ class PackReport:
     splits: how many records each has.
     bytes_in, bytes_out: of the pictures, and of the shards.
     skipped: samples that could not be read, with the reason.
+    notes: what was changed in samples or should be known of them -> every place.
     notices: what the source passed over.
     is_new: False if a finished dataset of the same plan was there already.
     """
@@ -88,6 +79,7 @@ class PackReport:
     bytes_in: int = 0
     bytes_out: int = 0
     skipped: list[str] = field(default_factory=list)
+    notes: dict[str, list[str]] = field(default_factory=dict)
     notices: tuple[str, ...] = ()
     is_new: bool = True
 
@@ -102,6 +94,7 @@ class PackReport:
             "bytes_in": self.bytes_in,
             "bytes_out": self.bytes_out,
             "skipped": self.skipped,
+            "notes": self.notes,
             "notices": list(self.notices),
             "is_new": self.is_new,
         }
@@ -116,6 +109,9 @@ def pack(
     shard_size_bytes: int | None = None,
     seed: int = 0,
     stratify: bool = False,
+    shuffle: bool = True,
+    keys: str | Mapping[str, str | None] | None = None,
+    shard_names: str = DEFAULT_TEMPLATE,
     compression: str | None = None,
     on_error: OnError = "stop",
     overwrite: bool = False,
@@ -127,21 +123,27 @@ def pack(
     Args:
         source: where samples come from, such as `ImageFolder("flowers")`.
         out: the folder of the dataset; made if it is not there.
-        splits: share of each split, adding up to 1; None for one split, train.
+        splits: share of each split, adding up to 1; None for one split, train. Where the source
+            has splits of its own, those are taken, and it is said.
         shards: how many shards each split has, one number for all or one for each.
         shard_size_bytes: about how large a shard shall be instead; by default 256 MB.
         seed: of the order, and so of which sample goes to which split.
         stratify: split each class by itself, so that all splits have the same mix.
+        shuffle: False keeps the samples in the order of the source.
+        keys: new names by usual keys, None for a feature to leave out; or a preset: slim,
+            raw-pairs, rows-cols, label-text-encoded.
+        shard_names: template of their names, with {split}, {shard} and {shards}.
         compression: none (the default: pictures are compressed already), gzip or zlib.
         on_error: what a sample that cannot be read does: stop the job with the complete list of
             such samples, or be skipped and reported.
         overwrite: replace a dataset that is there.
-        threads: how many shards are written at once; None: one for each processor, at most 8.
+        threads: how many work at once; None: one for each processor, at most 8.
         progress: told the samples done and in all.
 
     Returns:
         What was done. The same listing, options and seed give the same bytes in every shard,
-        whatever the number of threads.
+        whatever the number of threads, and however often the job was stopped and run again: then
+        shards that are complete are checked and kept.
 
     Raises:
         SourceError: the source holds nothing to pack, or samples that cannot be read.
@@ -152,6 +154,10 @@ def pack(
     name = check_compression(compression)
     _check_arguments(source, folder, on_error, threads)
     listing = source.list_samples()
+    scheme = resolve_keys(keys)
+    making: dict[str, Any] = {"kind": source.describe()["kind"]}
+    if scheme is not None:
+        making["keys"] = scheme.to_json()
     plan = make_plan(
         listing,
         splits=splits,
@@ -159,44 +165,121 @@ def pack(
         shard_size_bytes=shard_size_bytes,
         seed=seed,
         stratify=stratify,
+        shuffle=shuffle,
         compression=name,
-        making={"kind": source.describe()["kind"]},
+        shard_names=shard_names,
+        making=making,
     )
     report = PackReport(folder, notices=listing.notices)
+    if listing.splits and splits is not None:
+        report.notices += (
+            f"the source has splits of its own, {', '.join(plan.splits)}, which were taken",
+        )
     if listing.class_names is not None:
         report.class_count = sum(name is not None for name in listing.class_names)
     with _working_in(folder):
-        earlier = _earlier_dataset(folder, plan, overwrite=overwrite)
+        earlier = _earlier_dataset(folder, plan, listing, overwrite=overwrite)
         if earlier is not None and not overwrite:
             skipped = list(earlier.made_from.get("skipped", ()))
             if skipped and on_error == "stop":
                 raise _unreadable(skipped, len(listing.samples))
             remove(begun_path(folder))
+            clean_up(folder)
             report.is_new = False
             report.skipped = skipped
             report.bytes_in = int(earlier.made_from.get("bytes_in", 0))
             _fill_report(report, earlier)
             return report
-        job = _Job(source, listing, plan, folder, on_error, progress)
+        files = [shard.file for shard in plan.shards]
+        clean_up(folder, keeping=files)
+        jobs = ShardJobs(
+            source, listing, plan, folder, Preparation(source.kinds(), scheme), progress
+        )
         try:
-            job.write_all(threads or min(8, os.cpu_count() or 1))
-            report.skipped = job.skipped()
-            report.bytes_in = job.bytes_in
-            manifest = job.manifest(
-                {
-                    "source": dict(source.describe()),
-                    "seed": seed,
-                    "stratify": stratify,
-                    "plan": plan.fingerprint,
-                    "bytes_in": job.bytes_in,
-                    "skipped": report.skipped,
-                }
+            results = jobs.run(threads or min(8, os.cpu_count() or 1), trusting=not overwrite)
+            _gather(report, plan, listing, results, on_error)
+            made_from = {
+                "source": dict(source.describe()),
+                "seed": seed,
+                "stratify": stratify,
+                **{name: value for name, value in making.items() if name != "kind"},
+                "plan": plan.fingerprint,
+                "bytes_in": report.bytes_in,
+                "skipped": report.skipped,
+            }
+            manifest = _manifest(plan, listing, results, made_from)
+            publish_dataset(
+                folder,
+                plan,
+                manifest,
+                has_label_map=listing.has_label_map,
+                replaced=replaced_names(folder, plan, earlier),
             )
-            job.publish(manifest, _replaced_names(folder, plan, earlier))
+        except (SourceError, OptionError, CorruptDataError):
+            clean_up(folder)  # it cannot end well as it is
+            raise
         finally:
-            job.clean_up()
+            clean_up(folder, keeping=files)
     _fill_report(report, manifest)
     return report
+
+
+def _gather(
+    report: PackReport,
+    plan: Plan,
+    listing: Listing,
+    results: Sequence[ShardResult],
+    on_error: OnError,
+) -> None:
+    """What all shards together have skipped and changed.
+
+    Raises:
+        SourceError: samples cannot be read, and the job shall stop at that; or a split is empty.
+    """
+    failures = {number: why for result in results for number, why in result.skipped.items()}
+    report.skipped = [failures[number] for number in sorted(failures)]
+    report.bytes_in = sum(result.bytes_in for result in results)
+    for result in results:
+        for what, places in result.notes.items():
+            report.notes.setdefault(what, []).extend(places)
+    if failures and on_error == "stop":
+        raise _unreadable(report.skipped, len(listing.samples))
+    counts = dict.fromkeys(plan.splits, 0)
+    for shard, result in zip(plan.shards, results, strict=True):
+        counts[shard.split] += result.record_count
+    for split, count in counts.items():
+        if not count:
+            raise SourceError(
+                f"no sample of split {split!r} can be read, so nothing was packed; the first: "
+                + report.skipped[0],
+                report.skipped,
+            )
+
+
+def _manifest(
+    plan: Plan, listing: Listing, results: Sequence[ShardResult], made_from: Mapping[str, Any]
+) -> Manifest:
+    splits: dict[str, tuple[ShardEntry, ...]] = {}
+    schemas = {}
+    for split in plan.splits:
+        of_split = [
+            result
+            for shard, result in zip(plan.shards, results, strict=True)
+            if shard.split == split
+        ]
+        splits[split] = tuple(
+            ShardEntry(result.file, result.record_count, result.size_bytes, result.crc32c)
+            for result in of_split
+        )
+        schemas[split] = Schema.merged([result.schema for result in of_split])
+    return Manifest(
+        splits,
+        Schema.merged(list(schemas.values())),
+        schemas,
+        plan.compression,
+        listing.class_names,
+        made_from,
+    )
 
 
 def _check_arguments(source: Source, folder: Path, on_error: OnError, threads: int | None) -> None:
@@ -231,7 +314,9 @@ def _working_in(folder: Path) -> Iterator[None]:
                 folder.rmdir()
 
 
-def _earlier_dataset(folder: Path, plan: Plan, *, overwrite: bool) -> Manifest | None:
+def _earlier_dataset(
+    folder: Path, plan: Plan, listing: Listing, *, overwrite: bool
+) -> Manifest | None:
     """The dataset that is in the folder already: the same one, or with `overwrite` any.
 
     Raises:
@@ -252,12 +337,14 @@ def _earlier_dataset(folder: Path, plan: Plan, *, overwrite: bool) -> Manifest |
                 "other files or with other options; choose another folder, or say overwrite=True "
                 "(--overwrite) to replace it"
             )
-        return manifest if _is_complete(folder, manifest) else None
+        return manifest if _is_complete(folder, manifest, listing) else None
     begun = read_begun(folder)
     if begun is not None and begun.plan == plan.fingerprint:
         return None  # this very job was killed while it gave its files their names
     names = {entry.name for entry in list_folder(folder)}
-    in_the_way = sorted(names & {*(shard.file for shard in plan.shards), LABELS_NAME})
+    in_the_way = sorted(
+        names & {*(shard.file for shard in plan.shards), LABELS_NAME, LABEL_MAP_NAME}
+    )
     if in_the_way:
         raise OptionError(
             f"{folder} holds {in_the_way[0]} already, and no manifest says where it comes from; "
@@ -266,33 +353,17 @@ def _earlier_dataset(folder: Path, plan: Plan, *, overwrite: bool) -> Manifest |
     return None
 
 
-def _is_complete(folder: Path, manifest: Manifest) -> bool:
+def _is_complete(folder: Path, manifest: Manifest, listing: Listing) -> bool:
     """Whether all its files are there in their size; what is in them is for `verify` to say."""
     expected = {
         shard.file: shard.size_bytes for shards in manifest.splits.values() for shard in shards
     }
-    if manifest.class_names is not None:
-        expected[LABELS_NAME] = len(labels_to_bytes(manifest.class_names))
+    small_files = small_files_of(manifest, has_label_map=listing.has_label_map)
+    expected |= {name: len(data) for name, data in small_files.items() if name != MANIFEST_NAME}
     try:
         return all(size_of(folder / name) == size for name, size in expected.items())
     except FileAccessError:
         return False
-
-
-def _replaced_names(folder: Path, plan: Plan, earlier: Manifest | None) -> set[str]:
-    """Files of an earlier dataset, or of a job that was killed: they go when the new ones come."""
-    names = set()
-    if earlier is not None:
-        names |= {shard.file for shards in earlier.splits.values() for shard in shards}
-    else:  # no manifest tells: what would be taken for a shard of a split that is packed now
-        for entry in list_folder(folder):
-            number = parse_shard_name(entry.name)
-            if number is not None and number.split in plan.splits:
-                names.add(entry.name)
-    begun = read_begun(folder)
-    if begun is not None:
-        names.update(begun.removing)
-    return names
 
 
 def _fill_report(report: PackReport, manifest: Manifest) -> None:
@@ -314,176 +385,3 @@ def _unreadable(problems: list[str], sample_count: int) -> SourceError:
         f"remove them, or skip them with on_error='skip' (--skip-errors):\n{listed}",
         problems,
     )
-
-
-def _encode(content: Content, kinds: Mapping[str, Kind]) -> bytes:
-    if isinstance(content, bytes):
-        return content
-    if isinstance(content, SequenceExample):
-        return encode_sequence_example(*content, kinds)
-    return encode_example(content, kinds)
-
-
-class _Job:
-    """The shards of one plan while they are written."""
-
-    def __init__(
-        self,
-        source: Source,
-        listing: Listing,
-        plan: Plan,
-        folder: Path,
-        on_error: OnError,
-        progress: Progress | None,
-    ) -> None:
-        self._source = source
-        self._listing = listing
-        self._plan = plan
-        self._folder = folder
-        self._on_error = on_error
-        self._progress = progress
-        self._kinds = source.kinds()
-        self._lock = threading.Lock()
-        self._stopping = threading.Event()
-        self._done = 0
-        self._survey = SchemaSurvey()
-        self._surveys = {split: SchemaSurvey() for split in plan.splits}
-        self._failures: dict[int, str] = {}  # number of the sample -> why it cannot be read
-        self._writers: dict[str, ShardWriter] = {}  # file -> its writer
-        self.bytes_in = 0
-        self.notes: dict[str, list[str]] = {}
-
-    def write_all(self, threads: int) -> None:
-        """Write every shard under its temporary name.
-
-        Raises:
-            SourceError: samples cannot be read, and the job shall stop at that.
-        """
-        with ThreadPoolExecutor(min(threads, len(self._plan.shards))) as pool:
-            futures = [pool.submit(self._write_shard, shard) for shard in self._plan.shards]
-            try:
-                wait(futures, return_when=FIRST_EXCEPTION)
-                for future in futures:
-                    if future.done() and not future.cancelled():
-                        future.result()
-            finally:
-                self._stopping.set()
-                pool.shutdown(cancel_futures=True)
-        if self._failures and self._on_error == "stop":
-            raise _unreadable(self.skipped(), len(self._listing.samples))
-        for split in self._plan.splits:
-            writers = [self._writers[shard.file] for shard in self._plan.shards_of(split)]
-            if not any(writer.record_count for writer in writers):
-                raise SourceError(
-                    f"no sample of split {split!r} can be read, so nothing was packed; the first: "
-                    + self.skipped()[0],
-                    self.skipped(),
-                )
-
-    def skipped(self) -> list[str]:
-        """The samples that could not be read, in the order of the listing."""
-        return [self._failures[number] for number in sorted(self._failures)]
-
-    def manifest(self, made_from: Mapping[str, Any]) -> Manifest:
-        splits = {}
-        for split in self._plan.splits:
-            writers = [self._writers[shard.file] for shard in self._plan.shards_of(split)]
-            splits[split] = tuple(
-                ShardEntry(writer.path.name, writer.record_count, writer.size_bytes, writer.crc32c)
-                for writer in writers
-            )
-        return Manifest(
-            splits,
-            self._survey.finish(),
-            {split: survey.finish() for split, survey in self._surveys.items()},
-            self._plan.compression,
-            self._listing.class_names,
-            made_from,
-        )
-
-    def publish(self, manifest: Manifest, replaced: set[str]) -> None:
-        """Give everything its final name, the manifest last.
-
-        Whatever needs space on the disk is written before the first name is given.
-        """
-        internal = self._folder / INTERNAL_FOLDER
-        small_files = {MANIFEST_NAME: manifest.to_bytes()}
-        if manifest.class_names is not None:
-            small_files = {LABELS_NAME: labels_to_bytes(manifest.class_names)} | small_files
-        for name, data in small_files.items():
-            write_synced(internal / f"{name}.partial", data)
-        new = {*(shard.file for shard in self._plan.shards), *small_files}
-        begun = Begun(self._plan.fingerprint, tuple(sorted(replaced | new)))
-        write_atomically(begun_path(self._folder), begun.to_bytes())
-        remove(self._folder / MANIFEST_NAME)  # from here on the folder is no dataset
-        for name in sorted({*replaced, LABELS_NAME} - new):
-            remove(self._folder / name)
-            remove(internal / f"{name}.index")
-        for shard in self._plan.shards:
-            self._writers[shard.file].publish()
-        for name in small_files:
-            publish(internal / f"{name}.partial", self._folder / name)
-        sync_folder(self._folder)
-        remove(begun_path(self._folder))
-
-    def clean_up(self) -> None:
-        """Remove what has no final name, from this job or one that was killed."""
-        for writer in self._writers.values():
-            writer.discard()
-        with suppress(FileAccessError):
-            for entry in list_folder(self._folder / INTERNAL_FOLDER):
-                if entry.name.endswith(".partial"):
-                    remove(entry.path)
-
-    def _write_shard(self, shard: PlannedShard) -> None:
-        writer = ShardWriter(
-            self._folder / shard.file,
-            compression=self._plan.compression,
-            overwrite=True,
-            temporary=self._folder / INTERNAL_FOLDER / f"{shard.file}.partial",
-        )
-        with self._lock:
-            self._writers[shard.file] = writer
-        for number in shard.samples:
-            if self._stopping.is_set():
-                return
-            self._write_sample(writer, number)
-        self._read_back(writer, self._surveys[shard.split])
-
-    def _write_sample(self, writer: ShardWriter, number: int) -> None:
-        sample = self._listing.samples[number]
-        failure = None
-        try:
-            content = self._source.read_sample(sample, self._note)
-        except (CorruptDataError, FileAccessError, SourceError) as error:
-            failure = str(error)
-        else:
-            writer.write(_encode(content, self._kinds))
-        with self._lock:
-            if failure is None:
-                self.bytes_in += sample.size_bytes
-            else:
-                self._failures[number] = failure
-            self._done += 1
-            if self._progress is not None:
-                self._progress(self._done, len(self._listing.samples))
-
-    def _note(self, what: str, where: str) -> None:
-        with self._lock:
-            self.notes.setdefault(what, []).append(where)
-
-    def _read_back(self, writer: ShardWriter, survey: SchemaSurvey) -> None:
-        """Prove what was written, every checksum, and count its features for the schema."""
-        records = 0
-        for block in writer.written_blocks():
-            with self._lock:
-                self._survey.update(block.buffer, block.starts, block.lengths)
-                survey.update(block.buffer, block.starts, block.lengths)
-            records += len(block)
-        if records != writer.record_count:
-            raise CorruptDataError(
-                Defect.RECORD_COUNT,
-                f"{writer.record_count} records were written, {records} came back; the disk or "
-                "its file system is failing",
-                path=writer.path,
-            )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
 
 from recordsmith.example import Kind, SequenceExample
@@ -34,6 +34,9 @@ class Sample:
     label: number of its class, or None.
     split: the split that it belongs to, where the source has splits of its own.
     group: samples of one group (a patient, a video) stay in one split; None: it is on its own.
+    version: a number that is another one when the content is: a time of change in nanoseconds, a
+        checksum. None if the source cannot tell. A job that was stopped goes on where it was only
+        with samples that have not changed since.
     """
 
     name: str
@@ -41,6 +44,7 @@ class Sample:
     label: int | None = None
     split: str | None = None
     group: str | None = None
+    version: int | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True)

@@ -72,9 +72,9 @@ class ImageFolder:
                     "labels.txt cannot hold; rename it"
                 )
         samples = tuple(
-            Sample(f"{folder.path.name}/{name}", size, label)
+            Sample(f"{folder.path.name}/{name}", size, label, version=version)
             for label, folder in enumerate(filled)
-            for name, size in folder.pictures
+            for name, size, version in folder.pictures
         )
         names = tuple(folder.path.name for folder in filled)
         passed_over = [base, *classes] if base is root else [root, base, *classes]
@@ -124,11 +124,11 @@ class ImageFolder:
 class _Folder:
     """One folder, looked through: its pictures, its folders, and what is neither.
 
-    pictures: name and size in bytes; not the entries, which hold a kilobyte each.
+    pictures: name, size in bytes and time of change; not the entries, which hold a kilobyte each.
     """
 
     path: Path
-    pictures: list[tuple[str, int]] = field(default_factory=list)
+    pictures: list[tuple[str, int, int]] = field(default_factory=list)
     folders: list[os.DirEntry[str]] = field(default_factory=list)
     hidden: list[str] = field(default_factory=list)
     others: list[str] = field(default_factory=list)
@@ -142,7 +142,7 @@ def _read_folder(path: Path) -> _Folder:
         elif _is_folder(entry):
             folder.folders.append(entry)
         elif is_picture_file(entry):
-            folder.pictures.append((entry.name, _size(entry)))
+            folder.pictures.append((entry.name, *_size_and_version(entry)))
         else:
             folder.others.append(entry.path)
     return folder
@@ -155,11 +155,12 @@ def _is_folder(entry: os.DirEntry[str]) -> bool:
         return False
 
 
-def _size(entry: os.DirEntry[str]) -> int:
+def _size_and_version(entry: os.DirEntry[str]) -> tuple[int, int]:
     try:
-        return entry.stat().st_size
+        status = entry.stat()
     except OSError:  # a link to nothing: reading it will say so
-        return 0
+        return 0, 0
+    return status.st_size, status.st_mtime_ns
 
 
 # -- words ---------------------------------------------------------------------------------------
@@ -178,7 +179,7 @@ def _notices(base: _Folder, classes: list[_Folder], folders: list[_Folder]) -> l
             f"the classes are called {some(names)}: if these are splits, pack each by itself"
         )
     if base.pictures:
-        paths = [str(base.path / name) for name, _ in base.pictures]
+        paths = [str(base.path / name) for name, *_ in base.pictures]
         notices.append(f"not in a class folder: {tally(paths)}")
     empty = [str(folder.path) for folder in classes if not folder.pictures]
     if empty:

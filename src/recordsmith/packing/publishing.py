@@ -1,0 +1,112 @@
+"""Give a complete dataset its names: shards, labels, and the manifest last.
+
+Whatever needs space on the disk is written before the first name is given. A note that naming has
+begun makes the folder no dataset until the note is gone, so a job that is killed in between shows
+nothing by halves, and the same job run again finishes it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from recordsmith.dataset import (
+    LABEL_MAP_NAME,
+    LABELS_NAME,
+    MANIFEST_NAME,
+    Begun,
+    Manifest,
+    begun_path,
+    label_map_to_bytes,
+    labels_to_bytes,
+    parse_shard_name,
+    read_begun,
+)
+from recordsmith.errors import FileAccessError
+from recordsmith.files import (
+    INTERNAL_FOLDER,
+    list_folder,
+    publish,
+    remove,
+    sync_folder,
+    write_atomically,
+    write_synced,
+)
+from recordsmith.packing.plan import Plan
+from recordsmith.packing.result import done_path, partial_path
+
+
+def publish_dataset(
+    folder: Path, plan: Plan, manifest: Manifest, *, has_label_map: bool, replaced: set[str]
+) -> None:
+    """Give everything its final name.
+
+    Args:
+        replaced: files of an earlier dataset, which go.
+    """
+    internal = folder / INTERNAL_FOLDER
+    small_files = small_files_of(manifest, has_label_map=has_label_map)
+    for name, data in small_files.items():
+        write_synced(partial_path(folder, name), data)
+    shards = [shard.file for shard in plan.shards]
+    new = {*shards, *small_files}
+    begun = Begun(plan.fingerprint, tuple(sorted(replaced | new)))
+    write_atomically(begun_path(folder), begun.to_bytes())
+    remove(folder / MANIFEST_NAME)  # from here on the folder is no dataset
+    for name in sorted({*replaced, LABELS_NAME, LABEL_MAP_NAME} - new):
+        remove(folder / name)
+        remove(internal / f"{name}.index")
+    for file in shards:
+        _name(partial_path(folder, file), folder / file)
+        _name(partial_path(folder, f"{file}.index"), internal / f"{file}.index")
+    for name in small_files:
+        _name(partial_path(folder, name), folder / name)
+    sync_folder(folder)
+    remove(begun_path(folder))
+    for file in shards:
+        remove(done_path(folder, file))
+
+
+def _name(partial: Path, final: Path) -> None:
+    """What is not there any more has its name already, from a job that was killed."""
+    if partial.exists():
+        publish(partial, final)
+
+
+def small_files_of(manifest: Manifest, *, has_label_map: bool) -> dict[str, bytes]:
+    """What lies beside the shards, the manifest last."""
+    files = {}
+    if manifest.class_names is not None:
+        files[LABELS_NAME] = labels_to_bytes(manifest.class_names)
+        if has_label_map:
+            files[LABEL_MAP_NAME] = label_map_to_bytes(manifest.class_names)
+    return files | {MANIFEST_NAME: manifest.to_bytes()}
+
+
+def replaced_names(folder: Path, plan: Plan, earlier: Manifest | None) -> set[str]:
+    """Files of an earlier dataset, or of a job that was killed: they go when the new ones come."""
+    names = set()
+    if earlier is not None:
+        names |= {shard.file for shards in earlier.splits.values() for shard in shards}
+    else:  # no manifest tells: what would be taken for a shard of a split that is packed now
+        for entry in list_folder(folder):
+            number = parse_shard_name(entry.name)
+            if number is not None and number.split in plan.splits:
+                names.add(entry.name)
+    begun = read_begun(folder)
+    if begun is not None:
+        names.update(begun.removing)
+    return names
+
+
+def clean_up(folder: Path, *, keeping: Sequence[str] = ()) -> None:
+    """Remove what has no final name; of the files in `keeping`, what is done stays."""
+    kept = set()
+    for file in keeping:
+        if done_path(folder, file).exists():
+            kept |= {f"{file}.done", f"{file}.partial", f"{file}.index.partial"}
+    with suppress(FileAccessError):
+        for entry in list_folder(folder / INTERNAL_FOLDER):
+            if entry.name.endswith((".partial", ".done")) and entry.name not in kept:
+                remove(entry.path)

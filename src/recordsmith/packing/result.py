@@ -1,0 +1,142 @@
+"""What came of one shard: kept in a small file beside it, until the dataset is complete.
+
+A job that was stopped looks there for what is done. A shard counts as done if the note is of the
+same plan and of samples that have not changed, and the file has the size and the checksum that
+the note says. Whatever is wrong with a note, the shard is simply written again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from recordsmith.errors import FileAccessError
+from recordsmith.example import Schema
+from recordsmith.files import (
+    INTERNAL_FOLDER,
+    accessing,
+    open_file,
+    read_file,
+    remove,
+    write_atomically,
+)
+from recordsmith.packing.plan import PlannedShard
+from recordsmith.sources import Listing
+from recordsmith.wire import crc32c
+
+_BLOCK_BYTES = 1 << 20
+
+
+@dataclass(frozen=True)
+class ShardResult:
+    """What was written into one shard, and what was not.
+
+    crc32c: over the bytes of the file.
+    bytes_in: size of what was packed, as the source tells it.
+    skipped: number in the listing, and why, of each sample that could not be read.
+    notes: what was changed or should be known -> every place.
+    """
+
+    file: str
+    record_count: int
+    size_bytes: int
+    crc32c: int
+    bytes_in: int
+    schema: Schema
+    skipped: Mapping[int, str]
+    notes: Mapping[str, Sequence[str]]
+
+
+def partial_path(folder: Path, file: str) -> Path:
+    """Where a shard (or its index) waits for its name."""
+    return folder / INTERNAL_FOLDER / f"{file}.partial"
+
+
+def done_path(folder: Path, file: str) -> Path:
+    """Where the note lies that a shard is complete."""
+    return folder / INTERNAL_FOLDER / f"{file}.done"
+
+
+def versions_of(listing: Listing, shard: PlannedShard) -> str | None:
+    """A hash over the versions of a shard's samples; None if the source does not tell them."""
+    digest = hashlib.blake2b(digest_size=16)
+    for number in shard.samples:
+        version = listing.samples[number].version
+        if version is None:
+            return None
+        digest.update(version.to_bytes(16, "little", signed=True))
+    return digest.hexdigest()
+
+
+def keep_result(folder: Path, plan: str, versions: str | None, result: ShardResult) -> None:
+    """Note that a shard is complete; `plan` is the fingerprint."""
+    document = {
+        "plan": plan,
+        "versions": versions,
+        "file": result.file,
+        "records": result.record_count,
+        "size_bytes": result.size_bytes,
+        "crc32c": result.crc32c,
+        "bytes_in": result.bytes_in,
+        "schema": result.schema.to_json(),
+        "skipped": list(result.skipped.items()),
+        "notes": {what: list(places) for what, places in result.notes.items()},
+    }
+    write_atomically(done_path(folder, result.file), json.dumps(document).encode())
+
+
+def complete_result(
+    folder: Path, plan: str, versions: str | None, file: str, *, trusting: bool
+) -> ShardResult | None:
+    """What came of a shard that is complete and right; None if it has to be written.
+
+    Args:
+        trusting: whether a source that does not tell versions is taken to be unchanged.
+    """
+    try:
+        document = json.loads(read_file(done_path(folder, file)))
+        result = _parse(document)
+    except (FileAccessError, ValueError, TypeError, KeyError):
+        return None
+    if document.get("plan") != plan or result.file != file:
+        return None
+    if document.get("versions") != versions or (versions is None and not trusting):
+        return None
+    expected = (result.size_bytes, result.crc32c)
+    for path in (partial_path(folder, file), folder / file):  # the latter if it was killed late
+        with suppress(FileAccessError):
+            if _size_and_checksum(path) == expected:
+                return result
+            if path.name != file:
+                remove(path)
+    return None
+
+
+def _parse(document: Any) -> ShardResult:
+    return ShardResult(
+        file=document["file"],
+        record_count=document["records"],
+        size_bytes=document["size_bytes"],
+        crc32c=document["crc32c"],
+        bytes_in=document["bytes_in"],
+        schema=Schema.from_json(document["schema"]),
+        skipped={int(number): str(why) for number, why in document["skipped"]},
+        notes={str(what): list(places) for what, places in document["notes"].items()},
+    )
+
+
+def _size_and_checksum(path: Path) -> tuple[int, int]:
+    """Of a whole file."""
+    buffer = bytearray(_BLOCK_BYTES)
+    view = memoryview(buffer)
+    size, checksum = 0, 0
+    with open_file(path) as file, accessing(path):
+        while count := file.readinto(buffer):  # type: ignore[attr-defined]
+            checksum = crc32c(view[:count], checksum)
+            size += count
+    return size, checksum

@@ -1,0 +1,212 @@
+"""Write the shards of a plan, each whole or not at all, in threads.
+
+A shard is written under a temporary name, synced, and read back with every checksum; then a note
+says that it is done. A shard that is done already, from a job that was stopped, is only checked.
+Bytes hang on the plan alone: not on threads, not on what was done before.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Iterator
+from concurrent.futures import FIRST_EXCEPTION, Executor, Future, ThreadPoolExecutor, wait
+from contextlib import ExitStack
+from pathlib import Path
+from typing import NamedTuple
+
+from recordsmith.dataset import ShardWriter
+from recordsmith.errors import CorruptDataError, Defect, FileAccessError, SourceError
+from recordsmith.example import Schema, SchemaSurvey
+from recordsmith.files import Progress, remove, write_atomically
+from recordsmith.packing.plan import Plan, PlannedShard
+from recordsmith.packing.preparing import Preparation
+from recordsmith.packing.result import (
+    ShardResult,
+    complete_result,
+    done_path,
+    keep_result,
+    partial_path,
+    versions_of,
+)
+from recordsmith.sources import Listing, Source
+
+_AHEAD = 4  # samples in preparation for each thread: enough that none waits for another
+
+
+class Stopped(Exception):  # noqa: N818 - no error: another shard has failed
+    """The job is ending; this shard is not finished."""
+
+
+class ShardJobs:
+    """All shards of one plan, while they are written."""
+
+    def __init__(
+        self,
+        source: Source,
+        listing: Listing,
+        plan: Plan,
+        folder: Path,
+        preparation: Preparation,
+        progress: Progress | None = None,
+    ) -> None:
+        self._source = source
+        self._listing = listing
+        self._plan = plan
+        self._folder = folder
+        self._preparation = preparation
+        self._progress = progress
+        self._lock = threading.Lock()
+        self._stopping = threading.Event()
+        self._done = 0
+
+    def run(self, threads: int, *, trusting: bool = True) -> list[ShardResult]:
+        """Write, or check, every shard; the results are in the order of the plan.
+
+        Args:
+            threads: how many work at once.
+            trusting: whether work of an earlier job is used though the source does not tell
+                whether its samples have changed since.
+        """
+        shards = self._plan.shards
+        with ExitStack() as stack:
+            helpers: Executor | None = None
+            if self._preparation.is_heavy:
+                helpers = stack.enter_context(ThreadPoolExecutor(threads))
+            pool = stack.enter_context(ThreadPoolExecutor(min(threads, len(shards))))
+            futures = [
+                pool.submit(self.complete, shard, trusting=trusting, helpers=helpers)
+                for shard in shards
+            ]
+            try:
+                wait(futures, return_when=FIRST_EXCEPTION)
+                for future in futures:
+                    if future.done() and not future.cancelled():
+                        future.result()
+            finally:
+                self._stopping.set()
+                pool.shutdown(cancel_futures=True)
+        return [future.result() for future in futures]
+
+    def complete(
+        self, shard: PlannedShard, *, trusting: bool = True, helpers: Executor | None = None
+    ) -> ShardResult:
+        """Write one shard under its temporary name, unless that is done already."""
+        plan = self._plan.fingerprint
+        versions = versions_of(self._listing, shard)
+        result = complete_result(self._folder, plan, versions, shard.file, trusting=trusting)
+        if result is not None:
+            self._advance(len(shard.samples))
+            return result
+        remove(done_path(self._folder, shard.file))
+        writer = ShardWriter(
+            self._folder / shard.file,
+            compression=self._plan.compression,
+            overwrite=True,
+            temporary=partial_path(self._folder, shard.file),
+        )
+        try:
+            result = self._write(shard, writer, helpers)
+            index = partial_path(self._folder, f"{shard.file}.index")
+            write_atomically(index, writer.index_bytes())
+            writer.release()
+        except BaseException:
+            writer.discard()
+            raise
+        keep_result(self._folder, plan, versions, result)
+        return result
+
+    def _write(
+        self, shard: PlannedShard, writer: ShardWriter, helpers: Executor | None
+    ) -> ShardResult:
+        bytes_in = 0
+        skipped: dict[int, str] = {}
+        notes: dict[str, list[str]] = {}
+        for number, prepared in self._prepared(shard, helpers):
+            for what, where in prepared.notes:
+                notes.setdefault(what, []).append(where)
+            if prepared.payload is None:
+                skipped[number] = prepared.failure
+            else:
+                writer.write(prepared.payload)
+                bytes_in += self._listing.samples[number].size_bytes
+            self._advance(1)
+        return ShardResult(
+            file=shard.file,
+            schema=_read_back(writer),
+            record_count=writer.record_count,
+            size_bytes=writer.size_bytes,
+            crc32c=writer.crc32c,
+            bytes_in=bytes_in,
+            skipped=skipped,
+            notes=notes,
+        )
+
+    def _prepared(
+        self, shard: PlannedShard, helpers: Executor | None
+    ) -> Iterator[tuple[int, _Prepared]]:
+        """The samples of a shard in its order, prepared here or by helpers ahead of time."""
+        if helpers is None:
+            for number in shard.samples:
+                yield number, self._prepare(number)
+            return
+        waiting: deque[tuple[int, Future[_Prepared]]] = deque()
+        try:
+            for number in shard.samples:
+                waiting.append((number, helpers.submit(self._prepare, number)))
+                if len(waiting) >= _AHEAD:
+                    first, future = waiting.popleft()
+                    yield first, future.result()
+            while waiting:
+                first, future = waiting.popleft()
+                yield first, future.result()
+        finally:
+            for _, future in waiting:
+                future.cancel()
+
+    def _prepare(self, number: int) -> _Prepared:
+        if self._stopping.is_set():
+            raise Stopped
+        sample = self._listing.samples[number]
+        notes: list[tuple[str, str]] = []
+
+        def note(what: str, where: str) -> None:
+            notes.append((what, where))
+
+        try:
+            content = self._source.read_sample(sample, note)
+            payload = self._preparation.payload(content, note)
+        except (CorruptDataError, FileAccessError, SourceError) as error:
+            return _Prepared(None, str(error), notes)
+        return _Prepared(payload, "", notes)
+
+    def _advance(self, count: int) -> None:
+        with self._lock:
+            self._done += count
+            if self._progress is not None:
+                self._progress(self._done, len(self._listing.samples))
+
+
+class _Prepared(NamedTuple):
+    """One sample on its way into a shard; without a payload, `failure` says why."""
+
+    payload: bytes | None
+    failure: str
+    notes: list[tuple[str, str]]
+
+
+def _read_back(writer: ShardWriter) -> Schema:
+    """Prove what was written, every checksum, and count its features."""
+    survey = SchemaSurvey()
+    records = 0
+    for block in writer.written_blocks():
+        survey.update(block.buffer, block.starts, block.lengths)
+        records += len(block)
+    if records != writer.record_count:
+        raise CorruptDataError(
+            Defect.RECORD_COUNT,
+            f"{writer.record_count} records were written, {records} came back; the disk or its "
+            "file system is failing",
+            path=writer.path,
+        )
+    return survey.finish()
