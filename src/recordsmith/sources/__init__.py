@@ -4,6 +4,7 @@ To add a source: one file here with a class that has what `contract.Source` asks
 """
 
 from recordsmith.sources.contract import Content, Listing, Note, Sample, Source, unheard
+from recordsmith.sources.image_files import ImageFiles
 from recordsmith.sources.image_folder import ImageFolder
 
-__all__ = ["Content", "ImageFolder", "Listing", "Note", "Sample", "Source", "unheard"]
+__all__ = ["Content", "ImageFiles", "ImageFolder", "Listing", "Note", "Sample", "Source", "unheard"]

@@ -1,28 +1,28 @@
 """Class folders: `root/<class>/picture.jpg`, as every picture tutorial has them.
 
-The tutorials' other nesting, `root/<one folder>/<class>/picture.jpg`, is understood as well. A
-file is a picture if its bytes are those of one, or if its name says so: then it must be one. What
-is not packed is said, never dropped in silence.
+The tutorials' other nesting, `root/<one folder>/<class>/picture.jpg`, is understood as well, and
+`root/train/<class>/picture.jpg` with folders that are named like splits. A file is a picture if its
+bytes are those of one, or if its name says so: then it must be one. What is not packed is said,
+never dropped in silence.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from recordsmith.errors import OptionError, SourceError
 from recordsmith.example import Kind
-from recordsmith.files import PathLike, accessing, as_path, list_folder
+from recordsmith.files import PathLike, accessing, as_path
 from recordsmith.sources.contract import Listing, Note, Sample, unheard
-from recordsmith.sources.pictures import has_picture_name, is_picture_file, read_picture
+from recordsmith.sources.folders import Folder, are_split_names, in_split_order, read_folder
+from recordsmith.sources.pictures import has_picture_name, read_picture
 from recordsmith.sources.wording import some, tally
 
 _FOLDERS_SEARCHED = 2000
-_SPLIT_NAMES = frozenset(("train", "training", "val", "valid", "validation", "test", "testing"))
 
 
 class ImageFolder:
@@ -31,7 +31,7 @@ class ImageFolder:
     Each sample has `image/encoded` (the file's bytes, untouched), `image/format`, `image/height`
     and `image/width` (from the header; an EXIF orientation is not applied), `image/filename`
     (`<class>/<file>`), `image/class/label` (classes sorted by name as text, counted from 0) and
-    `image/class/text`.
+    `image/class/text`. Folders train, val, test and the like with classes in them are splits.
     """
 
     def __init__(self, root: PathLike) -> None:
@@ -53,32 +53,41 @@ class ImageFolder:
             if not self.root.is_dir():
                 self.root.stat()  # says it in words if it is not there
                 raise OptionError(f"{self.root} is a file; {_expected('<folder>')}")
-        root = _read_folder(self.root)
+        root = read_folder(self.root)
         base = root
         if not base.pictures and len(base.folders) == 1:
-            inner = _read_folder(Path(base.folders[0].path))
+            inner = read_folder(Path(base.folders[0].path))
             if not inner.pictures and inner.folders:
                 base = inner
-        classes = [_read_folder(Path(entry.path)) for entry in base.folders]
-        filled = [folder for folder in classes if folder.pictures]
+        parts = _split_folders(base)
+        splits = in_split_order(parts)
+        classes = [
+            (read_folder(Path(entry.path)), split)
+            for split, part in ({**parts} if parts else {None: base}).items()
+            for entry in part.folders
+        ]
+        filled = [(folder, split) for folder, split in classes if folder.pictures]
         if not filled:
-            raise self._nothing_found(root, classes)
-        self._base = base.path
-        self._class_names = tuple(os.fsencode(folder.path.name) for folder in filled)
-        for name in self._class_names:
-            if b"\n" in name or b"\r" in name:
+            raise self._nothing_found(root, [folder for folder, _ in classes])
+        names = tuple(sorted({folder.path.name for folder, _ in filled}))
+        for name in names:
+            if "\n" in name or "\r" in name:
                 raise SourceError(
-                    f"the class folder {os.fsdecode(name)!r} has a line break in its name, which "
-                    "labels.txt cannot hold; rename it"
+                    f"the class folder {name!r} has a line break in its name, which labels.txt "
+                    "cannot hold; rename it"
                 )
+        self._base = base.path
+        self._class_names = tuple(map(os.fsencode, names))
         samples = tuple(
-            Sample(f"{folder.path.name}/{name}", size, label, version=version)
-            for label, folder in enumerate(filled)
+            Sample(f"{place}/{name}", size, label, split, version=version)
+            for folder, split in filled
+            for place in ("/".join(filter(None, (split, folder.path.name))),)
+            for label in (names.index(folder.path.name),)
             for name, size, version in folder.pictures
         )
-        names = tuple(folder.path.name for folder in filled)
-        passed_over = [base, *classes] if base is root else [root, base, *classes]
-        return Listing(samples, names, tuple(_notices(base, classes, passed_over)))
+        looked_through = [*([] if base is root else [root]), base, *parts.values()]
+        notices = _notices(base, [folder for folder, _ in classes], looked_through)
+        return Listing(samples, names, tuple(notices), splits)
 
     def read_sample(self, sample: Sample, note: Note = unheard) -> Mapping[str, Any]:
         """Read one picture file; its bytes are not changed."""
@@ -94,14 +103,17 @@ class ImageFolder:
     def kinds(self) -> Mapping[str, Kind]:
         return {}
 
-    def _nothing_found(self, root: _Folder, classes: list[_Folder]) -> SourceError:
+    def _nothing_found(self, root: Folder, classes: list[Folder]) -> SourceError:
         """Say what is there instead of class folders with pictures, and what to do."""
         if root.pictures:
             found = (
                 f"found pictures in {self.root} itself ({len(root.pictures):,}, such as "
                 f"{root.pictures[0][0]}), and none in folders below"
             )
-            advice = "move the pictures of each class into a folder named after it"
+            advice = (
+                "move the pictures of each class into a folder named after it, or pack them as "
+                "ImageFiles (--as files), which needs no classes"
+            )
         elif candidates := _folders_that_would_pack(self.root):
             found = "found pictures further down"
             advice = f"pack {some(candidates, 'or')} instead"
@@ -116,51 +128,19 @@ class ImageFolder:
             advice = "check that this is the right folder"
         return SourceError(
             f"no pictures to pack: {_expected(str(self.root))}; {found}; {advice}",
-            _notices(root, classes, [root, *classes]),
+            _notices(root, classes, [root]),
         )
 
 
-@dataclass
-class _Folder:
-    """One folder, looked through: its pictures, its folders, and what is neither.
-
-    pictures: name, size in bytes and time of change; not the entries, which hold a kilobyte each.
-    """
-
-    path: Path
-    pictures: list[tuple[str, int, int]] = field(default_factory=list)
-    folders: list[os.DirEntry[str]] = field(default_factory=list)
-    hidden: list[str] = field(default_factory=list)
-    others: list[str] = field(default_factory=list)
-
-
-def _read_folder(path: Path) -> _Folder:
-    folder = _Folder(path)
-    for entry in list_folder(path):
-        if entry.name.startswith("."):
-            folder.hidden.append(entry.path)
-        elif _is_folder(entry):
-            folder.folders.append(entry)
-        elif is_picture_file(entry):
-            folder.pictures.append((entry.name, *_size_and_version(entry)))
-        else:
-            folder.others.append(entry.path)
-    return folder
-
-
-def _is_folder(entry: os.DirEntry[str]) -> bool:
-    try:
-        return entry.is_dir()
-    except OSError:
-        return False
-
-
-def _size_and_version(entry: os.DirEntry[str]) -> tuple[int, int]:
-    try:
-        status = entry.stat()
-    except OSError:  # a link to nothing: reading it will say so
-        return 0, 0
-    return status.st_size, status.st_mtime_ns
+def _split_folders(base: Folder) -> dict[str, Folder]:
+    """The folders of splits, by name, if that is what all folders here are."""
+    if base.pictures or not are_split_names(entry.name for entry in base.folders):
+        return {}
+    parts = {entry.name: read_folder(Path(entry.path)) for entry in base.folders}
+    if any(part.pictures for part in parts.values()):
+        return {}  # classes of these names
+    filled = {split: part for split, part in parts.items() if part.folders}
+    return {split: filled[split] for split in in_split_order(filled)}
 
 
 # -- words ---------------------------------------------------------------------------------------
@@ -170,13 +150,15 @@ def _expected(root: str) -> str:
     return f"expected {root}/<class>/<picture>, one folder for each class"
 
 
-def _notices(base: _Folder, classes: list[_Folder], folders: list[_Folder]) -> list[str]:
-    """What was passed over, a sentence for each reason."""
+def _notices(base: Folder, classes: list[Folder], folders: list[Folder]) -> list[str]:
+    """What was passed over, a sentence for each reason; `folders` are those above the classes."""
+    folders = [*folders, *classes]
     notices = []
     names = [folder.path.name for folder in classes if folder.pictures]
-    if names and _SPLIT_NAMES.issuperset(map(str.lower, names)):
+    if are_split_names(names):
         notices.append(
-            f"the classes are called {some(names)}: if these are splits, pack each by itself"
+            f"the classes are called {some(names)}: if these are splits, put the pictures of each "
+            "into folders of classes"
         )
     if base.pictures:
         paths = [str(base.path / name) for name, *_ in base.pictures]

@@ -1,0 +1,148 @@
+"""Picture files in any folders: without classes, or with classes that their names tell."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from recordsmith.errors import OptionError, SourceError
+from recordsmith.example import Kind
+from recordsmith.files import PathLike, accessing, as_path
+from recordsmith.sources.contract import Listing, Note, Sample, unheard
+from recordsmith.sources.folders import Folder, are_split_names, in_split_order, read_folder
+from recordsmith.sources.pictures import read_picture
+from recordsmith.sources.wording import some, tally
+
+
+class ImageFiles:
+    """Pictures in a folder and in all folders below it.
+
+    Each sample has the features of its picture: `image/encoded`, `image/format`, `image/height`,
+    `image/width` and `image/filename` (its path below the root); with a pattern also
+    `image/class/label` and `image/class/text`.
+    """
+
+    def __init__(self, root: PathLike, *, class_pattern: str | None = None) -> None:
+        r"""Choose a folder.
+
+        Args:
+            root: the folder. If it holds nothing but folders called train, val, test and the like,
+                these are splits.
+            class_pattern: a regular expression that is searched in each path below the root (with
+                `/`); its first group, or all that it matches, is the class: `^([a-z]+)_` takes
+                `cat` from `cat_0.jpeg`. A picture that does not match is an error.
+
+        Raises:
+            OptionError: the pattern is no regular expression.
+        """
+        self.root = as_path(root)
+        try:
+            self._pattern = None if class_pattern is None else re.compile(class_pattern)
+        except re.error as error:
+            raise OptionError(
+                f"class_pattern is {class_pattern!r}, which is no regular expression: {error}"
+            ) from None
+        self._class_names: tuple[str, ...] | None = None
+
+    def __repr__(self) -> str:
+        pattern = "" if self._pattern is None else f", class_pattern={self._pattern.pattern!r}"
+        return f"ImageFiles({str(self.root)!r}{pattern})"
+
+    def list_samples(self) -> Listing:
+        """Find all pictures; the order is by path.
+
+        Raises:
+            SourceError: there are none, or some have no class.
+            FileAccessError: a folder cannot be read.
+        """
+        with accessing(self.root):
+            if not self.root.is_dir():
+                self.root.stat()
+                raise OptionError(f"{self.root} is a file; expected a folder with pictures")
+        passed_over = Folder(self.root)
+        found = sorted(self._pictures(self.root, passed_over))
+        others = passed_over.others
+        if not found:
+            what = f"found {tally(others)}" if others else "the folder is empty"
+            raise SourceError(f"no pictures to pack: expected pictures below {self.root}; {what}")
+        tops = {name.partition("/")[0] for name, _, _ in found}
+        has_splits = are_split_names(tops) and all("/" in name for name, _, _ in found)
+        classes = self._classes([name for name, _, _ in found])
+        if classes is not None:
+            self._class_names = tuple(sorted(set(classes)))
+        labels = {name: label for label, name in enumerate(self._class_names or ())}
+        samples = tuple(
+            Sample(
+                name,
+                size,
+                None if classes is None else labels[classes[number]],
+                name.partition("/")[0] if has_splits else None,
+                version=version,
+            )
+            for number, (name, size, version) in enumerate(found)
+        )
+        notices = []
+        if passed_over.hidden:
+            notices.append(f"hidden: {some(passed_over.hidden)}")
+        if passed_over.folders:
+            links = [entry.path for entry in passed_over.folders]
+            notices.append(f"links to folders, which are not followed: {some(links)}")
+        if others:
+            notices.append(f"no pictures: {tally(others)}")
+        splits = in_split_order(tops) if has_splits else ()
+        return Listing(samples, self._class_names, tuple(notices), splits)
+
+    def read_sample(self, sample: Sample, note: Note = unheard) -> Mapping[str, Any]:
+        """Read one picture file; its bytes are not changed."""
+        features = read_picture(os.path.join(self.root, sample.name), sample.name)
+        if self._class_names is not None and sample.label is not None:
+            features["image/class/label"] = sample.label
+            features["image/class/text"] = os.fsencode(self._class_names[sample.label])
+        return features
+
+    def describe(self) -> Mapping[str, Any]:
+        pattern = None if self._pattern is None else self._pattern.pattern
+        return {
+            "kind": "ImageFiles",
+            "folder": self.root.resolve().name,
+            "class_pattern": pattern,
+        }
+
+    def kinds(self) -> Mapping[str, Kind]:
+        return {}
+
+    def _pictures(self, path: Path, passed_over: Folder) -> Iterator[tuple[str, int, int]]:
+        """Path below the root, size in bytes and time of change of each picture."""
+        folder = read_folder(path)
+        passed_over.hidden += folder.hidden
+        passed_over.others += folder.others
+        for name, size, version in folder.pictures:
+            yield (path / name).relative_to(self.root).as_posix(), size, version
+        for entry in folder.folders:
+            if entry.is_symlink():  # it might lead in a circle
+                passed_over.folders.append(entry)
+            else:
+                yield from self._pictures(Path(entry.path), passed_over)
+
+    def _classes(self, names: list[str]) -> list[str] | None:
+        if self._pattern is None:
+            return None
+        matches = [self._pattern.search(name) for name in names]
+        unmatched = [name for name, match in zip(names, matches, strict=True) if not _group(match)]
+        if unmatched:
+            raise SourceError(
+                f"{len(unmatched):,} of {len(names):,} pictures have no class: class_pattern "
+                f"{self._pattern.pattern!r} finds nothing in {some(unmatched)}",
+                unmatched,
+            )
+        return [_group(match) for match in matches]
+
+
+def _group(match: re.Match[str] | None) -> str:
+    """The class that a match tells: its first group, or all of it."""
+    if match is None:
+        return ""
+    return (match[1] or "") if match.re.groups else match[0]

@@ -1,0 +1,105 @@
+"""Pictures in any folders, with classes that their names tell."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+import recordsmith as rs
+from recordsmith.sources import ImageFiles, Source
+
+from .source_contract import SourceContract
+
+
+def _fill(root: Path, names: list[str], picture: bytes) -> Path:
+    for name in names:
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_bytes(picture)
+    return root
+
+
+CATS_AND_DOGS = ["cat_0.jpeg", "cat_1.png", "deep/er/dog_0.jpg", "dog_1"]
+
+
+class TestContract(SourceContract):
+    def make_source(self, folder: Path, pictures: ModuleType) -> Source:
+        return ImageFiles(_fill(folder, CATS_AND_DOGS, pictures.jpeg()))
+
+
+class TestContractWithClasses(SourceContract):
+    def make_source(self, folder: Path, pictures: ModuleType) -> Source:
+        _fill(folder, CATS_AND_DOGS, pictures.jpeg())
+        return ImageFiles(folder, class_pattern=r"([a-z]+)_\d")
+
+
+def test_classes_from_names(tmp_path: Path, pictures: ModuleType) -> None:
+    source = ImageFiles(
+        _fill(tmp_path, CATS_AND_DOGS, pictures.jpeg()), class_pattern=r"([a-z]+)_\d"
+    )
+    listing = source.list_samples()
+    assert listing.class_names == ("cat", "dog")
+    assert [(sample.name, sample.label) for sample in listing.samples] == [
+        ("cat_0.jpeg", 0),
+        ("cat_1.png", 0),
+        ("deep/er/dog_0.jpg", 1),
+        ("dog_1", 1),
+    ]
+    features = source.read_sample(listing.samples[2])
+    assert features["image/class/text"] == b"dog"
+    assert features["image/class/label"] == 1
+    assert features["image/filename"] == b"deep/er/dog_0.jpg"
+    assert listing.splits == ()
+
+
+def test_all_of_a_match_without_groups(tmp_path: Path, pictures: ModuleType) -> None:
+    _fill(tmp_path, ["a/1.jpg", "b/1.jpg"], pictures.jpeg())
+    assert ImageFiles(tmp_path, class_pattern="^[^/]+").list_samples().class_names == ("a", "b")
+
+
+def test_pictures_without_a_class_are_all_named(tmp_path: Path, pictures: ModuleType) -> None:
+    _fill(tmp_path, ["cat_0.jpg", "x.jpg", "y.jpg"], pictures.jpeg())
+    with pytest.raises(
+        rs.SourceError, match=r"2 of 3 pictures have no class.*x\.jpg and y\.jpg"
+    ) as e:
+        ImageFiles(tmp_path, class_pattern="(cat)?").list_samples()
+    assert e.value.problems == ("x.jpg", "y.jpg")
+
+
+def test_folders_of_splits(tmp_path: Path, pictures: ModuleType) -> None:
+    _fill(tmp_path, ["val/a.jpg", "train/x/b.jpg"], pictures.jpeg())
+    listing = ImageFiles(tmp_path).list_samples()
+    assert listing.splits == ("train", "val")
+    assert [sample.split for sample in listing.samples] == ["train", "val"]
+    _fill(tmp_path, ["c.jpg"], pictures.jpeg())
+    assert ImageFiles(tmp_path).list_samples().splits == ()
+
+
+def test_what_is_not_packed_is_said(tmp_path: Path, pictures: ModuleType) -> None:
+    _fill(tmp_path, ["a.jpg", ".hidden/b.jpg"], pictures.jpeg())
+    _fill(tmp_path, ["words.txt"], b"words")
+    notices = ImageFiles(tmp_path).list_samples().notices
+    assert [notice.partition(":")[0] for notice in notices] == ["hidden", "no pictures"]
+
+
+def test_links_in_a_circle_end(tmp_path: Path, pictures: ModuleType) -> None:
+    _fill(tmp_path, ["x/a.jpg"], pictures.jpeg())
+    (tmp_path / "x" / "up").symlink_to(tmp_path)
+    listing = ImageFiles(tmp_path).list_samples()
+    assert len(listing.samples) == 1
+    assert listing.notices == (f"links to folders, which are not followed: {tmp_path}/x/up",)
+
+
+@pytest.mark.parametrize(
+    ("names", "words"), [([], "the folder is empty"), (["a.txt"], r"found .*a\.txt")]
+)
+def test_nothing_to_pack(tmp_path: Path, names: list[str], words: str) -> None:
+    _fill(tmp_path, names, b"words")
+    with pytest.raises(rs.SourceError, match=words):
+        ImageFiles(tmp_path).list_samples()
+
+
+def test_pattern_that_is_none() -> None:
+    with pytest.raises(rs.OptionError, match="no regular expression"):
+        ImageFiles("x", class_pattern="(")
