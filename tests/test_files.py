@@ -155,6 +155,19 @@ def test_exclusive_refuses_a_second_and_lets_go_at_the_end(tmp_path: Path) -> No
         pass
 
 
+def test_exclusive_among_equals(tmp_path: Path) -> None:
+    with files.exclusive(tmp_path, among_equals=True):
+        with files.exclusive(tmp_path, among_equals=True):
+            pass
+        with pytest.raises(FileAccessError, match="another process"):
+            files.exclusive(tmp_path).__enter__()
+    with (
+        files.exclusive(tmp_path),
+        pytest.raises(FileAccessError, match="another process"),
+    ):
+        files.exclusive(tmp_path, among_equals=True).__enter__()
+
+
 def test_exclusive_ends_with_its_process(tmp_path: Path) -> None:
     lock = tmp_path
     script = (

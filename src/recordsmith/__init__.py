@@ -45,7 +45,7 @@ if TYPE_CHECKING:
         encode_example,
         encode_sequence_example,
     )
-    from recordsmith.packing import PackReport, pack
+    from recordsmith.packing import PackPlan, PackReport, pack, plan
     from recordsmith.sources import ImageFiles, ImageFolder
     from recordsmith.wire import read_records
 
@@ -83,7 +83,7 @@ _HOMES = {
         "encode_example",
         "encode_sequence_example",
     ),
-    "recordsmith.packing": ("PackReport", "pack"),
+    "recordsmith.packing": ("PackPlan", "PackReport", "pack", "plan"),
     "recordsmith.sources": ("ImageFiles", "ImageFolder"),
     "recordsmith.wire": ("read_records",),
 }
@@ -102,6 +102,7 @@ __all__ = [
     "Inspection",
     "MissingExtraError",
     "OptionError",
+    "PackPlan",
     "PackReport",
     "Ragged",
     "RecordsmithError",
@@ -119,6 +120,7 @@ __all__ = [
     "inspect",
     "open",
     "pack",
+    "plan",
     "read_records",
     "verify",
 ]

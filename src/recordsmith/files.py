@@ -184,8 +184,10 @@ def publish(temporary: PathLike, path: PathLike, *, overwrite: bool = True) -> N
 
 
 @contextmanager
-def exclusive(folder: PathLike) -> Iterator[None]:
+def exclusive(folder: PathLike, *, among_equals: bool = False) -> Iterator[None]:
     """Hold a lock on a folder, so that no other process does the same job in it.
+
+    With `among_equals` several may hold it who all say so; whoever does not waits for none of them.
 
     The lock ends with the process, however that ends. Where the system has no such locks, nothing
     is locked.
@@ -198,11 +200,12 @@ def exclusive(folder: PathLike) -> Iterator[None]:
     except ImportError:
         yield
         return
+    kind = fcntl.LOCK_SH if among_equals else fcntl.LOCK_EX
     with accessing(folder):
         descriptor = os.open(folder, os.O_RDONLY)
     try:
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
         except BlockingIOError:
             name = os.fspath(folder)
             raise FileAccessError(

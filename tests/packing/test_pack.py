@@ -111,7 +111,7 @@ def test_manifest_says_what_is_there(flowers: Path, tmp_path: Path) -> None:
     assert manifest is not None
     assert list(manifest.splits) == list(SPLITS)
     assert manifest.class_names == ("daisy", "rose", "tulip")
-    assert manifest.made_from["seed"] == 3
+    assert manifest.made_from["options"]["seed"] == 3
     assert str(tmp_path) not in (tmp_path / MANIFEST_NAME).read_text()  # nothing of this machine
     assert str(flowers) not in (tmp_path / MANIFEST_NAME).read_text()
     for shards in manifest.splits.values():

@@ -186,10 +186,11 @@ class ShardWriter:
         self.seal()
         return index_to_bytes(self._temporary, self._index())
 
-    def release(self) -> None:
-        """Seal, and leave the file under its temporary name to the caller."""
+    def release(self) -> Path:
+        """Seal, and leave the file to the caller; answers its temporary name."""
         self.seal()
         self._is_open = False
+        return self._temporary
 
     def discard(self) -> None:
         """Leave nothing behind."""

@@ -1,6 +1,16 @@
 """Samples -> shards: plan, write, prove, publish. Knows nothing of training."""
 
 from recordsmith.packing.pack import PackReport, pack
-from recordsmith.packing.plan import Plan, PlannedShard, make_plan
+from recordsmith.packing.pack_plan import PackPlan, ShardTask, plan
+from recordsmith.packing.planning import Plan, PlannedShard, make_plan
 
-__all__ = ["PackReport", "Plan", "PlannedShard", "make_plan", "pack"]
+__all__ = [
+    "PackPlan",
+    "PackReport",
+    "Plan",
+    "PlannedShard",
+    "ShardTask",
+    "make_plan",
+    "pack",
+    "plan",
+]

@@ -39,19 +39,17 @@ from recordsmith.files import (
     remove,
     size_of,
 )
-from recordsmith.packing.keys import resolve_keys
-from recordsmith.packing.plan import Plan, Shards, make_plan
-from recordsmith.packing.preparing import Preparation
+from recordsmith.packing.planning import Plan, Shards
 from recordsmith.packing.publishing import (
     clean_up,
     publish_dataset,
     replaced_names,
     small_files_of,
 )
+from recordsmith.packing.recipe import Recipe
 from recordsmith.packing.result import ShardResult
 from recordsmith.packing.writing import ShardJobs
 from recordsmith.sources import Listing, Source
-from recordsmith.wire import check_compression
 
 OnError = Literal["stop", "skip"]
 
@@ -150,28 +148,46 @@ def pack(
         OptionError: options contradict each other or the data; the folder holds another dataset.
         FileAccessError: a folder cannot be read or written, or the disk is full.
     """
-    folder = as_path(out)
-    name = check_compression(compression)
-    _check_arguments(source, folder, on_error, threads)
-    listing = source.list_samples()
-    scheme = resolve_keys(keys)
-    making: dict[str, Any] = {"kind": source.describe()["kind"]}
-    if scheme is not None:
-        making["keys"] = scheme.to_json()
-    plan = make_plan(
-        listing,
+    recipe = Recipe(
         splits=splits,
         shards=shards,
         shard_size_bytes=shard_size_bytes,
         seed=seed,
         stratify=stratify,
         shuffle=shuffle,
-        compression=name,
+        keys=keys,
         shard_names=shard_names,
-        making=making,
+        compression=compression,
     )
+    return pack_by(
+        recipe,
+        source,
+        out,
+        on_error=on_error,
+        overwrite=overwrite,
+        threads=threads,
+        progress=progress,
+    )
+
+
+def pack_by(
+    recipe: Recipe,
+    source: Source,
+    out: PathLike,
+    *,
+    on_error: OnError,
+    overwrite: bool,
+    threads: int | None,
+    progress: Progress | None,
+) -> PackReport:
+    """`pack`, with the options that decide the bytes in one piece."""
+    folder = check_arguments(source, out, threads)
+    if on_error not in ("stop", "skip"):
+        raise OptionError(f"on_error is {on_error!r}; expected 'stop' or 'skip'")
+    listing = source.list_samples()
+    plan = recipe.plan(source, listing)
     report = PackReport(folder, notices=listing.notices)
-    if listing.splits and splits is not None:
+    if listing.splits and recipe.splits is not None:
         report.notices += (
             f"the source has splits of its own, {', '.join(plan.splits)}, which were taken",
         )
@@ -180,29 +196,19 @@ def pack(
     with _working_in(folder):
         earlier = _earlier_dataset(folder, plan, listing, overwrite=overwrite)
         if earlier is not None and not overwrite:
-            skipped = list(earlier.made_from.get("skipped", ()))
-            if skipped and on_error == "stop":
-                raise _unreadable(skipped, len(listing.samples))
+            _report_earlier(report, earlier, len(listing.samples), on_error)
             remove(begun_path(folder))
             clean_up(folder)
-            report.is_new = False
-            report.skipped = skipped
-            report.bytes_in = int(earlier.made_from.get("bytes_in", 0))
-            _fill_report(report, earlier)
             return report
         files = [shard.file for shard in plan.shards]
         clean_up(folder, keeping=files)
-        jobs = ShardJobs(
-            source, listing, plan, folder, Preparation(source.kinds(), scheme), progress
-        )
+        jobs = ShardJobs(source, listing, plan, folder, recipe.preparation(source), progress)
         try:
-            results = jobs.run(threads or min(8, os.cpu_count() or 1), trusting=not overwrite)
+            results = jobs.run(thread_count(threads), trusting=not overwrite)
             _gather(report, plan, listing, results, on_error)
             made_from = {
                 "source": dict(source.describe()),
-                "seed": seed,
-                "stratify": stratify,
-                **{name: value for name, value in making.items() if name != "kind"},
+                "options": recipe.to_json(),
                 "plan": plan.fingerprint,
                 "bytes_in": report.bytes_in,
                 "skipped": report.skipped,
@@ -222,6 +228,19 @@ def pack(
             clean_up(folder, keeping=files)
     _fill_report(report, manifest)
     return report
+
+
+def _report_earlier(
+    report: PackReport, earlier: Manifest, sample_count: int, on_error: OnError
+) -> None:
+    """What a finished dataset of the same plan says of itself."""
+    skipped = list(earlier.made_from.get("skipped", ()))
+    if skipped and on_error == "stop":
+        raise _unreadable(skipped, sample_count)
+    report.is_new = False
+    report.skipped = skipped
+    report.bytes_in = int(earlier.made_from.get("bytes_in", 0))
+    _fill_report(report, earlier)
 
 
 def _gather(
@@ -282,13 +301,17 @@ def _manifest(
     )
 
 
-def _check_arguments(source: Source, folder: Path, on_error: OnError, threads: int | None) -> None:
+def check_arguments(source: Source, out: PathLike, threads: int | None) -> Path:
+    """The folder of the dataset, if these arguments make sense.
+
+    Raises:
+        OptionError: they do not.
+    """
+    folder = as_path(out)
     if isinstance(source, (str, os.PathLike)):
         raise OptionError(
             f"{source!r} is a path; expected a source, such as recordsmith.ImageFolder({source!r})"
         )
-    if on_error not in ("stop", "skip"):
-        raise OptionError(f"on_error is {on_error!r}; expected 'stop' or 'skip'")
     if threads is not None and threads < 1:
         raise OptionError(f"threads is {threads}; expected at least 1")
     root = getattr(source, "root", None)
@@ -296,6 +319,12 @@ def _check_arguments(source: Source, folder: Path, on_error: OnError, threads: i
         raise OptionError(
             f"{folder} lies in the folder that is packed, {root}; choose one outside of it"
         )
+    return folder
+
+
+def thread_count(threads: int | None) -> int:
+    """How many threads work, if that is not told."""
+    return threads or min(8, os.cpu_count() or 1)
 
 
 @contextmanager

@@ -33,7 +33,7 @@ from recordsmith.files import (
     write_atomically,
     write_synced,
 )
-from recordsmith.packing.plan import Plan
+from recordsmith.packing.planning import Plan
 from recordsmith.packing.result import done_path, partial_path
 
 

@@ -25,7 +25,7 @@ from recordsmith.files import (
     remove,
     write_atomically,
 )
-from recordsmith.packing.plan import PlannedShard
+from recordsmith.packing.planning import PlannedShard
 from recordsmith.sources import Listing
 from recordsmith.wire import crc32c
 

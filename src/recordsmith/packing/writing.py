@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_EXCEPTION, Executor, Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack
 from pathlib import Path
@@ -18,8 +18,8 @@ from typing import NamedTuple
 from recordsmith.dataset import ShardWriter
 from recordsmith.errors import CorruptDataError, Defect, FileAccessError, SourceError
 from recordsmith.example import Schema, SchemaSurvey
-from recordsmith.files import Progress, remove, write_atomically
-from recordsmith.packing.plan import Plan, PlannedShard
+from recordsmith.files import Progress, publish, remove, temporary_name, write_atomically
+from recordsmith.packing.planning import Plan, PlannedShard
 from recordsmith.packing.preparing import Preparation
 from recordsmith.packing.result import (
     ShardResult,
@@ -59,21 +59,30 @@ class ShardJobs:
         self._lock = threading.Lock()
         self._stopping = threading.Event()
         self._done = 0
+        self._sample_count = 0
 
-    def run(self, threads: int, *, trusting: bool = True) -> list[ShardResult]:
+    def run(
+        self,
+        threads: int,
+        *,
+        shards: Sequence[PlannedShard] | None = None,
+        trusting: bool = True,
+    ) -> list[ShardResult]:
         """Write, or check, every shard; the results are in the order of the plan.
 
         Args:
             threads: how many work at once.
+            shards: those that are to be written; None for all of the plan.
             trusting: whether work of an earlier job is used though the source does not tell
                 whether its samples have changed since.
         """
-        shards = self._plan.shards
+        shards = self._plan.shards if shards is None else shards
+        self._sample_count = sum(len(shard.samples) for shard in shards)
         with ExitStack() as stack:
             helpers: Executor | None = None
             if self._preparation.is_heavy:
                 helpers = stack.enter_context(ThreadPoolExecutor(threads))
-            pool = stack.enter_context(ThreadPoolExecutor(min(threads, len(shards))))
+            pool = stack.enter_context(ThreadPoolExecutor(min(threads, max(1, len(shards)))))
             futures = [
                 pool.submit(self.complete, shard, trusting=trusting, helpers=helpers)
                 for shard in shards
@@ -99,17 +108,18 @@ class ShardJobs:
             self._advance(len(shard.samples))
             return result
         remove(done_path(self._folder, shard.file))
+        partial = partial_path(self._folder, shard.file)
         writer = ShardWriter(
             self._folder / shard.file,
             compression=self._plan.compression,
             overwrite=True,
-            temporary=partial_path(self._folder, shard.file),
+            temporary=temporary_name(partial),  # two may write the same shard at once
         )
         try:
             result = self._write(shard, writer, helpers)
             index = partial_path(self._folder, f"{shard.file}.index")
             write_atomically(index, writer.index_bytes())
-            writer.release()
+            publish(writer.release(), partial)
         except BaseException:
             writer.discard()
             raise
@@ -184,7 +194,7 @@ class ShardJobs:
         with self._lock:
             self._done += count
             if self._progress is not None:
-                self._progress(self._done, len(self._listing.samples))
+                self._progress(self._done, self._sample_count)
 
 
 class _Prepared(NamedTuple):

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from recordsmith.errors import OptionError
 from recordsmith.packing import Plan, make_plan
-from recordsmith.packing.plan import _cut
+from recordsmith.packing.planning import _cut
 from recordsmith.sources import Listing, Sample
 
 SHARES = st.lists(st.integers(1, 20), min_size=1, max_size=4).map(
