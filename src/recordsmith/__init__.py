@@ -45,6 +45,7 @@ if TYPE_CHECKING:
         encode_example,
         encode_sequence_example,
     )
+    from recordsmith.image import PictureOptions
     from recordsmith.packing import PackReport, pack
     from recordsmith.sources import ImageFolder
     from recordsmith.wire import read_records
@@ -83,6 +84,7 @@ _HOMES = {
         "encode_example",
         "encode_sequence_example",
     ),
+    "recordsmith.image": ("PictureOptions",),
     "recordsmith.packing": ("PackReport", "pack"),
     "recordsmith.sources": ("ImageFolder",),
     "recordsmith.wire": ("read_records",),
@@ -102,6 +104,7 @@ __all__ = [
     "MissingExtraError",
     "OptionError",
     "PackReport",
+    "PictureOptions",
     "Ragged",
     "RecordsmithError",
     "Schema",
