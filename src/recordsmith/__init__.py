@@ -45,6 +45,7 @@ if TYPE_CHECKING:
         encode_example,
         encode_sequence_example,
     )
+    from recordsmith.image import PictureOptions
     from recordsmith.packing import PackPlan, PackReport, pack, plan
     from recordsmith.sources import ImageFiles, ImageFolder
     from recordsmith.wire import read_records
@@ -83,8 +84,17 @@ _HOMES = {
         "encode_example",
         "encode_sequence_example",
     ),
-    "recordsmith.packing": ("PackPlan", "PackReport", "pack", "plan"),
-    "recordsmith.sources": ("ImageFiles", "ImageFolder"),
+    "recordsmith.image": ("PictureOptions",),
+    "recordsmith.packing": (
+        "PackPlan",
+        "PackReport",
+        "pack",
+        "plan",
+    ),
+    "recordsmith.sources": (
+        "ImageFiles",
+        "ImageFolder",
+    ),
     "recordsmith.wire": ("read_records",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
@@ -104,6 +114,7 @@ __all__ = [
     "OptionError",
     "PackPlan",
     "PackReport",
+    "PictureOptions",
     "Ragged",
     "RecordsmithError",
     "Schema",

@@ -2,6 +2,7 @@
 
 from recordsmith.packing.pack import PackReport, pack
 from recordsmith.packing.pack_plan import PackPlan, ShardTask, plan
+from recordsmith.packing.pictures import apply_picture_options, note_of_picture
 from recordsmith.packing.planning import Plan, PlannedShard, make_plan
 
 __all__ = [
@@ -10,7 +11,9 @@ __all__ = [
     "Plan",
     "PlannedShard",
     "ShardTask",
+    "apply_picture_options",
     "make_plan",
+    "note_of_picture",
     "pack",
     "plan",
 ]

@@ -39,6 +39,7 @@ from recordsmith.files import (
     remove,
     size_of,
 )
+from recordsmith.image import PictureOptions
 from recordsmith.packing.planning import Plan, Shards
 from recordsmith.packing.publishing import (
     clean_up,
@@ -108,6 +109,7 @@ def pack(
     seed: int = 0,
     stratify: bool = False,
     shuffle: bool = True,
+    pictures: PictureOptions | None = None,
     keys: str | Mapping[str, str | None] | None = None,
     shard_names: str = DEFAULT_TEMPLATE,
     compression: str | None = None,
@@ -128,6 +130,8 @@ def pack(
         seed: of the order, and so of which sample goes to which split.
         stratify: split each class by itself, so that all splits have the same mix.
         shuffle: False keeps the samples in the order of the source.
+        pictures: how pictures are stored: re-encoded, resized, shrunk; None for their bytes, as
+            they are.
         keys: new names by usual keys, None for a feature to leave out; or a preset: slim,
             raw-pairs, rows-cols, label-text-encoded.
         shard_names: template of their names, with {split}, {shard} and {shards}.
@@ -155,6 +159,7 @@ def pack(
         seed=seed,
         stratify=stratify,
         shuffle=shuffle,
+        pictures=pictures,
         keys=keys,
         shard_names=shard_names,
         compression=compression,

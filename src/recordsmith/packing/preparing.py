@@ -1,9 +1,10 @@
-"""From what a source read to the bytes of a record: keys, kinds, encoding."""
+"""From what a source read to the bytes of a record: pictures, keys, kinds, encoding."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
+from recordsmith.errors import OptionError
 from recordsmith.example import (
     Kind,
     SequenceExample,
@@ -11,30 +12,56 @@ from recordsmith.example import (
     encode_example,
     encode_sequence_example,
 )
+from recordsmith.image import PictureOptions
 from recordsmith.packing.keys import KeyScheme
+from recordsmith.packing.pictures import PICTURE, apply_picture_options, note_of_picture
 from recordsmith.sources import Content, Note
 
 
 class Preparation:
-    """Turns the content of samples into payloads. For several threads at once."""
+    """Turns the content of samples into payloads. For several threads at once.
 
-    def __init__(self, kinds: Mapping[str, Kind], keys: KeyScheme | None = None) -> None:
+    kinds: of features that their values leave open, by usual keys.
+    keys: what features are called in the records; None for the usual keys.
+    pictures: how they are stored; None for their bytes, untouched.
+    """
+
+    def __init__(
+        self,
+        kinds: Mapping[str, Kind],
+        keys: KeyScheme | None = None,
+        pictures: PictureOptions | None = None,
+    ) -> None:
         self._keys = keys
         self._kinds = kinds if keys is None else keys.renamed(kinds)
+        self._pictures = None if pictures is None or pictures.is_default else pictures
 
     @property
     def is_heavy(self) -> bool:
-        """Whether it costs more than handing a sample to another thread."""
-        return False
+        """Whether a sample costs more than handing it to another thread."""
+        return self._pictures is not None
 
-    def payload(self, content: Content, note: Note) -> bytes:  # noqa: ARG002
-        """The payload of one record."""
+    def payload(self, content: Content, note: Note) -> bytes:
+        """The payload of one record.
+
+        Raises:
+            CorruptDataError: a picture cannot be decoded.
+            SourceError: a picture cannot be stored as it shall be.
+            OptionError: the keys do not fit the features, or pictures or keys are to be changed in
+                a record that is no Example.
+        """
         if isinstance(content, bytes):
-            if self._keys is None:
+            if self._keys is None and self._pictures is None:
                 return content
             content = decode_payload(content)
         if isinstance(content, SequenceExample):
+            if self._keys is not None or self._pictures is not None:
+                raise OptionError("keys and pictures are changed in Examples, not SequenceExamples")
             return encode_sequence_example(*content, self._kinds)
+        if self._pictures is not None:
+            content = apply_picture_options(content, self._pictures, note)
+        elif PICTURE in content:
+            note_of_picture(content, note)
         if self._keys is not None:
             content = self._keys.apply(content)
         return encode_example(content, self._kinds)

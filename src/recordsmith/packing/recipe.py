@@ -12,6 +12,7 @@ from typing import Any
 
 from recordsmith.dataset import DEFAULT_TEMPLATE
 from recordsmith.errors import OptionError
+from recordsmith.image import PictureOptions
 from recordsmith.packing.keys import KeyScheme, resolve_keys
 from recordsmith.packing.planning import Plan, Shards, make_plan
 from recordsmith.packing.preparing import Preparation
@@ -29,6 +30,7 @@ class Recipe:
     seed: int = 0
     stratify: bool = False
     shuffle: bool = True
+    pictures: PictureOptions | None = None
     keys: str | Mapping[str, str | None] | None = None
     shard_names: str = DEFAULT_TEMPLATE
     compression: str | None = None
@@ -43,6 +45,8 @@ class Recipe:
         scheme = self._scheme()
         if scheme is not None:
             making["keys"] = scheme.to_json()
+        if self.pictures is not None and not self.pictures.is_default:
+            making["pictures"] = self.pictures.to_json()
         return make_plan(
             listing,
             splits=self.splits,
@@ -58,7 +62,7 @@ class Recipe:
 
     def preparation(self, source: Source) -> Preparation:
         """What is done with each sample."""
-        return Preparation(source.kinds(), self._scheme())
+        return Preparation(source.kinds(), self._scheme(), self.pictures)
 
     def to_json(self) -> dict[str, Any]:
         """A JSON-able dict of all options."""
@@ -69,6 +73,7 @@ class Recipe:
             "seed": self.seed,
             "stratify": self.stratify,
             "shuffle": self.shuffle,
+            "pictures": None if self.pictures is None else self.pictures.to_json(),
             "keys": dict(self.keys) if isinstance(self.keys, Mapping) else self.keys,
             "shard_names": self.shard_names,
             "compression": self.compression,
@@ -84,6 +89,9 @@ class Recipe:
         unknown = sorted(set(document) - set(vars(cls())))
         if unknown:
             raise OptionError(f"{unknown[0]!r} is no option of this version of recordsmith")
+        pictures = document.get("pictures")
+        if pictures is not None:
+            document = {**document, "pictures": PictureOptions.from_json(pictures)}
         return cls(**document)
 
     def _scheme(self) -> KeyScheme | None:

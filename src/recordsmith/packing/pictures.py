@@ -1,0 +1,219 @@
+"""Pictures in a sample's features, stored as `PictureOptions` say; masks and boxes follow them.
+
+Works on the canonical keys (`image/encoded`, `image/segmentation/class/encoded`, …) before they
+are renamed. Features without a picture pass as they are. Whatever is changed is noted, and so is
+what should be known of a picture that is left as it is: that it is progressive, or to be turned.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from recordsmith.errors import CorruptDataError, SourceError
+from recordsmith.image import (
+    PictureOptions,
+    StoredPicture,
+    exif_orientation,
+    is_progressive,
+    store_mask,
+    store_picture,
+    turn_box,
+)
+from recordsmith.sources import Note
+
+PICTURE = "image/encoded"
+MASK = "image/segmentation/class/encoded"
+INSTANCE_MASKS = "image/object/mask"
+AREAS = "image/object/area"
+BOX_SIDES = tuple(f"image/object/bbox/{side}" for side in ("ymin", "xmin", "ymax", "xmax"))
+
+IS_PROGRESSIVE = (
+    "a JPEG is progressive: it takes about 2.5 times as long to decode; baseline=True (--baseline) "
+    "turns it without touching a pixel"
+)
+HAS_ORIENTATION = (
+    "a picture is stored as its camera held it, and says by EXIF how to turn it, which TensorFlow "
+    "does not heed; orientation='apply' (--orientation apply) turns it, its mask and its boxes"
+)
+MASK_FOLLOWED = "a mask was turned or resized with its picture"
+MASK_RAW = "a mask was decoded and stored as raw numbers"
+BOXES_TURNED = "the boxes of a picture were turned with it"
+AREAS_SCALED = "the areas of objects, in pixels, were scaled with their picture"
+
+
+def apply_picture_options(
+    features: Mapping[str, Any], options: PictureOptions, note: Note
+) -> dict[str, Any]:
+    """The features of a sample with its picture, masks and boxes as they are to be stored.
+
+    Args:
+        features: as a source gives them or as `decode_example` does: not changed.
+        note: told each change, and where: the picture's file name.
+
+    Returns:
+        New features: `image/encoded`, `image/format`, `image/height`, `image/width` of the stored
+        picture, for raw also `image/depth` and `image/dtype`; masks, boxes and areas with it.
+
+    Raises:
+        CorruptDataError: the picture or a mask cannot be decoded, or is too large for that.
+        SourceError: it cannot be stored so without losing what was not said to be lost.
+        MissingExtraError: a package that shrinks or turns to baseline is not installed.
+    """
+    given = dict(features)
+    data = _only(given, PICTURE, bytes)
+    if data is None or options.is_default:
+        if data is not None:
+            note_of_picture(given, note)
+        return given
+    where = _name_of(given)
+    stored = _store(data, given, options, where)
+    for change in stored.changes:
+        note(change, where)
+    given[PICTURE] = stored.data
+    if _only(given, "image/format", (str, bytes)) not in (stored.format, stored.format.encode()):
+        given["image/format"] = stored.format
+    sizes = _only(given, "image/height", int), _only(given, "image/width", int)
+    given["image/height"], given["image/width"] = stored.height, stored.width
+    if stored.dtype is not None:
+        given["image/depth"], given["image/dtype"] = stored.depth, stored.dtype.encode()
+    _move_masks(given, stored, note, where)
+    _move_boxes(given, stored, note, where)
+    _scale_areas(given, stored, sizes, note, where)
+    if stored.data is data:
+        note_of_picture(given, note)
+    return given
+
+
+def note_of_picture(features: Mapping[str, Any], note: Note) -> None:
+    """Say what should be known of a JPEG that keeps its bytes. Reads no more than its header."""
+    data = features[PICTURE]
+    if type(data) is not bytes or data[:3] != b"\xff\xd8\xff":
+        return
+    if is_progressive(data):
+        note(IS_PROGRESSIVE, _name_of(features))
+    if exif_orientation(data) != 1:
+        note(HAS_ORIENTATION, _name_of(features))
+
+
+def _store(
+    data: bytes, given: Mapping[str, Any], options: PictureOptions, where: str
+) -> StoredPicture:
+    if _only(given, "image/format", (str, bytes)) in ("raw", b"raw"):
+        raise SourceError(
+            f"{where}: the picture is stored as raw pixels already, which are packed as they are "
+            "only; leave the picture options out",
+        )
+    return _placed(where, lambda: store_picture(data, options))
+
+
+def _placed(where: str, store: Callable[[], Any]) -> Any:
+    """What `store` gives; its errors say which picture it is."""
+    try:
+        return store()
+    except CorruptDataError as error:
+        if error.path is None:
+            error.path = where
+        raise
+    except SourceError as error:
+        raise SourceError(f"{where}: {error}", [f"{where}: {error}"]) from None
+
+
+def _move_masks(given: dict[str, Any], stored: StoredPicture, note: Note, where: str) -> None:
+    size = {"height": stored.height, "width": stored.width}
+    turned = stored.orientation_applied
+    data = _only(given, MASK, bytes)
+    if data is not None:
+        format_ = _only(given, "image/segmentation/class/format", (str, bytes)) or "png"
+        name = format_ if isinstance(format_, str) else format_.decode()
+        mask = _placed(
+            f"{where}, its mask",
+            lambda: store_mask(
+                data, name, **size, orientation_applied=turned, raw=stored.format == "raw"
+            ),
+        )
+        if mask.is_changed:
+            given[MASK] = mask.data
+            given["image/segmentation/class/format"] = mask.format
+            note(MASK_RAW if mask.format == "raw" else MASK_FOLLOWED, where)
+        if mask.format == "raw":
+            given["image/segmentation/class/dtype"] = mask.dtype.encode()
+    instances = _listed(given.get(INSTANCE_MASKS))
+    if instances:
+        masks = [
+            _placed(
+                f"{where}, the mask of object {number}",
+                lambda one=one: store_mask(one, **size, orientation_applied=turned),
+            )
+            for number, one in enumerate(instances, 1)
+        ]
+        if any(mask.is_changed for mask in masks):
+            given[INSTANCE_MASKS] = [mask.data for mask in masks]
+            note(MASK_FOLLOWED, where)
+
+
+def _move_boxes(given: dict[str, Any], stored: StoredPicture, note: Note, where: str) -> None:
+    """Places are parts of the sides: only turning moves them."""
+    if stored.orientation_applied == 1 or not all(key in given for key in BOX_SIDES):
+        return
+    sides = [_listed(given[key]) for key in BOX_SIDES]
+    if not sides[0]:
+        return
+    boxes = [
+        turn_box(*(float(place) for place in box), stored.orientation_applied)
+        for box in zip(*sides, strict=True)
+    ]
+    for key, places in zip(BOX_SIDES, zip(*boxes, strict=True), strict=True):
+        given[key] = list(places)
+    note(BOXES_TURNED, where)
+
+
+def _scale_areas(
+    given: dict[str, Any],
+    stored: StoredPicture,
+    sizes: tuple[int | None, int | None],
+    note: Note,
+    where: str,
+) -> None:
+    """Areas count pixels, of which a smaller picture has fewer."""
+    height, width = sizes
+    areas = _listed(given.get(AREAS))
+    if not areas or not height or not width or height * width == stored.height * stored.width:
+        return
+    scale = stored.height * stored.width / (height * width)
+    given[AREAS] = [float(area) * scale for area in areas]
+    note(AREAS_SCALED, where)
+
+
+def _only(features: Mapping[str, Any], key: str, kind: Any) -> Any:
+    """The value of a feature that has one, also if it comes as a list of it; None if there is none.
+
+    Raises:
+        SourceError: it has several.
+    """
+    value = features.get(key)
+    if value is None or isinstance(value, kind):
+        return value
+    listed = _listed(value)
+    if len(listed) > 1:
+        raise SourceError(
+            f"{_name_of(features)}: feature {key!r} has {len(listed)} values; expected one, as a "
+            "sample has one picture where picture options are used"
+        )
+    if not listed:
+        return None
+    return int(listed[0]) if kind is int else listed[0]
+
+
+def _listed(value: Any) -> list[Any]:
+    if value is None:
+        return []
+    return [value] if isinstance(value, (bytes, str, int, float)) else list(value)
+
+
+def _name_of(features: Mapping[str, Any]) -> str:
+    listed = _listed(features.get("image/filename"))
+    if len(listed) != 1:
+        return "a picture without image/filename"
+    return os.fsdecode(listed[0])

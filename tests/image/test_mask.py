@@ -1,0 +1,138 @@
+"""Masks: the numbers that were stored, whatever holds them; colours are refused."""
+
+from __future__ import annotations
+
+import io
+import struct
+import zlib
+from types import ModuleType
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from PIL import Image
+
+from recordsmith.errors import CorruptDataError, Defect
+from recordsmith.image import decode_mask
+
+RANDOM = np.random.default_rng(3)
+
+
+def _palette_png(values: np.ndarray, **options: object) -> bytes:
+    image = Image.frombytes("P", values.shape[::-1], values.tobytes())
+    image.putpalette(RANDOM.integers(0, 256, 768, np.uint8).tobytes())
+    out = io.BytesIO()
+    image.save(out, "PNG", **options)
+    return out.getvalue()
+
+
+def _grey_png(values: np.ndarray, bits: int) -> bytes:
+    """A grey PNG written by hand: Pillow writes no 2 and 4 bits."""
+    height, width = values.shape
+    rows = np.unpackbits(values.astype(">u2").view(np.uint8).reshape(height, width, 2), axis=2)
+    rows = rows[:, :, 16 - bits :].reshape(height, width * bits)
+    packed = np.packbits(rows, axis=1)
+    body = b"".join(b"\0" + row.tobytes() for row in packed)
+    header = struct.pack(">IIBBBBB", width, height, bits, 0, 0, 0, 0)
+    chunks = [(b"IHDR", header), (b"IDAT", zlib.compress(body)), (b"IEND", b"")]
+    return b"\x89PNG\r\n\x1a\n" + b"".join(
+        struct.pack(">I", len(body)) + name + body + struct.pack(">I", zlib.crc32(name + body))
+        for name, body in chunks
+    )
+
+
+@pytest.mark.parametrize("bits", [1, 2, 4, 8])
+def test_palette_masks_give_their_indices(bits: int) -> None:
+    values = RANDOM.integers(0, 2**bits, (9, 13), np.uint8)
+    decoded = decode_mask(_palette_png(values, bits=bits))
+    assert decoded.dtype == np.uint8
+    np.testing.assert_array_equal(decoded, values)
+
+
+def test_a_transparent_index_is_an_index() -> None:
+    values = RANDOM.integers(0, 256, (9, 13), np.uint8)
+    data = _palette_png(values, transparency=bytes(range(256)))
+    np.testing.assert_array_equal(decode_mask(data), values)
+
+
+@pytest.mark.parametrize("bits", [1, 2, 4, 8, 16])
+def test_grey_levels_are_not_scaled(bits: int) -> None:
+    values = RANDOM.integers(0, 2**bits, (9, 13))
+    values[0, :2] = 0, 2**bits - 1
+    decoded = decode_mask(_grey_png(values, bits))
+    assert decoded.dtype == (np.uint16 if bits == 16 else np.uint8)
+    assert decoded.shape == (9, 13)
+    np.testing.assert_array_equal(decoded, values)
+
+
+@pytest.mark.parametrize("kind", ["PNG", "BMP", "TIFF", "PPM"])
+def test_other_formats_hold_masks_too(pictures: ModuleType, kind: str) -> None:
+    values = RANDOM.integers(0, 256, (9, 13), np.uint8)
+    data = pictures.encode(Image.fromarray(values), kind)
+    np.testing.assert_array_equal(decode_mask(data), values)
+
+
+@pytest.mark.parametrize("kind", ["PNG", "TIFF"])
+def test_16_bits_are_kept(pictures: ModuleType, kind: str) -> None:
+    values = RANDOM.integers(0, 65536, (9, 13), np.uint16)
+    data = pictures.encode(Image.fromarray(values), kind)
+    decoded = decode_mask(data)
+    assert decoded.dtype == np.uint16
+    np.testing.assert_array_equal(decoded, values)
+
+
+def test_big_endian_tiff() -> None:
+    values = RANDOM.integers(0, 65536, (9, 13), np.uint16)
+    image = Image.frombytes("I;16B", (13, 9), values.astype(">u2").tobytes())
+    out = io.BytesIO()
+    image.save(out, "TIFF")
+    np.testing.assert_array_equal(decode_mask(out.getvalue()), values)
+
+
+@pytest.mark.parametrize("mode", ["RGB", "RGBA", "LA"])
+def test_colours_are_refused_in_words(pictures: ModuleType, mode: str) -> None:
+    data = pictures.encode(pictures.noise(13, 9, mode), "PNG")
+    with pytest.raises(CorruptDataError, match=f"mode {mode}.*one number a pixel") as caught:
+        decode_mask(data)
+    assert caught.value.defect is Defect.UNREADABLE_IMAGE
+
+
+@pytest.mark.parametrize("value", [-1, 65_536])
+def test_numbers_that_are_no_classes_are_refused(pictures: ModuleType, value: int) -> None:
+    image = Image.fromarray(np.full((2, 2), value, np.int32))
+    with pytest.raises(CorruptDataError, match=f"from {value} to {value}"):
+        decode_mask(pictures.encode(image, "TIFF"))
+
+
+def test_fractions_are_refused(pictures: ModuleType) -> None:
+    image = Image.fromarray(np.full((2, 2), 0.5, np.float32))
+    with pytest.raises(CorruptDataError, match="mode F"):
+        decode_mask(pictures.encode(image, "TIFF"))
+
+
+def test_any_buffer_and_the_callers_own() -> None:
+    values = RANDOM.integers(0, 256, (9, 13), np.uint8)
+    data = _grey_png(values, 8)
+    for buffer in (bytearray(data), memoryview(data), np.frombuffer(data, np.uint8)):
+        decoded = decode_mask(buffer)
+        np.testing.assert_array_equal(decoded, values)
+        decoded[:] = 0
+
+
+def test_a_mask_that_is_cut_off_is_refused(pictures: ModuleType) -> None:
+    data = _palette_png(RANDOM.integers(0, 256, (90, 130), np.uint8))
+    for stop in range(0, len(data) - 20, 97):
+        with pytest.raises(CorruptDataError) as caught:
+            decode_mask(data[:stop])
+        assert caught.value.defect is Defect.UNREADABLE_IMAGE
+        assert "object at" not in str(caught.value)
+
+
+@given(st.binary(max_size=200))
+def test_any_bytes_are_a_mask_or_a_named_defect(data: bytes) -> None:
+    try:
+        values = decode_mask(data)
+    except CorruptDataError:
+        return
+    assert values.ndim == 2
