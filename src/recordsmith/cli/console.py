@@ -23,6 +23,11 @@ def print_error(message: str) -> None:
     print(prefix, printable(message, keep="\n"), file=sys.stderr)
 
 
+def print_aside(message: str) -> None:
+    """Something to know, on standard error: standard output is for what was asked."""
+    print(printable(message), file=sys.stderr)
+
+
 def print_json(document: Any) -> None:
     """One JSON document on standard output, ASCII only."""
     print(json.dumps(document, indent=1, allow_nan=False))

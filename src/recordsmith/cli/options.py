@@ -77,6 +77,42 @@ def parse_counts(text: str, option: str) -> int | dict[str, int]:
     return counts.get("", counts)
 
 
+def parse_keys(text: str, option: str) -> str | dict[str, str | None]:
+    """The name of a preset, or OLD=NEW,OLD= -> new names by old ones, None to leave one out."""
+    if "=" not in text:
+        return text
+    keys: dict[str, str | None] = {}
+    for part in text.split(","):
+        old, equals, new = (piece.strip() for piece in part.partition("="))
+        if not old or not equals:
+            raise OptionError(
+                f"{option} is {text!r}; expected a preset, or new names such as "
+                "image/encoded=image,image/filename="
+            )
+        keys[old] = new or None
+    return keys
+
+
+def parse_colour(text: str, option: str) -> tuple[int, int, int]:
+    """White, black or #rrggbb -> red, green, blue."""
+    known = {"white": "#ffffff", "black": "#000000"}.get(text.lower(), text)
+    if not re.fullmatch("#[0-9a-fA-F]{6}", known):
+        raise OptionError(f"{option} is {text!r}; expected white, black or #rrggbb")
+    red, green, blue = bytes.fromhex(known[1:])
+    return red, green, blue
+
+
+def parse_numbers(text: str, option: str) -> list[int]:
+    """3, or 0,2,5-9 -> the numbers."""
+    numbers: list[int] = []
+    for part in text.split(","):
+        first, dash, last = part.strip().partition("-")
+        if not first.isdecimal() or (dash and not last.isdecimal()):
+            raise OptionError(f"{option} is {text!r}; expected numbers such as 3 or 0,2,5-9")
+        numbers += range(int(first), int(last if dash else first) + 1)
+    return numbers
+
+
 def _not_shares(text: str, option: str) -> OptionError:
     return OptionError(
         f"{option} is {text!r}; expected shares that add up to 1, such as train=0.7,validation=0.3"

@@ -6,5 +6,18 @@ To add a source: one file here with a class that has what `contract.Source` asks
 from recordsmith.sources.contract import Content, Listing, Note, Sample, Source, unheard
 from recordsmith.sources.image_files import ImageFiles
 from recordsmith.sources.image_folder import ImageFolder
+from recordsmith.sources.recognition import KINDS, Recognised, make_source
 
-__all__ = ["Content", "ImageFiles", "ImageFolder", "Listing", "Note", "Sample", "Source", "unheard"]
+__all__ = [
+    "KINDS",
+    "Content",
+    "ImageFiles",
+    "ImageFolder",
+    "Listing",
+    "Note",
+    "Recognised",
+    "Sample",
+    "Source",
+    "make_source",
+    "unheard",
+]

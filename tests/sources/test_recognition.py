@@ -1,0 +1,113 @@
+"""What lies in a folder tells which source it is for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import recordsmith as rs
+from recordsmith.sources import make_source
+from recordsmith.sources.recognition import KINDS, recognise
+
+
+def _make(root: Path, names: str) -> Path:
+    for name in names.split():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if name.endswith("/"):
+            path.mkdir(exist_ok=True)
+        else:
+            path.touch()
+    return root
+
+
+@pytest.mark.parametrize(
+    ("names", "kind", "reason"),
+    [
+        ("cat/1.jpg dog/2.jpg", "folder", "folders of classes"),
+        ("flowers/cat/1.jpg flowers/dog/2.jpg", "folder", "folders of classes"),
+        ("train/cat/1.jpg test/cat/2.jpg", "folder", "folders of classes"),
+        ("train/1.jpg val/2.jpg", "files", "folders of splits"),
+        ("images/1.jpg masks/1.png", "pairs", "masks in masks"),
+        ("train/images/1.jpg train/masks/1.png", "pairs", "masks in train/masks"),
+        ("JPEGImages/1.jpg SegmentationClass/1.png ImageSets/Segmentation/train.txt", "pairs",
+         "segmentationclass"),
+        ("JPEGImages/1.jpg Annotations/1.xml SegmentationClass/1.png", "voc", "annotations/1.xml"),
+        ("VOC2012/JPEGImages/1.jpg VOC2012/Annotations/1.xml", "voc", "1.xml"),
+        ("images/1.jpg annotations/1.xml data/x.csv", "voc", "1.xml"),
+        ("1.jpg 1.xml", "voc", "1.xml"),
+        ("annotations/instances_val2017.json val2017/1.jpg", "coco", "instances_val2017.json"),
+        ("train/_annotations.coco.json train/1.jpg", "coco", "train/_annotations.coco.json"),
+        ("data.yaml train/images/1.jpg train/labels/1.txt", "yolo", "data.yaml"),
+        ("images/1.jpg labels/1.txt", "yolo", "labels"),
+        ("obj.names train.txt img/1.jpg img/1.txt", "yolo", "obj.names"),
+        ("metadata.jsonl 1.jpg", "table", "metadata.jsonl"),
+        ("train/metadata.csv train/1.jpg test/metadata.csv", "table", "metadata.csv"),
+        ("rows.csv", "table", "rows.csv"),
+        ("a-000.tar a-001.tar", "webdataset", "a-000.tar"),
+        ("train-00000-of-00001.tfrecord dataset.json labels.txt", "shards", "train-00000"),
+        ("test.record", "shards", "test.record"),
+        ("", "folder", "folders of classes"),
+    ],
+)  # fmt: skip
+def test_folders(tmp_path: Path, names: str, kind: str, reason: str) -> None:
+    found, why = recognise(_make(tmp_path, names))
+    assert found == kind
+    assert reason in why
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("rows.CSV", "table"),
+        ("rows.parquet", "table"),
+        ("x.tar", "webdataset"),
+        ("x.tar.gz", "webdataset"),
+        ("instances.json", "coco"),
+        ("data.yaml", "yolo"),
+        ("x.tfrecord", "shards"),
+        ("x.tfrecord-00000-of-00001", "shards"),
+    ],
+)
+def test_files(tmp_path: Path, name: str, kind: str) -> None:
+    assert recognise(_make(tmp_path, name) / name)[0] == kind
+
+
+def test_patterns(tmp_path: Path) -> None:
+    assert recognise(tmp_path / "x-{000..003}.tar")[0] == "webdataset"
+    assert recognise(tmp_path / "x-*.tfrecord")[0] == "shards"
+
+
+def test_files_of_no_source(tmp_path: Path) -> None:
+    with pytest.raises(rs.SourceError, match=r"notes\.docx is a file of which no source is known"):
+        recognise(_make(tmp_path, "notes.docx") / "notes.docx")
+    with pytest.raises(rs.FileAccessError, match="there is no such file"):
+        recognise(tmp_path / "missing")
+
+
+def test_said_kinds_are_not_recognised(tmp_path: Path) -> None:
+    made = make_source(_make(tmp_path, "rows.csv cat/1.jpg"), "folder")
+    assert isinstance(made.source, rs.ImageFolder)
+    assert (made.kind, made.reason) == ("folder", "")
+
+
+def test_options_reach_the_source(tmp_path: Path) -> None:
+    made = make_source(tmp_path, "files", class_pattern="x", label_map=None)
+    assert "class_pattern='x'" in repr(made.source)
+
+
+def test_options_of_other_sources_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(rs.OptionError, match="boxes is an option of voc and coco and yolo"):
+        make_source(_make(tmp_path, "cat/1.jpg"), boxes="clip")
+
+
+def test_unknown_kinds(tmp_path: Path) -> None:
+    with pytest.raises(rs.OptionError, match=r"'foldr' is no kind of source.*did you mean folder"):
+        make_source(tmp_path, "foldr")
+
+
+def test_every_kind_can_be_made(tmp_path: Path) -> None:
+    for kind, known in KINDS.items():
+        made = make_source(tmp_path, kind)
+        assert type(made.source).__name__ == known.class_name
