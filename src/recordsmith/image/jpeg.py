@@ -94,13 +94,14 @@ def all_segments(data: bytes) -> tuple[list[Segment], int | None]:
     found: list[Segment] = []
     at = 2
     while True:
-        found.extend(segments(data, at))
-        at = found[-1].stop if found else 2
+        here = list(segments(data, at))
+        found.extend(here)
+        at = here[-1].stop if here else at
         marker = _MARKER_IN_SCAN.search(data, at)
         if marker is None:
             return found, None
         if data[marker.end() - 1] == _END:
             return found, marker.end()
-        if not found or found[-1].marker != SCAN or marker.end() - 2 == at:
-            return found, None  # neither a scan nor its end: not understood
+        if not here or here[-1].marker != SCAN:  # neither a scan nor its end: not understood
+            return found, None
         at = marker.end() - 2
