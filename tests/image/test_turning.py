@@ -10,7 +10,14 @@ import numpy as np
 import pytest
 from PIL import Image, ImageOps
 
-from recordsmith.image import exif_orientation, swaps_sides, turn, turn_box
+from recordsmith.image import (
+    exif_orientation,
+    is_progressive,
+    look_at_jpeg,
+    swaps_sides,
+    turn,
+    turn_box,
+)
 
 ALL = range(1, 9)
 
@@ -73,6 +80,26 @@ def test_no_orientation(pictures: ModuleType) -> None:
     assert exif_orientation(b"") == 1
     assert exif_orientation(with_exif(pictures.noise(5, 4), 9, "JPEG")) == 1
     assert exif_orientation(with_exif(pictures.noise(5, 4), 0, "JPEG")) == 1
+
+
+def test_one_look_says_the_same_as_two(pictures: ModuleType) -> None:
+    images = dict(pictures.odd())
+    for orientation in ALL:
+        for progressive in (False, True):
+            data = with_exif(pictures.noise(9, 9), orientation, "JPEG", progressive=progressive)
+            assert look_at_jpeg(data) == (progressive, orientation)
+            images[f"{orientation} {progressive}"] = data
+    for name, data in images.items():
+        if data[:2] != b"\xff\xd8":
+            assert look_at_jpeg(data) == (False, 1)
+            continue
+        assert look_at_jpeg(data) == (is_progressive(data), exif_orientation(data)), name
+        for place in range(2, min(700, len(data))):
+            damaged = bytearray(data)
+            damaged[place] ^= 0xFF
+            is_one, orientation = look_at_jpeg(bytes(damaged))
+            assert isinstance(is_one, bool)
+            assert orientation in ALL
 
 
 def test_damaged_exif_is_no_orientation_or_one(pictures: ModuleType) -> None:

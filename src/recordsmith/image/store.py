@@ -3,7 +3,8 @@
 A picture that has the wanted format, size and orientation keeps its bytes; the others are decoded
 with all their channels and bits, turned, made smaller and encoded. Then, if asked, the file is
 shrunk or turned to baseline without touching a pixel. The same bytes and options give the same
-bytes, in any thread; the codecs release the interpreter lock.
+bytes, in any thread; the codecs release the interpreter lock (oxipng holds it, and has threads of
+its own).
 
 The rules:
 - grey stays grey, alpha stays alpha, 16 bits stay 16 in png and raw; palettes become RGB, with
