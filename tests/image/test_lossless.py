@@ -62,7 +62,11 @@ def jpegs(pictures: ModuleType) -> dict[str, bytes]:
                 image = pictures.noise(*size, mode)
                 data = pictures.encode(image, "JPEG", progressive=True, **options)
                 found[f"{name} {mode} {size}"] = data
-    found["rgb"] = pictures.encode(pictures.noise(20, 30), "JPEG", progressive=True, keep_rgb=True)
+    rgb = pictures.encode(pictures.noise(20, 30), "JPEG", progressive=True, keep_rgb=True)
+    adobe = next(part for part in all_segments(rgb)[0] if part.marker == 0xEE)
+    found["rgb"] = rgb
+    found["rgb by the names of its components"] = rgb[: adobe.start] + rgb[adobe.stop :]
+    found["more words than jpeglib holds"] = rgb[:2] + pictures.segment(0xFE, b"hm") * 60 + rgb[2:]
     return found
 
 
