@@ -4,7 +4,7 @@ from recordsmith.image.decode import decode_image, resize_image
 from recordsmith.image.jpeg import is_progressive
 from recordsmith.image.mask import decode_mask
 from recordsmith.image.options import MAX_PIXELS, PictureOptions
-from recordsmith.image.orientation import exif_orientation
+from recordsmith.image.orientation import exif_orientation, look_at_jpeg
 from recordsmith.image.probe import PICTURE_SUFFIXES, ImageInfo, is_picture, probe_image
 from recordsmith.image.store import StoredPicture, store_picture
 from recordsmith.image.stored_mask import StoredMask, store_mask
@@ -22,6 +22,7 @@ __all__ = [
     "exif_orientation",
     "is_picture",
     "is_progressive",
+    "look_at_jpeg",
     "probe_image",
     "resize_image",
     "store_mask",

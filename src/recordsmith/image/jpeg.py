@@ -15,7 +15,7 @@ START = b"\xff\xd8"
 APP0, APP1, APP2, APP15, COMMENT = 0xE0, 0xE1, 0xE2, 0xEF, 0xFE
 FRAMES = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}  # table B.1
 PROGRESSIVE_HUFFMAN = 0xC2
-_PROGRESSIVE = frozenset((PROGRESSIVE_HUFFMAN, 0xC6, 0xCA, 0xCE))
+PROGRESSIVE = frozenset((PROGRESSIVE_HUFFMAN, 0xC6, 0xCA, 0xCE))
 SCAN = 0xDA
 _END = 0xD9
 _MARKER_IN_SCAN = re.compile(rb"\xff+[^\x00\xff\xd0-\xd7]")  # no stuffed byte, no restart
@@ -82,7 +82,7 @@ def is_progressive(data: bytes) -> bool:
     Only the header is read. Bytes that are no JPEG are not progressive.
     """
     frame = read_frame(data)
-    return frame is not None and frame.marker in _PROGRESSIVE
+    return frame is not None and frame.marker in PROGRESSIVE
 
 
 def all_segments(data: bytes) -> tuple[list[Segment], int | None]:
@@ -94,13 +94,14 @@ def all_segments(data: bytes) -> tuple[list[Segment], int | None]:
     found: list[Segment] = []
     at = 2
     while True:
-        found.extend(segments(data, at))
-        at = found[-1].stop if found else 2
+        here = list(segments(data, at))
+        found.extend(here)
+        at = here[-1].stop if here else at
         marker = _MARKER_IN_SCAN.search(data, at)
         if marker is None:
             return found, None
         if data[marker.end() - 1] == _END:
             return found, marker.end()
-        if not found or found[-1].marker != SCAN or marker.end() - 2 == at:
-            return found, None  # neither a scan nor its end: not understood
+        if not here or here[-1].marker != SCAN:  # neither a scan nor its end: not understood
+            return found, None
         at = marker.end() - 2

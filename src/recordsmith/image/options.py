@@ -63,7 +63,8 @@ class PictureOptions:
     @property
     def is_default(self) -> bool:
         """Whether pictures keep their bytes, all of them."""
-        return not self.to_json().keys() - {"max_pixels"}
+        changes_some = self.recompress or self.shrink or self.baseline or self.resizes
+        return self.format == "original" and self.orientation == "keep" and not changes_some
 
     @property
     def resizes(self) -> bool:

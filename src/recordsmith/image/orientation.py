@@ -5,11 +5,17 @@ from __future__ import annotations
 import io
 import struct
 
-from recordsmith.image.jpeg import APP1, FRAMES, START, segments
+from recordsmith.image.jpeg import APP1, FRAMES, PROGRESSIVE, START, is_progressive, segments
 
 _TAG = 0x0112
 _SHORT, _LONG = 3, 4
 _EXIF = b"Exif\0\0"
+_MARKER_AND_LENGTH = struct.Struct(">HH").unpack_from
+_FRAME_MARKERS = frozenset(0xFF00 | marker for marker in FRAMES)
+_PROGRESSIVE_MARKERS = frozenset(0xFF00 | marker for marker in PROGRESSIVE)
+_EXIF_MARKER = 0xFF00 | APP1
+_FIRST_WITH_LENGTH = 0xFFC0
+_FILL = 0xFFFF
 
 
 def exif_orientation(data: bytes) -> int:
@@ -22,6 +28,29 @@ def exif_orientation(data: bytes) -> int:
                 break
         return 1
     return _by_pillow(data)
+
+
+def look_at_jpeg(data: bytes) -> tuple[bool, int]:
+    """(is progressive, EXIF orientation) of a JPEG; (False, 1) of what is none.
+
+    In one walk over its header, as every picture that is packed is asked this.
+    """
+    if data[:3] != b"\xff\xd8\xff":
+        return False, 1
+    at, exif = 2, None
+    try:
+        while True:
+            marker, length = _MARKER_AND_LENGTH(data, at)
+            if marker in _FRAME_MARKERS:
+                break
+            if marker == _EXIF_MARKER and exif is None and data.startswith(_EXIF, at + 4):
+                exif = data[at + 10 : at + 2 + length]
+            elif not _FIRST_WITH_LENGTH <= marker < _FILL:
+                return is_progressive(data), exif_orientation(data)
+            at += 2 + length
+    except struct.error:  # it ends before its frame
+        return False, 1
+    return marker in _PROGRESSIVE_MARKERS, 1 if exif is None else orientation_in_tiff(exif)
 
 
 def orientation_in_tiff(body: bytes) -> int:

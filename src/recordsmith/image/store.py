@@ -3,7 +3,8 @@
 A picture that has the wanted format, size and orientation keeps its bytes; the others are decoded
 with all their channels and bits, turned, made smaller and encoded. Then, if asked, the file is
 shrunk or turned to baseline without touching a pixel. The same bytes and options give the same
-bytes, in any thread; the codecs release the interpreter lock.
+bytes, in any thread; the codecs release the interpreter lock (oxipng holds it, and has threads of
+its own).
 
 The rules:
 - grey stays grey, alpha stays alpha, 16 bits stay 16 in png and raw; palettes become RGB, with
@@ -20,7 +21,7 @@ The rules:
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -193,12 +194,13 @@ def _smaller(pixels: ExactPixels, height: int, width: int) -> ExactPixels:
     if channel_count in (1, 3):
         resized = cv2.resize(pixels, (width, height), interpolation=cv2.INTER_AREA)
         return resized.reshape(height, width, channel_count)  # type: ignore[return-value]
-    alpha = pixels[:, :, -1:].astype(np.float32 if pixels.dtype == np.uint8 else np.float64)
-    weighted = np.concatenate((pixels[:, :, :-1] * alpha, alpha), axis=2)
+    weighted: Any = pixels.astype(np.float32 if pixels.dtype == np.uint8 else np.float64)
+    weighted[:, :, :-1] *= weighted[:, :, -1:]
     summed = cv2.resize(weighted, (width, height), interpolation=cv2.INTER_AREA)
     colours = summed[:, :, :-1] / np.maximum(summed[:, :, -1:], 1e-9)
     whole = np.concatenate((colours, summed[:, :, -1:]), axis=2)
-    return np.rint(whole).astype(pixels.dtype)
+    smaller: ExactPixels = np.rint(whole).astype(pixels.dtype)
+    return smaller
 
 
 def _rewrite(stored: StoredPicture, options: PictureOptions) -> StoredPicture:

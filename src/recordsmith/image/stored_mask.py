@@ -26,20 +26,19 @@ from recordsmith.image.turning import turn
 class StoredMask(NamedTuple):
     """A mask as it is stored.
 
-    format: of a file, such as png, or raw: rows of numbers.
+    format: png, or raw: rows of numbers; None where the bytes are the same.
     dtype: uint8 or uint16.
     is_changed: whether these are other bytes than before.
     """
 
     data: bytes
-    format: str
+    format: str | None
     dtype: str
     is_changed: bool
 
 
 def store_mask(
     data: bytes,
-    format_: str = "png",
     *,
     height: int,
     width: int,
@@ -49,7 +48,6 @@ def store_mask(
     """Turn and resize a mask as its picture was.
 
     Args:
-        format_: that of `data`.
         height, width: of the picture as it is stored now.
         orientation_applied: the EXIF orientation by which the picture was turned.
         raw: numbers in rows without a header, (height, width), instead of a file.
@@ -63,7 +61,7 @@ def store_mask(
     values = decode_mask(data)
     dtype = str(values.dtype)
     if (values.shape, orientation_applied, raw) == ((height, width), 1, False):
-        return StoredMask(data, format_, dtype, is_changed=False)
+        return StoredMask(data, None, dtype, is_changed=False)
     moved = resize_nearest(turn(values, orientation_applied), height, width)
     if raw:
         return StoredMask(moved.tobytes(), "raw", dtype, is_changed=True)

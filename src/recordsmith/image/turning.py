@@ -7,12 +7,13 @@ degrees clockwise, 7 swapped and by 180 degrees, 8 by 90 degrees counterclockwis
 
 from __future__ import annotations
 
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 Number = TypeVar("Number", bound=np.generic)
+Box: TypeAlias = tuple[float, float, float, float]
 
 # orientation -> (rows and columns are swapped; then: rows are reversed, columns are reversed)
 _TURNS = {
@@ -48,11 +49,10 @@ def swaps_sides(orientation: int) -> bool:
     return _TURNS[orientation][0]
 
 
-def turn_box(
-    ymin: float, xmin: float, ymax: float, xmax: float, orientation: int
-) -> tuple[float, float, float, float]:
-    """Turn a box as `turn` turns the pixels; places are parts of the sides, from 0 to 1."""
+def turn_box(box: Box, orientation: int) -> Box:
+    """Turn (ymin, xmin, ymax, xmax), parts of the sides from 0 to 1, as `turn` turns the pixels."""
     is_swapped, reverses_rows, reverses_columns = _TURNS[orientation]
+    ymin, xmin, ymax, xmax = box
     if is_swapped:
         ymin, xmin, ymax, xmax = xmin, ymin, xmax, ymax
     if reverses_rows:

@@ -1,0 +1,477 @@
+"""How pictures are stored: every rule of the module, against Pillow, NumPy and TensorFlow."""
+
+from __future__ import annotations
+
+import io
+import struct
+import zlib
+from concurrent.futures import ThreadPoolExecutor
+from types import ModuleType
+from typing import Any
+
+import cv2
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from PIL import Image, ImageOps
+
+from recordsmith.errors import CorruptDataError, Defect, SourceError
+from recordsmith.image import (
+    PictureOptions,
+    StoredPicture,
+    exif_orientation,
+    probe_image,
+    store_picture,
+)
+from recordsmith.image.encode import lay_on_background
+from recordsmith.image.png import GREY, GREY_ALPHA, RGB, RGBA, Chunk, encode_png
+from recordsmith.image.store import (
+    ENCODED,
+    FIRST_FRAME,
+    FROM_CMYK,
+    NO_ORIENTATION,
+    NO_PROFILE,
+    ON_BACKGROUND,
+    OPAQUE,
+    RESIZED,
+    TURNED,
+)
+
+RAW = PictureOptions(format="raw")
+PNG = PictureOptions(format="png")
+JPEG = PictureOptions(format="jpeg")
+RANDOM = np.random.default_rng(11)
+
+
+def by_pillow(data: bytes, mode: str | None = None) -> np.ndarray:
+    with Image.open(io.BytesIO(data)) as image:
+        return np.array(image if mode is None else image.convert(mode))
+
+
+def raw_pixels(stored: StoredPicture) -> np.ndarray:
+    assert stored.format == "raw"
+    assert stored.depth is not None
+    shape = (stored.height, stored.width, stored.depth)
+    return np.frombuffer(stored.data, stored.dtype).reshape(shape)
+
+
+# -- what stays as it is ---------------------------------------------------------------------------
+
+
+def test_default_options_touch_nothing(pictures: ModuleType) -> None:
+    for data in pictures.odd().values():
+        stored = store_picture(data, PictureOptions())
+        assert stored.data is data
+        assert stored.changes == ()
+        assert stored[1:4] == tuple(probe_image(data))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        PictureOptions(shorter_side=9),
+        PictureOptions(longer_side=13),
+        PictureOptions(longer_side=4000),
+        PictureOptions(format="jpeg", quality=50, shorter_side=9),
+        PictureOptions(format="png"),
+    ],
+)
+def test_what_is_as_wanted_keeps_its_bytes(pictures: ModuleType, options: PictureOptions) -> None:
+    for name, data in pictures.odd().items():
+        if options.format in ("original", probe_image(data).format):
+            assert store_picture(data, options).data is data, name
+
+
+def test_recompress_encodes_all(pictures: ModuleType) -> None:
+    data = pictures.encode(pictures.smooth(64, 48), "JPEG", quality=95)
+    stored = store_picture(data, PictureOptions(format="jpeg", quality=50, recompress=True))
+    assert stored.changes == (ENCODED["jpeg"],)
+    assert len(stored.data) < len(data)
+
+
+# -- channels and bits -----------------------------------------------------------------------------
+
+LOSSLESS = {
+    "png": "RGB", "grey png": "L", "palette png": "RGB", "rgba png": "RGBA", "1-bit png": "L",
+    "grey alpha png": "LA", "gif": "RGB", "bmp": "RGB", "lossless webp": "RGB", "tiff": "RGB",
+    "ppm": "RGB", "png with text": "RGB", "animated gif": "RGB", "cmyk jpeg": "RGB",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "mode"), LOSSLESS.items())
+def test_raw_and_png_hold_every_channel(pictures: ModuleType, name: str, mode: str) -> None:
+    data = pictures.odd()[name]
+    expected = by_pillow(data, mode).reshape(9, 13, -1)
+    stored = store_picture(data, RAW)
+    assert (stored.depth, stored.dtype) == (expected.shape[2], "uint8")
+    np.testing.assert_array_equal(raw_pixels(stored), expected)
+    options = PictureOptions(format="png", recompress=True)
+    np.testing.assert_array_equal(
+        by_pillow(store_picture(data, options).data).reshape(9, 13, -1), expected
+    )
+
+
+@pytest.mark.parametrize("name", ["jpeg", "grey jpeg", "progressive jpeg"])
+def test_raw_of_jpeg(pictures: ModuleType, name: str) -> None:
+    data = pictures.odd()[name]
+    stored = store_picture(data, RAW)
+    expected = by_pillow(data).reshape(9, 13, -1)
+    assert stored.depth == expected.shape[2]
+    np.testing.assert_allclose(raw_pixels(stored).astype(int), expected.astype(int), atol=3)
+
+
+@pytest.mark.parametrize("bits", [8, 16])
+@pytest.mark.parametrize(
+    ("colour_type", "key"),
+    [(GREY, False), (GREY, True), (RGB, False), (RGB, True), (GREY_ALPHA, False), (RGBA, False)],
+)
+def test_png_of_every_kind(colour_type: int, bits: int, key: bool) -> None:
+    channel_count = {GREY: 1, RGB: 3, GREY_ALPHA: 2, RGBA: 4}[colour_type]
+    values: Any = RANDOM.integers(0, 2**bits, (9, 13, channel_count))
+    values = values.astype(np.uint16 if bits == 16 else np.uint8)
+    chunks = []
+    expected = values
+    if key:
+        chunks = [Chunk(b"tRNS", values[4, 5].astype(">u2").tobytes())]
+        alpha = np.full((9, 13, 1), 2**bits - 1, values.dtype)
+        alpha[(values == values[4, 5]).all(axis=2)] = 0
+        expected = np.concatenate((values, alpha), axis=2)
+    data = encode_png(values, bits=bits, colour_type=colour_type, chunks=chunks)
+    stored = store_picture(data, RAW)
+    np.testing.assert_array_equal(raw_pixels(stored), expected)
+    assert raw_pixels(stored).dtype == values.dtype
+    again = store_picture(data, PictureOptions(format="png", recompress=True))
+    np.testing.assert_array_equal(raw_pixels(store_picture(again.data, RAW)), expected)
+
+
+def test_palette_with_transparency(pictures: ModuleType) -> None:
+    image = pictures.noise(13, 9, "P")
+    data = pictures.encode(image, "PNG", transparency=bytes(range(256)))
+    expected = by_pillow(data, "RGBA")
+    np.testing.assert_array_equal(raw_pixels(store_picture(data, RAW)), expected)
+    assert store_picture(data, PNG).data is data
+    with pytest.raises(SourceError, match=r"transparent in .* background"):
+        store_picture(data, JPEG)
+
+
+@pytest.mark.parametrize("kind", ["PNG", "TIFF"])
+def test_16_bits_stay_16(tf: Any, kind: str) -> None:
+    levels = RANDOM.integers(0, 65536, (20, 30), np.uint16)
+    out = io.BytesIO()
+    Image.fromarray(levels).save(out, kind)
+    stored = store_picture(out.getvalue(), RAW)
+    assert stored.dtype == "uint16"
+    np.testing.assert_array_equal(raw_pixels(stored)[:, :, 0], levels)
+    png = store_picture(out.getvalue(), PictureOptions(format="png", recompress=True)).data
+    decoded = tf.io.decode_png(png, dtype=tf.uint16).numpy()
+    np.testing.assert_array_equal(decoded[:, :, 0], levels)
+    with pytest.raises(SourceError, match="16 bits a channel"):
+        store_picture(out.getvalue(), JPEG)
+
+
+def test_16_bit_colour_tiff() -> None:
+    levels = RANDOM.integers(0, 65536, (20, 30, 3), np.uint16)
+    done, encoded = cv2.imencode(".tiff", levels)
+    assert done
+    stored = store_picture(encoded.tobytes(), RAW)
+    np.testing.assert_array_equal(raw_pixels(stored), levels[:, :, ::-1])
+
+
+def test_numbers_that_are_no_colours(pictures: ModuleType) -> None:
+    heights = Image.fromarray(np.full((4, 4), 0.5, np.float32))
+    with pytest.raises(CorruptDataError, match="no colours"):
+        store_picture(pictures.encode(heights, "TIFF"), RAW)
+
+
+def test_16_bits_with_alpha_are_not_laid_on_a_background() -> None:
+    data = encode_png(np.zeros((4, 4, 4), np.uint16), bits=16, colour_type=RGBA)
+    with pytest.raises(SourceError, match="16 bits a channel"):
+        store_picture(data, PictureOptions(format="jpeg", background=(0, 0, 0)))
+
+
+# -- JPEG ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("quality", [1, 50, 95, 100])
+def test_quality_is_that_of_libjpeg(pictures: ModuleType, quality: int) -> None:
+    image = pictures.smooth(64, 48)
+    data = pictures.encode(image, "PNG")
+    stored = store_picture(data, PictureOptions(format="jpeg", quality=quality))
+    reference = pictures.encode(image, "JPEG", quality=quality)
+    with (
+        Image.open(io.BytesIO(stored.data)) as one,
+        Image.open(io.BytesIO(reference)) as other,
+    ):
+        assert one.quantization == other.quantization  # type: ignore[attr-defined]
+    assert stored.changes == (ENCODED["jpeg"],)
+
+
+def test_channels_are_not_mixed_up(tf: Any, pictures: ModuleType) -> None:
+    data = pictures.encode(Image.new("RGB", (16, 16), (250, 120, 5)), "PNG")
+    pixels = tf.io.decode_jpeg(store_picture(data, JPEG).data).numpy()
+    np.testing.assert_allclose(pixels[8, 8].astype(int), [250, 120, 5], atol=3)
+
+
+def test_grey_stays_grey(pictures: ModuleType) -> None:
+    stored = store_picture(pictures.odd()["grey png"], JPEG)
+    assert Image.open(io.BytesIO(stored.data)).mode == "L"
+
+
+def test_alpha_is_laid_on_the_background(pictures: ModuleType) -> None:
+    image = pictures.smooth(32, 24, "RGBA")
+    image.putalpha(Image.linear_gradient("L").resize((32, 24)))
+    data = pictures.encode(image, "PNG")
+    colour = (10, 200, 60)
+    expected = Image.alpha_composite(Image.new("RGBA", image.size, (*colour, 255)), image)
+    stored = store_picture(data, PictureOptions(format="jpeg", quality=100, background=colour))
+    assert stored.changes == (ON_BACKGROUND, ENCODED["jpeg"])
+    wanted = np.array(expected.convert("RGB")).astype(int)
+    assert np.abs(lay_on_background(np.array(image), colour) - wanted).max() <= 1
+    like_pillow = by_pillow(pictures.encode(expected.convert("RGB"), "JPEG", quality=100))
+    assert np.abs(by_pillow(stored.data).astype(int) - like_pillow).max() <= 3
+    with pytest.raises(SourceError, match=r"transparent in .* background"):
+        store_picture(data, JPEG)
+    assert store_picture(data, PictureOptions(shorter_side=8)).format == "png"
+
+
+@pytest.mark.parametrize("name", ["rgba png", "grey alpha png"])
+def test_opaque_alpha_is_left_out_and_said(pictures: ModuleType, name: str) -> None:
+    stored = store_picture(pictures.odd()[name], JPEG)
+    assert stored.changes == (OPAQUE, ENCODED["jpeg"])
+    with_background = PictureOptions(format="jpeg", background=(1, 2, 3))
+    assert store_picture(pictures.odd()[name], with_background).data == stored.data
+
+
+def test_one_transparent_pixel_is_enough(pictures: ModuleType) -> None:
+    image = pictures.noise(13, 9, "RGBA")
+    image.putpixel((3, 4), (1, 2, 3, 254))
+    with pytest.raises(SourceError, match="transparent in 1 pixels"):
+        store_picture(pictures.encode(image, "PNG"), JPEG)
+
+
+def test_grey_with_alpha_on_a_background(pictures: ModuleType) -> None:
+    image = Image.new("LA", (16, 16), (200, 0))
+    data = pictures.encode(image, "PNG")
+    on_grey = store_picture(data, PictureOptions(format="jpeg", background=(90, 90, 90)))
+    assert by_pillow(on_grey.data).shape == (16, 16)
+    assert np.abs(by_pillow(on_grey.data).astype(int) - 90).max() <= 1
+    on_red = store_picture(data, PictureOptions(format="jpeg", background=(255, 0, 0)))
+    assert by_pillow(on_red.data)[8, 8, 0] > 250
+
+
+def test_too_large_for_jpeg(pictures: ModuleType) -> None:
+    data = pictures.encode(Image.new("L", (65_600, 1)), "PNG")
+    with pytest.raises(SourceError, match="65,500 a side"):
+        store_picture(data, JPEG)
+
+
+def test_cmyk_and_frames_are_said(pictures: ModuleType) -> None:
+    odd = pictures.odd()
+    assert FROM_CMYK in store_picture(odd["cmyk jpeg"], PNG).changes
+    assert FIRST_FRAME in store_picture(odd["animated gif"], JPEG).changes
+    assert FIRST_FRAME not in store_picture(odd["gif"], JPEG).changes
+
+
+# -- size ------------------------------------------------------------------------------------------
+
+
+@given(
+    height=st.integers(1, 300),
+    width=st.integers(1, 300),
+    side=st.integers(1, 400),
+    is_shorter=st.booleans(),
+)
+def test_never_enlarged_and_in_proportion(
+    height: int, width: int, side: int, is_shorter: bool
+) -> None:
+    data = encode_png(np.zeros((height, width), np.uint8), bits=8, colour_type=GREY)
+    options = PictureOptions(**{"shorter_side" if is_shorter else "longer_side": side})  # type: ignore[arg-type]
+    stored = store_picture(data, options)
+    assert (stored.height, stored.width) == Image.open(io.BytesIO(stored.data)).size[::-1]
+    given_side = min(height, width) if is_shorter else max(height, width)
+    if given_side <= side:
+        assert stored.data is data
+        return
+    assert stored.changes == (RESIZED, ENCODED["png"])
+    assert (min if is_shorter else max)(stored.height, stored.width) == side
+    assert abs(stored.height - height * side / given_side) <= max(0.5, 1 - side / given_side)
+    assert abs(stored.width - width * side / given_side) <= max(0.5, 1 - side / given_side)
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.uint16])
+@pytest.mark.parametrize("channel_count", [1, 3])
+def test_smaller_by_area(channel_count: int, dtype: Any) -> None:
+    values = RANDOM.integers(0, np.iinfo(dtype).max, (12, 20, channel_count)).astype(dtype)
+    data = encode_png(
+        values, bits=8 * values.itemsize, colour_type=GREY if channel_count == 1 else RGB
+    )
+    stored = store_picture(data, PictureOptions(format="raw", shorter_side=3))
+    means = values.astype(float).reshape(3, 4, 5, 4, channel_count).mean((1, 3))
+    np.testing.assert_allclose(raw_pixels(stored), means, atol=1)
+
+
+def test_what_is_transparent_does_not_colour_what_is_seen() -> None:
+    values = np.zeros((4, 4, 4), np.uint8)
+    values[:, :, 0] = 255  # red, but transparent
+    values[:, ::2] = (0, 0, 200, 255)
+    data = encode_png(values, bits=8, colour_type=RGBA)
+    stored = store_picture(data, PictureOptions(format="raw", shorter_side=2))
+    assert (raw_pixels(stored) == (0, 0, 200, 128)).all()
+
+
+# -- orientation, profile --------------------------------------------------------------------------
+
+
+def _with_exif(image: Image.Image, orientation: int, kind: str, **options: Any) -> bytes:
+    exif = Image.Exif()
+    exif[0x0112] = orientation
+    out = io.BytesIO()
+    image.save(out, kind, exif=exif, **options)
+    return out.getvalue()
+
+
+@pytest.mark.parametrize("kind", ["PNG", "TIFF"])
+@pytest.mark.parametrize("orientation", range(1, 9))
+def test_orientation_applied(pictures: ModuleType, orientation: int, kind: str) -> None:
+    data = _with_exif(pictures.noise(13, 9), orientation, kind)
+    with Image.open(io.BytesIO(data)) as image:
+        upright = np.array(ImageOps.exif_transpose(image))
+    options = PictureOptions(format="raw", orientation="apply")
+    stored = store_picture(data, options)
+    np.testing.assert_array_equal(raw_pixels(stored), upright)
+    assert stored.orientation_applied == (orientation if kind == "PNG" else 1)
+    kept = store_picture(data, PictureOptions(orientation="apply"))
+    if kind == "PNG":
+        np.testing.assert_array_equal(by_pillow(kept.data), upright)
+        assert exif_orientation(kept.data) == 1
+        assert (TURNED in kept.changes) == (orientation != 1)
+
+
+@pytest.mark.parametrize("orientation", range(2, 9))
+def test_jpeg_turned_upright(pictures: ModuleType, orientation: int) -> None:
+    data = _with_exif(pictures.smooth(40, 24), orientation, "JPEG", quality=95)
+    with Image.open(io.BytesIO(data)) as image:
+        upright = np.array(ImageOps.exif_transpose(image)).astype(int)
+    stored = store_picture(data, PictureOptions(orientation="apply", quality=100))
+    assert stored.format == "jpeg"
+    assert (stored.height, stored.width) == upright.shape[:2]
+    assert np.abs(by_pillow(stored.data) - upright).max() <= 6
+    assert exif_orientation(stored.data) == 1
+
+
+@pytest.mark.parametrize("target", ["jpeg", "png"])
+@pytest.mark.parametrize("kind", ["JPEG", "PNG"])
+def test_what_is_not_applied_is_carried_over(pictures: ModuleType, kind: str, target: Any) -> None:
+    profile = bytes(16) + b"RGB " + bytes(range(256)) * 600
+    data = _with_exif(pictures.noise(40, 24), 6, kind, icc_profile=profile)
+    options = PictureOptions(format=target, longer_side=20)
+    stored = store_picture(data, options)
+    assert exif_orientation(stored.data) == 6
+    assert stored.orientation_applied == 1
+    assert (stored.height, stored.width) == (12, 20)
+    assert NO_PROFILE not in stored.changes
+    with Image.open(io.BytesIO(stored.data)) as image:
+        image.load()
+        assert image.info["icc_profile"] == profile
+        assert image.getexif()[0x0112] == 6
+    raw = store_picture(data, RAW)
+    assert {NO_PROFILE, NO_ORIENTATION} <= set(raw.changes)
+
+
+def test_profile_of_other_channels_is_left_out_and_said(pictures: ModuleType) -> None:
+    profile = bytes(16) + b"CMYK" + bytes(300)
+    data = pictures.encode(pictures.noise(40, 24, "CMYK"), "JPEG", icc_profile=profile)
+    stored = store_picture(data, PNG)
+    assert NO_PROFILE in stored.changes
+    assert "icc_profile" not in Image.open(io.BytesIO(stored.data)).info
+
+
+# -- whatever comes --------------------------------------------------------------------------------
+
+
+def test_bombs_stop_at_the_cap(pictures: ModuleType) -> None:
+    options = PictureOptions(format="raw", max_pixels=116)
+    for name, data in pictures.odd().items():
+        with pytest.raises(CorruptDataError, match=r"13 x 9 pixels.*116.*max_pixels") as caught:
+            store_picture(data, options)
+        assert caught.value.defect is Defect.UNREADABLE_IMAGE, name
+        exact = PictureOptions(format="raw", max_pixels=117)
+        assert store_picture(data, exact).height == 9
+
+
+def test_a_giant_in_a_hundred_bytes_is_not_decoded() -> None:
+    def chunk(name: bytes, body: bytes) -> bytes:
+        checksum = zlib.crc32(name + body)
+        return struct.pack(">I", len(body)) + name + body + struct.pack(">I", checksum)
+
+    header = struct.pack(">IIBBBBB", 60_000, 60_000, 8, 2, 0, 0, 0)
+    data = b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header)
+    data += chunk(b"IDAT", zlib.compress(bytes(1000))) + chunk(b"IEND", b"")
+    with pytest.raises(CorruptDataError, match="60,000 x 60,000"):
+        store_picture(data, JPEG)
+    assert store_picture(data, PictureOptions()).data is data
+
+
+def test_damaged_pictures_are_refused(pictures: ModuleType) -> None:
+    data = pictures.encode(pictures.noise(40, 30), "PNG")
+    for place in range(60, len(data) - 20, 397):
+        damaged = bytearray(data)
+        damaged[place] ^= 0xFF
+        with pytest.raises(CorruptDataError) as caught:
+            store_picture(bytes(damaged), RAW)
+        assert caught.value.defect is Defect.UNREADABLE_IMAGE
+
+
+EVERY_WAY = [
+    RAW,
+    PNG,
+    PictureOptions(format="jpeg", background=(255, 255, 255), shorter_side=6),
+    PictureOptions(longer_side=7, orientation="apply"),
+    PictureOptions(format="png", recompress=True),
+]
+
+
+@given(data=st.binary(max_size=200), options=st.sampled_from(EVERY_WAY))
+def test_any_bytes_are_stored_or_refused_in_words(data: bytes, options: PictureOptions) -> None:
+    try:
+        stored = store_picture(data, options)
+    except (CorruptDataError, SourceError):
+        return
+    assert stored.height > 0
+
+
+def test_same_bytes_in_any_thread(pictures: ModuleType) -> None:
+    jobs = [
+        (data, options)
+        for data in pictures.odd().values()
+        for options in EVERY_WAY
+        if data != pictures.odd()["16-bit png"]
+    ]
+    alone = [store_picture(data, options) for data, options in jobs]
+    with ThreadPoolExecutor(8) as pool:
+        for _ in range(3):
+            together = list(pool.map(lambda job: store_picture(*job), jobs))
+            assert together == alone
+
+
+def test_lossless_ways_in_any_thread(pictures: ModuleType) -> None:
+    for package in ("jpeglib", "mozjpeg_lossless_optimization", "oxipng"):
+        pytest.importorskip(package)
+    exif = Image.Exif()
+    exif[0x010E] = "words"
+    jobs = [
+        (data, options)
+        for seed in range(12)
+        for data in (
+            pictures.encode(
+                pictures.noise(50 + seed, 40, seed=seed), "JPEG", progressive=True, exif=exif
+            ),
+            pictures.encode(pictures.noise(20, 10 + seed), "PNG"),
+        )
+        for options in (PictureOptions(shrink=True), PictureOptions(baseline=True))
+    ]
+    alone = [store_picture(data, options) for data, options in jobs]
+    with ThreadPoolExecutor(8) as pool:
+        for _ in range(3):
+            assert list(pool.map(lambda job: store_picture(*job), jobs)) == alone

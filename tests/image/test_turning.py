@@ -1,0 +1,111 @@
+"""Turning by EXIF orientations: as Pillow turns; boxes go where the pixels go."""
+
+from __future__ import annotations
+
+import io
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image, ImageOps
+
+from recordsmith.image import (
+    exif_orientation,
+    is_progressive,
+    look_at_jpeg,
+    swaps_sides,
+    turn,
+    turn_box,
+)
+
+ALL = range(1, 9)
+
+
+def with_exif(image: Image.Image, orientation: int, kind: str = "PNG", **options: Any) -> bytes:
+    exif = Image.Exif()
+    exif[0x010E] = "words before"
+    exif[0x0112] = orientation
+    out = io.BytesIO()
+    image.save(out, kind, exif=exif, **options)
+    return out.getvalue()
+
+
+@pytest.mark.parametrize("mode", ["RGB", "L", "RGBA"])
+@pytest.mark.parametrize("orientation", ALL)
+def test_as_pillow_turns(pictures: ModuleType, orientation: int, mode: str) -> None:
+    image = pictures.noise(13, 9, mode)
+    data = with_exif(image, orientation)
+    upright = np.array(ImageOps.exif_transpose(Image.open(io.BytesIO(data))))
+    turned = turn(np.array(image), orientation)
+    np.testing.assert_array_equal(turned, upright)
+    assert turned.flags.c_contiguous
+    assert swaps_sides(orientation) == (turned.shape[:2] == (13, 9))
+
+
+@pytest.mark.parametrize("orientation", ALL)
+def test_boxes_go_where_the_pixels_go(orientation: int) -> None:
+    pixels = np.zeros((8, 16), np.uint8)
+    pixels[2:4, 3:8] = 1  # four different margins
+    ymin, xmin, ymax, xmax = turn_box((2 / 8, 3 / 16, 4 / 8, 8 / 16), orientation)
+    turned = turn(pixels, orientation)
+    height, width = turned.shape
+    rows, columns = np.nonzero(turned)
+    assert (ymin * height, ymax * height) == (rows.min(), rows.max() + 1)
+    assert (xmin * width, xmax * width) == (columns.min(), columns.max() + 1)
+
+
+@pytest.mark.parametrize("kind", ["JPEG", "PNG", "WEBP"])
+@pytest.mark.parametrize("orientation", ALL)
+def test_orientation_is_read(pictures: ModuleType, kind: str, orientation: int) -> None:
+    assert exif_orientation(with_exif(pictures.noise(5, 4), orientation, kind)) == orientation
+
+
+def test_tiff_is_upright_when_it_is_decoded(pictures: ModuleType) -> None:
+    assert exif_orientation(with_exif(pictures.noise(5, 4), 6, "TIFF")) == 1
+
+
+def test_both_orders_of_bytes(pictures: ModuleType) -> None:
+    plain = pictures.jpeg()
+    for order, start in ((b"II*\0", "little"), (b"MM\0*", "big")):
+        parts = [(8, 4), (1, 2), (0x0112, 2), (3, 2), (1, 4), (8, 2), (0, 2), (0, 4)]
+        body = order + b"".join(number.to_bytes(size, start) for number, size in parts)
+        data = plain[:2] + pictures.segment(0xE1, b"Exif\0\0" + body) + plain[2:]
+        assert exif_orientation(data) == 8
+
+
+def test_no_orientation(pictures: ModuleType) -> None:
+    for name, data in pictures.odd().items():
+        assert exif_orientation(data) == (6 if name == "jpeg to be turned" else 1), name
+    assert exif_orientation(b"") == 1
+    assert exif_orientation(with_exif(pictures.noise(5, 4), 9, "JPEG")) == 1
+    assert exif_orientation(with_exif(pictures.noise(5, 4), 0, "JPEG")) == 1
+
+
+def test_one_look_says_the_same_as_two(pictures: ModuleType) -> None:
+    images = dict(pictures.odd())
+    for orientation in ALL:
+        for progressive in (False, True):
+            data = with_exif(pictures.noise(9, 9), orientation, "JPEG", progressive=progressive)
+            assert look_at_jpeg(data) == (progressive, orientation)
+            images[f"{orientation} {progressive}"] = data
+    for name, data in images.items():
+        if data[:2] != b"\xff\xd8":
+            assert look_at_jpeg(data) == (False, 1)
+            continue
+        assert look_at_jpeg(data) == (is_progressive(data), exif_orientation(data)), name
+        for place in range(2, min(700, len(data))):
+            damaged = bytearray(data)
+            damaged[place] ^= 0xFF
+            is_one, orientation = look_at_jpeg(bytes(damaged))
+            assert isinstance(is_one, bool)
+            assert orientation in ALL
+
+
+def test_damaged_exif_is_no_orientation_or_one(pictures: ModuleType) -> None:
+    data = pictures.odd()["jpeg to be turned"]
+    for place in range(2, 120):
+        damaged = bytearray(data)
+        damaged[place] ^= 0xFF
+        assert exif_orientation(bytes(damaged)) in ALL
+        assert exif_orientation(data[:place]) in ALL
