@@ -46,7 +46,7 @@ if TYPE_CHECKING:
         encode_sequence_example,
     )
     from recordsmith.packing import PackReport, pack
-    from recordsmith.sources import ImageFolder
+    from recordsmith.sources import Coco, ImageFolder, Voc, Yolo
     from recordsmith.wire import read_records
 
 __version__ = "0.1.0"
@@ -84,13 +84,14 @@ _HOMES = {
         "encode_sequence_example",
     ),
     "recordsmith.packing": ("PackReport", "pack"),
-    "recordsmith.sources": ("ImageFolder",),
+    "recordsmith.sources": ("Coco", "ImageFolder", "Voc", "Yolo"),
     "recordsmith.wire": ("read_records",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
     "BytesArray",
+    "Coco",
     "CorruptDataError",
     "Dataset",
     "Defect",
@@ -109,6 +110,8 @@ __all__ = [
     "ShardWriter",
     "SourceError",
     "VerifyReport",
+    "Voc",
+    "Yolo",
     "__version__",
     "classify",
     "decode_example",

@@ -3,8 +3,21 @@
 To add a source: one file here with a class that has what `contract.Source` asks for.
 """
 
+from recordsmith.sources.coco import Coco
 from recordsmith.sources.contract import Content, Listing, Note, Sample, Source, unheard
 from recordsmith.sources.image_folder import ImageFolder
 from recordsmith.sources.voc import Voc
+from recordsmith.sources.yolo import Yolo
 
-__all__ = ["Content", "ImageFolder", "Listing", "Note", "Sample", "Source", "Voc", "unheard"]
+__all__ = [
+    "Coco",
+    "Content",
+    "ImageFolder",
+    "Listing",
+    "Note",
+    "Sample",
+    "Source",
+    "Voc",
+    "Yolo",
+    "unheard",
+]

@@ -192,9 +192,7 @@ class BoxReader:
             f"{name} has {len(self.problems)} problems: {listed}; {advice}", self.problems
         )
 
-    def _mended(
-        self, box: AnnotatedBox, frame: Frame
-    ) -> tuple[float, float, float, float] | None:
+    def _mended(self, box: AnnotatedBox, frame: Frame) -> tuple[float, float, float, float] | None:
         """A wrong box made right, if that is asked for and possible."""
         faults = _faults(box.corners, frame)
         if self._policy != "clip" or not all(map(math.isfinite, box.corners)):

@@ -177,9 +177,11 @@ def split_order(splits: Iterable[str]) -> tuple[str, ...]:
     return tuple(sorted(set(splits), key=rank))
 
 
-def several(candidates: Sequence[str]) -> str:
-    """Words for what `find` returns when it is not clear which file is meant."""
-    return f"it may be {some(candidates, 'or')}"
+def not_found(found: Found | list[str], otherwise: str = "there is none of that name") -> str:
+    """Why `find` did not give a file that can be taken, in words."""
+    if isinstance(found, Found):
+        return f"{found.path} is no picture"
+    return f"it may be {some(found, 'or')}" if found else otherwise
 
 
 def no_files(root: Path, expected: str, index: FileIndex) -> SourceError:
@@ -208,9 +210,7 @@ def _key(name: str) -> str:
     return unicodedata.normalize("NFC", name).casefold()
 
 
-def _nearest(
-    candidates: Sequence[str], name: str, folders: Sequence[str], near: str
-) -> list[str]:
+def _nearest(candidates: Sequence[str], name: str, folders: Sequence[str], near: str) -> list[str]:
     """Those whose folders agree best with the folders of the name, and with where it is said."""
     if len(candidates) < 2:
         return list(candidates)

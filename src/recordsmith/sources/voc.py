@@ -32,7 +32,7 @@ from recordsmith.sources.file_index import (
     FileIndex,
     Found,
     no_files,
-    several,
+    not_found,
     split_order,
     splits_by_folder,
 )
@@ -100,10 +100,14 @@ class Voc:
         survey = _Survey(index, _Layout(index))
         self._classes = classes_of(survey.class_names, self._label_map)
         lists = _read_lists(index, survey.layout)
-        entries, splits, notices = _with_lists(index, survey, lists) if lists else (
-            survey.entries,
-            splits_by_folder(survey.entries),
-            survey.without_annotation(),
+        entries, splits, notices = (
+            _with_lists(index, survey, lists)
+            if lists
+            else (
+                survey.entries,
+                splits_by_folder(survey.entries),
+                survey.without_annotation(),
+            )
         )
         if not entries:
             raise no_files(self.root, _EXPECTED, index)
@@ -137,11 +141,15 @@ class Voc:
                 placed = self._place(found, entry.annotation, reader)
             reader.finish(entry.annotation)
         objects: list[VocObject] = [item.source.extra for item in placed]
-        return features | box_features(placed) | {
-            "image/object/difficult": [item.difficult for item in objects],
-            "image/object/truncated": [item.truncated for item in objects],
-            "image/object/view": [item.view.encode() for item in objects],
-        }
+        return (
+            features
+            | box_features(placed)
+            | {
+                "image/object/difficult": [item.difficult for item in objects],
+                "image/object/truncated": [item.truncated for item in objects],
+                "image/object/view": [item.view.encode() for item in objects],
+            }
+        )
 
     def describe(self) -> Mapping[str, Any]:
         return {
@@ -302,8 +310,7 @@ class _Survey:
             return _Entry(own.path, document, ((_OTHER_NAME, where),) if filename else ())
         if isinstance(named, Found):
             return _Entry(named.path, document, self._notes(document, filename, named, stem))
-        candidates = named or (own if isinstance(own, list) else [])
-        why = several(candidates) if candidates else f"nor one called {stem}"
+        why = not_found(named or own, f"nor one called {stem}")
         problem = f"{document}: there is no picture {filename!r}, {why}"
         return _Entry(document, document, problem=problem)
 
@@ -373,8 +380,10 @@ def _with_lists(
             known = by_stem.get(posixpath.basename(text)) or by_stem.get(_stem(text))
             if known is None and (short := _CLASS_MARK.sub("", text)) != text:
                 known, text = by_stem.get(short), short  # noqa: PLW2901 - the mark is no name
-            entry = _unannotated(index, folders, listed, line, text) if known is None else (
-                survey.entries[known]
+            entry = (
+                _unannotated(index, folders, listed, line, text)
+                if known is None
+                else (survey.entries[known])
             )
             name = known or entry.picture
             if name in entries:
@@ -404,6 +413,7 @@ def _unannotated(
     found = index.find_picture(name, folders, listed.path)
     if isinstance(found, Found) and has_picture_name(found.path):
         return _Entry(found.path)
-    why = several(found) if isinstance(found, list) and found else "there is none of that name"
     path = posixpath.join(folders[0], name)
-    return _Entry(path, problem=f"{listed.path}, line {line} names the picture {name!r}: {why}")
+    return _Entry(
+        path, problem=f"{listed.path}, line {line} names the picture {name!r}: {not_found(found)}"
+    )
