@@ -2,26 +2,24 @@
 
 from recordsmith.image.decode import decode_image, resize_image
 from recordsmith.image.orientation import (
-    SWAPS_SIZE_FROM,
     UPRIGHT,
-    RelativeBox,
     exif_orientation,
+    swaps_sides,
     turn_box,
-    turn_box_back,
+    undone_by,
 )
 from recordsmith.image.probe import PICTURE_SUFFIXES, ImageInfo, is_picture, probe_image
 
 __all__ = [
     "PICTURE_SUFFIXES",
-    "SWAPS_SIZE_FROM",
     "UPRIGHT",
     "ImageInfo",
-    "RelativeBox",
     "decode_image",
     "exif_orientation",
     "is_picture",
     "probe_image",
     "resize_image",
+    "swaps_sides",
     "turn_box",
-    "turn_box_back",
+    "undone_by",
 ]

@@ -1,27 +1,20 @@
 """Which way up is a stored picture? Its EXIF orientation, and what that does to boxes.
 
 Orientations are numbers from 1 to 8, as in the EXIF and TIFF specifications (tag 274): 1 is
-upright, 2 to 4 keep height and width, 5 to 8 swap them. The tag is read from JPEG, PNG, WebP and
-TIFF without opening the picture, and with Pillow from everything else. Pixels are not turned here.
+upright, 2 to 4 keep height and width, 5 to 8 swap them. The tag is read from JPEG, PNG and WebP
+without opening the picture, and with Pillow from everything else. Pixels are not turned here.
 """
 
 from __future__ import annotations
 
 import io
 import struct
-from typing import TypeAlias
-
-RelativeBox: TypeAlias = tuple[float, float, float, float]
-"""(ymin, xmin, ymax, xmax), each 0 to 1."""
 
 UPRIGHT = 1
-SWAPS_SIZE_FROM = 5
-"""This orientation and those above it swap height and width."""
-
 _ORIENTATION_TAG = 274
 _VALUE_BYTES = {3: 2, 4: 4}  # TIFF's types SHORT and LONG
-_WITHOUT_EXIF = (b"GIF8", b"BM", b"P1", b"P2", b"P3", b"P4", b"P5", b"P6")
-_UNDONE_BY = {6: 8, 8: 6}  # all others undo themselves
+# in TIFF the tag is part of the format, and decoders apply it
+_WITHOUT_EXIF = (b"II*\0", b"MM\0*", b"GIF8", b"BM", b"P1", b"P2", b"P3", b"P4", b"P5", b"P6")
 
 
 def exif_orientation(data: bytes) -> int:
@@ -35,8 +28,6 @@ def exif_orientation(data: bytes) -> int:
         start = _exif_in_png(data)
     elif data[:4] == b"RIFF" and data[8:12] == b"WEBP":
         start = _exif_in_webp(data)
-    elif data[:4] in (b"II*\0", b"MM\0*"):
-        start = 0
     elif data.startswith(_WITHOUT_EXIF):
         start = None
     else:
@@ -44,19 +35,25 @@ def exif_orientation(data: bytes) -> int:
     return UPRIGHT if start is None else _orientation_in_tiff(data, start)
 
 
-def turn_box(box: RelativeBox, orientation: int) -> RelativeBox:
-    """Where a box of the stored picture lies when that is turned upright."""
-    ymin, xmin, ymax, xmax = box
+def swaps_sides(orientation: int) -> bool:
+    """Whether turning by this orientation makes the height the width."""
+    return orientation >= 5
+
+
+def undone_by(orientation: int) -> int:
+    """The orientation whose turn leads from the upright picture back to the stored one."""
+    return {6: 8, 8: 6}.get(orientation, orientation)
+
+
+def turn_box(
+    ymin: float, xmin: float, ymax: float, xmax: float, orientation: int
+) -> tuple[float, float, float, float]:
+    """Where a box of the stored picture lies when that is turned upright; all from 0 to 1."""
     if orientation in (2, 3, 7, 8):
         xmin, xmax = 1 - xmax, 1 - xmin
     if orientation in (3, 4, 6, 7):
         ymin, ymax = 1 - ymax, 1 - ymin
-    return (ymin, xmin, ymax, xmax) if orientation < SWAPS_SIZE_FROM else (xmin, ymin, xmax, ymax)
-
-
-def turn_box_back(box: RelativeBox, orientation: int) -> RelativeBox:
-    """Where a box of the upright picture lies in the stored one."""
-    return turn_box(box, _UNDONE_BY.get(orientation, orientation))
+    return (xmin, ymin, xmax, ymax) if swaps_sides(orientation) else (ymin, xmin, ymax, xmax)
 
 
 def _exif_in_jpeg(data: bytes) -> int | None:

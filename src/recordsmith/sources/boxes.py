@@ -10,19 +10,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 from recordsmith.errors import OptionError, SourceError
 from recordsmith.example import Kind
-from recordsmith.image import (
-    SWAPS_SIZE_FROM,
-    UPRIGHT,
-    RelativeBox,
-    exif_orientation,
-    turn_box_back,
-)
+from recordsmith.image import UPRIGHT, exif_orientation, swaps_sides, turn_box, undone_by
 from recordsmith.sources.classes import Classes
 from recordsmith.sources.contract import Note
+
+RelativeBox: TypeAlias = tuple[float, float, float, float]
+"""(ymin, xmin, ymax, xmax), each 0 to 1 of the stored picture."""
 
 BoxPolicy = Literal["stop", "clip", "drop"]
 """What a wrong box does: stop its sample, be mended where that is possible, or be left out."""
@@ -116,7 +113,7 @@ class BoxReader:
         """The frame, from the size that an annotation says its picture has; 0: it does not say."""
         size = (self._picture["image/width"], self._picture["image/height"])
         orientation = exif_orientation(self._picture["image/encoded"])
-        turned = orientation >= SWAPS_SIZE_FROM
+        turned = swaps_sides(orientation)
         if not (width > 0 and height > 0) or (width, height) == size:
             is_told = turned and width > 0 and width != height
             if orientation != UPRIGHT and not is_told:
@@ -270,7 +267,7 @@ def _stored(corners: tuple[float, float, float, float], frame: Frame) -> Relativ
     """Relative to the stored picture; divided as TensorFlow's scripts do it."""
     xmin, ymin, xmax, ymax = corners
     box = (ymin / frame.height, xmin / frame.width, ymax / frame.height, xmax / frame.width)
-    return box if frame.orientation == UPRIGHT else turn_box_back(box, frame.orientation)
+    return box if frame.orientation == UPRIGHT else turn_box(*box, undone_by(frame.orientation))
 
 
 def _faults(corners: tuple[float, float, float, float], frame: Frame) -> list[str]:

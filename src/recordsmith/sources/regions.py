@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from recordsmith.image import SWAPS_SIZE_FROM
+from recordsmith.image import swaps_sides
 
 Mask: TypeAlias = npt.NDArray[np.uint8]
 _FIRST_CHARACTER = 48
@@ -50,7 +50,7 @@ def rasterize(segmentation: Any, height: int, width: int) -> Mask:
 
 def turn_mask_back(mask: Mask, orientation: int) -> Mask:
     """A mask of the upright picture -> that of the stored one, by its EXIF orientation."""
-    if orientation >= SWAPS_SIZE_FROM:
+    if swaps_sides(orientation):
         mask = mask.T
     if orientation in (2, 3, 7, 8):
         mask = mask[:, ::-1]
