@@ -283,15 +283,19 @@ class _Survey:
         names = (item.name for item in found.objects)
         self.class_names.update(name for name in names if name and "\n" not in name)
         entry = self._entry(document, found.filename)
-        earlier = self.entries.get(entry.picture)
-        if entry.problem is None and earlier is None:
-            self.entries[entry.picture] = entry
+        if entry.problem is not None:
+            self.entries[document] = entry
             return
-        problem = entry.problem or (
-            f"{document} is of the picture {entry.picture}, which {earlier and earlier.annotation} "
-            "is of as well; expected one annotation file for each picture"
-        )
-        self.entries[document] = _Entry(document, document, problem=problem)
+        earlier = self.entries.setdefault(entry.picture, entry)
+        if earlier is not entry:
+            if _stem(document) == _stem(entry.picture):  # it has the better claim
+                self.entries[entry.picture], earlier, entry = entry, entry, earlier
+            problem = (
+                f"{entry.annotation} is of the picture {entry.picture}, which {earlier.annotation} "
+                "is of as well; expected one annotation file for each picture"
+            )
+            other = str(entry.annotation)
+            self.entries[other] = _Entry(other, other, problem=problem)
 
     def _entry(self, document: str, filename: str) -> _Entry:
         """The picture by the name that the annotation says, else by that of its own file."""
