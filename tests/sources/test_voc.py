@@ -21,12 +21,12 @@ FOUR = {"a": [CAT], "b": [DOG, CAT], "c": [], "d": [("a b é", 1, 2, 3, 4)]}
 
 
 class TestContract(SourceContract):
-    def make_source(self, folder: Path, pictures: ModuleType) -> Source:
+    def make_source(self, folder: Path, _: ModuleType) -> Source:
         return Voc(voc(folder, FOUR))
 
 
 class TestContractWithListsAndPicturesWithoutBoxes(SourceContract):
-    def make_source(self, folder: Path, pictures: ModuleType) -> Source:
+    def make_source(self, folder: Path, _: ModuleType) -> Source:
         base = voc(folder, FOUR)
         picture(base / "JPEGImages" / "bare.png")
         write(base / "ImageSets/Main/train.txt", "a\nbare\n")
@@ -35,7 +35,7 @@ class TestContractWithListsAndPicturesWithoutBoxes(SourceContract):
 
 
 class TestContractWithXmlBesidePicturesInSplits(SourceContract):
-    def make_source(self, folder: Path, pictures: ModuleType) -> Source:
+    def make_source(self, folder: Path, _: ModuleType) -> Source:
         samples = {"train/a": [CAT], "train/b": [DOG], "test/a": [CAT], "test/c": []}
         return Voc(voc(folder, samples, annotations="images", images="images"))
 
@@ -208,8 +208,10 @@ def test_list_that_names_nothing(tmp_path: Path) -> None:
         except rs.SourceError as error:
             problems += error.problems
     assert problems == [
-        "ImageSets/Main/train.txt, line 4 names the picture '../../etc/passwd': there is none of "
-        "that name",
+        (
+            "ImageSets/Main/train.txt, line 4 names the picture '../../etc/passwd': there is none "
+            "of that name"
+        ),
         "ImageSets/Main/train.txt, line 3 names the picture 'gone': there is none of that name",
     ]
 
@@ -289,8 +291,10 @@ def test_annotations_without_a_picture_and_two_of_one(tmp_path: Path) -> None:
         "JPEGImages/a.jpg",
     ]
     assert _problems(source, 0) == (
-        "Annotations/A 2.xml is of the picture JPEGImages/a.jpg, which Annotations/a.xml is of as "
-        "well; expected one annotation file for each picture",
+        (
+            "Annotations/A 2.xml is of the picture JPEGImages/a.jpg, which Annotations/a.xml is of "
+            "as well; expected one annotation file for each picture"
+        ),
     )
     assert _problems(source, 1) == (
         "Annotations/gone.xml: there is no picture 'gone.jpg', nor one called gone",
@@ -319,8 +323,10 @@ def test_every_wrong_box_is_listed_with_its_line(tmp_path: Path) -> None:
     source = Voc(voc(tmp_path, {"a": boxes}))
     assert _problems(source) == (
         "Annotations/a.xml, line 33: the object has the name ''; expected a class",
-        "Annotations/a.xml, line 19 (cat): xmax 50 outside of the picture; expected 0 to its "
-        "width, 40",
+        (
+            "Annotations/a.xml, line 19 (cat): xmax 50 outside of the picture; expected 0 to its "
+            "width, 40"
+        ),
         "Annotations/a.xml, line 26 (Dog): xmin 9 is larger than xmax 3",
         "Annotations/a.xml, line 26 (Dog): ymin and ymax are both 5: the box is empty",
     )

@@ -141,9 +141,7 @@ def _value(lines: Lines, name: str) -> str | list[str] | dict[int, str]:
     rest = lines[1:]
     if first[:1] in ("[", "{"):
         return _flow("\n".join(line for _, line in lines), number, name)
-    if first[:1] in ("|", ">", "&", "*", "!"):
-        raise _unclear(name, number, f"{first!r} is YAML that is not understood here")
-    if not rest:
+    if not rest or first[:1] in ("|", ">", "&", "*", "!"):
         return "" if first in ("", "~", "null") else _scalar(first, number, name)
     if first:
         raise _unclear(name, rest[0][0], f"{rest[0][1].strip()!r} goes on below a value")
@@ -204,11 +202,10 @@ def _add(names: dict[int, str], key: str, value: str, line: int, name: str) -> N
 
 def _scalar(text: str, line: int, name: str) -> str:
     match = _TOKEN.fullmatch(text)
-    if match is not None and match["mark"] is None:
-        return _plain(str(match.lastgroup), match[str(match.lastgroup)])
-    if text[:1] in "\"'[{&*!|>":
+    kind = None if match is None else match.lastgroup
+    if text[:1] in ("&", "*", "!", "|", ">", "[", "{") or (text[:1] in "\"'" and kind is None):
         raise _unclear(name, line, f"{text!r} is YAML that is not understood here")
-    return text
+    return _plain(kind, text) if kind in ("single", "double") else text
 
 
 def _plain(kind: str, text: str) -> str:
