@@ -109,8 +109,8 @@ def _fill(mask: Mask, points: npt.NDArray[np.float64]) -> None:
     top, left = int(rows.min()), int(columns.min())
     bottom, right = int(rows.max()) + 1, int(columns.max()) + 1
     changes = np.zeros((bottom - top, right - left), np.uint8)
-    np.bitwise_xor.at(changes, (rows - top, columns - left), 1)
-    inside = np.bitwise_xor.accumulate(changes, axis=1)
+    np.add.at(changes.ravel(), (rows - top) * (right - left) + columns - left, 1)
+    inside = np.add.accumulate(changes, axis=1, dtype=np.uint8) & 1  # overflow keeps it even or odd
     mask[top:bottom, left:right] |= inside[:, : width - left]
 
 

@@ -1,18 +1,20 @@
 """One PASCAL VOC annotation file -> its picture's name and size, and its objects.
 
-Parsed by expat into a small tree that knows its lines. A file that declares entities is refused
+Parsed by expat; each object knows its line. A file that declares entities is refused
 before any is expanded; other files are never asked for.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 from xml.parsers import expat
 
 from recordsmith.errors import SourceError
 from recordsmith.files import read_file
 from recordsmith.sources.boxes import number
+
+_Values: TypeAlias = dict[str, "_Values | str"]
+"""Tag -> text, or what is in the first element of that name."""
 
 _TRUE = frozenset(("1", "true", "yes"))
 
@@ -37,26 +39,6 @@ class VocAnnotation(NamedTuple):
     objects: tuple[VocObject, ...]
 
 
-class _Element:
-    __slots__ = ("children", "line", "tag", "text")
-
-    def __init__(self, tag: str, line: int) -> None:
-        self.tag = tag
-        self.line = line
-        self.text = ""
-        self.children: list[_Element] = []
-
-    def all(self, tag: str) -> Iterator[_Element]:
-        return (child for child in self.children if child.tag == tag)
-
-    def text_of(self, *tags: str) -> str:
-        """The text below, by a path of tags; "" where it is not there."""
-        element: _Element | None = self
-        for tag in tags:
-            element = next(element.all(tag), None) if element is not None else None
-        return "" if element is None else element.text.strip()
-
-
 def read_voc_xml(path: str, name: str) -> VocAnnotation | None:
     """Read one annotation file, called `name` in what is said of it.
 
@@ -67,55 +49,71 @@ def read_voc_xml(path: str, name: str) -> VocAnnotation | None:
         SourceError: it is no XML; says the line.
         FileAccessError: it cannot be read.
     """
-    root = _parse(read_file(path), name)
-    if root.tag != "annotation":
+    parsed = _parse(read_file(path), name)
+    if parsed is None:
         return None
+    values, objects = parsed
+    size = values.get("size")
+    width, height = (size.get("width"), size.get("height")) if isinstance(size, dict) else (0, 0)
     return VocAnnotation(
-        root.text_of("filename"),
-        number(root.text_of("size", "width") or 0),
-        number(root.text_of("size", "height") or 0),
-        tuple(map(_object, root.all("object"))),
+        _text(values.get("filename")),
+        number(width or 0),
+        number(height or 0),
+        tuple(_object(line, item) for line, item in objects),
     )
 
 
-def _object(element: _Element) -> VocObject:
-    box = next(element.all("bndbox"), None)
+def _object(line: int, values: _Values) -> VocObject:
+    box = values.get("bndbox")
     corners = None
-    if box is not None:
-        sides = {child.tag: number(child.text) for child in box.children}
-        missing = float("nan")
+    if isinstance(box, dict):
         corners = (
-            sides.get("xmin", missing),
-            sides.get("ymin", missing),
-            sides.get("xmax", missing),
-            sides.get("ymax", missing),
+            number(box.get("xmin")),
+            number(box.get("ymin")),
+            number(box.get("xmax")),
+            number(box.get("ymax")),
         )
     return VocObject(
-        element.line,
-        element.text_of("name"),
+        line,
+        _text(values.get("name")),
         corners,
-        int(element.text_of("difficult").lower() in _TRUE),
-        int(element.text_of("truncated").lower() in _TRUE),
-        element.text_of("pose"),
+        int(_text(values.get("difficult")).lower() in _TRUE),
+        int(_text(values.get("truncated")).lower() in _TRUE),
+        _text(values.get("pose")),
     )
 
 
-def _parse(data: bytes, name: str) -> _Element:
+def _text(value: _Values | str | None) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def _parse(data: bytes, name: str) -> tuple[_Values, list[tuple[int, _Values]]] | None:
+    """What is in `annotation`, and each of its objects with the line where it begins."""
     parser = expat.ParserCreate()
     parser.buffer_text = True
-    top = _Element("", 0)
-    open_elements = [top]
+    open_elements: list[_Values] = [{}]
+    objects: list[tuple[int, _Values]] = []
+    text = ""
 
     def start(tag: str, _: Any) -> None:
-        element = _Element(tag, parser.CurrentLineNumber)
-        open_elements[-1].children.append(element)
+        nonlocal text
+        element: _Values = {}
+        if tag == "object" and len(open_elements) == 2:
+            objects.append((parser.CurrentLineNumber, element))
         open_elements.append(element)
+        text = ""
 
-    def end(_: str) -> None:
-        open_elements.pop()
+    def end(tag: str) -> None:
+        nonlocal text
+        element = open_elements.pop()
+        above = open_elements[-1]
+        if tag not in above:  # of several the first counts
+            above[tag] = element or text.strip()
+        text = ""
 
-    def text(characters: str) -> None:
-        open_elements[-1].text += characters
+    def characters(more: str) -> None:
+        nonlocal text
+        text += more
 
     def entity(*_: Any) -> None:
         raise SourceError(
@@ -125,7 +123,7 @@ def _parse(data: bytes, name: str) -> _Element:
 
     parser.StartElementHandler = start
     parser.EndElementHandler = end
-    parser.CharacterDataHandler = text
+    parser.CharacterDataHandler = characters
     parser.EntityDeclHandler = entity
     try:
         parser.Parse(data, True)
@@ -134,4 +132,7 @@ def _parse(data: bytes, name: str) -> _Element:
         raise SourceError(f"{name}, line {error.lineno}: it is no whole XML: {reason}") from None
     except (ValueError, LookupError) as error:  # an encoding that expat does not know
         raise SourceError(f"{name}: {error}; save it as UTF-8") from None
-    return top.children[0]
+    if "annotation" not in open_elements[0]:
+        return None
+    root = open_elements[0]["annotation"]
+    return (root if isinstance(root, dict) else {}), objects
