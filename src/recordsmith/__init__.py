@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     )
     from recordsmith.image import PictureOptions
     from recordsmith.packing import PackPlan, PackReport, pack, plan
-    from recordsmith.sources import ImageFiles, ImageFolder
+    from recordsmith.sources import Coco, ImageFiles, ImageFolder, Voc, Yolo
     from recordsmith.wire import read_records
 
 __version__ = "0.1.0"
@@ -92,8 +92,11 @@ _HOMES = {
         "plan",
     ),
     "recordsmith.sources": (
+        "Coco",
         "ImageFiles",
         "ImageFolder",
+        "Voc",
+        "Yolo",
     ),
     "recordsmith.wire": ("read_records",),
 }
@@ -101,6 +104,7 @@ _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
     "BytesArray",
+    "Coco",
     "CorruptDataError",
     "Dataset",
     "Defect",
@@ -122,6 +126,8 @@ __all__ = [
     "ShardWriter",
     "SourceError",
     "VerifyReport",
+    "Voc",
+    "Yolo",
     "__version__",
     "classify",
     "decode_example",

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import ModuleType
-from typing import Any
 
 import pytest
 
 from recordsmith.example import decode_example, encode_example
-from recordsmith.sources import Source
+from recordsmith.sources import Sample, Source
 
 
 class SourceContract:
@@ -46,9 +44,25 @@ class SourceContract:
         labels = {sample.label for sample in listing.samples}
         if listing.class_names is None:
             assert labels == {None}
+        elif listing.has_label_map:  # the labels are those of objects
+            assert labels == {None}
+            assert listing.class_names[0] is None
+            names = [name for name in listing.class_names if name is not None]
+            assert len(set(names)) == len(names)
+            for sample in listing.samples:
+                features = source.read_sample(sample)
+                texts = [text.decode() for text in features["image/object/class/text"]]
+                named = [listing.class_names[n] for n in features["image/object/class/label"]]
+                assert named == texts
         else:
             assert labels == set(range(len(listing.class_names)))
             assert len(set(listing.class_names)) == len(listing.class_names)
+
+    def test_splits_are_those_of_its_samples(self, source: Source) -> None:
+        listing = source.list_samples()
+        splits = {sample.split for sample in listing.samples}
+        assert splits == (set(listing.splits) or {None})
+        assert len(set(listing.splits)) == len(listing.splits)
 
     def test_features_can_be_encoded(self, source: Source) -> None:
         keys = set()
@@ -73,13 +87,11 @@ class SourceContract:
             assert notice
 
     def test_samples_are_read_from_several_threads(self, source: Source) -> None:
+        def encoded(sample: Sample) -> bytes:
+            return encode_example(source.read_sample(sample), source.kinds())
+
         samples = source.list_samples().samples
-        one_by_one = [_encoded(source.read_sample(sample)) for sample in samples]
+        one_by_one = [encoded(sample) for sample in samples]
         with ThreadPoolExecutor(8) as pool:
             for _ in range(3):
-                together = pool.map(lambda sample: _encoded(source.read_sample(sample)), samples)
-                assert list(together) == one_by_one
-
-
-def _encoded(features: Mapping[str, Any]) -> bytes:
-    return encode_example(features)
+                assert list(pool.map(encoded, samples)) == one_by_one

@@ -4,15 +4,16 @@ from recordsmith.image.decode import decode_image, resize_image
 from recordsmith.image.jpeg import is_progressive
 from recordsmith.image.mask import decode_mask
 from recordsmith.image.options import MAX_PIXELS, PictureOptions
-from recordsmith.image.orientation import exif_orientation, look_at_jpeg
+from recordsmith.image.orientation import UPRIGHT, exif_orientation, look_at_jpeg
 from recordsmith.image.probe import PICTURE_SUFFIXES, ImageInfo, is_picture, probe_image
 from recordsmith.image.store import StoredPicture, store_picture
 from recordsmith.image.stored_mask import StoredMask, store_mask
-from recordsmith.image.turning import swaps_sides, turn, turn_box
+from recordsmith.image.turning import swaps_sides, turn, turn_box, undone_by
 
 __all__ = [
     "MAX_PIXELS",
     "PICTURE_SUFFIXES",
+    "UPRIGHT",
     "ImageInfo",
     "PictureOptions",
     "StoredMask",
@@ -30,4 +31,5 @@ __all__ = [
     "swaps_sides",
     "turn",
     "turn_box",
+    "undone_by",
 ]

@@ -1,4 +1,9 @@
-"""Which way up is a picture? Its EXIF orientation, from the header alone."""
+"""Which way up is a stored picture? Its EXIF orientation, from the header alone.
+
+Orientations are numbers from 1 to 8, as in the EXIF and TIFF specifications (tag 274): 1 is
+upright, 2 to 4 keep height and width, 5 to 8 swap them. The tag is read from JPEG, PNG and WebP
+without opening the picture, and with Pillow from everything else. `turning.py` turns.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +12,9 @@ import struct
 
 from recordsmith.image.jpeg import APP1, FRAMES, PROGRESSIVE, START, is_progressive, segments
 
+UPRIGHT = 1
 _TAG = 0x0112
-_SHORT, _LONG = 3, 4
+_CODES = {3: "H", 4: "I"}  # TIFF's types SHORT and LONG
 _EXIF = b"Exif\0\0"
 _MARKER_AND_LENGTH = struct.Struct(">HH").unpack_from
 _FRAME_MARKERS = frozenset(0xFF00 | marker for marker in FRAMES)
@@ -16,18 +22,26 @@ _PROGRESSIVE_MARKERS = frozenset(0xFF00 | marker for marker in PROGRESSIVE)
 _EXIF_MARKER = 0xFF00 | APP1
 _FIRST_WITH_LENGTH = 0xFFC0
 _FILL = 0xFFFF
+# in TIFF the tag is part of the format, and decoders apply it
+_WITHOUT_EXIF = (b"II*\0", b"MM\0*", b"GIF8", b"BM", b"P1", b"P2", b"P3", b"P4", b"P5", b"P6")
 
 
 def exif_orientation(data: bytes) -> int:
-    """The EXIF orientation of a picture, from 1 (as it is) to 8; 1 where it has none."""
+    """The EXIF orientation of an encoded picture, 1 to 8; 1 if it has none, or one that is wrong.
+
+    What XMP says of it is not asked, as decoders do not ask either.
+    """
     if data[:2] == START:
-        for marker, start, stop in segments(data):
-            if marker == APP1 and data[start + 4 : start + 10] == _EXIF:
-                return orientation_in_tiff(data[start + 10 : stop])
-            if marker in FRAMES:
-                break
-        return 1
-    return _by_pillow(data)
+        start = _exif_in_jpeg(data)
+    elif data[:8] == b"\x89PNG\r\n\x1a\n":
+        start = _exif_in_png(data)
+    elif data[:4] == b"RIFF" and data[8:12] == b"WEBP":
+        start = _exif_in_webp(data)
+    elif data.startswith(_WITHOUT_EXIF):
+        start = None
+    else:
+        return _asked_of_pillow(data)
+    return UPRIGHT if start is None else _orientation_in_tiff(data, start)
 
 
 def look_at_jpeg(data: bytes) -> tuple[bool, int]:
@@ -36,7 +50,7 @@ def look_at_jpeg(data: bytes) -> tuple[bool, int]:
     In one walk over its header, as every picture that is packed is asked this.
     """
     if data[:3] != b"\xff\xd8\xff":
-        return False, 1
+        return False, UPRIGHT
     at, exif = 2, None
     try:
         while True:
@@ -44,40 +58,73 @@ def look_at_jpeg(data: bytes) -> tuple[bool, int]:
             if marker in _FRAME_MARKERS:
                 break
             if marker == _EXIF_MARKER and exif is None and data.startswith(_EXIF, at + 4):
-                exif = data[at + 10 : at + 2 + length]
+                exif = at + 10
             elif not _FIRST_WITH_LENGTH <= marker < _FILL:
                 return is_progressive(data), exif_orientation(data)
             at += 2 + length
     except struct.error:  # it ends before its frame
-        return False, 1
-    return marker in _PROGRESSIVE_MARKERS, 1 if exif is None else orientation_in_tiff(exif)
+        return False, UPRIGHT
+    is_in_scans = marker in _PROGRESSIVE_MARKERS
+    return is_in_scans, UPRIGHT if exif is None else _orientation_in_tiff(data, exif)
 
 
-def orientation_in_tiff(body: bytes) -> int:
-    """The orientation in the first directory of a TIFF structure, as EXIF is one."""
-    order = {b"II*\0": "<", b"MM\0*": ">"}.get(body[:4])
-    if order is None or len(body) < 8:
-        return 1
-    (at,) = struct.unpack_from(order + "I", body, 4)
-    if at + 2 > len(body):
-        return 1
-    (count,) = struct.unpack_from(order + "H", body, at)
-    for entry in range(at + 2, min(at + 2 + 12 * count, len(body) - 11), 12):
-        tag, kind = struct.unpack_from(order + "HH", body, entry)
-        if tag == _TAG and kind in (_SHORT, _LONG):
-            (value,) = struct.unpack_from(order + ("H" if kind == _SHORT else "I"), body, entry + 8)
-            return value if 1 <= value <= 8 else 1
-    return 1
+def _exif_in_jpeg(data: bytes) -> int | None:
+    """Where the TIFF header begins in the first APP1 segment with Exif."""
+    for marker, start, _ in segments(data):
+        if marker == APP1 and data.startswith(_EXIF, start + 4):
+            return start + 10
+        if marker in FRAMES:
+            break
+    return None
 
 
-def _by_pillow(data: bytes) -> int:
+def _exif_in_png(data: bytes) -> int | None:
+    if b"eXIf" not in data:
+        return None
+    at = 8
+    while at + 8 <= len(data):
+        if data[at + 4 : at + 8] == b"eXIf":
+            return at + 8
+        at += 12 + int.from_bytes(data[at : at + 4], "big")
+    return None
+
+
+def _exif_in_webp(data: bytes) -> int | None:
+    at = 12
+    while at + 8 <= len(data):
+        if data[at : at + 4] == b"EXIF":
+            start = at + 8  # some writers put JPEG's marker in front
+            return start + 6 if data[start : start + 6] == _EXIF else start
+        size = int.from_bytes(data[at + 4 : at + 8], "little")
+        at += 8 + size + size % 2
+    return None
+
+
+def _orientation_in_tiff(data: bytes, start: int) -> int:
+    """The tag in the first directory of the TIFF structure that begins at `start`."""
+    order = {b"II": "<", b"MM": ">"}.get(data[start : start + 2])
+    if order is None:
+        return UPRIGHT
+    try:
+        (offset,) = struct.unpack_from(f"{order}I", data, start + 4)
+        (count,) = struct.unpack_from(f"{order}H", data, start + offset)
+        for number in range(count):
+            entry = start + offset + 2 + 12 * number
+            tag, kind = struct.unpack_from(f"{order}HH", data, entry)
+            if tag == _TAG and kind in _CODES:
+                (value,) = struct.unpack_from(order + _CODES[kind], data, entry + 8)
+                return int(value) if 1 <= value <= 8 else UPRIGHT
+    except struct.error:  # it points behind the end
+        pass
+    return UPRIGHT
+
+
+def _asked_of_pillow(data: bytes) -> int:
     from PIL import Image
 
     try:
         with Image.open(io.BytesIO(data)) as image:
-            if image.format == "TIFF":  # there it is part of the format: decoders apply it
-                return 1
-            value = image.getexif().get(_TAG, 1)
+            value = image.getexif().get(_TAG, UPRIGHT)
     except Exception:  # noqa: BLE001 - Pillow's plugins raise anything on bad files
-        return 1
-    return value if isinstance(value, int) and 1 <= value <= 8 else 1
+        return UPRIGHT
+    return value if isinstance(value, int) and 1 <= value <= 8 else UPRIGHT

@@ -49,6 +49,11 @@ def swaps_sides(orientation: int) -> bool:
     return _TURNS[orientation][0]
 
 
+def undone_by(orientation: int) -> int:
+    """The orientation whose turn leads from the upright picture back to the stored one."""
+    return {6: 8, 8: 6}.get(orientation, orientation)
+
+
 def turn_box(box: Box, orientation: int) -> Box:
     """Turn (ymin, xmin, ymax, xmax), parts of the sides from 0 to 1, as `turn` turns the pixels."""
     is_swapped, reverses_rows, reverses_columns = _TURNS[orientation]

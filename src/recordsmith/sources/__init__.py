@@ -3,13 +3,17 @@
 To add a source: one file here with a class that has what `contract.Source` asks for.
 """
 
+from recordsmith.sources.coco import Coco
 from recordsmith.sources.contract import Content, Listing, Note, Sample, Source, unheard
 from recordsmith.sources.image_files import ImageFiles
 from recordsmith.sources.image_folder import ImageFolder
 from recordsmith.sources.recognition import KINDS, Recognised, make_source
+from recordsmith.sources.voc import Voc
+from recordsmith.sources.yolo import Yolo
 
 __all__ = [
     "KINDS",
+    "Coco",
     "Content",
     "ImageFiles",
     "ImageFolder",
@@ -18,6 +22,8 @@ __all__ = [
     "Recognised",
     "Sample",
     "Source",
+    "Voc",
+    "Yolo",
     "make_source",
     "unheard",
 ]

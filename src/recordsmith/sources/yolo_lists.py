@@ -1,0 +1,223 @@
+"""The small text files around YOLO's labels: `data.yaml`, `obj.data`, lists of names.
+
+Of YAML only what occurs in a `data.yaml` is understood: keys at the left margin whose values are
+scalars, lists in brackets or with dashes, and mappings from numbers to names. Keys that are not
+needed may hold anything. What is needed and is not understood is an error with its line.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple, TypeAlias
+
+from recordsmith.errors import SourceError
+from recordsmith.files import read_file
+
+Lines: TypeAlias = list[tuple[int, str]]
+"""Line number, counted from 1, and text without what is around it."""
+
+_SPLIT_KEYS = ("train", "val", "valid", "validation", "test")
+_KEY = re.compile(r"""(?P<key>[A-Za-z_][\w-]*|"[^"]*"|'[^']*')\s*:(?:\s+|$)(?P<value>.*)""")
+_COMMENT = re.compile(r"""((?:[^"'#]|"(?:[^"\\]|\\.)*"|'[^']*'|["']|(?<!\s)(?<!^)\#)*)""")
+_TOKEN = re.compile(
+    r"""\s*(?:(?P<mark>[\[\]{},:])|(?P<double>"(?:[^"\\]|\\.)*")|(?P<single>'(?:[^']|'')*')"""
+    r"""|(?P<plain>[^\[\]{},:"'\s](?:[^\[\]{},:]|:(?=\S))*))"""
+)
+_ESCAPES = {"n": "\n", "t": "\t", "0": "\0", "r": "\r"}
+
+
+class DataFile(NamedTuple):
+    """What tells where a dataset is.
+
+    splits: split -> folders or lists of pictures.
+    names: class number, from 0 -> name; empty if `names_file` tells.
+    """
+
+    splits: dict[str, list[str]]
+    names: dict[int, str]
+    base: str = ""
+    names_file: str = ""
+    class_count: int | None = None
+    has_keypoints: bool = False
+
+
+def read_lines(path: str) -> Lines:
+    """The lines of a text file that are not blank.
+
+    Raises:
+        FileAccessError: it cannot be read.
+    """
+    text = read_file(path).decode("utf-8-sig", "surrogateescape")
+    lines = enumerate(text.replace("\r\n", "\n").replace("\r", "\n").split("\n"), 1)
+    return [(number, line.strip()) for number, line in lines if line.strip()]
+
+
+def read_names(path: str) -> dict[int, str]:
+    """Class names, one a line, numbered from 0; blank lines at the end are none."""
+    text = read_file(path).decode("utf-8-sig", "surrogateescape").rstrip()
+    return {number: line.strip() for number, line in enumerate(text.splitlines()) if line.strip()}
+
+
+def read_darknet_data(path: str, name: str) -> DataFile | None:
+    """Read `obj.data`: lines of `key = value`. None if it is a file of another kind.
+
+    Raises:
+        SourceError: it names no list to train on.
+        FileAccessError: it cannot be read.
+    """
+    values = {}
+    for _, line in read_lines(path):
+        key, mark, value = line.partition("=")
+        if mark and not line.startswith("#"):
+            values[key.strip()] = value.strip()
+    if "names" not in values:
+        return None
+    splits = {key: [values[key]] for key in _SPLIT_KEYS if values.get(key)}
+    if not splits:
+        raise SourceError(f"{name} names no list of pictures: expected a line train = train.txt")
+    count = values.get("classes", "")
+    return DataFile(
+        splits, {}, "", values["names"], int(count) if count.isdecimal() else None, False
+    )
+
+
+def read_data_yaml(path: str, name: str) -> DataFile | None:
+    """Read `data.yaml`. None if it is a file of another kind.
+
+    Raises:
+        SourceError: what is needed of it is not understood; says the line.
+        FileAccessError: it cannot be read.
+    """
+    text = read_file(path).decode("utf-8-sig", "surrogateescape")
+    blocks = _blocks(text)
+    if "names" not in blocks or not blocks.keys() & set(_SPLIT_KEYS):
+        return None
+    values = {
+        key: _value(blocks[key], name) for key in ("names", "path", *_SPLIT_KEYS) if key in blocks
+    }
+    splits = {}
+    for key in _SPLIT_KEYS:
+        value = values.get(key)
+        if isinstance(value, dict):
+            raise _unclear(name, blocks[key][0][0], f"{key} is a mapping; expected a path or list")
+        if value:
+            splits[key] = value if isinstance(value, list) else [value]
+    names = values["names"]
+    if isinstance(names, str):
+        raise _unclear(name, blocks["names"][0][0], f"names is {names!r}; expected a list")
+    if isinstance(names, list):
+        names = dict(enumerate(names))
+    count = blocks.get("nc", [(0, "")])[0][1]
+    base = values.get("path", "")
+    return DataFile(
+        splits,
+        names,
+        base if isinstance(base, str) else "",
+        "",
+        int(count) if count.isdecimal() else None,
+        "kpt_shape" in blocks,
+    )
+
+
+def _blocks(text: str) -> dict[str, Lines]:
+    """Key -> what stands behind it and below it, with line numbers; comments are gone."""
+    blocks: dict[str, Lines] = {}
+    here: Lines = []
+    for number, raw in enumerate(text.splitlines(), 1):
+        match = _COMMENT.match(raw)
+        line = (match[1] if match else raw).rstrip()
+        key = _KEY.match(line)
+        if key is not None:
+            here = blocks.setdefault(key["key"].strip("\"'"), [])
+            here.append((number, key["value"].strip()))
+        elif line.strip():
+            here.append((number, line))
+    return blocks
+
+
+def _value(lines: Lines, name: str) -> str | list[str] | dict[int, str]:
+    """A scalar, a list, or a mapping from numbers."""
+    number, first = lines[0]
+    rest = lines[1:]
+    if first[:1] in ("[", "{"):
+        return _flow("\n".join(line for _, line in lines), number, name)
+    if not rest or first[:1] in ("|", ">", "&", "*", "!"):
+        return "" if first in ("", "~", "null") else _scalar(first, number, name)
+    if first:
+        raise _unclear(name, rest[0][0], f"{rest[0][1].strip()!r} goes on below a value")
+    if all(line.lstrip().startswith(("- ", "-\t")) for _, line in rest):
+        return [_scalar(line.lstrip()[1:].strip(), at, name) for at, line in rest]
+    names: dict[int, str] = {}
+    for at, line in rest:
+        key, mark, value = line.strip().partition(":")
+        if not mark or not key.strip("\"' ").isdecimal() or not value.strip():
+            raise _unclear(name, at, f"{line.strip()!r}; expected a line such as 0: person")
+        _add(names, key, _scalar(value.strip(), at, name), at, name)
+    return names
+
+
+def _flow(text: str, line: int, name: str) -> list[str] | dict[int, str]:
+    """A list in brackets, or a mapping in braces, over any number of lines."""
+    tokens: list[tuple[str, str]] = []
+    at = 0
+    text = text.rstrip()
+    while at < len(text):
+        match = _TOKEN.match(text, at)
+        if match is None:
+            break
+        kind = str(match.lastgroup)
+        tokens.append((kind, _plain(kind, match[kind])))
+        at = match.end()
+    here = line + text.count("\n", 0, at)
+    closing = {"[": "]", "{": "}"}[text[0]]
+    if at < len(text) or tokens[-1] != ("mark", closing):
+        raise _unclear(name, here, f"{text[at:].strip()[:40]!r}; expected {closing!r} at the end")
+    inner = tokens[1:-1]
+    if inner and inner[-1] == ("mark", ","):
+        inner.pop()
+    groups: list[list[tuple[str, str]]] = [[]] if inner else []
+    for token in inner:
+        if token == ("mark", ","):
+            groups.append([])
+        else:
+            groups[-1].append(token)
+    if closing == "]":
+        if any(len(group) != 1 or group[0][0] == "mark" for group in groups):
+            raise _unclear(name, line, "a list in which something else than names stands")
+        return [group[0][1] for group in groups]
+    names: dict[int, str] = {}
+    for group in groups:
+        if len(group) != 3 or group[1] != ("mark", ":") or not group[0][1].isdecimal():
+            raise _unclear(name, line, "a mapping with other entries than such as 0: person")
+        _add(names, group[0][1], group[2][1], line, name)
+    return names
+
+
+def _add(names: dict[int, str], key: str, value: str, line: int, name: str) -> None:
+    number = int(key.strip("\"' "))
+    if number in names:
+        raise _unclear(name, line, f"{number} is there twice")
+    names[number] = value
+
+
+def _scalar(text: str, line: int, name: str) -> str:
+    match = _TOKEN.fullmatch(text)
+    kind = None if match is None else match.lastgroup
+    if text[:1] in ("&", "*", "!", "|", ">", "[", "{") or (text[:1] in "\"'" and kind is None):
+        raise _unclear(name, line, f"{text!r} is YAML that is not understood here")
+    return _plain(kind, text) if kind in ("single", "double") else text
+
+
+def _plain(kind: str, text: str) -> str:
+    if kind == "single":
+        return text[1:-1].replace("''", "'")
+    if kind == "double":
+        return re.sub(r"\\(.)", lambda found: _ESCAPES.get(found[1], found[1]), text[1:-1])
+    return text.strip()
+
+
+def _unclear(name: str, line: int, what: str) -> SourceError:
+    return SourceError(
+        f"{name}, line {line}: {what}. Understood are values on one line, lists as [a, b] or with "
+        "dashes, and mappings of numbers to names"
+    )

@@ -1,0 +1,116 @@
+"""Small annotated datasets, written without recordsmith."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from PIL import Image
+
+Box = tuple[str, float, float, float, float]
+"""Class, xmin, ymin, xmax, ymax."""
+
+
+def picture(path: Path, size: tuple[int, int] = (40, 20), orientation: int | None = None) -> bytes:
+    """A small picture with noise in it, so that two are never alike."""
+    kind = {".png": "PNG"}.get(path.suffix.lower(), "JPEG")
+    seed = sum(str(path.name).encode())
+    pixels = bytes((seed * 31 + at * at * 7) % 251 for at in range(3 * size[0] * size[1]))
+    exif = Image.Exif()
+    if orientation is not None:
+        exif[0x0112] = orientation
+    out = io.BytesIO()
+    Image.frombytes("RGB", size, pixels).save(out, kind, exif=exif)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(out.getvalue())
+    return out.getvalue()
+
+
+def voc_xml(
+    boxes: Iterable[Box],
+    filename: str | None,
+    size: tuple[float, float] | None = (40, 20),
+    *,
+    inside: str = "",
+) -> str:
+    """An annotation as labelImg writes it; the first object begins in line 12."""
+    told = "" if filename is None else f"<filename>{filename}</filename>"
+    width, height = ("", "") if size is None else size
+    lines = [
+        "<annotation>",
+        "\t<folder>x</folder>",
+        f"\t{told}",
+        "\t<source><database>Unknown</database></source>",
+        "\t<size>",
+        f"\t\t<width>{width}</width>",
+        f"\t\t<height>{height}</height>",
+        "\t\t<depth>3</depth>",
+        "\t</size>",
+        "\t<segmented>0</segmented>",
+        f"\t{inside}",
+    ]
+    for name, *corners in boxes:
+        sides = zip(("xmin", "ymin", "xmax", "ymax"), corners, strict=True)
+        lines += [
+            "\t<object>",
+            f"\t\t<name>{name}</name>",
+            "\t\t<pose>Left</pose>",
+            "\t\t<truncated>1</truncated>",
+            "\t\t<difficult>0</difficult>",
+            "\t\t<bndbox>" + "".join(f"<{s}>{value}</{s}>" for s, value in sides) + "</bndbox>",
+            "\t</object>",
+        ]
+    return "\n".join([*lines, "</annotation>"])
+
+
+def write(path: Path, text: str) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def voc(
+    root: Path,
+    samples: Mapping[str, Sequence[Box]],
+    *,
+    annotations: str = "Annotations",
+    images: str = "JPEGImages",
+    **options: Any,
+) -> Path:
+    """A picture and an XML file for each name, such as `a` or `train/a`."""
+    for name, boxes in samples.items():
+        picture(root / images / f"{name}.jpg")
+        filename = f"{Path(name).name}.jpg"
+        write(root / annotations / f"{name}.xml", voc_xml(boxes, filename, **options))
+    return root
+
+
+def coco(
+    path: Path,
+    pictures: Mapping[str, Sequence[Any]],
+    categories: Mapping[int, str],
+    *,
+    size: tuple[int, int] | None = (40, 20),
+) -> Path:
+    """A JSON file: the annotations of each picture, without their ids."""
+    images, annotations = [], []
+    for image_id, (name, objects) in enumerate(pictures.items(), 100):
+        image: dict[str, Any] = {"id": image_id, "file_name": name}
+        if size is not None:
+            image |= {"width": size[0], "height": size[1]}
+        images.append(image)
+        annotations += [
+            {"id": len(annotations) + number, "image_id": image_id, **item}
+            for number, item in enumerate(objects, 1)
+        ]
+    document = {
+        "info": {"year": 2017},
+        "licenses": [],
+        "images": images,
+        "annotations": annotations,
+        "categories": [{"id": key, "name": name} for key, name in categories.items()],
+    }
+    return write(path, json.dumps(document, indent=1))

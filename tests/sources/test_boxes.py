@@ -1,0 +1,281 @@
+"""What is good, what is mended, what is said of wrong boxes; and which frame they were drawn on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import recordsmith as rs
+from recordsmith.sources.boxes import AnnotatedBox, BoxReader, Frame, box_features, check_policy
+from recordsmith.sources.classes import Classes, classes_by_label, classes_of
+
+from .annotated import picture
+
+CLASSES = Classes({"cat": 1, "Dog": 2}, "the label map x.pbtxt")
+NAN = float("nan")
+
+
+class _Reader(BoxReader):
+    """On a picture of 40 by 20, with what it noted."""
+
+    def __init__(self, policy: Any, folder: Path, orientation: int | None = None) -> None:
+        data = picture(folder / "a.jpg", (40, 20), orientation)
+        self.notes: list[tuple[str, str]] = []
+        size = {"image/width": 40, "image/height": 20}
+        super().__init__(
+            {"image/encoded": data, **size}, policy, lambda *note: self.notes.append(note)
+        )
+
+    def boxes(self, *corners: Any, name: str = "cat", frame: Frame | None = None) -> list[Any]:
+        frame = frame or self.frame_of(40, 20, "a.xml")
+        boxes = [AnnotatedBox(f"a.xml, line {n}", name, c) for n, c in enumerate(corners, 1)]
+        placed = self.place(boxes, frame, CLASSES)
+        return [tuple(round(v, 9) for v in item.box) for item in placed]
+
+
+@pytest.mark.parametrize("policy", ["stop", "clip", "drop"])
+def test_good_boxes_are_divided_by_the_size(tmp_path: Path, policy: str) -> None:
+    reader = _Reader(policy, tmp_path)
+    edges = (0, 0, 40, 20)
+    rounded = (-0.00003, -0.00001, 40.00003, 20.00001)
+    assert reader.boxes((4, 5, 10, 10), edges, rounded) == [
+        (0.25, 0.1, 0.5, 0.25),
+        (0, 0, 1, 1),
+        (0, 0, 1, 1),
+    ]
+    reader.finish("a.jpg")
+    assert reader.notes == []
+
+
+BAD = {
+    "outside": ((10, 5, 41, 10), "xmax 41 outside of the picture; expected 0 to its width, 40"),
+    "above": ((10, -2, 30, 10), "ymin -2 outside of the picture; expected 0 to its height, 20"),
+    "swapped": ((30, 5, 10, 10), "xmin 30 is larger than xmax 10"),
+    "empty": ((10, 5, 10, 10), "xmin and xmax are both 10: the box is empty"),
+    "far off": ((50, 5, 60, 10), "xmin 50 and xmax 60 outside of the picture"),
+    "no number": ((10, NAN, 20, float("inf")), "ymin, ymax: no number; expected numbers"),
+    "just outside": ((10, 5, 40.001, 10), "xmax 40.001 outside"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_boxes_stop(tmp_path: Path, name: str) -> None:
+    corners, fault = BAD[name]
+    reader = _Reader("stop", tmp_path)
+    assert reader.boxes((4, 5, 10, 10), corners) == [(0.25, 0.1, 0.5, 0.25)]
+    with pytest.raises(rs.SourceError) as caught:
+        reader.finish("a.jpg")
+    (problem,) = caught.value.problems
+    assert problem.startswith("a.xml, line 2: ")
+    assert fault in problem
+    assert problem in str(caught.value)
+    assert "boxes='clip'" in str(caught.value)
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_boxes_are_dropped(tmp_path: Path, name: str) -> None:
+    corners, fault = BAD[name]
+    reader = _Reader("drop", tmp_path)
+    assert reader.boxes(corners, (4, 5, 10, 10)) == [(0.25, 0.1, 0.5, 0.25)]
+    reader.finish("a.jpg")
+    ((what, where),) = reader.notes
+    assert what == "an object with a wrong box was left out"
+    assert where.startswith("a.xml, line 1: ")
+    assert fault in where
+
+
+@pytest.mark.parametrize(
+    ("name", "expected", "noted"),
+    [
+        ("outside", (0.25, 0.25, 0.5, 1), ["cut off"]),
+        ("above", (0, 0.25, 0.5, 0.75), ["cut off"]),
+        ("swapped", (0.25, 0.25, 0.5, 0.75), ["put in order"]),
+        ("empty", None, ["left out"]),
+        ("far off", None, ["left out"]),
+        ("no number", None, ["left out"]),
+        ("just outside", (0.25, 0.25, 0.5, 1), ["cut off"]),
+    ],
+)
+def test_bad_boxes_are_mended(tmp_path: Path, name: str, expected: Any, noted: list[str]) -> None:
+    reader = _Reader("clip", tmp_path)
+    assert reader.boxes(BAD[name][0]) == ([] if expected is None else [expected])
+    reader.finish("a.jpg")
+    assert len(reader.notes) == len(noted)
+    for (what, where), words in zip(reader.notes, noted, strict=True):
+        assert words in what
+        assert BAD[name][1] in where
+
+
+def test_swapped_and_outside_is_both(tmp_path: Path) -> None:
+    reader = _Reader("clip", tmp_path)
+    assert reader.boxes((50, 12, 10, 4)) == [(0.2, 0.25, 0.6, 1)]
+    assert [what.split()[-1] for what, _ in reader.notes] == ["order", "edge"]
+
+
+def test_every_problem_is_listed(tmp_path: Path) -> None:
+    reader = _Reader("stop", tmp_path)
+    reader.boxes((30, 5, 10, 30), name="cat")
+    reader.boxes((1, 1, 1, 2), name="dgo")
+    reader.reject("a.xml, line 30", "no bndbox")
+    with pytest.raises(rs.SourceError, match=r"^a\.jpg has 5 problems: ") as caught:
+        reader.finish("a.jpg")
+    assert len(caught.value.problems) == 5
+    for problem in caught.value.problems:
+        assert problem in str(caught.value)
+
+
+def test_unknown_classes_ask_what_was_meant(tmp_path: Path) -> None:
+    reader = _Reader("stop", tmp_path)
+    assert reader.boxes((1, 1, 2, 2), name="DOG") == []
+    reader.boxes((1, 1, 2, 2), name="zebra")
+    first, second = reader.problems
+    assert first.endswith("class 'DOG' is not in the label map x.pbtxt; did you mean 'Dog'?")
+    assert second.endswith("class 'zebra' is not in the label map x.pbtxt, which has Dog and cat")
+    for policy in ("clip", "drop"):
+        reader = _Reader(policy, tmp_path)
+        assert reader.boxes((1, 1, 2, 2), name="dog") == []
+        ((what, where),) = reader.notes
+        assert what == "an object of an unknown class was left out"
+        assert "did you mean 'Dog'" in where
+
+
+# -- frames --------------------------------------------------------------------------------------
+
+UPRIGHT_OF_6 = (5, 10, 15, 30)  # drawn on the upright picture, 20 wide and 40 high
+
+
+@pytest.mark.parametrize(
+    ("size", "orientation", "frame", "noted"),
+    [
+        ((0, 0), None, Frame(40, 20), None),
+        ((NAN, 20), None, Frame(40, 20), None),
+        ((40, 20), None, Frame(40, 20), None),
+        ((40, 20), 1, Frame(40, 20), None),
+        ((40, 20), 3, Frame(40, 20), "nothing says"),
+        ((40, 20), 6, Frame(40, 20), None),  # so it was drawn on the stored picture
+        ((0, 0), 6, Frame(40, 20), "nothing says"),
+        ((20, 40), 6, Frame(20, 40, 6), "were turned into the stored one"),
+        ((20, 40), 8, Frame(20, 40, 8), "were turned into the stored one"),
+    ],
+)
+@pytest.mark.parametrize("policy", ["stop", "clip", "drop"])
+def test_frames_that_are_clear(
+    tmp_path: Path, policy: str, size: Any, orientation: Any, frame: Frame, noted: str | None
+) -> None:
+    reader = _Reader(policy, tmp_path, orientation)
+    assert reader.frame_of(*size, "a.xml") == frame
+    reader.finish("a.jpg")
+    assert len(reader.notes) == (noted is not None)
+    if noted is not None:
+        assert noted in reader.notes[0][0]
+        assert reader.notes[0][1] == f"a.xml: orientation {orientation}"
+
+
+@pytest.mark.parametrize(
+    ("size", "orientation", "frame", "noted"),
+    [
+        ((20, 40), None, Frame(40, 20), "a wrong size"),
+        ((20, 40), 3, Frame(40, 20), "a wrong size"),
+        ((400, 300), None, Frame(40, 20), "a wrong size"),
+        ((80, 40), None, Frame(80, 40), "another size were scaled"),
+        ((800, 403), None, Frame(800, 403), "another size were scaled"),
+        ((800, 420), None, Frame(40, 20), "a wrong size"),
+    ],
+)
+def test_frames_of_another_size(
+    tmp_path: Path, size: Any, orientation: Any, frame: Frame, noted: str
+) -> None:
+    reader = _Reader("stop", tmp_path, orientation)
+    reader.frame_of(*size, "a.xml")
+    with pytest.raises(rs.SourceError, match=f"said to be {size[0]} wide and {size[1]} high, and"):
+        reader.finish("a.jpg")
+    for policy in ("clip", "drop"):
+        reader = _Reader(policy, tmp_path, orientation)
+        assert reader.frame_of(*size, "a.xml") == frame
+        ((what, where),) = reader.notes
+        assert noted in what
+        assert "40 by 20" in where
+
+
+def test_square_pictures_do_not_tell(tmp_path: Path) -> None:
+    notes: list[Any] = []
+    data = picture(tmp_path / "a.jpg", (20, 20), 6)
+    features = {"image/encoded": data, "image/width": 20, "image/height": 20}
+    reader = BoxReader(features, "stop", lambda *note: notes.append(note))
+    assert reader.frame_of(20, 20, "a.xml") == Frame(20, 20)
+    assert "nothing says" in notes[0][0]
+
+
+def test_scaled_and_turned(tmp_path: Path) -> None:
+    reader = _Reader("clip", tmp_path, 6)
+    assert reader.frame_of(100, 200, "a.xml") == Frame(100, 200, 6)
+    assert len(reader.notes) == 2
+
+
+def test_boxes_of_a_turned_frame(tmp_path: Path) -> None:
+    """Upright, 6 means: the stored top is on the right."""
+    reader = _Reader("stop", tmp_path, 6)
+    frame = reader.frame_of(20, 40, "a.xml")
+    assert reader.boxes(UPRIGHT_OF_6, frame=frame) == [(0.25, 0.25, 0.75, 0.75)]
+    assert reader.boxes((0, 0, 5, 10), frame=frame) == [(0.75, 0, 1, 0.25)]  # upper left
+    assert reader.boxes((0, 0, 21, 10), frame=frame) == []  # 21 is outside of its width, 20
+
+
+def test_relative_boxes_are_upright_or_stored_as_their_layout_has_them(tmp_path: Path) -> None:
+    reader = _Reader("stop", tmp_path, 6)
+    frame = reader.relative_frame("a.txt", is_upright=True)
+    assert reader.boxes((0, 0, 0.25, 0.25), frame=frame) == [(0.75, 0, 1, 0.25)]
+    assert "were turned" in reader.notes[0][0]
+    reader = _Reader("stop", tmp_path, 6)
+    frame = reader.relative_frame("a.txt", is_upright=False)
+    assert reader.boxes((0, 0, 0.25, 0.25), frame=frame) == [(0, 0, 0.25, 0.25)]
+    assert "nothing says" in reader.notes[0][0]
+
+
+# -- classes and options -------------------------------------------------------------------------
+
+
+def test_classes_of_the_data_are_sorted_as_text() -> None:
+    classes = classes_of(["b", "a", "B", "10", "9", "a"], None)
+    assert classes.names() == (None, "10", "9", "B", "a", "b")
+    assert classes.label_of("B") == 3
+    (notice,) = classes.notices()
+    assert notice == "classes that differ only by case are kept apart: B and b"
+
+
+def test_label_map_is_taken_as_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "label_map.pbtxt"
+    path.write_text("item { id: 7 name: 'a' } item { id: 2 name: 'b' }")
+    for classes in (classes_of(["x"], path), classes_by_label({1: "x"}, path, "data")):
+        assert classes.names() == (None, None, "b", None, None, None, None, "a")
+        assert classes.label_of("x") is None
+        assert "is not in the label map label_map.pbtxt" in classes.unknown("x")
+
+
+def test_class_with_two_numbers_is_a_problem() -> None:
+    with pytest.raises(rs.SourceError, match="class 'a' has the numbers 1 and 3"):
+        classes_by_label({1: "a", 2: "b", 3: "a"}, None, "x.names")
+    with pytest.raises(rs.SourceError, match="the number -1"):
+        classes_by_label({-1: "a"}, None, "x.names").names()
+
+
+def test_unknown_policy() -> None:
+    with pytest.raises(rs.OptionError, match="boxes is 'cut'; expected 'stop', 'clip' or 'drop'"):
+        check_policy("cut")
+
+
+def test_features_have_a_list_for_each_key(tmp_path: Path) -> None:
+    assert all(values == [] for values in box_features([]).values())
+    reader = _Reader("stop", tmp_path)
+    box = AnnotatedBox("a.xml, line 1", "Dog", (4, 5, 10, 10))
+    placed = reader.place([box], Frame(40, 20), CLASSES)
+    assert box_features(placed) == {
+        "image/object/bbox/ymin": [0.25],
+        "image/object/bbox/xmin": [0.1],
+        "image/object/bbox/ymax": [0.5],
+        "image/object/bbox/xmax": [0.25],
+        "image/object/class/label": [2],
+        "image/object/class/text": [b"Dog"],
+    }

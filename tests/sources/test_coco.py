@@ -1,0 +1,474 @@
+"""COCO in each of its layouts: boxes, crowds, gaps, masks, and what is said of what is wrong."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+import recordsmith as rs
+from recordsmith.sources import Coco, Source
+from recordsmith.sources.coco_json import CocoFile
+
+from .annotated import coco, picture, write
+from .source_contract import SourceContract
+
+CATEGORIES = {3: "cat", 90: "Dog"}
+SQUARE = [4, 5, 14, 5, 14, 15, 4, 15]
+CAT = {
+    "category_id": 3,
+    "bbox": [4, 5, 10, 10],
+    "area": 100.5,
+    "iscrowd": 0,
+    "segmentation": [SQUARE],
+}
+DOG = {
+    "category_id": 90,
+    "bbox": [0, 0, 40, 20],
+    "iscrowd": 1,
+    "segmentation": {"size": [20, 40], "counts": [0, 800]},
+}
+
+
+def _coco(root: Path, pictures: dict[str, list[Any]], name: str = "annotations/instances.json",
+          images: str = "images", **options: Any) -> Path:  # fmt: skip
+    for path in pictures:
+        picture(root / images / path)
+    coco(root / name, pictures, options.pop("categories", CATEGORIES), **options)
+    return root
+
+
+class TestContract(SourceContract):
+    def make_source(self, folder: Path, _: ModuleType) -> Source:
+        return Coco(_coco(folder, {"b.jpg": [CAT, DOG], "a.png": [DOG], "c.jpg": [], "d.jpg": []}))
+
+
+class TestContractWithInstanceMasksInSplits(SourceContract):
+    def make_source(self, folder: Path, _: ModuleType) -> Source:
+        for split, names in (("train", "ab"), ("valid", "ac")):
+            samples = {f"{name}.jpg": [CAT] if name == "a" else [] for name in names}
+            _coco(folder, samples, f"{split}/_annotations.coco.json", split)
+        return Coco(folder, masks="instance")
+
+
+class TestContractWithClassMasks(SourceContract):
+    def make_source(self, folder: Path, _: ModuleType) -> Source:
+        samples = {"b.jpg": [CAT, DOG], "a.png": [DOG], "c.jpg": [], "d.jpg": []}
+        return Coco(_coco(folder, samples), masks="class")
+
+
+def _read(source: Source, number: int = 0) -> tuple[dict[str, Any], list[tuple[str, str]]]:
+    notes: list[tuple[str, str]] = []
+    sample = source.list_samples().samples[number]
+    content: Any = source.read_sample(sample, lambda *note: notes.append(note))
+    return dict(content), notes
+
+
+def _problems(source: Source, number: int = 0) -> tuple[str, ...]:
+    sample = source.list_samples().samples[number]
+    with pytest.raises(rs.SourceError) as caught:
+        source.read_sample(sample)
+    return caught.value.problems
+
+
+def _mask(data: bytes) -> Any:
+    with Image.open(io.BytesIO(data)) as image:
+        return np.array(image)
+
+
+def test_features(tmp_path: Path) -> None:
+    source = Coco(_coco(tmp_path, {"a.jpg": [CAT, DOG], "b.jpg": []}))
+    listing = source.list_samples()
+    assert [sample.name for sample in listing.samples] == ["images/a.jpg", "images/b.jpg"]
+    names = listing.class_names
+    assert names is not None
+    assert {n: name for n, name in enumerate(names) if name is not None} == CATEGORIES
+    assert (listing.notices, listing.splits, listing.has_label_map) == ((), (), True)
+    features, notes = _read(source)
+    assert notes == []
+    assert features == {
+        "image/encoded": (tmp_path / "images/a.jpg").read_bytes(),
+        "image/format": "jpeg",
+        "image/height": 20,
+        "image/width": 40,
+        "image/filename": b"images/a.jpg",
+        "image/source_id": b"100",
+        "image/object/bbox/ymin": [0.25, 0],
+        "image/object/bbox/xmin": [0.1, 0],
+        "image/object/bbox/ymax": [0.75, 1],
+        "image/object/bbox/xmax": [0.35, 1],
+        "image/object/class/label": [3, 90],
+        "image/object/class/text": [b"cat", b"Dog"],
+        "image/object/is_crowd": [0, 1],
+        "image/object/area": [100.5, 800],
+    }
+    assert _read(source, 1)[0]["image/object/bbox/ymin"] == []
+
+
+# -- layouts -------------------------------------------------------------------------------------
+
+
+def test_the_layout_of_coco_itself(tmp_path: Path) -> None:
+    for split, name in (("train", "a"), ("val", "b")):
+        images = {f"{name}.jpg": [CAT]}
+        _coco(tmp_path, images, f"annotations/instances_{split}2017.json", f"{split}2017")
+        write(tmp_path / f"annotations/mine_{split}.json", '{"images": []}')
+        write(tmp_path / f"annotations/captions_{split}2017.json", '{"images": [], "x": 1}')
+        write(tmp_path / f"annotations/person_keypoints_{split}2017.json", '{"images": []}')
+    listing = Coco(tmp_path).list_samples()
+    assert [(sample.name, sample.split) for sample in listing.samples] == [
+        ("train2017/a.jpg", "train"),
+        ("val2017/b.jpg", "val"),
+    ]
+    assert listing.splits == ("train", "val")
+    assert listing.notices == ()
+
+
+@pytest.mark.parametrize(
+    ("annotations", "images"),
+    [
+        ("annotations.json", "images"),
+        ("annotations.json", ""),
+        ("data/labels.json", "data/data"),
+        ("images/_annotations.coco.json", "images"),
+        ("annotations/instances_train2017.json", "images/train2017"),
+        ("annotations/instances_train2017.json", "train"),
+        ("annotations/x.json", "pictures"),
+    ],
+)
+def test_layouts_of_one_file(tmp_path: Path, annotations: str, images: str) -> None:
+    _coco(tmp_path, {"a.jpg": [CAT], "sub/b.jpg": [DOG]}, annotations, images)
+    write(tmp_path / "settings.json", '{"a": 1}')
+    source = Coco(tmp_path)
+    listing = source.list_samples()
+    prefix = f"{images}/" if images else ""
+    assert [sample.name for sample in listing.samples] == [f"{prefix}a.jpg", f"{prefix}sub/b.jpg"]
+    assert (listing.splits, listing.notices) == ((), ())
+    assert _read(source) [1] == []  # fmt: skip
+
+
+def test_the_same_names_in_the_folders_of_two_splits(tmp_path: Path) -> None:
+    for split, item in (("train", CAT), ("val", DOG)):
+        name = f"annotations/instances_{split}.json"
+        _coco(tmp_path, {"1.jpg": [item]}, name, f"images/{split}")
+    source = Coco(tmp_path)
+    assert [(sample.name, sample.split) for sample in source.list_samples().samples] == [
+        ("images/train/1.jpg", "train"),
+        ("images/val/1.jpg", "val"),
+    ]
+    assert _read(source, 1)[0]["image/object/class/text"] == [b"Dog"]
+
+
+def test_two_years_are_splits_of_their_own(tmp_path: Path) -> None:
+    for year in ("2014", "2017"):
+        name = f"annotations/instances_train{year}.json"
+        _coco(tmp_path, {f"{year}.jpg": []}, name, f"train{year}")
+    assert Coco(tmp_path).list_samples().splits == ("train2014", "train2017")
+
+
+def test_options_say_which(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        _coco(tmp_path, {f"{name}.jpg": [CAT]}, f"annotations/{name}.json")
+    with pytest.raises(rs.SourceError, match=r"do not tell one split each: .*one\.json and .*two"):
+        Coco(tmp_path).list_samples()
+    for path in (tmp_path / "annotations" / "one.json", "annotations/one.json"):
+        source = Coco(tmp_path, annotations=path, images="images")
+        assert [sample.name for sample in source.list_samples().samples] == ["images/one.jpg"]
+        described = source.describe()
+        assert (described["annotations"], described["images"]) == ("one.json", "images")
+    files = {"mine": "annotations/two.json", "yours": "annotations/one.json"}
+    listing = Coco(tmp_path, annotations=files).list_samples()
+    assert [(sample.name, sample.split) for sample in listing.samples] == [
+        ("images/one.jpg", "yours"),
+        ("images/two.jpg", "mine"),
+    ]
+    with pytest.raises(rs.OptionError, match="expected a folder inside of"):
+        Coco(tmp_path / "images", images=tmp_path / "annotations")
+    with pytest.raises(rs.OptionError, match="masks is 'all'"):
+        Coco(tmp_path, masks="all")  # type: ignore[arg-type]
+
+
+def test_nothing_there(tmp_path: Path) -> None:
+    picture(tmp_path / "images" / "a.jpg")
+    write(tmp_path / "settings.json", "[1]")
+    with pytest.raises(rs.SourceError, match=r"expected annotations/.*; found images/ and sett"):
+        Coco(tmp_path).list_samples()
+
+
+# -- pictures ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "noted"),
+    [
+        ("a.jpg", None),
+        ("../images/a.jpg", None),
+        ("images/a.jpg", None),
+        (r"C:\x\a.jpg", "last part"),
+        ("/etc/a.jpg", "last part"),
+        ("a.png", "another suffix"),
+    ],
+)
+def test_file_names_of_other_machines(tmp_path: Path, name: str, noted: str | None) -> None:
+    picture(tmp_path / "images" / "a.jpg")
+    coco(tmp_path / "annotations" / "x.json", {name: [CAT]}, CATEGORIES)
+    source = Coco(tmp_path)
+    assert source.list_samples().samples[0].name == "images/a.jpg"
+    _, notes = _read(source)
+    assert [noted in what for what, _ in notes if noted] == [True] * (noted is not None)
+
+
+def test_missing_and_repeated_pictures_fail_alone(tmp_path: Path) -> None:
+    _coco(tmp_path, {"a.jpg": [CAT], "gone.jpg": [], "images/a.jpg": []})
+    (tmp_path / "images" / "gone.jpg").unlink()
+    (tmp_path / "images" / "images" / "a.jpg").unlink()
+    picture(tmp_path / "images" / "left.jpg")
+    source = Coco(tmp_path)
+    listing = source.list_samples()
+    assert listing.notices == ("pictures that no annotation file lists: images/left.jpg",)
+    assert _problems(source, 0)[0].startswith(
+        "annotations/instances.json, picture 101: there is no file 'gone.jpg'; looked in "
+    )
+    assert _problems(source, 1) == (
+        (
+            "annotations/instances.json, picture 102: images/a.jpg is listed already, in "
+            "annotations/instances.json; expected each picture once"
+        ),
+    )
+    assert _read(source, 2)[0]["image/object/class/label"] == [3]
+
+
+def test_size_of_the_json_is_checked(tmp_path: Path) -> None:
+    root = _coco(tmp_path, {"a.jpg": [CAT]}, size=(80, 40))
+    assert "said to be 80 wide and 40 high, and is 40 by 20" in _problems(Coco(root))[0]
+    features, notes = _read(Coco(root, boxes="clip"))
+    assert features["image/object/bbox/ymin"] == [0.125]
+    assert len(notes) == 1
+    coco(root / "annotations/instances.json", {"a.jpg": [CAT]}, CATEGORIES, size=None)
+    assert _read(Coco(root))[0]["image/object/bbox/ymin"] == [0.25]
+
+
+# -- what is wrong -------------------------------------------------------------------------------
+
+
+def test_wrong_annotations_are_listed_with_their_ids(tmp_path: Path) -> None:
+    wrong = [
+        CAT | {"bbox": [4, 5, -2, 0]},
+        CAT | {"bbox": [4, 5, 50, 5]},
+        CAT | {"bbox": []},
+        CAT | {"bbox": [1, 2, "x", 4]},
+        CAT | {"category_id": 4},
+        {"category_id": 90},
+        CAT,
+    ]
+    root = _coco(tmp_path, {"a.jpg": wrong})
+    place = "annotations/instances.json, annotation"
+    assert set(_problems(Coco(root))) == {
+        f"{place} 1 (cat, picture 100): xmin 4 is larger than xmax 2",
+        f"{place} 1 (cat, picture 100): ymin and ymax are both 5: the box is empty",
+        (
+            f"{place} 2 (cat, picture 100): xmax 54 outside of the picture; expected 0 to its "
+            "width, 40"
+        ),
+        f"{place} 3: its bbox is []; expected [x, y, width, height]",
+        f"{place} 4 (cat, picture 100): xmax: no number; expected numbers",
+        f"{place} 5: its category_id 4 is none of the categories",
+        f"{place} 6: its bbox is None; expected [x, y, width, height]",
+    }
+    features, notes = _read(Coco(root, boxes="drop"))
+    assert features["image/object/class/label"] == [3]
+    assert len(notes) == 6
+    assert len(_read(Coco(root, boxes="clip"))[0]["image/object/area"]) == 2
+
+
+def test_annotations_of_unknown_pictures_are_noticed(tmp_path: Path) -> None:
+    root = _coco(tmp_path, {"a.jpg": [CAT]})
+    path = root / "annotations/instances.json"
+    document = json.loads(path.read_text())
+    document["annotations"] += [CAT | {"id": 77, "image_id": 5}, CAT | {"id": 78, "image_id": 5}]
+    path.write_text(json.dumps(document))
+    (notice,) = Coco(root).list_samples().notices
+    assert notice.startswith("2 annotations in annotations/instances.json are of pictures that it")
+    assert notice.endswith("77 and 78")
+    document["annotations"] = document["annotations"][1:]
+    path.write_text(json.dumps(document))
+    with pytest.raises(rs.SourceError, match="no annotation is of a picture that is listed"):
+        Coco(root).list_samples()
+
+
+def test_entries_without_what_they_need(tmp_path: Path) -> None:
+    root = _coco(tmp_path, {"a.jpg": [CAT]})
+    path = root / "annotations/instances.json"
+    document = json.loads(path.read_text())
+    document["images"] += [{"id": 1}, 7]
+    document["annotations"] += [{"id": 9, "bbox": [1, 2, 3, 4]}]
+    document["categories"] += [{"id": "x", "name": "y"}, {"id": 3, "name": "lion"}]
+    path.write_text(json.dumps(document, indent=1))
+    with pytest.raises(rs.SourceError) as caught:
+        Coco(root).list_samples()
+    assert len(caught.value.problems) == 5
+    assert all(": " in problem and ", line " in problem for problem in caught.value.problems)
+    (notice,) = Coco(root, boxes="drop").list_samples().notices
+    assert notice.startswith("entries that were left out: ")
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", "line 1: it is no whole JSON, found its end"),
+        ('{"images": [', "line 1: it is no whole JSON, found its end"),
+        ('{"images": [1 2]}', "found '2]}'"),
+        ('{"images": []\n "annotations": []}', "line 2: it is no whole JSON"),
+        ('{"images": [}', "it is no whole JSON"),
+        ("[]", "it is no whole JSON"),
+        ('{"annotations": []}', "expected the lists images, annotations and categories, found ann"),
+        ("{}", "found nothing"),
+        ('{"images": [' + "[" * 100_000, "line 1: "),
+        ('{"images": [' + "9" * 5000 + "]}", "line 1: "),
+        ('{"images": []}'.encode("utf-16").decode("latin-1"), "it is no whole JSON"),
+    ],
+)
+def test_broken_json(tmp_path: Path, text: str, words: str) -> None:
+    path = write(tmp_path / "x.json", text)
+    with pytest.raises(rs.SourceError) as caught:
+        CocoFile(str(path), "x.json")
+    assert words in str(caught.value)
+    assert str(caught.value).startswith("x.json")
+    path.write_bytes(b"\xff\xfe")
+    with pytest.raises(rs.SourceError, match="is not UTF-8"):
+        CocoFile(str(path), "x.json")
+
+
+@pytest.mark.parametrize("indent", [None, 2])
+def test_walking_the_text_finds_what_json_finds(tmp_path: Path, indent: int | None) -> None:
+    pictures = {f"é {number}.jpg": [CAT, DOG][: number % 3] for number in range(10)}
+    path = coco(tmp_path / "x.json", pictures, CATEGORIES)
+    document = json.loads(path.read_text(encoding="utf-8"))
+    order = ("annotations", "categories", "info", "licenses", "images")
+    text = json.dumps({key: document[key] for key in order}, indent=indent, ensure_ascii=False)
+    path.write_text("\ufeff" + text, encoding="utf-8")
+    file = CocoFile(str(path), "x.json")
+    assert file.categories == CATEGORIES
+    assert file.used == {3, 90}
+    assert [image["file_name"] for image in file.images] == list(pictures)
+    for image in document["images"]:
+        found = file.annotations_of(image["id"])
+        assert found == [
+            item for item in document["annotations"] if item["image_id"] == image["id"]
+        ]
+
+
+# -- categories ----------------------------------------------------------------------------------
+
+
+def test_category_0(tmp_path: Path) -> None:
+    """Roboflow writes one that nothing is of; others count from 0."""
+    root = _coco(tmp_path, {"a.jpg": [CAT]}, categories={0: "things", 3: "cat"})
+    listing = Coco(root).list_samples()
+    assert listing.class_names == (None, None, None, "cat")
+    assert listing.notices == ("category 0, 'things', has no objects and was left out",)
+    root = _coco(
+        tmp_path, {"a.jpg": [CAT, CAT | {"category_id": 0}]}, categories={0: "x", 3: "cat"}
+    )
+    source = Coco(root, masks="class")
+    listing = source.list_samples()
+    assert listing.class_names == (None, "x", None, None, "cat")
+    assert "each label is its category plus 1" in listing.notices[0]
+    features, _ = _read(source)
+    assert features["image/object/class/label"] == [4, 1]
+    assert set(np.unique(_mask(features["image/segmentation/class/encoded"]))) == {0, 1}
+
+
+def test_files_that_disagree(tmp_path: Path) -> None:
+    _coco(tmp_path, {"a.jpg": [CAT]}, "train/_annotations.coco.json", "train")
+    other = {3: "Dog", 90: "cat"}
+    _coco(tmp_path, {"b.jpg": [CAT]}, "valid/_annotations.coco.json", "valid", categories=other)
+    with pytest.raises(rs.SourceError, match="different categories: category 3 is 'Dog' in valid"):
+        Coco(tmp_path).list_samples()
+    label_map = write(tmp_path / "map.pbtxt", "item{id:1 name:'cat'} item{id:2 name:'Dog'}")
+    source = Coco(tmp_path, label_map=label_map)
+    assert source.list_samples().class_names == (None, "cat", "Dog")
+    assert _read(source, 0)[0]["image/object/class/label"] == [1]
+    assert _read(source, 1)[0]["image/object/class/label"] == [2]
+
+
+def test_name_with_two_numbers(tmp_path: Path) -> None:
+    root = _coco(tmp_path, {"a.jpg": [CAT]}, categories={3: "cat", 4: "cat"})
+    with pytest.raises(rs.SourceError, match="class 'cat' has the numbers 3 and 4"):
+        Coco(root).list_samples()
+
+
+# -- masks ---------------------------------------------------------------------------------------
+
+
+def test_instance_masks(tmp_path: Path) -> None:
+    root = _coco(tmp_path, {"a.jpg": [CAT, DOG], "b.jpg": []})
+    source = Coco(root, masks="instance")
+    features, notes = _read(source)
+    cat, dog = map(_mask, features["image/object/mask"])
+    assert (cat.shape, cat.dtype) == ((20, 40), np.uint8)
+    expected = np.zeros((20, 40), np.uint8)
+    expected[5:15, 4:14] = 1
+    assert np.array_equal(cat, expected)
+    assert np.array_equal(dog, np.ones((20, 40), np.uint8))
+    assert notes == []
+    assert _read(source, 1)[0]["image/object/mask"] == []
+
+
+@pytest.mark.parametrize("number", [90, 300])
+def test_class_mask(tmp_path: Path, number: int) -> None:
+    categories = {3: "cat", number: "Dog"}
+    items = [CAT, DOG | {"category_id": number}]
+    root = _coco(tmp_path, {"a.jpg": items, "b.jpg": []}, categories=categories)
+    source = Coco(root, masks="class")
+    features, _ = _read(source)
+    expected = np.full((20, 40), number)
+    expected[5:15, 4:14] = 3
+    found = _mask(features["image/segmentation/class/encoded"])
+    assert np.array_equal(found, expected)
+    assert features["image/segmentation/class/format"] == "png"
+    empty = _mask(_read(source, 1)[0]["image/segmentation/class/encoded"])
+    assert empty.shape == (20, 40)
+    assert not empty.any()
+    assert found.dtype == empty.dtype == (np.uint8 if number == 90 else np.uint16)
+
+
+def test_masks_of_a_turned_picture(tmp_path: Path) -> None:
+    """Drawn on the upright picture, 20 wide and 40 high; 6: the stored top is on the right."""
+    item = CAT | {"bbox": [0, 0, 5, 10], "segmentation": [[0, 0, 5, 0, 5, 10, 0, 10]]}
+    root = _coco(tmp_path, {"a.jpg": [item]}, size=(20, 40))
+    picture(root / "images" / "a.jpg", (40, 20), orientation=6)
+    features, notes = _read(Coco(root, masks="instance"))
+    expected = np.zeros((20, 40), np.uint8)
+    expected[15:, :10] = 1
+    assert np.array_equal(_mask(features["image/object/mask"][0]), expected)
+    assert features["image/object/bbox/ymin"] == [0.75]
+    assert features["image/object/bbox/xmax"] == [0.25]
+    assert "turned into the stored one" in notes[0][0]
+
+
+def test_masks_of_a_copy_in_another_size(tmp_path: Path) -> None:
+    item = CAT | {"bbox": [8, 10, 20, 20], "segmentation": [[2 * v for v in SQUARE]]}
+    root = _coco(tmp_path, {"a.jpg": [item]}, size=(80, 40))
+    features, _ = _read(Coco(root, masks="class", boxes="clip"))
+    mask = _mask(features["image/segmentation/class/encoded"])
+    assert mask.shape == (20, 40)
+    assert np.array_equal(np.argwhere(mask)[[0, -1]], [[5, 4], [14, 13]])
+
+
+def test_wrong_regions_are_listed_only_where_masks_are_asked_for(tmp_path: Path) -> None:
+    wrong = [CAT | {"segmentation": []}, CAT | {"segmentation": [[1, 2, 3]]}, CAT]
+    root = _coco(tmp_path, {"a.jpg": wrong})
+    assert len(_read(Coco(root))[0]["image/object/class/label"]) == 3
+    first, second = _problems(Coco(root, masks="class"))
+    assert first.startswith("annotations/instances.json, annotation 1 (cat, picture 100): its seg")
+    assert "expected at least three points" in second
+    features, notes = _read(Coco(root, masks="instance", boxes="drop"))
+    assert len(features["image/object/mask"]) == len(features["image/object/class/label"]) == 1
+    assert len(notes) == 2

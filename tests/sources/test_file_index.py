@@ -1,0 +1,138 @@
+"""Names as annotations have them -> files; nothing outside of the folder is ever found."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import recordsmith as rs
+from recordsmith.sources.file_index import (
+    FOUND_BY_LAST_PART,
+    FOUND_BY_OTHER_SPELLING,
+    FOUND_WITH_SUFFIX,
+    FileIndex,
+    Found,
+    split_in,
+    split_order,
+    splits_by_folder,
+)
+
+
+@pytest.fixture
+def index(tmp_path: Path) -> FileIndex:
+    root = tmp_path / "root"
+    for name in (
+        "images/a.jpg",
+        "images/train/b.jpg",
+        "images/val/b.jpg",
+        "images/only.jpg",
+        "images/Upper.JPG",
+        "images/two.png",
+        "images/two.jpg",
+        "images/cafe\u0301.jpg",
+        "images/back\\slash.jpg",
+        "annotations/a.xml",
+        ".hidden/x.jpg",
+        "images/.x.jpg",
+    ):
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(b"12345")
+    (tmp_path / "outside.jpg").write_bytes(b"x")
+    return FileIndex(root)
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("a.jpg", Found("images/a.jpg")),
+        ("../images/a.jpg", Found("images/a.jpg")),
+        ("./train/../a.jpg", Found("images/a.jpg")),
+        ("back\\slash.jpg", Found("images/back\\slash.jpg")),
+        ("train\\b.jpg", Found("images/train/b.jpg", FOUND_BY_OTHER_SPELLING)),
+        (r"C:\Users\me\only.jpg", Found("images/only.jpg", FOUND_BY_LAST_PART)),
+        (r"C:\data\train\b.jpg", Found("images/train/b.jpg", FOUND_BY_LAST_PART)),
+        ("/home/me/val/b.jpg", Found("images/val/b.jpg", FOUND_BY_LAST_PART)),
+        ("/home/me/images/only.jpg", Found("images/only.jpg", FOUND_BY_LAST_PART)),
+        ("upper.jpg", Found("images/Upper.JPG", FOUND_BY_OTHER_SPELLING)),
+        ("caf\u00e9.jpg", Found("images/cafe\u0301.jpg", FOUND_BY_OTHER_SPELLING)),
+        ("../../a.jpg", Found("images/a.jpg", FOUND_BY_LAST_PART)),
+        ("b.jpg", ["images/train/b.jpg", "images/val/b.jpg"]),
+        ("../../outside.jpg", []),
+        ("../outside.jpg", []),
+        (".x.jpg", []),
+        ("", []),
+        ("..", []),
+        ("/", []),
+        ("train", []),
+    ],
+)
+def test_find(index: FileIndex, name: str, expected: object) -> None:
+    assert index.find(name, ["images"]) == expected
+
+
+def test_absolute_names_are_not_opened(index: FileIndex, tmp_path: Path) -> None:
+    assert index.find(str(tmp_path / "outside.jpg"), [""]) == []
+    inside = str(tmp_path / "root" / "images" / "a.jpg")
+    assert index.find(inside, [""]) == Found("images/a.jpg", FOUND_BY_LAST_PART)
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("a.png", Found("images/a.jpg", FOUND_WITH_SUFFIX)),
+        ("a", Found("images/a.jpg", FOUND_WITH_SUFFIX)),
+        ("UPPER", Found("images/Upper.JPG", FOUND_WITH_SUFFIX)),
+        ("two.jpg", Found("images/two.jpg")),
+        ("two", ["images/two.jpg", "images/two.png"]),
+        ("a.b", []),
+        ("a.xml", Found("annotations/a.xml")),
+    ],
+)
+def test_find_picture(index: FileIndex, name: str, expected: object) -> None:
+    assert index.find_picture(name, ["images"]) == expected
+
+
+def test_nearest_to_what_names_it(index: FileIndex) -> None:
+    assert index.find("b.jpg", [""], "images/val/list.txt") == Found("images/val/b.jpg")
+    assert index.find("b.jpg", ["images/train"]) == Found("images/train/b.jpg")
+
+
+def test_hidden_and_sizes(index: FileIndex) -> None:
+    assert index.hidden == [".hidden", "images/.x.jpg"]
+    assert list(index.paths) == sorted(index.paths)
+    assert len(index.paths) == 10
+    assert index.size_of("images/a.jpg") == 5
+    assert index.size_of("images/gone.jpg") == 0
+
+
+def test_links_in_a_circle_end(tmp_path: Path) -> None:
+    (tmp_path / "a" / "b").mkdir(parents=True)
+    (tmp_path / "a" / "x.jpg").touch()
+    (tmp_path / "a" / "b" / "up").symlink_to("..")
+    (tmp_path / "a" / "self.jpg").symlink_to("self.jpg")
+    (tmp_path / "store").mkdir()
+    (tmp_path / "store" / "y.jpg").touch()
+    (tmp_path / "a" / "link").symlink_to(tmp_path / "store")
+    assert FileIndex(tmp_path / "a").paths == ("link/y.jpg", "self.jpg", "x.jpg")
+
+
+def test_no_folder(tmp_path: Path) -> None:
+    with pytest.raises(rs.FileAccessError, match="there is no such file or folder"):
+        FileIndex(tmp_path / "gone")
+    (tmp_path / "file").touch()
+    with pytest.raises(rs.OptionError, match="is a file; expected the folder"):
+        FileIndex(tmp_path / "file")
+
+
+def test_splits() -> None:
+    assert split_in("images/Train/a.jpg") == "Train"
+    assert split_in("train.jpg") is None
+    assert split_in("a/train.jpg/b") is None
+    both = {"x/train/a": "train", "x/val/b": "val"}
+    assert splits_by_folder(both) == both
+    assert splits_by_folder(["x/train/a", "x/b"]) == {}
+    assert splits_by_folder(["x/train/a", "x/train/b"]) == {}
+    names = ["test", "valid", "other", "train2017", "val"]
+    assert split_order(names) == ("train2017", "val", "valid", "test", "other")

@@ -1,0 +1,454 @@
+"""PASCAL VOC in each of its layouts, what is said of files that do not fit, and real datasets."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+
+import recordsmith as rs
+from recordsmith.sources import Listing, Source, Voc
+
+from .annotated import picture, voc, voc_xml, write
+from .source_contract import SourceContract
+
+CAT = ("cat", 4, 5, 10, 10)
+DOG = ("Dog", 0, 0, 40, 20)
+FOUR = {"a": [CAT], "b": [DOG, CAT], "c": [], "d": [("a b é", 1, 2, 3, 4)]}
+
+
+class TestContract(SourceContract):
+    def make_source(self, folder: Path, _: ModuleType) -> Source:
+        return Voc(voc(folder, FOUR))
+
+
+class TestContractWithListsAndPicturesWithoutBoxes(SourceContract):
+    def make_source(self, folder: Path, _: ModuleType) -> Source:
+        base = voc(folder, FOUR)
+        picture(base / "JPEGImages" / "bare.png")
+        write(base / "ImageSets/Main/train.txt", "a\nbare\n")
+        write(base / "ImageSets/Main/val.txt", "b\nc\nd\n")
+        return Voc(folder)
+
+
+class TestContractWithXmlBesidePicturesInSplits(SourceContract):
+    def make_source(self, folder: Path, _: ModuleType) -> Source:
+        samples = {"train/a": [CAT], "train/b": [DOG], "test/a": [CAT], "test/c": []}
+        return Voc(voc(folder, samples, annotations="images", images="images"))
+
+
+def _names(listing: Listing) -> list[str]:
+    return [sample.name for sample in listing.samples]
+
+
+def _splits(listing: Listing) -> dict[str, str | None]:
+    return {sample.name: sample.split for sample in listing.samples}
+
+
+def _read(source: Voc, number: int = 0) -> tuple[dict[str, Any], list[tuple[str, str]]]:
+    """The features of a sample, and what was noted."""
+    notes: list[tuple[str, str]] = []
+    sample = source.list_samples().samples[number]
+    return dict(source.read_sample(sample, lambda *note: notes.append(note))), notes
+
+
+def _problems(source: Voc, number: int = 0) -> tuple[str, ...]:
+    sample = source.list_samples().samples[number]
+    with pytest.raises(rs.SourceError) as caught:
+        source.read_sample(sample)
+    return caught.value.problems
+
+
+# -- what a sample holds -------------------------------------------------------------------------
+
+
+def test_features(tmp_path: Path) -> None:
+    source = Voc(voc(tmp_path, {"a": [DOG, CAT]}))
+    listing = source.list_samples()
+    assert listing.class_names == (None, "Dog", "cat")
+    assert listing.has_label_map
+    assert listing.notices == ()
+    features, notes = _read(source)
+    assert notes == []
+    assert features == {
+        "image/encoded": (tmp_path / "JPEGImages/a.jpg").read_bytes(),
+        "image/format": "jpeg",
+        "image/height": 20,
+        "image/width": 40,
+        "image/filename": b"JPEGImages/a.jpg",
+        "image/source_id": b"a.jpg",
+        "image/object/bbox/ymin": [0, 0.25],
+        "image/object/bbox/xmin": [0, 0.1],
+        "image/object/bbox/ymax": [1, 0.5],
+        "image/object/bbox/xmax": [1, 0.25],
+        "image/object/class/label": [1, 2],
+        "image/object/class/text": [b"Dog", b"cat"],
+        "image/object/difficult": [0, 0],
+        "image/object/truncated": [1, 1],
+        "image/object/view": [b"Left", b"Left"],
+    }
+    assert source.describe() == {
+        "kind": "Voc",
+        "folder": tmp_path.name,
+        "label_map": None,
+        "boxes": "stop",
+    }
+
+
+def test_sparse_and_odd_annotations(tmp_path: Path) -> None:
+    """Sides in any order, floats, no flags, parts with boxes of their own, text beside objects."""
+    picture(tmp_path / "a.jpg")
+    write(
+        tmp_path / "a.xml",
+        """<?xml version="1.0" encoding="windows-1252"?><!-- words -->
+        <annotation><object>
+          <part><object><name>x</name></object><name>head</name><bndbox><xmin>1</xmin></bndbox></part>
+          <bndbox><ymax> 10.5 </ymax><xmax>1e1</xmax><ymin>5</ymin><xmin>
+          4</xmin></bndbox> <name>
+          cat </name><difficult>1</difficult><truncated>Unspecified</truncated>
+        </object></annotation>""",
+    )
+    features, notes = _read(Voc(tmp_path))
+    assert notes == []
+    assert features["image/object/bbox/ymax"] == [0.525]
+    assert features["image/object/bbox/xmin"] == [0.1]
+    assert features["image/object/class/text"] == [b"cat"]
+    assert features["image/object/difficult"] == [1]
+    assert features["image/object/truncated"] == [0]
+    assert features["image/object/view"] == [b""]
+
+
+# -- layouts -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("annotations", "images"),
+    [
+        ("Annotations", "JPEGImages"),
+        ("annotations", "images"),
+        ("annotations/xmls", "images"),
+        ("VOCdevkit/VOC2012/Annotations", "VOCdevkit/VOC2012/JPEGImages"),
+        ("images", "images"),
+        ("", ""),
+        ("annotations", ""),
+    ],
+)
+def test_layouts(tmp_path: Path, annotations: str, images: str) -> None:
+    voc(tmp_path, FOUR, annotations=annotations, images=images)
+    masks = Path(tmp_path, images).parent / "SegmentationClass"
+    picture(masks / "a.png")
+    listing = Voc(tmp_path).list_samples()
+    prefix = f"{images}/" if images else ""
+    assert _names(listing) == [f"{prefix}{name}.jpg" for name in "abcd"]
+    assert listing.class_names == (None, "Dog", "a b é", "cat")
+    assert listing.notices == ()
+    assert listing.splits == ()
+
+
+def test_mirrored_folders_are_splits(tmp_path: Path) -> None:
+    samples = {"val/a": [CAT], "train/a": [DOG], "train/b": [CAT]}
+    voc(tmp_path, samples, annotations="annotations", images="images")
+    source = Voc(tmp_path)
+    listing = source.list_samples()
+    assert listing.splits == ("train", "val")
+    assert _splits(listing) == {
+        "images/train/a.jpg": "train",
+        "images/train/b.jpg": "train",
+        "images/val/a.jpg": "val",
+    }
+    assert _read(source, 2)[0]["image/object/class/text"] == [b"cat"]
+
+
+def test_lists_are_splits(tmp_path: Path) -> None:
+    voc(tmp_path, FOUR | {"left": [CAT]})
+    picture(tmp_path / "JPEGImages" / "bare.jpg")
+    picture(tmp_path / "JPEGImages" / "nowhere.jpg")
+    main = tmp_path / "ImageSets" / "Main"
+    write(main / "train.txt", "b\r\n\r\na.jpg\n")
+    write(main / "val.txt", "c\nbare\na\n")
+    write(main / "trainval.txt", "a\nb\nc\nbare\n")
+    write(main / "test.txt", "d  1\n")
+    write(main / "cat_train.txt", "a  1\nb -1\n")
+    listing = Voc(tmp_path).list_samples()
+    assert listing.splits == ("train", "val", "test")
+    assert _splits(listing) == {
+        "JPEGImages/a.jpg": "train",
+        "JPEGImages/b.jpg": "train",
+        "JPEGImages/bare.jpg": "val",
+        "JPEGImages/c.jpg": "val",
+        "JPEGImages/d.jpg": "test",
+    }
+    assert listing.notices == (
+        "named by two lists, of which the first counts: JPEGImages/a.jpg in train and val",
+        "in a list, without an annotation file, packed without boxes: JPEGImages/bare.jpg",
+        "in none of the lists, not packed: JPEGImages/left.jpg and JPEGImages/nowhere.jpg",
+    )
+
+
+def test_trainval_alone_is_no_split_but_says_what_is_packed(tmp_path: Path) -> None:
+    voc(tmp_path, FOUR)
+    write(tmp_path / "ImageSets" / "Main" / "trainval.txt", "a\nb\n")
+    listing = Voc(tmp_path).list_samples()
+    assert listing.splits == ()
+    assert _names(listing) == ["JPEGImages/a.jpg", "JPEGImages/b.jpg"]
+
+
+def test_list_that_names_nothing(tmp_path: Path) -> None:
+    voc(tmp_path, FOUR)
+    write(tmp_path / "ImageSets" / "Main" / "train.txt", "a\n\ngone\n../../etc/passwd\n")
+    source = Voc(tmp_path)
+    listing = source.list_samples()
+    problems = []
+    for sample in listing.samples:
+        try:
+            source.read_sample(sample)
+        except rs.SourceError as error:
+            problems += error.problems
+    assert problems == [
+        (
+            "ImageSets/Main/train.txt, line 4 names the picture '../../etc/passwd': there is none "
+            "of that name"
+        ),
+        "ImageSets/Main/train.txt, line 3 names the picture 'gone': there is none of that name",
+    ]
+
+
+def test_several_datasets_below(tmp_path: Path) -> None:
+    for year in ("VOC2007", "VOC2012"):
+        voc(tmp_path / year, {"a": [CAT]})
+    with pytest.raises(rs.SourceError, match=r"pack one of them: .*VOC2007 or .*VOC2012"):
+        Voc(tmp_path).list_samples()
+    assert len(Voc(tmp_path / "VOC2007").list_samples().samples) == 1
+
+
+def test_nothing_there(tmp_path: Path) -> None:
+    with pytest.raises(rs.SourceError, match=r"expected Annotations/\*\.xml .* holds no files"):
+        Voc(tmp_path).list_samples()
+    write(tmp_path / "words.txt", "x")
+    write(tmp_path / "pom.xml", "<project/>")
+    picture(tmp_path / "pictures" / "a.jpg")
+    with pytest.raises(rs.SourceError, match=r"found pictures/, pom\.xml and words\.txt in"):
+        Voc(tmp_path).list_samples()
+
+
+# -- finding the picture -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("filename", "noted"),
+    [
+        ("a.jpg", []),
+        (None, []),
+        ("", []),
+        ("a", ["under another suffix"]),
+        ("a.png", ["under another suffix"]),
+        ("A.JPG", ["in another spelling"]),
+        (r"C:\Users\me\a.jpg", ["by the last part"]),
+        ("/home/me/a.jpg", ["by the last part"]),
+        ("../../../a.jpg", ["by the last part"]),
+        ("gone.jpg", ["another picture than its own"]),
+        ("%s", ["another picture than its own"]),
+        ("other.jpg", ["another picture than its own"]),
+    ],
+)
+def test_filename_may_be_wrong(tmp_path: Path, filename: str | None, noted: list[str]) -> None:
+    """other.jpg has an annotation file of its own, so it is not the one that is meant."""
+    voc(tmp_path, {"a": [CAT], "other": [DOG]})
+    write(tmp_path / "Annotations" / "a.xml", voc_xml([CAT], filename))
+    source = Voc(tmp_path)
+    assert _names(source.list_samples()) == ["JPEGImages/a.jpg", "JPEGImages/other.jpg"]
+    features, notes = _read(source)
+    assert features["image/object/class/text"] == [b"cat"]
+    assert len(notes) == len(noted)
+    for (what, where), words in zip(notes, noted, strict=True):
+        assert words in what
+        assert where.startswith("Annotations/a.xml: ")
+        assert "JPEGImages/a.jpg" in where
+
+
+def test_filename_counts_where_it_names_a_picture_that_nothing_else_does(tmp_path: Path) -> None:
+    voc(tmp_path, {"a": [CAT]})
+    picture(tmp_path / "JPEGImages" / "b.jpg")
+    write(tmp_path / "Annotations" / "a.xml", voc_xml([CAT], "b.jpg"))
+    source = Voc(tmp_path)
+    listing = source.list_samples()
+    assert _names(listing) == ["JPEGImages/b.jpg"]
+    assert listing.notices == ("pictures without an annotation file: JPEGImages/a.jpg",)
+    assert "another picture" in _read(source)[1][0][0]
+
+
+def test_annotations_without_a_picture_and_two_of_one(tmp_path: Path) -> None:
+    voc(tmp_path, {"a": [CAT], "gone": [CAT]})
+    (tmp_path / "JPEGImages" / "gone.jpg").unlink()
+    write(tmp_path / "Annotations" / "A 2.xml", voc_xml([DOG], "a.jpg"))  # comes before a.xml
+    source = Voc(tmp_path)
+    assert _names(source.list_samples()) == [
+        "Annotations/A 2.xml",
+        "Annotations/gone.xml",
+        "JPEGImages/a.jpg",
+    ]
+    assert _problems(source, 0) == (
+        (
+            "Annotations/A 2.xml is of the picture JPEGImages/a.jpg, which Annotations/a.xml is of "
+            "as well; expected one annotation file for each picture"
+        ),
+    )
+    assert _problems(source, 1) == (
+        "Annotations/gone.xml: there is no picture 'gone.jpg', nor one called gone",
+    )
+    assert _read(source, 2)[0]["image/object/class/text"] == [b"cat"]
+
+
+def test_pictures_without_annotation_are_left_out_and_said(tmp_path: Path) -> None:
+    voc(tmp_path, {"a": [CAT]})
+    for number in range(5):
+        picture(tmp_path / "JPEGImages" / f"{number}.jpg")
+    (tmp_path / "JPEGImages" / ".hidden.jpg").touch()
+    write(tmp_path / "Annotations" / "settings.xml", "<project/>")
+    assert Voc(tmp_path).list_samples().notices == (
+        "pictures without an annotation file: 5 files (5 .jpg), such as JPEGImages/0.jpg",
+        "XML files that are no annotations: Annotations/settings.xml",
+        "hidden: JPEGImages/.hidden.jpg",
+    )
+
+
+# -- wrong annotations ---------------------------------------------------------------------------
+
+
+def test_every_wrong_box_is_listed_with_its_line(tmp_path: Path) -> None:
+    boxes = [CAT, ("cat", 4, 5, 50, 10), ("Dog", 9, 5, 3, 5), ("", 1, 1, 2, 2)]
+    source = Voc(voc(tmp_path, {"a": boxes}))
+    assert _problems(source) == (
+        "Annotations/a.xml, line 33: the object has the name ''; expected a class",
+        (
+            "Annotations/a.xml, line 19 (cat): xmax 50 outside of the picture; expected 0 to its "
+            "width, 40"
+        ),
+        "Annotations/a.xml, line 26 (Dog): xmin 9 is larger than xmax 3",
+        "Annotations/a.xml, line 26 (Dog): ymin and ymax are both 5: the box is empty",
+    )
+    lines = (tmp_path / "Annotations/a.xml").read_text().split("\n")
+    assert [lines[n - 1].strip() for n in (19, 26, 33)] == ["<object>"] * 3
+    features, notes = _read(Voc(tmp_path, boxes="clip"))
+    assert features["image/object/bbox/xmax"] == [0.25, 1]
+    assert len(notes) == 3
+    features, notes = _read(Voc(tmp_path, boxes="drop"))
+    assert features["image/object/bbox/xmax"] == [0.25]
+    assert features["image/object/difficult"] == [0]
+    assert len(notes) == 3
+
+
+def test_object_without_a_box(tmp_path: Path) -> None:
+    voc(tmp_path, {"a": [CAT]})
+    path = tmp_path / "Annotations/a.xml"
+    path.write_text(path.read_text().replace("bndbox", "robndbox"))
+    assert _problems(Voc(tmp_path)) == (
+        "Annotations/a.xml, line 12: the object 'cat' has no bndbox",
+    )
+
+
+def test_label_map(tmp_path: Path) -> None:
+    voc(tmp_path / "data", {"a": [CAT, DOG]})
+    path = write(tmp_path / "map.pbtxt", "item { id: 5 name: 'cat' } item { id: 9 name: 'dog' }")
+    source = Voc(tmp_path / "data", label_map=path)
+    assert source.list_samples().class_names == (*[None] * 5, "cat", *[None] * 3, "dog")
+    (problem,) = _problems(source)
+    assert problem == (
+        "Annotations/a.xml, line 19 (Dog): class 'Dog' is not in the label map map.pbtxt; did you "
+        "mean 'dog'?"
+    )
+    features, _ = _read(Voc(tmp_path / "data", label_map=path, boxes="drop"))
+    assert features["image/object/class/label"] == [5]
+    assert source.describe()["label_map"] == "map.pbtxt"
+
+
+BROKEN = {
+    "cut off": ("<annotation><object>", "line 1: it is no whole XML: no element found"),
+    "empty": ("", "it is no whole XML"),
+    "words": ("words", "it is no whole XML: syntax error"),
+    "unknown encoding": ("<?xml version='1.0' encoding='nonsense'?><annotation/>", "encoding"),
+    "entities": (
+        "<!DOCTYPE a [\n<!ENTITY b 'bbbb'>\n<!ENTITY c '&b;&b;'>]><annotation>&c;</annotation>",
+        "line 2: it declares entities",
+    ),
+    "outside entities": (
+        "<!DOCTYPE a [<!ENTITY b SYSTEM 'file:///etc/passwd'>]><annotation>&b;</annotation>",
+        "line 1: it declares entities",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_broken_xml_fails_only_its_sample(tmp_path: Path, name: str) -> None:
+    text, words = BROKEN[name]
+    voc(tmp_path, {"a": [CAT], "b": [DOG]})
+    write(tmp_path / "Annotations" / "a.xml", text)
+    source = Voc(tmp_path)
+    listing = source.list_samples()
+    assert _names(listing) == ["Annotations/a.xml", "JPEGImages/b.jpg"]
+    assert listing.class_names == (None, "Dog")
+    (problem,) = _problems(source)
+    assert problem.startswith("Annotations/a.xml")
+    assert words in problem
+    assert _read(source, 1)[0]["image/object/class/label"] == [1]
+
+
+def test_deep_xml_is_no_harm(tmp_path: Path) -> None:
+    voc(tmp_path, {"a": [CAT]})
+    deep = "<x>" * 100_000 + "</x>" * 100_000
+    write(tmp_path / "Annotations" / "a.xml", voc_xml([CAT], "a.jpg", inside=deep))
+    assert _read(Voc(tmp_path))[0]["image/object/class/label"] == [1]
+
+
+def test_size_and_orientation(tmp_path: Path) -> None:
+    upright = ("cat", 0, 0, 5, 10)
+    voc(tmp_path, {"a": [upright]}, size=(20, 40))
+    assert "said to be 20 wide and 40 high, and is 40 by 20" in _problems(Voc(tmp_path))[0]
+    picture(tmp_path / "JPEGImages" / "a.jpg", (40, 20), orientation=6)
+    features, notes = _read(Voc(tmp_path))
+    assert features["image/object/bbox/ymin"] == [0.75]
+    assert features["image/object/bbox/xmax"] == [0.25]
+    assert "turned into the stored one" in notes[0][0]
+
+
+# -- together ------------------------------------------------------------------------------------
+
+
+def test_packed_boxes_as_tensorflow_reads_them(tmp_path: Path, tf: Any) -> None:
+    root = voc(tmp_path / "data", FOUR)
+    rs.pack(Voc(root), tmp_path / "out")
+    lists = ("bbox/ymin", "bbox/xmin", "bbox/ymax", "bbox/xmax")
+    spec = {
+        "image/encoded": tf.io.FixedLenFeature([], tf.string),
+        "image/source_id": tf.io.FixedLenFeature([], tf.string),
+        "image/object/class/label": tf.io.VarLenFeature(tf.int64),
+        "image/object/class/text": tf.io.VarLenFeature(tf.string),
+        "image/object/difficult": tf.io.VarLenFeature(tf.int64),
+        **{f"image/object/{key}": tf.io.VarLenFeature(tf.float32) for key in lists},
+    }
+    paths = [str(path) for path in (tmp_path / "out").glob("*.tfrecord")]
+    records = list(tf.data.TFRecordDataset(paths).as_numpy_iterator())
+    parsed = tf.io.parse_example(records, spec)
+    labels = {"Dog": 1, "a b é": 2, "cat": 3}
+    seen = set()
+    for row in range(len(records)):
+        name = parsed["image/source_id"][row].numpy().decode()
+        seen.add(name)
+        path = root / "JPEGImages" / name
+        assert parsed["image/encoded"][row].numpy() == path.read_bytes()
+        boxes = FOUR[path.stem]
+
+        def values(key: str, row: int = row) -> list[Any]:
+            sparse = parsed[key]
+            return list(tf.sparse.slice(sparse, [row, 0], [1, 99]).values.numpy().tolist())
+
+        assert values("image/object/class/label") == [labels[box[0]] for box in boxes]
+        assert values("image/object/class/text") == [box[0].encode() for box in boxes]
+        assert values("image/object/difficult") == [0] * len(boxes)
+        for key, place, size in zip(lists, (2, 1, 4, 3), (20, 40, 20, 40), strict=True):
+            expected = [np.float32(box[place] / size).item() for box in boxes]
+            assert values(f"image/object/{key}") == expected
+    assert seen == {"a.jpg", "b.jpg", "c.jpg", "d.jpg"}

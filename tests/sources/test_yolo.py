@@ -1,0 +1,426 @@
+"""YOLO in both of its layouts and none; the small files around it; what is said of wrong labels."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+import recordsmith as rs
+from recordsmith.sources import Source, Yolo
+from recordsmith.sources.yolo_lists import read_darknet_data, read_data_yaml, read_names
+
+from .annotated import picture, write
+from .source_contract import SourceContract
+
+ONE = "0 0.5 0.5 0.5 0.25"
+BOX = (0.375, 0.25, 0.625, 0.75)  # of ONE: ymin, xmin, ymax, xmax
+YAML = "train: images/train\nval: images/val\nnames: [cat, Dog]\n"
+
+
+def _ultralytics(root: Path, yaml: str = YAML) -> Path:
+    write(root / "data.yaml", yaml)
+    for name, labels in {"train/a": ONE, "train/b": "", "val/c": f"{ONE}\n1 1 1 0 0\n"}.items():
+        picture(root / "images" / f"{name}.jpg")
+        write(root / "labels" / f"{name}.txt", labels)
+    write(root / "labels" / "val" / "c.txt", f"{ONE}\n1 0.5 0.5 1 1\n")
+    picture(root / "images" / "val" / "bare.png")
+    return root
+
+
+def _darknet(root: Path, folder: str = "data") -> Path:
+    data = root / folder
+    lines = f"classes = 2\ntrain = {folder}/train.txt\nvalid = {folder}/test.txt\n"
+    write(data / "obj.data", f"{lines}names = {folder}/obj.names\nbackup = backup/\n")
+    write(data / "obj.names", "cat\nDog\n")
+    for name in "abcd":
+        picture(data / "img" / f"{name}.jpg")
+        write(data / "img" / f"{name}.txt", f"{ONE}\n")
+    write(data / "train.txt", f"{folder}/img/a.jpg\n\n{folder}/img/b.jpg\n")
+    write(data / "test.txt", f"{folder}/img/c.jpg\n{folder}/img/d.jpg\n")
+    return root
+
+
+class TestContract(SourceContract):
+    def make_source(self, folder: Path, _: ModuleType) -> Source:
+        return Yolo(_darknet(folder))
+
+
+class TestContractOfUltralytics(SourceContract):
+    def make_source(self, folder: Path, _: ModuleType) -> Source:
+        return Yolo(_ultralytics(folder))
+
+
+def _names(source: Source) -> dict[str, str | None]:
+    """Name -> split."""
+    return {sample.name: sample.split for sample in source.list_samples().samples}
+
+
+def _read(source: Source, number: int = 0) -> tuple[dict[str, Any], list[tuple[str, str]]]:
+    notes: list[tuple[str, str]] = []
+    sample = source.list_samples().samples[number]
+    content: Any = source.read_sample(sample, lambda *note: notes.append(note))
+    return dict(content), notes
+
+
+def _boxes(features: dict[str, Any]) -> list[tuple[float, ...]]:
+    keys = ("ymin", "xmin", "ymax", "xmax")
+    sides = [features[f"image/object/bbox/{key}"] for key in keys]
+    return [tuple(round(value, 9) for value in box) for box in zip(*sides, strict=True)]
+
+
+def _problems(source: Source, number: int = 0) -> tuple[str, ...]:
+    sample = source.list_samples().samples[number]
+    with pytest.raises(rs.SourceError) as caught:
+        source.read_sample(sample)
+    return caught.value.problems
+
+
+def test_features(tmp_path: Path) -> None:
+    source = Yolo(_ultralytics(tmp_path))
+    listing = source.list_samples()
+    assert listing.class_names == (None, "cat", "Dog")
+    assert listing.splits == ("train", "val")
+    assert listing.notices == (
+        "pictures without a label file, packed without boxes: images/val/bare.png",
+    )
+    assert _names(source) == {
+        "images/train/a.jpg": "train",
+        "images/train/b.jpg": "train",
+        "images/val/bare.png": "val",
+        "images/val/c.jpg": "val",
+    }
+    features, notes = _read(source, 3)
+    assert notes == []
+    assert _boxes(features) == [BOX, (0, 0, 1, 1)]
+    del features["image/encoded"]
+    assert {key: value for key, value in features.items() if "bbox" not in key} == {
+        "image/format": "jpeg",
+        "image/height": 20,
+        "image/width": 40,
+        "image/filename": b"images/val/c.jpg",
+        "image/source_id": b"c.jpg",
+        "image/object/class/label": [1, 2],
+        "image/object/class/text": [b"cat", b"Dog"],
+    }
+    assert _boxes(_read(source, 1)[0]) == _boxes(_read(source, 2)[0]) == []
+
+
+# -- layouts -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("yaml", "noted"),
+    [
+        ("path: .\ntrain: images/train\nval: images/val\nnames: [cat, Dog]", 0),
+        ("path: ../datasets/mine\ntrain: images/train\nval: images/val\nnames: [cat, Dog]", 0),
+        ("train: ../train/images\nval: ./images/val\ntest:\nnames: [cat, Dog]", 1),
+        ("train: /content/x/images/train\nval: images/val/\nnames: [cat, Dog]", 1),
+        (r"train: C:\x\images\train" + "\nval: images/val\nnames: [cat, Dog]", 1),
+        ("train: [images/train]\nval:\n  - images/val\nnames: [cat, Dog]", 0),
+        ("train: train.txt\nval: val.txt\nnames: [cat, Dog]", 0),
+        ("train: images/train\nval: images/val\ntest: images/test\nnames: [cat, Dog]", 1),
+    ],
+)
+def test_where_data_yaml_leads(tmp_path: Path, yaml: str, noted: int) -> None:
+    _ultralytics(tmp_path, yaml)
+    picture(tmp_path / "train" / "images" / "other.jpg")
+    if "train/images" not in yaml:
+        (tmp_path / "train" / "images" / "other.jpg").unlink()
+    write(tmp_path / "train.txt", "./images/train/a.jpg\nimages/train/b.jpg\n")
+    write(tmp_path / "val.txt", "/home/me/images/val/c.jpg\n./images/val/bare.png\n")
+    source = Yolo(tmp_path)
+    listing = source.list_samples()
+    notices = [notice for notice in listing.notices if notice.startswith("data.yaml: ")]
+    assert len(notices) == noted
+    names = _names(source)
+    if "train/images" in yaml:
+        assert names.pop("train/images/other.jpg") == "train"
+    else:
+        assert names.pop("images/train/a.jpg") == names.pop("images/train/b.jpg") == "train"
+    assert names == {"images/val/c.jpg": "val", "images/val/bare.png": "val"}
+    assert [what for what, _ in _read(source, 2)[1]] == (
+        ["the picture that an annotation names was found by the last part of its path"]
+        if "val.txt" in yaml and listing.samples[2].name.endswith("c.jpg")
+        else []
+    )
+
+
+@pytest.mark.parametrize("folder", ["data", "x64/Release/data"])
+def test_darknet(tmp_path: Path, folder: str) -> None:
+    """Paths in it begin where the program is started, wherever that is above."""
+    root = _darknet(tmp_path, "data")
+    if folder != "data":
+        (tmp_path / "x64/Release").mkdir(parents=True)
+        (tmp_path / "data").rename(tmp_path / folder)
+    source = Yolo(root)
+    listing = source.list_samples()
+    assert listing.splits == ("train", "valid")
+    assert listing.class_names == (None, "cat", "Dog")
+    assert listing.notices == ()
+    splits = ("train", "train", "valid", "valid")
+    assert _names(source) == {
+        f"{folder}/img/{name}.jpg": split for name, split in zip("abcd", splits, strict=True)
+    }
+    for number in range(4):
+        features, notes = _read(source, number)
+        assert (_boxes(features), notes) == ([BOX], [])
+
+
+def test_the_same_list_twice_is_no_split(tmp_path: Path) -> None:
+    root = _darknet(tmp_path)
+    path = root / "data" / "obj.data"
+    path.write_text(path.read_text().replace("test.txt", "train.txt"))
+    listing = Yolo(root).list_samples()
+    assert listing.splits == ()
+    assert len(listing.samples) == 2
+    assert listing.notices == ("data/obj.data: valid names the same as train, and is no split",)
+
+
+def test_a_picture_in_two_splits_stays_in_the_first(tmp_path: Path) -> None:
+    root = _darknet(tmp_path)
+    write(root / "data" / "test.txt", "data/img/a.jpg\ndata/img/c.jpg\ndata/img/c.jpg\n")
+    source = Yolo(root)
+    assert _names(source)["data/img/a.jpg"] == "train"
+    (notice,) = source.list_samples().notices
+    assert notice == (
+        "in two splits, of which the first counts: data/img/a.jpg in train and valid and "
+        "data/img/c.jpg twice in valid"
+    )
+
+
+def test_list_that_names_missing_pictures(tmp_path: Path) -> None:
+    root = _darknet(tmp_path)
+    write(root / "data" / "train.txt", "data/img/a.jpg\n\ndata/img/gone.jpg\n../../../etc/passwd\n")
+    source = Yolo(root)
+    names = list(_names(source))
+    assert _problems(source, names.index("data/train.txt/3")) == (
+        "data/train.txt, line 3 names the picture 'data/img/gone.jpg': there is none of that name",
+    )
+    assert "line 4 names" in _problems(source, names.index("data/train.txt/4"))[0]
+
+
+@pytest.mark.parametrize(
+    ("names", "images", "labels"),
+    [
+        ("classes.txt", "", ""),
+        ("classes.txt", "images", "labels"),
+        ("labels/classes.txt", "images", "labels"),
+        ("data/obj.names", "img", "img"),
+        ("_darknet.labels", "img", "labels"),
+    ],
+)
+def test_without_a_description(tmp_path: Path, names: str, images: str, labels: str) -> None:
+    write(tmp_path / names, "cat\nDog\n")
+    for name in "ab":
+        picture(tmp_path / images / f"{name}.jpg")
+        write(tmp_path / labels / f"{name}.txt", ONE)
+    source = Yolo(tmp_path)
+    assert source.list_samples().class_names == (None, "cat", "Dog")
+    assert source.list_samples().notices == ()
+    assert [_boxes(_read(source, number)[0]) for number in range(2)] == [[BOX], [BOX]]
+
+
+def test_split_folders_and_lists_without_a_description(tmp_path: Path) -> None:
+    for name in ("train/a", "valid/b"):
+        folder = (tmp_path / name).parent
+        write(folder / "_darknet.labels", "cat\n")
+        picture(tmp_path / f"{name}.jpg")
+        write(tmp_path / f"{name}.txt", ONE)
+    source = Yolo(tmp_path)
+    assert _names(source) == {"train/a.jpg": "train", "valid/b.jpg": "valid"}
+    write(tmp_path / "train.txt", "valid/b.jpg")
+    assert _names(source) == {"valid/b.jpg": None}
+    write(tmp_path / "valid" / "_darknet.labels", "Dog\n")
+    with pytest.raises(rs.SourceError, match="the class names differ between train/_dark"):
+        source.list_samples()
+
+
+def test_nothing_there(tmp_path: Path) -> None:
+    picture(tmp_path / "a.jpg")
+    with pytest.raises(rs.SourceError, match=r"expected data\.yaml .*; found a\.jpg in"):
+        Yolo(tmp_path).list_samples()
+    write(tmp_path / "classes.txt", "cat")
+    with pytest.raises(rs.SourceError, match=r"found a\.jpg and classes\.txt in"):
+        Yolo(tmp_path).list_samples()
+    write(tmp_path / "one.yaml", YAML)
+    write(tmp_path / "two.yml", YAML)
+    with pytest.raises(rs.SourceError, match=r"one\.yaml and two\.yml in .* each describe a"):
+        Yolo(tmp_path).list_samples()
+
+
+def test_missing_names_file(tmp_path: Path) -> None:
+    root = _darknet(tmp_path)
+    (root / "data" / "obj.names").unlink()
+    with pytest.raises(rs.SourceError, match=r"names the class names 'data/obj\.names': there is"):
+        Yolo(root).list_samples()
+
+
+# -- labels --------------------------------------------------------------------------------------
+
+
+def test_wrong_labels_are_listed_with_their_lines(tmp_path: Path) -> None:
+    root = _darknet(tmp_path)
+    lines = [
+        "",
+        "2 0.5 0.5 0.5 0.5",
+        "-1 0.5 0.5 0.5 0.5",
+        "cat 0.5 0.5 0.5 0.5",
+        "0 0.5 0.5 0.5",
+        "0 0.5 0.5 0.5 0.5 0.9",
+        "0 0.9 0.5 0.5 0.5",
+        "0 0.5 0.5 0 0.5",
+        "0 0.5 x 0.5 0.5",
+        ONE,
+    ]
+    write(root / "data" / "img" / "a.txt", "\r\n".join(lines))
+    place = "data/img/a.txt, line"
+    assert _problems(Yolo(root)) == (
+        f"{place} 2: the class number is '2'; expected 0 to 1",
+        f"{place} 3: the class number is '-1'; expected 0 to 1",
+        f"{place} 4: the class number is 'cat'; expected 0 to 1",
+        (
+            f"{place} 5: 3 numbers behind the class; expected 4 (x, y, width, height), or the "
+            "points of a polygon"
+        ),
+        (
+            f"{place} 6: 5 numbers behind the class; expected 4 (x, y, width, height), or the "
+            "points of a polygon"
+        ),
+        f"{place} 7 (cat): xmax 1.15 outside of the picture; expected 0 to its width, 1",
+        f"{place} 8 (cat): xmin and xmax are both 0.5: the box is empty",
+        f"{place} 9 (cat): ymin, ymax: no number; expected numbers",
+    )
+    features, notes = _read(Yolo(root, boxes="drop"))
+    assert (_boxes(features), len(notes)) == ([BOX], 8)
+    features, notes = _read(Yolo(root, boxes="clip"))
+    assert (_boxes(features), len(notes)) == ([(0.25, 0.65, 0.75, 1), BOX], 8)
+
+
+def test_boxes_rounded_over_the_edge_are_good(tmp_path: Path) -> None:
+    """0.949306 + 0.101389 / 2 is 1.0000005: six decimals cannot say it better."""
+    root = _darknet(tmp_path)
+    write(root / "data" / "img" / "a.txt", "0 0.5 0.949306 0.5 0.101389")
+    features, notes = _read(Yolo(root))
+    assert features["image/object/bbox/ymax"] == [1.0]
+    assert notes == []
+
+
+def test_polygons_become_boxes(tmp_path: Path) -> None:
+    root = _darknet(tmp_path)
+    write(root / "data" / "img" / "a.txt", f"1 0.5 0.1 0.9 0.5 0.5 0.9 0.2 0.4\n{ONE}")
+    features, notes = _read(Yolo(root))
+    assert _boxes(features) == [(0.1, 0.2, 0.9, 0.9), BOX]
+    assert features["image/object/class/label"] == [2, 1]
+    assert notes == [
+        ("an object drawn as a polygon was packed as the box around it", "data/img/a.txt, line 1")
+    ]
+
+
+def test_key_points_are_left_out(tmp_path: Path) -> None:
+    root = _ultralytics(tmp_path, f"{YAML}kpt_shape: [2, 3]\n")
+    write(root / "labels" / "train" / "a.txt", f"{ONE} 0.1 0.1 2 0.2 0.2 2\n")
+    features, notes = _read(Yolo(root))
+    assert _boxes(features) == [BOX]
+    assert notes[0][0] == "key points of objects were left out; their boxes are packed"
+
+
+def test_orientation(tmp_path: Path) -> None:
+    """Ultralytics trains on the upright picture, Darknet on the stored one."""
+    corner = "0 0.125 0.125 0.25 0.25"
+    root = _ultralytics(tmp_path / "u")
+    picture(root / "images/train/a.jpg", orientation=6)
+    write(root / "labels/train/a.txt", corner)
+    features, notes = _read(Yolo(root))
+    assert _boxes(features) == [(0.75, 0, 1, 0.25)]
+    assert "were turned into the stored one" in notes[0][0]
+    root = _darknet(tmp_path / "d")
+    picture(root / "data/img/a.jpg", orientation=6)
+    write(root / "data/img/a.txt", corner)
+    features, notes = _read(Yolo(root))
+    assert _boxes(features) == [(0, 0, 0.25, 0.25)]
+    assert "nothing says if its boxes were drawn before or after" in notes[0][0]
+
+
+def test_label_map(tmp_path: Path) -> None:
+    label_map = write(tmp_path / "map.pbtxt", "item { id: 8 name: 'cat' }")
+    source = Yolo(_ultralytics(tmp_path / "x"), label_map=label_map)
+    assert _read(source, 0)[0]["image/object/class/label"] == [8]
+    (problem,) = _problems(source, 3)
+    assert problem.startswith("labels/val/c.txt, line 2 (Dog): class 'Dog' is not in the label map")
+
+
+def test_number_of_classes_is_compared(tmp_path: Path) -> None:
+    root = _ultralytics(tmp_path, f"{YAML}nc: 3\n")
+    assert "data.yaml has 2 class names, and says they are 3" in Yolo(root).list_samples().notices
+
+
+# -- the small files -----------------------------------------------------------------------------
+
+NAMES = {
+    "[a, 'b c', \"d\"]": ["a", "b c", "d"],
+    "[a,\n  b,   # words\n  'it''s',\n]": ["a", "b", "it's"],
+    '[\'a: b\', "#x", \'x, y\', "q\\"q"]': ["a: b", "#x", "x, y", 'q"q'],
+    "[0, 1]": ["0", "1"],
+    "\n- a\n- 'b'\n- c d  # words\n": ["a", "b", "c d"],
+    "\n  - a\n\n  # words\n  - b#b": ["a", "b#b"],
+    "\n  0: a\n  1: 'b'\n  3: \"it's\"\n": {0: "a", 1: "b", 3: "it's"},
+    "\n  0: child's toy\n  1: x:y": {0: "child's toy", 1: "x:y"},
+    "{0: a, 1: 'b, c'}": {0: "a", 1: "b, c"},
+    "[]": [],
+}
+
+
+@pytest.mark.parametrize("text", NAMES)
+def test_names_in_data_yaml(tmp_path: Path, text: str) -> None:
+    around = "# words\n%YAML: 1\n\ndownload: |\n  import x\n  y = [\nroboflow:\n  a: {b: c}\n"
+    path = write(tmp_path / "d.yaml", f'{around}train: x\nnames: {text}\n"nc": 2 # two\nd: [\n')
+    data = read_data_yaml(str(path), "d.yaml")
+    assert data is not None
+    expected = NAMES[text]
+    assert data.names == (expected if isinstance(expected, dict) else dict(enumerate(expected)))
+    assert data.splits == {"train": ["x"]}
+    assert data.class_count == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("names: cat\ntrain: x", 1),
+        ("train: x\nnames: [a, b", 2),
+        ("train: x\nnames: [a, [b]]", 2),
+        ("train: x\nnames: [a: b]", 2),
+        ("train: x\nnames: [a, 'b]", 2),
+        ("train: x\nnames: {a: 1}", 2),
+        ("train: x\nnames:\n  a: 1\n", 3),
+        ("train: x\nnames:\n  0: a\n  0: b\n", 4),
+        ("train: x\nnames:\n  0: a\n  1:\n", 4),
+        ("train: x\nnames:\n  - a\n  1: b\n", 3),
+        ("train: x\nnames: &a [x]", 2),
+        ("train: x\nnames:\n  - &a x", 3),
+        ("train: x\nnames: >\n  a", 2),
+        ("train: {0: x}\nnames: [a]", 1),
+        ("train: x\n  y\nnames: [a]", 2),
+    ],
+)
+def test_yaml_that_is_not_understood(tmp_path: Path, text: str, line: int) -> None:
+    path = write(tmp_path / "d.yaml", text)
+    with pytest.raises(rs.SourceError, match=rf"^d\.yaml, line {line}: .*Understood are"):
+        read_data_yaml(str(path), "d.yaml")
+
+
+def test_files_of_another_kind(tmp_path: Path) -> None:
+    path = str(write(tmp_path / "x", "a: b\nnames: [x]\n"))
+    assert read_data_yaml(path, "x") is None
+    assert read_darknet_data(path, "x") is None
+    write(tmp_path / "x", "names = x.names\n")
+    with pytest.raises(rs.SourceError, match=r"expected a line train = train\.txt"):
+        read_darknet_data(path, "x")
+
+
+def test_names_files(tmp_path: Path) -> None:
+    path = tmp_path / "x.names"
+    path.write_bytes(b"\xef\xbb\xbfcat\r\n a b \r\n\r\nDog\r\n\r\n\r\n")
+    assert read_names(str(path)) == {0: "cat", 1: "a b", 3: "Dog"}
