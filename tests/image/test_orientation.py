@@ -54,6 +54,12 @@ def test_exif_behind_other_segments_and_before_another(pictures: ModuleType) -> 
     assert exif_orientation(plain[:2] + large + plain[2:]) == 1
 
 
+def test_exif_behind_the_pixels_is_none(pictures: ModuleType) -> None:
+    turned = _picture("JPEG", 6)
+    scan = pictures.segment(0xDA, b"\x01\x01\0\0\x3f\0")
+    assert exif_orientation(turned[:2] + scan + turned[2:]) == 1
+
+
 @pytest.mark.parametrize("value", [0, 9, 255])
 def test_wrong_values_are_none(value: int) -> None:
     assert exif_orientation(_picture("JPEG", value)) == 1

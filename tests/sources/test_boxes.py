@@ -128,10 +128,10 @@ def test_every_problem_is_listed(tmp_path: Path) -> None:
 
 def test_unknown_classes_ask_what_was_meant(tmp_path: Path) -> None:
     reader = _Reader("stop", tmp_path)
-    assert reader.boxes((1, 1, 2, 2), name="dog") == []
+    assert reader.boxes((1, 1, 2, 2), name="DOG") == []
     reader.boxes((1, 1, 2, 2), name="zebra")
     first, second = reader.problems
-    assert first.endswith("class 'dog' is not in the label map x.pbtxt; did you mean 'Dog'?")
+    assert first.endswith("class 'DOG' is not in the label map x.pbtxt; did you mean 'Dog'?")
     assert second.endswith("class 'zebra' is not in the label map x.pbtxt, which has Dog and cat")
     for policy in ("clip", "drop"):
         reader = _Reader(policy, tmp_path)
@@ -197,6 +197,15 @@ def test_frames_of_another_size(
         ((what, where),) = reader.notes
         assert noted in what
         assert "40 by 20" in where
+
+
+def test_square_pictures_do_not_tell(tmp_path: Path) -> None:
+    notes: list[Any] = []
+    data = picture(tmp_path / "a.jpg", (20, 20), 6)
+    features = {"image/encoded": data, "image/width": 20, "image/height": 20}
+    reader = BoxReader(features, "stop", lambda *note: notes.append(note))
+    assert reader.frame_of(20, 20, "a.xml") == Frame(20, 20)
+    assert "nothing says" in notes[0][0]
 
 
 def test_scaled_and_turned(tmp_path: Path) -> None:

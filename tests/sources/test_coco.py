@@ -118,6 +118,7 @@ def test_the_layout_of_coco_itself(tmp_path: Path) -> None:
     for split, name in (("train", "a"), ("val", "b")):
         images = {f"{name}.jpg": [CAT]}
         _coco(tmp_path, images, f"annotations/instances_{split}2017.json", f"{split}2017")
+        write(tmp_path / f"annotations/mine_{split}.json", '{"images": []}')
         write(tmp_path / f"annotations/captions_{split}2017.json", '{"images": [], "x": 1}')
         write(tmp_path / f"annotations/person_keypoints_{split}2017.json", '{"images": []}')
     listing = Coco(tmp_path).list_samples()

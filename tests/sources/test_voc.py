@@ -105,7 +105,7 @@ def test_sparse_and_odd_annotations(tmp_path: Path) -> None:
         tmp_path / "a.xml",
         """<?xml version="1.0" encoding="windows-1252"?><!-- words -->
         <annotation><object>
-          <part><name>head</name><bndbox><xmin>1</xmin></bndbox></part>
+          <part><object><name>x</name></object><name>head</name><bndbox><xmin>1</xmin></bndbox></part>
           <bndbox><ymax> 10.5 </ymax><xmax>1e1</xmax><ymin>5</ymin><xmin>
           4</xmin></bndbox> <name>
           cat </name><difficult>1</difficult><truncated>Unspecified</truncated>
@@ -184,7 +184,7 @@ def test_lists_are_splits(tmp_path: Path) -> None:
     assert listing.notices == (
         "named by two lists, of which the first counts: JPEGImages/a.jpg in train and val",
         "in a list, without an annotation file, packed without boxes: JPEGImages/bare.jpg",
-        "annotated, but in none of the lists, not packed: JPEGImages/left.jpg",
+        "in none of the lists, not packed: JPEGImages/left.jpg and JPEGImages/nowhere.jpg",
     )
 
 

@@ -197,12 +197,9 @@ def no_files(root: Path, expected: str, index: FileIndex) -> SourceError:
     )
 
 
-def _joined(folder: str, name: str) -> str | None:
-    """A path below the root, or None if it leads out of it."""
-    if name.startswith("/"):
-        return None
-    path = posixpath.normpath(posixpath.join(folder, name))
-    return None if path.startswith("../") or path == ".." else path
+def _joined(folder: str, name: str) -> str:
+    """A path as the walk would have met it; one that leads out of the root is none of those."""
+    return posixpath.normpath(posixpath.join(folder, name))
 
 
 def _key(name: str) -> str:

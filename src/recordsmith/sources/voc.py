@@ -402,9 +402,9 @@ def _with_lists(
         notices.append(f"named by two lists, of which the first counts: {some(twice)}")
     if bare:
         notices.append(f"in a list, without an annotation file, packed without boxes: {some(bare)}")
-    left = sorted(survey.entries.keys() - entries.keys())
+    left = sorted({*survey.entries, *survey.layout.picture_paths} - entries.keys())
     if left:
-        notices.append(f"annotated, but in none of the lists, not packed: {tally(left)}")
+        notices.append(f"in none of the lists, not packed: {tally(left)}")
     if len(set(splits.values())) < 2:
         splits = {}
     return entries, splits, notices
