@@ -176,6 +176,30 @@ def test_nested_layout(tmp_path: Path, pictures: ModuleType) -> None:
         assert source.read_sample(sample)["image/encoded"]
 
 
+def test_folders_of_splits(tmp_path: Path, pictures: ModuleType) -> None:
+    for split, classes in {"test": {"b": 1}, "train": {"a": 2, "b": 1}, "Val": {"c": 1}}.items():
+        pictures.make_folder(tmp_path / split, classes)
+    (tmp_path / "train" / "notes.txt").write_text("x")
+    listing = ImageFolder(tmp_path).list_samples()
+    assert listing.splits == ("train", "Val", "test")
+    assert listing.class_names == ("a", "b", "c")
+    found = [(sample.name, sample.label, sample.split) for sample in listing.samples]
+    assert [(name.rpartition("/")[0], label, split) for name, label, split in found] == [
+        ("train/a", 0, "train"),
+        ("train/a", 0, "train"),
+        ("train/b", 1, "train"),
+        ("Val/c", 2, "Val"),
+        ("test/b", 1, "test"),
+    ]
+    assert [notice for notice in listing.notices if "notes.txt" in notice]
+    source = ImageFolder(tmp_path)
+    source.list_samples()
+    assert source.read_sample(listing.samples[-1])["image/class/text"] == b"b"
+    report = rs.pack(ImageFolder(tmp_path), tmp_path.parent / "out", splits={"x": 1.0})
+    assert report.splits == {"train": 3, "Val": 1, "test": 1}
+    assert any("splits of its own, train, Val, test" in notice for notice in report.notices)
+
+
 def test_one_class_is_no_nesting(tmp_path: Path, pictures: ModuleType) -> None:
     pictures.make_folder(tmp_path, {"only": 2})
     (tmp_path / "only" / "below").mkdir()
@@ -189,10 +213,10 @@ def _pictures_in_root(root: Path, picture: bytes) -> str:
 
 
 def _too_deep(root: Path, picture: bytes) -> str:
-    for name in ("train/daisy", "train/rose", "test/daisy"):
+    for name in ("spring/daisy", "spring/rose", "autumn/daisy"):
         (root / name).mkdir(parents=True)
         (root / name / "a.png").write_bytes(picture)
-    return r"further down; pack .*/test or .*/train instead"
+    return r"further down; pack .*/autumn or .*/spring instead"
 
 
 def _no_pictures(root: Path, picture: bytes) -> str:
