@@ -46,7 +46,7 @@ if TYPE_CHECKING:
         encode_sequence_example,
     )
     from recordsmith.packing import PackReport, pack
-    from recordsmith.sources import ImageFolder
+    from recordsmith.sources import ImageFolder, Rows, Shards, Table, WebDataset
     from recordsmith.wire import read_records
 
 __version__ = "0.1.0"
@@ -84,7 +84,7 @@ _HOMES = {
         "encode_sequence_example",
     ),
     "recordsmith.packing": ("PackReport", "pack"),
-    "recordsmith.sources": ("ImageFolder",),
+    "recordsmith.sources": ("ImageFolder", "Rows", "Shards", "Table", "WebDataset"),
     "recordsmith.wire": ("read_records",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
@@ -104,11 +104,15 @@ __all__ = [
     "PackReport",
     "Ragged",
     "RecordsmithError",
+    "Rows",
     "Schema",
     "SequenceExample",
     "ShardWriter",
+    "Shards",
     "SourceError",
+    "Table",
     "VerifyReport",
+    "WebDataset",
     "__version__",
     "classify",
     "decode_example",

@@ -66,9 +66,7 @@ class DelimitedRows:
         csv.field_size_limit(max(csv.field_size_limit(), _LARGEST_CELL))
         self.notices: list[str] = []
         self._columns: dict[str, _Column] = {}
-        self._files = [
-            _DelimitedFile(path, delimiter, encoding, self.notices) for path in paths
-        ]
+        self._files = [_DelimitedFile(path, delimiter, encoding, self.notices) for path in paths]
         for number, file in enumerate(self._files):
             for name in file.names:
                 self._columns.setdefault(name, _Column(name, kinds.get(name)))
@@ -79,9 +77,7 @@ class DelimitedRows:
                 del self._columns[name]
         for file in self._files:
             file.settle(self._columns)
-        self.kinds: dict[str, Kind] = {
-            name: column.kind for name, column in self._columns.items()
-        }
+        self.kinds: dict[str, Kind] = {name: column.kind for name, column in self._columns.items()}
         self.notices += _notices(self._columns.values(), nameless)
 
     @property
@@ -173,7 +169,8 @@ class _DelimitedFile:
         return f"{self.path}, line {self._lines[row]}"
 
     def sizes(self) -> np.ndarray[Any, np.dtype[np.int64]]:
-        return np.diff(np.array(self._starts, np.int64)) + self._overhead
+        starts = np.array(self._starts, np.int64)
+        return starts[1:] - starts[:-1] + self._overhead
 
     def _begin(self, delimiter: str | None, notices: list[str]) -> None:
         """Read the names of the columns."""
@@ -370,12 +367,12 @@ def _notices(columns: Any, nameless: Sequence[str]) -> list[str]:
     unnamed = [column.name for column in columns if column.name in nameless]
     if unnamed:
         notices.append(f"columns without a name are called {some(unnamed)}")
-    for column in columns:
-        if column.oddity:
-            notices.append(
-                f"column {column.name!r} is stored as text, as not all of its cells are numbers: "
-                f"{column.oddity}"
-            )
+    notices += [
+        f"column {column.name!r} is stored as text, as not all of its cells are numbers: "
+        f"{column.oddity}"
+        for column in columns
+        if column.oddity
+    ]
     empty = [
         f"{column.empty_count:,} in {column.name!r} "
         f"({'empty text' if column.kind == 'bytes' else 'left out'})"

@@ -50,9 +50,7 @@ class JsonRows:
             file = _JsonFile(path, encoding)
             file.look_through(number, survey, marks)
             self._files.append(file)
-        self.kinds, self._as_text = survey.finish(
-            lambda where: self.place(*where), self.notices
-        )
+        self.kinds, self._as_text = survey.finish(lambda where: self.place(*where), self.notices)
         for name in (*(name for name, _ in marks), *kinds):
             if name not in survey.keys:
                 raise OptionError(
@@ -102,7 +100,8 @@ class _JsonFile:
         return f"{self._path}, line {self._lines[row]}"
 
     def sizes(self) -> np.ndarray[Any, np.dtype[np.int64]]:
-        return np.diff(np.array(self._starts, np.int64))
+        starts = np.array(self._starts, np.int64)
+        return starts[1:] - starts[:-1]
 
     def text(self, row: int) -> str:
         return self._file.text(self._starts[row], self._starts[row + 1])
@@ -133,7 +132,7 @@ class _JsonFile:
         self._starts.append(offset)
         if not good_count:
             raise SourceError(
-                f"{self._path}: expected an object such as {{\"x\": 1}} in each line"
+                f'{self._path}: expected an object such as {{"x": 1}} in each line'
                 + (f"; {self.place(0)}: {error}" if self._lines else "; there are only blank lines")
             )
 
@@ -157,7 +156,7 @@ def _parse(text: str) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         raise ValueError(f"no JSON that can be read: {error}") from None
     if not isinstance(row, dict):
-        raise ValueError(
-            f"expected an object such as {{\"x\": 1}}, found {type(row).__name__} {row!r:.40}"
+        raise ValueError(  # noqa: TRY004 - the line is wrong, not an argument
+            f'expected an object such as {{"x": 1}}, found {type(row).__name__} {row!r:.40}'
         )
     return row

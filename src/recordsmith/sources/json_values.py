@@ -153,9 +153,7 @@ def json_features(
     return features
 
 
-def as_float(
-    value: float, note: Note, name: str, where: Any, place: Callable[[Any], str]
-) -> float:
+def as_float(value: float, note: Note, name: str, where: Any, place: Callable[[Any], str]) -> float:
     """A number as it can be stored; `note` hears of one that a 32-bit float changes much.
 
     Raises:

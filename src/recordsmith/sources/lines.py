@@ -156,6 +156,4 @@ class Lines:
         every_second = data[at : at + 200 : 2]
         if 2 * every_second.count(0) > len(every_second) > 3:
             advice = "every second byte is zero, as in UTF-16: give encoding='utf-16'"
-        raise SourceError(
-            f"{self._file.path}, about line {line}: there are zero bytes; {advice}"
-        )
+        raise SourceError(f"{self._file.path}, about line {line}: there are zero bytes; {advice}")

@@ -218,16 +218,16 @@ def is_split_name(name: str) -> bool:
 
 
 def as_splits(values: Coded) -> tuple[list[str], npt.NDArray[np.int32]]:
-    """Split names in order, and which each row has; a row without one, which cannot be read, has
-    the first."""
+    """Names of splits in order, and which each row has: the first, if it has none.
+
+    Rows without a split cannot be read, so that does not matter.
+    """
     names = in_split_order(values.values)
     numbers = values.numbered_by({name: place for place, name in enumerate(names)})
     return names, np.maximum(numbers, 0)
 
 
-def as_labels(
-    values: Coded, *, are_integers: bool
-) -> tuple[npt.NDArray[np.int32], ClassNames]:
+def as_labels(values: Coded, *, are_integers: bool) -> tuple[npt.NDArray[np.int32], ClassNames]:
     """The label of each row, and the names of classes.
 
     Whole numbers from 0 on are labels as they are, and each is its own name. Others, and texts,

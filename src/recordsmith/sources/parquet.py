@@ -91,8 +91,8 @@ class ParquetRows:
         kinds: dict[str, Kind] = {}
         problems = []
         for file in files:
-            for name, kind in file.kinds.items():
-                kind = declared.get(name, kind)
+            for name, found in file.kinds.items():
+                kind = declared.get(name, found)
                 before = kinds.setdefault(name, kind)
                 if {before, kind} == {"int64", "float"}:
                     kinds[name] = "float"
@@ -145,15 +145,15 @@ class _ParquetFile:
         self.kinds: dict[str, Kind] = {}
         self._lost: dict[str, list[int]] = {}  # column -> rows whose numbers lose digits
         try:
-            import pyarrow
-            import pyarrow.compute
-            import pyarrow.parquet
+            import pyarrow as pa
+            from pyarrow import compute, parquet
         except ImportError:
             raise MissingExtraError("parquet", "pyarrow") from None
-        self._arrow = pyarrow
+        self._arrow = pa
+        self._compute = compute
         try:
-            self._file = pyarrow.parquet.ParquetFile(path)
-        except (pyarrow.ArrowException, OSError) as error:
+            self._file = parquet.ParquetFile(path)
+        except (pa.ArrowException, OSError) as error:
             raise SourceError(f"{path} cannot be read as a Parquet file: {_words(error)}") from None
         nothing = []
         names = self._file.schema_arrow.names
@@ -161,7 +161,7 @@ class _ParquetFile:
         if twice:
             raise SourceError(f"{path}: several columns are called {some(twice)}")
         for field in self._file.schema_arrow:
-            if pyarrow.types.is_null(field.type):
+            if pa.types.is_null(field.type):
                 nothing.append(field.name)
                 continue
             kind = self._kind(field.type)
@@ -217,7 +217,7 @@ class _ParquetFile:
         """How many rows are read at once: fewer where they are long."""
         metadata = self._file.metadata
         groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
-        row_bytes = sum(group.total_byte_size for group in groups) // max(1, metadata.num_rows)
+        row_bytes: int = sum(group.total_byte_size for group in groups) // max(1, metadata.num_rows)
         return max(1, min(_BATCH_ROWS, _BATCH_BYTES // max(1, row_bytes)))
 
     def _kind(self, kind: Any) -> Kind | None:
@@ -257,7 +257,7 @@ class _ParquetFile:
             flat = column.flatten()
             if flat.null_count:
                 raise ValueError("there are nulls within lists")
-            lengths = arrow.compute.list_value_length(column).fill_null(0).to_numpy()
+            lengths = self._compute.list_value_length(column).fill_null(0).to_numpy()
             offsets = arrow.array(np.cumsum([0, *lengths.tolist()]), arrow.int64())
             mask = column.is_null() if column.null_count else None
             return arrow.LargeListArray.from_arrays(offsets, self._stored(flat, kind), mask=mask)
@@ -297,9 +297,9 @@ def _encodable(columns: Mapping[str, Any], kinds: Mapping[str, Kind]) -> dict[st
 
 
 def _as_column(column: Any, kind: Kind) -> Any:
-    import pyarrow
+    import pyarrow as pa
 
-    if pyarrow.types.is_large_list(column.type):
+    if pa.types.is_large_list(column.type):
         offsets = column.offsets.to_numpy()
         return Ragged(_as_column(column.flatten(), kind), offsets - offsets[0])
     if kind == "bytes":
@@ -313,9 +313,9 @@ def _as_column(column: Any, kind: Kind) -> Any:
 
 
 def _as_mask(mask: Any) -> Any:
-    import pyarrow
+    import pyarrow as pa
 
-    return pyarrow.array(mask)
+    return pa.array(mask)
 
 
 def _split(data: Any, offsets: Any) -> Any:

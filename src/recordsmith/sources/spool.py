@@ -11,6 +11,7 @@ import tempfile
 import weakref
 from array import array
 from collections.abc import Iterable, Iterator
+from typing import BinaryIO
 
 import numpy as np
 import numpy.typing as npt
@@ -75,6 +76,12 @@ class RandomFile:
                 f"{start} on: it was cut since it was listed"
             )
         return data
+
+    def stream(self) -> BinaryIO:
+        """The same file for reading in order, from its start; to be closed by who asks for it."""
+        stream = os.fdopen(os.dup(self._descriptor), "rb", buffering=1 << 16)
+        stream.seek(0)
+        return stream
 
     def append(self, data: BytesLike) -> None:
         """Write where the last write ended; for temporary files."""
@@ -144,7 +151,8 @@ class Spool:
     @property
     def sizes(self) -> Int64Array:
         """int64, (count,): the length of each payload."""
-        return np.diff(np.array(self._ends, np.int64))
+        ends = np.array(self._ends, np.int64)
+        return ends[1:] - ends[:-1]
 
     def append(self, payload: bytes) -> None:
         """Add one payload."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import posixpath
 from array import array
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -131,7 +131,12 @@ class Table:
             FileAccessError: a file cannot be read.
         """
         splits_by_folder = self._find_tables()
-        split, group, label, picture_sizes = Coded(), Coded(), Coded(), _PictureSizes(self)
+        split, group, label, picture_sizes = (
+            Coded(),
+            Coded(),
+            Coded(),
+            _PictureSizes(self._size_of_picture),
+        )
         named = (
             (self._split, split),
             (self._group, group),
@@ -181,7 +186,8 @@ class Table:
         content = self._rows.read(number, row, note)
         if self._pictures is None and self._split is None:
             return content
-        features = dict(decode_example(content)) if isinstance(content, bytes) else content
+        features: dict[str, Any] = {}
+        features |= decode_example(content) if isinstance(content, bytes) else content
         place = self._rows.place(number, row)
         if self._split is not None and _text(features.get(self._split)) == "":
             raise SourceError(f"{place}: column {self._split!r} names no split")
@@ -356,12 +362,12 @@ class Table:
 class _PictureSizes:
     """The sizes of pictures, looked up while the rows that name them are listed."""
 
-    def __init__(self, table: Table) -> None:
-        self._table = table
+    def __init__(self, size_of: Callable[[str | None, int], int]) -> None:
+        self._size_of = size_of
         self._sizes = array("q")
 
     def append(self, value: str | None, table: int) -> None:
-        self._sizes.append(self._table._size_of_picture(value, table))
+        self._sizes.append(self._size_of(value, table))
 
     def sizes(self) -> npt.NDArray[np.int64]:
         """int64, (rows,)"""
