@@ -134,6 +134,7 @@ class Rows:
         }
         survey = SchemaSurvey()
         self._label_types: set[type] = set()
+        self._forms: set[bool] = set()  # whether rows are pairs
         for payloads in self._encoded(marks):
             lengths = np.fromiter(map(len, payloads), np.int64, len(payloads))
             survey.update(b"".join(payloads), np.cumsum(lengths) - lengths, lengths)
@@ -146,7 +147,7 @@ class Rows:
             if not values.values and not self._failures:
                 raise SourceError(f"no row has a key {name!r}")
         schema = survey.finish()
-        if schema.payload == "mixed":
+        if len(self._forms) > 1:
             raise SourceError(
                 "some rows are dicts and some are pairs (context, feature lists); expected one kind"
             )
@@ -178,6 +179,7 @@ class Rows:
             try:
                 context = _context(row)
                 payload = self._encode(row)
+                self._forms.add(isinstance(row, tuple))
                 self._mark(context, marks)
             except (OptionError, TypeError) as error:
                 self._failures[number] = f"row {number}: {error}"
