@@ -28,7 +28,11 @@ TUTORIAL = [
 class TestContract(SourceContract):
     def make_source(self, folder: Path, pictures: ModuleType) -> Source:
         rows = [
-            {"x": number if number % 2 else number / 2, "name": f"n{number}", "class": "ab"[number % 2]}
+            {
+                "x": number if number % 2 else number / 2,
+                "name": f"n{number}",
+                "class": "ab"[number % 2],
+            }
             for number in range(8)
         ]
         return Rows(iter(rows), label="class", group="name")
@@ -211,7 +215,9 @@ def test_labels(values: list[Any], labels: list[int], names: tuple[str | None, .
 
 @pytest.mark.parametrize("option", ["split", "group", "label"])
 def test_values_that_cannot_be_names_are_problems_of_their_rows(option: str) -> None:
-    source = Rows([{"x": "a"}, {"x": 0.5 if option == "label" else [1, 2]}, {"x": "b"}], **{option: "x"})
+    source = Rows(
+        [{"x": "a"}, {"x": 0.5 if option == "label" else [1, 2]}, {"x": "b"}], **{option: "x"}
+    )
     with pytest.raises(rs.SourceError, match=r"'x'.*cannot|row"):
         for sample in source.list_samples().samples:
             source.read_sample(sample)
@@ -308,7 +314,10 @@ def test_sequences_read_by_tensorflow(tf: Any, tmp_path: Path) -> None:
     ):
         context, lists = tf.io.parse_single_sequence_example(
             record,
-            {"id": tf.io.FixedLenFeature([], tf.int64), "name": tf.io.FixedLenFeature([], tf.string)},
+            {
+                "id": tf.io.FixedLenFeature([], tf.int64),
+                "name": tf.io.FixedLenFeature([], tf.string),
+            },
             {"x": tf.io.FixedLenSequenceFeature([1], tf.float32)},
         )
         found[int(context["id"])] = (context["name"].numpy(), lists["x"].numpy().tolist())

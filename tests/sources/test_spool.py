@@ -117,7 +117,9 @@ def test_no_folder_for_temporary_files(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(tempfile, "TemporaryFile", refuse)
     monkeypatch.setattr(tempfile, "gettempdir", refuse)
-    with pytest.raises(rs.FileAccessError, match="no folder for temporary files: No usable.*TMPDIR"):
+    with pytest.raises(
+        rs.FileAccessError, match="no folder for temporary files: No usable.*TMPDIR"
+    ):
         Spool()
 
 

@@ -25,7 +25,10 @@ from .source_contract import SourceContract
 class TestContract(SourceContract):
     def make_source(self, folder: Path, pictures: ModuleType) -> Source:
         folder.mkdir()
-        rows = [f"{n},{n / 3:.3f},name {n},{'ab'[n % 2]},{'test' if n > 4 else 'train'}" for n in range(7)]
+        rows = [
+            f"{n},{n / 3:.3f},name {n},{'ab'[n % 2]},{'test' if n > 4 else 'train'}"
+            for n in range(7)
+        ]
         return Table(
             _write(folder / "rows.csv", "id,x,name,class,part", *rows),
             label="class",
@@ -121,11 +124,15 @@ def test_declared_kinds(tmp_path: Path) -> None:
     assert _column(tmp_path, "007", "8", kinds={"x": "int64"})[:2] == ("int64", [7, 8])
     assert _column(tmp_path, "1", "2", kinds={"x": "bytes"})[:2] == ("bytes", [b"1", b"2"])
     assert _column(tmp_path, "1", "", kinds={"x": "float"})[:2] == ("float", [1.0, None])
-    source = Table(_write(tmp_path / "t.csv", "x", "1", "two", "1_0", "2.5", "9" * 30), kinds={"x": "int64"})
+    source = Table(
+        _write(tmp_path / "t.csv", "x", "1", "two", "1_0", "2.5", "9" * 30), kinds={"x": "int64"}
+    )
     samples = source.list_samples().samples
     assert source.read_sample(samples[0]) == {"x": 1}
     for number, words in ((1, "'two'"), (2, "'1_0'"), (3, "'2.5'"), (4, "does not fit int64")):
-        with pytest.raises(rs.SourceError, match=rf"t\.csv, line {number + 2}: column 'x': .*{words}"):
+        with pytest.raises(
+            rs.SourceError, match=rf"t\.csv, line {number + 2}: column 'x': .*{words}"
+        ):
             source.read_sample(samples[number])
     with pytest.raises(rs.OptionError, match="kinds names y, which the table has not"):
         Table(_write(tmp_path / "t.csv", "x", "1"), kinds={"y": "float"}).list_samples()
@@ -164,7 +171,9 @@ def test_a_quote_that_does_not_end_costs_one_row(tmp_path: Path) -> None:
     assert len(samples) == 4
     good = [source.read_sample(samples[number]) for number in (0, 2, 3)]
     assert good == [{"a": 1, "b": b"x"}, {"a": 3, "b": b"z"}, {"a": 4, "b": b"w"}]
-    with pytest.raises(rs.SourceError, match=r"line 3: a cell begins with a quote and does not end"):
+    with pytest.raises(
+        rs.SourceError, match=r"line 3: a cell begins with a quote and does not end"
+    ):
         source.read_sample(samples[1])
     path.write_text('a,b\n1,"x"y\n2,z\n')
     source = Table(path)
@@ -194,7 +203,9 @@ def test_line_ends(tmp_path: Path, line_end: str) -> None:
 
 def test_lines_longer_than_a_block(tmp_path: Path) -> None:
     long = ["x" * 3_000_000, "é" * 1_500_000, '"' + "y\r\n" * 500_000 + '"']
-    path = _write(tmp_path / "t.csv", "a,b", *(f"{number},{text}" for number, text in enumerate(long)))
+    path = _write(
+        tmp_path / "t.csv", "a,b", *(f"{number},{text}" for number, text in enumerate(long))
+    )
     rows = _rows(Table(path))
     assert [row["a"] for row in rows] == [0, 1, 2]
     assert [row["b"].decode() for row in rows] == [*long[:2], long[2].strip('"')]
@@ -298,7 +309,13 @@ def test_one_column(tmp_path: Path) -> None:
 
 def test_split_group_and_label(tmp_path: Path) -> None:
     path = _write(
-        tmp_path / "t.csv", "x,part,who,y", "1,val,7,cat", "2,train,,ant", "3,train,7,", "4,,8,cat", "5"
+        tmp_path / "t.csv",
+        "x,part,who,y",
+        "1,val,7,cat",
+        "2,train,,ant",
+        "3,train,7,",
+        "4,,8,cat",
+        "5",
     )
     source = Table(path, split="part", group="who", label="y")
     listing = source.list_samples()
@@ -321,7 +338,9 @@ def test_split_group_and_label(tmp_path: Path) -> None:
 
 def test_labels_that_are_numbers(tmp_path: Path) -> None:
     def labels(*cells: str) -> tuple[list[int | None], Any]:
-        listing = Table(_write(tmp_path / "t.csv", "y,x", *(f"{c},1" for c in cells)), label="y").list_samples()
+        listing = Table(
+            _write(tmp_path / "t.csv", "y,x", *(f"{c},1" for c in cells)), label="y"
+        ).list_samples()
         return [sample.label for sample in listing.samples], listing.class_names
 
     assert labels("0", "2", " 2") == ([0, 2, 2], ("0", None, "2"))
@@ -341,7 +360,9 @@ def test_column_that_is_not_there(tmp_path: Path, option: str) -> None:
 def test_missing_file_and_folder_without_a_table(tmp_path: Path) -> None:
     with pytest.raises(rs.FileAccessError, match="there is no such file"):
         Table(tmp_path / "missing.csv").list_samples()
-    with pytest.raises(rs.SourceError, match=r"metadata\.csv, metadata\.jsonl or metadata\.parquet"):
+    with pytest.raises(
+        rs.SourceError, match=r"metadata\.csv, metadata\.jsonl or metadata\.parquet"
+    ):
         Table(tmp_path).list_samples()
 
 
@@ -457,7 +478,9 @@ def test_names_that_lead_out_are_refused_and_others_mended(
     _with_picture_files(root, pictures, "a.png", "deep/b.png", "../secret.png")
     names = ["../secret.png", "deep/../../secret.png", r"C:\x\a.png", "/tmp/a.png", r"deep\b.png"]
     names += ["deep/../a.png", "", "gone.png", ".."]
-    source = Table(_write(root / "t.csv", "file,n", *(f"{name},1" for name in names)), pictures="file")
+    source = Table(
+        _write(root / "t.csv", "file,n", *(f"{name},1" for name in names)), pictures="file"
+    )
     samples = source.list_samples().samples
     notes: list[tuple[str, str]] = []
 
@@ -485,7 +508,9 @@ def test_column_that_names_no_pictures(tmp_path: Path) -> None:
     with pytest.raises(rs.SourceError, match="'image/width' has the name of a feature"):
         Table(path, pictures="a").list_samples()
     path = _write(tmp_path / "t.csv", "a,b", "1,2")
-    with pytest.raises(rs.SourceError, match="'a' should name picture files, but its cells are int"):
+    with pytest.raises(
+        rs.SourceError, match="'a' should name picture files, but its cells are int"
+    ):
         Table(path, pictures="a").list_samples()
 
 
@@ -524,7 +549,11 @@ def test_folders_with_metadata_are_splits(tmp_path: Path, pictures: ModuleType) 
         ("test/metadata.csv/0000000", "test"),
     ]
     rows: list[Any] = [source.read_sample(sample) for sample in listing.samples]
-    assert [row["image/filename"] for row in rows] == [b"train/b.png", b"train/a.png", b"test/a.png"]
+    assert [row["image/filename"] for row in rows] == [
+        b"train/b.png",
+        b"train/a.png",
+        b"test/a.png",
+    ]
     assert [row["x"] for row in rows] == [1.0, 2.0, 0.5]  # all files decide
     assert all(isinstance(row["x"], float) for row in rows)
     assert rows[1]["image/encoded"] == (root / "train/a.png").read_bytes()

@@ -144,7 +144,7 @@ def _parse(text: str) -> dict[str, Any]:
         ValueError: it is none; in words.
     """
     try:
-        row = json.loads(text)
+        row = json.loads(text.rstrip())
     except json.JSONDecodeError as error:
         found = text.strip()
         if found in ("[", "{") or found.startswith("[{"):

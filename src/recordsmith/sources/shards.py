@@ -23,14 +23,14 @@ from recordsmith.dataset import (
     read_label_map,
 )
 from recordsmith.dataset import open as open_dataset
-from recordsmith.errors import OptionError, SourceError
+from recordsmith.errors import CorruptDataError, Defect, OptionError, SourceError, located
 from recordsmith.example import Kind
-from recordsmith.files import PathLike, as_path
+from recordsmith.files import PathLike, accessing, as_path, open_file
 from recordsmith.sources.contract import Listing, Note, Sample, unheard
 from recordsmith.sources.numbered import NumberedSamples, RowNames, is_split_name, number_of
 from recordsmith.sources.spool import Spool
 from recordsmith.sources.wording import some
-from recordsmith.wire import FRAME_BYTES
+from recordsmith.wire import FRAME_BYTES, read_blocks
 
 
 class Shards:
@@ -77,9 +77,10 @@ class Shards:
         sizes: list[Int64Array] = []
         plain: list[Shard] = []
         plain_count = 0
+        notices: list[str] = []
         for number, shard in enumerate(self._shards):
             if shard.size_bytes and shard.compression != "none":
-                self._spools[number] = _spooled(shard)
+                self._spools[number] = _spooled(shard, notices)
                 sizes.append(self._spools[number].sizes)
             else:
                 self._starts[number] = plain_count
@@ -100,6 +101,7 @@ class Shards:
         return Listing(
             NumberedSamples(self._names, np.concatenate(sizes), splits=coded),
             class_names,
+            tuple(notices),
             splits=splits,
             has_label_map=has_label_map,
         )
@@ -147,13 +149,31 @@ class Shards:
         return read_label_map(path), True
 
 
-def _spooled(shard: Shard) -> Spool:
-    """The payloads of a compressed shard."""
+def _spooled(shard: Shard, notices: list[str]) -> Spool:
+    """The payloads of a compressed shard.
+
+    One without its end mark is read to where it ends, as a dataset reads it; but that is told.
+    """
+
+    def hear(error: CorruptDataError) -> None:
+        if error.defect is not Defect.TRUNCATED_COMPRESSION:
+            raise error
+        error.path = str(shard.path)
+        notices.append(str(error))
+
     spool = Spool()
-    for block in shard.blocks():
-        for payload in block.payloads():
-            spool.append(bytes(payload))
+    with open_file(shard.path) as file, located(shard.path), accessing(shard.path):
+        for block in read_blocks(file, compression=shard.compression, on_defect=hear):
+            for payload in block.payloads():
+                spool.append(bytes(payload))
     spool.flush()
+    if shard.known_record_count not in (None, len(spool)):
+        raise CorruptDataError(
+            Defect.RECORD_COUNT,
+            f"the shard has {len(spool)} records, its manifest says {shard.known_record_count}: it "
+            "was changed after it was packed. Fetch it again.",
+            path=shard.path,
+        )
     return spool
 
 

@@ -239,7 +239,7 @@ class WebDataset:
                 if inner.name.endswith(_SUFFIXES) and not inner.name.startswith(".")
             ]
         if not archives:
-            found_names = tally([entry.path for entry in entries]) or "nothing"
+            found_names = tally([entry.path for entry in entries]) if entries else "nothing"
             raise SourceError(f"no .tar archives in {self.path}; found {found_names}")
         return archives
 
