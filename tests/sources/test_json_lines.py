@@ -21,7 +21,7 @@ from .source_contract import SourceContract
 
 
 class TestContract(SourceContract):
-    def make_source(self, folder: Path, pictures: ModuleType) -> Source:
+    def make_source(self, folder: Path, pictures: ModuleType) -> Source:  # noqa: ARG002
         folder.mkdir()
         rows = [
             {"n": n if n % 2 else n / 4, "list": [0.5] * n, "y": n % 3, "deep": {"a": [n]}}
@@ -110,11 +110,14 @@ def test_text_among_numbers_and_lists_of_lists(tmp_path: Path) -> None:
     path = _write(tmp_path / "t.jsonl", {"x": 1, "y": [[1]]}, {"x": "two", "y": [[2], [3]]})
     with pytest.raises(rs.SourceError) as caught:
         Table(path).list_samples()
-    assert caught.value.problems == (
+    mixed, nested = caught.value.problems
+    assert mixed == (
         f"'x' holds a number in {path}, line 1 and text in {path}, line 2; make them alike, or "
-        "store all as text with kinds={'x': 'bytes'}",
+        "store all as text with kinds={'x': 'bytes'}"
+    )
+    assert nested == (
         f"{path}, line 1: 'y' holds lists of lists, which no feature can; store them as one list "
-        "and their shape as another, or as text with kinds={'y': 'bytes'}",
+        "and their shape as another, or as text with kinds={'y': 'bytes'}"
     )
     source = Table(path, kinds={"x": "bytes", "y": "bytes"})
     assert _features(source) == [
@@ -168,7 +171,7 @@ def test_lost_digits_are_noted(tmp_path: Path) -> None:
     source = Table(_write(tmp_path / "t.jsonl", *rows))
     notes: list[str] = []
     for sample in source.list_samples().samples:
-        source.read_sample(sample, lambda what, where: notes.append(where))
+        source.read_sample(sample, lambda _what, where: notes.append(where))
     assert notes == [
         f"{tmp_path}/t.jsonl, line 1: a, 16777217.0",
         f"{tmp_path}/t.jsonl, line 1: b, 16777217.0",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import datetime
+import datetime as dt
 import decimal
 import importlib
 import sys
@@ -26,7 +26,7 @@ pq = importlib.import_module("pyarrow.parquet") if pa else None
 
 
 class TestContract(SourceContract):
-    def make_source(self, folder: Path, pictures: ModuleType) -> Source:
+    def make_source(self, folder: Path, pictures: ModuleType) -> Source:  # noqa: ARG002
         folder.mkdir()
         table = {"x": [0.5, 1.0, 2.0, 3.0, 4.0], "y": list("abcab"), "l": [[1]] * 5}
         return Table(_write(folder / "t.parquet", table), label="y")
@@ -56,8 +56,8 @@ def _features(source: Table) -> list[dict[str, Any]]:
     return found
 
 
-_DAY = datetime.date(2024, 2, 29)
-_MOMENT = datetime.datetime(2024, 2, 29, 12, 30, 0, 250)  # noqa: DTZ001 - Parquet has such
+_DAY = dt.date(2024, 2, 29)
+_MOMENT = dt.datetime(2024, 2, 29, 12, 30, 0, 250)  # noqa: DTZ001 - Parquet has such
 
 
 @pytest.mark.parametrize(
@@ -78,8 +78,8 @@ _MOMENT = datetime.datetime(2024, 2, 29, 12, 30, 0, 250)  # noqa: DTZ001 - Parqu
         ([_DAY, _DAY], pa.date32(), [b"2024-02-29"] * 2),
         ([_MOMENT, _MOMENT], pa.timestamp("us"), [1709209800000250] * 2),
         ([_MOMENT, _MOMENT], pa.timestamp("ns", "UTC"), [1709209800000250] * 2),
-        ([datetime.time(0, 0, 1)] * 2, pa.time32("s"), [1000000] * 2),
-        ([datetime.timedelta(1)] * 2, pa.duration("ms"), [86400000000] * 2),
+        ([dt.time(0, 0, 1)] * 2, pa.time32("s"), [1000000] * 2),
+        ([dt.timedelta(1)] * 2, pa.duration("ms"), [86400000000] * 2),
         ([decimal.Decimal("1.25")] * 2, pa.decimal128(10, 2), [1.25] * 2),
     ],
 )
@@ -184,7 +184,7 @@ def test_declared_kinds(tmp_path: Path) -> None:
     path = _write(tmp_path / "t.parquet", {"a": [1, 2], "b": [1.0, 2.0], "c": ["1.5", "2"]})
     source = Table(path, kinds={"a": "bytes", "b": "int64", "c": "float"})
     assert _features(source)[0] == {"a": [b"1"], "b": [1], "c": [1.5]}
-    with pytest.raises(rs.SourceError, match="'b'.*cannot be stored as int64"):
+    with pytest.raises(rs.SourceError, match=r"'b'.*cannot be stored as int64"):
         Table(_write(tmp_path / "t.parquet", {"b": [1.5]}), kinds={"b": "int64"}).list_samples()
 
 

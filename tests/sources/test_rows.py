@@ -26,7 +26,7 @@ TUTORIAL = [
 
 
 class TestContract(SourceContract):
-    def make_source(self, folder: Path, pictures: ModuleType) -> Source:
+    def make_source(self, folder: Path, pictures: ModuleType) -> Source:  # noqa: ARG002
         rows = [
             {
                 "x": number if number % 2 else number / 2,

@@ -20,13 +20,13 @@ SPLITS = {"train": 0.5, "test": 0.5}
 
 
 class TestContract(SourceContract):
-    def make_source(self, folder: Path, pictures: ModuleType) -> Source:
+    def make_source(self, folder: Path, pictures: ModuleType) -> Source:  # noqa: ARG002
         rs.pack(Rows({"x": n, "t": "é" * n} for n in range(20)), folder, splits=SPLITS, shards=2)
         return Shards(folder)
 
 
 class TestContractOfCompressedShards(SourceContract):
-    def make_source(self, folder: Path, pictures: ModuleType) -> Source:
+    def make_source(self, folder: Path, pictures: ModuleType) -> Source:  # noqa: ARG002
         rs.pack(Rows({"x": n} for n in range(20)), folder, shards=3, compression="gzip")
         return Shards(folder)
 
@@ -171,7 +171,7 @@ def test_compressed_shard_without_its_end_mark_is_noticed(tmp_path: Path) -> Non
     path.write_bytes(path.read_bytes()[:-8])
     source = Shards(path)
     (notice,) = source.list_samples().notices
-    assert notice.startswith(f"{path}: byte 34: truncated-compression: ")
+    assert notice.startswith(f"{path}, byte 34: truncated-compression: ")
     assert _payloads(source) == [b"a", b"b"]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import gzip
+import itertools
 import os
 import random
 import subprocess
@@ -42,7 +43,7 @@ def test_columns_and_single_payloads_follow_one_another() -> None:
     spool.extend(data, offsets[2:])  # a part, which does not begin at 0
     spool.append(b"last")
     spool.flush()
-    rows = [bytes(data[start:stop]) for start, stop in zip(offsets, offsets[1:], strict=False)]
+    rows = [bytes(data[start:stop]) for start, stop in itertools.pairwise(offsets)]
     found = [spool.read(number) for number in range(len(spool))]
     assert found == [b"first", *rows, *rows[2:], b"last"]
 
@@ -118,7 +119,7 @@ def test_no_folder_for_temporary_files(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tempfile, "TemporaryFile", refuse)
     monkeypatch.setattr(tempfile, "gettempdir", refuse)
     with pytest.raises(
-        rs.FileAccessError, match="no folder for temporary files: No usable.*TMPDIR"
+        rs.FileAccessError, match=r"no folder for temporary files: No usable.*TMPDIR"
     ):
         Spool()
 

@@ -23,7 +23,7 @@ from .source_contract import SourceContract
 
 
 class TestContract(SourceContract):
-    def make_source(self, folder: Path, pictures: ModuleType) -> Source:
+    def make_source(self, folder: Path, pictures: ModuleType) -> Source:  # noqa: ARG002
         folder.mkdir()
         rows = [
             f"{n},{n / 3:.3f},name {n},{'ab'[n % 2]},{'test' if n > 4 else 'train'}"
@@ -420,13 +420,18 @@ def test_any_table_is_what_the_csv_module_reads(
         {name: cell.encode() for name, cell in zip(names, row, strict=True)} for row in rows
     ]
     inferred = Table(path, delimiter=delimiter)
+    largest = float(np.finfo(np.float32).max)
     samples = inferred.list_samples().samples
     for sample, row in zip(samples, rows, strict=True):
-        try:
-            features: Any = inferred.read_sample(sample)
-        except rs.SourceError as error:
-            assert "does not fit a 32-bit float" in str(error)
+        if any(
+            inferred.kinds()[name] == "float" and largest < abs(float(cell or 0)) < np.inf
+            for name, cell in zip(names, row, strict=True)
+            if not cell.isspace()
+        ):
+            with pytest.raises(rs.SourceError, match="does not fit a 32-bit float"):
+                inferred.read_sample(sample)
             continue
+        features: Any = inferred.read_sample(sample)
         encode_example(features, inferred.kinds())
         for name, cell in zip(names, row, strict=True):
             kind = inferred.kinds()[name]
@@ -436,7 +441,7 @@ def test_any_table_is_what_the_csv_module_reads(
                 assert name not in features
             else:
                 expected = int(cell) if kind == "int64" else float(cell)
-                assert features[name] == expected or expected != expected
+                assert features[name] == pytest.approx(expected, rel=0, abs=0, nan_ok=True)
 
 
 # -- pictures --------------------------------------------------------------------------------------
