@@ -243,3 +243,17 @@ def test_any_rows(tmp_path_factory: pytest.TempPathFactory, rows: list[dict[str,
         }
         for row in rows
     ]
+
+
+@pytest.mark.parametrize(
+    ("option", "words"),
+    [
+        ("split", "no row names a split in 'x'"),
+        ("label", "no row has a class in 'x'"),
+        ("pictures", "'x' should name picture files, but its cells are empty"),
+    ],
+)
+def test_columns_of_nothing_but_null(tmp_path: Path, option: str, words: str) -> None:
+    path = _write(tmp_path / "t.jsonl", {"x": None, "y": 1})
+    with pytest.raises(rs.SourceError, match=words):
+        Table(path, **{option: "x"}).list_samples()  # type: ignore[arg-type]

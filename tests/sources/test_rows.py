@@ -238,7 +238,7 @@ def test_groups_may_be_numbers() -> None:
 
 
 def test_key_that_no_row_has() -> None:
-    with pytest.raises(rs.SourceError, match="no row has a key 'y'"):
+    with pytest.raises(rs.SourceError, match="no row has a value for 'y'"):
         Rows([{"x": 1}], label="y").list_samples()
 
 

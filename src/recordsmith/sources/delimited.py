@@ -1,15 +1,13 @@
 """CSV and TSV: cells of text -> numbers and text, as their whole columns allow.
 
 One pass finds where rows begin and which kind each column has; then any row is read on its own. A
-column holds whole numbers, or numbers, or text, decided by all of its cells: a code such as 007,
-a number that no int64 holds and a telephone number with its + stay text.
+row that cannot be understood is a sample that cannot be read, reported with all others.
 """
 
 from __future__ import annotations
 
 import csv
 import io
-import re
 from array import array
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -19,6 +17,7 @@ import numpy as np
 
 from recordsmith.errors import OptionError, SourceError
 from recordsmith.example import Kind
+from recordsmith.sources.cells import Column, check_number, kind_of_cell
 from recordsmith.sources.contract import Note
 from recordsmith.sources.json_values import as_float
 from recordsmith.sources.lines import TextFile
@@ -28,17 +27,6 @@ from recordsmith.sources.wording import some
 _BATCH_ROWS = 4096
 _LARGEST_CELL = 1 << 24
 _DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
-_LIMIT = 2**63
-
-_INTEGER = r"-?(?:0|[1-9][0-9]{0,17})"  # surely within int64
-_FLOAT = (
-    r"(?:[+-]?(?:[0-9]+\.[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|[+-]?[0-9]+[eE][+-]?[0-9]+"
-    r"|[+-]?(?:[nN][aA][nN]|[iI][nN][fF](?:[iI][nN][iI][tT][yY])?))"
-)
-_INTEGERS = re.compile(rf"(?:[ \t]*{_INTEGER}[ \t]*\n)*")
-_NUMBERS = re.compile(rf"(?:[ \t]*(?:{_INTEGER}|{_FLOAT})[ \t]*\n)*")
-_ONE_FLOAT = re.compile(_FLOAT)
-_ONE_INTEGER = re.compile(r"-?(?:0|[1-9][0-9]{0,18})")
 
 
 class DelimitedRows:
@@ -65,11 +53,11 @@ class DelimitedRows:
         """
         csv.field_size_limit(max(csv.field_size_limit(), _LARGEST_CELL))
         self.notices: list[str] = []
-        self._columns: dict[str, _Column] = {}
+        self._columns: dict[str, Column] = {}
         self._files = [_DelimitedFile(path, delimiter, encoding, self.notices) for path in paths]
         for number, file in enumerate(self._files):
             for name in file.names:
-                self._columns.setdefault(name, _Column(name, kinds.get(name)))
+                self._columns.setdefault(name, Column(name, kinds.get(name)))
             file.look_through(number, self._columns, marks)
         nameless = [name for file in self._files for name in file.nameless]
         for name in nameless:  # every line ends with a comma
@@ -99,51 +87,6 @@ class DelimitedRows:
             SourceError: the row is ragged, or a cell does not fit its column.
         """
         return self._files[number].read(row, note)
-
-
-class _Column:
-    """What is known of a column, over all files."""
-
-    def __init__(self, name: str, declared: Kind | None) -> None:
-        self.name = name
-        self.declared = declared
-        self.empty_count = 0
-        self.filled_count = 0
-        self.oddity = ""  # where it turned out to be text
-        self._found: Kind | None = declared
-
-    @property
-    def kind(self) -> Kind:
-        return self._found or "bytes"
-
-    def look_at(self, cells: Sequence[str], places: Sequence[int], path: Path) -> None:
-        """Consider more cells of it; `places` are the lines that they are on."""
-        filled = cells
-        if "" in cells:
-            filled = [cell for cell in cells if cell]
-            self.empty_count += len(cells) - len(filled)
-        self.filled_count += len(filled)
-        if self._found == "bytes" or self.declared or not filled:
-            return
-        joined = "\n".join(filled) + "\n"
-        is_one_line_each = joined.count("\n") == len(filled)
-        if is_one_line_each and _INTEGERS.fullmatch(joined):
-            self._found = self._found or "int64"
-        elif is_one_line_each and _NUMBERS.fullmatch(joined):
-            self._found = "float"
-        else:
-            self._look_at_each(cells, places, path)
-
-    def _look_at_each(self, cells: Sequence[str], places: Sequence[int], path: Path) -> None:
-        for cell, line in zip(cells, places, strict=True):
-            kind = _kind_of(cell)
-            if kind == "bytes":
-                if self._found is not None:
-                    self.oddity = f"{path}, line {line}: {cell:.40}"
-                self._found = "bytes"
-                return
-            if kind == "float" or self._found is None:
-                self._found = kind or self._found
 
 
 class _DelimitedFile:
@@ -212,7 +155,7 @@ class _DelimitedFile:
         return csv.reader(lines, delimiter=self._delimiter, strict=True)
 
     def look_through(
-        self, number: int, columns: Mapping[str, _Column], marks: Sequence[tuple[str, Mark]]
+        self, number: int, columns: Mapping[str, Column], marks: Sequence[tuple[str, Mark]]
     ) -> None:
         """Find where rows begin, and what columns hold."""
         places = {name: place for place, name in enumerate(self.names)}
@@ -259,14 +202,14 @@ class _DelimitedFile:
             )
 
     def _look_at(
-        self, batch: list[list[str]], lines: list[int], columns: Mapping[str, _Column]
+        self, batch: list[list[str]], lines: list[int], columns: Mapping[str, Column]
     ) -> None:
         for name, cells in zip(self.names, zip(*batch, strict=True), strict=False):
             columns[name].look_at(cells, lines, self.path)
         batch.clear()
         lines.clear()
 
-    def settle(self, columns: Mapping[str, _Column]) -> None:
+    def settle(self, columns: Mapping[str, Column]) -> None:
         """Take the kinds that all files together have."""
         self._columns = [
             (name, column.kind, column.declared is not None)
@@ -295,7 +238,7 @@ class _DelimitedFile:
             elif kind is not None and cell and not cell.isspace():
                 try:
                     if is_declared:
-                        _check_number(cell, kind)
+                        check_number(cell, kind)
                     if kind == "int64":
                         features[name] = int(cell)
                     else:
@@ -307,40 +250,14 @@ class _DelimitedFile:
         return features
 
 
-def _kind_of(cell: str) -> Kind | None:
-    """What a cell is by itself; None if it is empty."""
-    bare = cell.strip(" \t")
-    if not bare:
-        return None if not cell.strip() else "bytes"
-    if _ONE_INTEGER.fullmatch(bare) and -_LIMIT <= int(bare) < _LIMIT:
-        return "int64"
-    return "float" if _ONE_FLOAT.fullmatch(bare) else "bytes"
-
-
-def _check_number(cell: str, kind: Kind) -> None:
-    """Whether a cell is what its column was declared to be.
-
-    Raises:
-        ValueError: it is not; in words.
-    """
-    bare = cell.strip()
-    is_whole = bare.lstrip("+-").isascii() and bare.lstrip("+-").isdigit()
-    if kind == "int64" and not is_whole:
-        raise ValueError(f"{cell!r:.40} is no whole number")
-    if kind == "int64" and not -_LIMIT <= int(bare[:30]) < _LIMIT:
-        raise ValueError(f"{cell} does not fit int64; store it as text, with kind bytes")
-    if not is_whole and not _ONE_FLOAT.fullmatch(bare):
-        raise ValueError(f"{cell!r:.40} is no number")
-
-
 def _check_header(path: Path, names: Sequence[str]) -> None:
     """Numbers as names are data without names, unless they count up by one, as pandas has them."""
     numbers = [
         name
         for name in names
-        if any(map(str.isdigit, name)) and _kind_of(name) in ("int64", "float")
+        if any(map(str.isdigit, name)) and kind_of_cell(name) in ("int64", "float")
     ]
-    whole = [int(name) for name in numbers if _kind_of(name) == "int64"]
+    whole = [int(name) for name in numbers if kind_of_cell(name) == "int64"]
     counts_up = len(whole) == len(numbers) > 1 and whole == list(
         range(whole[0], whole[0] + len(whole))
     )

@@ -144,8 +144,11 @@ class Rows:
         if not len(self._spool):
             raise SourceError("there are no rows: the iterable is empty, or was used up before")
         for name, values in marks.items():
-            if not values.values and not self._failures:
-                raise SourceError(f"no row has a key {name!r}")
+            if not values.values:
+                problems = list(self._failures.values())
+                raise SourceError(
+                    "; ".join([f"no row has a value for {name!r}", *problems]), problems
+                )
         schema = survey.finish()
         if len(self._forms) > 1:
             raise SourceError(

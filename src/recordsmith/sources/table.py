@@ -10,8 +10,7 @@ from __future__ import annotations
 
 import os
 import posixpath
-from array import array
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -23,6 +22,7 @@ from recordsmith.errors import FileAccessError, OptionError, SourceError
 from recordsmith.example import Kind, decode_example
 from recordsmith.files import PathLike, accessing, as_path, list_folder, read_head
 from recordsmith.sources.contract import Content, Listing, Note, Sample, unheard
+from recordsmith.sources.named_pictures import NamedPictures, text_of
 from recordsmith.sources.numbered import (
     Coded,
     Mark,
@@ -110,6 +110,7 @@ class Table:
         self._pictures, self._split, self._group, self._label = pictures, split, group, label
         self._paths: list[Path] = []
         self._rows: _Rows | None = None
+        self._picture_names = NamedPictures("", self.path, [])
         self._names: RowNames | None = None
         self._class_names: ClassNames | None = None
 
@@ -131,17 +132,12 @@ class Table:
             FileAccessError: a file cannot be read.
         """
         splits_by_folder = self._find_tables()
-        split, group, label, picture_sizes = (
-            Coded(),
-            Coded(),
-            Coded(),
-            _PictureSizes(self._size_of_picture),
-        )
+        split, group, label, pictures = Coded(), Coded(), Coded(), self._named_pictures()
         named = (
             (self._split, split),
             (self._group, group),
             (self._label, label),
-            (self._pictures, picture_sizes),
+            (self._pictures, pictures),
         )
         marks: list[tuple[str, Mark]] = [(name, mark) for name, mark in named if name is not None]
         rows = self._open_rows(marks)
@@ -150,17 +146,19 @@ class Table:
         labels: npt.NDArray[np.int32] | None = None
         self._class_names = None
         if self._label is not None:
-            labels, self._class_names = self._labels(rows.kinds[self._label], label, notices)
+            labels, self._class_names = self._labels(rows.kinds.get(self._label), label, notices)
         splits: tuple[Sequence[str], npt.NDArray[np.int32]] | None = None
         if self._split is not None:
+            if not split.values:
+                raise SourceError(f"{self._paths[0]}: no row names a split in {self._split!r}")
             splits = as_splits(split)
         elif splits_by_folder:
             tables = np.arange(len(rows.counts), dtype=np.int32)
             splits = splits_by_folder, np.repeat(tables, rows.counts)
         sizes = np.concatenate([rows.sizes(number) for number in range(len(self._paths))])
         if self._pictures is not None:
-            sizes += picture_sizes.sizes()
-        self._rows = rows
+            sizes += pictures.sizes()
+        self._rows, self._picture_names = rows, pictures
         tables_by_name = map(self._name_of, self._paths)
         self._names = RowNames(dict(zip(tables_by_name, rows.counts, strict=True)))
         samples = NumberedSamples(
@@ -189,18 +187,18 @@ class Table:
         features: dict[str, Any] = {}
         features |= decode_example(content) if isinstance(content, bytes) else content
         place = self._rows.place(number, row)
-        if self._split is not None and _text(features.get(self._split)) == "":
+        if self._split is not None and not text_of(features.get(self._split)):
             raise SourceError(f"{place}: column {self._split!r} names no split")
         if self._pictures is None:
             return content
-        name = self._picture_name(features.pop(self._pictures, None), number, place, note)
+        name = self._picture_names.path(features.pop(self._pictures, None), number, place, note)
         if self._label is not None:
             features.pop(self._label, None)
             if sample.label is not None and self._class_names is not None:
                 features["image/class/label"] = sample.label
                 features["image/class/text"] = os.fsencode(self._class_names[sample.label] or "")
         try:
-            return features | read_picture(self._folder_of_names() / name, name)
+            return features | read_picture(self._picture_names.folder / name, name)
         except FileAccessError as error:
             raise SourceError(f"{place}: {error}") from None
 
@@ -295,58 +293,37 @@ class Table:
                 f"{self._paths[0]}: the column {clashing[0]!r} has the name of a feature of the "
                 "picture; rename it"
             )
-        if rows.kinds[self._pictures] != "bytes":
+        kind = rows.kinds.get(self._pictures)
+        if kind != "bytes":
             raise SourceError(
                 f"{self._paths[0]}: column {self._pictures!r} should name picture files, but its "
-                f"cells are {rows.kinds[self._pictures]}"
+                f"cells are {kind or 'empty'}"
             )
 
     # -- labels and pictures -----------------------------------------------------------------------
 
     def _labels(
-        self, kind: Kind, values: Coded, notices: list[str]
+        self, kind: Kind | None, values: Coded, notices: list[str]
     ) -> tuple[npt.NDArray[np.int32], ClassNames]:
         if kind == "float":
             raise SourceError(
                 f"{self._paths[0]}: column {self._label!r} should name classes, but holds "
                 "fractions; a number to be learnt is a feature like any other"
             )
+        if not values.values:
+            raise SourceError(f"{self._paths[0]}: no row has a class in {self._label!r}")
         if values.missing_count:
             notices.append(f"rows without a class in {self._label!r}: {values.missing_count:,}")
         return as_labels(values, are_integers=kind == "int64")
 
-    def _size_of_picture(self, value: str | None, table: int) -> int:
-        """The size in bytes of the picture that a row names; 0 if there is none."""
-        try:
-            name = self._picture_name(value, table, "", unheard)
-            return os.stat(os.path.join(self._folder_of_names(), name)).st_size
-        except (OSError, SourceError):
-            return 0  # reading it will say so
-
-    def _picture_name(self, value: Any, table: int, place: str, note: Note) -> str:
-        """The path of a picture, relative to the folder that they are all in.
-
-        Raises:
-            SourceError: the row names none, or one outside of that folder.
-        """
-        text = _text(value)
-        if not text:
-            raise SourceError(f"{place}: column {self._pictures!r} names no picture")
-        name = text.replace("\\", "/")
-        if name.startswith("/") or name[1:3] == ":/":
-            name = name.rpartition("/")[2]
-            note("of an absolute path of a picture only the last part counts", f"{place}: {text}")
-        beside = posixpath.dirname(self._name_of(self._paths[table])) if self.path.is_dir() else ""
-        name = posixpath.normpath(posixpath.join(beside, name))
-        if name.startswith("../") or name in ("..", ".") or "\0" in name:
-            raise SourceError(
-                f"{place}: {text!r} leads out of the folder {self._folder_of_names()}; pictures "
-                "have to lie in it"
-            )
-        return name
-
-    def _folder_of_names(self) -> Path:
-        return self.path if self.path.is_dir() else self.path.parent
+    def _named_pictures(self) -> NamedPictures:
+        is_folder = self.path.is_dir()
+        beside = [posixpath.dirname(self._name_of(path)) for path in self._paths]
+        return NamedPictures(
+            self._pictures or "",
+            self.path if is_folder else self.path.parent,
+            beside if is_folder else [""],
+        )
 
     def _name_of(self, path: Path) -> str:
         """A table's name: relative to the folder that is read."""
@@ -359,21 +336,6 @@ class Table:
         return self._names.locate(number)
 
 
-class _PictureSizes:
-    """The sizes of pictures, looked up while the rows that name them are listed."""
-
-    def __init__(self, size_of: Callable[[str | None, int], int]) -> None:
-        self._size_of = size_of
-        self._sizes = array("q")
-
-    def append(self, value: str | None, table: int) -> None:
-        self._sizes.append(self._size_of(value, table))
-
-    def sizes(self) -> npt.NDArray[np.int64]:
-        """int64, (rows,)"""
-        return np.array(self._sizes, np.int64)
-
-
 def _metadata_in(folder: Path) -> Path | None:
     """The table of the pictures in a folder.
 
@@ -384,14 +346,3 @@ def _metadata_in(folder: Path) -> Path | None:
     if len(found) > 1:
         raise SourceError(f"{folder} has {some(path.name for path in found)}; expected one of them")
     return found[0] if found else None
-
-
-def _text(value: Any) -> str:
-    """A value of a feature as text; empty where there is none."""
-    if isinstance(value, list):
-        value = value[0] if value else b""
-    if isinstance(value, np.ndarray):
-        value = value[0] if len(value) else b""
-    if value is None:
-        return ""
-    return value.decode("utf-8", "surrogateescape") if isinstance(value, bytes) else str(value)
