@@ -47,7 +47,17 @@ if TYPE_CHECKING:
     )
     from recordsmith.image import PictureOptions
     from recordsmith.packing import PackPlan, PackReport, pack, plan
-    from recordsmith.sources import Coco, ImageFiles, ImageFolder, Voc, Yolo
+    from recordsmith.sources import (
+        Coco,
+        ImageFiles,
+        ImageFolder,
+        Rows,
+        Shards,
+        Table,
+        Voc,
+        WebDataset,
+        Yolo,
+    )
     from recordsmith.wire import read_records
 
 __version__ = "0.1.0"
@@ -95,7 +105,11 @@ _HOMES = {
         "Coco",
         "ImageFiles",
         "ImageFolder",
+        "Rows",
+        "Shards",
+        "Table",
         "Voc",
+        "WebDataset",
         "Yolo",
     ),
     "recordsmith.wire": ("read_records",),
@@ -121,12 +135,16 @@ __all__ = [
     "PictureOptions",
     "Ragged",
     "RecordsmithError",
+    "Rows",
     "Schema",
     "SequenceExample",
     "ShardWriter",
+    "Shards",
     "SourceError",
+    "Table",
     "VerifyReport",
     "Voc",
+    "WebDataset",
     "Yolo",
     "__version__",
     "classify",

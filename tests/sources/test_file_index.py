@@ -14,9 +14,9 @@ from recordsmith.sources.file_index import (
     FileIndex,
     Found,
     split_in,
-    split_order,
     splits_by_folder,
 )
+from recordsmith.sources.splits import in_split_order
 
 
 @pytest.fixture
@@ -135,4 +135,4 @@ def test_splits() -> None:
     assert splits_by_folder(["x/train/a", "x/b"]) == {}
     assert splits_by_folder(["x/train/a", "x/train/b"]) == {}
     names = ["test", "valid", "other", "train2017", "val"]
-    assert split_order(names) == ("train2017", "val", "valid", "test", "other")
+    assert in_split_order(names) == ("train2017", "val", "valid", "test", "other")

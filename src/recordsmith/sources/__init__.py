@@ -1,6 +1,7 @@
 """Folders and annotation files -> samples. Knows nothing of shards.
 
-To add a source: one file here with a class that has what `contract.Source` asks for.
+To add a source: one file here with a class that has what `contract.Source` asks for, and a line in
+`recognition.KINDS`.
 """
 
 from recordsmith.sources.coco import Coco
@@ -8,7 +9,11 @@ from recordsmith.sources.contract import Content, Listing, Note, Sample, Source,
 from recordsmith.sources.image_files import ImageFiles
 from recordsmith.sources.image_folder import ImageFolder
 from recordsmith.sources.recognition import KINDS, Recognised, make_source
+from recordsmith.sources.rows import Rows
+from recordsmith.sources.shards import Shards
+from recordsmith.sources.table import Table
 from recordsmith.sources.voc import Voc
+from recordsmith.sources.webdataset import WebDataset
 from recordsmith.sources.yolo import Yolo
 
 __all__ = [
@@ -20,9 +25,13 @@ __all__ = [
     "Listing",
     "Note",
     "Recognised",
+    "Rows",
     "Sample",
+    "Shards",
     "Source",
+    "Table",
     "Voc",
+    "WebDataset",
     "Yolo",
     "make_source",
     "unheard",

@@ -33,12 +33,10 @@ from recordsmith.sources.classes import Classes, classes_by_label
 from recordsmith.sources.coco_json import CocoFile, looks_like_coco
 from recordsmith.sources.contract import Listing, Note, Sample, unheard
 from recordsmith.sources.file_index import (
-    SPLIT_NAMES,
     FileIndex,
     Found,
     no_files,
     not_found,
-    split_order,
 )
 from recordsmith.sources.pictures import has_picture_name, read_picture
 from recordsmith.sources.regions import (
@@ -50,6 +48,7 @@ from recordsmith.sources.regions import (
     scale_mask,
     turn_mask_back,
 )
+from recordsmith.sources.splits import SPLIT_NAMES, in_split_order
 from recordsmith.sources.wording import some, tally
 
 Masks = Literal["instance", "class"]
@@ -157,7 +156,7 @@ class Coco:
             Sample(name, index.size_of(entry.picture), split=splits[name] if has_splits else None)
             for name, entry in sorted(entries.items())
         )
-        named = split_order(splits.values()) if has_splits else ()
+        named = in_split_order(splits.values()) if has_splits else ()
         used = {entry.picture for entry in entries.values()}
         left = [path for path in index.paths if has_picture_name(path) and path not in used]
         if left:

@@ -18,11 +18,9 @@ from typing import NamedTuple
 from recordsmith.errors import OptionError, SourceError
 from recordsmith.files import accessing, list_folder
 from recordsmith.sources.pictures import has_picture_name
+from recordsmith.sources.splits import SPLIT_NAMES
 from recordsmith.sources.wording import some
 
-SPLIT_NAMES = frozenset(
-    ("train", "training", "trainval", "val", "valid", "validation", "dev", "test", "testing")
-)
 """Names of folders and lists that are splits, in lower case."""
 
 _WINDOWS_PATH = re.compile(r"[A-Za-z]:[\\/]|.*\\")
@@ -164,17 +162,6 @@ def splits_by_folder(paths: Iterable[str]) -> dict[str, str]:
     splits = {path: split_in(path) for path in paths}
     named = {path: split for path, split in splits.items() if split is not None}
     return named if len(named) == len(splits) and len(set(named.values())) > 1 else {}
-
-
-def split_order(splits: Iterable[str]) -> tuple[str, ...]:
-    """Splits as people list them: what trains, what validates, what tests, then by name."""
-
-    def rank(split: str) -> tuple[int, str]:
-        starts = ("train", "val", "dev", "test")
-        lower = split.lower()
-        return next((n for n, start in enumerate(starts) if lower.startswith(start)), 9), split
-
-    return tuple(sorted(set(splits), key=rank))
 
 
 def not_found(found: Found | list[str], otherwise: str = "there is none of that name") -> str:

@@ -1,28 +1,13 @@
-"""What is in a folder: pictures, folders, and the rest; and which folders are named like splits."""
+"""What is in a folder: pictures, folders, and the rest."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from recordsmith.files import list_folder
 from recordsmith.sources.pictures import is_picture_file
-
-_SPLIT_NAMES = ("train", "training", "val", "valid", "validation", "test", "testing")
-
-
-def are_split_names(names: Iterable[str]) -> bool:
-    """Whether all of these are what people call splits; False if there are none."""
-    lowered = {name.lower() for name in names}
-    return bool(lowered) and lowered.issubset(_SPLIT_NAMES)
-
-
-def in_split_order(names: Iterable[str]) -> tuple[str, ...]:
-    """Training first, then validation, then testing, then others by name."""
-    rank = {name: number for number, name in enumerate(_SPLIT_NAMES)}
-    return tuple(sorted(set(names), key=lambda name: (rank.get(name.lower(), 99), name)))
 
 
 @dataclass

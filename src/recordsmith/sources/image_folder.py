@@ -18,8 +18,9 @@ from recordsmith.errors import OptionError, SourceError
 from recordsmith.example import Kind
 from recordsmith.files import PathLike, accessing, as_path
 from recordsmith.sources.contract import Listing, Note, Sample, unheard
-from recordsmith.sources.folders import Folder, are_split_names, in_split_order, read_folder
+from recordsmith.sources.folders import Folder, read_folder
 from recordsmith.sources.pictures import has_picture_name, read_picture
+from recordsmith.sources.splits import are_split_names, in_split_order
 from recordsmith.sources.wording import some, tally
 
 _FOLDERS_SEARCHED = 2000

@@ -23,7 +23,16 @@ def read_picture(path: PathLike, name: str) -> dict[str, Any]:
     """
     data = read_file(path)
     with located(os.fspath(path)):
-        info = _probe(data)
+        return picture_features(data, name)
+
+
+def picture_features(data: bytes, name: str) -> dict[str, Any]:
+    """The same, of a picture's bytes.
+
+    Raises:
+        CorruptDataError: unreadable-image.
+    """
+    info = _probe(data)
     return {
         "image/encoded": data,
         "image/filename": os.fsencode(name),

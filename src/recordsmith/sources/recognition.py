@@ -18,8 +18,8 @@ from typing import Any
 from recordsmith.errors import OptionError, SourceError
 from recordsmith.files import PathLike, accessing, as_path
 from recordsmith.sources.contract import Source
-from recordsmith.sources.folders import are_split_names
 from recordsmith.sources.pictures import has_picture_name
+from recordsmith.sources.splits import are_split_names
 
 _TABLES = (".csv", ".tsv", ".jsonl", ".ndjson", ".parquet")
 _RECORDS = (".tfrecord", ".tfrecords", ".tfrec", ".record", ".records")

@@ -28,15 +28,14 @@ from recordsmith.sources.boxes import (
 from recordsmith.sources.classes import Classes, classes_of
 from recordsmith.sources.contract import Listing, Note, Sample, unheard
 from recordsmith.sources.file_index import (
-    SPLIT_NAMES,
     FileIndex,
     Found,
     no_files,
     not_found,
-    split_order,
     splits_by_folder,
 )
 from recordsmith.sources.pictures import has_picture_name, read_picture
+from recordsmith.sources.splits import SPLIT_NAMES, in_split_order
 from recordsmith.sources.voc_xml import VocAnnotation, VocObject, read_voc_xml
 from recordsmith.sources.wording import some, tally
 
@@ -120,7 +119,7 @@ class Voc:
             samples,
             self._classes.names(),
             (*notices, *survey.notices(), *self._classes.notices()),
-            split_order(splits.values()),
+            in_split_order(splits.values()),
             has_label_map=True,
         )
 
@@ -356,7 +355,7 @@ def _read_lists(index: FileIndex, layout: _Layout) -> list[_List]:
         if {"train", "val"} <= paths.keys():
             paths.pop("trainval", None)
         if paths:
-            return [_read_list(index, split, paths[split]) for split in split_order(paths)]
+            return [_read_list(index, split, paths[split]) for split in in_split_order(paths)]
     return []
 
 

@@ -27,15 +27,14 @@ from recordsmith.sources.boxes import (
 from recordsmith.sources.classes import Classes, classes_by_label
 from recordsmith.sources.contract import Listing, Note, Sample, unheard
 from recordsmith.sources.file_index import (
-    SPLIT_NAMES,
     FileIndex,
     Found,
     no_files,
     not_found,
-    split_order,
     splits_by_folder,
 )
 from recordsmith.sources.pictures import has_picture_name, read_picture
+from recordsmith.sources.splits import SPLIT_NAMES, in_split_order
 from recordsmith.sources.wording import some, tally
 from recordsmith.sources.yolo_lists import (
     DataFile,
@@ -145,7 +144,7 @@ class Yolo:
             samples,
             self._classes.names(),
             (*notices, *self._classes.notices()),
-            split_order(splits.values()),
+            in_split_order(splits.values()),
             has_label_map=True,
         )
 

@@ -1,0 +1,218 @@
+"""Objects of JSON -> features: numbers, texts, lists of them; null is left out.
+
+What is nested deeper is an object, or a list of objects, which becomes its JSON as text. Keys that
+hold whole numbers here and fractions there hold floats everywhere.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from recordsmith.errors import SourceError
+from recordsmith.example import Kind
+from recordsmith.sources.contract import Note
+from recordsmith.sources.wording import some
+
+LOST_DIGITS = "a number beyond 16,777,216 lost digits, as floats are stored in 32 bits"
+_EXACT = float(1 << 24)
+_LARGEST_FLOAT = float(np.finfo(np.float32).max)
+_LIMIT = 2**63
+_NESTED = object()  # kind of a value that becomes JSON text
+_LISTS = object()  # kind of a list with lists in it
+_KINDS: dict[type, Any] = {int: "int64", bool: "int64", float: "float", str: "bytes"}
+
+Where: TypeAlias = tuple[int, int]
+"""(number of the file, number of the row in it): told as a place only if something is wrong."""
+
+
+class KindSurvey:
+    """Which kinds the values of each key have, and where each was seen first."""
+
+    def __init__(self, declared: Mapping[str, Kind], *, with_lists_as_text: bool = False) -> None:
+        """`with_lists_as_text`: a list with lists in it becomes JSON text, and is not refused."""
+        self._declared = declared
+        self._seen: dict[str, dict[Any, Where]] = {}
+        self._known: set[tuple[str, type]] = set()
+        self._with_lists_as_text = with_lists_as_text
+
+    def see(self, row: Mapping[str, Any], where: Where) -> None:
+        """Consider one more object."""
+        known = self._known
+        for key, value in row.items():
+            kind = type(value)
+            if (key, kind) in known:
+                continue
+            seen = self._seen.setdefault(key, {})
+            if kind is list:
+                for found in _kinds_in(value):
+                    seen.setdefault(found, where)
+            else:
+                known.add((key, kind))
+                if value is not None:
+                    seen.setdefault(_KINDS.get(kind, _NESTED), where)
+
+    @property
+    def keys(self) -> list[str]:
+        """Every key, in the order in which they appeared."""
+        return list(self._seen)
+
+    def finish(
+        self, place: Callable[[Where], str], notices: list[str]
+    ) -> tuple[dict[str, Kind], frozenset[str]]:
+        """The kinds of keys, as far as values tell, and the keys that become JSON text.
+
+        Raises:
+            SourceError: a key holds numbers and texts, or lists of lists.
+        """
+        kinds: dict[str, Kind] = {}
+        nested: list[str] = []
+        both: list[str] = []
+        problems = []
+        for key, seen in self._seen.items():
+            if key in self._declared:
+                kinds[key] = self._declared[key]
+                if kinds[key] == "bytes" and seen.keys() - {"bytes"}:
+                    nested.append(key)
+                continue
+            if _LISTS in seen and not self._with_lists_as_text:
+                problems.append(
+                    f"{place(seen[_LISTS])}: {key!r} holds lists of lists, which no feature can; "
+                    "store them as one list and their shape as another, or as text with "
+                    f"kinds={{{key!r}: 'bytes'}}"
+                )
+            elif _NESTED in seen or _LISTS in seen:
+                kinds[key] = "bytes"
+                nested.append(key)
+            elif "bytes" in seen and len(seen) > 1:
+                places = " and ".join(
+                    f"{'text' if kind == 'bytes' else 'a number'} in {place(where)}"
+                    for kind, where in seen.items()
+                )
+                problems.append(
+                    f"{key!r} holds {places}; make them alike, or store all as text with "
+                    f"kinds={{{key!r}: 'bytes'}}"
+                )
+            elif seen:
+                kinds[key] = "float" if "float" in seen else next(iter(seen))
+                if len(seen) > 1:
+                    both.append(key)
+        if problems:
+            raise SourceError("; ".join(problems), problems)
+        if both:
+            notices.append(
+                f"stored as floats, as some values are whole numbers and some are not: {some(both)}"
+            )
+        if told := [key for key in nested if key not in self._declared]:
+            notices.append(f"stored as JSON text, as its values are nested: {some(told)}")
+        return kinds, frozenset(nested)
+
+
+def json_features(
+    row: Mapping[str, Any],
+    kinds: Mapping[str, Kind],
+    as_text: frozenset[str],
+    note: Note,
+    place: str,
+) -> dict[str, Any]:
+    """The features of one object.
+
+    Args:
+        row: the object.
+        kinds, as_text: what `KindSurvey.finish` told.
+        note: told of numbers that lose digits.
+        place: of the object, for `note` and errors.
+
+    Raises:
+        SourceError: a value does not fit its kind; `problems` has each.
+    """
+    features: dict[str, Any] = {}
+    problems = []
+    for key, value in row.items():
+        if value is None:
+            continue
+        kind = kinds.get(key)
+        try:
+            if key in as_text:
+                features[key] = value.encode() if isinstance(value, str) else _as_json(value)
+            elif isinstance(value, list):
+                features[key] = _list(value, kind, note, f"{place}: {key}")
+            elif kind == "float":
+                features[key] = as_float(float(value), note, key, place, str)
+            elif kind == "int64":
+                features[key] = _integer(value)
+            else:
+                features[key] = value.encode()
+        except (TypeError, ValueError, AttributeError, OverflowError) as error:
+            problems.append(f"{place}: {key!r} is {value!r:.60}: {error}")
+    if problems:
+        raise SourceError("; ".join(problems), problems)
+    return features
+
+
+def as_float(value: float, note: Note, name: str, where: Any, place: Callable[[Any], str]) -> float:
+    """A number as it can be stored; `note` hears of one that a 32-bit float changes much.
+
+    Raises:
+        ValueError: it does not fit a 32-bit float.
+    """
+    if not -_EXACT <= value <= _EXACT and abs(value) < np.inf:
+        if abs(value) > _LARGEST_FLOAT:
+            raise ValueError(f"{value!r} does not fit a 32-bit float")
+        if float(np.float32(value)) != value:
+            note(LOST_DIGITS, f"{place(where)}: {name}, {value!r}")
+    return value
+
+
+def as_json_text(value: Any) -> bytes:
+    """A value as compact JSON."""
+    return _as_json(value)
+
+
+def _as_json(value: Any) -> bytes:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode(
+        "utf-8", "surrogatepass"
+    )
+
+
+def _kinds_in(values: Sequence[Any]) -> set[Any]:
+    """The kinds of what is in a list."""
+    types = set(map(type, values))
+    if dict in types or type(None) in types:
+        return {_NESTED}
+    if list in types:
+        return {_LISTS}
+    return {_KINDS[kind] for kind in types}
+
+
+def _integer(value: Any) -> int:
+    if not isinstance(value, int):
+        raise TypeError("expected a whole number")
+    if not -_LIMIT <= value < _LIMIT:
+        raise ValueError("it does not fit int64")
+    return int(value)
+
+
+def _list(values: list[Any], kind: Kind | None, note: Note, place: str) -> Any:
+    """A list of one kind, checked."""
+    if not values:
+        return []
+    if kind == "bytes":
+        return [value.encode() for value in values]
+    if kind == "int64":
+        if any(not isinstance(value, int) for value in values):
+            raise TypeError("expected whole numbers")
+        return np.array(values, np.int64)
+    floats = np.array(values, np.float64)
+    with np.errstate(over="ignore"):
+        stored = floats.astype(np.float32)
+    finite = np.isfinite(floats)
+    if np.isinf(stored[finite]).any():
+        raise ValueError("a value does not fit a 32-bit float")
+    lost = finite & (np.abs(floats) > _EXACT) & (stored != floats)
+    if lost.any():
+        note(LOST_DIGITS, f"{place}, {floats[lost][0]}")
+    return stored

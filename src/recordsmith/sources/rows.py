@@ -1,0 +1,309 @@
+"""Rows from Python: any iterable of dicts, or of (context, feature lists) for sequences.
+
+It is iterated once, when it is first listed: each row is encoded and kept in a temporary file, so
+a generator of any length takes little memory and can still be shuffled.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from recordsmith.errors import OptionError, SourceError
+from recordsmith.example import (
+    Features,
+    Kind,
+    Schema,
+    SchemaSurvey,
+    SequenceExample,
+    decode_payload,
+    encode_example,
+    encode_sequence_example,
+)
+from recordsmith.sources.contract import Listing, Note, Sample, unheard
+from recordsmith.sources.json_values import LOST_DIGITS
+from recordsmith.sources.numbered import (
+    Coded,
+    NumberedSamples,
+    RowNames,
+    as_labels,
+    as_splits,
+    mark_text,
+    number_of,
+)
+from recordsmith.sources.spool import Spool
+from recordsmith.sources.wording import some
+
+Row: TypeAlias = Mapping[str, Any] | tuple[Mapping[str, Any], Mapping[str, Iterable[Any]]]
+
+_BATCH_ROWS = 1024
+_MOST_FAILURES = 1000
+_EXPECTED = "expected a dict of values by name, or a pair (context, feature lists)"
+
+
+class Rows:
+    """The rows of an iterable; each becomes an Example, or a SequenceExample if it is a pair.
+
+    A key that holds ints in some rows and floats in others becomes float in all. A row that cannot
+    be encoded is a sample that cannot be read, reported with all others.
+    """
+
+    def __init__(
+        self,
+        rows: Iterable[Row],
+        *,
+        kinds: Mapping[str, Kind] | None = None,
+        split: str | None = None,
+        group: str | None = None,
+        label: str | None = None,
+    ) -> None:
+        """
+        Args:
+            rows: dicts with ints, floats, texts, bytes, lists of these or NumPy arrays (see
+                `encode_example`); or pairs of such a dict and one with the steps of each feature
+                list (see `encode_sequence_example`).
+            kinds: the kinds of some keys, instead of inferring them from values.
+            split: the key, of the context if there is one, whose value names the split of a row.
+            group: the key that names its group: a patient, a video.
+            label: the key that tells its class: a whole number from 0 on, or a text; texts are
+                sorted and counted from 0. All three stay features as they are.
+        """
+        if isinstance(rows, (str, bytes, Mapping)) or not isinstance(rows, Iterable):
+            raise OptionError(f"rows is a {type(rows).__name__}; expected an iterable of rows")
+        if hasattr(rows, "columns") and hasattr(rows, "to_dict"):
+            raise OptionError(
+                "rows is a DataFrame; give its rows, df.to_dict('records'), or write it to a "
+                "Parquet file and give that to Table"
+            )
+        self._given = rows
+        self._kinds = dict(kinds or {})
+        self._split, self._group, self._label = split, group, label
+        self._lock = threading.Lock()
+        self._listing: Listing | None = None
+        self._spool = Spool()
+        self._failures: dict[int, str] = {}
+        self._floats: dict[str, Kind] = {}  # keys whose ints become floats
+
+    def __repr__(self) -> str:
+        return f"Rows({type(self._given).__name__})"
+
+    def list_samples(self) -> Listing:
+        """Encode all rows; when asked again, the same listing.
+
+        Raises:
+            SourceError: there are no rows; a key holds numbers here and text there; no row has
+                the key of split, group or label.
+            FileAccessError: there is no space for the temporary file.
+        """
+        with self._lock:
+            if self._listing is None:
+                self._listing = self._list()
+            return self._listing
+
+    def read_sample(self, sample: Sample, note: Note = unheard) -> bytes:
+        """The payload of one row.
+
+        Raises:
+            SourceError: it could not be encoded.
+        """
+        self.list_samples()
+        number = number_of(sample)
+        if number in self._failures:
+            raise SourceError(self._failures[number], [self._failures[number]])
+        payload = self._spool.read(number)
+        return _with_floats(payload, self._floats, note, number) if self._floats else payload
+
+    def describe(self) -> Mapping[str, Any]:
+        options = {
+            "split": self._split,
+            "group": self._group,
+            "label": self._label,
+            "kinds": self._kinds or None,
+        }
+        return {"kind": "Rows"} | {k: v for k, v in options.items() if v is not None}
+
+    def kinds(self) -> Mapping[str, Kind]:
+        return self._kinds | self._floats
+
+    def _list(self) -> Listing:
+        marks = {
+            name: Coded() for name in (self._split, self._group, self._label) if name is not None
+        }
+        survey = SchemaSurvey()
+        self._label_types: set[type] = set()
+        self._forms: set[bool] = set()  # whether rows are pairs
+        for payloads in self._encoded(marks):
+            lengths = np.fromiter(map(len, payloads), np.int64, len(payloads))
+            survey.update(b"".join(payloads), np.cumsum(lengths) - lengths, lengths)
+            for payload in payloads:
+                self._spool.append(payload)
+        self._spool.flush()
+        if not len(self._spool):
+            raise SourceError("there are no rows: the iterable is empty, or was used up before")
+        for name, values in marks.items():
+            if not values.values:
+                problems = list(self._failures.values())
+                raise SourceError(
+                    "; ".join([f"no row has a value for {name!r}", *problems]), problems
+                )
+        schema = survey.finish()
+        if len(self._forms) > 1:
+            raise SourceError(
+                "some rows are dicts and some are pairs (context, feature lists); expected one kind"
+            )
+        notices = self._settle(schema)
+        labels = class_names = None
+        if self._label is not None:
+            values = marks[self._label]
+            labels, class_names = as_labels(values, are_integers=str not in self._label_types)
+            if values.missing_count:
+                notices.append(f"rows without a class in {self._label!r}: {values.missing_count:,}")
+        splits = None if self._split is None else as_splits(marks[self._split])
+        groups = None if self._group is None else marks[self._group]
+        samples = NumberedSamples(
+            RowNames({"rows": len(self._spool)}),
+            self._spool.sizes,
+            labels=labels,
+            splits=splits,
+            groups=None if groups is None else (groups.values, groups.numbers()),
+            version=self._spool.crc32c,
+        )
+        return Listing(
+            samples, class_names, tuple(notices), () if splits is None else tuple(splits[0])
+        )
+
+    def _encoded(self, marks: Mapping[str, Coded]) -> Iterator[list[bytes]]:
+        """The payloads of all rows, some at a time; of one that cannot be encoded an empty one."""
+        payloads: list[bytes] = []
+        for number, row in enumerate(self._given):
+            payload = b""
+            try:
+                context = _context(row)
+                payload = self._encode(row)
+                self._forms.add(isinstance(row, tuple))
+                self._mark(context, marks)
+            except (OptionError, TypeError) as error:
+                self._failures[number] = f"row {number}: {error}"
+                for values in marks.values():
+                    values.append(None)
+                if len(self._failures) == _MOST_FAILURES:
+                    problems = list(self._failures.values())
+                    raise SourceError(
+                        f"{_MOST_FAILURES} of the first {number + 1} rows cannot be encoded; the "
+                        f"first: {problems[0]}",
+                        problems,
+                    ) from None
+            payloads.append(payload)
+            if len(payloads) == _BATCH_ROWS:
+                yield payloads
+                payloads = []
+        if payloads:
+            yield payloads
+
+    def _encode(self, row: Any) -> bytes:
+        if isinstance(row, tuple):
+            return encode_sequence_example(row[0], row[1], self._kinds)
+        return encode_example(row, self._kinds)
+
+    def _mark(self, context: Mapping[str, Any], marks: Mapping[str, Coded]) -> None:
+        """Keep what the row says of split, group and label.
+
+        Raises:
+            TypeError: one of them is no name.
+        """
+        texts = {}
+        for name in marks:
+            value = context.get(name)
+            texts[name] = mark_text(value)
+            if texts[name] is None and (value not in (None, "", b"") or name == self._split):
+                use = "split" if name == self._split else "group or class"
+                raise TypeError(f"{name!r} is {value!r:.40}, which cannot name a {use}")
+        for name, text in texts.items():
+            marks[name].append(text)
+            if name == self._label and text is not None:
+                self._label_types.add(str if isinstance(context[name], (str, bytes)) else int)
+
+    def _settle(self, schema: Schema) -> list[str]:
+        """Decide what becomes of keys that have different kinds in different rows.
+
+        Raises:
+            SourceError: a key has numbers in some rows and text in others.
+        """
+        mixed = {
+            key
+            for section in schema.sections.values()
+            for key, feature in section.items()
+            if feature.kind == "mixed"
+        }
+        if not mixed:
+            return []
+        first: dict[str, dict[Kind, int]] = {key: {} for key in sorted(mixed)}
+        for number in range(len(self._spool)):
+            for key, kind in _kinds_of(self._spool.read(number), mixed):
+                first[key].setdefault(kind, number)
+        problems = [
+            f"{key!r} is "
+            + " and ".join(f"{kind} in row {number}" for kind, number in rows.items())
+            + "; expected one kind of values in all rows"
+            for key, rows in first.items()
+            if "bytes" in rows
+        ]
+        if problems:
+            raise SourceError("; ".join(problems), problems)
+        self._floats = dict.fromkeys(first, "float")
+        return [
+            f"stored as floats, as they are ints in some rows and floats in others: {some(first)}"
+        ]
+
+
+def _context(row: Any) -> Mapping[str, Any]:
+    """The features of a row that are not lists of steps.
+
+    Raises:
+        TypeError: it is no row.
+    """
+    if isinstance(row, Mapping):
+        return row
+    if isinstance(row, tuple) and len(row) == 2 and all(isinstance(part, Mapping) for part in row):
+        return row[0]  # type: ignore[no-any-return]
+    raise TypeError(f"it is a {type(row).__name__}; {_EXPECTED}")
+
+
+def _sections(decoded: Features | SequenceExample) -> Iterator[tuple[str, Any]]:
+    """Each feature by its key; of a feature list every step."""
+    if not isinstance(decoded, SequenceExample):
+        yield from decoded.items()
+        return
+    yield from decoded.context.items()
+    for key, steps in decoded.feature_lists.items():
+        for step in steps:
+            yield key, step
+
+
+def _kinds_of(payload: bytes, keys: set[str]) -> Iterator[tuple[str, Kind]]:
+    for key, value in _sections(decode_payload(payload)):
+        if key in keys and len(value):
+            is_array = isinstance(value, np.ndarray)
+            yield key, "bytes" if not is_array else "int64" if value.dtype == np.int64 else "float"
+
+
+def _with_floats(payload: bytes, floats: Mapping[str, Kind], note: Note, number: int) -> bytes:
+    """The payload with floats where some keys have ints."""
+    decoded = decode_payload(payload)
+    found = [
+        (key, value)
+        for key, value in _sections(decoded)
+        if key in floats and isinstance(value, np.ndarray) and value.dtype == np.int64
+    ]
+    if not found:
+        return payload
+    for key, value in found:
+        lost = value[value.astype(np.float32).astype(np.float64) != value]
+        if len(lost):
+            note(LOST_DIGITS, f"row {number}: {key}, {lost[0]}")
+    if isinstance(decoded, SequenceExample):
+        return encode_sequence_example(*decoded, floats)
+    return encode_example(decoded, floats)

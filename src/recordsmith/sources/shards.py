@@ -1,0 +1,194 @@
+"""Existing TFRecord files as a source: the same records in other shards.
+
+Payloads are passed through untouched, whatever they hold. Of a compressed shard, which can be read
+in order only, they are kept in a temporary file.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from recordsmith.buffers import Int64Array
+from recordsmith.dataset import (
+    LABEL_MAP_NAME,
+    ClassNames,
+    Dataset,
+    Shard,
+    parse_shard_name,
+    read_label_map,
+)
+from recordsmith.dataset import open as open_dataset
+from recordsmith.errors import CorruptDataError, Defect, OptionError, SourceError, located
+from recordsmith.example import Kind
+from recordsmith.files import PathLike, accessing, as_path, open_file
+from recordsmith.sources.contract import Listing, Note, Sample, unheard
+from recordsmith.sources.numbered import NumberedSamples, RowNames, number_of, version_of_files
+from recordsmith.sources.splits import is_split_name
+from recordsmith.sources.spool import Spool
+from recordsmith.sources.wording import some
+from recordsmith.wire import FRAME_BYTES, read_blocks
+
+
+class Shards:
+    """The records of TFRecord files, of which any can be read.
+
+    Splits are kept if there are several: those that the manifest tells, or the names of shards
+    (`train-00000-of-00002.tfrecord`, `test.tfrecord`). Names of classes are carried along; labels
+    of records are not looked at.
+    """
+
+    def __init__(self, paths: PathLike | list[PathLike] | tuple[PathLike, ...]) -> None:
+        """`paths`: a file, a folder, a glob pattern, or a list of these, as `recordsmith.open`."""
+        self._paths = paths
+        self._shards: tuple[Shard, ...] = ()
+        self._names: RowNames | None = None
+        self._plain = Dataset(())  # the shards that are not compressed
+        self._starts: dict[int, int] = {}  # number of such a shard -> its first position there
+        self._spools: dict[int, Spool] = {}  # number of a compressed shard -> its payloads
+
+    def __repr__(self) -> str:
+        return f"Shards({self._paths!r})"
+
+    @property
+    def root(self) -> Path | None:
+        """The folder that is read, if it is one."""
+        if isinstance(self._paths, (str, os.PathLike)):
+            path = as_path(self._paths)
+            return path if path.is_dir() else None
+        return None
+
+    def list_samples(self) -> Listing:
+        """Find all records.
+
+        Raises:
+            SourceError: there are none.
+            OptionError: nothing there looks like a TFRecord.
+            CorruptDataError: a shard is damaged, or is not what its manifest says.
+            FileAccessError: a path does not exist or cannot be read.
+        """
+        dataset = open_dataset(self._paths)
+        self._shards = dataset.shards
+        self._spools = {}
+        self._starts = {}
+        sizes: list[Int64Array] = []
+        plain: list[Shard] = []
+        plain_count = 0
+        notices: list[str] = []
+        for number, shard in enumerate(self._shards):
+            if shard.size_bytes and shard.compression != "none":
+                self._spools[number] = _spooled(shard, notices)
+                sizes.append(self._spools[number].sizes)
+            else:
+                self._starts[number] = plain_count
+                plain.append(shard)
+                sizes.append(np.diff(shard.index.offsets) - FRAME_BYTES)
+                plain_count += len(sizes[-1])
+        self._plain = Dataset(plain)
+        names = _names(self._shards)
+        self._names = RowNames(dict(zip(names, map(len, sizes), strict=True)))
+        if not len(self._names):
+            raise SourceError(f"there are no records in {some(names)}")
+        splits = self._splits()
+        coded = None
+        if splits:
+            numbers = np.array([splits.index(shard.split) for shard in self._shards], np.int32)
+            coded = splits, np.repeat(numbers, [len(size) for size in sizes])
+        class_names, has_label_map = self._classes(dataset.class_names)
+        return Listing(
+            NumberedSamples(
+                self._names,
+                np.concatenate(sizes),
+                splits=coded,
+                version=version_of_files(shard.path for shard in self._shards),
+            ),
+            class_names,
+            tuple(notices),
+            splits=splits,
+            has_label_map=has_label_map,
+        )
+
+    def read_sample(self, sample: Sample, note: Note = unheard) -> bytes:
+        """The payload of one record.
+
+        Raises:
+            CorruptDataError: it is damaged.
+        """
+        if self._names is None:
+            self.list_samples()
+        assert self._names is not None
+        number, row = self._names.locate(number_of(sample))
+        if number in self._spools:
+            return self._spools[number].read(row)
+        return self._plain.read_record(self._starts[number] + row)
+
+    def describe(self) -> Mapping[str, Any]:
+        root = self.root
+        if root is not None:
+            return {"kind": "Shards", "folder": root.resolve().name}
+        paths = [self._paths] if isinstance(self._paths, (str, os.PathLike)) else self._paths
+        return {"kind": "Shards", "files": [as_path(path).name for path in paths]}
+
+    def kinds(self) -> Mapping[str, Kind]:
+        return {}
+
+    def _splits(self) -> tuple[str, ...]:
+        """The splits, if the manifest or the names of shards speak of several."""
+        splits = tuple(dict.fromkeys(shard.split for shard in self._shards))
+        are_told = all(
+            shard.entry is not None
+            or parse_shard_name(shard.path.name) is not None
+            or is_split_name(shard.split)
+            for shard in self._shards
+        )
+        return splits if len(splits) > 1 and are_told else ()
+
+    def _classes(self, known: ClassNames | None) -> tuple[ClassNames | None, bool]:
+        """Names of classes, and whether they are those of a label map."""
+        path = None if self.root is None else self.root / LABEL_MAP_NAME
+        if path is None or not path.is_file():
+            return known, False
+        return read_label_map(path), True
+
+
+def _spooled(shard: Shard, notices: list[str]) -> Spool:
+    """The payloads of a compressed shard.
+
+    One without its end mark is read to where it ends, as a dataset reads it; but that is told.
+    """
+
+    def hear(error: CorruptDataError) -> None:
+        if error.defect is not Defect.TRUNCATED_COMPRESSION:
+            raise error
+        error.path = str(shard.path)
+        notices.append(str(error))
+
+    spool = Spool()
+    with open_file(shard.path) as file, located(shard.path), accessing(shard.path):
+        for block in read_blocks(file, compression=shard.compression, on_defect=hear):
+            for payload in block.payloads():
+                spool.append(bytes(payload))
+    spool.flush()
+    if shard.known_record_count not in (None, len(spool)):
+        raise CorruptDataError(
+            Defect.RECORD_COUNT,
+            f"the shard has {len(spool)} records, its manifest says {shard.known_record_count}: it "
+            "was changed after it was packed. Fetch it again.",
+            path=shard.path,
+        )
+    return spool
+
+
+def _names(shards: tuple[Shard, ...]) -> list[str]:
+    """The path of each shard, relative to the folder that has all of them."""
+    paths = [os.path.abspath(shard.path) for shard in shards]
+    folder = os.path.commonpath([os.path.dirname(path) for path in paths])
+    names = [Path(os.path.relpath(path, folder)).as_posix() for path in paths]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise OptionError(f"the paths lead to {some(twice)} more than once")
+    return names

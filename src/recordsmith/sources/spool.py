@@ -1,0 +1,196 @@
+"""What can be read in order only -> a temporary file of which any part can be read.
+
+The file has no name: nothing is left of it, however the process ends. It lies in the folder that
+the environment variable TMPDIR names. Reading is safe from several threads; writing is not.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import weakref
+from array import array
+from collections.abc import Iterable, Iterator
+from typing import BinaryIO
+
+import numpy as np
+import numpy.typing as npt
+
+from recordsmith.buffers import BytesLike, Int64Array
+from recordsmith.errors import CorruptDataError, Defect, FileAccessError, SourceError, located
+from recordsmith.files import PathLike, access_error, accessing, open_file, read_head
+from recordsmith.wire import crc32c
+from recordsmith.wire.compression import Inflater
+
+_PENDING_BYTES = 1 << 20
+_GZIP = b"\x1f\x8b\x08"
+
+
+class RandomFile:
+    """An open file of which any bytes can be read; it is closed when nobody holds it any more."""
+
+    def __init__(self, descriptor: int, name: str) -> None:
+        self._descriptor = descriptor
+        self._name = name
+        weakref.finalize(self, os.close, descriptor)
+
+    @classmethod
+    def open(cls, path: PathLike) -> RandomFile:
+        """Open a file that is there.
+
+        Raises:
+            FileAccessError: it is missing, forbidden, or no file.
+        """
+        with accessing(path):
+            file = cls(os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0)), os.fspath(path))
+            file.read(0, 1)  # a folder can be opened, but not read
+        return file
+
+    @property
+    def size_bytes(self) -> int:
+        return os.fstat(self._descriptor).st_size
+
+    def read(self, start: int, size: int) -> bytes:
+        """The bytes from `start` on, fewer than `size` only at the end of the file."""
+        try:
+            data = os.pread(self._descriptor, size, start)
+            if len(data) in (size, 0):
+                return data
+            pieces, missing = [data], size - len(data)  # the end, or more than one call gives
+            while missing and pieces[-1]:
+                pieces.append(os.pread(self._descriptor, missing, start + size - missing))
+                missing -= len(pieces[-1])
+            return b"".join(pieces)
+        except OSError as error:
+            raise access_error(error, self._name) from error
+
+    def read_whole(self, start: int, size: int) -> bytes:
+        """The bytes from `start` on, all of them.
+
+        Raises:
+            SourceError: the file ends before that.
+        """
+        data = self.read(start, size)
+        if len(data) < size:
+            raise SourceError(
+                f"{self._name} ends at byte {start + len(data)}, expected {size} bytes from byte "
+                f"{start} on: it was cut since it was listed"
+            )
+        return data
+
+    def stream(self) -> BinaryIO:
+        """The same file for reading in order, from its start; to be closed by who asks for it."""
+        stream = os.fdopen(os.dup(self._descriptor), "rb", buffering=1 << 16)
+        stream.seek(0)
+        return stream
+
+    def append(self, data: BytesLike) -> None:
+        """Write where the last write ended; for temporary files."""
+        view = memoryview(data)  # type: ignore[arg-type]
+        try:
+            while view:
+                view = view[os.write(self._descriptor, view) :]
+        except OSError as error:
+            raise _no_place(error) from error
+
+
+def temporary_file() -> RandomFile:
+    """An empty file without a name.
+
+    Raises:
+        FileAccessError: there is no folder for it; says which was tried.
+    """
+    try:
+        with tempfile.TemporaryFile() as file:
+            return RandomFile(os.dup(file.fileno()), "a temporary file")
+    except OSError as error:
+        raise _no_place(error) from error
+
+
+def temporary_copy(pieces: Iterable[BytesLike]) -> RandomFile:
+    """A temporary file that holds the pieces, end to end."""
+    file = temporary_file()
+    for piece in pieces:
+        file.append(piece)
+    return file
+
+
+def is_gzip(path: PathLike) -> bool:
+    """Whether a file is compressed with gzip, by its first bytes."""
+    return read_head(path, len(_GZIP)) == _GZIP
+
+
+def inflated(path: PathLike) -> Iterator[bytes]:
+    """What a file holds that is compressed with gzip, in pieces.
+
+    Raises:
+        CorruptDataError: broken-compression; truncated-compression; decompression-limit.
+        FileAccessError: it cannot be read.
+    """
+    with open_file(path) as file, located(os.fspath(path)), accessing(path):
+        inflater = Inflater(file, "gzip")
+        while piece := inflater.read(_PENDING_BYTES):
+            yield piece
+        if not inflater.is_complete:
+            raise CorruptDataError(
+                Defect.TRUNCATED_COMPRESSION,
+                "the compressed file ends without its end mark: it was cut off. Fetch it again.",
+            )
+
+
+class Spool:
+    """Payloads in a temporary file, and where each begins: eight bytes of memory for each."""
+
+    def __init__(self) -> None:
+        self._file = temporary_file()
+        self._ends = array("q", [0])
+        self._pending = bytearray()
+        self.crc32c = 0  # over all payloads that were written
+
+    def __len__(self) -> int:
+        return len(self._ends) - 1
+
+    @property
+    def sizes(self) -> Int64Array:
+        """int64, (count,): the length of each payload."""
+        ends = np.array(self._ends, np.int64)
+        return ends[1:] - ends[:-1]
+
+    def append(self, payload: bytes) -> None:
+        """Add one payload."""
+        self._pending += payload
+        self._ends.append(self._ends[-1] + len(payload))
+        if len(self._pending) >= _PENDING_BYTES:
+            self.flush()
+
+    def extend(self, data: npt.NDArray[np.uint8], offsets: Int64Array) -> None:
+        """Add the payloads data[offsets[i]:offsets[i + 1]], which follow one another."""
+        self._pending += data[offsets[0] : offsets[-1]].data
+        self._ends.frombytes((offsets[1:] - offsets[0] + self._ends[-1]).tobytes())
+        if len(self._pending) >= _PENDING_BYTES:
+            self.flush()
+
+    def flush(self) -> None:
+        """Write what is held back; call it once more before reading."""
+        self._file.append(self._pending)
+        self.crc32c = crc32c(self._pending, self.crc32c)
+        self._pending = bytearray()
+
+    def read(self, number: int) -> bytes:
+        """One payload."""
+        start = self._ends[number]
+        return self._file.read_whole(start, self._ends[number + 1] - start)
+
+
+def _no_place(error: OSError) -> FileAccessError:
+    """What the system said of the folder of temporary files, and how to choose another."""
+    try:
+        folder = tempfile.gettempdir()
+    except OSError:  # none can be written; the error lists them
+        return FileAccessError(
+            error.errno, f"there is no folder for temporary files: {error.strerror}; set TMPDIR"
+        )
+    reason = access_error(error, folder, "write a temporary file in")
+    return FileAccessError(
+        error.errno, f"{reason}; the environment variable TMPDIR names that folder", folder
+    )

@@ -1,0 +1,259 @@
+"""JSON Lines as tables: values of every form, and lines that are none."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import recordsmith as rs
+from recordsmith.example import encode_example
+from recordsmith.sources import Source, Table
+
+from .source_contract import SourceContract
+
+
+class TestContract(SourceContract):
+    def make_source(self, folder: Path, pictures: ModuleType) -> Source:  # noqa: ARG002
+        folder.mkdir()
+        rows = [
+            {"n": n if n % 2 else n / 4, "list": [0.5] * n, "y": n % 3, "deep": {"a": [n]}}
+            for n in range(6)
+        ]
+        return Table(_write(folder / "t.jsonl", *rows), label="y")
+
+
+def _write(path: Path, *rows: Any) -> Path:
+    lines = (row if isinstance(row, str) else json.dumps(row) for row in rows)
+    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    return path
+
+
+def _features(source: Table) -> list[Any]:
+    """What is stored of each row."""
+    samples = source.list_samples().samples
+    return [
+        {
+            key: value if isinstance(value, list) else value.tolist()
+            for key, value in rs.decode_example(
+                encode_example(source.read_sample(sample), source.kinds())  # type: ignore[arg-type]
+            ).items()
+        }
+        for sample in samples
+    ]
+
+
+def test_values(tmp_path: Path) -> None:
+    row = {
+        "int": -3,
+        "float": 0.5,
+        "text": "é",
+        "yes": True,
+        "none": None,
+        "ints": [1, 2],
+        "floats": [0.5, 2],
+        "texts": ["a", "é"],
+        "empty": "",
+        "object": {"a": [1, {"b": None}], "é": 2.5},
+        "objects": [{"a": 1}, {"a": 2}],
+    }
+    source = Table(_write(tmp_path / "t.jsonl", row))
+    assert _features(source) == [
+        {
+            "int": [-3],
+            "float": [0.5],
+            "text": ["é".encode()],
+            "yes": [1],
+            "ints": [1, 2],
+            "floats": [0.5, 2.0],
+            "texts": [b"a", "é".encode()],
+            "empty": [b""],
+            "object": ['{"a":[1,{"b":null}],"é":2.5}'.encode()],
+            "objects": [b'[{"a":1},{"a":2}]'],
+        }
+    ]
+    assert source.list_samples().notices == (
+        "stored as floats, as some values are whole numbers and some are not: floats",
+        "stored as JSON text, as its values are nested: object and objects",
+    )
+
+
+def test_kinds_are_decided_by_all_rows(tmp_path: Path) -> None:
+    rows = [{"x": 1, "list": []}, {"x": 2.5, "list": [3]}, {"list": [0.5], "x": None}, {}]
+    source = Table(_write(tmp_path / "t.jsonl", *rows))
+    notices = source.list_samples().notices
+    assert notices == (
+        "stored as floats, as some values are whole numbers and some are not: x and list",
+    )
+    assert _features(source) == [
+        {"x": [1.0], "list": []},
+        {"x": [2.5], "list": [3.0]},
+        {"list": [0.5]},
+        {},
+    ]
+    assert source.kinds() == {"x": "float", "list": "float"}
+
+
+def test_some_rows_nested_makes_all_text(tmp_path: Path) -> None:
+    source = Table(_write(tmp_path / "t.jsonl", {"x": 1}, {"x": {"a": 1}}, {"x": "words"}))
+    assert _features(source) == [{"x": [b"1"]}, {"x": [b'{"a":1}']}, {"x": [b"words"]}]
+
+
+def test_text_among_numbers_and_lists_of_lists(tmp_path: Path) -> None:
+    path = _write(tmp_path / "t.jsonl", {"x": 1, "y": [[1]]}, {"x": "two", "y": [[2], [3]]})
+    with pytest.raises(rs.SourceError) as caught:
+        Table(path).list_samples()
+    mixed, nested = caught.value.problems
+    assert mixed == (
+        f"'x' holds a number in {path}, line 1 and text in {path}, line 2; make them alike, or "
+        "store all as text with kinds={'x': 'bytes'}"
+    )
+    assert nested == (
+        f"{path}, line 1: 'y' holds lists of lists, which no feature can; store them as one list "
+        "and their shape as another, or as text with kinds={'y': 'bytes'}"
+    )
+    source = Table(path, kinds={"x": "bytes", "y": "bytes"})
+    assert _features(source) == [
+        {"x": [b"1"], "y": [b"[[1]]"]},
+        {"x": [b"two"], "y": [b"[[2],[3]]"]},
+    ]
+
+
+def test_bad_lines_are_reported_and_the_rest_is_packed(tmp_path: Path) -> None:
+    path = _write(tmp_path / "t.jsonl", {"x": 1}, "", '{"x": 2', "[1]", {"x": 2**63}, {"x": 3})
+    with pytest.raises(rs.SourceError) as caught:
+        rs.pack(Table(path), tmp_path / "out")
+    problems = sorted(caught.value.problems)
+    assert len(problems) == 3
+    assert problems[0].startswith(f"{path}, line 3: no JSON: Expecting ',' delimiter (column 8)")
+    assert problems[1].startswith(f"{path}, line 4: expected an object")
+    assert problems[2].startswith(f"{path}, line 5: 'x' is 9223372036854775808: it does not fit")
+    assert rs.pack(Table(path), tmp_path / "out", on_error="skip").sample_count == 2
+    assert sorted(int(e["x"][0]) for e in rs.open(tmp_path / "out")) == [1, 3]
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ('[{"x": 1},\n {"x": 2}]\n', "write each object into a line of its own"),
+        ('{\n "x": 1\n}\n', "write each object into a line of its own"),
+        ("\n\n", "there are only blank lines"),
+        ("words\n", "line 1: no JSON"),
+        ("[" * 100_000 + "\n", "line 1: no JSON that can be read"),
+        ("", "is empty"),
+    ],
+)
+def test_what_is_no_json_lines(tmp_path: Path, text: str, words: str) -> None:
+    (tmp_path / "t.jsonl").write_text(text)
+    with pytest.raises(rs.SourceError, match=words):
+        Table(tmp_path / "t.jsonl").list_samples()
+
+
+def test_numbers_that_do_not_fit(tmp_path: Path) -> None:
+    rows = [{"a": 1e300}, {"b": [0.5, -1e39]}, {"c": [1, 2**64]}, {"a": float("inf"), "b": [1]}]
+    source = Table(_write(tmp_path / "t.jsonl", *rows))
+    samples = source.list_samples().samples
+    for number, key in enumerate("abc"):
+        with pytest.raises(rs.SourceError, match=rf"line {number + 1}: '{key}' is"):
+            source.read_sample(samples[number])
+    assert source.read_sample(samples[3]) == {"a": np.inf, "b": np.float32([1])}
+
+
+def test_lost_digits_are_noted(tmp_path: Path) -> None:
+    rows = [{"a": 16777217.0, "b": [0.5, 2.0**24 + 1]}, {"a": 0.1, "b": [float("nan")]}]
+    source = Table(_write(tmp_path / "t.jsonl", *rows))
+    notes: list[str] = []
+    for sample in source.list_samples().samples:
+        source.read_sample(sample, lambda _what, where: notes.append(where))
+    assert notes == [
+        f"{tmp_path}/t.jsonl, line 1: a, 16777217.0",
+        f"{tmp_path}/t.jsonl, line 1: b, 16777217.0",
+    ]
+
+
+def test_found_by_content_and_compressed(tmp_path: Path) -> None:
+    for name in ("t.ndjson", "t.json", "t.txt"):
+        assert _features(Table(_write(tmp_path / name, {"x": 1}))) == [{"x": [1]}]
+    (tmp_path / "t.jsonl.gz").write_bytes(gzip.compress(b'\xef\xbb\xbf{"x": 1}\n{"x": 2}'))
+    assert _features(Table(tmp_path / "t.jsonl.gz")) == [{"x": [1]}, {"x": [2]}]
+
+
+def test_split_group_and_label(tmp_path: Path) -> None:
+    rows = [
+        {"part": "test", "who": 3, "y": True},
+        {"part": "train", "who": 4, "y": 0},
+        {"y": None, "part": None},
+    ]
+    source = Table(_write(tmp_path / "t.jsonl", *rows), split="part", group="who", label="y")
+    listing = source.list_samples()
+    assert listing.splits == ("train", "test")
+    assert listing.class_names == ("0", "1")
+    assert [(s.split, s.group, s.label) for s in listing.samples] == [
+        ("test", "3", 1),
+        ("train", "4", 0),
+        ("train", None, None),
+    ]
+    with pytest.raises(rs.SourceError, match="line 3: column 'part' names no split"):
+        source.read_sample(listing.samples[2])
+    with pytest.raises(rs.OptionError, match=r"no row of .*t\.jsonl has a key 'z'; they have part"):
+        Table(tmp_path / "t.jsonl", label="z").list_samples()
+    _write(tmp_path / "t.jsonl", {"y": 0.5}, {"y": 1})
+    with pytest.raises(rs.SourceError, match="should name classes, but holds fractions"):
+        Table(tmp_path / "t.jsonl", label="y").list_samples()
+
+
+_TEXT = st.text(st.characters(exclude_categories=["Cs"]))
+_ROWS = st.lists(
+    st.fixed_dictionaries(
+        {},
+        optional={
+            "i": st.integers(-(2**63), 2**63 - 1),
+            "f": st.floats(width=32, allow_nan=False) | st.integers(-(2**20), 2**20),
+            "t": _TEXT,
+            "li": st.lists(st.integers(-(2**63), 2**63 - 1)),
+            "lf": st.lists(st.floats(width=32, allow_nan=False)),
+            "lt": st.lists(_TEXT),
+            "none": st.none(),
+        },
+    ),
+    min_size=1,
+    max_size=6,
+)
+
+
+@given(_ROWS)
+def test_any_rows(tmp_path_factory: pytest.TempPathFactory, rows: list[dict[str, Any]]) -> None:
+    path = _write(tmp_path_factory.mktemp("table") / "t.jsonl", *rows)
+    source = Table(path)
+    assert _features(source) == [
+        {
+            key: [
+                v.encode() if isinstance(v, str) else v
+                for v in (value if isinstance(value, list) else [value])
+            ]
+            for key, value in row.items()
+            if value is not None
+        }
+        for row in rows
+    ]
+
+
+@pytest.mark.parametrize(
+    ("option", "words"),
+    [
+        ("split", "no row names a split in 'x'"),
+        ("label", "no row has a class in 'x'"),
+        ("pictures", "'x' should name picture files, but its cells are empty"),
+    ],
+)
+def test_columns_of_nothing_but_null(tmp_path: Path, option: str, words: str) -> None:
+    path = _write(tmp_path / "t.jsonl", {"x": None, "y": 1})
+    with pytest.raises(rs.SourceError, match=words):
+        Table(path, **{option: "x"}).list_samples()  # type: ignore[arg-type]

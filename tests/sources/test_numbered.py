@@ -1,0 +1,119 @@
+"""Samples by number: a sequence like a tuple of them, in little memory."""
+
+from __future__ import annotations
+
+import dataclasses
+import pickle
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+
+import recordsmith as rs
+from recordsmith.example import BytesArray
+from recordsmith.sources import Sample
+from recordsmith.sources.numbered import (
+    Coded,
+    Names,
+    NumberedSamples,
+    RowNames,
+    as_labels,
+    as_splits,
+    number_of,
+)
+from recordsmith.sources.splits import in_split_order
+
+
+def _samples(**changes: Any) -> NumberedSamples:
+    options: dict[str, Any] = {
+        "labels": np.array([0, -1, 2], np.int32),
+        "splits": (["train", "test"], np.array([1, 0, 0], np.int32)),
+        "groups": (["p"], np.array([-1, 0, 0], np.int32)),
+    }
+    names = RowNames({"a.csv": 2, "b/c.csv": 1})
+    return NumberedSamples(names, np.array([10, 20, 2**40]), **options | changes)
+
+
+def test_it_is_a_sequence_of_samples() -> None:
+    samples = _samples()
+    listed = list(samples)
+    assert [dataclasses.astuple(sample)[:5] for sample in listed] == [
+        ("a.csv/0000000", 10, 0, "test", None),
+        ("a.csv/0000001", 20, None, "train", "p"),
+        ("b/c.csv/0000000", 2**32 - 1, 2, "train", "p"),
+    ]
+    assert all(isinstance(sample, Sample) for sample in listed)
+    assert [samples[number] for number in range(3)] == listed
+    assert samples[-1] == listed[2]
+    assert samples[1:] == tuple(listed[1:])
+    assert len(samples) == 3
+    assert [number_of(sample) for sample in listed] == [0, 1, 2]
+    assert listed[1] in samples
+    with pytest.raises(IndexError):
+        samples[3]
+
+
+def test_a_sample_may_travel_and_be_changed() -> None:
+    sample = pickle.loads(pickle.dumps(_samples()[2]))
+    assert sample == _samples()[2]
+    assert number_of(dataclasses.replace(sample, size_bytes=1)) == 2
+    with pytest.raises(rs.OptionError, match="not from a listing"):
+        number_of(Sample("a.csv/0000000", 1))
+
+
+def test_equal_means_equal_in_everything() -> None:
+    assert _samples() == _samples()
+    changes: list[dict[str, Any]] = [
+        {"labels": None},
+        {"labels": np.array([0, -1, 1], np.int32)},
+        {"splits": None},
+        {"splits": (["train", "val"], np.array([1, 0, 0], np.int32))},
+        {"groups": (["p"], np.array([0, 0, 0], np.int32))},
+    ]
+    for change in changes:
+        assert _samples(**change) != _samples()
+    assert _samples() != [*_samples()]
+    names = [RowNames({"a": 2, "b": 1}), RowNames({"a": 1, "b": 2})]
+    sizes = np.array([1, 2, 3])
+    assert NumberedSamples(names[0], sizes) != NumberedSamples(names[1], sizes)
+    assert NumberedSamples(names[0], sizes) != NumberedSamples(names[0], sizes + 1)
+
+
+def test_a_million_samples_take_little_memory() -> None:
+    count = 1_000_000
+    labels = np.zeros(count, np.int32)
+    samples = NumberedSamples(RowNames({"a": count}), np.ones(count, np.int64), labels=labels)
+    held = [vars(samples)[name] for name in ("_sizes", "_labels")]
+    assert sum(array.nbytes for array in held) == 8 * count
+    assert sys.getsizeof(samples._names) < 1000
+    assert samples[count - 1].name == "a/0999999"
+
+
+def test_names_in_any_letters() -> None:
+    values = ["a", "é", "", "b\udcff"]
+    names = Names(BytesArray.from_values([v.encode("utf-8", "surrogateescape") for v in values]))
+    assert list(names) == values
+    assert names[1:3] == values[1:3]
+    assert names == Names(BytesArray.from_values([b"a", "é", b"", b"b\xff"]))
+    assert names != Names(BytesArray.from_values([b"ae", b"", b"", b"b\xff"]))
+
+
+def test_coded() -> None:
+    coded = Coded()
+    for value in ("b", None, "a", "b"):
+        coded.append(value)
+    assert coded.values == ["b", "a"]
+    assert coded.missing_count == 1
+    assert coded.numbers().tolist() == [0, -1, 1, 0]
+    assert as_splits(coded)[0] == ["a", "b"]
+    assert as_splits(coded)[1].tolist() == [1, 0, 0, 1]
+    labels, names = as_labels(coded, are_integers=False)
+    assert (labels.tolist(), names) == ([1, -1, 0, 1], ("a", "b"))
+    coded.append("x\ny")
+    with pytest.raises(rs.SourceError, match=r"'x\\ny' has a line break"):
+        as_labels(coded, are_integers=False)
+
+
+def test_splits_are_in_their_usual_order() -> None:
+    assert in_split_order(["x", "test", "Val", "a", "train"]) == ("train", "Val", "test", "a", "x")

@@ -1,0 +1,297 @@
+"""Parquet as tables, against what pyarrow itself says of the same file."""
+
+from __future__ import annotations
+
+import datetime as dt
+import decimal
+import importlib
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import recordsmith as rs
+from recordsmith.example import encode_example
+from recordsmith.sources import Source, Table
+
+from .source_contract import SourceContract
+
+pa = pytest.importorskip("pyarrow")
+pq = importlib.import_module("pyarrow.parquet") if pa else None
+
+
+class TestContract(SourceContract):
+    def make_source(self, folder: Path, pictures: ModuleType) -> Source:  # noqa: ARG002
+        folder.mkdir()
+        table = {"x": [0.5, 1.0, 2.0, 3.0, 4.0], "y": list("abcab"), "l": [[1]] * 5}
+        return Table(_write(folder / "t.parquet", table), label="y")
+
+
+class TestContractWithPictures(SourceContract):
+    def make_source(self, folder: Path, pictures: ModuleType) -> Source:
+        pictures.make_folder(folder, {"a": 3, "b": 2})
+        names = sorted(path.relative_to(folder).as_posix() for path in folder.glob("*/*"))
+        table = {"file_name": names, "n": range(5), "class": [name[0] for name in names]}
+        _write(folder / "metadata.parquet", table)
+        return Table(folder, label="class")
+
+
+def _write(path: Path, columns: Any, **options: Any) -> Path:
+    table = columns if isinstance(columns, pa.Table) else pa.table(columns)
+    pq.write_table(table, path, **options)
+    return path
+
+
+def _features(source: Table) -> list[dict[str, Any]]:
+    found = []
+    for sample in source.list_samples().samples:
+        content: Any = source.read_sample(sample)
+        features = rs.decode_example(content)
+        found.append({k: v if isinstance(v, list) else v.tolist() for k, v in features.items()})
+    return found
+
+
+_DAY = dt.date(2024, 2, 29)
+_MOMENT = dt.datetime(2024, 2, 29, 12, 30, 0, 250)  # noqa: DTZ001 - Parquet has such
+
+
+@pytest.mark.parametrize(
+    ("values", "kind", "expected"),
+    [
+        ([1, -2], pa.int8(), [1, -2]),
+        ([1, 2**32 - 1], pa.uint32(), [1, 2**32 - 1]),
+        ([2**63 - 1, -(2**63)], pa.int64(), [2**63 - 1, -(2**63)]),
+        ([True, False], pa.bool_(), [1, 0]),
+        ([0.5, 2.0], pa.float16(), [0.5, 2.0]),
+        ([0.1, 1e30], pa.float32(), [float(np.float32(0.1)), float(np.float32(1e30))]),
+        ([0.1, 1e30], pa.float64(), [float(np.float32(0.1)), float(np.float32(1e30))]),
+        (["é", ""], pa.string(), ["é".encode(), b""]),
+        (["é", ""], pa.large_string(), ["é".encode(), b""]),
+        ([b"\xff\0", b""], pa.binary(), [b"\xff\0", b""]),
+        ([b"ab", b"cd"], pa.binary(2), [b"ab", b"cd"]),
+        (["a", "b"], pa.dictionary(pa.int8(), pa.string()), [b"a", b"b"]),
+        ([_DAY, _DAY], pa.date32(), [b"2024-02-29"] * 2),
+        ([_MOMENT, _MOMENT], pa.timestamp("us"), [1709209800000250] * 2),
+        ([_MOMENT, _MOMENT], pa.timestamp("ns", "UTC"), [1709209800000250] * 2),
+        ([dt.time(0, 0, 1)] * 2, pa.time32("s"), [1000000] * 2),
+        ([dt.timedelta(1)] * 2, pa.duration("ms"), [86400000000] * 2),
+        ([decimal.Decimal("1.25")] * 2, pa.decimal128(10, 2), [1.25] * 2),
+    ],
+)
+def test_types(tmp_path: Path, values: list[Any], kind: Any, expected: list[Any]) -> None:
+    source = Table(_write(tmp_path / "t.parquet", {"x": pa.array(values, kind)}))
+    assert _features(source) == [{"x": [value]} for value in expected]
+    with_null = pa.array([values[0], None, values[1]], kind)
+    lists = pa.array([values, [], None, values[:1]], pa.list_(kind))
+    source = Table(_write(tmp_path / "t.parquet", {"x": with_null, "y": with_null}))
+    assert _features(source) == [
+        {"x": [e], "y": [e]} if e != () else {} for e in (expected[0], (), expected[1])
+    ]
+    source = Table(_write(tmp_path / "t.parquet", {"x": lists}))
+    assert _features(source) == [{"x": expected}, {"x": []}, {}, {"x": expected[:1]}]
+
+
+def test_nulls_are_left_out_and_told(tmp_path: Path) -> None:
+    columns = {"a": [1, None, 3, None], "b": ["x", "y", None, None], "c": [0.5, 1.5, 2.5, 3.5]}
+    source = Table(_write(tmp_path / "t.parquet", columns))
+    (notice,) = source.list_samples().notices
+    assert notice.endswith("nulls are left out of their rows: 2 in 'a', 2 in 'b'")
+    rows = [dict(zip("abc", row, strict=True)) for row in zip(*columns.values(), strict=True)]
+    expected = [encode_example(row) for row in rows]
+    assert [source.read_sample(s) for s in source.list_samples().samples] == expected
+
+
+def test_many_batches_and_row_groups(tmp_path: Path) -> None:
+    count = 20_001
+    columns = {
+        "n": np.arange(count),
+        "text": [f"row {n}" if n % 7 else None for n in range(count)],
+        "list": [list(range(n % 4)) for n in range(count)],
+    }
+    path = _write(tmp_path / "t.parquet", columns, row_group_size=3000)
+    source = Table(path)
+    samples = source.list_samples().samples
+    assert len(samples) == count
+    for number in (0, 1, 2999, 3000, 8191, 8192, 16384, count - 1):
+        expected: dict[str, Any] = {"n": number, "list": list(range(number % 4))}
+        if number % 7:
+            expected["text"] = f"row {number}"
+        payload = encode_example(expected, {"list": "int64"})
+        assert source.read_sample(samples[number]) == payload
+        assert samples[number].size_bytes == len(payload)
+
+
+def test_long_rows_are_read_a_few_at_a_time(tmp_path: Path, monkeypatch: Any) -> None:
+    rng = np.random.default_rng(0)
+    blobs = [rng.bytes(400_000) for _ in range(100)]
+    source = Table(_write(tmp_path / "t.parquet", {"blob": blobs}, compression="none"))
+    seen: list[int] = []
+    iter_batches = pq.ParquetFile.iter_batches
+
+    def watched(file: Any, size: int, **options: Any) -> Any:
+        seen.append(size)
+        return iter_batches(file, size, **options)
+
+    monkeypatch.setattr(pq.ParquetFile, "iter_batches", watched)
+    assert [row["blob"] for row in _features(source)] == [[blob] for blob in blobs]
+    assert 10 < seen[0] < 60
+
+
+def test_what_no_feature_can_hold_is_refused(tmp_path: Path) -> None:
+    columns = {
+        "good": [1],
+        "struct": pa.array([{"a": 1}]),
+        "map": pa.array([[("a", 1)]], pa.map_(pa.string(), pa.int64())),
+        "deep": pa.array([[[1]]]),
+        "structs": pa.array([[{"a": 1}]]),
+    }
+    with pytest.raises(rs.SourceError) as caught:
+        Table(_write(tmp_path / "t.parquet", columns)).list_samples()
+    assert [p.partition("column ")[2].partition(" is")[0] for p in caught.value.problems] == [
+        "'struct'",
+        "'map'",
+        "'deep'",
+        "'structs'",
+    ]
+    assert "'struct' is struct<a: int64>, which no feature can hold" in caught.value.problems[0]
+
+
+def test_values_that_cannot_be_stored(tmp_path: Path) -> None:
+    path = _write(tmp_path / "t.parquet", {"x": pa.array([2**63], pa.uint64())})
+    with pytest.raises(rs.SourceError, match=r"'x' \(uint64\) cannot be stored as int64"):
+        Table(path).list_samples()
+    path = _write(tmp_path / "t.parquet", {"x": [1e300]})
+    with pytest.raises(rs.SourceError, match=r"rows from 0 on: column 'x'.*32-bit float"):
+        Table(path).list_samples()
+    path = _write(tmp_path / "t.parquet", {"x": [[1, None]]})
+    with pytest.raises(rs.SourceError, match="there are nulls within lists"):
+        Table(path).list_samples()
+
+
+def test_lost_digits_are_told(tmp_path: Path) -> None:
+    path = _write(tmp_path / "t.parquet", {"x": [0.1, 16777217.0, 16777216.0, None, 2.0**25 + 2]})
+    notices = Table(path).list_samples().notices
+    assert any("column 'x': a number beyond 16,777,216 lost digits" in n for n in notices)
+    assert any(notice.endswith(": 2, the first in row 1") for notice in notices)
+
+
+def test_declared_kinds(tmp_path: Path) -> None:
+    path = _write(tmp_path / "t.parquet", {"a": [1, 2], "b": [1.0, 2.0], "c": ["1.5", "2"]})
+    source = Table(path, kinds={"a": "bytes", "b": "int64", "c": "float"})
+    assert _features(source)[0] == {"a": [b"1"], "b": [1], "c": [1.5]}
+    with pytest.raises(rs.SourceError, match=r"'b'.*cannot be stored as int64"):
+        Table(_write(tmp_path / "t.parquet", {"b": [1.5]}), kinds={"b": "int64"}).list_samples()
+
+
+def test_empty_and_columns_without_values(tmp_path: Path) -> None:
+    path = _write(tmp_path / "t.parquet", {"a": [1], "b": pa.nulls(1)})
+    source = Table(path)
+    assert source.list_samples().notices == ("columns without any value are left out: b",)
+    assert _features(source) == [{"a": [1]}]
+    with pytest.raises(rs.SourceError, match="has no rows"):
+        Table(_write(tmp_path / "t.parquet", {"a": pa.array([], pa.int64())})).list_samples()
+
+
+def test_damaged_file(tmp_path: Path) -> None:
+    path = _write(tmp_path / "t.parquet", {"x": np.arange(100_000)}, compression="none")
+    data = path.read_bytes()
+    path.write_bytes(data[:-5])
+    with pytest.raises(rs.SourceError, match=r"t\.parquet cannot be read as a Parquet file"):
+        Table(path).list_samples()
+    path.write_bytes(b"PAR1words")
+    with pytest.raises(rs.SourceError, match="cannot be read as a Parquet file"):
+        Table(path).list_samples()
+
+
+def test_split_group_and_label(tmp_path: Path) -> None:
+    columns = {"part": ["val", "train", None], "who": [1, None, 2], "y": ["b", "a", None]}
+    source = Table(_write(tmp_path / "t.parquet", columns), split="part", group="who", label="y")
+    listing = source.list_samples()
+    assert (listing.splits, listing.class_names) == (("train", "val"), ("a", "b"))
+    assert [(s.split, s.group, s.label) for s in listing.samples] == [
+        ("val", "1", 1),
+        ("train", None, 0),
+        ("train", "2", None),
+    ]
+    with pytest.raises(rs.SourceError, match=r"row 2: column 'part' names no split"):
+        source.read_sample(listing.samples[2])
+    with pytest.raises(rs.OptionError, match="has no column 'z'; it has part, who, y"):
+        Table(tmp_path / "t.parquet", label="z").list_samples()
+
+
+def test_files_of_several_splits_agree(tmp_path: Path, pictures: ModuleType) -> None:
+    for name, values in (("train", [1, 2]), ("test", [0.5])):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "a.png").write_bytes(pictures.encode(pictures.noise(4, 3), "PNG"))
+        columns = {"file_name": ["a.png"] * len(values), "x": values}
+        _write(tmp_path / name / "metadata.parquet", columns)
+    source = Table(tmp_path)
+    rows: list[Any] = [source.read_sample(sample) for sample in source.list_samples().samples]
+    assert [row["x"].dtype for row in rows] == [np.float32] * 3
+    assert [row["image/filename"] for row in rows] == [b"train/a.png"] * 2 + [b"test/a.png"]
+    _write(tmp_path / "test" / "metadata.parquet", {"file_name": ["a.png"], "x": ["text"]})
+    with pytest.raises(rs.SourceError, match="column 'x' is bytes, before it int64"):
+        Table(tmp_path).list_samples()
+
+
+def test_without_pyarrow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = _write(tmp_path / "t.parquet", {"x": [1]})
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(rs.MissingExtraError, match=r"pip install 'recordsmith\[parquet\]'"):
+        Table(path).list_samples()
+
+
+_TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=5)
+_COLUMNS = st.sampled_from(
+    [
+        (pa.int64(), st.integers(-(2**63), 2**63 - 1)),
+        (pa.float32(), st.floats(width=32, allow_nan=False)),
+        (pa.string(), _TEXT),
+        (pa.binary(), st.binary(max_size=5)),
+        (pa.list_(pa.int32()), st.lists(st.integers(-(2**31), 2**31 - 1), max_size=3)),
+        (pa.list_(pa.string()), st.lists(_TEXT, max_size=3)),
+        (
+            pa.list_(pa.float32(), 2),
+            st.lists(st.floats(width=32, allow_nan=False), min_size=2, max_size=2),
+        ),
+        (pa.dictionary(pa.int32(), pa.string()), _TEXT),
+        (pa.bool_(), st.booleans()),
+    ]
+)
+
+
+@st.composite
+def _tables(draw: st.DrawFn) -> Any:
+    count = draw(st.integers(1, 12))
+    columns = {}
+    for name in draw(st.lists(st.sampled_from("abcde"), min_size=1, unique=True)):
+        kind, values = draw(_COLUMNS)
+        optional = values if draw(st.booleans()) else st.none() | values
+        columns[name] = pa.array(draw(st.lists(optional, min_size=count, max_size=count)), kind)
+    return pa.table(columns)
+
+
+@settings(max_examples=60)
+@given(_tables(), st.integers(1, 5))
+def test_any_table_is_what_pyarrow_reads(
+    tmp_path_factory: pytest.TempPathFactory, table: Any, group_rows: int
+) -> None:
+    path = tmp_path_factory.mktemp("table") / "t.parquet"
+    pq.write_table(table, path, row_group_size=group_rows)
+    expected = [
+        {
+            key: [
+                v.encode() if isinstance(v, str) else v
+                for v in (value if isinstance(value, list) else [value])
+            ]
+            for key, value in row.items()
+            if value is not None
+        }
+        for row in pq.read_table(path).to_pylist()
+    ]
+    assert _features(Table(path)) == expected

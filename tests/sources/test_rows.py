@@ -1,0 +1,343 @@
+"""Rows from Python: what becomes of each value, and of rows that do not agree."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import recordsmith as rs
+from recordsmith.example import encode_example, encode_sequence_example
+from recordsmith.sources import Rows, Source
+from recordsmith.sources.rows import _MOST_FAILURES
+
+from .source_contract import SourceContract
+
+TUTORIAL = [
+    {"id": 108, "score": 2.45, "name": "String 100", "values": [256.78, 13.9]},
+    {"id": 37, "score": 84.3, "name": "String 200", "values": [1.34, 843.9, 65.22]},
+]
+
+
+class TestContract(SourceContract):
+    def make_source(self, folder: Path, pictures: ModuleType) -> Source:  # noqa: ARG002
+        rows = [
+            {
+                "x": number if number % 2 else number / 2,
+                "name": f"n{number}",
+                "class": "ab"[number % 2],
+            }
+            for number in range(8)
+        ]
+        return Rows(iter(rows), label="class", group="name")
+
+
+def _read(source: Rows) -> list[Any]:
+    return [rs.decode_example(source.read_sample(s)) for s in source.list_samples().samples]
+
+
+def test_tutorial_packed_and_read_back(tmp_path: Path) -> None:
+    rs.pack(Rows(TUTORIAL), tmp_path / "out")
+    found = {int(example["id"][0]): example for example in rs.open(tmp_path / "out")}
+    assert found.keys() == {108, 37}
+    for row in TUTORIAL:
+        example = found[row["id"]]
+        assert example["score"].tolist() == [np.float32(row["score"])]
+        assert example["name"] == [row["name"].encode()]
+        assert example["values"].tolist() == np.array(row["values"], np.float32).tolist()
+
+
+def test_tutorial_read_by_tensorflow(tf: Any, tmp_path: Path) -> None:
+    rs.pack(Rows(TUTORIAL), tmp_path / "out")
+    features = {
+        "id": tf.io.FixedLenFeature([], tf.int64),
+        "score": tf.io.FixedLenFeature([], tf.float32),
+        "name": tf.io.FixedLenFeature([], tf.string),
+        "values": tf.io.VarLenFeature(tf.float32),
+    }
+    files = [str(path) for path in (tmp_path / "out").glob("*.tfrecord")]
+    found = {}
+    for record in tf.data.TFRecordDataset(files):
+        example = tf.io.parse_single_example(record, features)
+        found[int(example["id"])] = (
+            float(example["score"]),
+            example["name"].numpy().decode(),
+            example["values"].values.numpy().tolist(),
+        )
+    assert found == {
+        row["id"]: (
+            float(np.float32(row["score"])),
+            row["name"],
+            np.array(row["values"], np.float32).tolist(),
+        )
+        for row in TUTORIAL
+    }
+
+
+def test_payloads_are_those_of_the_encoder() -> None:
+    rows = [
+        {"a": 1, "b": "é", "c": np.arange(3), "d": [b"x", b"y"], "e": None, "f": True},
+        {"a": -5, "b": b"\xff", "c": np.zeros((2, 2), np.int32), "d": [], "f": np.int64(0)},
+        {},
+    ]
+    source = Rows(rows, kinds={"d": "bytes"})
+    listing = source.list_samples()
+    assert [s.name for s in listing.samples] == [f"rows/000000{n}" for n in range(3)]
+    expected = [encode_example(row, {"d": "bytes"}) for row in rows]
+    assert [source.read_sample(s) for s in listing.samples] == expected
+    assert [s.size_bytes for s in listing.samples] == list(map(len, expected))
+    assert listing.notices == ()
+    assert source.kinds() == {"d": "bytes"}
+
+
+def test_generator_is_used_once_and_lists_the_same() -> None:
+    started = 0
+
+    def rows() -> Iterator[dict[str, Any]]:
+        nonlocal started
+        started += 1
+        for number in range(5000):
+            yield {"n": number}
+
+    source = Rows(rows())
+    listing = source.list_samples()
+    assert source.list_samples() == listing
+    assert started == 1
+    assert [int(features["n"][0]) for features in _read(source)] == list(range(5000))
+
+
+def test_ints_among_floats_are_floats_everywhere() -> None:
+    rows: list[Any] = [{"x": 1, "y": [1, 2], "z": 3}, {"x": 2.5, "y": [0.5], "z": 4}, {"z": 5}]
+    source = Rows(rows)
+    listing = source.list_samples()
+    assert listing.notices == (
+        "stored as floats, as they are ints in some rows and floats in others: x and y",
+    )
+    payloads = [source.read_sample(sample) for sample in listing.samples]
+    kinds: Any = {"x": "float", "y": "float"}
+    assert payloads == [encode_example(row, kinds) for row in rows]
+    assert source.kinds() == kinds
+
+
+def test_digits_that_floats_lose_are_noted() -> None:
+    source = Rows([{"x": 16777217}, {"x": 0.5}, {"x": 16777216}])
+    notes = []
+    for sample in source.list_samples().samples:
+        source.read_sample(sample, lambda what, where: notes.append((what, where)))
+    ((what, where),) = notes
+    assert "lost digits" in what
+    assert where == "row 0: x, 16777217"
+
+
+def test_text_among_numbers_names_key_and_rows() -> None:
+    source = Rows([{"x": 1, "y": 1}, {"x": 2, "y": 2.5}, {"x": "three", "y": 3}])
+    with pytest.raises(rs.SourceError, match="'x' is int64 in row 0 and bytes in row 2") as caught:
+        source.list_samples()
+    assert len(caught.value.problems) == 1
+
+
+def test_rows_that_cannot_be_encoded_are_reported_and_the_rest_is_packed(tmp_path: Path) -> None:
+    def rows() -> Iterator[Any]:
+        yield {"x": 1}
+        yield {"x": object()}
+        yield ["x", 1]
+        yield {"x": 2**63}
+        yield {"x": 2}
+
+    with pytest.raises(rs.SourceError) as caught:
+        rs.pack(Rows(rows()), tmp_path / "out")
+    assert len(caught.value.problems) == 3
+    assert "row 1: feature 'x' cannot be encoded" in caught.value.problems[0]
+    assert "row 2: it is a list; expected a dict" in caught.value.problems[1]
+    assert "does not fit int64" in caught.value.problems[2]
+    report = rs.pack(Rows(rows()), tmp_path / "out", on_error="skip")
+    assert (report.sample_count, len(report.skipped)) == (2, 3)
+    assert sorted(int(e["x"][0]) for e in rs.open(tmp_path / "out")) == [1, 2]
+
+
+def test_when_all_rows_are_wrong_it_ends_soon() -> None:
+    given = iter(range(10**9))
+    with pytest.raises(rs.SourceError, match="of the first 1000 rows cannot be encoded") as caught:
+        Rows(given).list_samples()  # type: ignore[arg-type]
+    assert len(caught.value.problems) == _MOST_FAILURES
+    assert next(given) == _MOST_FAILURES
+
+
+def test_error_of_the_callers_generator_passes() -> None:
+    def rows() -> Iterator[Any]:
+        yield {"x": 1}
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        Rows(rows()).list_samples()
+
+
+def test_split_group_and_label() -> None:
+    rows = [
+        {"x": 0, "part": "val", "who": "7", "kind": "cat"},
+        {"x": 1, "part": b"train", "who": None, "kind": "ant"},
+        {"x": 2, "part": "train", "who": "7", "kind": None},
+    ]
+    source = Rows(rows, split="part", group="who", label="kind")
+    listing = source.list_samples()
+    assert listing.splits == ("train", "val")
+    assert listing.class_names == ("ant", "cat")
+    assert [(s.split, s.group, s.label) for s in listing.samples] == [
+        ("val", "7", 1),
+        ("train", None, 0),
+        ("train", "7", None),
+    ]
+    assert listing.notices == ("rows without a class in 'kind': 1",)
+    assert _read(source)[0]["part"] == [b"val"]  # they stay features
+    assert _read(source)[0]["kind"] == [b"cat"]
+
+
+@pytest.mark.parametrize(
+    ("values", "labels", "names"),
+    [
+        ([2, 0, 2], [2, 0, 2], ("0", None, "2")),
+        ([1, -1, 1], [1, 0, 1], ("-1", "1")),
+        ([np.int32(1), True, 0], [1, 1, 0], ("0", "1")),
+        (["2", "10", "2"], [1, 0, 1], ("10", "2")),
+    ],
+)
+def test_labels(values: list[Any], labels: list[int], names: tuple[str | None, ...]) -> None:
+    listing = Rows([{"y": value} for value in values], label="y").list_samples()
+    assert [sample.label for sample in listing.samples] == labels
+    assert listing.class_names == names
+
+
+@pytest.mark.parametrize("option", ["split", "group", "label"])
+def test_values_that_cannot_be_names_are_problems_of_their_rows(option: str) -> None:
+    source = Rows(
+        [{"x": "a"}, {"x": 0.5 if option == "label" else [1, 2]}, {"x": "b"}], **{option: "x"}
+    )
+    with pytest.raises(rs.SourceError, match=r"'x'.*cannot|row"):
+        for sample in source.list_samples().samples:
+            source.read_sample(sample)
+
+
+def test_row_without_a_split_is_a_problem_of_its_own() -> None:
+    source = Rows([{"x": 1, "s": "a"}, {"x": 2}], split="s")
+    listing = source.list_samples()
+    assert {sample.split for sample in listing.samples} == set(listing.splits) == {"a"}
+    source.read_sample(listing.samples[0])
+    with pytest.raises(rs.SourceError, match="row 1: 's' is None, which cannot name a split"):
+        source.read_sample(listing.samples[1])
+
+
+def test_groups_may_be_numbers() -> None:
+    listing = Rows([{"who": 7}, {"who": 8}, {"who": 7}], group="who").list_samples()
+    assert [sample.group for sample in listing.samples] == ["7", "8", "7"]
+
+
+def test_key_that_no_row_has() -> None:
+    with pytest.raises(rs.SourceError, match="no row has a value for 'y'"):
+        Rows([{"x": 1}], label="y").list_samples()
+
+
+def test_no_rows() -> None:
+    with pytest.raises(rs.SourceError, match="there are no rows"):
+        Rows([]).list_samples()
+
+
+class _Frame:
+    columns = ("x",)
+
+    def to_dict(self, orient: str) -> None: ...
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.columns)
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"x": [1, 2]}, "rows is a dict; expected an iterable"),
+        ("rows.csv", "rows is a str"),
+        (None, "rows is a NoneType"),
+        (_Frame(), r"df\.to_dict\('records'\)"),
+    ],
+)
+def test_what_is_no_rows_is_refused(given: Any, words: str) -> None:
+    with pytest.raises(rs.OptionError, match=words):
+        Rows(given)
+
+
+def test_dicts_and_pairs_are_not_mixed() -> None:
+    with pytest.raises(rs.SourceError, match="some rows are dicts and some are pairs"):
+        Rows([{"x": 1}, ({"x": 1}, {"steps": [[1], [2]]})]).list_samples()
+
+
+def _sequences() -> list[Any]:
+    return [
+        ({"id": 1}, {"words": ["a", "bc"], "values": [[1, 2], [], [3.5]]}),
+        rs.SequenceExample({"id": np.array([2])}, {"words": [], "values": [[1], [2]]}),
+        ({"id": 2.5}, {"words": ["d"], "values": [[0.5]]}),
+    ]
+
+
+def test_sequences_and_kinds_that_agree_in_the_end() -> None:
+    source = Rows(_sequences(), split=None)
+    listing = source.list_samples()
+    assert "values" in listing.notices[0]
+    assert "id" in listing.notices[0]
+    kinds: Any = {"id": "float", "values": "float"}
+    found = [source.read_sample(sample) for sample in listing.samples]
+    decoded = [rs.decode_sequence_example(payload) for payload in found]
+    for sequence, (context, lists) in zip(decoded, _sequences(), strict=True):
+        again = rs.decode_sequence_example(encode_sequence_example(context, lists, kinds))
+        assert _plain(sequence) == _plain(again)
+
+
+def _plain(sequence: rs.SequenceExample) -> Any:
+    return (
+        {key: list(value) for key, value in sequence.context.items()},
+        {key: [list(step) for step in steps] for key, steps in sequence.feature_lists.items()},
+    )
+
+
+def test_sequences_read_by_tensorflow(tf: Any, tmp_path: Path) -> None:
+    rows = [
+        ({"id": number, "name": f"n{number}"}, {"x": [[0.5 * step] for step in range(number)]})
+        for number in range(1, 5)
+    ]
+    rs.pack(Rows(rows, label="id"), tmp_path / "out")
+    found = {}
+    for record in tf.data.TFRecordDataset(
+        [str(path) for path in (tmp_path / "out").glob("*.tfrecord")]
+    ):
+        context, lists = tf.io.parse_single_sequence_example(
+            record,
+            {
+                "id": tf.io.FixedLenFeature([], tf.int64),
+                "name": tf.io.FixedLenFeature([], tf.string),
+            },
+            {"x": tf.io.FixedLenSequenceFeature([1], tf.float32)},
+        )
+        found[int(context["id"])] = (context["name"].numpy(), lists["x"].numpy().tolist())
+    assert found == {
+        context["id"]: (context["name"].encode(), lists["x"]) for context, lists in rows
+    }
+
+
+_VALUES = st.one_of(
+    st.integers(-(2**63), 2**63 - 1),
+    st.floats(width=32),
+    st.text(st.characters(exclude_categories=["Cs"])),
+    st.binary(),
+    st.lists(st.integers(-(2**63), 2**63 - 1), min_size=1),
+    st.lists(st.floats(width=32), min_size=1),
+)
+
+
+@given(st.dictionaries(st.sampled_from("abcd"), _VALUES), st.integers(1, 5))
+def test_any_rows_of_one_form(row: dict[str, Any], count: int) -> None:
+    source = Rows(row for _ in range(count))
+    found = [source.read_sample(sample) for sample in source.list_samples().samples]
+    assert found == [encode_example(row)] * count

@@ -1,0 +1,199 @@
+"""Existing TFRecord files as a source: the same payloads, the same splits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+
+import recordsmith as rs
+from recordsmith.example import encode_example
+from recordsmith.sources import Rows, Shards, Source
+
+from .source_contract import SourceContract
+
+SPLITS = {"train": 0.5, "test": 0.5}
+
+
+class TestContract(SourceContract):
+    def make_source(self, folder: Path, pictures: ModuleType) -> Source:  # noqa: ARG002
+        rs.pack(Rows({"x": n, "t": "é" * n} for n in range(20)), folder, splits=SPLITS, shards=2)
+        return Shards(folder)
+
+
+class TestContractOfCompressedShards(SourceContract):
+    def make_source(self, folder: Path, pictures: ModuleType) -> Source:  # noqa: ARG002
+        rs.pack(Rows({"x": n} for n in range(20)), folder, shards=3, compression="gzip")
+        return Shards(folder)
+
+
+def _write(path: Path, payloads: list[bytes], compression: str | None = None) -> Path:
+    with rs.ShardWriter(path, compression=compression) as writer:
+        for payload in payloads:
+            writer.write(payload)
+    return path
+
+
+def _payloads(source: Shards) -> list[bytes]:
+    return [source.read_sample(sample) for sample in source.list_samples().samples]
+
+
+@pytest.mark.parametrize("compression", ["none", "gzip", "zlib"])
+def test_payloads_pass_through_untouched(tmp_path: Path, compression: str) -> None:
+    payloads = [b"", b"no example", encode_example({"x": 1}), b"\xff" * 3_000_000, b"last"]
+    path = _write(tmp_path / "data.tfrecord", payloads, compression)
+    source = Shards(path)
+    assert _payloads(source) == payloads
+    samples = source.list_samples().samples
+    assert [sample.size_bytes for sample in samples] == list(map(len, payloads))
+    assert [s.name for s in samples] == [f"data.tfrecord/{n:07d}" for n in range(len(payloads))]
+    assert source.root is None
+
+
+def test_repacked_with_other_options(tmp_path: Path, pictures: ModuleType) -> None:
+    folder = pictures.make_folder(tmp_path / "pictures", {"a": 7, "b": 5})
+    rs.pack(rs.ImageFolder(folder), tmp_path / "one", splits=SPLITS, shards=2, compression="zlib")
+    source = Shards(tmp_path / "one")
+    listing = source.list_samples()
+    assert listing.class_names == ("a", "b")
+    assert listing.splits == ("train", "test")
+    assert {sample.label for sample in listing.samples} == {None}
+    counts = [sum(s.split == name for s in listing.samples) for name in listing.splits]
+    assert counts == [len(rs.open(tmp_path / "one", split=name)) for name in listing.splits]
+    rs.pack(source, tmp_path / "two", shards=1)
+    assert sorted(rs.open(tmp_path / "two").records()) == sorted(
+        rs.open(tmp_path / "one").records()
+    )
+    assert rs.open(tmp_path / "two").class_names == ("a", "b")
+    with pytest.raises(rs.OptionError, match="lies in the folder that is packed"):
+        rs.pack(source, tmp_path / "one", overwrite=True)
+
+
+def test_label_map_is_carried_along(tmp_path: Path) -> None:
+    rs.pack(Rows([{"x": 1}]), tmp_path / "out")
+    (tmp_path / "out" / "label_map.pbtxt").write_text("item { id: 2 name: 'raccoon' }")
+    listing = Shards(tmp_path / "out").list_samples()
+    assert listing.class_names == (None, None, "raccoon")
+    assert listing.has_label_map
+
+
+@pytest.mark.parametrize(
+    ("names", "splits"),
+    [
+        (["train.tfrecord", "test.tfrecord"], ("test", "train")),
+        (["a-00000-of-00001.tfrecord", "b-00000-of-00001.tfrecord"], ("a", "b")),
+        (["part1.tfrecord", "part2.tfrecord"], ()),
+        (["train.tfrecord", "other.tfrecord"], ()),
+        (["train.tfrecord"], ()),
+    ],
+)
+def test_splits_by_names(tmp_path: Path, names: list[str], splits: tuple[str, ...]) -> None:
+    for name in names:
+        _write(tmp_path / name, [name.encode()] * 2)
+    listing = Shards(tmp_path).list_samples()
+    assert listing.splits == splits
+    for sample in listing.samples:
+        assert sample.split == (sample.name.partition("-")[0].partition(".")[0] if splits else None)
+
+
+def test_lists_globs_and_files_of_one_name(tmp_path: Path) -> None:
+    for folder in ("a", "b"):
+        (tmp_path / folder).mkdir()
+        _write(tmp_path / folder / "x.tfrecord", [folder.encode()])
+    for paths in ([tmp_path / "a" / "x.tfrecord", str(tmp_path / "b")], f"{tmp_path}/*/x.tfrecord"):
+        source = Shards(paths)  # type: ignore[arg-type]
+        names = [sample.name for sample in source.list_samples().samples]
+        assert names == ["a/x.tfrecord/0000000", "b/x.tfrecord/0000000"]
+        assert _payloads(source) == [b"a", b"b"]
+        assert str(tmp_path) not in str(source.describe())
+    with pytest.raises(rs.OptionError, match=r"lead to x\.tfrecord more than once"):
+        Shards([tmp_path / "a", tmp_path / "a"]).list_samples()
+
+
+def test_compressed_beside_plain(tmp_path: Path) -> None:
+    expected = []
+    for number in range(6):
+        payloads = [f"{number} {n}".encode() for n in range(number)]
+        _write(tmp_path / f"{number}.tfrecord", payloads, "gzip" if number % 2 else None)
+        expected += payloads
+    assert _payloads(Shards(str(tmp_path / "*.tfrecord"))) == expected
+
+
+def test_more_shards_than_stay_mapped(tmp_path: Path) -> None:
+    for number in range(300):
+        _write(tmp_path / f"{number:03d}.tfrecord", [b"x%d" % number])
+    source = Shards(tmp_path)
+    assert _payloads(source) == [b"x%d" % number for number in range(300)]
+
+
+def _cut(data: bytes) -> bytes:
+    return data[:-3]
+
+
+def _halved(data: bytes) -> bytes:
+    return data[: len(data) // 2]
+
+
+def _flipped(data: bytes) -> bytes:
+    return data[:20] + bytes([data[20] ^ 1]) + data[21:]
+
+
+@pytest.mark.parametrize(
+    ("compression", "damage"),
+    [(None, _cut), (None, _flipped), ("gzip", _flipped), ("gzip", _halved)],
+)
+def test_damage_is_said_as_the_dataset_says_it(
+    tmp_path: Path, compression: str | None, damage: Callable[[bytes], bytes]
+) -> None:
+    path = _write(
+        tmp_path / "x.tfrecord",
+        [np.random.default_rng(n).bytes(50) for n in range(20)],
+        compression,
+    )
+    path.write_bytes(damage(path.read_bytes()))
+
+    def defect(read: Callable[[], Any]) -> Any:
+        with pytest.raises(rs.CorruptDataError) as caught:
+            read()
+        assert caught.value.path == str(path)
+        return caught.value.defect
+
+    found = defect(lambda: _payloads(Shards(path)))
+    assert found == defect(lambda: list(rs.open(path).records()))
+
+
+def test_compressed_shard_without_its_end_mark_is_noticed(tmp_path: Path) -> None:
+    path = _write(tmp_path / "x.tfrecord", [b"a", b"b"], "gzip")
+    path.write_bytes(path.read_bytes()[:-8])
+    source = Shards(path)
+    (notice,) = source.list_samples().notices
+    assert notice.startswith(f"{path}, byte 34: truncated-compression: ")
+    assert _payloads(source) == [b"a", b"b"]
+
+
+def test_shard_that_has_not_what_its_manifest_says(tmp_path: Path) -> None:
+    rs.pack(Rows({"x": n} for n in range(5)), tmp_path / "out", compression="gzip")
+    manifest = tmp_path / "out" / "dataset.json"
+    text = manifest.read_text()
+    manifest.write_text(text.replace('"records": 5,', '"records": 6,'))
+    with pytest.raises(rs.CorruptDataError, match="has 5 records, its manifest says 6"):
+        Shards(tmp_path / "out").list_samples()
+
+
+def test_nothing_there(tmp_path: Path) -> None:
+    with pytest.raises(rs.FileAccessError, match="there is no such file"):
+        Shards(tmp_path / "missing").list_samples()
+    with pytest.raises(rs.OptionError, match="holds no TFRecord file"):
+        Shards(tmp_path).list_samples()
+    (tmp_path / "empty.tfrecord").touch()
+    with pytest.raises(rs.SourceError, match=r"there are no records in empty\.tfrecord"):
+        Shards(tmp_path / "empty.tfrecord").list_samples()
+
+
+def test_records_of_others(shared_data: Path) -> None:
+    path = shared_data / "sources" / "datitran+raccoon_dataset" / "data" / "test.record"
+    assert _payloads(Shards(path)) == list(rs.open(path).records())

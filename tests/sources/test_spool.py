@@ -1,0 +1,151 @@
+"""Temporary files: what is written comes back, nothing is left behind, a full disk is said."""
+
+from __future__ import annotations
+
+import errno
+import gzip
+import itertools
+import os
+import random
+import subprocess
+import sys
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import recordsmith as rs
+from recordsmith.example import encode_columns
+from recordsmith.sources.spool import RandomFile, Spool, inflated, temporary_copy
+
+
+def test_payloads_come_back_from_any_thread() -> None:
+    source = random.Random(0)
+    payloads = [source.randbytes(source.choice((0, 1, 50, 700_000))) for _ in range(40)]
+    spool = Spool()
+    for payload in payloads:
+        spool.append(payload)
+    spool.flush()
+    assert len(spool) == len(payloads)
+    assert spool.sizes.tolist() == list(map(len, payloads))
+    order = source.sample(range(40), 40)
+    with ThreadPoolExecutor(8) as pool:
+        assert list(pool.map(spool.read, order)) == [payloads[number] for number in order]
+
+
+def test_columns_and_single_payloads_follow_one_another() -> None:
+    spool = Spool()
+    spool.append(b"first")
+    data, offsets = encode_columns({"x": np.arange(5), "text": list("abcde")})
+    spool.extend(data, offsets)
+    spool.extend(data, offsets[2:])  # a part, which does not begin at 0
+    spool.append(b"last")
+    spool.flush()
+    rows = [bytes(data[start:stop]) for start, stop in itertools.pairwise(offsets)]
+    found = [spool.read(number) for number in range(len(spool))]
+    assert found == [b"first", *rows, *rows[2:], b"last"]
+
+
+def test_reading_behind_the_end_is_said(tmp_path: Path) -> None:
+    (tmp_path / "x").write_bytes(b"0123456789")
+    file = RandomFile.open(tmp_path / "x")
+    assert file.size_bytes == 10
+    assert (file.read(8, 5), file.read_whole(3, 4)) == (b"89", b"3456")
+    with pytest.raises(rs.SourceError, match=r"x ends at byte 10, expected 5 bytes from byte 8"):
+        file.read_whole(8, 5)
+    with pytest.raises(rs.FileAccessError, match="there is no such file"):
+        RandomFile.open(tmp_path / "missing")
+    with pytest.raises(rs.FileAccessError, match="it is a folder"):
+        RandomFile.open(tmp_path)
+
+
+def test_nothing_is_left_of_a_job_that_is_killed(tmp_path: Path) -> None:
+    script = (
+        "import os, recordsmith as rs\n"
+        "source = rs.Rows({'x': b'x' * 1000} for _ in range(5000))\n"
+        "assert len(source.list_samples().samples) == 5000\n"
+        "print('listed', flush=True)\n"
+        "os.kill(os.getpid(), 9)\n"
+    )
+    environment = os.environ | {"TMPDIR": str(tmp_path)}
+    done = subprocess.run(
+        [sys.executable, "-c", script], check=False, env=environment, stdout=subprocess.PIPE
+    )
+    assert (done.returncode, done.stdout) == (-9, b"listed\n")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_temporary_files_are_where_tmpdir_says(tmp_path: Path) -> None:
+    script = (
+        "import os, sys, recordsmith as rs\n"
+        "source = rs.Rows([{'x': 1}])\n"
+        "source.list_samples()\n"
+        "links = [os.readlink(e.path) for e in os.scandir('/proc/self/fd') if e.is_symlink()\n"
+        "         and os.path.lexists(e.path)]\n"
+        "print(any(link.startswith(sys.argv[1]) for link in links))\n"
+    )
+    if not os.path.isdir("/proc/self/fd"):
+        pytest.skip("no /proc")
+    done = subprocess.run(
+        [sys.executable, "-c", script, str(tmp_path)],
+        check=True,
+        env=os.environ | {"TMPDIR": str(tmp_path)},
+        stdout=subprocess.PIPE,
+    )
+    assert done.stdout == b"True\n"
+
+
+def test_full_disk_names_the_folder_and_tmpdir(monkeypatch: pytest.MonkeyPatch) -> None:
+    def write(descriptor: int, data: bytes) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    spool = Spool()
+    spool.append(b"x")
+    with monkeypatch.context() as patched, pytest.raises(rs.FileAccessError) as caught:
+        patched.setattr(os, "write", write)
+        spool.flush()
+    assert caught.value.errno == errno.ENOSPC
+    words = str(caught.value)
+    assert f"a temporary file in {tempfile.gettempdir()}: no space is left" in words
+    assert "TMPDIR names that folder" in words
+
+
+def test_no_folder_for_temporary_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse() -> None:
+        raise FileNotFoundError(errno.ENOENT, "No usable temporary directory found in ['/x']")
+
+    monkeypatch.setattr(tempfile, "TemporaryFile", refuse)
+    monkeypatch.setattr(tempfile, "gettempdir", refuse)
+    with pytest.raises(
+        rs.FileAccessError, match=r"no folder for temporary files: No usable.*TMPDIR"
+    ):
+        Spool()
+
+
+def test_short_writes_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    write = os.write
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "write", lambda descriptor, data: write(descriptor, data[:7]))
+        file = temporary_copy([b"0123456789" * 5, b"", b"end"])
+    assert file.read(0, 100) == b"0123456789" * 5 + b"end"
+
+
+def test_files_are_closed_when_nobody_holds_them() -> None:
+    if not os.path.isdir("/proc/self/fd"):
+        pytest.skip("no /proc")
+    before = len(os.listdir("/proc/self/fd"))
+    for _ in range(50):
+        temporary_copy([b"x"]).read(0, 1)
+    assert len(os.listdir("/proc/self/fd")) <= before + 2
+
+
+def test_inflated(tmp_path: Path) -> None:
+    data = random.Random(1).randbytes(3_000_000)
+    path = tmp_path / "x.gz"
+    path.write_bytes(gzip.compress(data[:5]) + gzip.compress(data[5:]))
+    assert b"".join(inflated(path)) == data
+    path.write_bytes(gzip.compress(data)[:-20])
+    with pytest.raises(rs.CorruptDataError, match=r"x\.gz.*truncated-compression.*was cut off"):
+        list(inflated(path))

@@ -1,0 +1,585 @@
+"""CSV and TSV as tables: kinds of columns, ragged rows, encodings, pictures beside them."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import re
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import recordsmith as rs
+from recordsmith.example import encode_example
+from recordsmith.sources import Listing, Source, Table
+
+from .source_contract import SourceContract
+
+
+class TestContract(SourceContract):
+    def make_source(self, folder: Path, pictures: ModuleType) -> Source:  # noqa: ARG002
+        folder.mkdir()
+        rows = [
+            f"{n},{n / 3:.3f},name {n},{'ab'[n % 2]},{'test' if n > 4 else 'train'}"
+            for n in range(7)
+        ]
+        return Table(
+            _write(folder / "rows.csv", "id,x,name,class,part", *rows),
+            label="class",
+            split="part",
+            group="name",
+        )
+
+
+class TestContractWithPictures(SourceContract):
+    def make_source(self, folder: Path, pictures: ModuleType) -> Source:
+        pictures.make_folder(folder / "train", {"a": 3, "b": 2})
+        for name in ("train", "test"):
+            folder.joinpath(name, "a").mkdir(parents=True, exist_ok=True)
+        (folder / "test" / "x.png").write_bytes(pictures.encode(pictures.noise(5, 4), "PNG"))
+        names = sorted(p.relative_to(folder / "train").as_posix() for p in folder.glob("train/*/*"))
+        rows = [f"{name},{number},{name[0]}" for number, name in enumerate(names)]
+        _write(folder / "train" / "metadata.csv", "file_name,number,class", *rows)
+        _write(folder / "test" / "metadata.csv", "file_name,number,class", "x.png,1,a")
+        return Table(folder, label="class")
+
+
+def _write(path: Path, *lines: str, encoding: str = "utf-8") -> Path:
+    path.write_bytes("".join(f"{line}\n" for line in lines).encode(encoding))
+    return path
+
+
+def _rows(source: Table) -> list[Any]:
+    return [source.read_sample(sample) for sample in source.list_samples().samples]
+
+
+def _column(tmp_path: Path, *cells: str, **options: Any) -> tuple[Any, list[Any], Listing]:
+    """(kind, value in each row, listing) of a column with these cells, beside another one."""
+    source = Table(_write(tmp_path / "t.csv", "x,other", *(f"{c},a" for c in cells)), **options)
+    listing = source.list_samples()
+    rows = [source.read_sample(sample) for sample in listing.samples]
+    return source.kinds()["x"], [row.get("x") for row in rows], listing
+
+
+@pytest.mark.parametrize(
+    ("cells", "kind", "values"),
+    [
+        (["1", "-20", "0"], "int64", [1, -20, 0]),
+        (["1", "", " 2 "], "int64", [1, None, 2]),
+        (["1", " ", "2"], "int64", [1, None, 2]),
+        (["9223372036854775807", "-9223372036854775808"], "int64", [2**63 - 1, -(2**63)]),
+        (["9223372036854775808", "1"], "bytes", [b"9223372036854775808", b"1"]),
+        (["1", "9" * 30], "bytes", [b"1", b"9" * 30]),
+        (["1", "2.5", ""], "float", [1.0, 2.5, None]),
+        (["1.", ".5", "-1e3", "2E-3"], "float", [1.0, 0.5, -1000.0, 0.002]),
+        (["inf", "-Infinity", "1"], "float", [np.inf, -np.inf, 1.0]),
+        (["+1.5", "1"], "float", [1.5, 1.0]),
+        (["007", "12"], "bytes", [b"007", b"12"]),
+        (["-01"], "bytes", [b"-01"]),
+        (["+49123", "1"], "bytes", [b"+49123", b"1"]),
+        (["1_000"], "bytes", [b"1_000"]),
+        (["٣"], "bytes", ["٣".encode()]),
+        (["0x10"], "bytes", [b"0x10"]),
+        (["a", "", "é"], "bytes", [b"a", b"", "é".encode()]),
+        (["", ""], "bytes", [b"", b""]),
+        (['"1\n2"', "3"], "bytes", [b"1\n2", b"3"]),
+        (["1", "True"], "bytes", [b"1", b"True"]),
+        (["1" * 19, "5"], "int64", [int("1" * 19), 5]),
+    ],
+)
+def test_kind_of_a_column(tmp_path: Path, cells: list[str], kind: str, values: list[Any]) -> None:
+    found_kind, found, _ = _column(tmp_path, *cells)
+    assert (found_kind, found) == (kind, values)
+    assert list(map(type, found)) == list(map(type, values))
+
+
+def test_all_cells_decide_also_those_far_down(tmp_path: Path) -> None:
+    cells = ["1"] * 9000 + ["2.5"]
+    assert _column(tmp_path, *cells)[:2] == ("float", [1.0] * 9000 + [2.5])
+    kind, values, listing = _column(tmp_path, *cells, "n/a", "3")
+    assert kind == "bytes"
+    assert values == [b"1"] * 9000 + [b"2.5", b"n/a", b"3"]
+    (notice,) = listing.notices
+    assert "column 'x' is stored as text" in notice
+    assert "t.csv, line 9003: n/a" in notice
+
+
+def test_empty_cells_are_counted(tmp_path: Path) -> None:
+    path = _write(tmp_path / "t.csv", "a,b,c", "1,,x", ",,", ",2.5,y")
+    source = Table(path)
+    listing = source.list_samples()
+    assert listing.notices == (
+        "empty cells: 2 in 'a' (left out), 2 in 'b' (left out), 1 in 'c' (empty text)",
+    )
+    assert _rows(source) == [{"a": 1, "c": b"x"}, {"c": b""}, {"b": 2.5, "c": b"y"}]
+
+
+def test_declared_kinds(tmp_path: Path) -> None:
+    assert _column(tmp_path, "007", "8", kinds={"x": "int64"})[:2] == ("int64", [7, 8])
+    assert _column(tmp_path, "1", "2", kinds={"x": "bytes"})[:2] == ("bytes", [b"1", b"2"])
+    assert _column(tmp_path, "1", "", kinds={"x": "float"})[:2] == ("float", [1.0, None])
+    source = Table(
+        _write(tmp_path / "t.csv", "x", "1", "two", "1_0", "2.5", "9" * 30), kinds={"x": "int64"}
+    )
+    samples = source.list_samples().samples
+    assert source.read_sample(samples[0]) == {"x": 1}
+    for number, words in ((1, "'two'"), (2, "'1_0'"), (3, "'2.5'"), (4, "does not fit int64")):
+        with pytest.raises(
+            rs.SourceError, match=rf"t\.csv, line {number + 2}: column 'x': .*{words}"
+        ):
+            source.read_sample(samples[number])
+    with pytest.raises(rs.OptionError, match="kinds names y, which the table has not"):
+        Table(_write(tmp_path / "t.csv", "x", "1"), kinds={"y": "float"}).list_samples()
+    with pytest.raises(rs.OptionError, match="'int'; expected bytes, float or int64"):
+        Table(tmp_path / "t.csv", kinds={"x": "int"})  # type: ignore[dict-item]
+
+
+def test_floats_that_cannot_be_stored_and_those_that_lose_digits(tmp_path: Path) -> None:
+    source = Table(_write(tmp_path / "t.csv", "x", "1e300", "16777217", "0.5", "33554432"))
+    samples = source.list_samples().samples
+    with pytest.raises(rs.SourceError, match=r"line 2: column 'x': 1e\+300 does not fit a 32-bit"):
+        source.read_sample(samples[0])
+    notes: list[tuple[str, str]] = []
+    for sample in samples[1:]:
+        source.read_sample(sample, lambda what, where: notes.append((what, where)))
+    assert [where for _, where in notes] == [f"{tmp_path}/t.csv, line 3: x, 16777217.0"]
+
+
+def test_ragged_rows_are_reported_and_the_rest_is_packed(tmp_path: Path) -> None:
+    path = _write(tmp_path / "t.csv", "a,b", "1,2", "3", "4,5,6", "", "7,8")
+    with pytest.raises(rs.SourceError) as caught:
+        rs.pack(Table(path), tmp_path / "out")
+    assert sorted(caught.value.problems) == [
+        f"{path}, line 3: there are 1 cells, expected 2, as many as there are names of columns",
+        f"{path}, line 4: there are 3 cells, expected 2, as many as there are names of columns",
+    ]
+    report = rs.pack(Table(path), tmp_path / "out", on_error="skip")
+    assert report.sample_count == 2
+    assert sorted(int(e["a"][0]) for e in rs.open(tmp_path / "out")) == [1, 7]
+
+
+def test_a_quote_that_does_not_end_costs_one_row(tmp_path: Path) -> None:
+    path = _write(tmp_path / "t.csv", "a,b", "1,x", '2,"y', "3,z", "4,w")
+    source = Table(path)
+    samples = source.list_samples().samples
+    assert len(samples) == 4
+    good = [source.read_sample(samples[number]) for number in (0, 2, 3)]
+    assert good == [{"a": 1, "b": b"x"}, {"a": 3, "b": b"z"}, {"a": 4, "b": b"w"}]
+    with pytest.raises(
+        rs.SourceError, match=r"line 3: a cell begins with a quote and does not end"
+    ):
+        source.read_sample(samples[1])
+    path.write_text('a,b\n1,"x"y\n2,z\n')
+    source = Table(path)
+    with pytest.raises(rs.SourceError, match=r"line 2: there is text behind the quote"):
+        source.read_sample(source.list_samples().samples[0])
+    assert source.read_sample(source.list_samples().samples[1]) == {"a": 2, "b": b"z"}
+
+
+def test_quotes_line_breaks_and_blank_lines(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    text = '\ufeff"a, b",c\r\n"x ""y""\r\nz",1\r\n\r\n\u2028\x0b\x85,2\nw,3'
+    path.write_bytes(text.encode())
+    source = Table(path)
+    samples = source.list_samples().samples
+    rows = [source.read_sample(sample) for sample in samples]
+    assert [row["c"] for row in rows] == [1, 2, 3]
+    assert rows[0]["a, b"] == b'x "y"\r\nz'
+    assert rows[1]["a, b"].decode() == "\u2028\x0b\x85"
+    assert [source._rows.place(0, n) for n in range(3)] == [f"{path}, line {n}" for n in (2, 5, 6)]  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("line_end", ["\n", "\r\n", "\r"])
+def test_line_ends(tmp_path: Path, line_end: str) -> None:
+    (tmp_path / "t.csv").write_bytes(line_end.join(["a,b", "1,x", "2,y", ""]).encode())
+    assert _rows(Table(tmp_path / "t.csv")) == [{"a": 1, "b": b"x"}, {"a": 2, "b": b"y"}]
+
+
+def test_lines_longer_than_a_block(tmp_path: Path) -> None:
+    long = ["x" * 3_000_000, "é" * 1_500_000, '"' + "y\r\n" * 500_000 + '"']
+    path = _write(
+        tmp_path / "t.csv", "a,b", *(f"{number},{text}" for number, text in enumerate(long))
+    )
+    rows = _rows(Table(path))
+    assert [row["a"] for row in rows] == [0, 1, 2]
+    assert [row["b"].decode() for row in rows] == [*long[:2], long[2].strip('"')]
+
+
+@pytest.mark.parametrize(
+    ("lines", "words"),
+    [
+        ([], "is empty; expected a table"),
+        (["", ""], "expected the names of the columns; the file is blank"),
+        (["a,b"], "has names of columns .a and b. and no rows"),
+        (["a,b,a", "1,2,3"], "line 1: several columns are called a;"),
+        (["5.1,3.5,setosa", "4.9,3.0,setosa"], r"there are numbers in it: 5\.1 and 3\.5"),
+        (["alice,34", "bob,35"], "there are numbers in it: 34"),
+        (['"a,b', "1,2"], "line 1: a cell begins with a quote"),
+        (["a\0,b", "1,2"], "there are zero bytes; it is binary data"),
+    ],
+)
+def test_what_is_no_table(tmp_path: Path, lines: list[str], words: str) -> None:
+    path = _write(tmp_path / "t.csv", *lines)
+    with pytest.raises(rs.SourceError, match=words) as caught:
+        Table(path).list_samples()
+    assert str(path) in str(caught.value)
+
+
+def test_names_of_columns(tmp_path: Path) -> None:
+    """As pandas writes a frame with its index, and numbers as names of columns."""
+    source = Table(_write(tmp_path / "t.csv", ",0,1, b ", "0,5,6,x", "1,7,8,y"))
+    listing = source.list_samples()
+    assert listing.notices == ("columns without a name are called column_0",)
+    assert _rows(source)[1] == {"column_0": 1, "0": 7, "1": 8, "b": b"y"}
+    source = Table(_write(tmp_path / "t.csv", "a,b,", "1,2,", "3,4,"))
+    assert source.list_samples().notices == ()
+    assert _rows(source) == [{"a": 1, "b": 2}, {"a": 3, "b": 4}]
+
+
+def test_wrong_encoding_says_where(tmp_path: Path) -> None:
+    path = _write(tmp_path / "t.csv", "name,x", "abc,1", "Zoë,2", encoding="cp1252")
+    with pytest.raises(rs.SourceError) as caught:
+        Table(path).list_samples()
+    words = str(caught.value)
+    assert f"{path}, line 3: byte 15 (b'\\xeb') is no utf-8 text" in words
+    assert path.read_bytes()[15] == 0xEB
+    assert "encoding='cp1252'" in words
+    assert _rows(Table(path, encoding="cp1252"))[1] == {"name": "Zoë".encode(), "x": 2}
+    with pytest.raises(rs.OptionError, match="encoding 'no-such' is unknown"):
+        Table(path, encoding="no-such").list_samples()
+    with pytest.raises(rs.OptionError, match="encoding 'hex' is unknown"):
+        Table(path, encoding="hex").list_samples()
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-32", "shift_jis", "gb18030"])
+def test_other_encodings(tmp_path: Path, encoding: str) -> None:
+    path = _write(tmp_path / "t.csv", "名,x", "ソ表,1", "b,2", encoding=encoding)
+    if encoding == "utf-16-le":
+        with pytest.raises(rs.SourceError, match=r"encoding='utf-16'"):
+            Table(path).list_samples()
+    if encoding == "utf-16":
+        with pytest.raises(rs.SourceError, match=r"zero bytes|UTF-16"):
+            Table(path).list_samples()
+    source = Table(path, encoding=encoding)
+    assert _rows(source) == [{"名": "ソ表".encode(), "x": 1}, {"名": b"b", "x": 2}]
+    with path.open("ab") as file:
+        file.write(b"\xff")
+    with pytest.raises(rs.SourceError, match=rf"t\.csv, line 4: byte {path.stat().st_size - 1}"):
+        Table(path, encoding=encoding).list_samples()
+
+
+def test_compressed(tmp_path: Path) -> None:
+    path = tmp_path / "t.tsv.gz"
+    path.write_bytes(gzip.compress("a\tb\n1,5\té\n".encode()))
+    assert _rows(Table(path)) == [{"a": b"1,5", "b": "é".encode()}]
+    path.write_bytes(gzip.compress(b"a\tb\n" * 100_000)[:-9])
+    with pytest.raises(rs.CorruptDataError, match="was cut off"):
+        Table(path).list_samples()
+
+
+@pytest.mark.parametrize(
+    ("name", "header", "row", "delimiter", "notice"),
+    [
+        ("t.csv", "a;b", "1,5;x", None, "semicolons"),
+        ("t.txt", "a\tb", "1,5\tx", None, "tabs"),
+        ("t.csv", "a|b", "1,5|x", "|", ""),
+        ("t.tsv", "a\tb", "1,5\tx", None, ""),
+    ],
+)
+def test_delimiters(
+    tmp_path: Path, name: str, header: str, row: str, delimiter: str | None, notice: str
+) -> None:
+    source = Table(_write(tmp_path / name, header, row), delimiter=delimiter)
+    assert _rows(source) == [{"a": b"1,5", "b": b"x"}]
+    assert len(source.list_samples().notices) == bool(notice)
+    assert notice in "".join(source.list_samples().notices)
+    with pytest.raises(rs.OptionError, match="expected one character"):
+        Table(tmp_path / name, delimiter="::")
+
+
+def test_one_column(tmp_path: Path) -> None:
+    assert _rows(Table(_write(tmp_path / "t.csv", "a", "x", "y"))) == [{"a": b"x"}, {"a": b"y"}]
+
+
+def test_split_group_and_label(tmp_path: Path) -> None:
+    path = _write(
+        tmp_path / "t.csv",
+        "x,part,who,y",
+        "1,val,7,cat",
+        "2,train,,ant",
+        "3,train,7,",
+        "4,,8,cat",
+        "5",
+    )
+    source = Table(path, split="part", group="who", label="y")
+    listing = source.list_samples()
+    assert listing.splits == ("train", "val")
+    assert listing.class_names == ("ant", "cat")
+    assert [(s.split, s.group, s.label) for s in listing.samples] == [
+        ("val", "7", 1),
+        ("train", None, 0),
+        ("train", "7", None),
+        ("train", "8", 1),  # it has no split, and cannot be read
+        ("train", None, None),
+    ]
+    assert "rows without a class in 'y': 2" in listing.notices
+    assert source.read_sample(listing.samples[0]) == {"x": 1, "part": b"val", "who": 7, "y": b"cat"}
+    with pytest.raises(rs.SourceError, match=r"line 5: column 'part' names no split"):
+        source.read_sample(listing.samples[3])
+    with pytest.raises(rs.SourceError, match=r"line 6: there are 1 cells"):
+        source.read_sample(listing.samples[4])
+
+
+def test_labels_that_are_numbers(tmp_path: Path) -> None:
+    def labels(*cells: str) -> tuple[list[int | None], Any]:
+        listing = Table(
+            _write(tmp_path / "t.csv", "y,x", *(f"{c},1" for c in cells)), label="y"
+        ).list_samples()
+        return [sample.label for sample in listing.samples], listing.class_names
+
+    assert labels("0", "2", " 2") == ([0, 2, 2], ("0", None, "2"))
+    assert labels("1", "-1") == ([1, 0], ("-1", "1"))
+    assert labels("010", "2") == ([0, 1], ("010", "2"))
+    with pytest.raises(rs.SourceError, match="'y' should name classes, but holds fractions"):
+        labels("0.5", "1")
+
+
+@pytest.mark.parametrize("option", ["split", "group", "label", "pictures"])
+def test_column_that_is_not_there(tmp_path: Path, option: str) -> None:
+    path = _write(tmp_path / "t.csv", "a,b", "1,2")
+    with pytest.raises(rs.OptionError, match="has no column 'c'; it has a, b"):
+        Table(path, **{option: "c"}).list_samples()
+
+
+def test_missing_file_and_folder_without_a_table(tmp_path: Path) -> None:
+    with pytest.raises(rs.FileAccessError, match="there is no such file"):
+        Table(tmp_path / "missing.csv").list_samples()
+    with pytest.raises(
+        rs.SourceError, match=r"metadata\.csv, metadata\.jsonl or metadata\.parquet"
+    ):
+        Table(tmp_path).list_samples()
+
+
+def test_describe(tmp_path: Path) -> None:
+    source = Table(_write(tmp_path / "t.csv", "a,b", "1,2"), label="a", kinds={"b": "float"})
+    assert source.describe() == {
+        "kind": "Table",
+        "file": "t.csv",
+        "label": "a",
+        "kinds": {"b": "float"},
+    }
+    assert source.root is None
+    rs.pack(source, tmp_path / "out")  # beside the table
+
+
+def test_table_that_was_cut_since_it_was_listed(tmp_path: Path) -> None:
+    path = _write(tmp_path / "t.csv", "a,b", *(f"{n},x" for n in range(100)))
+    source = Table(path)
+    samples = source.list_samples().samples
+    path.write_bytes(path.read_bytes()[:200])
+    with pytest.raises(rs.SourceError, match="it was cut since it was listed"):
+        source.read_sample(samples[-1])
+
+
+# -- against the csv module ------------------------------------------------------------------------
+
+_CELLS = st.one_of(
+    st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=8),
+    st.text('ab,"\r\n; \t\u2028', max_size=6),
+    st.integers(-(2**65), 2**65).map(str),
+    st.floats().map(repr),
+)
+
+
+@given(
+    st.integers(1, 4).flatmap(
+        lambda width: st.lists(
+            st.lists(_CELLS, min_size=width, max_size=width), min_size=1, max_size=8
+        )
+    ),
+    st.sampled_from(["\n", "\r\n"]),
+    st.sampled_from([",", ";", "\t"]),
+)
+def test_any_table_is_what_the_csv_module_reads(
+    tmp_path_factory: pytest.TempPathFactory, rows: list[list[str]], end: str, delimiter: str
+) -> None:
+    names = [f"c{number}" for number in range(len(rows[0]))]
+    text = io.StringIO(newline="")
+    writer = csv.writer(text, delimiter=delimiter, lineterminator=end, quoting=csv.QUOTE_ALL)
+    writer.writerows([names, *rows])
+    path = tmp_path_factory.mktemp("table") / "t.csv"
+    path.write_bytes(text.getvalue().encode())
+    source = Table(path, kinds=dict.fromkeys(names, "bytes"), delimiter=delimiter)
+    assert _rows(source) == [
+        {name: cell.encode() for name, cell in zip(names, row, strict=True)} for row in rows
+    ]
+    inferred = Table(path, delimiter=delimiter)
+    largest = float(np.finfo(np.float32).max)
+    samples = inferred.list_samples().samples
+    for sample, row in zip(samples, rows, strict=True):
+        if any(
+            inferred.kinds()[name] == "float" and largest < abs(float(cell or 0)) < np.inf
+            for name, cell in zip(names, row, strict=True)
+            if not cell.isspace()
+        ):
+            with pytest.raises(rs.SourceError, match="does not fit a 32-bit float"):
+                inferred.read_sample(sample)
+            continue
+        features: Any = inferred.read_sample(sample)
+        encode_example(features, inferred.kinds())
+        for name, cell in zip(names, row, strict=True):
+            kind = inferred.kinds()[name]
+            if kind == "bytes":
+                assert features[name] == cell.encode()
+            elif not cell.strip():
+                assert name not in features
+            else:
+                expected = int(cell) if kind == "int64" else float(cell)
+                assert features[name] == pytest.approx(expected, rel=0, abs=0, nan_ok=True)
+
+
+# -- pictures --------------------------------------------------------------------------------------
+
+
+def _with_picture_files(folder: Path, pictures: ModuleType, *names: str) -> None:
+    for number, name in enumerate(names):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(pictures.encode(pictures.noise(5 + number, 4), "PNG"))
+
+
+def test_column_of_pictures(tmp_path: Path, pictures: ModuleType) -> None:
+    _with_picture_files(tmp_path, pictures, "a.png", "deep/b.png")
+    path = _write(tmp_path / "t.csv", "file,age,class", "deep/b.png,5,x", "a.png,6,w", "a.png,7,")
+    source = Table(path, pictures="file", label="class")
+    listing = source.list_samples()
+    assert listing.class_names == ("w", "x")
+    assert source.read_sample(listing.samples[0]) == {
+        "age": 5,
+        "image/encoded": (tmp_path / "deep/b.png").read_bytes(),
+        "image/format": "png",
+        "image/height": 4,
+        "image/width": 6,
+        "image/filename": b"deep/b.png",
+        "image/class/label": 1,
+        "image/class/text": b"x",
+    }
+    assert "image/class/label" not in source.read_sample(listing.samples[2])
+    assert source.kinds() == {"age": "int64"}
+    for sample, name in zip(listing.samples, ("deep/b.png", "a.png", "a.png"), strict=True):
+        assert sample.size_bytes > (tmp_path / name).stat().st_size
+    rs.pack(source, tmp_path / "out")  # beside the pictures: it is the table that names them
+
+
+def test_names_that_lead_out_are_refused_and_others_mended(
+    tmp_path: Path, pictures: ModuleType
+) -> None:
+    root = tmp_path / "root"
+    _with_picture_files(root, pictures, "a.png", "deep/b.png", "../secret.png")
+    names = ["../secret.png", "deep/../../secret.png", r"C:\x\a.png", "/tmp/a.png", r"deep\b.png"]
+    names += ["deep/../a.png", "", "gone.png", ".."]
+    source = Table(
+        _write(root / "t.csv", "file,n", *(f"{name},1" for name in names)), pictures="file"
+    )
+    samples = source.list_samples().samples
+    notes: list[tuple[str, str]] = []
+
+    def read(number: int) -> Any:
+        return source.read_sample(samples[number], lambda what, where: notes.append((what, where)))
+
+    for number in (0, 1, 8):
+        place = re.escape(f"t.csv, line {number + 2}: '{names[number]}'")
+        with pytest.raises(rs.SourceError, match=f"{place} leads out of the folder"):
+            read(number)
+    found = [read(number)["image/filename"] for number in (2, 3, 4, 5)]
+    assert found == [b"a.png", b"a.png", b"deep/b.png", b"a.png"]
+    assert [where for _, where in notes] == [
+        rf"{root}/t.csv, line 4: C:\x\a.png",
+        f"{root}/t.csv, line 5: /tmp/a.png",
+    ]
+    with pytest.raises(rs.SourceError, match=r"line 8: column 'file' names no picture"):
+        read(6)
+    with pytest.raises(rs.SourceError, match=r"line 9: .*gone\.png: there is no such file"):
+        read(7)
+
+
+def test_column_that_names_no_pictures(tmp_path: Path) -> None:
+    path = _write(tmp_path / "t.csv", "a,image/width", "1,2")
+    with pytest.raises(rs.SourceError, match="'image/width' has the name of a feature"):
+        Table(path, pictures="a").list_samples()
+    path = _write(tmp_path / "t.csv", "a,b", "1,2")
+    with pytest.raises(
+        rs.SourceError, match="'a' should name picture files, but its cells are int"
+    ):
+        Table(path, pictures="a").list_samples()
+
+
+def test_folder_with_metadata(tmp_path: Path, pictures: ModuleType) -> None:
+    _with_picture_files(tmp_path, pictures, "a.png", "deep/b.png")
+    (tmp_path / "metadata.jsonl").write_text(
+        '{"file_name": "a.png", "text": "A"}\n{"file_name": "deep/b.png", "text": "B"}\n'
+    )
+    source = Table(tmp_path)
+    listing = source.list_samples()
+    rows = [source.read_sample(sample) for sample in listing.samples]
+    assert [(row["image/filename"], row["text"]) for row in rows] == [
+        (b"a.png", b"A"),
+        (b"deep/b.png", b"B"),
+    ]
+    assert listing.splits == ()
+    assert source.describe() == {"kind": "Table", "folder": tmp_path.name}
+    with pytest.raises(rs.OptionError, match="lies in the folder that is packed"):
+        rs.pack(source, tmp_path / "out")
+    _write(tmp_path / "metadata.csv", "file_name", "a.png")
+    with pytest.raises(rs.SourceError, match=r"metadata\.csv and metadata\.jsonl; expected one"):
+        Table(tmp_path).list_samples()
+
+
+def test_folders_with_metadata_are_splits(tmp_path: Path, pictures: ModuleType) -> None:
+    root = tmp_path / "root"
+    _with_picture_files(root, pictures, "test/a.png", "train/a.png", "train/b.png")
+    _write(root / "test" / "metadata.csv", "file_name,x", "a.png,0.5")
+    _write(root / "train" / "metadata.csv", "file_name,x", "b.png,1", "a.png,2")
+    source = Table(root)
+    listing = source.list_samples()
+    assert listing.splits == ("train", "test")
+    assert [(s.name, s.split) for s in listing.samples] == [
+        ("train/metadata.csv/0000000", "train"),
+        ("train/metadata.csv/0000001", "train"),
+        ("test/metadata.csv/0000000", "test"),
+    ]
+    rows: list[Any] = [source.read_sample(sample) for sample in listing.samples]
+    assert [row["image/filename"] for row in rows] == [
+        b"train/b.png",
+        b"train/a.png",
+        b"test/a.png",
+    ]
+    assert [row["x"] for row in rows] == [1.0, 2.0, 0.5]  # all files decide
+    assert all(isinstance(row["x"], float) for row in rows)
+    assert rows[1]["image/encoded"] == (root / "train/a.png").read_bytes()
+    with pytest.raises(rs.OptionError, match="which are its splits; a column cannot"):
+        Table(root, split="x").list_samples()
+    (root / "test" / "metadata.csv").rename(root / "test" / "metadata.jsonl")
+    with pytest.raises(rs.SourceError, match="the tables are of several kinds"):
+        Table(root).list_samples()
+
+
+def test_a_table_of_others(shared_data: Path, tmp_path: Path) -> None:
+    path = shared_data / "sources" / "datitran+raccoon_dataset" / "data" / "raccoon_labels.csv"
+    source = Table(path, label="class")
+    listing = source.list_samples()
+    assert listing.class_names == ("raccoon",)
+    with path.open(newline="") as file:
+        expected = list(csv.DictReader(file))
+    for sample, row in zip(listing.samples, expected, strict=True):
+        assert source.read_sample(sample) == {
+            name: cell.encode() if name in ("filename", "class") else int(cell)
+            for name, cell in row.items()
+        }
+    rs.pack(source, tmp_path / "out")
+    assert len(rs.open(tmp_path / "out")) == len(expected)

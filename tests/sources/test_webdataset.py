@@ -1,0 +1,367 @@
+"""WebDataset: tar archives whose members make samples."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import pickle
+import random
+import tarfile
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import recordsmith as rs
+from recordsmith.example import encode_example
+from recordsmith.sources import Source, WebDataset
+
+from .source_contract import SourceContract
+
+
+def _tar(path: Path, members: Any, **options: Any) -> Path:
+    """An archive of (name, bytes) pairs, or of TarInfos for other members."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with tarfile.open(
+        path, "w:gz" if path.suffix in (".gz", ".tgz") else "w", **options
+    ) as archive:
+        for name, data in members.items() if isinstance(members, dict) else members:
+            member = name if isinstance(name, tarfile.TarInfo) else tarfile.TarInfo(name)
+            member.size = len(data)
+            archive.addfile(member, io.BytesIO(data))
+    return path
+
+
+def _npy(array: Any) -> bytes:
+    stream = io.BytesIO()
+    np.save(stream, array, allow_pickle=array.dtype == object)
+    return stream.getvalue()
+
+
+def _read(source: WebDataset) -> list[Any]:
+    return [source.read_sample(sample) for sample in source.list_samples().samples]
+
+
+def _sample(number: int, pictures: ModuleType) -> dict[str, bytes]:
+    return {
+        f"{number:04d}.jpg": pictures.jpeg(number, width=30, height=20),
+        f"{number:04d}.seg.png": pictures.encode(pictures.noise(30, 20, "L"), "PNG"),
+        f"{number:04d}.cls": str(number % 3).encode(),
+        f"{number:04d}.json": json.dumps({"score": number if number % 2 else number / 4}).encode(),
+        f"{number:04d}.npy": _npy(np.arange(40.0, dtype=np.float32)),
+        f"{number:04d}.txt": b"words",
+    }
+
+
+class TestContract(SourceContract):
+    suffix = ".tar"
+
+    def make_source(self, folder: Path, pictures: ModuleType) -> Source:
+        for shard, numbers in {
+            "train-0": range(4),
+            "train-1": range(4, 7),
+            "test-0": range(9),
+        }.items():
+            members: dict[str, bytes] = {}
+            for number in numbers:
+                members |= _sample(number, pictures)
+            _tar(folder / f"{shard}{self.suffix}", members)
+        return WebDataset(folder)
+
+
+class TestContractCompressed(TestContract):
+    suffix = ".tar.gz"
+
+
+def test_what_members_become(tmp_path: Path, pictures: ModuleType) -> None:
+    picture = pictures.jpeg(1)
+    mask = pictures.encode(pictures.noise(12, 8, "L"), "PNG")
+    array = np.arange(6, dtype=">f8").reshape(2, 3)
+    members = {
+        "a/x.JPG": picture,
+        "a/x.mask.png": mask,
+        "a/x.cls": b" 17\n",
+        "a/x.txt": "é\n".encode(),
+        "a/x.npy": _npy(array),
+        "a/x.ids.npy": _npy(np.asfortranarray([[1, 2], [3, 4]], np.int32)),
+        "a/x.pkl": pickle.dumps({"a": 1}),
+        "a/x.depth.png": mask,
+        "a/x.json": json.dumps(
+            {"n": 1, "f": [0.5], "t": "text", "deep": {"a": [[1]]}, "ll": [[1]], "no": None}
+        ).encode(),
+    }
+    source = WebDataset(_tar(tmp_path / "s.tar", members))
+    (sample,) = source.list_samples().samples
+    assert sample.name == "s.tar/a/x"
+    assert sample.size_bytes == sum(map(len, members.values()))
+    features: Any = source.read_sample(sample)
+    arrays = {key: features.pop(key) for key in ("npy", "ids.npy", "f")}
+    assert features == {
+        "image/encoded": picture,
+        "image/format": "jpeg",
+        "image/height": 8,
+        "image/width": 12,
+        "image/filename": b"a/x.jpg",
+        "image/segmentation/class/encoded": mask,
+        "image/segmentation/class/format": "png",
+        "image/class/label": 17,
+        "txt": "é\n".encode(),
+        "npy/shape": [2, 3],
+        "ids.npy/shape": [2, 2],
+        "pkl": pickle.dumps({"a": 1}),
+        "depth.png": mask,
+        "n": 1,
+        "t": b"text",
+        "deep": b'{"a":[[1]]}',
+        "ll": b"[[1]]",
+    }
+    assert arrays["npy"].tolist() == array.ravel().tolist()
+    assert arrays["ids.npy"].tolist() == [1, 2, 3, 4]
+    assert arrays["f"].tolist() == [0.5]
+    rs.decode_example(encode_example(features | arrays, source.kinds()))
+
+
+def test_members_need_not_stand_together(tmp_path: Path) -> None:
+    members = [(f"{n}.{e}", f"{n} {e}".encode()) for e in ("a", "b.c", "d") for n in range(50)]
+    random.Random(0).shuffle(members)
+    expected: dict[str, dict[str, bytes]] = {}
+    for name, data in members:
+        key, _, extension = name.partition(".")
+        expected.setdefault(key, {})[extension] = data
+    source = WebDataset(_tar(tmp_path / "s.tar", members))
+    samples = source.list_samples().samples
+    assert [sample.name for sample in samples] == [f"s.tar/{key}" for key in expected]
+    assert [source.read_sample(sample) for sample in samples] == list(expected.values())
+
+
+def test_kinds_of_json_are_decided_by_all_samples(tmp_path: Path) -> None:
+    path = _tar(
+        tmp_path / "s.tar", {"1.json": b'{"x": 1, "l": []}', "2.json": b'{"x": 0.5, "l": ["a"]}'}
+    )
+    source = WebDataset(path)
+    assert "stored as floats" in source.list_samples().notices[0]
+    assert source.kinds() == {"x": "float", "l": "bytes"}
+    assert _read(source) == [{"x": 1.0, "l": []}, {"x": 0.5, "l": [b"a"]}]
+    _tar(path, {"1.json": b'{"x": 1}', "2.json": b'{"x": "a"}'})
+    with pytest.raises(rs.SourceError, match=r"a number in .*: 1\.json and text in .*: 2\.json"):
+        WebDataset(path).list_samples()
+    assert _read(WebDataset(_tar(path, {"1.json": b"[1, {}]"}))) == [{"json": b"[1,{}]"}]
+
+
+def test_wrong_members_are_reported_and_the_rest_is_packed(
+    tmp_path: Path, pictures: ModuleType
+) -> None:
+    members = {
+        "1.cls": b"cat",
+        "1.json": b"{",
+        "1.npy": _npy(np.array([{"a": 1}], object)),
+        "2.jpg": b"words",
+        "3.cls": b"5",
+        "4.npy": _npy(np.arange(10))[:-1],
+        "5.npy": b"words",
+        "6.npy": _npy(np.array([1e300])),
+        "7.npy": _npy(np.array([2**63], np.uint64)),
+    }
+    path = _tar(tmp_path / "s.tar", members)
+    with pytest.raises(rs.SourceError) as caught:
+        rs.pack(WebDataset(path), tmp_path / "out")
+    words = "\n".join(caught.value.problems)
+    assert len(caught.value.problems) == 6
+    for part in (
+        "s.tar: 1.cls: expected the number of a class, found b'cat'",
+        "s.tar: 1.json: no JSON: Expecting property name",
+        "s.tar: 1.npy: it holds object; expected integers, floats or bools",
+        "s.tar: 2.jpg: unreadable-image: it is a text file, no picture",
+        "s.tar: 4.npy: the header tells of 10 values of int64, 79 bytes follow",
+        "s.tar: 5.npy: it is no .npy file, or is damaged",
+        "s.tar: 6.npy: a value does not fit a 32-bit float",
+        "s.tar: 7.npy: 9223372036854775808 does not fit int64",
+    ):
+        assert part in words
+    assert rs.pack(WebDataset(path), tmp_path / "out", on_error="skip").sample_count == 1
+
+
+def test_header_of_an_array_that_lies_allocates_nothing(tmp_path: Path) -> None:
+    data = _npy(np.zeros((1, 10)))
+    huge = data.replace(b"(1, 10)", b"(9999,)")
+    source = WebDataset(_tar(tmp_path / "s.tar", {"1.npy": huge}))
+    with pytest.raises(
+        rs.SourceError, match="the header tells of 9999 values of float64, 80 bytes"
+    ):
+        _read(source)
+
+
+def test_scalars_and_empty_arrays(tmp_path: Path) -> None:
+    path = _tar(
+        tmp_path / "s.tar", {"1.npy": _npy(np.float32(0.5)), "2.npy": _npy(np.zeros((0, 3)))}
+    )
+    source = WebDataset(path)
+    payloads = [encode_example(features, source.kinds()) for features in _read(source)]
+    one, other = map(rs.decode_example, payloads)
+    assert (one["npy"].tolist(), one["npy/shape"].tolist()) == ([0.5], [])  # type: ignore[union-attr]
+    assert (other["npy"].tolist(), other["npy/shape"].tolist()) == ([], [0, 3])  # type: ignore[union-attr]
+
+
+def test_two_pictures_and_clashing_fields(tmp_path: Path, pictures: ModuleType) -> None:
+    members = {"1.png": pictures.encode(pictures.noise(3, 2), "PNG"), "1.jpg": pictures.jpeg()}
+    members |= {"1.txt": b"words", "1.json": b'{"txt": "other", "x": 1}'}
+    source = WebDataset(_tar(tmp_path / "s.tar", members))
+    notes: list[str] = []
+    (sample,) = source.list_samples().samples
+    features: Any = source.read_sample(sample, lambda _what, where: notes.append(where))
+    assert features["image/format"] == "png"
+    assert features["jpg"] == pictures.jpeg()
+    assert (features["txt"], features["x"]) == (b"words", 1)
+    assert [note.rpartition("s.tar: ")[2] for note in notes] == ["1.jpg", "1.json: txt"]
+
+
+def test_names_lead_nowhere(tmp_path: Path) -> None:
+    keys = ["/abs/a", "../../a", "a", "./a", r"C:\x\a", "x/a", "a//b", "..//", "é", "b\udcff"]
+    source = WebDataset(
+        _tar(tmp_path / "s.tar", [(f"{key}.t", key.encode("utf-8", "replace")) for key in keys])
+    )
+    samples = source.list_samples().samples
+    names = [sample.name.removeprefix("s.tar/") for sample in samples]
+    assert names == ["abs/a", "a", "a~2", "a~3", "x/a", "x/a~2", "a/b", "é", "b\udcff"]
+    found = [features["t"] for features in _read(source)]
+    assert found == [key.encode("utf-8", "replace") for key in keys if key != "..//"]
+    assert "no members of samples" in source.list_samples().notices[0]
+    rs.pack(source, tmp_path / "out")
+
+
+def test_what_is_passed_over_is_said(tmp_path: Path) -> None:
+    link, folder = tarfile.TarInfo("2.txt"), tarfile.TarInfo("folder.d")
+    link.type, link.linkname = tarfile.SYMTYPE, "/etc/passwd"
+    folder.type = tarfile.DIRTYPE
+    members = [("1.txt", b"old"), (link, b""), (folder, b""), (".hidden", b"x"), ("README", b"x")]
+    members += [("1.txt", b"new"), ("3.cls", b"1")]
+    source = WebDataset(_tar(tmp_path / "s.tar", members))
+    notices = source.list_samples().notices
+    assert _read(source) == [{"txt": b"new"}, {"image/class/label": 1}]
+    path = tmp_path / "s.tar"
+    assert notices == (
+        f"no members of samples: {path}: .hidden, {path}: README and {path}: 2.txt",
+        "members that are there twice: 1; the last counts, as when an archive is unpacked",
+        "of 2 samples, 1 without .txt and 1 without .cls",
+    )
+
+
+@pytest.mark.parametrize("form", [tarfile.PAX_FORMAT, tarfile.GNU_FORMAT, tarfile.USTAR_FORMAT])
+def test_long_names_in_every_format(tmp_path: Path, form: int) -> None:
+    key = "/".join(["folder" * 10] * (2 if form == tarfile.USTAR_FORMAT else 20)) + "/x"
+    source = WebDataset(
+        _tar(tmp_path / "s.tar", {f"{key}.t": b"data", "y.t": b"more"}, format=form)
+    )
+    assert [sample.name for sample in source.list_samples().samples] == [f"s.tar/{key}", "s.tar/y"]
+    assert _read(source) == [{"t": b"data"}, {"t": b"more"}]
+
+
+def test_paths(tmp_path: Path) -> None:
+    for number in range(12):
+        _tar(tmp_path / "in" / f"x-{number:03d}.tar", {f"{number}.t": str(number).encode()})
+    (tmp_path / "in" / "words.txt").touch()
+
+    def found(path: str) -> list[int]:
+        return [int(features["t"]) for features in _read(WebDataset(f"{tmp_path}/in{path}"))]
+
+    assert found("") == list(range(12))
+    assert found("/x-00?.tar") == list(range(10))
+    assert found("/x-{003..011}.tar") == list(range(3, 12))
+    assert found("/x-0{00..01}.tar") == [0, 1]
+    assert found("/x-{0..0}{0..0}{5..6}.tar") == [5, 6]
+    assert found("/x-007.tar") == [7]
+    with pytest.raises(rs.FileAccessError, match=r"x-012\.tar: there is no such file"):
+        found("/x-{000..012}.tar")
+    with pytest.raises(rs.OptionError, match="means 0 archives"):
+        found("/x-{5..1}.tar")
+    with pytest.raises(rs.OptionError, match="expected numbers that go up"):
+        found("/x-{0..9999}{0..9999}{0..9999}.tar")
+    with pytest.raises(rs.SourceError, match="no file matches"):
+        found("/z*.tar")
+    with pytest.raises(rs.FileAccessError, match="there is no such file"):
+        found("/missing.tar")
+    assert WebDataset(tmp_path / "in").describe() == {"kind": "WebDataset", "folder": "in"}
+
+
+@pytest.mark.parametrize(
+    ("names", "splits"),
+    [
+        (["train-0000.tar", "train-0001.tar", "val-0000.tar"], ("train", "val")),
+        (["train/0.tar", "test/0.tar"], ("train", "test")),
+        (["train.tar", "test.tar.gz"], ("train", "test")),
+        (["a-0.tar", "b-0.tar"], ()),
+        (["train-0.tar", "b-0.tar"], ()),
+        (["train-0.tar", "train-1.tar"], ()),
+    ],
+)
+def test_splits(tmp_path: Path, names: list[str], splits: tuple[str, ...]) -> None:
+    for number, name in enumerate(names):
+        _tar(tmp_path / "in" / name, {f"{number}.t": b"x"})
+    listing = WebDataset(tmp_path / "in").list_samples()
+    assert listing.splits == splits
+    for sample in listing.samples:
+        expected = next((split for split in splits if sample.name.startswith(split)), None)
+        assert sample.split == expected
+
+
+def test_nothing_there(tmp_path: Path) -> None:
+    with pytest.raises(rs.SourceError, match=r"no \.tar archives in .*; found nothing"):
+        WebDataset(tmp_path).list_samples()
+    _tar(tmp_path / "s.tar", {"README": b"x"})
+    with pytest.raises(rs.SourceError, match=r"no samples in .*found .*README"):
+        WebDataset(tmp_path / "s.tar").list_samples()
+
+
+def _flipped(data: bytes, at: int) -> bytes:
+    return data[:at] + bytes([data[at] ^ 0x55]) + data[at + 1 :]
+
+
+def test_damaged_archives(tmp_path: Path) -> None:
+    path = _tar(tmp_path / "s.tar", {f"{n}.t": b"x" * 600 for n in range(10)})
+    data = path.read_bytes()
+    for broken in (
+        _flipped(data, 1536 * 5 + 3),  # a header in the middle: the rest must not vanish
+        data[: 1536 * 5 + 100],  # in a header
+        data[: 1536 * 5 + 700],  # in the data
+        b"words",
+        b"",
+    ):
+        path.write_bytes(broken)
+        with pytest.raises(rs.SourceError, match=r"s\.tar is"):
+            WebDataset(path).list_samples()
+    path.write_bytes(b"PK\x03\x04" + data)
+    with pytest.raises(rs.SourceError, match=r"is a zip archive, no tar archive\. Unpack it"):
+        WebDataset(path).list_samples()
+    path.write_bytes(gzip.compress(data)[:-20])
+    with pytest.raises(rs.CorruptDataError, match="was cut off"):
+        WebDataset(path).list_samples()
+    path.write_bytes(data + data)  # one archive behind the other
+    source = WebDataset(path)
+    assert "what lies behind the archive's end mark" in source.list_samples().notices[0]
+    assert len(source.list_samples().samples) == 10
+    path.write_bytes(data[: 1536 * 10])  # no end mark, nothing missing
+    assert len(WebDataset(path).list_samples().samples) == 10
+
+
+@given(
+    st.dictionaries(
+        st.from_regex(r"[a-c]{1,3}", fullmatch=True),
+        st.dictionaries(st.sampled_from(["t", "bin", "a.b"]), st.binary(max_size=600), min_size=1),
+        min_size=1,
+    ),
+    st.booleans(),
+)
+def test_any_archive(
+    tmp_path_factory: pytest.TempPathFactory, groups: dict[str, dict[str, bytes]], packed: bool
+) -> None:
+    members = {
+        f"{key}.{name}": data for key, group in groups.items() for name, data in group.items()
+    }
+    folder = tmp_path_factory.mktemp("tar")
+    source = WebDataset(_tar(folder / ("s.tar.gz" if packed else "s.tar"), members))
+    assert _read(source) == list(groups.values())
