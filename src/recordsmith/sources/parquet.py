@@ -300,8 +300,7 @@ def _as_column(column: Any, kind: Kind) -> Any:
     import pyarrow as pa
 
     if pa.types.is_large_list(column.type):
-        offsets = column.offsets.to_numpy()
-        return Ragged(_as_column(column.flatten(), kind), offsets - offsets[0])
+        return Ragged(_as_column(column.flatten(), kind), column.offsets.to_numpy())
     if kind == "bytes":
         _, offset_memory, memory = column.buffers()
         offsets = np.frombuffer(offset_memory, np.int64) if offset_memory else np.zeros(1, np.int64)
