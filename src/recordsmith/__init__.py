@@ -45,6 +45,7 @@ if TYPE_CHECKING:
         encode_example,
         encode_sequence_example,
     )
+    from recordsmith.exporting import ExportReport, export
     from recordsmith.packing import PackReport, pack
     from recordsmith.sources import ImageFolder
     from recordsmith.wire import read_records
@@ -83,6 +84,7 @@ _HOMES = {
         "encode_example",
         "encode_sequence_example",
     ),
+    "recordsmith.exporting": ("ExportReport", "export"),
     "recordsmith.packing": ("PackReport", "pack"),
     "recordsmith.sources": ("ImageFolder",),
     "recordsmith.wire": ("read_records",),
@@ -94,6 +96,7 @@ __all__ = [
     "CorruptDataError",
     "Dataset",
     "Defect",
+    "ExportReport",
     "FeatureSchema",
     "FeatureSpec",
     "FileAccessError",
@@ -115,6 +118,7 @@ __all__ = [
     "decode_sequence_example",
     "encode_example",
     "encode_sequence_example",
+    "export",
     "inspect",
     "open",
     "pack",

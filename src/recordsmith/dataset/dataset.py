@@ -77,6 +77,11 @@ class Dataset:
     def __len__(self) -> int:
         return len(self._positions)
 
+    @property
+    def is_part(self) -> bool:
+        """Whether it is a slice, whose length is known."""
+        return self._range is not None
+
     @overload
     def __getitem__(self, index: int) -> Features | SequenceExample: ...
     @overload
@@ -117,6 +122,12 @@ class Dataset:
         for _, block in self._blocks():
             for payload in block.payloads():
                 yield bytes(payload)
+
+    def located_records(self) -> Iterator[tuple[Shard, int, bytes]]:
+        """The payloads in order, each with its shard and its number in that shard."""
+        for shard, block in self._blocks():
+            for number, payload in enumerate(block.payloads(), block.position):
+                yield shard, number, bytes(payload)
 
     def read_columns(self, keys: FeatureRequest | None = None) -> dict[str, Column]:
         """Read features of all examples as columns.
