@@ -23,7 +23,7 @@ import numpy.typing as npt
 from recordsmith.dataset import Dataset
 from recordsmith.errors import SourceError
 from recordsmith.example import Features
-from recordsmith.exporting.numbers import pixel_extent, pixels, shortest_float
+from recordsmith.exporting.numbers import is_same, pixel_extent, pixels, shortest_float
 from recordsmith.exporting.objects import OBJECT_KEYS, Classes, has_objects, read_objects
 from recordsmith.exporting.outbox import Outbox
 from recordsmith.exporting.pictures import (
@@ -158,6 +158,9 @@ class CocoFiles:
             x, y = pixels(found.xmin, picture.width), pixels(found.ymin, picture.height)
             width = pixel_extent(x, found.xmax, picture.width)
             height = pixel_extent(y, found.ymax, picture.height)
+            stop = ((x + width) / picture.width, (y + height) / picture.height)
+            if not (is_same(stop[0], found.xmax) and is_same(stop[1], found.ymax)):
+                self._out.tell(f"box {number}: no width and height give its very edges")
             document: dict[str, Any] = {
                 "category_id": found.label,
                 "bbox": [x, y, width, height],

@@ -1,11 +1,14 @@
-"""CSV: a table for each split, a row for each example, pictures as files.
+"""CSV: a row for each example, pictures as files, in the layout that Hugging Face reads too.
 
-    <split>.csv, and <split>/<name> for pictures, which the column file_name tells
+    metadata.csv, <name>                     with pictures, which the column file_name tells;
+    <split>/metadata.csv, <split>/<name>     if there are several splits
+    <split>.csv                              without pictures
 
 A feature with at most one value fills a cell; any other is a JSON list. An absent feature leaves
-its cell empty. Further pictures of an example (masks) lie in `<split>-<feature>/`, and their column
-is `<feature>/file_name`. Bytes that are neither text nor a picture are written in base64, in a
-column called `<feature>/base64`.
+its cell empty. The column label is the class; label_id is its number, where the order of the names
+does not tell it. What the file of the picture tells (format, height, width) is no column. Further
+pictures of an example lie in a folder of their own, and a column ending in file_name tells them.
+Bytes that are neither text nor a picture are written in base64, in a column that ends in /base64.
 """
 
 from __future__ import annotations
@@ -25,43 +28,47 @@ from recordsmith.errors import OptionError
 from recordsmith.example import Features, FeatureSchema, FeatureValue
 from recordsmith.exporting.numbers import shortest_float
 from recordsmith.exporting.outbox import Outbox
-from recordsmith.exporting.pictures import PICTURE, read_picture
+from recordsmith.exporting.pictures import MASK, MASK_KEYS, PICTURE, PICTURE_KEYS, read_picture
 from recordsmith.exporting.safe_names import safe_part
 from recordsmith.exporting.values import as_text, bytes_of
 
 FILE_NAME = "file_name"
+_LABEL, _CLASS = "image/class/label", "image/class/text"
 
 
 class CsvTables:
-    """Writes a table for each split, and the pictures beside it."""
+    """Writes tables, and the pictures beside them."""
 
     def begin(self, dataset: Dataset, out: Outbox) -> None:
         self._out = out
         self._files: dict[str, tuple[str, BinaryIO]] = {}
-        features = dataset.schema.features
-        self._pictures = [
-            key
-            for key, feature in features.items()
-            if feature.content == "image" and feature.max_length <= 1
-        ]
-        if PICTURE in features and PICTURE not in self._pictures and _is_raw(features[PICTURE]):
-            self._pictures.append(PICTURE)
-        self._pictures.sort(key=lambda key: key != PICTURE)
-        self._columns = {self._heading(key, feature): key for key, feature in features.items()}
-        if len(self._columns) < len(features):
-            raise OptionError("the features' names collide as columns of a table")
+        features = dict(dataset.schema.features)
+        self._folders = _picture_folders(features)
+        if PICTURE in self._folders:
+            for key in PICTURE_KEYS - {PICTURE}:
+                features.pop(key, None)
+        if MASK in self._folders:
+            for key in MASK_KEYS - {MASK}:
+                features.pop(key, None)
+        names = dataset.class_names or ()
+        if _CLASS in features and list(names) == sorted(name or "" for name in names):
+            features.pop(_LABEL, None)  # counted from 0 in the order of the names
+        headings = {key: self._heading(key, feature) for key, feature in features.items()}
+        if len(set(headings.values())) < len(headings):
+            raise OptionError("two features would have one name as columns of a table")
         self._cells = {key: _cell_writer(feature) for key, feature in features.items()}
-        ordered = sorted(self._columns, key=lambda heading: (heading != FILE_NAME, heading))
-        self._columns = {heading: self._columns[heading] for heading in ordered}
+        self._columns = dict(
+            sorted(headings.items(), key=lambda item: (item[1] != FILE_NAME, item[1]))
+        )
 
     def add(self, example: Features, split: str, position: int) -> None:
         row = []
         pictures: list[tuple[str, bytes]] = []
-        for key in self._columns.values():
+        for key in self._columns:
             value = example.get(key)
             if value is None:
                 row.append("")
-            elif key in self._pictures:
+            elif key in self._folders:
                 row.append(self._name_picture(example, key, split, pictures))
             else:
                 row.append(self._cells[key](value))
@@ -74,47 +81,70 @@ class CsvTables:
             self._out.close(name)
 
     def _heading(self, key: str, feature: FeatureSchema) -> str:
-        key = key.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
-        if self._pictures and key == self._pictures[0]:
+        if self._folders.get(key) == "":
             return FILE_NAME
-        if key in self._pictures:
-            return f"{key}/{FILE_NAME}"
-        if feature.kind in ("bytes", "mixed") and feature.content in ("raw", "image"):
-            return f"{key}/base64"
-        return key
+        if key in self._folders:
+            return f"{self._folders[key]}_{FILE_NAME}"
+        if key == _CLASS:
+            return "label"
+        if key == _LABEL:
+            return "label_id"
+        key = key.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+        is_text = feature.kind != "bytes" or feature.content == "text"
+        return key if is_text else f"{key}/base64"
 
     def _name_picture(
         self, example: Features, key: str, split: str, pictures: list[tuple[str, bytes]]
     ) -> str:
+        """Take a name for a picture; the answer is its path as seen from the table."""
         data = bytes_of(example, key)
         if data is None:
             return ""
         out = self._out
         picture = read_picture(example if key == PICTURE else {PICTURE: [data]}, out.tell)
-        folder = out.split_name(split)
-        if key != self._pictures[0]:
-            folder = f"{folder}-{safe_part(key.replace('/', '-'))}"
+        inner = self._folders[key]
+        folder = "/".join(part for part in (self._place(split), inner) if part)
         name, suffix = out.name_picture(example, picture, folder)
-        pictures.append((f"{folder}/{name}{suffix}", picture.data))
-        return pictures[-1][0]
+        pictures.append((f"{folder}/{name}{suffix}".lstrip("/"), picture.data))
+        return f"{inner}/{name}{suffix}".lstrip("/")
+
+    def _place(self, split: str) -> str:
+        """The folder of the table of a split."""
+        return self._out.split_name(split) if len(self._out.splits) > 1 else ""
 
     def _write(self, split: str, row: list[str]) -> None:
         if split not in self._files:
-            name = f"{self._out.split_name(split)}.csv"
+            if self._folders:
+                name = f"{self._place(split)}/metadata.csv".lstrip("/")
+            else:
+                name = f"{self._out.split_name(split)}.csv"
             self._files[split] = name, self._out.open(name)
-            self._write(split, list(self._columns))
+            self._write(split, list(self._columns.values()))
         _, file = self._files[split]
         text = io.StringIO()
         csv.writer(text, lineterminator="\n").writerow(row)
-        file.write(text.getvalue().encode())
+        file.write(text.getvalue().encode("utf-8", "surrogateescape"))
 
 
-def _is_raw(feature: FeatureSchema) -> bool:
-    return feature.kind == "bytes" and feature.max_length <= 1
+def _picture_folders(features: dict[str, FeatureSchema]) -> dict[str, str]:
+    """The features that become files, each with its folder; the first has none."""
+    found = [
+        key
+        for key, feature in features.items()
+        if feature.kind == "bytes"
+        and feature.max_length == 1
+        and (feature.content == "image" or (key == PICTURE and "image/height" in features))
+    ]
+    found.sort(key=lambda key: key != PICTURE)
+    names = {MASK: "mask"}
+    return {
+        key: names.get(key, safe_part(key.replace("/", "-"))) if number else ""
+        for number, key in enumerate(found)
+    }
 
 
 def _cell_writer(feature: FeatureSchema) -> Callable[[FeatureValue], str]:
-    in_base64 = feature.content in ("raw", "image")
+    in_base64 = feature.kind == "bytes" and feature.content != "text"
     is_single = feature.max_length <= 1
 
     def write(value: FeatureValue) -> str:

@@ -44,6 +44,7 @@ _EXPORTERS: dict[str, Callable[[], Exporter]] = {
     "npz": NpzFiles,
 }
 FORMATS = tuple(_EXPORTERS)
+_LISTED = 100  # reasons in the message of an error; its `problems` has all of them
 
 
 @dataclass
@@ -193,7 +194,9 @@ def _export_all(
         if progress is not None:
             progress(position + 1, total)
     if report.skipped and (on_error == "stop" or not report.record_count):
-        listed = "\n".join(f"  {reason}" for reason in report.skipped)
+        listed = "\n".join(f"  {reason}" for reason in report.skipped[:_LISTED])
+        if len(report.skipped) > _LISTED:
+            listed += f"\n  … and {len(report.skipped) - _LISTED:,} more"
         raise SourceError(
             f"{len(report.skipped)} of {report.record_count + len(report.skipped)} records cannot "
             f"be exported as {report.format}, so nothing was. Choose another format, or leave them "

@@ -21,18 +21,21 @@ _FLOAT32 = struct.Struct("f")
 def pixels(edge: float, size: int) -> float:
     """The shortest `p` with `float32(p / size) == edge`; an int where an int does."""
     exact = edge * size
-    return _shortest(exact, lambda p: _same(p / size, edge), exact)
+    return _shortest(exact, lambda p: is_same(p / size, edge), exact)
 
 
 def pixel_extent(start: float, edge: float, size: int) -> float:
-    """The shortest `w` with `float32((start + w) / size) == edge`; `start` is in pixels."""
+    """The shortest `w` with `float32((start + w) / size) == edge`; `start` is in pixels.
+
+    There is one for every box that is not inverted.
+    """
     exact = edge * size - start
     fallback = exact
     for candidate in _neighbours(exact):  # rounding may be against us where start >> w
-        if _same((start + candidate) / size, edge):
+        if is_same((start + candidate) / size, edge):
             fallback = candidate
             break
-    return _shortest(exact, lambda w: _same((start + w) / size, edge), fallback)
+    return _shortest(exact, lambda w: is_same((start + w) / size, edge), fallback)
 
 
 def centre_and_extent(low: float, high: float) -> tuple[float, float]:
@@ -42,7 +45,7 @@ def centre_and_extent(low: float, high: float) -> tuple[float, float]:
     that was found.
     """
     for centre, extent in _centres_and_extents(low, high):
-        if _same(centre - extent / 2, low) and _same(centre + extent / 2, high):
+        if is_same(centre - extent / 2, low) and is_same(centre + extent / 2, high):
             return centre, extent
     return (low + high) / 2, high - low
 
@@ -88,7 +91,7 @@ def _neighbours(number: float) -> list[float]:
     ]
 
 
-def _same(number: float, edge: float) -> bool:
+def is_same(number: float, edge: float) -> bool:
     try:
         return _FLOAT32.pack(number + 0.0) == _FLOAT32.pack(edge + 0.0)  # -0.0 is 0.0
     except OverflowError:

@@ -13,7 +13,7 @@ import numpy as np
 from recordsmith.errors import SourceError
 from recordsmith.example import Features
 from recordsmith.exporting.pictures import Tell
-from recordsmith.exporting.values import floats_of, ints_of, texts_of
+from recordsmith.exporting.values import floats_of, has, ints_of, texts_of
 
 EDGE_KEYS = tuple(f"image/object/bbox/{edge}" for edge in ("xmin", "ymin", "xmax", "ymax"))
 LABEL_KEY = "image/object/class/label"
@@ -48,6 +48,9 @@ def read_objects(example: Features, classes: Classes, tell: Tell) -> list[Object
     Raises:
         SourceError: its lists differ in length, or an edge is no number.
     """
+    for key in EDGE_KEYS:
+        if has(example, key) and not len(floats_of(example, key)):
+            raise SourceError(f"{key} holds no floats; expected edges from 0 to 1")
     edges = [floats_of(example, key) for key in EDGE_KEYS]
     labels, names = ints_of(example, LABEL_KEY), texts_of(example, TEXT_KEY)
     lists: tuple[Sized, ...] = (*edges, labels, names)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any, BinaryIO, NamedTuple
@@ -54,6 +54,7 @@ class Outbox:
         self._made: set[str] = set()
         self._open_files: dict[str, BinaryIO] = {}
         self._scratch_files: list[IO[bytes]] = []
+        self._actions: list[Callable[[], None]] = []
         self._taken = TakenNames()
         self._part_names: dict[tuple[str, str], str] = {}
 
@@ -110,7 +111,7 @@ class Outbox:
         taken = self._taken.take((*above, stem), [(folder, suffix), *beside])
         path = "/".join(taken)
         if wanted is not None and not (is_safe and last == taken[-1] + suffix):
-            self._change(self.position, wanted, f"{folder}/{path}{suffix}")
+            self._change(self.position, wanted, f"{folder}/{path}{suffix}".lstrip("/"))
         return path, suffix
 
     def name_key(self, example: Features, folder: str) -> str:
@@ -161,8 +162,14 @@ class Outbox:
         self._scratch_files.append(file)
         return self._scratch_files[-1]
 
+    def at_end(self, action: Callable[[], None]) -> None:
+        """What to do when the job is over, well or not."""
+        self._actions.append(action)
+
     def discard(self) -> None:
         """Close what was left open: the job is over, well or not."""
+        for action in self._actions:
+            action()
         for file in (*self._open_files.values(), *self._scratch_files):
             with suppress(OSError):
                 file.close()

@@ -82,6 +82,7 @@ class _Table:
         self._name = f"{out.split_name(split)}.parquet"
         self._file = out.open(self._name)
         self._writer = arrow.parquet.ParquetWriter(self._file, arrow.schema(fields))
+        out.at_end(self._abandon)
         self._rows: list[dict[str, Any]] = []
         self._size_bytes = 0
 
@@ -95,6 +96,10 @@ class _Table:
         self._flush()
         self._writer.close()
         self._out.close(self._name)
+
+    def _abandon(self) -> None:
+        """Let it not write its end when it is forgotten: the file is closed, and maybe gone."""
+        self._writer.is_open = False
 
     def _flush(self) -> None:
         if not self._rows:

@@ -66,7 +66,7 @@ class Picture(NamedTuple):
         """A file name as stem and suffix; the suffix is one of this format, the name's if it is."""
         stem, suffix = os.path.splitext(name)
         if self.format is None:
-            return (stem, suffix) if suffix else (name, ".bin")
+            return (stem, suffix) if suffix.lower() in PICTURE_SUFFIXES else (name, ".bin")
         suffixes = _SUFFIXES.get(self.format, (f".{self.format}",))
         if suffix.lower() in suffixes:
             return stem, suffix

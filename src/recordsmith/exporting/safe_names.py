@@ -11,6 +11,8 @@ import re
 import unicodedata
 from collections.abc import Sequence
 
+from recordsmith.image import PICTURE_SUFFIXES
+
 LONGEST_PART_BYTES = 255
 _LONGEST_FOLDERS_BYTES = 700
 _LONGEST_SUFFIX_BYTES = 20
@@ -21,7 +23,7 @@ _TURNING = frozenset("\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u20
 
 _SEPARATORS = re.compile(r"[/\\]")
 _ABSOLUTE = re.compile(r"[/\\]|[A-Za-z]:")
-_FILE_LIKE = re.compile(r".*\.[A-Za-z0-9]{1,5}")
+_FILE_SUFFIXES = (*PICTURE_SUFFIXES, ".bin", ".txt", ".xml", ".json", ".csv", ".yaml", ".pbtxt")
 
 
 def safe_part(text: str) -> str:
@@ -72,7 +74,7 @@ def _is_forbidden(char: str) -> bool:
 
 def _not_like_a_file(folder: str) -> str:
     """A folder is never called as a file could be, so that none is in the way of the other."""
-    return shortened(folder, "_") if _FILE_LIKE.fullmatch(folder) else folder
+    return shortened(folder, "_") if folder.lower().endswith(_FILE_SUFFIXES) else folder
 
 
 class TakenNames:

@@ -17,7 +17,7 @@ import numpy as np
 
 from recordsmith.dataset import Dataset
 from recordsmith.example import Features
-from recordsmith.exporting.numbers import centre_and_extent, decimal
+from recordsmith.exporting.numbers import centre_and_extent, decimal, is_same
 from recordsmith.exporting.objects import (
     LABEL_KEY,
     OBJECT_KEYS,
@@ -89,10 +89,7 @@ class YoloFiles:
             for low, high in ((found.xmin, found.xmax), (found.ymin, found.ymax)):
                 centre, extent = centre_and_extent(low, high)
                 numbers.append((centre, extent))
-                if (
-                    np.float32(centre - extent / 2) != low
-                    or np.float32(centre + extent / 2) != high
-                ):
+                if not is_same(centre - extent / 2, low) or not is_same(centre + extent / 2, high):
                     self._out.tell(f"box {number}: no centre and extent give its very edges")
             (x, width), (y, height) = numbers
             label = self._numbers.setdefault(found.label, len(self._numbers))
