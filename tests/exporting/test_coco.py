@@ -23,7 +23,7 @@ def test_a_split_is_a_folder_and_a_document(
         "image/object/is_crowd": [0, 1],
         "image/object/area": [10.5, 0.1],
     }
-    empty = dict.fromkeys(box_kinds, []) | {"image/source_id": "42"}
+    empty = box_features() | {"image/source_id": "42"}
     source = write(
         box_kinds,
         train=[picture("train/d/a.jpg", more=more), picture("b.jpg", seed=1, more=empty)],
@@ -45,12 +45,20 @@ def test_a_split_is_a_folder_and_a_document(
         ],
         "annotations": [
             {
-                **{"id": 1, "image_id": 42, "category_id": 17},
-                **{"bbox": [3, 4, 6, 4], "area": 10.5, "iscrowd": 0},
+                "id": 1,
+                "image_id": 42,
+                "category_id": 17,
+                "bbox": [3, 4, 6, 4],
+                "area": 10.5,
+                "iscrowd": 0,
             },
             {
-                **{"id": 2, "image_id": 42, "category_id": 17},
-                **{"bbox": [0, 0, 4, 8], "area": 0.1, "iscrowd": 1},
+                "id": 2,
+                "image_id": 42,
+                "category_id": 17,
+                "bbox": [0, 0, 4, 8],
+                "area": 0.1,
+                "iscrowd": 1,
             },
         ],
         "categories": categories,

@@ -354,7 +354,7 @@ def below_records() -> list[str]:
 def test_a_full_disk_says_so_and_leaves_nothing(
     records: Path, tmp_path: Path, as_: str, at_file: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import recordsmith.exporting.outbox as outbox
+    from recordsmith.exporting import outbox
 
     class Full:
         """A file on a disk that is full."""

@@ -16,6 +16,7 @@ import pytest
 
 import recordsmith as rs
 
+_NUMBERS = itertools.count()
 NAMES = ("image/filename", "image/source_id")  # the folder in them is that of the layout
 
 
@@ -44,8 +45,8 @@ def examples_in(path: Any, without: tuple[str, ...] = ()) -> list[dict[str, Any]
     return sorted(examples, key=repr)
 
 
-def packed(source: Any, tmp_path: Path, number: list[int] = itertools.count()) -> Path:  # type: ignore[assignment] # noqa: B006, B008
-    out = tmp_path / f"again-{next(number)}"  # type: ignore[call-overload]
+def packed(source: Any, tmp_path: Path) -> Path:
+    out = tmp_path / f"again-{next(_NUMBERS)}"
     rs.pack(source, out)
     return out
 
@@ -68,13 +69,13 @@ def random_boxes(count: int, seed: int) -> dict[str, Any]:
 
 
 @pytest.fixture
-def boxed(write: Any, picture: Any, box_kinds: Any) -> Any:
+def boxed(write: Any, picture: Any, box_features: Any, box_kinds: Any) -> Any:
     """Writes pictures with random boxes; the last has none."""
 
     def write_boxed(kinds: Mapping[str, str], extra: Any, **names: str) -> Path:
         examples = []
         for number, count in enumerate((7, 1, 3, 0)):
-            features = random_boxes(count, number) if count else dict.fromkeys(box_kinds, [])
+            features = random_boxes(count, number) if count else box_features()
             name = f"{number}.jpg"
             more = {"image/source_id": name, **features, **extra(count, number)}
             examples.append(picture(name, seed=number, width=97, height=64, more=more))

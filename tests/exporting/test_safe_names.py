@@ -13,7 +13,7 @@ RESERVED = {
     *("con", "prn", "aux", "nul"),
     *(f"{name}{number}" for name in ("com", "lpt") for number in range(1, 10)),
 }
-NASTY = st.text(st.sampled_from("ab./\\:~ \0\n\x7f\udc80%é\u0301IİßſKk-2"), max_size=12)
+NASTY = st.text(st.sampled_from("ab./\\:~ \0\n\x7f\udc80%é\u0301IİßKk-2"), max_size=12)
 
 
 def is_safe(part: str) -> bool:
@@ -23,7 +23,7 @@ def is_safe(part: str) -> bool:
         and not re.search(r'[\x00-\x1f\x7f-\x9f<>:"/\\|?*\ud800-\udfff]', part)
         and part[-1] not in ". "
         and part[0] != "."
-        and part.split(".")[0].strip().lower() not in RESERVED
+        and part.partition(".")[0].strip().lower() not in RESERVED
     )
 
 

@@ -21,7 +21,7 @@ def test_an_annotation_reads_as_it_should(
         "image/object/truncated": [1, 0],
         "image/object/view": ["Left", "Frontal"],
     }
-    empty = dict.fromkeys(box_kinds, [])
+    empty = box_features()
     source = write(
         box_kinds,
         train=[picture("p/a.jpg", more=more), picture("b.jpg", seed=1, more=empty)],

@@ -12,7 +12,7 @@ def test_labels_lie_beside_images(
     write: Any, picture: Any, box_features: Any, box_kinds: Any, tmp_path: Path, files: Any
 ) -> None:
     boxes = box_features((0.25, 0.5, 0.75, 1), (0, 0, 0.125, 1), label=2, name='the "dog"')
-    empty = dict.fromkeys(box_kinds, [])
+    empty = box_features()
     source = write(
         box_kinds,
         train=[picture("a.jpg", more=boxes), picture("d/b.jpg", seed=1, more=empty)],
