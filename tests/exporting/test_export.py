@@ -167,7 +167,7 @@ def test_the_suffix_is_that_of_the_picture(
     assert report.problems == ["record 0: the record says that the picture is jpeg, it is png"]
 
 
-def test_ten_thousand_records_without_names(write: Any, picture: Any, tmp_path: Path) -> None:
+def test_thousands_of_records_of_one_name(write: Any, picture: Any, tmp_path: Path) -> None:
     """Names that all collide cost no more than others."""
     example = picture("image.jpg", more={"image/class/text": "cat", "image/class/label": 0})
     report = rs.export(write(train=[example] * 3000), tmp_path / "out")
@@ -335,6 +335,8 @@ def test_a_stopped_job_leaves_nothing(
     out = tmp_path / "out"
     if is_there:
         out.mkdir()
+    else:
+        out = tmp_path / "new" / "folder" / "out"
 
     def stop(done: int, _total: int) -> None:
         if done == 4:
@@ -459,7 +461,7 @@ Told = Callable[[int, int], None]
 
 @pytest.mark.parametrize("as_", ["coco", "npz", "webdataset", "folder"])
 def test_memory_does_not_grow_with_the_records(write: Any, tmp_path: Path, as_: str) -> None:
-    """Forty megabytes of records; what Python holds at its highest stays far below."""
+    """Twenty-five megabytes of records; what Python holds at its highest stays far below."""
     import tracemalloc
 
     example = {
@@ -471,10 +473,10 @@ def test_memory_does_not_grow_with_the_records(write: Any, tmp_path: Path, as_: 
     }
     if as_ == "npz":
         example.pop("image/depth")
-    source = write(train=[example] * 40)
+    source = write(train=[example] * 25)
     rs.export(rs.open(source)[:2], tmp_path / "warm", as_)
     tracemalloc.start()
     rs.export(source, tmp_path / "out", as_)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert peak < 15_000_000
+    assert peak < 12_000_000

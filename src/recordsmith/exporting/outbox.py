@@ -141,8 +141,9 @@ class Outbox:
 
     def open(self, name: str) -> BinaryIO:
         """A new file, to be closed by `close`."""
-        folder, _, last = name.rpartition("/")
-        assert not {"", ".", ".."} & {*folder.split("/"), last} or (not folder and last)
+        folder = name.rpartition("/")[0]
+        parts = name.split("/")
+        assert not {"", ".", ".."}.intersection(parts), name
         if folder not in self._made:
             make_folder(self._folder / folder)
             self._made.add(folder)

@@ -47,7 +47,8 @@ def staged(folder: Path, note: Mapping[str, Any], *, overwrite: bool) -> Iterato
     """
     folder = Path(os.path.realpath(folder))  # a link stays a link, and leads to the export
     is_there = _check(folder, overwrite)
-    staging = folder / _INSIDE if is_there else folder.with_name(f".{folder.name[:200]}.partial")
+    staging = folder / _INSIDE if is_there else folder.with_name(f".{folder.name[:60]}.partial")
+    above = [path for path in folder.parents if not path.exists()]  # the nearest comes first
     make_folder(staging)
     with exclusive(staging):
         new = staging / "new"
@@ -71,13 +72,15 @@ def staged(folder: Path, note: Mapping[str, Any], *, overwrite: bool) -> Iterato
             raise access_error(error, folder, "write") from error
         finally:
             shutil.rmtree(staging, ignore_errors=True)
+            with suppress(OSError):  # those that are not empty stay
+                for path in above:
+                    path.rmdir()
 
 
 def _check(folder: Path, overwrite: bool) -> bool:
     """Whether there is a folder already that may be written to."""
     with accessing(folder, "write"):
         if not os.path.lexists(folder):
-            make_folder(folder.parent)
             return False
         if not folder.is_dir():
             raise OptionError(f"{folder} is a file; expected the name of a folder")
