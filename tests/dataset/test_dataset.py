@@ -129,8 +129,14 @@ def test_located_records_name_their_shard_and_place(dataset: rs.Dataset, cut: sl
     assert [record for _, _, record in located] == list(part.records())
     for shard, number, record in located:
         assert list(rs.open(shard.path).records())[number] == record
-    assert part.is_part
-    assert not dataset.is_part
+    assert part.known_record_count == len(located)
+
+
+def test_record_counts_are_known_from_manifests_and_slices(folder: Path) -> None:
+    assert rs.open(folder).known_record_count == len(IDS)
+    foreign = rs.open(folder / "*.tfrecord")
+    assert foreign.known_record_count is None
+    assert foreign[2:5].known_record_count == 3
 
 
 def test_slicing_opens_nothing_anew(dataset: rs.Dataset) -> None:

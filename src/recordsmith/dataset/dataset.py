@@ -78,9 +78,13 @@ class Dataset:
         return len(self._positions)
 
     @property
-    def is_part(self) -> bool:
-        """Whether it is a slice, whose length is known."""
-        return self._range is not None
+    def known_record_count(self) -> int | None:
+        """How many records it has, if that is known without looking."""
+        if self._range is not None:
+            return len(self._range)
+        counts = [shard.known_record_count for shard in self.shards]
+        known = [count for count in counts if count is not None]
+        return sum(known) if len(known) == len(counts) else None
 
     @overload
     def __getitem__(self, index: int) -> Features | SequenceExample: ...

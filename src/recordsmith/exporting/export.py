@@ -181,7 +181,7 @@ def _export_all(
     on_error: OnError,
     progress: Progress | None,
 ) -> None:
-    total = _known_count(dataset)
+    total = dataset.known_record_count or 0
     for position, (split, example) in enumerate(_examples(dataset)):
         outbox.position = position
         try:
@@ -227,11 +227,3 @@ def _no_example(kind: str, path: str, number: int) -> OptionError:
         f"{path}, record {number}: it is {what.get(kind, 'no Example')}, and only Examples can be "
         "exported; iterate over the dataset (recordsmith.open) to read it"
     )
-
-
-def _known_count(dataset: Dataset) -> int:
-    """How many records there are, if that is known without reading them; else 0."""
-    if dataset.is_part:
-        return len(dataset)
-    counts = [shard.known_record_count for shard in dataset.shards]
-    return 0 if None in counts else sum(count or 0 for count in counts)
