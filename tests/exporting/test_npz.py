@@ -45,16 +45,17 @@ def test_every_shape_a_feature_can_have(write: Any, tmp_path: Path) -> None:
 
 
 def test_all_splits_have_the_same_arrays(write: Any, tmp_path: Path) -> None:
-    rs.export(
-        write(train=[{"a": 1, "b": [1, 2]}], val=[{"a": 2, "b": [1]}, {"b": [], "c": "x"}]),
-        tmp_path / "out",
-        "npz",
+    source = write(
+        train=[{"a": 1, "b": [1, 2], "d": 4}], val=[{"a": 2, "b": [1]}, {"b": [], "c": "x"}]
     )
+    rs.export(source, tmp_path / "out", "npz")
     train, val = (arrays(tmp_path / "out" / f"{split}.npz") for split in ("train", "val"))
     assert train.keys() == val.keys()
     assert train["c.present"].tolist() == [False]
     assert train["c.offsets"].tolist() == [0]
     assert val["b.row_splits"].tolist() == [0, 1, 1]
+    assert train["d.row_splits"].tolist() == [0, 1]  # one in each record here, none there
+    assert val["d.row_splits"].tolist() == [0, 0, 0]
 
 
 def test_pictures_come_out_byte_for_byte(write: Any, picture: Any, tmp_path: Path) -> None:

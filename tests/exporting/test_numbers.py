@@ -37,7 +37,7 @@ def test_whole_pixels_come_back_as_they_were(known: tuple[int, int]) -> None:
     assert decimal(pixels(edge, size)) == str(pixel)
 
 
-@given(st.integers(1, 10_000), st.integers(0, 10_000), st.integers(0, 2))
+@given(st.integers(1, 10_000), st.integers(0, 10_000), st.integers(0, 6))
 def test_no_shorter_decimal_would_do(size: int, place: int, digits: int) -> None:
     """A number with few decimals is found again, or one with fewer."""
     pixel = round(min(place / 7, size), digits)

@@ -22,11 +22,20 @@ def test_columns_are_typed_by_the_schema(
     import pyarrow as pa
 
     examples = [
-        picture("a.jpg", more={"score": 0.1, "many": [1, 2], "words": ["ö"], "gap": 5, "e": []}),
-        picture("b.jpg", seed=1, more={"score": 7.0, "many": [], "words": ["a", "b"], "e": []}),
+        picture(
+            "a.jpg",
+            more={"score": 0.1, "many": [1, 2], "one": [1], "words": ["ö"], "gap": 5, "e": []},
+        ),
+        picture(
+            "b.jpg",
+            seed=1,
+            more={"score": 7.0, "many": [], "one": [], "words": ["a", "b"], "e": []},
+        ),
     ]
     rs.export(
-        write({"many": "int64"}, train=examples, val=examples[1:]), tmp_path / "out", "parquet"
+        write({"many": "int64", "one": "int64"}, train=examples, val=examples[1:]),
+        tmp_path / "out",
+        "parquet",
     )
     found = parquet.read_table(tmp_path / "out" / "train.parquet")
     types = {field.name: field.type for field in found.schema}
@@ -42,6 +51,7 @@ def test_columns_are_typed_by_the_schema(
     assert [np.float32(row["score"]) for row in rows] == [np.float32(0.1), 7]
     assert [row["many"] for row in rows] == [[1, 2], []]
     assert [row["words"] for row in rows] == [["ö"], ["a", "b"]]
+    assert [row["one"] for row in rows] == [[1], []]
     assert [row["gap"] for row in rows] == [5, None]
     assert parquet.read_table(tmp_path / "out" / "val.parquet").num_rows == 1
 
@@ -53,13 +63,13 @@ def test_rows_come_in_groups(
 
     monkeypatch.setattr(module, "_GROUP_ROWS", 4)
     monkeypatch.setattr(module, "_GROUP_BYTES", 1000)
-    sizes = [1, 1, 1, 1, 1, 600, 600, 1]
+    sizes = [1, 1, 1, 1, 1, 600, 600, 1, 1]
     source = write(train=[{"n": n, "data": bytes(size)} for n, size in enumerate(sizes)])
     rs.export(source, tmp_path / "out", "parquet")
     found = parquet.ParquetFile(tmp_path / "out" / "train.parquet")
     groups = [found.metadata.row_group(n).num_rows for n in range(found.num_row_groups)]
-    assert groups == [4, 3, 1]
-    assert found.read().column("n").to_pylist() == list(range(8))
+    assert groups == [4, 3, 2]
+    assert found.read().column("n").to_pylist() == list(range(9))
 
 
 def test_values_of_several_kinds(write: Any, tmp_path: Path, parquet: Any) -> None:

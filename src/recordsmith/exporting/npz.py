@@ -31,7 +31,6 @@ _DTYPES: dict[str, np.dtype[Any]] = {
     "int64": np.dtype(np.int64),
     "float": np.dtype(np.float32),
 }
-_BEGINNING = (1980, 1, 1, 0, 0, 0)  # of the calendar of zip files
 _BLOCK_BYTES = 1 << 20
 
 
@@ -174,7 +173,8 @@ def _write_array(archive: zipfile.ZipFile, name: str, values: npt.NDArray[Any]) 
 
 
 def _member(archive: zipfile.ZipFile, name: str) -> Any:
-    return archive.open(zipfile.ZipInfo(f"{name}.npy", _BEGINNING), "w", force_zip64=True)
+    """A new member, of no date."""
+    return archive.open(zipfile.ZipInfo(f"{name}.npy"), "w", force_zip64=True)
 
 
 def _write_header(member: Any, dtype: np.dtype[Any], shape: tuple[int, ...]) -> None:

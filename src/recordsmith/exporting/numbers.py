@@ -76,7 +76,6 @@ def _centres_and_extents(low: float, high: float) -> Iterator[tuple[float, float
         wide = round(extent, digits)
         for exact in (centre, low + wide / 2, high - wide / 2):
             yield round(exact, digits), wide
-            yield round(exact, digits + 1), wide
     for wide in _neighbours(extent):
         for exact in (centre, low + wide / 2, high - wide / 2):
             for near in _neighbours(exact):
