@@ -15,6 +15,7 @@ from PIL import Image
 
 import recordsmith as rs
 from recordsmith.cli import app
+from recordsmith.exporting.outbox import ChangedName
 
 REPOSITORY = Path(__file__).parent.parent
 README = (REPOSITORY / "README.md").read_text("utf-8")
@@ -93,11 +94,14 @@ def json_keys(document: Any) -> set[str]:
 def test_every_key_of_the_json_documents_is_documented(flowers: Path, tmp_path: Path) -> None:
     documented = (REPOSITORY / "docs" / "json.md").read_text("utf-8")
     report = rs.pack(rs.ImageFolder(flowers), "out")
+    exported = rs.export("out", "boxes", "yolo")  # which has no place for classes of pictures
+    exported.changed_names.append(ChangedName(0, "a/b", "a_b"))
     with (tmp_path / "out" / "train-00000-of-00001.tfrecord").open("r+b") as shard:
         shard.seek(30)
         shard.write(b"\0\0")
     for document in (
         report.to_json(),
+        exported.to_json(),
         rs.inspect("out").to_json(),
         rs.verify("out").to_json(),
     ):
@@ -112,7 +116,7 @@ def test_every_defect_and_command_is_documented() -> None:
     for defect in rs.Defect:
         assert f"`{defect}`" in documented
     names = {command.callback.__name__ for command in app.registered_commands if command.callback}
-    assert names == {"pack", "inspect", "head", "verify", "demo"}
+    assert names == {"pack", "inspect", "head", "verify", "export", "demo"}
     for name in names - {"demo"}:
         assert f"recordsmith {name}" in documented
         assert f"recordsmith {name}" in README

@@ -82,3 +82,7 @@ def test_reading_needs_neither_pictures_nor_the_command_line() -> None:
 
 def test_packing_loads_pictures_only_when_it_meets_one() -> None:
     assert not _loaded_by("import recordsmith as rs; rs.pack, rs.ImageFolder") & set(HEAVY)
+
+
+def test_exporting_loads_no_library_of_a_format() -> None:
+    assert not _loaded_by("import recordsmith as rs; rs.export") & {*HEAVY, "pyarrow"}

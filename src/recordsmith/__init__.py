@@ -45,6 +45,7 @@ if TYPE_CHECKING:
         encode_example,
         encode_sequence_example,
     )
+    from recordsmith.exporting import ExportReport, export
     from recordsmith.image import PictureOptions
     from recordsmith.packing import PackPlan, PackReport, pack, plan
     from recordsmith.sources import (
@@ -94,6 +95,10 @@ _HOMES = {
         "encode_example",
         "encode_sequence_example",
     ),
+    "recordsmith.exporting": (
+        "ExportReport",
+        "export",
+    ),
     "recordsmith.image": ("PictureOptions",),
     "recordsmith.packing": (
         "PackPlan",
@@ -122,6 +127,7 @@ __all__ = [
     "CorruptDataError",
     "Dataset",
     "Defect",
+    "ExportReport",
     "FeatureSchema",
     "FeatureSpec",
     "FileAccessError",
@@ -152,6 +158,7 @@ __all__ = [
     "decode_sequence_example",
     "encode_example",
     "encode_sequence_example",
+    "export",
     "inspect",
     "open",
     "pack",

@@ -122,6 +122,23 @@ def test_compressed_shards_say_what_they_cannot_do(compressed: rs.Dataset) -> No
     np.testing.assert_array_equal(compressed.read_columns(["id"])["id"], IDS)
 
 
+@given(cut=SLICES)
+def test_located_records_name_their_shard_and_place(dataset: rs.Dataset, cut: slice) -> None:
+    part = dataset[cut]
+    located = list(part.located_records())
+    assert [record for _, _, record in located] == list(part.records())
+    for shard, number, record in located:
+        assert list(rs.open(shard.path).records())[number] == record
+    assert part.known_record_count == len(located)
+
+
+def test_record_counts_are_known_from_manifests_and_slices(folder: Path) -> None:
+    assert rs.open(folder).known_record_count == len(IDS)
+    foreign = rs.open(folder / "*.tfrecord")
+    assert foreign.known_record_count is None
+    assert foreign[2:5].known_record_count == 3
+
+
 def test_slicing_opens_nothing_anew(dataset: rs.Dataset) -> None:
     assert all(a is b for a, b in zip(dataset[2:].shards, dataset.shards, strict=True))
 

@@ -77,6 +77,15 @@ class Dataset:
     def __len__(self) -> int:
         return len(self._positions)
 
+    @property
+    def known_record_count(self) -> int | None:
+        """How many records it has, if that is known without looking."""
+        if self._range is not None:
+            return len(self._range)
+        counts = [shard.known_record_count for shard in self.shards]
+        known = [count for count in counts if count is not None]
+        return sum(known) if len(known) == len(counts) else None
+
     @overload
     def __getitem__(self, index: int) -> Features | SequenceExample: ...
     @overload
@@ -117,6 +126,12 @@ class Dataset:
         for _, block in self._blocks():
             for payload in block.payloads():
                 yield bytes(payload)
+
+    def located_records(self) -> Iterator[tuple[Shard, int, bytes]]:
+        """The payloads in order, each with its shard and its number in that shard."""
+        for shard, block in self._blocks():
+            for number, payload in enumerate(block.payloads(), block.position):
+                yield shard, number, bytes(payload)
 
     def read_columns(self, keys: FeatureRequest | None = None) -> dict[str, Column]:
         """Read features of all examples as columns.

@@ -1,0 +1,108 @@
+"""The objects of an example (boxes with classes, and what else is known of each) and their classes.
+
+Features are those of TensorFlow's object detection; edges are relative to the stored picture.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence, Sized
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from recordsmith.errors import SourceError
+from recordsmith.example import Features
+from recordsmith.exporting.pictures import Tell
+from recordsmith.exporting.values import floats_of, has, ints_of, texts_of
+
+EDGE_KEYS = tuple(f"image/object/bbox/{edge}" for edge in ("xmin", "ymin", "xmax", "ymax"))
+LABEL_KEY = "image/object/class/label"
+TEXT_KEY = "image/object/class/text"
+OBJECT_KEYS = frozenset((*EDGE_KEYS, LABEL_KEY, TEXT_KEY))
+
+
+@dataclass
+class Object:
+    """One object.
+
+    xmin, ymin, xmax, ymax: values of float32, relative to the picture.
+    label, name: of its class.
+    """
+
+    xmin: float
+    ymin: float
+    xmax: float
+    ymax: float
+    label: int
+    name: str
+
+
+def has_objects(example: Features) -> bool:
+    """Whether the example speaks of objects, be it that there are none."""
+    return any(key in example for key in EDGE_KEYS)
+
+
+def read_objects(example: Features, classes: Classes, tell: Tell) -> list[Object]:
+    """The objects of an example, in order.
+
+    Raises:
+        SourceError: its lists differ in length, or an edge is no number.
+    """
+    for key in EDGE_KEYS:
+        if has(example, key) and not len(floats_of(example, key)):
+            raise SourceError(f"{key} holds no floats; expected edges from 0 to 1")
+    edges = [floats_of(example, key) for key in EDGE_KEYS]
+    labels, names = ints_of(example, LABEL_KEY), texts_of(example, TEXT_KEY)
+    lists: tuple[Sized, ...] = (*edges, labels, names)
+    keys = (*EDGE_KEYS, LABEL_KEY, TEXT_KEY)
+    lengths = {key: len(values) for key, values in zip(keys, lists, strict=True)}
+    count = max(lengths.values())
+    without_classes = {key for key in (LABEL_KEY, TEXT_KEY) if not lengths[key]}
+    if any(length != count for key, length in lengths.items() if key not in without_classes):
+        found = ", ".join(f"{length} {key}" for key, length in lengths.items())
+        raise SourceError(f"the lists of its objects differ in length: {found}")
+    if not all(np.isfinite(values).all() for values in edges):
+        raise SourceError("an edge of a box is no number")
+    objects = []
+    for number in range(count):
+        label, name = classes.of(
+            int(labels[number]) if len(labels) else None, names[number] if names else None, tell
+        )
+        xmin, ymin, xmax, ymax = (float(values[number]) for values in edges)
+        objects.append(Object(xmin, ymin, xmax, ymax, label, name))
+        if not (0 <= xmin < xmax <= 1 and 0 <= ymin < ymax <= 1):
+            tell(f"box {number} ({name}) is empty, inverted or reaches outside of the picture")
+    return objects
+
+
+@dataclass
+class Classes:
+    """Names of classes by label: those that the dataset knows, then those that its records tell."""
+
+    names: dict[int, str] = field(default_factory=dict)
+    _labels: dict[str, int] = field(default_factory=dict)
+
+    @classmethod
+    def known(cls, class_names: Sequence[str | None] | None) -> Classes:
+        names = {label: name for label, name in enumerate(class_names or ()) if name is not None}
+        return cls(names, {name: label for label, name in names.items()})
+
+    def of(self, label: int | None, name: str | None, tell: Tell) -> tuple[int, str]:
+        """The label and name of a class of which one or both are told."""
+        if label is None:
+            name = name or "object"
+            if name not in self._labels:
+                self._add(max(self.names, default=0) + 1, name)
+            return self._labels[name], name
+        known = self.names.get(label)
+        if name is None:
+            return label, str(label) if known is None else known
+        if known is None:
+            self._add(label, name)
+        elif known != name:
+            tell(f"class {label} is called {name!r} here and {known!r} elsewhere")
+        return label, name
+
+    def _add(self, label: int, name: str) -> None:
+        self.names[label] = name
+        self._labels.setdefault(name, label)

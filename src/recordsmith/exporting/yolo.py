@@ -1,0 +1,115 @@
+"""YOLO, as Ultralytics has it: a picture, a text file with its boxes, and `data.yaml`.
+
+    images/<split>/<name>, labels/<split>/<name>.txt, masks/<split>/<name>.png, data.yaml
+
+A line is class, centre and extent, relative to the picture, with as many decimals as it takes to
+get the very same float32 for every edge. Where one edge of a box is smaller than a hundred
+millionth of the other, float64 has no such centre, and the edge that comes back is the nearest.
+Classes count from 0 without gaps: labels are numbered anew where they do not.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+
+import numpy as np
+
+from recordsmith.dataset import Dataset
+from recordsmith.example import Features
+from recordsmith.exporting.numbers import centre_and_extent, decimal, is_same
+from recordsmith.exporting.objects import (
+    LABEL_KEY,
+    OBJECT_KEYS,
+    Classes,
+    has_objects,
+    read_objects,
+)
+from recordsmith.exporting.outbox import Outbox
+from recordsmith.exporting.pictures import MASK_KEYS, PICTURE_KEYS, read_mask, read_picture
+
+_KEPT = PICTURE_KEYS | MASK_KEYS | OBJECT_KEYS | {"image/source_id"}
+_PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
+_BATCH = 1024
+
+
+class YoloFiles:
+    """Writes pictures, text files with their boxes, and `data.yaml`."""
+
+    def begin(self, dataset: Dataset, out: Outbox) -> None:
+        self._out = out
+        self._classes = Classes.known(dataset.class_names)
+        labels = set(self._classes.names)
+        if LABEL_KEY in dataset.schema.features and not labels:
+            labels = _labels_in(dataset)
+        self._numbers = {label: number for number, label in enumerate(sorted(labels))}
+
+    def add(self, example: Features, split: str, position: int) -> None:
+        out = self._out
+        picture = read_picture(example, out.tell)
+        mask = read_mask(example, picture, out.tell)
+        lines = self._lines(example)
+        part = out.split_name(split)
+        beside = [(f"labels/{part}", ".txt")]
+        if mask is not None:
+            mask_suffix = mask.split_name("mask.png")[1]
+            beside.append((f"masks/{part}", mask_suffix))
+        name, suffix = out.name_picture(example, picture, f"images/{part}", beside=beside)
+        out.write(f"images/{part}/{name}{suffix}", picture.data)
+        out.write(f"labels/{part}/{name}.txt", "".join(lines).encode())
+        if mask is not None:
+            out.write(f"masks/{part}/{name}{mask_suffix}", mask.data)
+        out.leave_out(example, _KEPT)
+
+    def finish(self) -> None:
+        moved = [(label, number) for label, number in self._numbers.items() if number != label - 1]
+        if moved and moved != [(label, label) for label in self._numbers]:
+            self._out.problems.append(
+                "classes are numbered anew, from 0 without gaps: "
+                + ", ".join(f"{label} is {number} now" for label, number in moved[:3])
+                + (f" and {len(moved) - 3:,} more" if len(moved) > 3 else "")
+            )
+        lines = [
+            f"{_key(split)}: {_quoted(f'images/{self._out.split_name(split)}')}\n"
+            for split in self._out.splits
+        ]
+        lines.append("names:\n" if self._numbers else "names: {}\n")
+        lines += [
+            f"  {number}: {_quoted(self._classes.names.get(label, str(label)))}\n"
+            for label, number in self._numbers.items()
+        ]
+        self._out.write("data.yaml", "".join(lines).encode())
+
+    def _lines(self, example: Features) -> list[str]:
+        if not has_objects(example):
+            return []
+        lines = []
+        for number, found in enumerate(read_objects(example, self._classes, self._out.tell)):
+            numbers = []
+            for low, high in ((found.xmin, found.xmax), (found.ymin, found.ymax)):
+                centre, extent = centre_and_extent(low, high)
+                numbers.append((centre, extent))
+                if not is_same(centre - extent / 2, low) or not is_same(centre + extent / 2, high):
+                    self._out.tell(f"box {number}: no centre and extent give its very edges")
+            (x, width), (y, height) = numbers
+            label = self._numbers.setdefault(found.label, len(self._numbers))
+            lines.append(f"{label} {' '.join(map(decimal, (x, y, width, height)))}\n")
+        return lines
+
+
+def _labels_in(dataset: Dataset) -> set[int]:
+    """Every label that a record has: one pass over a dataset that has no list of classes."""
+    labels: set[int] = set()
+    for batch in dataset.batches(_BATCH, [LABEL_KEY]):
+        column = batch[LABEL_KEY]
+        labels.update(np.unique(getattr(column, "values", column)).tolist())  # type: ignore[arg-type]
+    return labels
+
+
+def _key(split: str) -> str:
+    return split if _PLAIN.fullmatch(split) else _quoted(split)
+
+
+def _quoted(text: str) -> str:
+    """Text as YAML has it in double quotes, where every escape of JSON is one of YAML."""
+    return json.dumps(text.encode("utf-8", "replace").decode(), ensure_ascii=False)

@@ -1,0 +1,74 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import recordsmith as rs
+
+
+def test_summary_says_what_was_done(run, packed: Path, pictures: Path, tmp_path: Path) -> None:
+    outcome = run("export", packed, tmp_path / "new", "--as", "folder")
+    assert outcome.code == 0
+    assert outcome.out.startswith(f"exported 9 records as folder into 9 files in {tmp_path}/new\n")
+    assert "  train: 6 records\n" in outcome.out
+    for path in pictures.rglob("*.*"):
+        (again,) = (tmp_path / "new").glob(f"*/{path.relative_to(pictures)}")
+        assert again.read_bytes() == path.read_bytes()
+
+
+def test_json_has_the_same_numbers(run, packed: Path, tmp_path: Path) -> None:
+    document = run("export", packed, tmp_path / "new", "--split", "train", "--json").document
+    assert document["records"] == document["files"] == 6
+    assert document["splits"] == {"train": 6}
+    assert document["folder"] == str(tmp_path / "new")
+    assert document["size_bytes"] == sum(
+        path.stat().st_size for path in (tmp_path / "new").glob("*/*")
+    )
+
+
+def test_what_was_changed_left_out_and_wrong_is_shown(run, tmp_path: Path, pictures: Path) -> None:
+    data = (pictures / "cat" / "0.jpg").read_bytes()
+    path = tmp_path / "odd.tfrecord"
+    with rs.ShardWriter(path) as writer:
+        writer.write_example({"image/encoded": data, "image/filename": "../a.jpg", "more": 1})
+        writer.write_example({"image/encoded": data, "image/height": 5})
+        writer.write_example({"x": 1})
+    outcome = run("export", path, tmp_path / "new")
+    assert outcome.code == 1
+    assert "record 2: there is no picture" in outcome.err
+    outcome = run("export", path, tmp_path / "new", "--skip-errors")
+    assert outcome.code == 0
+    assert "record 0: ../a.jpg is images/a.jpg" in outcome.out
+    assert "more of 1 record" in outcome.out
+    assert "skipped 1:" in outcome.out
+    assert "record 1: the record says 40 x 5 pixels" in outcome.out
+
+
+def test_options_reach_the_job(run, packed: Path, tmp_path: Path) -> None:
+    out = tmp_path / "new"
+    assert run("export", packed, out, "--as", "webdataset", "--shard-size", "10kB").code == 0
+    assert len(list(out.glob("train-*.tar"))) > 1
+    outcome = run("export", packed, out, "--as", "voc")
+    assert outcome.code == 2
+    assert "--overwrite" in outcome.err
+    assert run("export", packed, out, "--as", "voc", "--overwrite").code == 0
+    assert not list(out.glob("*.tar"))
+    assert json.loads((out / ".export.json").read_text())["as"] == "voc"
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--as", "zip"], "there is no format 'zip'"),
+        (["--split", "test"], "no split 'test'"),
+        (["--shard-size", "1MB"], "goes with webdataset"),
+        (["--as", "webdataset", "--shard-size", "large"], "256MB"),
+    ],
+)
+def test_wrong_options(run, packed: Path, tmp_path: Path, options: list[str], said: str) -> None:
+    outcome = run("export", packed, tmp_path / "new", *options)
+    assert outcome.code == 2
+    assert said in outcome.err
+    assert not (tmp_path / "new").exists()

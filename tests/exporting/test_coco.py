@@ -1,0 +1,154 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+
+import recordsmith as rs
+
+
+def documents(out: Path) -> dict[str, Any]:
+    return {path.name: json.loads(path.read_text()) for path in (out / "annotations").iterdir()}
+
+
+def test_a_split_is_a_folder_and_a_document(
+    write: Any, picture: Any, box_features: Any, box_kinds: Any, tmp_path: Path, files: Any
+) -> None:
+    more = box_features((0.25, 0.5, 0.75, 1.0), (0, 0, 1 / 3, 1), label=17) | {
+        "image/source_id": "42",
+        "image/object/is_crowd": [0, 1],
+        "image/object/area": [10.5, 0.1],
+    }
+    empty = box_features() | {"image/source_id": "42"}
+    source = write(
+        box_kinds,
+        train=[picture("train/d/a.jpg", more=more), picture("b.jpg", seed=1, more=empty)],
+        val=[picture("c.jpg", seed=2, more=box_features((0, 0, 1, 1), label=3, name="dog"))],
+    )
+    report = rs.export(source, tmp_path / "out", "coco")
+    assert report.left_out == {}
+    assert report.problems == ["record 1: the id 42 is taken by an earlier record"]
+    assert sorted(files(tmp_path / "out")) == [
+        *("annotations/instances_train.json", "annotations/instances_val.json"),
+        *("train/b.jpg", "train/d/a.jpg", "val/c.jpg"),
+    ]
+    found = documents(tmp_path / "out")
+    categories = [{"id": 3, "name": "dog"}, {"id": 17, "name": "cat"}]
+    assert found["instances_train.json"] == {
+        "images": [
+            {"id": 42, "file_name": "d/a.jpg", "width": 12, "height": 8},
+            {"id": 1, "file_name": "b.jpg", "width": 12, "height": 8},
+        ],
+        "annotations": [
+            {
+                "id": 1,
+                "image_id": 42,
+                "category_id": 17,
+                "bbox": [3, 4, 6, 4],
+                "area": 10.5,
+                "iscrowd": 0,
+            },
+            {
+                "id": 2,
+                "image_id": 42,
+                "category_id": 17,
+                "bbox": [0, 0, 4, 8],
+                "area": 0.1,
+                "iscrowd": 1,
+            },
+        ],
+        "categories": categories,
+    }
+    assert found["instances_val.json"]["categories"] == categories
+    assert found["instances_val.json"]["annotations"][0]["area"] == 96
+
+
+def test_every_category_of_the_dataset_is_there(
+    write: Any, picture: Any, box_features: Any, tmp_path: Path
+) -> None:
+    folder = write(train=[picture("a.jpg", more=box_features((0, 0, 1, 1), label=5, name="e"))])
+    (folder / "labels.txt").write_text("1:a\n5:e\n9:ä\n")
+    rs.export(folder, tmp_path / "out", "coco")
+    found = documents(tmp_path / "out")["instances_train.json"]["categories"]
+    assert [(category["id"], category["name"]) for category in found] == [
+        *((1, "a"), (5, "e"), (9, "ä"))
+    ]
+
+
+def test_boxes_are_the_same_float32_again(
+    write: Any, picture: Any, box_features: Any, tmp_path: Path
+) -> None:
+    edges = np.sort(np.random.default_rng(0).random((200, 2, 2), np.float32), axis=1)
+    more = box_features(*edges.reshape(200, 4))
+    rs.export(write(train=[picture("a.jpg", more=more)]), tmp_path / "out", "coco")
+    found = documents(tmp_path / "out")["instances_train.json"]["annotations"]
+    boxes = np.array([annotation["bbox"] for annotation in found], np.float64)
+    size = np.array([12, 8])
+    assert np.array_equal((boxes[:, :2] / size).astype(np.float32), edges[:, 0])
+    assert np.array_equal(((boxes[:, :2] + boxes[:, 2:]) / size).astype(np.float32), edges[:, 1])
+
+
+def decoded(segmentation: Any) -> Any:
+    """Uncompressed run lengths, decoded as COCO states them."""
+    values = np.repeat(np.arange(len(segmentation["counts"])) % 2, segmentation["counts"])
+    return values.reshape(segmentation["size"], order="F")
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_instance_masks_become_run_lengths(
+    write: Any, picture: Any, box_features: Any, pictures: ModuleType, tmp_path: Path, seed: int
+) -> None:
+    from PIL import Image
+
+    generator = np.random.default_rng(seed)
+    masks = [generator.random((8, 12)) < share for share in (0, 0.3, 0.9, 1)]
+    encoded = [pictures.encode(Image.fromarray(mask), "PNG") for mask in masks]
+    more = box_features(*[(0, 0, 1, 1)] * 4) | {"image/object/mask": encoded}
+    rs.export(write(train=[picture("a.jpg", more=more)]), tmp_path / "out", "coco")
+    found = documents(tmp_path / "out")["instances_train.json"]["annotations"]
+    for annotation, mask in zip(found, masks, strict=True):
+        assert np.array_equal(decoded(annotation["segmentation"]), mask)
+
+
+def test_masks_that_do_not_fit(
+    write: Any, picture: Any, box_features: Any, pictures: ModuleType, tmp_path: Path
+) -> None:
+    other = pictures.encode(pictures.noise(11, 8, "L"), "PNG")
+    boxes = box_features((0, 0, 1, 1))
+    wrong = [
+        picture("a.jpg", more=boxes | {"image/object/mask": masks})
+        for masks in ([other], [other, other], [b"x"])
+    ]
+    with pytest.raises(rs.SourceError) as caught:
+        rs.export(write(train=wrong), tmp_path / "out", "coco")
+    said = caught.value.problems
+    assert "11 x 8" in said[0]
+    assert "1 boxes, and 2 of image/object/mask" in said[1]
+    assert "decoded" in said[2]
+
+
+def test_a_split_called_annotations_is_not_in_the_way(
+    write: Any, picture: Any, tmp_path: Path, files: Any
+) -> None:
+    source = write(annotations=[picture("instances_annotations.json")], masks=[picture("b.jpg")])
+    rs.export(source, tmp_path / "out", "coco")
+    assert sorted(files(tmp_path / "out")) == [
+        "annotations-2/instances_annotations.json.jpg",
+        "annotations/instances_annotations-2.json",
+        "annotations/instances_masks-2.json",
+        "masks-2/b.jpg",
+    ]
+
+
+def test_class_masks_lie_beside(
+    write: Any, picture: Any, pictures: ModuleType, tmp_path: Path, files: Any
+) -> None:
+    mask = pictures.encode(pictures.noise(12, 8, "P"), "PNG")
+    source = write(train=[picture("a.jpg", more={"image/segmentation/class/encoded": mask})])
+    for as_, name in (("coco", "masks/train/a.png"), ("yolo", "masks/train/a.png")):
+        rs.export(source, tmp_path / as_, as_)
+        assert files(tmp_path / as_)[name] == mask

@@ -1,0 +1,92 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import recordsmith as rs
+
+
+@pytest.fixture
+def parquet() -> Any:
+    return pytest.importorskip("pyarrow.parquet")
+
+
+def test_columns_are_typed_by_the_schema(
+    write: Any, picture: Any, tmp_path: Path, parquet: Any
+) -> None:
+    import pyarrow as pa
+
+    examples = [
+        picture(
+            "a.jpg",
+            more={"score": 0.1, "many": [1, 2], "one": [1], "words": ["ö"], "gap": 5, "e": []},
+        ),
+        picture(
+            "b.jpg",
+            seed=1,
+            more={"score": 7.0, "many": [], "one": [], "words": ["a", "b"], "e": []},
+        ),
+    ]
+    rs.export(
+        write({"many": "int64", "one": "int64"}, train=examples, val=examples[1:]),
+        tmp_path / "out",
+        "parquet",
+    )
+    found = parquet.read_table(tmp_path / "out" / "train.parquet")
+    types = {field.name: field.type for field in found.schema}
+    assert types["image/encoded"] == pa.binary()
+    assert types["image/height"] == pa.int64()
+    assert types["score"] == pa.float32()
+    assert types["many"] == pa.list_(pa.int64())
+    assert types["words"] == pa.list_(pa.string())
+    assert types["gap"] == pa.int64()
+    rows = found.to_pylist()
+    assert [row["image/encoded"] for row in rows] == [e["image/encoded"] for e in examples]
+    assert [row["image/filename"] for row in rows] == ["a.jpg", "b.jpg"]
+    assert [np.float32(row["score"]) for row in rows] == [np.float32(0.1), 7]
+    assert [row["many"] for row in rows] == [[1, 2], []]
+    assert [row["words"] for row in rows] == [["ö"], ["a", "b"]]
+    assert [row["one"] for row in rows] == [[1], []]
+    assert [row["gap"] for row in rows] == [5, None]
+    assert parquet.read_table(tmp_path / "out" / "val.parquet").num_rows == 1
+
+
+def test_rows_come_in_groups(
+    write: Any, tmp_path: Path, parquet: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import recordsmith.exporting.parquet as module
+
+    monkeypatch.setattr(module, "_GROUP_ROWS", 4)
+    monkeypatch.setattr(module, "_GROUP_BYTES", 1000)
+    sizes = [1, 1, 1, 1, 1, 600, 600, 1, 1]
+    source = write(train=[{"n": n, "data": bytes(size)} for n, size in enumerate(sizes)])
+    rs.export(source, tmp_path / "out", "parquet")
+    found = parquet.ParquetFile(tmp_path / "out" / "train.parquet")
+    groups = [found.metadata.row_group(n).num_rows for n in range(found.num_row_groups)]
+    assert groups == [4, 3, 2]
+    assert found.read().column("n").to_pylist() == list(range(9))
+
+
+def test_values_of_several_kinds(write: Any, tmp_path: Path, parquet: Any) -> None:
+    with pytest.raises(rs.OptionError, match="'x' has values of several kinds"):
+        rs.export(write(train=[{"x": 1}, {"x": "a"}]), tmp_path / "out", "parquet")
+
+
+def test_without_pyarrow_the_error_names_the_extra(write: Any, tmp_path: Path) -> None:
+    source = write(train=[{"x": 1}])
+    program = (
+        "import sys; sys.modules['pyarrow'] = None\n"
+        "import recordsmith as rs\n"
+        f"try: rs.export({str(source)!r}, {str(tmp_path / 'out')!r}, 'parquet')\n"
+        "except rs.MissingExtraError as error: print(error)\n"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert "pip install 'recordsmith[parquet]'" in result.stdout
+    assert not (tmp_path / "out").exists()

@@ -1,0 +1,280 @@
+"""pack(export(x)) equals x, for every format that has a source.
+
+Each test skips where its source is not there yet.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+
+import recordsmith as rs
+
+_NUMBERS = itertools.count()
+NAMES = ("image/filename", "image/source_id")  # the folder in them is that of the layout
+
+
+def source_called(name: str) -> Any:
+    source = getattr(rs, name, None)
+    if source is None:
+        pytest.skip(f"there is no source {name} yet")
+    return source
+
+
+def plain(example: Mapping[str, Any], without: tuple[str, ...] = ()) -> dict[str, Any]:
+    """A decoded example as lists; of names only the last part."""
+    features: dict[str, Any] = {}
+    for key, value in example.items():
+        if key not in without:
+            kind = "bytes" if isinstance(value, list) else str(value.dtype)
+            features[key] = (kind if len(value) else "", list(value))
+    for key in NAMES:
+        if key in features:
+            features[key] = features[key][1][0].rpartition(b"/")[2]
+    return features
+
+
+def examples_in(path: Any, without: tuple[str, ...] = ()) -> list[dict[str, Any]]:
+    examples = [plain(example, without) for example in rs.open(path)]
+    return sorted(examples, key=repr)
+
+
+def packed(source: Any, tmp_path: Path) -> Path:
+    out = tmp_path / f"again-{next(_NUMBERS)}"
+    rs.pack(source, out)
+    return out
+
+
+def random_boxes(count: int, seed: int) -> dict[str, Any]:
+    """Boxes at any float32, at whole pixels, and at the very edges."""
+    generator = np.random.default_rng(seed)
+    edges = np.sort(generator.random((count, 2, 2), np.float32), axis=1)
+    edges[: count // 3] = np.sort(generator.permuted(np.arange(12))[:4].reshape(2, 2), axis=0) / 12
+    edges[0] = [[0, 0], [1, 1]]
+    labels = generator.integers(1, 4, count)
+    return {
+        "image/object/bbox/xmin": edges[:, 0, 0],
+        "image/object/bbox/ymin": edges[:, 0, 1],
+        "image/object/bbox/xmax": edges[:, 1, 0],
+        "image/object/bbox/ymax": edges[:, 1, 1],
+        "image/object/class/label": labels,
+        "image/object/class/text": [("", "Cat", "cat", "ö & <dog>")[label] for label in labels],
+    }
+
+
+@pytest.fixture
+def boxed(write: Any, picture: Any, box_features: Any, box_kinds: Any) -> Any:
+    """Writes pictures with random boxes; the last has none."""
+
+    def write_boxed(kinds: Mapping[str, str], extra: Any, **names: str) -> Path:
+        examples = []
+        for number, count in enumerate((7, 1, 3, 0)):
+            features = random_boxes(count, number) if count else box_features()
+            name = f"{number}.jpg"
+            more = {"image/source_id": name, **features, **extra(count, number)}
+            examples.append(picture(name, seed=number, width=97, height=64, more=more))
+        return write(box_kinds | kinds, train=examples)  # type: ignore[no-any-return]
+
+    return write_boxed
+
+
+def test_image_folder(pictures: ModuleType, tmp_path: Path) -> None:
+    folder = pictures.make_folder(tmp_path / "flowers", {"Rose": 5, "daisy": 4, "tulip 2": 3})
+    rs.pack(rs.ImageFolder(folder), tmp_path / "out", seed=3)
+    report = rs.export(tmp_path / "out", tmp_path / "pictures", "folder")
+    assert (report.changed_names, report.problems, report.left_out) == ([], [], {})
+    again = packed(rs.ImageFolder(tmp_path / "pictures"), tmp_path)
+    assert rs.open(again).class_names == rs.open(tmp_path / "out").class_names
+    assert examples_in(again) == examples_in(tmp_path / "out")
+    for path in folder.rglob("*.*"):
+        exported = tmp_path / "pictures" / path.relative_to(folder)
+        assert exported.read_bytes() == path.read_bytes()
+
+
+def test_image_folder_of_each_split(pictures: ModuleType, tmp_path: Path) -> None:
+    folder = pictures.make_folder(tmp_path / "flowers", {"daisy": 8, "rose": 8})
+    out = tmp_path / "out"
+    rs.pack(rs.ImageFolder(folder), out, splits={"train": 0.5, "val": 0.5}, stratify=True, shards=2)
+    rs.export(out, tmp_path / "pictures", "folder")
+    for split in ("train", "val"):
+        again = packed(rs.ImageFolder(tmp_path / "pictures" / split), tmp_path)
+        first = sorted(map(repr, map(plain, rs.open(out, split))))
+        assert sorted(map(repr, map(plain, rs.open(again)))) == first
+
+
+def test_image_pairs(pictures: ModuleType, write: Any, picture: Any, tmp_path: Path) -> None:
+    source = source_called("ImagePairs")
+    examples = []
+    for number, mode in enumerate(("L", "P", "1")):
+        mask = pictures.encode(pictures.noise(12, 8, seed=number).convert(mode), "PNG")
+        more = {
+            "image/segmentation/class/encoded": mask,
+            "image/segmentation/class/format": "png",
+        }
+        examples.append(picture(f"images/a/{number}.jpg", seed=number, more=more))
+    records = write(train=examples)
+    report = rs.export(records, tmp_path / "out", "folder")
+    assert (report.changed_names, report.left_out) == ([], {})
+    assert examples_in(packed(source(tmp_path / "out"), tmp_path)) == examples_in(records)
+    rs.export(records, tmp_path / "voc", "voc")
+    assert examples_in(packed(source(tmp_path / "voc"), tmp_path)) == examples_in(records)
+
+
+def test_voc(boxed: Any, tmp_path: Path) -> None:
+    source = source_called("Voc")
+    kinds = {
+        "image/object/difficult": "int64",
+        "image/object/truncated": "int64",
+        "image/object/view": "bytes",
+    }
+
+    def extra(count: int, number: int) -> dict[str, Any]:
+        return {
+            "image/object/difficult": [(number + k) % 2 for k in range(count)],
+            "image/object/truncated": [k % 2 for k in range(count)],
+            "image/object/view": ["Left" if k % 2 else "Unspecified" for k in range(count)],
+        }
+
+    records = boxed(kinds, extra)
+    report = rs.export(records, tmp_path / "out", "voc")
+    assert (report.changed_names, report.left_out, report.problems) == ([], {}, [])
+    again = source(tmp_path / "out", label_map=tmp_path / "out" / "label_map.pbtxt")
+    assert examples_in(packed(again, tmp_path)) == examples_in(records)
+
+
+def test_coco(boxed: Any, tmp_path: Path) -> None:
+    source = source_called("Coco")
+    kinds = {"image/object/is_crowd": "int64", "image/object/area": "float"}
+
+    def extra(count: int, number: int) -> dict[str, Any]:
+        return {
+            "image/source_id": str(1000 + 7 * number),
+            "image/object/is_crowd": [k % 2 for k in range(count)],
+            "image/object/area": [1.1 * k + 0.3 for k in range(count)],
+        }
+
+    records = boxed(kinds, extra)
+    report = rs.export(records, tmp_path / "out", "coco")
+    assert (report.changed_names, report.left_out, report.problems) == ([], {}, [])
+    assert examples_in(packed(source(tmp_path / "out"), tmp_path)) == examples_in(records)
+
+
+def test_coco_with_instance_masks(
+    write: Any, picture: Any, box_features: Any, pictures: ModuleType, tmp_path: Path
+) -> None:
+    source = source_called("Coco")
+    generator = np.random.default_rng(1)
+    masks = [(generator.random((8, 12)) < share).astype(np.uint8) for share in (0.5, 0.1, 1)]
+    more = box_features(*[(0.0, 0.25, 0.5, 1.0)] * 3) | {
+        "image/source_id": "1",
+        "image/object/is_crowd": [0, 1, 0],
+        "image/object/area": [1.0, 2.0, 3.0],
+        "image/object/mask": [pictures.encode(_grey(mask), "PNG") for mask in masks],
+    }
+    records = write(train=[picture("a.jpg", more=more)])
+    assert rs.export(records, tmp_path / "out", "coco").left_out == {}
+    again = packed(source(tmp_path / "out", masks="instance"), tmp_path)
+    (first,), (second,) = list(rs.open(records)), list(rs.open(again))
+    without = ("image/object/mask",)
+    assert plain(second, without) == plain(first, without)  # type: ignore[arg-type]
+    decoded = [_decoded(data) for data in second["image/object/mask"]]  # type: ignore[call-overload, union-attr]
+    assert all(np.array_equal(one, other) for one, other in zip(decoded, masks, strict=True))
+
+
+def _grey(mask: Any) -> Any:
+    from PIL import Image
+
+    return Image.fromarray(mask)
+
+
+def _decoded(data: Any) -> Any:
+    import io
+
+    from PIL import Image
+
+    return np.asarray(Image.open(io.BytesIO(data)))
+
+
+def test_yolo(boxed: Any, tmp_path: Path) -> None:
+    source = source_called("Yolo")
+    records = boxed({}, lambda _count, _number: {})
+    report = rs.export(records, tmp_path / "out", "yolo")
+    assert (report.changed_names, report.left_out, report.problems) == ([], {}, [])
+    assert examples_in(packed(source(tmp_path / "out"), tmp_path)) == examples_in(records)
+
+
+def test_csv_of_pictures(pictures: ModuleType, tmp_path: Path) -> None:
+    source = source_called("Table")
+    folder = pictures.make_folder(tmp_path / "flowers", {"daisy": 4, "rose": 5})
+    rs.pack(rs.ImageFolder(folder), tmp_path / "packed")
+    report = rs.export(tmp_path / "packed", tmp_path / "out", "csv")
+    assert (report.changed_names, report.left_out) == ([], {})
+    again = packed(source(tmp_path / "out", label="label"), tmp_path)
+    assert examples_in(again) == examples_in(tmp_path / "packed")
+    assert rs.open(again).class_names == ("daisy", "rose")
+
+
+def rows(count: int) -> list[dict[str, Any]]:
+    generator = np.random.default_rng(5)
+    return [
+        {
+            "id": number,
+            "large": -(2**63) + number,
+            "score": float(np.float32(generator.random())),
+            "whole": float(number),
+            "code": f"{number:03d}",
+            "text": ('a, "b"', "ä\nö", "", "NaN-ish")[number % 4],
+        }
+        for number in range(count)
+    ]
+
+
+def test_csv_of_scalars(write: Any, tmp_path: Path) -> None:
+    source = source_called("Table")
+    records = write(train=rows(20))
+    rs.export(records, tmp_path / "out", "csv")
+    again = packed(source(tmp_path / "out" / "train.csv"), tmp_path)
+    assert examples_in(again) == examples_in(records)
+
+
+def test_parquet(write: Any, tmp_path: Path) -> None:
+    pytest.importorskip("pyarrow")
+    source = source_called("Table")
+    examples = [
+        row
+        | {
+            "pair": [0.5, number / 3],
+            "ragged": list(range(number % 4)),
+            "words": ["a", "b\0"][: number % 3],
+            "binary": bytes(range(number)),
+        }
+        for number, row in enumerate(rows(20))
+    ]
+    for row in examples[5:8]:
+        del row["id"]
+    records = write({"ragged": "int64", "words": "bytes"}, train=examples)
+    rs.export(records, tmp_path / "out", "parquet")
+    again = packed(source(tmp_path / "out" / "train.parquet"), tmp_path)
+    assert examples_in(again) == examples_in(records)
+
+
+def test_webdataset(pictures: ModuleType, tmp_path: Path) -> None:
+    source = source_called("WebDataset")
+    folder = pictures.make_folder(tmp_path / "flowers", {"daisy": 4, "rose": 5})
+    rs.pack(rs.ImageFolder(folder), tmp_path / "packed")
+    rs.export(tmp_path / "packed", tmp_path / "out", "webdataset", shard_size_bytes=8000)
+    again = packed(source(tmp_path / "out"), tmp_path)
+    assert examples_in(again) == examples_in(tmp_path / "packed")
+
+
+def test_webdataset_of_boxes(boxed: Any, tmp_path: Path) -> None:
+    source = source_called("WebDataset")
+    records = boxed({}, lambda _count, _number: {})
+    assert rs.export(records, tmp_path / "out", "webdataset").problems == []
+    assert examples_in(packed(source(tmp_path / "out"), tmp_path)) == examples_in(records)

@@ -1,0 +1,108 @@
+from __future__ import annotations
+
+import base64
+import json
+import tarfile
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+from PIL import Image
+
+import recordsmith as rs
+
+
+def members(path: Path) -> dict[str, bytes]:
+    with tarfile.open(path) as archive:
+        found: dict[str, bytes] = {}
+        for member in archive:
+            file = archive.extractfile(member)
+            assert file is not None
+            assert member.name not in found
+            found[member.name] = file.read()
+        return found
+
+
+def test_members_of_a_sample_share_a_key(
+    write: Any, picture: Any, pictures: ModuleType, tmp_path: Path
+) -> None:
+    mask = pictures.encode(pictures.noise(12, 8, "P"), "PNG")
+    masked = {"image/segmentation/class/encoded": mask, "image/segmentation/class/format": "png"}
+    examples = [
+        picture("cat/a.b.jpg", more={"image/class/label": 3, "image/class/text": "cat"} | masked),
+        picture(None, seed=1, more={"many": [1, 2], "score": 0.1, "raw": b"\xff", "e": []}),
+        {"text": "no picture"},
+        {},
+    ]
+    report = rs.export(write({"e": "int64"}, train=examples), tmp_path / "out", "webdataset")
+    assert (report.left_out, report.problems) == ({}, [])
+    found = members(tmp_path / "out" / "train-000000.tar")
+    documents = {name: json.loads(found.pop(name)) for name in list(found) if "json" in name}
+    assert found == {
+        "cat/a_b.jpg": examples[0]["image/encoded"],
+        "cat/a_b.mask.png": mask,
+        "cat/a_b.cls": b"3",
+        "000001.jpg": examples[1]["image/encoded"],
+    }
+    assert documents == {
+        "cat/a_b.json": {"image/class/text": "cat", "image/filename": "cat/a.b.jpg"},
+        "000001.json": {
+            "many": [1, 2],
+            "score": 0.1,
+            "e": [],
+            "raw": {"base64": base64.b64encode(b"\xff").decode()},
+        },
+        "000002.json": {"text": "no picture"},
+        "000003.json": {},
+    }
+    assert [change.file for change in report.changed_names] == ["cat/a_b"]
+
+
+def test_headers_say_nothing_of_who_and_when(write: Any, picture: Any, tmp_path: Path) -> None:
+    rs.export(write(train=[picture("ö" * 60 + "/" + "x" * 120)]), tmp_path / "out", "webdataset")
+    with tarfile.open(tmp_path / "out" / "train-000000.tar") as archive:
+        for member in archive:
+            assert (member.mtime, member.uid, member.gid) == (0, 0, 0)
+            assert (member.uname, member.gname, member.mode) == ("", "", 0o644)
+
+
+def test_shards_have_about_the_size_that_is_asked_for(
+    write: Any, picture: Any, tmp_path: Path
+) -> None:
+    examples = [picture(f"{n}.jpg", seed=n) for n in range(9)]
+    source = write(train=examples, val=examples[:1])
+    rs.export(source, tmp_path / "out", "webdataset", shard_size_bytes=10_000)
+    shards = sorted((tmp_path / "out").glob("*.tar"))
+    assert [path.name for path in shards][:2] == ["train-000000.tar", "train-000001.tar"]
+    assert shards[-1].name == "val-000000.tar"
+    names = [name for path in shards[:-1] for name in members(path) if name.endswith(".jpg")]
+    assert names == [f"{n}.jpg" for n in range(9)]
+    assert max(path.stat().st_size for path in shards) <= 10_240
+
+
+def test_keys_are_unique_in_a_split(write: Any, picture: Any, tmp_path: Path) -> None:
+    names = ("a.jpg", "a.png", "A.jpg", "../a.jpg")
+    source = write(train=[picture(name, seed=n) for n, name in enumerate(names)])
+    report = rs.export(source, tmp_path / "out", "webdataset")
+    found = [n for n in members(tmp_path / "out" / "train-000000.tar") if n.endswith(".jpg")]
+    assert found == ["a.jpg", "a-2.jpg", "A-3.jpg", "a-4.jpg"]
+    assert [change.position for change in report.changed_names] == [1, 2, 3]
+
+
+def test_raw_pixels_are_png(write: Any, tmp_path: Path) -> None:
+    import io
+
+    pixels = np.arange(20, dtype=np.uint16).reshape(4, 5, 1) * 3000
+    example = {
+        "image/encoded": pixels.tobytes(),
+        "image/format": "raw",
+        "image/height": 4,
+        "image/width": 5,
+        "image/depth": 1,
+        "image/dtype": "uint16",
+    }
+    rs.export(write(train=[example]), tmp_path / "out", "webdataset")
+    found = members(tmp_path / "out" / "train-000000.tar")
+    assert list(found) == ["000000.png"]
+    assert np.array_equal(np.asarray(Image.open(io.BytesIO(found["000000.png"]))), pixels[..., 0])
