@@ -473,8 +473,9 @@ def print_pack_report(report: rs.PackReport, noun: str = "picture") -> None:
     if report.is_new:
         print("  every record was read back and its checksums are right")
     console.print_list(f"skipped {len(report.skipped):,}", report.skipped)
-    for what, places in report.notes.items():
-        console.print_list(f"{what}, {console.count(len(places), 'time')}", places, most=3)
+    for sentence, noted in report.notes.items():
+        title = f"{sentence} ({console.count(noted.count, 'time')})"
+        console.print_list(title, noted.places, most=3)
     console.print_list("passed over", report.notices)
 
 

@@ -48,7 +48,7 @@ from recordsmith.packing.publishing import (
     small_files_of,
 )
 from recordsmith.packing.recipe import Recipe
-from recordsmith.packing.result import ShardResult
+from recordsmith.packing.result import Noted, ShardResult
 from recordsmith.packing.writing import ShardJobs
 from recordsmith.sources import Listing, Source
 
@@ -65,7 +65,7 @@ class PackReport:
     splits: how many records each has.
     bytes_in, bytes_out: of the pictures, and of the shards.
     skipped: samples that could not be read, with the reason.
-    notes: what was changed in samples or should be known of them -> every place.
+    notes: what was changed in samples or should be known of them, with counts and places.
     notices: what the source passed over.
     is_new: False if a finished dataset of the same plan was there already.
     """
@@ -78,7 +78,7 @@ class PackReport:
     bytes_in: int = 0
     bytes_out: int = 0
     skipped: list[str] = field(default_factory=list)
-    notes: dict[str, list[str]] = field(default_factory=dict)
+    notes: dict[str, Noted] = field(default_factory=dict)
     notices: tuple[str, ...] = ()
     is_new: bool = True
 
@@ -93,7 +93,10 @@ class PackReport:
             "bytes_in": self.bytes_in,
             "bytes_out": self.bytes_out,
             "skipped": self.skipped,
-            "notes": self.notes,
+            "notes": {
+                what: {"count": noted.count, "places": noted.places}
+                for what, noted in self.notes.items()
+            },
             "notices": list(self.notices),
             "is_new": self.is_new,
         }
@@ -264,8 +267,8 @@ def _gather(
     report.skipped = [failures[number] for number in sorted(failures)]
     report.bytes_in = sum(result.bytes_in for result in results)
     for result in results:
-        for what, places in result.notes.items():
-            report.notes.setdefault(what, []).extend(places)
+        for what, noted in result.notes.items():
+            report.notes.setdefault(what, Noted()).extend(noted)
     if failures and on_error == "stop":
         raise _unreadable(report.skipped, len(listing.samples))
     counts = dict.fromkeys(plan.splits, 0)

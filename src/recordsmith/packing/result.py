@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +29,25 @@ from recordsmith.packing.planning import PlannedShard
 from recordsmith.sources import Listing
 from recordsmith.wire import crc32c
 
+MOST_PLACES = 1000
 _BLOCK_BYTES = 1 << 20
+
+
+@dataclass
+class Noted:
+    """How often something was noted, and where; of very many places only the first are kept."""
+
+    count: int = 0
+    places: list[str] = field(default_factory=list)
+
+    def add(self, where: str) -> None:
+        """It happened here, too."""
+        self.extend(Noted(1, [where]))
+
+    def extend(self, other: Noted) -> None:
+        """It happened there as well."""
+        self.count += other.count
+        self.places += other.places[: MOST_PLACES - len(self.places)]
 
 
 @dataclass(frozen=True)
@@ -39,7 +57,7 @@ class ShardResult:
     crc32c: over the bytes of the file.
     bytes_in: size of what was packed, as the source tells it.
     skipped: number in the listing, and why, of each sample that could not be read.
-    notes: what was changed or should be known -> every place.
+    notes: what was changed or should be known of samples.
     """
 
     file: str
@@ -49,7 +67,7 @@ class ShardResult:
     bytes_in: int
     schema: Schema
     skipped: Mapping[int, str]
-    notes: Mapping[str, Sequence[str]]
+    notes: Mapping[str, Noted]
 
 
 def partial_path(folder: Path, file: str) -> Path:
@@ -85,7 +103,7 @@ def keep_result(folder: Path, plan: str, versions: str | None, result: ShardResu
         "bytes_in": result.bytes_in,
         "schema": result.schema.to_json(),
         "skipped": list(result.skipped.items()),
-        "notes": {what: list(places) for what, places in result.notes.items()},
+        "notes": {what: vars(noted) for what, noted in result.notes.items()},
     }
     write_atomically(done_path(folder, result.file), json.dumps(document).encode())
 
@@ -126,7 +144,7 @@ def _parse(document: Any) -> ShardResult:
         bytes_in=document["bytes_in"],
         schema=Schema.from_json(document["schema"]),
         skipped={int(number): str(why) for number, why in document["skipped"]},
-        notes={str(what): list(places) for what, places in document["notes"].items()},
+        notes={str(what): Noted(**noted) for what, noted in document["notes"].items()},
     )
 
 

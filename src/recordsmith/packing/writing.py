@@ -22,6 +22,7 @@ from recordsmith.files import Progress, publish, remove, temporary_name, write_a
 from recordsmith.packing.planning import Plan, PlannedShard
 from recordsmith.packing.preparing import Preparation
 from recordsmith.packing.result import (
+    Noted,
     ShardResult,
     complete_result,
     done_path,
@@ -131,10 +132,10 @@ class ShardJobs:
     ) -> ShardResult:
         bytes_in = 0
         skipped: dict[int, str] = {}
-        notes: dict[str, list[str]] = {}
+        notes: dict[str, Noted] = {}
         for number, prepared in self._prepared(shard, helpers):
             for what, where in prepared.notes:
-                notes.setdefault(what, []).append(where)
+                notes.setdefault(what, Noted()).add(where)
             if prepared.payload is None:
                 skipped[number] = prepared.failure
             else:
