@@ -46,7 +46,7 @@ if TYPE_CHECKING:
         encode_sequence_example,
     )
     from recordsmith.packing import PackReport, pack
-    from recordsmith.sources import ImageFolder
+    from recordsmith.sources import ImageFolder, ImagePairs
     from recordsmith.wire import read_records
 
 __version__ = "0.1.0"
@@ -84,7 +84,7 @@ _HOMES = {
         "encode_sequence_example",
     ),
     "recordsmith.packing": ("PackReport", "pack"),
-    "recordsmith.sources": ("ImageFolder",),
+    "recordsmith.sources": ("ImageFolder", "ImagePairs"),
     "recordsmith.wire": ("read_records",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
@@ -98,6 +98,7 @@ __all__ = [
     "FeatureSpec",
     "FileAccessError",
     "ImageFolder",
+    "ImagePairs",
     "Inspection",
     "MissingExtraError",
     "OptionError",
