@@ -67,11 +67,11 @@ def number_colours(
         colour is not in the table.
     """
     codes = _codes(pixels)
-    known: npt.NDArray[Any] = np.array([r << 16 | g << 8 | b for r, g, b in colours], np.uint32)
+    known = np.array([r << 16 | g << 8 | b for r, g, b in colours], np.uint32)
     dtype = np.uint8 if max(colours.values()) < 256 else np.uint16
-    numbers = np.array(list(colours.values()), dtype)
     order = np.argsort(known)
-    known, numbers = known[order], numbers[order]
+    known = known[order]
+    numbers = np.array(list(colours.values()), dtype)[order]
     places = np.minimum(np.searchsorted(known, codes), len(known) - 1)
     is_unknown = known[places] != codes
     if is_unknown.any():
@@ -92,6 +92,6 @@ def colours_in(pixels: npt.NDArray[np.uint8]) -> list[Colour]:
 
 def _codes(pixels: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint32]:
     """One number for each pixel, flat: red, green and blue side by side."""
-    channels = pixels.reshape(-1, 3).astype(np.uint32)
-    codes: npt.NDArray[np.uint32] = channels[:, 0] << 16 | channels[:, 1] << 8 | channels[:, 2]
+    red, green, blue = pixels.reshape(-1, 3).astype(np.uint32).T
+    codes: npt.NDArray[np.uint32] = (red << 16) + (green << 8) + blue
     return codes
