@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
@@ -198,8 +199,9 @@ def test_what_has_no_partner_is_said(tmp_path: Path, picture: bytes) -> None:
     listing = ImagePairs(write(tmp_path, files)).list_samples()
     assert names(listing) == ["images/3.jpg", "images/4.jpg"]
     assert listing.notices == (
-        f"pictures without a mask: {tmp_path}/images/0.jpg, {tmp_path}/images/1.jpg and "
-        f"{tmp_path}/images/2.jpg",
+        "pictures without a mask: "
+        + ", ".join(f"{tmp_path}/images/{number}.jpg" for number in (0, 1))
+        + f" and {tmp_path}/images/2.jpg",
         f"masks without a picture: 4 files (4 .png), such as {tmp_path}/masks/5.png",
         f"hidden: {tmp_path}/masks/.hidden.png",
         f"no pictures: {tmp_path}/images/words.txt",
@@ -240,7 +242,9 @@ def test_no_pairs_at_all(tmp_path: Path, picture: bytes) -> None:
 def test_links_in_a_circle_end(tmp_path: Path, picture: bytes) -> None:
     write(tmp_path, {"images/a/x.jpg": picture, "masks/a/x.png": png(NUMBERS)})
     (tmp_path / "images" / "a" / "up").symlink_to("..")
-    assert names(ImagePairs(tmp_path).list_samples()) == ["images/a/x.jpg"]
+    listing = ImagePairs(tmp_path).list_samples()
+    assert names(listing) == ["images/a/x.jpg"]
+    assert listing.notices == ()
 
 
 @pytest.mark.parametrize(
@@ -326,8 +330,8 @@ def test_each_wrong_name_of_a_list_is_said_with_its_line(
     assert sorted(caught.value.problems) == [
         f"{folder}/train.txt, line 2: gone has no picture in {tmp_path}/JPEGImages",
         f"{folder}/train.txt, line 4: no mask has no mask in {tmp_path}/SegmentationClass",
-        f"{folder}/val.txt, line 2: a is in {folder}/train.txt, line 1, as well; a sample belongs "
-        "to one split",
+        f"{folder}/val.txt, line 2: a is in {folder}/train.txt, line 1, as well; "
+        + "a sample belongs to one split",
         f"{folder}/val.txt, line 3: ../../x has no picture in {tmp_path}/JPEGImages",
     ]
     assert f"names that a list has again, packed once: {folder}/train.txt, line 5" in (
@@ -508,6 +512,14 @@ def test_other_lossless_formats_become_png(tmp_path: Path, picture: bytes) -> No
         assert notes == [to_png]
 
 
+def test_grey_with_alpha_is_stored_as_grey(tmp_path: Path, picture: bytes) -> None:
+    data = png(Image.fromarray(NUMBERS).convert("LA"))
+    write(tmp_path, {"images/x.jpg": picture, "masks/x.png": data})
+    features, notes = read_one(ImagePairs(tmp_path))
+    assert values(features[MASK]).tolist() == NUMBERS.tolist()
+    assert notes == ["the alpha channel of a mask was left out"]
+
+
 def _sizes_differ(root: Path, pictures: ModuleType) -> str:
     (root / "masks" / "x.png").write_bytes(png(np.zeros((9, 7), np.uint8)))
     return r"the mask is 7x9, its picture 4x3.*nearest neighbour"
@@ -583,8 +595,6 @@ def test_masks_that_are_explained(
     words = make(tmp_path, pictures)
     problem = problem_of(ImagePairs(tmp_path))
     assert str(tmp_path / "masks" / "x.") in problem
-    import re
-
     assert re.search(words, problem), problem
 
 
