@@ -327,11 +327,11 @@ def test_each_wrong_name_of_a_list_is_said_with_its_line(
     folder = tmp_path / "ImageSets" / "Segmentation"
     with pytest.raises(rs.SourceError) as caught:
         rs.pack(source, tmp_path.parent / "out")
+    twice = f"{folder}/val.txt, line 2: a is in {folder}/train.txt, line 1, as well"
     assert sorted(caught.value.problems) == [
         f"{folder}/train.txt, line 2: gone has no picture in {tmp_path}/JPEGImages",
         f"{folder}/train.txt, line 4: no mask has no mask in {tmp_path}/SegmentationClass",
-        f"{folder}/val.txt, line 2: a is in {folder}/train.txt, line 1, as well; "
-        + "a sample belongs to one split",
+        f"{twice}; a sample belongs to one split",
         f"{folder}/val.txt, line 3: ../../x has no picture in {tmp_path}/JPEGImages",
     ]
     assert f"names that a list has again, packed once: {folder}/train.txt, line 5" in (
