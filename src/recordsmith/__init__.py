@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         open,  # noqa: A004 - named as users say it
         verify,
     )
+    from recordsmith.drawing import SheetReport, sheet
     from recordsmith.errors import (
         CorruptDataError,
         Defect,
@@ -61,6 +62,7 @@ _HOMES = {
         "open",
         "verify",
     ),
+    "recordsmith.drawing": ("SheetReport", "sheet"),
     "recordsmith.errors": (
         "CorruptDataError",
         "Defect",
@@ -108,6 +110,7 @@ __all__ = [
     "Schema",
     "SequenceExample",
     "ShardWriter",
+    "SheetReport",
     "SourceError",
     "VerifyReport",
     "__version__",
@@ -120,6 +123,7 @@ __all__ = [
     "open",
     "pack",
     "read_records",
+    "sheet",
     "verify",
 ]
 

@@ -22,10 +22,11 @@ from recordsmith.cli.demo import demo
 from recordsmith.cli.head import head
 from recordsmith.cli.inspect import inspect
 from recordsmith.cli.pack import pack
+from recordsmith.cli.sheet import sheet
 from recordsmith.cli.verify import verify
 from recordsmith.errors import CorruptDataError, RecordsmithError, SourceError
 
-_COMMANDS = (pack, inspect, head, verify, demo)
+_COMMANDS = (pack, inspect, head, sheet, verify, demo)
 
 _DEFECTS, _WRONG_COMMAND, _STOPPED, _PIPE_CLOSED, _TERMINATED = 1, 2, 130, 141, 143
 
