@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from recordsmith.errors import CorruptDataError, Defect
 from recordsmith.example import Features, FeatureSchema
-from recordsmith.image import decode_image, decode_mask, is_picture
+from recordsmith.image import decode_image, decode_mask, is_picture, probe_image
 from recordsmith.image.decode import Pixels
 from recordsmith.image.overlay import Box
 
@@ -127,6 +127,7 @@ class SceneReader:
         if data is None:
             raise _unreadable(f"the example has no {self.picture_key}")
         if not _is_raw(data, example, "image/format"):
+            probe_image(data)  # knows best what is wrong with it
             return decode_image(data)
         return _as_rgb(_raw_array(data, example, depth=_number(example, _DEPTHS)))
 

@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -138,12 +139,18 @@ def _check_arguments(path: Path, count: int, columns: int, *, overwrite: bool) -
 
 
 def _choose(total: int, count: int, seed: int | None) -> list[int]:
-    """Positions: the middles of equal parts of the dataset, or random ones."""
+    """Positions: one from each of equal parts of the dataset, or all at random.
+
+    Not the middle of each part: even steps meet the same class again and again where classes take
+    turns.
+    """
     if count >= total:
         return list(range(total))
     if seed is not None:
         return sorted(random.Random(seed).sample(range(total), count))  # noqa: S311
-    return [(2 * number + 1) * total // (2 * count) for number in range(count)]
+    dice = random.Random(0)  # noqa: S311 - the same page every time
+    ends = [total * number // count for number in range(count + 1)]
+    return [dice.randrange(start, stop) for start, stop in pairwise(ends)]
 
 
 def _read(dataset: Dataset, positions: Sequence[int]) -> list[bytes | CorruptDataError]:
@@ -180,7 +187,8 @@ def _reader(dataset: Dataset, records: Sequence[bytes]) -> SceneReader:
 
 def _no_pictures(schema: Schema) -> str:
     if schema.payload not in ("Example", "mixed"):
-        return f"the records are {schema.payload}, not Examples, so they have no pictures to draw"
+        kind = "no Examples" if schema.payload == "other" else f"{schema.payload}, not Examples"
+        return f"the records are {kind}, so they have no pictures to draw"
     names = ", ".join(sorted(schema.features)[:8]) or "no features"
     return (
         "the examples have no pictures: expected image/encoded, or another feature of bytes that "
@@ -204,14 +212,14 @@ def _draw(
     tiles = []
     legend: Counter[tuple[int, str]] = Counter()
     for position, record in zip(report.positions, records, strict=True):
-        detail, caption, colour = f"{position:,}", "", None
+        name, caption, colour = "", "", None
         try:
             if isinstance(record, CorruptDataError):
                 raise record
             example = decode_payload(record)
             if isinstance(example, SequenceExample):
                 raise _no_example()
-            detail = "  ".join(filter(None, (detail, _tail(reader.name(example)))))
+            name = _tail(reader.name(example))
             scene = reader.read(example)
         except CorruptDataError as error:
             report.problems.append(f"position {position}: {error}")
@@ -220,9 +228,12 @@ def _draw(
             pixels = _draw_scene(scene)
             caption, colour = _caption(scene)
             legend.update(_classes(scene, dataset.class_names))
-        tiles.append(Tile(pixels, caption, detail, colour))
+        words = [word for word in (caption, name, f"#{position:,}") if word]
+        tiles.append(Tile(pixels, words[0], "  ".join(reversed(words[1:])), colour))
     common = sorted(key for key, _ in legend.most_common(_LEGEND_MOST))
     named = [(colour_of(label), text) for label, text in common]
+    if reader.mask_key is None and len(named) == 1:
+        named = []  # the tags say it already
     return contact_sheet(
         tiles,
         title=_title(dataset),
@@ -249,7 +260,9 @@ def _caption(scene: Scene) -> tuple[str, tuple[int, int, int] | None]:
         return scene.text, None if scene.label is None else colour_of(scene.label)
     if scene.boxes:
         counts = Counter(text or "object" for text in scene.box_texts)
-        return ", ".join(f"{count} {text}" for text, count in counts.most_common()), None
+        return ", ".join(
+            text if count == 1 else f"{text} ({count})" for text, count in counts.most_common()
+        ), None
     return "", None
 
 

@@ -119,7 +119,7 @@ def draw_boxes(
     order = sorted(range(len(boxes)), key=lambda number: -_size(areas[number]))
     for number in order:
         _draw_frame(draw, areas[number], colour_of(labels[number]), line)
-    font = _font(max(11, round(max(height, width) / 20)))
+    font = _font(max(11, round(min(max(height, width) / 18, min(height, width) / 5))))
     taken: list[_Area] = []
     for number in order:
         if texts[number]:
@@ -148,26 +148,31 @@ def message_tile(tile: int, title: str, words: str) -> Pixels:
     return np.array(image)
 
 
-def shortened(text: str, font: ImageFont.FreeTypeFont, width: float) -> str:
-    """`text` cut so that it is no wider, with … for what is gone."""
-    if font.getlength(text) <= width:
-        return text
-    while text and font.getlength(text + "…") > width:
-        text = text[:-1]
-    return text.rstrip() + "…"
+def shortened(
+    text: str, font: ImageFont.FreeTypeFont, width: float, *, keep_end: bool = False
+) -> str:
+    """`text` cut so that it is no wider, with … for what is gone: its end, or its middle."""
+    kept = len(text)
+    shown = text
+    while kept and font.getlength(shown) > width:
+        kept -= 1
+        end = kept // 2 if keep_end else 0
+        shown = text[: kept - end].rstrip() + "…" + text[len(text) - end :]
+    return shown
 
 
 # -- masks ---------------------------------------------------------------------------------------
 
 
 def _outline(labels: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
-    """Pixels beside one of another class."""
+    """Pixels within two of one of another class."""
     edge = np.zeros(labels.shape, np.bool_)
-    down, across = labels[1:] != labels[:-1], labels[:, 1:] != labels[:, :-1]
-    edge[1:] |= down
-    edge[:-1] |= down
-    edge[:, 1:] |= across
-    edge[:, :-1] |= across
+    for step in (1, 2):
+        down, across = labels[step:] != labels[:-step], labels[:, step:] != labels[:, :-step]
+        edge[step:] |= down
+        edge[:-step] |= down
+        edge[:, step:] |= across
+        edge[:, :-step] |= across
     return edge
 
 
@@ -210,7 +215,8 @@ class _Tag:
         self._font = font
         ascent, descent = font.getmetrics()
         self._width = round(font.getlength(self._text)) + 2 * self._pad
-        self._height = ascent + descent + max(1, self._pad // 2)
+        self._baseline = self._pad // 2 + round(ascent * 0.92)
+        self._height = self._baseline + round(descent * 0.8) + self._pad // 2
 
     def draw(
         self, draw: ImageDraw.ImageDraw, area: _Area, size: tuple[int, int], taken: list[_Area]
@@ -221,7 +227,8 @@ class _Tag:
                 taken.append(place)
                 draw.rectangle((place[0], place[1], place[2] - 1, place[3] - 1), self._colour)
                 ink = _DARK if _is_light(self._colour) else _LIGHT
-                draw.text((place[0] + self._pad, place[1]), self._text, ink, self._font)
+                at = place[0] + self._pad, place[1] + self._baseline
+                draw.text(at, self._text, ink, self._font, anchor="ls")
                 return
 
     def _places(self, area: _Area, size: tuple[int, int]) -> list[_Area]:

@@ -43,40 +43,46 @@ def contact_sheet(
         title: in large letters on top; `subtitle` under it.
         legend: what colours mean, in a line under the subtitle; as many as there is room for.
         columns: pictures in a row.
-        tile: the box in pixels that each picture is fitted into, its shape kept.
+        tile: the side in pixels of the square that each picture is fitted into, its shape kept.
+            Where all pictures are wide, the rows are as high as the highest of them.
     """
     tiles = [Tile(*picture) for picture in pictures]
+    images = [_fitted(picture.pixels, tile) for picture in tiles]
+    high = max((image.height for image in images), default=tile)
     gap, head, caption = tile // 8, tile // 2, tile // 6
     if legend:
-        head += tile // 8
+        head += tile // 6
     if any(picture.detail for picture in tiles):
-        caption += tile // 13
+        caption += tile // 20
     rows = max(1, -(-len(tiles) // columns))
-    width = columns * (tile + gap) + gap
-    sheet = Image.new("RGB", (width, head + gap + rows * (tile + caption + gap)), _PAPER)
+    width = max(2, columns) * (tile + gap) + gap  # a title needs some room
+    sheet = Image.new("RGB", (width, head + gap + rows * (high + caption + gap)), _PAPER)
     draw = ImageDraw.Draw(sheet)
     large, middle = _font(tile // 6), _font(tile // 12)
     draw.text((gap, gap), shortened(title, large, width - 2 * gap), _INK, large)
     under = gap + tile // 5
     draw.text((gap, under), shortened(subtitle, middle, width - 2 * gap), _FAINT, middle)
-    _draw_legend(draw, legend, (gap, under + tile // 7), width - gap, middle)
-    for number, picture in enumerate(tiles):
+    _draw_legend(draw, legend, (gap, under + tile // 6), width - gap, _font(tile // 14))
+    for number, (picture, image) in enumerate(zip(tiles, images, strict=True)):
         left = gap + number % columns * (tile + gap)
-        top = head + number // columns * (tile + caption + gap)
-        _draw_tile(sheet, draw, picture, (left, top), tile)
+        top = head + number // columns * (high + caption + gap)
+        draw.rectangle((left, top, left + tile - 1, top + high - 1), _FRAME)
+        sheet.paste(image, (left + (tile - image.width) // 2, top + (high - image.height) // 2))
+        _draw_caption(draw, picture, (left, top + high + tile // 30), tile)
     return sheet
 
 
-def _draw_tile(
-    sheet: Image.Image, draw: ImageDraw.ImageDraw, picture: Tile, corner: tuple[int, int], tile: int
-) -> None:
-    left, top = corner
-    draw.rectangle((left, top, left + tile - 1, top + tile - 1), _FRAME)
-    image = Image.fromarray(picture.pixels)
+def _fitted(pixels: Pixels, tile: int) -> Image.Image:
+    image = Image.fromarray(pixels)
     image.thumbnail((tile, tile), Image.Resampling.LANCZOS)
-    sheet.paste(image, (left + (tile - image.width) // 2, top + (tile - image.height) // 2))
+    return image
+
+
+def _draw_caption(
+    draw: ImageDraw.ImageDraw, picture: Tile, corner: tuple[int, int], tile: int
+) -> None:
+    left, line = corner
     font, small = _font(tile // 13), _font(tile // 16)
-    line = top + tile + tile // 30
     indent = 0
     if picture.colour is not None:
         dot = tile // 18
@@ -84,7 +90,8 @@ def _draw_tile(
         middle = line + sum(font.getmetrics()) / 2
         _dot(draw, left, middle, dot, picture.colour)
     draw.text((left + indent, line), shortened(picture.caption, font, tile - indent), _INK, font)
-    draw.text((left, line + tile // 10), shortened(picture.detail, small, tile), _FAINT, small)
+    detail = shortened(picture.detail, small, tile, keep_end=True)
+    draw.text((left, line + tile // 10), detail, _FAINT, small)
 
 
 def _draw_legend(
