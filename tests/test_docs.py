@@ -40,7 +40,7 @@ def test_the_readmes_commands_run(flowers: Path) -> None:
     (block,) = blocks("console")
     commands = [shlex.split(line[2:]) for line in block.splitlines() if line.startswith("$ ")]
     assert [command[:2] for command in commands] == [
-        ["recordsmith", name] for name in ("pack", "verify", "inspect", "head")
+        ["recordsmith", name] for name in ("pack", "verify", "inspect", "head", "sheet")
     ]
     for command in commands:
         result = subprocess.run(
@@ -93,6 +93,7 @@ def json_keys(document: Any) -> set[str]:
 def test_every_key_of_the_json_documents_is_documented(flowers: Path, tmp_path: Path) -> None:
     documented = (REPOSITORY / "docs" / "json.md").read_text("utf-8")
     report = rs.pack(rs.ImageFolder(flowers), "out")
+    sheet = rs.sheet("out", "sheet.png", count=4)
     with (tmp_path / "out" / "train-00000-of-00001.tfrecord").open("r+b") as shard:
         shard.seek(30)
         shard.write(b"\0\0")
@@ -100,6 +101,7 @@ def test_every_key_of_the_json_documents_is_documented(flowers: Path, tmp_path: 
         report.to_json(),
         rs.inspect("out").to_json(),
         rs.verify("out").to_json(),
+        sheet.to_json(),
     ):
         keys = json_keys(document)
         assert len(keys) > 5
@@ -112,7 +114,7 @@ def test_every_defect_and_command_is_documented() -> None:
     for defect in rs.Defect:
         assert f"`{defect}`" in documented
     names = {command.callback.__name__ for command in app.registered_commands if command.callback}
-    assert names == {"pack", "inspect", "head", "verify", "demo"}
+    assert names == {"pack", "inspect", "head", "sheet", "verify", "demo"}
     for name in names - {"demo"}:
         assert f"recordsmith {name}" in documented
         assert f"recordsmith {name}" in README

@@ -31,6 +31,7 @@ _DTYPES = ("image/dtype", "dtype")
 _LABELS = ("image/class/label", "label", "class", "image/label", "class_label", "label/value")
 _TEXTS = ("image/class/text", "class_text", "label/text", "label_text", "class_name", "text")
 _NAMES = ("image/filename", "filename", "image/source_id", "image/path", "path", "name")
+_INSTANCES = "image/object/mask"  # one mask for each object
 _BOX = tuple(f"image/object/bbox/{side}" for side in ("ymin", "xmin", "ymax", "xmax"))
 _RAW_DTYPES = {1: "uint8", 2: "uint16", 4: "float32"}  # by bytes of a value
 _IN_PIXELS = 2.0  # sides larger than this are no shares of a picture
@@ -67,7 +68,7 @@ class SceneReader:
         self._features = features
         self._class_names = class_names or ()
         self.picture_key = self._find_picture()
-        masks = [*_MASKS, *(key for key in features if _is_mask_key(key))]
+        masks = [*_MASKS, *(key for key in features if _is_mask_key(key) and key != _INSTANCES)]
         self.mask_key = self._first(masks, ("image", "raw"), but=self.picture_key)
         self._label_key = self._first(_LABELS, ())
         self._text_key = self._first(_TEXTS, ("text",))
@@ -140,13 +141,14 @@ class SceneReader:
             return _raw_array(data, example, dtype=dtype)[:, :, 0]
         try:
             return decode_mask(data)
-        except CorruptDataError:  # in colours: show which areas there are, by any channel
-            brightest: npt.NDArray[Any] = decode_image(data).max(axis=2)
-            return brightest
+        except CorruptDataError:  # in colours: show at least which areas there are
+            colours = decode_image(data).astype(np.int64) @ (1 << 16, 1 << 8, 1)
+            areas: npt.NDArray[Any] = np.unique(colours, return_inverse=True)[1]
+            return areas.reshape(colours.shape)
 
     def _instances(self, example: Features, scene: Scene) -> npt.NDArray[Any] | None:
         """A mask for each object, together: each with the number of its class."""
-        masks = example.get("image/object/mask")
+        masks = example.get(_INSTANCES)
         if not isinstance(masks, list) or not masks or len(masks) != len(scene.boxes):
             return None
         together = np.zeros(scene.pixels.shape[:2], np.int64)
@@ -157,7 +159,7 @@ class SceneReader:
         return together
 
     def _add_boxes(self, scene: Scene, example: Features) -> None:
-        sides = [np.asarray(example.get(key, ()), np.float64) for key in _BOX]
+        sides = [_numbers(example, key) for key in _BOX]
         count = min(map(len, sides))
         if not count:
             return
@@ -165,8 +167,8 @@ class SceneReader:
         in_pixels = max(side.max() for side in sides) > _IN_PIXELS
         scale = (height, width, height, width) if in_pixels else (1, 1, 1, 1)
         columns = [side[:count] / by for side, by in zip(sides, scale, strict=True)]
-        labels = list(example.get("image/object/class/label", ()))
-        texts = list(example.get("image/object/class/text", ()))
+        labels = _numbers(example, "image/object/class/label").astype(np.int64)
+        texts = example.get("image/object/class/text", ())
         for number in range(count):
             ymin, xmin, ymax, xmax = (float(column[number]) for column in columns)
             if not np.isfinite((ymin, xmin, ymax, xmax)).all():
@@ -175,7 +177,7 @@ class SceneReader:
             text = _printable(texts[number]) if number < len(texts) else ""
             scene.boxes.append((ymin, xmin, ymax, xmax))
             scene.box_labels.append(label)
-            scene.box_texts.append(text or (self._name(label) if labels else ""))
+            scene.box_texts.append(text or (self._name(label) if len(labels) else ""))
 
     def _name(self, label: int) -> str:
         names = self._class_names
@@ -219,6 +221,12 @@ def _number(example: Features, keys: Iterable[str | None]) -> int | None:
         if isinstance(value, np.ndarray) and value.dtype == np.int64 and len(value) == 1:
             return int(value[0])
     return None
+
+
+def _numbers(example: Features, key: str) -> npt.NDArray[Any]:
+    """The values of a feature of numbers; none if it is not there, or is of bytes."""
+    value = example.get(key)
+    return value.astype(np.float64) if isinstance(value, np.ndarray) else np.zeros(0)
 
 
 def _raw_array(

@@ -116,7 +116,7 @@ def sheet(
     page = _draw(opened, reader, records, report, columns, _order(total, positions, split, seed))
     report.height, report.width = page.height, page.width
     stream = io.BytesIO()
-    page.save(stream, _FORMATS[path.suffix.lower()], quality=92, optimize=True)
+    page.save(stream, _FORMATS[path.suffix.lower()], quality=92)
     _write(path, stream.getvalue(), overwrite=overwrite)
     return report
 

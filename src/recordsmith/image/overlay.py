@@ -43,6 +43,7 @@ _PALETTE: tuple[Rgb, ...] = (
 _LIGHT, _DARK = (255, 255, 255), (24, 24, 22)
 _BACKGROUND, _VOID = 0, 255
 _HATCH_EVERY = 7
+_LONGEST = 400  # letters of a text: no tile has room for more
 _TINY = 3  # a picture that would grow by so much is shown pixel by pixel
 
 
@@ -114,7 +115,7 @@ def draw_boxes(
     image = Image.fromarray(pixels)
     draw = ImageDraw.Draw(image, "RGBA")
     height, width = pixels.shape[:2]
-    line = max(2, round(max(height, width) / 110))
+    line = max(2, round(min(max(height, width) / 110, min(height, width) / 20)))
     areas = [_area(box, height, width) for box in boxes]
     order = sorted(range(len(boxes)), key=lambda number: -_size(areas[number]))
     for number in order:
@@ -139,7 +140,7 @@ def message_tile(tile: int, title: str, words: str) -> Pixels:
     gap = tile // 12
     draw.text((gap, gap), title, (150, 40, 30), _font(tile // 13))
     font = _font(max(10, tile // 18))
-    lines = _wrapped(words, font, tile - 2 * gap)
+    lines = _wrapped(words[:_LONGEST], font, tile - 2 * gap)
     most = (tile - 3 * gap - tile // 13) // round(tile / 13)
     for number, text in enumerate(lines[:most]):
         top = 2 * gap + tile // 13 + number * round(tile / 13)
@@ -152,8 +153,9 @@ def shortened(
     text: str, font: ImageFont.FreeTypeFont, width: float, *, keep_end: bool = False
 ) -> str:
     """`text` cut so that it is no wider, with … for what is gone: its end, or its middle."""
-    kept = len(text)
-    shown = text
+    if len(text) > _LONGEST:  # measuring costs time for each letter
+        text = text[: _LONGEST // 2] + text[-_LONGEST // 2 :]
+    kept, shown = len(text), text
     while kept and font.getlength(shown) > width:
         kept -= 1
         end = kept // 2 if keep_end else 0

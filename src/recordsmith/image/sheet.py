@@ -105,7 +105,8 @@ def _draw_legend(
     left, top = corner
     dot = round(font.size * 0.75)
     middle = top + sum(font.getmetrics()) / 2
-    for number, (colour, name) in enumerate(legend):
+    for number, (colour, whole_name) in enumerate(legend):
+        name = shortened(whole_name, font, right / 3)
         more = f"and {len(legend) - number:,} more"
         width = dot * 1.5 + font.getlength(name)
         is_last = number == len(legend) - 1
