@@ -57,7 +57,7 @@ PICTURES: dict[str, dict[str, Any]] = {
     "raw, of another": {"image": PIXELS.tobytes(), "rows": 6, "cols": 9, "channels": 3},
     "raw without depth": {"image_raw": PIXELS.tobytes(), "height": 6, "width": 9},
     "raw, 16 bits": {
-        "image/encoded": (PIXELS.astype(np.uint16) * 257).tobytes(),
+        "image/encoded": (PIXELS.astype(np.uint16) * 256 + 77).tobytes(),
         "image/format": "raw",
         "image/depth": 3,
         **SIZE,

@@ -132,6 +132,8 @@ def test_tags_stay_inside_and_hide_no_other() -> None:
         alone = draw_boxes(flat(288, 288), boxes, [1, 2, 3], texts)
         tags.append((alone != without).any(axis=2))
         assert tags[-1].sum() > 800
+    widths = [right - left for _, left, _, right in map(bounds, tags)]
+    assert max(widths) - min(widths) < 6  # none is cut at the edge
     together = draw_boxes(flat(288, 288), boxes, [1, 2, 3], ["zebra crossing"] * 3)
     bare = draw_boxes(flat(288, 288), boxes, [1, 2, 3], [""] * 3)
     areas = [is_colour(together, label).sum() - is_colour(bare, label).sum() for label in (1, 2, 3)]

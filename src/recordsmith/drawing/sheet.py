@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from recordsmith.dataset import Dataset
+from recordsmith.dataset import Dataset, parse_shard_name
 from recordsmith.dataset import open as open_dataset
 from recordsmith.drawing.scene import Scene, SceneReader
 from recordsmith.errors import CorruptDataError, Defect, OptionError
@@ -284,13 +284,10 @@ def _classes(scene: Scene, class_names: Sequence[str | None] | None) -> set[tupl
 
 
 def _title(dataset: Dataset) -> str:
-    """The folder of the shards, or the file if there is but one and no folder of its own."""
+    """The name of the file, or of the folder whose shards these are."""
     path = dataset.shards[0].path.absolute()
-    return (
-        path.name
-        if len(dataset.shards) == 1 and dataset.class_names is None
-        else (path.parent.name or path.name)
-    )
+    is_alone = len(dataset.shards) == 1 and parse_shard_name(path.name) is None
+    return path.name if is_alone else path.parent.name or path.name
 
 
 def _order(total: int, positions: Sequence[int], split: str | None, seed: int | None) -> str:
