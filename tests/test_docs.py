@@ -41,7 +41,7 @@ def test_the_readmes_commands_run(flowers: Path) -> None:
     (block,) = blocks("console")
     commands = [shlex.split(line[2:]) for line in block.splitlines() if line.startswith("$ ")]
     assert [command[:2] for command in commands] == [
-        ["recordsmith", name] for name in ("pack", "verify", "inspect", "head")
+        ["recordsmith", name] for name in ("pack", "verify", "inspect", "head", "sheet")
     ]
     for command in commands:
         result = subprocess.run(
@@ -96,6 +96,7 @@ def test_every_key_of_the_json_documents_is_documented(flowers: Path, tmp_path: 
     report = rs.pack(rs.ImageFolder(flowers), "out")
     exported = rs.export("out", "boxes", "yolo")  # which has no place for classes of pictures
     exported.changed_names.append(ChangedName(0, "a/b", "a_b"))
+    sheet = rs.sheet("out", "sheet.png", count=4)
     with (tmp_path / "out" / "train-00000-of-00001.tfrecord").open("r+b") as shard:
         shard.seek(30)
         shard.write(b"\0\0")
@@ -104,6 +105,7 @@ def test_every_key_of_the_json_documents_is_documented(flowers: Path, tmp_path: 
         exported.to_json(),
         rs.inspect("out").to_json(),
         rs.verify("out").to_json(),
+        sheet.to_json(),
     ):
         keys = json_keys(document)
         assert len(keys) > 5
@@ -116,7 +118,7 @@ def test_every_defect_and_command_is_documented() -> None:
     for defect in rs.Defect:
         assert f"`{defect}`" in documented
     names = {command.callback.__name__ for command in app.registered_commands if command.callback}
-    assert names == {"pack", "inspect", "head", "verify", "export", "demo"}
+    assert names == {"pack", "inspect", "head", "sheet", "verify", "export", "demo"}
     for name in names - {"demo"}:
         assert f"recordsmith {name}" in documented
         assert f"recordsmith {name}" in README

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         open,  # noqa: A004 - named as users say it
         verify,
     )
+    from recordsmith.drawing import SheetReport, sheet
     from recordsmith.errors import (
         CorruptDataError,
         Defect,
@@ -52,6 +53,7 @@ if TYPE_CHECKING:
         Coco,
         ImageFiles,
         ImageFolder,
+        ImagePairs,
         Rows,
         Shards,
         Table,
@@ -72,6 +74,10 @@ _HOMES = {
         "inspect",
         "open",
         "verify",
+    ),
+    "recordsmith.drawing": (
+        "SheetReport",
+        "sheet",
     ),
     "recordsmith.errors": (
         "CorruptDataError",
@@ -110,6 +116,7 @@ _HOMES = {
         "Coco",
         "ImageFiles",
         "ImageFolder",
+        "ImagePairs",
         "Rows",
         "Shards",
         "Table",
@@ -133,6 +140,7 @@ __all__ = [
     "FileAccessError",
     "ImageFiles",
     "ImageFolder",
+    "ImagePairs",
     "Inspection",
     "MissingExtraError",
     "OptionError",
@@ -146,6 +154,7 @@ __all__ = [
     "SequenceExample",
     "ShardWriter",
     "Shards",
+    "SheetReport",
     "SourceError",
     "Table",
     "VerifyReport",
@@ -164,6 +173,7 @@ __all__ = [
     "pack",
     "plan",
     "read_records",
+    "sheet",
     "verify",
 ]
 

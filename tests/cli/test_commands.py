@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-COMMANDS = ("pack", "inspect", "head", "verify", "export", "demo")
+COMMANDS = ("pack", "inspect", "head", "sheet", "verify", "export", "demo")
 CONTROL = re.compile(r"[^\x20-\x7e\n\u00a0-\U0010ffff]")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from recordsmith.image.sheet import contact_sheet
+from recordsmith.image.sheet import Tile, contact_sheet
 
 COLOURS = [(255, 0, 0), (0, 200, 0), (0, 0, 255), (255, 0, 255), (0, 220, 220), (120, 60, 0)]
 
@@ -44,6 +44,33 @@ def test_pictures_keep_their_shape_and_fit_their_box(height: int, width: int) ->
     scale = min(1, 100 / max(height, width))
     assert abs(tall - height * scale) <= 1
     assert abs(wide - width * scale) <= 1
+
+
+def test_rows_are_as_high_as_the_highest_picture() -> None:
+    pixels = [np.full((height, 100, 3), 9, np.uint8) for height in (10, 30, 100)]
+    heights = [
+        contact_sheet([(picture, "") for picture in pixels[:count]], title="", tile=100).height
+        for count in (1, 2, 3)
+    ]
+    assert np.diff(heights).tolist() == [20, 70]
+
+
+def test_details_colours_and_a_legend_are_drawn() -> None:
+    pixels = np.zeros((100, 100, 3), np.uint8)
+    red, green = (200, 10, 20), (20, 180, 30)
+    sheet = contact_sheet(
+        [Tile(pixels, "caption", "detail", red)] * 3,
+        title="",
+        legend=[(green, "one"), (red, "name " * 99)] * 9,
+        columns=3,
+        tile=100,
+    )
+    shown = np.array(sheet)
+    assert (shown == red).all(axis=2).sum() > 3 * 16
+    _, left, _, width = _places(shown, green)
+    assert 0 < left < left + width < sheet.width
+    plain = contact_sheet([Tile(pixels, "caption")] * 3, title="", columns=3, tile=100)
+    assert sheet.height > plain.height
 
 
 def test_words_are_drawn() -> None:

@@ -195,7 +195,9 @@ def test_folders_of_splits(tmp_path: Path, pictures: ModuleType) -> None:
     source = ImageFolder(tmp_path)
     source.list_samples()
     assert source.read_sample(listing.samples[-1])["image/class/text"] == b"b"
-    report = rs.pack(ImageFolder(tmp_path), tmp_path.parent / "out", splits={"x": 1.0})
+    report = rs.pack(
+        ImageFolder(tmp_path), tmp_path.parent / f"{tmp_path.name}-out", splits={"x": 1.0}
+    )
     assert report.splits == {"train": 3, "Val": 1, "test": 1}
     assert any("splits of its own, train, Val, test" in notice for notice in report.notices)
 

@@ -23,10 +23,11 @@ from recordsmith.cli.export import export
 from recordsmith.cli.head import head
 from recordsmith.cli.inspect import inspect
 from recordsmith.cli.pack import pack
+from recordsmith.cli.sheet import sheet
 from recordsmith.cli.verify import verify
 from recordsmith.errors import CorruptDataError, RecordsmithError, SourceError
 
-_COMMANDS = (pack, inspect, head, verify, export, demo)
+_COMMANDS = (pack, inspect, head, sheet, verify, export, demo)
 
 _DEFECTS, _WRONG_COMMAND, _STOPPED, _PIPE_CLOSED, _TERMINATED = 1, 2, 130, 141, 143
 

@@ -3,46 +3,125 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from PIL import Image, ImageDraw, ImageFont
 
 from recordsmith.image.decode import Pixels
+from recordsmith.image.overlay import Rgb, shortened
 
 _PAPER, _INK, _FAINT, _FRAME = (250, 249, 246), (38, 38, 36), (128, 126, 120), (226, 224, 217)
 
 
+class Tile(NamedTuple):
+    """A picture of a sheet.
+
+    pixels: uint8, (height, width, 3), RGB.
+    caption: under it; `detail` in a second line, small and faint.
+    colour: of a dot before the caption.
+    """
+
+    pixels: Pixels
+    caption: str
+    detail: str = ""
+    colour: Rgb | None = None
+
+
 def contact_sheet(
-    pictures: Sequence[tuple[Pixels, str]],
+    pictures: Sequence[Tile | tuple[Pixels, str]],
     *,
     title: str,
     subtitle: str = "",
+    legend: Sequence[tuple[Rgb, str]] = (),
     columns: int = 6,
     tile: int = 224,
 ) -> Image.Image:
     """Draw pictures in rows on one page.
 
     Args:
-        pictures: each uint8, (height, width, 3), RGB, with a caption.
+        pictures: tiles, or pictures with a caption.
         title: in large letters on top; `subtitle` under it.
+        legend: what colours mean, in a line under the subtitle; as many as there is room for.
         columns: pictures in a row.
-        tile: the box in pixels that each picture is fitted into, its shape kept.
+        tile: the side in pixels of the square that each picture is fitted into, its shape kept.
+            Where all pictures are wide, the rows are as high as the highest of them.
     """
+    tiles = [Tile(*picture) for picture in pictures]
+    images = [_fitted(picture.pixels, tile) for picture in tiles]
+    high = max((image.height for image in images), default=tile)
     gap, head, caption = tile // 8, tile // 2, tile // 6
-    rows = max(1, -(-len(pictures) // columns))
-    width = columns * (tile + gap) + gap
-    sheet = Image.new("RGB", (width, head + gap + rows * (tile + caption + gap)), _PAPER)
+    if legend:
+        head += tile // 6
+    if any(picture.detail for picture in tiles):
+        caption += tile // 20
+    rows = max(1, -(-len(tiles) // columns))
+    width = max(2, columns) * (tile + gap) + gap  # a title needs some room
+    sheet = Image.new("RGB", (width, head + gap + rows * (high + caption + gap)), _PAPER)
     draw = ImageDraw.Draw(sheet)
-    draw.text((gap, gap), title, _INK, ImageFont.load_default(tile // 6))
-    draw.text((gap, gap + tile // 5), subtitle, _FAINT, ImageFont.load_default(tile // 12))
-    font = ImageFont.load_default(tile // 13)
-    for number, (pixels, text) in enumerate(pictures):
+    large, middle = _font(tile // 6), _font(tile // 12)
+    draw.text((gap, gap), shortened(title, large, width - 2 * gap), _INK, large)
+    under = gap + tile // 5
+    draw.text((gap, under), shortened(subtitle, middle, width - 2 * gap), _FAINT, middle)
+    _draw_legend(draw, legend, (gap, under + tile // 6), width - gap, _font(tile // 14))
+    for number, (picture, image) in enumerate(zip(tiles, images, strict=True)):
         left = gap + number % columns * (tile + gap)
-        top = head + number // columns * (tile + caption + gap)
-        draw.rectangle((left, top, left + tile - 1, top + tile - 1), _FRAME)
-        picture = Image.fromarray(pixels)
-        picture.thumbnail((tile, tile), Image.Resampling.LANCZOS)
-        sheet.paste(
-            picture, (left + (tile - picture.width) // 2, top + (tile - picture.height) // 2)
-        )
-        draw.text((left, top + tile + caption // 5), text, _INK, font)
+        top = head + number // columns * (high + caption + gap)
+        draw.rectangle((left, top, left + tile - 1, top + high - 1), _FRAME)
+        sheet.paste(image, (left + (tile - image.width) // 2, top + (high - image.height) // 2))
+        _draw_caption(draw, picture, (left, top + high + tile // 30), tile)
     return sheet
+
+
+def _fitted(pixels: Pixels, tile: int) -> Image.Image:
+    image = Image.fromarray(pixels)
+    image.thumbnail((tile, tile), Image.Resampling.LANCZOS)
+    return image
+
+
+def _draw_caption(
+    draw: ImageDraw.ImageDraw, picture: Tile, corner: tuple[int, int], tile: int
+) -> None:
+    left, line = corner
+    font, small = _font(tile // 13), _font(tile // 16)
+    indent = 0
+    if picture.colour is not None:
+        dot = tile // 18
+        indent = dot + tile // 28
+        middle = line + sum(font.getmetrics()) / 2
+        _dot(draw, left, middle, dot, picture.colour)
+    draw.text((left + indent, line), shortened(picture.caption, font, tile - indent), _INK, font)
+    detail = shortened(picture.detail, small, tile, keep_end=True)
+    draw.text((left, line + tile // 10), detail, _FAINT, small)
+
+
+def _draw_legend(
+    draw: ImageDraw.ImageDraw,
+    legend: Sequence[tuple[Rgb, str]],
+    corner: tuple[int, int],
+    right: int,
+    font: ImageFont.FreeTypeFont,
+) -> None:
+    """Dots with their names, one beside the other; what has no room is counted."""
+    left, top = corner
+    dot = round(font.size * 0.75)
+    middle = top + sum(font.getmetrics()) / 2
+    for number, (colour, whole_name) in enumerate(legend):
+        name = shortened(whole_name, font, right / 3)
+        more = f"and {len(legend) - number:,} more"
+        width = dot * 1.5 + font.getlength(name)
+        is_last = number == len(legend) - 1
+        if left + width + (0 if is_last else 2 * dot + font.getlength(more)) > right:
+            draw.text((left, top), more, _FAINT, font)
+            return
+        _dot(draw, left, middle, dot, colour)
+        draw.text((left + dot * 1.5, top), name, _INK, font)
+        left += round(width + dot * 1.8)
+
+
+def _dot(draw: ImageDraw.ImageDraw, left: float, middle: float, size: int, colour: Rgb) -> None:
+    top = round(middle - size / 2)
+    draw.rounded_rectangle((left, top, left + size, top + size), max(2, size // 4), colour)
+
+
+def _font(size: int) -> ImageFont.FreeTypeFont:
+    return ImageFont.load_default(size)  # type: ignore[return-value]

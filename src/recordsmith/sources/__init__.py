@@ -8,6 +8,7 @@ from recordsmith.sources.coco import Coco
 from recordsmith.sources.contract import Content, Listing, Note, Sample, Source, unheard
 from recordsmith.sources.image_files import ImageFiles
 from recordsmith.sources.image_folder import ImageFolder
+from recordsmith.sources.image_pairs import ImagePairs
 from recordsmith.sources.recognition import KINDS, Recognised, make_source
 from recordsmith.sources.rows import Rows
 from recordsmith.sources.shards import Shards
@@ -22,6 +23,7 @@ __all__ = [
     "Content",
     "ImageFiles",
     "ImageFolder",
+    "ImagePairs",
     "Listing",
     "Note",
     "Recognised",

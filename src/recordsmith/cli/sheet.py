@@ -1,0 +1,52 @@
+"""`recordsmith sheet`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+import recordsmith as rs
+from recordsmith.cli import console
+from recordsmith.cli.options import Json, Split
+
+
+def sheet(
+    path: Annotated[
+        str,
+        typer.Argument(
+            help="A TFRecord file, a folder of them, or a glob.", metavar="PATH", show_default=False
+        ),
+    ],
+    out: Annotated[
+        str,
+        typer.Argument(help="The picture: a .png or .jpg.", metavar="OUT", show_default=False),
+    ],
+    count: Annotated[
+        int, typer.Option("-n", "--count", help="How many examples.", min=1, metavar="N")
+    ] = 30,
+    split: Split = None,
+    columns: Annotated[int, typer.Option(help="How many in a row.", min=1, metavar="N")] = 6,
+    seed: Annotated[
+        int | None,
+        typer.Option(help="Choose at random. [default: evenly spread]", metavar="N"),
+    ] = None,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace the picture that is there.")
+    ] = False,
+    json: Json = False,
+) -> None:
+    """Draw examples of a dataset on one page, with classes, boxes and masks.
+
+    Example: `recordsmith sheet out sheet.png --split train -n 24`
+    """
+    report = rs.sheet(
+        path, out, split=split, count=count, columns=columns, seed=seed, overwrite=overwrite
+    )
+    if json:
+        console.print_json(report.to_json())
+        return
+    drawn = console.count(len(report.positions), "example")
+    size = f"{report.width}x{report.height} pixels"
+    print(console.bold(f"drew {drawn} into {console.printable(str(report.path))}") + f", {size}")
+    console.print_list(f"{len(report.problems):,} cannot be shown", report.problems)

@@ -1,0 +1,267 @@
+"""What is there to see in an example? Its picture, masks, boxes, class and name.
+
+Which keys hold them is decided once for a dataset, by the schema: the keys of TensorFlow's own
+tools first, then those of the tutorials, then whatever bytes are pictures. Pixels without a file
+format (raw) are understood where height and width stand beside them.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from recordsmith.errors import CorruptDataError, Defect
+from recordsmith.example import Features, FeatureSchema
+from recordsmith.image import decode_image, decode_mask, is_picture, probe_image
+from recordsmith.image.decode import Pixels
+from recordsmith.image.overlay import Box
+
+_PICTURES = ("image/encoded", "image_raw", "image", "img", "picture", "jpeg", "png", "encoded")
+_MASKS = ("image/segmentation/class/encoded", "mask_raw", "mask", "segmentation", "label/encoded")
+_MASK_WORDS = ("mask", "segment", "label", "depth")
+_HEIGHTS = ("image/height", "height", "rows", "image_height")
+_WIDTHS = ("image/width", "width", "cols", "columns", "image_width")
+_DEPTHS = ("image/depth", "image/channels", "depth", "channels")
+_DTYPES = ("image/dtype", "dtype")
+_LABELS = ("image/class/label", "label", "class", "image/label", "class_label", "label/value")
+_TEXTS = ("image/class/text", "class_text", "label/text", "label_text", "class_name", "text")
+_NAMES = ("image/filename", "filename", "image/source_id", "image/path", "path", "name")
+_INSTANCES = "image/object/mask"  # one mask for each object
+_BOX = tuple(f"image/object/bbox/{side}" for side in ("ymin", "xmin", "ymax", "xmax"))
+_RAW_DTYPES = {1: "uint8", 2: "uint16", 4: "float32"}  # by bytes of a value
+_IN_PIXELS = 2.0  # sides larger than this are no shares of a picture
+
+
+@dataclass
+class Scene:
+    """What is there to see in one example.
+
+    pixels: uint8, (height, width, 3), RGB.
+    mask: class numbers, (height, width), or None.
+    boxes: (ymin, xmin, ymax, xmax) of each, from 0 to 1; box_labels and box_texts beside them.
+    label, text: of the class of the whole picture.
+    """
+
+    pixels: Pixels
+    mask: npt.NDArray[Any] | None = None
+    boxes: list[Box] = field(default_factory=list)
+    box_labels: list[int] = field(default_factory=list)
+    box_texts: list[str] = field(default_factory=list)
+    label: int | None = None
+    text: str = ""
+
+
+class SceneReader:
+    """Finds in each example of a dataset what is there to see."""
+
+    def __init__(
+        self,
+        features: Mapping[str, FeatureSchema],
+        class_names: tuple[str | None, ...] | None = None,
+    ) -> None:
+        """`features` is the schema of the examples."""
+        self._features = features
+        self._class_names = class_names or ()
+        self.picture_key = self._find_picture()
+        masks = [*_MASKS, *(key for key in features if _is_mask_key(key) and key != _INSTANCES)]
+        self.mask_key = self._first(masks, ("image", "raw"), but=self.picture_key)
+        self._label_key = self._first(_LABELS, ())
+        self._text_key = self._first(_TEXTS, ("text",))
+        self._name_key = self._first(_NAMES, ("text",))
+
+    def read(self, example: Features) -> Scene:
+        """Decode what one example holds.
+
+        Raises:
+            CorruptDataError: there is no picture, or it cannot be decoded.
+        """
+        scene = Scene(self._pixels(example))
+        self._add_boxes(scene, example)
+        scene.mask = self._mask(example, scene)
+        label = _number(example, (self._label_key,))
+        scene.label = label
+        scene.text = _text(example, self._text_key) or ("" if label is None else self._name(label))
+        return scene
+
+    def name(self, example: Features) -> str:
+        """What the example calls itself, such as its file."""
+        return _text(example, self._name_key)
+
+    # -- keys ----------------------------------------------------------------------------------
+
+    def _find_picture(self) -> str | None:
+        features = self._features
+        named = [key for key in _PICTURES if key in features and features[key].kind == "bytes"]
+        pictures = [
+            key
+            for key, feature in sorted(features.items(), key=lambda item: -item[1].value_bytes)
+            if feature.content == "image" and not _is_mask_key(key)
+        ]
+        has_size = all(any(key in features for key in keys) for keys in (_HEIGHTS, _WIDTHS))
+        for key in named:
+            content = features[key].content
+            if key == _PICTURES[0] or content == "image" or (has_size and content == "raw"):
+                return key
+        return pictures[0] if pictures else None
+
+    def _first(
+        self, keys: Iterable[str], contents: tuple[str, ...], but: str | None = None
+    ) -> str | None:
+        """The first key that is there, with bytes of these contents or, without, int64s."""
+        for key in keys:
+            feature = self._features.get(key)
+            if feature is None or key == but:
+                continue
+            if (feature.content in contents) if contents else feature.kind == "int64":
+                return key
+        return None
+
+    # -- values --------------------------------------------------------------------------------
+
+    def _pixels(self, example: Features) -> Pixels:
+        data = _bytes(example, self.picture_key)
+        if data is None:
+            raise _unreadable(f"the example has no {self.picture_key}")
+        if not _is_raw(data, example, "image/format"):
+            probe_image(data)  # knows best what is wrong with it
+            return decode_image(data)
+        return _as_rgb(_raw_array(data, example, depth=_number(example, _DEPTHS)))
+
+    def _mask(self, example: Features, scene: Scene) -> npt.NDArray[Any] | None:
+        data = _bytes(example, self.mask_key)
+        if data is None:
+            return self._instances(example, scene)
+        if _is_raw(data, example, "image/segmentation/class/format"):
+            dtype = _text(example, "image/segmentation/class/dtype")
+            return _raw_array(data, example, dtype=dtype)[:, :, 0]
+        try:
+            return decode_mask(data)
+        except CorruptDataError:  # in colours: show at least which areas there are
+            colours = decode_image(data).astype(np.int64) @ (1 << 16, 1 << 8, 1)
+            areas: npt.NDArray[Any] = np.unique(colours, return_inverse=True)[1]
+            return areas.reshape(colours.shape)
+
+    def _instances(self, example: Features, scene: Scene) -> npt.NDArray[Any] | None:
+        """A mask for each object, together: each with the number of its class."""
+        masks = example.get(_INSTANCES)
+        if not isinstance(masks, list) or not masks or len(masks) != len(scene.boxes):
+            return None
+        together = np.zeros(scene.pixels.shape[:2], np.int64)
+        for data, label in zip(masks, scene.box_labels, strict=True):
+            instance = decode_mask(data)
+            if instance.shape == together.shape:
+                together[instance > 0] = label or 1
+        return together
+
+    def _add_boxes(self, scene: Scene, example: Features) -> None:
+        sides = [_numbers(example, key) for key in _BOX]
+        count = min(map(len, sides))
+        if not count:
+            return
+        height, width = scene.pixels.shape[:2]
+        in_pixels = max(side.max() for side in sides) > _IN_PIXELS
+        scale = (height, width, height, width) if in_pixels else (1, 1, 1, 1)
+        columns = [side[:count] / by for side, by in zip(sides, scale, strict=True)]
+        labels = _numbers(example, "image/object/class/label").astype(np.int64)
+        texts = example.get("image/object/class/text", ())
+        for number in range(count):
+            ymin, xmin, ymax, xmax = (float(column[number]) for column in columns)
+            if not np.isfinite((ymin, xmin, ymax, xmax)).all():
+                continue
+            label = int(labels[number]) if number < len(labels) else 0
+            text = _printable(texts[number]) if number < len(texts) else ""
+            scene.boxes.append((ymin, xmin, ymax, xmax))
+            scene.box_labels.append(label)
+            scene.box_texts.append(text or (self._name(label) if len(labels) else ""))
+
+    def _name(self, label: int) -> str:
+        names = self._class_names
+        known = names[label] if 0 <= label < len(names) else None
+        return str(label) if known is None else known
+
+
+def _is_mask_key(key: str) -> bool:
+    return any(word in key.lower() for word in _MASK_WORDS)
+
+
+def _is_raw(data: bytes, example: Features, format_key: str) -> bool:
+    """Whether these are pixels without a file format: as is said, or as their first bytes tell."""
+    stated = _text(example, format_key)
+    if stated:
+        return stated == "raw"
+    has_size = None not in (_number(example, _HEIGHTS), _number(example, _WIDTHS))
+    return has_size and not is_picture(io.BytesIO(data))
+
+
+def _bytes(example: Features, key: str | None) -> bytes | None:
+    """The first value of a feature of bytes."""
+    value = None if key is None else example.get(key)
+    return value[0] if isinstance(value, list) and value else None
+
+
+def _text(example: Features, key: str | None) -> str:
+    value = _bytes(example, key)
+    return "" if value is None else _printable(value)
+
+
+def _printable(value: Any) -> str:
+    text = value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
+    return "".join(char if char.isprintable() else "·" for char in text)
+
+
+def _number(example: Features, keys: Iterable[str | None]) -> int | None:
+    """The value of the first of these features that is there with one number."""
+    for key in keys:
+        value = None if key is None else example.get(key)
+        if isinstance(value, np.ndarray) and value.dtype == np.int64 and len(value) == 1:
+            return int(value[0])
+    return None
+
+
+def _numbers(example: Features, key: str) -> npt.NDArray[Any]:
+    """The values of a feature of numbers; none if it is not there, or is of bytes."""
+    value = example.get(key)
+    return value.astype(np.float64) if isinstance(value, np.ndarray) else np.zeros(0)
+
+
+def _raw_array(
+    data: bytes, example: Features, *, depth: int | None = 1, dtype: str = ""
+) -> npt.NDArray[Any]:
+    """(height, width, depth) from pixels without a file format."""
+    height, width = _number(example, _HEIGHTS), _number(example, _WIDTHS)
+    if not height or not width or height < 0 or width < 0:
+        raise _unreadable(f"{len(data):,} bytes of pixels, but no height and width beside them")
+    dtype = dtype or next((text for key in _DTYPES if (text := _text(example, key))), "")
+    area = height * width
+    if depth is None:
+        depth = max(1, len(data) // area)  # of uint8: 1, 3 or 4
+    if dtype not in _RAW_DTYPES.values():
+        dtype = _RAW_DTYPES.get(len(data) // max(1, area * depth), "uint8")
+    if depth < 1 or len(data) != area * depth * np.dtype(dtype).itemsize:
+        raise _unreadable(
+            f"{len(data):,} bytes of pixels; {width}x{height} with {depth} values of {dtype} "
+            f"would be {area * depth * np.dtype(dtype).itemsize:,}"
+        )
+    return np.frombuffer(data, dtype).reshape(height, width, depth)
+
+
+def _as_rgb(array: npt.NDArray[Any]) -> Pixels:
+    """Raw pixels of any depth and dtype as they are looked at: 0-255, RGB."""
+    if array.shape[2] not in (1, 3, 4):
+        array = array[:, :, :1]
+    if array.dtype == np.uint16:
+        array = array >> 8
+    elif array.dtype == np.float32:
+        array = np.nan_to_num(array)
+        array = np.clip(array * (255 if array.max(initial=0) <= 1 else 1), 0, 255)
+    colours = array[:, :, :3].astype(np.uint8)
+    return np.ascontiguousarray(np.broadcast_to(colours, (*colours.shape[:2], 3)))
+
+
+def _unreadable(detail: str) -> CorruptDataError:
+    return CorruptDataError(Defect.UNREADABLE_IMAGE, detail)

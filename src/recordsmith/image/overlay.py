@@ -1,0 +1,285 @@
+"""Boxes and masks drawn over a picture, so that they are seen at a glance.
+
+Everything is drawn at the size at which it is looked at, never scaled afterwards, so that lines
+stay sharp. A class has the same colour wherever it is; the colours can be told apart by people
+with any kind of colour vision, and are used again from the front where there are more classes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from recordsmith.image.decode import Pixels, resize_image
+
+if TYPE_CHECKING:
+    from PIL import ImageDraw, ImageFont
+
+Rgb: TypeAlias = tuple[int, int, int]
+Box: TypeAlias = tuple[float, float, float, float]
+_Area: TypeAlias = tuple[int, int, int, int]  # left, top, right, bottom
+
+# after Okabe and Ito's colours, and Tol's muted ones; neighbours differ in brightness too
+_PALETTE: tuple[Rgb, ...] = (
+    (0, 114, 178),
+    (240, 110, 20),
+    (86, 190, 240),
+    (0, 158, 115),
+    (245, 225, 60),
+    (215, 110, 175),
+    (150, 40, 95),
+    (70, 60, 160),
+    (235, 165, 20),
+    (70, 175, 155),
+    (205, 60, 60),
+    (225, 210, 130),
+    (25, 110, 55),
+    (150, 150, 50),
+    (170, 85, 165),
+)
+_LIGHT, _DARK = (255, 255, 255), (24, 24, 22)
+_BACKGROUND, _VOID = 0, 255
+_HATCH_EVERY = 7
+_LONGEST = 400  # letters of a text: no tile has room for more
+_TINY = 3  # a picture that would grow by so much is shown pixel by pixel
+
+
+def colour_of(label: int) -> Rgb:
+    """The colour of a class."""
+    return _PALETTE[label % len(_PALETTE)]
+
+
+def fit_to_tile(pixels: Pixels, tile: int) -> Pixels:
+    """A picture at the size at which it fits into a square tile, its shape kept.
+
+    Tiny ones grow by a whole number, so that each of their pixels is a square.
+    """
+    height, width = pixels.shape[:2]
+    scale = tile / max(height, width)
+    if scale >= _TINY:
+        return pixels.repeat(int(scale), 0).repeat(int(scale), 1)
+    return resize_image(pixels, max(1, round(height * scale)), max(1, round(width * scale)))
+
+
+def blend_mask(pixels: Pixels, mask: npt.NDArray[np.integer], *, opacity: float = 0.5) -> Pixels:
+    """Lay the colours of a mask's classes over a picture, each area with its outline.
+
+    Args:
+        pixels: uint8, (height, width, 3), RGB, 0-255.
+        mask: integers, (height, width) of any size: class numbers; scaled by nearest neighbour.
+            0 is background and stays clear. 255 is hatched, as it means that nobody knows, but
+            where a mask has no other class beside the background, it is that class.
+        opacity: of the areas, from 0 to 1.
+
+    Returns:
+        A new array like `pixels`.
+    """
+    height, width = pixels.shape[:2]
+    rows = (np.arange(height) * 2 + 1) * mask.shape[0] // (2 * height)
+    columns = (np.arange(width) * 2 + 1) * mask.shape[1] // (2 * width)
+    labels = mask[rows[:, None], columns[None, :]].astype(np.int64)
+    has_classes = bool(((mask != _BACKGROUND) & (mask != _VOID)).any())
+    is_void = (labels == _VOID) & has_classes
+    is_class = (labels != _BACKGROUND) & ~is_void
+    colours = np.array(_PALETTE, np.float32)[labels % len(_PALETTE)]
+    shown = pixels.astype(np.float32)
+    shown[is_class] += (colours[is_class] - shown[is_class]) * opacity
+    outline = _outline(labels) & is_class
+    shown[outline] = colours[outline]
+    y, x = np.indices((height, width), sparse=True)
+    hatch = is_void & ((x + y) % _HATCH_EVERY < 2)
+    shown[hatch] += (np.float32(255) - shown[hatch]) * 0.65
+    return np.rint(shown).astype(np.uint8)
+
+
+def draw_boxes(
+    pixels: Pixels, boxes: Sequence[Box], labels: Sequence[int], texts: Sequence[str]
+) -> Pixels:
+    """Draw boxes in the colours of their classes, each with a tag where there is room for it.
+
+    Args:
+        pixels: uint8, (height, width, 3), RGB, 0-255.
+        boxes: (ymin, xmin, ymax, xmax) of each, from 0 to 1; cut at the edges of the picture.
+        labels: the class of each, for its colour.
+        texts: what the tags say; an empty one makes no tag.
+
+    Returns:
+        A new array like `pixels`. Large boxes are drawn first, so that small ones lie on top; a
+        tag that would hide another one is left out.
+    """
+    from PIL import Image, ImageDraw
+
+    image = Image.fromarray(pixels)
+    draw = ImageDraw.Draw(image, "RGBA")
+    height, width = pixels.shape[:2]
+    line = max(2, round(min(max(height, width) / 110, min(height, width) / 20)))
+    areas = [_area(box, height, width) for box in boxes]
+    order = sorted(range(len(boxes)), key=lambda number: -_size(areas[number]))
+    for number in order:
+        _draw_frame(draw, areas[number], colour_of(labels[number]), line)
+    font = _font(max(11, round(min(max(height, width) / 18, min(height, width) / 5))))
+    taken: list[_Area] = []
+    for number in order:
+        if texts[number]:
+            tag = _Tag(texts[number], colour_of(labels[number]), font, width)
+            tag.draw(draw, areas[number], (width, height), taken)
+    return np.array(image)
+
+
+def message_tile(tile: int, title: str, words: str) -> Pixels:
+    """A square that says why there is no picture."""
+    from PIL import Image, ImageDraw
+
+    image = Image.new("RGB", (tile, tile), (244, 232, 228))
+    draw = ImageDraw.Draw(image)
+    for start in range(-tile, tile, tile // 14):
+        draw.line((start, tile, start + tile, 0), (236, 219, 213), max(1, tile // 60))
+    gap = tile // 12
+    draw.text((gap, gap), title, (150, 40, 30), _font(tile // 13))
+    font = _font(max(10, tile // 18))
+    lines = _wrapped(words[:_LONGEST], font, tile - 2 * gap)
+    most = (tile - 3 * gap - tile // 13) // round(tile / 13)
+    for number, text in enumerate(lines[:most]):
+        top = 2 * gap + tile // 13 + number * round(tile / 13)
+        last = " …" if number == most - 1 < len(lines) - 1 else ""
+        draw.text((gap, top), text + last, _DARK, font)
+    return np.array(image)
+
+
+def shortened(
+    text: str, font: ImageFont.FreeTypeFont, width: float, *, keep_end: bool = False
+) -> str:
+    """`text` cut so that it is no wider, with … for what is gone: its end, or its middle."""
+    if len(text) > _LONGEST:  # measuring costs time for each letter
+        text = text[: _LONGEST // 2] + text[-_LONGEST // 2 :]
+    kept, shown = len(text), text
+    while kept and font.getlength(shown) > width:
+        kept -= 1
+        end = kept // 2 if keep_end else 0
+        shown = text[: kept - end].rstrip() + "…" + text[len(text) - end :]
+    return shown
+
+
+# -- masks ---------------------------------------------------------------------------------------
+
+
+def _outline(labels: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+    """Pixels within two of one of another class."""
+    edge = np.zeros(labels.shape, np.bool_)
+    for step in (1, 2):
+        down, across = labels[step:] != labels[:-step], labels[:, step:] != labels[:, :-step]
+        edge[step:] |= down
+        edge[:-step] |= down
+        edge[:, step:] |= across
+        edge[:, :-step] |= across
+    return edge
+
+
+# -- boxes ---------------------------------------------------------------------------------------
+
+
+def _area(box: Box, height: int, width: int) -> _Area:
+    """A box in pixels, inside of the picture, at least three wide and high."""
+    top, left, bottom, right = (min(1.0, max(0.0, float(side))) for side in box)
+    x, y = round(left * (width - 1)), round(top * (height - 1))
+    return (
+        min(x, max(0, width - 4)),
+        min(y, max(0, height - 4)),
+        max(x + 3, round(right * (width - 1))),
+        max(y + 3, round(bottom * (height - 1))),
+    )
+
+
+def _size(area: _Area) -> int:
+    return (area[2] - area[0]) * (area[3] - area[1])
+
+
+def _draw_frame(draw: ImageDraw.ImageDraw, area: _Area, colour: Rgb, line: int) -> None:
+    """A frame in colour with a thin dark rim on both sides, which shows on any background."""
+    left, top, right, bottom = area
+    draw.rectangle((left - 1, top - 1, right + 1, bottom + 1), outline=(*_DARK, 110))
+    if min(right - left, bottom - top) > 2 * line + 2:
+        inner = (left + line, top + line, right - line, bottom - line)
+        draw.rectangle(inner, outline=(*_DARK, 110))
+    draw.rectangle(area, outline=colour, width=line)
+
+
+class _Tag:
+    """A filled tag with a text."""
+
+    def __init__(self, text: str, colour: Rgb, font: ImageFont.FreeTypeFont, most: int) -> None:
+        self._pad = max(2, round(font.size / 4))
+        self._text = shortened(text, font, most - 2 * self._pad)
+        self._colour = colour
+        self._font = font
+        ascent, descent = font.getmetrics()
+        self._width = round(font.getlength(self._text)) + 2 * self._pad
+        self._baseline = self._pad // 2 + round(ascent * 0.92)
+        self._height = self._baseline + round(descent * 0.8) + self._pad // 2
+
+    def draw(
+        self, draw: ImageDraw.ImageDraw, area: _Area, size: tuple[int, int], taken: list[_Area]
+    ) -> None:
+        """Draw it at its box, where it hides no other tag; nowhere if there is no such place."""
+        for place in self._places(area, size):
+            if not any(_overlap(place, other) for other in taken):
+                taken.append(place)
+                draw.rectangle((place[0], place[1], place[2] - 1, place[3] - 1), self._colour)
+                ink = _DARK if _is_light(self._colour) else _LIGHT
+                at = place[0] + self._pad, place[1] + self._baseline
+                draw.text(at, self._text, ink, self._font, anchor="ls")
+                return
+
+    def _places(self, area: _Area, size: tuple[int, int]) -> list[_Area]:
+        """Where it may stand: on top of the box, inside, below; on the left, on the right."""
+        left, top, right, bottom = area
+        tops = [top - self._height, top, bottom - self._height + 1, bottom + 1]
+        if bottom - top < 2 * self._height:  # inside of a small box it would hide what is in it
+            tops = [tops[0], tops[3], tops[1]]
+        lefts = [left, right - self._width + 1]
+        places = []
+        for y in tops:
+            for x in lefts:
+                if 0 <= y <= size[1] - self._height:
+                    inside = max(0, min(x, size[0] - self._width))
+                    places.append((inside, y, inside + self._width, y + self._height))
+        return places
+
+
+def _overlap(one: _Area, other: _Area) -> bool:
+    return one[0] < other[2] and other[0] < one[2] and one[1] < other[3] and other[1] < one[3]
+
+
+def _is_light(colour: Rgb) -> bool:
+    """Whether dark letters are easier to read on it than light ones (WCAG's contrast)."""
+    linear = [
+        (channel / 255 / 12.92 if channel <= 10 else ((channel / 255 + 0.055) / 1.055) ** 2.4)
+        for channel in colour
+    ]
+    luminance = 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+    return luminance > 0.22
+
+
+def _font(size: int) -> ImageFont.FreeTypeFont:
+    from PIL import ImageFont
+
+    return ImageFont.load_default(size)  # type: ignore[return-value]
+
+
+def _wrapped(text: str, font: ImageFont.FreeTypeFont, width: int) -> list[str]:
+    """`text` in lines that are no wider; a word that is too long is broken."""
+    lines = [""]
+    for word in text.split():
+        rest = word
+        if font.getlength(f"{lines[-1]} {word}") <= width:
+            lines[-1] = f"{lines[-1]} {word}".strip()
+            continue
+        while font.getlength(rest) > width:
+            cut = next(n for n in range(len(rest), 0, -1) if font.getlength(rest[:n]) <= width)
+            lines.append(rest[:cut])
+            rest = rest[cut:]
+        lines.append(rest)
+    return [line for line in lines if line]

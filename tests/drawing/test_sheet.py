@@ -1,0 +1,236 @@
+"""The sheet: which examples are on it, what is drawn, and what is refused."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+import recordsmith as rs
+from recordsmith.image.overlay import colour_of
+
+
+def colour(number: int) -> tuple[int, int, int]:
+    """A colour that no other part of a sheet has."""
+    return 11, 255 - number, 99
+
+
+def write(
+    path: Path, pictures: ModuleType, numbers: Iterable[int] = range(40), **more: Any
+) -> Path:
+    """Records with a picture of one colour each."""
+    compression = more.pop("compression", None)
+    path.parent.mkdir(exist_ok=True)
+    with rs.ShardWriter(path, compression=compression) as writer:
+        for number in numbers:
+            encoded = pictures.encode(Image.new("RGB", (64, 48), colour(number)), "PNG")
+            writer.write_example({"image/encoded": encoded, **more})
+    return path
+
+
+def shown(path: Path, total: int = 40) -> list[int]:
+    """The numbers of the pictures on a sheet, row by row."""
+    with Image.open(path) as image:
+        pixels = np.array(image.convert("RGB"))
+    places = {}
+    for number in range(total):
+        rows, columns = np.nonzero((pixels == colour(number)).all(axis=2))
+        if len(rows) > 1000:
+            places[int(rows.min()), int(columns.min())] = number
+    return [places[place] for place in sorted(places)]
+
+
+def count_colour(path: Path, label: int) -> int:
+    with Image.open(path) as image:
+        return int((np.array(image.convert("RGB")) == colour_of(label)).all(axis=2).sum())
+
+
+def test_the_examples_of_the_report_are_drawn_in_order(
+    tmp_path: Path, pictures: ModuleType
+) -> None:
+    data = write(tmp_path / "x.tfrecord", pictures)
+    report = rs.sheet(data, tmp_path / "s.png", count=12, columns=5)
+    assert report.path == tmp_path / "s.png"
+    assert report.record_count == 40
+    assert len(report.positions) == 12
+    assert shown(tmp_path / "s.png") == report.positions
+    with Image.open(tmp_path / "s.png") as image:
+        assert image.format == "PNG"
+        assert image.size == (report.width, report.height)
+    rs.sheet(data, tmp_path / "again.png", count=12, columns=5)
+    assert (tmp_path / "again.png").read_bytes() == (tmp_path / "s.png").read_bytes()
+    assert sorted(os.listdir(tmp_path)) == ["again.png", "s.png", "x.tfrecord"]
+
+
+@pytest.mark.parametrize("count", [1, 7, 39, 40, 41, 1000])
+def test_positions_are_spread_evenly(tmp_path: Path, pictures: ModuleType, count: int) -> None:
+    data = write(tmp_path / "x.tfrecord", pictures)
+    positions = rs.sheet(data, tmp_path / "s.png", count=count, columns=9).positions
+    drawn = min(count, 40)
+    assert len(positions) == drawn
+    for number, position in enumerate(positions):  # one from each part
+        assert 40 * number // drawn <= position < 40 * (number + 1) // drawn
+
+
+def test_positions_do_not_keep_step_with_classes_that_take_turns(
+    tmp_path: Path, pictures: ModuleType
+) -> None:
+    data = write(tmp_path / "x.tfrecord", pictures)
+    positions = rs.sheet(data, tmp_path / "s.png", count=8).positions
+    assert len({position % 5 for position in positions}) > 2
+
+
+def test_random_positions_follow_the_seed(tmp_path: Path, pictures: ModuleType) -> None:
+    data = write(tmp_path / "x.tfrecord", pictures)
+    chosen = [
+        rs.sheet(data, tmp_path / "s.png", count=9, seed=seed, overwrite=True).positions
+        for seed in (1, 1, 2)
+    ]
+    assert chosen[0] == chosen[1] != chosen[2]
+    assert all(positions == sorted(set(positions)) for positions in chosen)
+    assert len(chosen[0]) == 9
+
+
+@pytest.mark.parametrize("compression", ["gzip", "zlib"])
+def test_compressed_shards_are_read_in_order(
+    tmp_path: Path, pictures: ModuleType, compression: str
+) -> None:
+    plain = write(tmp_path / "x.tfrecord", pictures)
+    write(tmp_path / "in" / "a.tfrecord", pictures, range(25), compression=compression)
+    write(tmp_path / "in" / "b.tfrecord", pictures, range(25, 40))
+    expected = rs.sheet(plain, tmp_path / "s.png", count=11)
+    report = rs.sheet(tmp_path / "in", tmp_path / "c.png", count=11)
+    assert report.positions == expected.positions
+    assert shown(tmp_path / "c.png") == report.positions
+
+
+def test_a_split_or_an_open_dataset(tmp_path: Path, pictures: ModuleType) -> None:
+    write(tmp_path / "in" / "train-00000-of-00001.tfrecord", pictures, range(30))
+    write(tmp_path / "in" / "test-00000-of-00001.tfrecord", pictures, range(30, 40))
+    report = rs.sheet(tmp_path / "in", tmp_path / "s.png", split="test")
+    assert report.record_count == 10
+    assert shown(tmp_path / "s.png") == list(range(30, 40))
+    part = rs.open(tmp_path / "in", split="train")[10:20]
+    rs.sheet(part, tmp_path / "p.png")
+    assert shown(tmp_path / "p.png") == list(range(10, 20))
+    with pytest.raises(rs.OptionError, match="open the dataset with that split"):
+        rs.sheet(part, tmp_path / "q.png", split="train")
+    with pytest.raises(rs.OptionError, match="validation"):
+        rs.sheet(tmp_path / "in", tmp_path / "q.png", split="validation")
+
+
+def test_classes_boxes_and_masks_are_seen(tmp_path: Path, pictures: ModuleType) -> None:
+    mask = np.zeros((48, 64), np.uint8)
+    mask[10:40, 10:40] = 3
+    drawn: dict[str, Any] = {
+        "class": {"image/class/label": 3, "image/class/text": "rose"},
+        "boxes": {
+            **{f"image/object/bbox/{side}": [0.1] for side in ("ymin", "xmin")},
+            **{f"image/object/bbox/{side}": [0.9] for side in ("ymax", "xmax")},
+            "image/object/class/label": [3],
+        },
+        "masks": {
+            "image/segmentation/class/encoded": pictures.encode(Image.fromarray(mask), "PNG")
+        },
+    }
+    for kind, features in drawn.items():
+        data = write(tmp_path / f"{kind}.tfrecord", pictures, range(4), **features)
+        rs.sheet(data, tmp_path / f"{kind}.png")
+        assert count_colour(tmp_path / f"{kind}.png", 3) > 400, kind
+    data = write(tmp_path / "bare.tfrecord", pictures, range(4))
+    rs.sheet(data, tmp_path / "bare.png")
+    assert count_colour(tmp_path / "bare.png", 3) == 0
+
+
+def test_what_cannot_be_shown_has_a_tile_that_says_so(tmp_path: Path, pictures: ModuleType) -> None:
+    path = tmp_path / "x.tfrecord"
+    good = [pictures.encode(Image.new("RGB", (64, 48), colour(n)), "PNG") for n in range(3)]
+    sequence = rs.encode_sequence_example({"id": 1}, {"steps": [[1]]})
+    with rs.ShardWriter(path) as writer:
+        for encoded in (good[0], good[0][:-20], good[1], b"words"):
+            writer.write_example({"image/encoded": encoded})
+        writer.write(sequence)
+        writer.write(b"no Example")
+        writer.write_example({"image/encoded": good[2]})
+    damaged = bytearray(path.read_bytes())
+    at = damaged.index(good[1]) + 60
+    damaged[at] ^= 1
+    path.write_bytes(damaged)
+    report = rs.sheet(path, tmp_path / "s.png")
+    assert shown(tmp_path / "s.png") == [0, 2]
+    assert [problem.partition(":")[0] for problem in report.problems] == [
+        f"position {number}" for number in (1, 2, 3, 4, 5)
+    ]
+    assert "payload-crc-mismatch" in report.problems[1]
+    assert "SequenceExample" in report.problems[3]
+    assert report.to_json()["problems"] == report.problems
+
+
+def test_records_without_pictures(tmp_path: Path) -> None:
+    cases = {
+        "other": (b"no Example", "the records are no Examples"),
+        "sequence": (rs.encode_sequence_example({"a": 1}, {"b": [[1]]}), "are SequenceExample"),
+        "example": (rs.encode_example({"age": 1, "name": "x"}), "found age, name"),
+        "empty": (rs.encode_example({}), "found no features"),
+    }
+    for name, (payload, words) in cases.items():
+        with rs.ShardWriter(tmp_path / f"{name}.tfrecord") as writer:
+            writer.write(payload)
+        with pytest.raises(rs.OptionError, match=words):
+            rs.sheet(tmp_path / f"{name}.tfrecord", tmp_path / "s.png")
+    with rs.ShardWriter(tmp_path / "none.tfrecord"):
+        pass
+    with pytest.raises((rs.OptionError, rs.CorruptDataError), match=r"no records|0 bytes"):
+        rs.sheet(tmp_path / "none.tfrecord", tmp_path / "s.png")
+    assert not (tmp_path / "s.png").exists()
+
+
+@pytest.mark.parametrize(
+    ("out", "options", "word"),
+    [
+        ("s.gif", {}, "expected a name in .png or .jpg"),
+        ("s", {}, "expected a name"),
+        ("s.png", {"count": 0}, "count is 0"),
+        ("s.png", {"columns": 0}, "columns is 0"),
+        ("s.png", {"columns": "6"}, "columns is '6'"),
+        ("s.png", {"count": 2.5}, "count is 2.5"),
+        ("s.png", {"count": 10_000}, "too large for one page"),
+        ("s.png", {"columns": 1000, "count": 1000}, "too large for one page"),
+        ("there.png", {}, "there.png exists already"),
+        ("dangling.png", {}, "exists already"),
+    ],
+)
+def test_wrong_arguments(
+    tmp_path: Path, pictures: ModuleType, out: str, options: dict[str, Any], word: str
+) -> None:
+    data = write(tmp_path / "x.tfrecord", pictures, range(2))
+    (tmp_path / "there.png").write_bytes(b"mine")
+    (tmp_path / "dangling.png").symlink_to("nowhere")
+    with pytest.raises(rs.OptionError, match=word):
+        rs.sheet(data, tmp_path / out, **options)
+    assert (tmp_path / "there.png").read_bytes() == b"mine"
+    assert sorted(os.listdir(tmp_path)) == ["dangling.png", "there.png", "x.tfrecord"]
+
+
+def test_jpeg_and_overwriting(tmp_path: Path, pictures: ModuleType) -> None:
+    data = write(tmp_path / "x.tfrecord", pictures, range(2))
+    for name in ("s.jpg", "s.JPEG"):
+        (tmp_path / name).write_bytes(b"old")
+        rs.sheet(data, tmp_path / name, overwrite=True)
+        with Image.open(tmp_path / name) as image:
+            assert image.format == "JPEG"
+    with pytest.raises(rs.FileAccessError, match="no such file or folder"):
+        rs.sheet(data, tmp_path / "nowhere" / "s.png")
+
+
+def test_real_boxes(tmp_path: Path, shared_data: Path) -> None:
+    (record,) = (shared_data / "zoo").glob("datitran*/test.record")
+    report = rs.sheet(record, tmp_path / "s.png", count=10)
+    assert report.problems == []
+    assert count_colour(tmp_path / "s.png", 1) > 10_000

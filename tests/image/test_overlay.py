@@ -1,0 +1,196 @@
+"""Boxes and masks over pictures: in their places, in their colours, and readable."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from PIL import ImageFont
+
+from recordsmith.image.overlay import (
+    blend_mask,
+    colour_of,
+    draw_boxes,
+    fit_to_tile,
+    message_tile,
+    shortened,
+)
+
+GREY = 90
+SHARE = st.floats(-0.5, 1.5)
+
+
+def flat(height: int = 100, width: int = 100) -> np.ndarray:
+    return np.full((height, width, 3), GREY, np.uint8)
+
+
+def changed(pixels: np.ndarray) -> np.ndarray:
+    return (pixels != GREY).any(axis=2)  # type: ignore[no-any-return]
+
+
+def bounds(where: np.ndarray) -> tuple[int, int, int, int]:
+    """(top, left, bottom, right), inclusive."""
+    rows, columns = np.nonzero(where)
+    return int(rows.min()), int(columns.min()), int(rows.max()), int(columns.max())
+
+
+def is_colour(pixels: np.ndarray, label: int) -> np.ndarray:
+    return (pixels == colour_of(label)).all(axis=2)  # type: ignore[no-any-return]
+
+
+# -- colours -------------------------------------------------------------------------------------
+
+
+def test_a_class_keeps_its_colour_and_neighbours_differ() -> None:
+    colours = [colour_of(label) for label in range(15)]
+    assert len(set(colours)) == 15
+    assert [colour_of(label) for label in range(15, 30)] == colours
+    steps = np.abs(np.diff(np.array(colours, int), axis=0)).max(axis=1)
+    assert steps.min() > 60
+    assert colour_of(-1) in colours
+
+
+# -- masks ---------------------------------------------------------------------------------------
+
+
+def test_areas_are_tinted_and_outlined_and_background_is_clear() -> None:
+    mask = np.zeros((100, 100), np.uint8)
+    mask[20:60, 30:70] = 3
+    shown = blend_mask(flat(), mask, opacity=0.5)
+    assert bounds(changed(shown)) == (20, 30, 59, 69)
+    middle = [round((GREY + channel) / 2) for channel in colour_of(3)]
+    assert np.abs(shown[40, 50].astype(int) - middle).max() <= 1
+    outline = is_colour(shown, 3)
+    assert outline[20, 30:70].all()
+    assert outline[21, 40]
+    assert not outline[22:58, 32:68].any()
+    assert (flat() == GREY).all()
+
+
+def test_void_is_hatched_beside_classes() -> None:
+    mask = np.zeros((100, 100), np.uint8)
+    mask[:, :40], mask[:, 60:] = 1, 255
+    void = changed(blend_mask(flat(), mask))[:, 60:]
+    assert 0.15 < void.mean() < 0.5  # lines, no area
+    assert not changed(blend_mask(flat(), mask))[:, 42:58].any()
+
+
+def test_255_alone_is_the_object() -> None:
+    mask = np.zeros((50, 50), np.uint8)
+    mask[10:40, 10:40] = 255
+    assert changed(blend_mask(flat(50, 50), mask)).sum() == 900
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.int64])
+@pytest.mark.parametrize("size", [(5, 10), (50, 100), (200, 400), (333, 77)])
+def test_masks_are_scaled_by_nearest_neighbour(
+    size: tuple[int, int], dtype: type[np.integer]
+) -> None:
+    mask = np.zeros(size, dtype)
+    mask[:, : size[1] // 2] = 1
+    mask[:, size[1] // 2 :] = 7
+    shown = blend_mask(flat(50, 100), mask, opacity=1)
+    share = size[1] // 2 / size[1]
+    assert (is_colour(shown, 1) | is_colour(shown, 7)).all()
+    assert abs(is_colour(shown, 1).mean() - share) < 0.02
+
+
+# -- boxes ---------------------------------------------------------------------------------------
+
+
+def test_a_box_is_where_it_should_be() -> None:
+    shown = draw_boxes(flat(101, 201), [(0.2, 0.25, 0.8, 0.75)], [2], [""])
+    assert bounds(is_colour(shown, 2)) == (20, 50, 80, 150)
+    assert not changed(shown)[30:70, 60:140].any()  # a frame, no area
+    assert is_colour(shown, 2)[20, 50:151].all()
+
+
+@given(
+    box=st.tuples(SHARE, SHARE, SHARE, SHARE),
+    size=st.tuples(st.integers(1, 99), st.integers(1, 99)),
+)
+def test_any_box_can_be_drawn(
+    box: tuple[float, float, float, float], size: tuple[int, int]
+) -> None:
+    shown = draw_boxes(flat(*size), [box] * 2, [1, 2], ["a class", "b"])
+    assert shown.shape == (*size, 3)
+
+
+def test_edges_of_the_picture_are_inside() -> None:
+    shown = draw_boxes(flat(), [(0, 0, 1, 1), (-3, -1, 9, 2)], [4, 4], ["", ""])
+    assert bounds(is_colour(shown, 4)) == (0, 0, 99, 99)
+
+
+def test_tags_stay_inside_and_hide_no_other() -> None:
+    boxes = [(0.0, 0.0, 0.9, 0.5), (0.02, 0.01, 0.5, 0.5), (0.5, 0.8, 0.99, 1.0)]
+    tags = []
+    for number in range(3):
+        texts = ["", "", ""]
+        texts[number] = "zebra crossing"
+        without = draw_boxes(flat(288, 288), boxes, [1, 2, 3], ["", "", ""])
+        alone = draw_boxes(flat(288, 288), boxes, [1, 2, 3], texts)
+        tags.append((alone != without).any(axis=2))
+        assert tags[-1].sum() > 800
+    widths = [right - left for _, left, _, right in map(bounds, tags)]
+    assert max(widths) - min(widths) < 6  # none is cut at the edge
+    together = draw_boxes(flat(288, 288), boxes, [1, 2, 3], ["zebra crossing"] * 3)
+    bare = draw_boxes(flat(288, 288), boxes, [1, 2, 3], [""] * 3)
+    areas = [is_colour(together, label).sum() - is_colour(bare, label).sum() for label in (1, 2, 3)]
+    assert min(areas) > 800  # each stands somewhere, whole
+
+
+def test_a_tag_without_room_is_left_out() -> None:
+    boxes = [(0.4, 0.4, 0.6, 0.6)] * 40
+    shown = draw_boxes(flat(60, 60), boxes, [1] * 40, ["word"] * 40)
+    assert 0.1 < is_colour(shown, 1).mean() < 0.7
+
+
+def test_long_texts_are_cut_to_the_picture() -> None:
+    shown = draw_boxes(flat(90, 90), [(0.5, 0.5, 0.9, 0.9)], [1], ["a very long name " * 9])
+    assert shown.shape == (90, 90, 3)
+    assert is_colour(shown, 1).sum() > 300
+
+
+# -- tiles ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("size", "expected"),
+    [((400, 200), (100, 50)), ((1, 400), (1, 100)), ((80, 60), (100, 75)), ((28, 28), (84, 84))],
+)
+def test_pictures_fit_a_tile(size: tuple[int, int], expected: tuple[int, int]) -> None:
+    assert fit_to_tile(flat(*size), 100).shape == (*expected, 3)
+
+
+def test_tiny_pictures_stay_sharp() -> None:
+    tiny = np.random.default_rng(0).integers(256, size=(8, 8, 3)).astype(np.uint8)
+    shown = fit_to_tile(tiny, 90)
+    assert shown.shape == (88, 88, 3)
+    assert (shown[::11, ::11] == tiny).all()
+    assert (shown[10::11, 10::11] == tiny).all()
+
+
+def test_a_message_fits_its_tile() -> None:
+    blank = message_tile(200, "", "")
+    assert blank.shape == (200, 200, 3)
+    for words in ("short", "words " * 500, "x" * 5000, "日本 \udcff"):
+        shown = message_tile(200, "title", words)
+        assert shown.shape == (200, 200, 3)
+        assert (shown != blank).any()
+
+
+@given(text=st.text(max_size=40), width=st.integers(1, 200), keep_end=st.booleans())
+def test_shortened_texts_fit(text: str, width: int, *, keep_end: bool) -> None:
+    font = ImageFont.load_default(14)
+    text = "".join(char for char in text if char.isprintable())
+    shown = shortened(text, font, width, keep_end=keep_end)
+    assert font.getlength(shown) <= width or shown == "…"
+    assert (shown == text) == (font.getlength(text) <= width) or "…" in text
+
+
+def test_the_end_of_a_name_can_be_kept() -> None:
+    font = ImageFont.load_default(14)
+    shown = shortened("IMG_2020_01_01_000017.jpg", font, 120, keep_end=True)
+    assert shown.startswith("IMG_")
+    assert shown.endswith("17.jpg")

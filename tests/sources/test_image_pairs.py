@@ -1,0 +1,726 @@
+"""Pictures with masks: which belong together, what a mask may be, and what is said of the rest."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+import recordsmith as rs
+from recordsmith.image.colours import voc_colours
+from recordsmith.sources import ImagePairs, Listing, Source
+
+from .source_contract import SourceContract
+
+MASK = "image/segmentation/class/encoded"
+NUMBERS = np.array([[0, 1, 2, 255], [3, 3, 0, 1], [20, 0, 0, 9]], np.uint8)  # 3 high, 4 wide
+
+
+def png(image: Image.Image | np.ndarray, **options: Any) -> bytes:
+    out = io.BytesIO()
+    (image if isinstance(image, Image.Image) else Image.fromarray(image)).save(
+        out, "PNG", **options
+    )
+    return out.getvalue()
+
+
+def palette_png(numbers: np.ndarray = NUMBERS) -> bytes:
+    image = Image.fromarray(numbers, "L").convert("P")
+    image.putpalette([channel for colour in voc_colours() for channel in colour])
+    image.frombytes(numbers.tobytes())
+    return png(image)
+
+
+def coloured(numbers: np.ndarray = NUMBERS) -> np.ndarray:
+    return np.array(list(voc_colours()), np.uint8)[numbers]
+
+
+def write(root: Path, files: dict[str, bytes]) -> Path:
+    for name, data in files.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_bytes(data)
+    return root
+
+
+@pytest.fixture
+def picture(pictures: ModuleType) -> bytes:
+    return pictures.jpeg(width=4, height=3)  # type: ignore[no-any-return]
+
+
+def names(listing: Listing) -> list[str]:
+    return [sample.name for sample in listing.samples]
+
+
+def values(data: bytes) -> np.ndarray:
+    """The numbers of a mask, by Pillow."""
+    with Image.open(io.BytesIO(data)) as image:
+        return np.array(image)
+
+
+def read_one(source: Source) -> tuple[dict[str, Any], list[str]]:
+    """The features of the only sample, and the notes on it."""
+    (sample,) = source.list_samples().samples
+    notes: list[str] = []
+    return dict(source.read_sample(sample, lambda what, _: notes.append(what))), notes
+
+
+def problem_of(source: Source) -> str:
+    """What is wrong with the only sample."""
+    (sample,) = source.list_samples().samples
+    with pytest.raises(rs.SourceError) as caught:
+        source.read_sample(sample)
+    assert caught.value.problems == (str(caught.value),)
+    return str(caught.value)
+
+
+class TestContract(SourceContract):
+    def make_source(self, folder: Path, pictures: ModuleType) -> Source:
+        for number in range(4):
+            image = pictures.jpeg(seed=number, width=4, height=3)
+            write(folder, {f"images/é {number}.jpg": image, f"masks/é {number}.png": png(NUMBERS)})
+        return ImagePairs(folder)
+
+
+class TestContractOfPascalVoc(SourceContract):
+    def make_source(self, folder: Path, pictures: ModuleType) -> Source:
+        lists = {"train": ["a", "b"], "val": ["c", "d"], "trainval": ["a", "b", "c", "d"]}
+        write_voc(folder, lists, pictures)
+        return ImagePairs(folder, colours="voc")
+
+
+class TestContractOfAList(SourceContract):
+    def make_source(self, folder: Path, pictures: ModuleType) -> Source:
+        lines = ""
+        for number in range(4):
+            image = pictures.jpeg(seed=number, width=4, height=3)
+            write(folder, {f"p/{number}.jpg": image, f"m/of {number}.png": png(NUMBERS)})
+            lines += f"p/{number}.jpg,m/of {number}.png\n"
+        write(folder, {"pairs.csv": lines.encode()})
+        return ImagePairs(pairs=folder / "pairs.csv")
+
+
+# -- which belong together -----------------------------------------------------------------------
+
+
+def test_features_are_those_of_the_picture_and_the_masks_file(
+    tmp_path: Path, picture: bytes
+) -> None:
+    write(tmp_path, {"JPEGImages/x.jpg": picture, "SegmentationClass/x.png": palette_png()})
+    features, notes = read_one(ImagePairs(tmp_path))
+    assert features == {
+        "image/encoded": picture,
+        "image/format": "jpeg",
+        "image/height": 3,
+        "image/width": 4,
+        "image/filename": b"JPEGImages/x.jpg",
+        "image/segmentation/class/encoded": palette_png(),
+        "image/segmentation/class/format": "png",
+    }
+    assert notes == []
+
+
+LAYOUTS = {
+    "VOC": (["JPEGImages/x.jpg"], ["SegmentationClass/x.png"], [None]),
+    "nested as an archive": (["a/b/images/x.jpg"], ["a/b/masks/x.png"], [None]),
+    "capitals": (["Images/x.jpg"], ["Masks/x.png"], [None]),
+    "labels": (["images/x.jpg"], ["labels/x.png"], [None]),
+    "image, mask": (["image/x.jpg"], ["mask/x.png"], [None]),
+    "imgs": (["imgs/x.jpg"], ["masks/x_mask.png"], [None]),
+    "pictures": (["pictures/x.jpg"], ["masks/x-GT.PNG"], [None]),
+    "folders below": (["images/a/x.jpg", "images/b/x.jpg"], ["masks/a/x.png", "masks/b/x.png"],
+                      [None, None]),
+    "splits below": (["images/train/x.jpg", "images/val/x.jpg"],
+                     ["masks/train/x.png", "masks/val/x.png"], ["train", "val"]),
+    "splits above": (["test/images/x.jpg", "Train/images/x.jpg"],
+                     ["test/masks/x.png", "Train/masks/x_seg.png"], ["Train", "test"]),
+    "masks beside the splits": (["train/x.png", "val/y.png"],
+                                ["train_labels/x_label.png", "val_labels/y_label.png"],
+                                ["train", "val"]),
+    "in one folder": (["one/x.jpg", "two/x.jpg"], ["one/x_mask.png", "two/x_mask.png"],
+                      [None, None]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_layouts_that_are_found(tmp_path: Path, picture: bytes, layout: str) -> None:
+    images, masks, splits = LAYOUTS[layout]
+    for number, (image, mask) in enumerate(zip(images, masks, strict=True)):
+        write(tmp_path, {image: picture, mask: png(NUMBERS + np.uint8(number))})
+    source = ImagePairs(tmp_path)
+    listing = source.list_samples()
+    nested = "a/b/" if layout == "nested as an archive" else ""
+    assert [nested + name for name in names(listing)] == sorted(images)
+    assert sorted(str(sample.split) for sample in listing.samples) == sorted(map(str, splits))
+    assert listing.splits == (() if splits == [None] * len(splits) else tuple(splits))
+    assert listing.notices == ()
+    for sample in listing.samples:
+        features = source.read_sample(sample)
+        number = images.index(nested + sample.name)
+        assert values(features[MASK]).tolist() == (NUMBERS + np.uint8(number)).tolist()
+        assert sample.size_bytes == len(picture) + len(features[MASK])
+        if sample.split is not None:
+            assert sample.split in sample.name
+
+
+def test_yolo_labels_are_no_masks(tmp_path: Path, picture: bytes) -> None:
+    write(tmp_path, {"images/x.jpg": picture, "labels/x.txt": b"0 0.5 0.5 1 1"})
+    with pytest.raises(rs.SourceError, match=r"expected in .* found images and labels"):
+        ImagePairs(tmp_path).list_samples()
+
+
+def test_given_folders(tmp_path: Path, picture: bytes) -> None:
+    write(tmp_path, {"in/photo/a/x.jpg": picture, "drawn/a/x_seg.png": png(NUMBERS)})
+    apart = ImagePairs(pictures=tmp_path / "in" / "photo", masks=tmp_path / "drawn")
+    assert names(apart.list_samples()) == ["a/x.jpg"]
+    assert apart.describe() == {"kind": "ImagePairs", "pictures": "photo", "masks": "drawn"}
+    below = ImagePairs(tmp_path, pictures="in/photo", masks="drawn")
+    assert names(below.list_samples()) == ["in/photo/a/x.jpg"]
+    assert below.describe() == {
+        "kind": "ImagePairs",
+        "folder": tmp_path.name,
+        "pictures": "photo",
+        "masks": "drawn",
+    }
+    for source in (apart, below):
+        assert read_one(source)[0][MASK] == png(NUMBERS)
+
+
+def test_what_has_no_partner_is_said(tmp_path: Path, picture: bytes) -> None:
+    files = {f"images/{number}.jpg": picture for number in range(5)}
+    files |= {f"masks/{number}.png": png(NUMBERS) for number in range(3, 9)}
+    files |= {"images/words.txt": b"words", "masks/.hidden.png": b"", "README": b"words"}
+    listing = ImagePairs(write(tmp_path, files)).list_samples()
+    assert names(listing) == ["images/3.jpg", "images/4.jpg"]
+    assert listing.notices == (
+        "pictures without a mask: "
+        + ", ".join(f"{tmp_path}/images/{number}.jpg" for number in (0, 1))
+        + f" and {tmp_path}/images/2.jpg",
+        f"masks without a picture: 4 files (4 .png), such as {tmp_path}/masks/5.png",
+        f"hidden: {tmp_path}/masks/.hidden.png",
+        f"no pictures: {tmp_path}/images/words.txt",
+        f"beside the pictures and masks: {tmp_path}/README",
+    )
+
+
+def test_one_name_for_several_files_is_no_guess(tmp_path: Path, picture: bytes) -> None:
+    write(tmp_path, {"images/x.jpg": picture, "images/x.png": picture, "images/y.jpg": picture})
+    write(tmp_path, {"masks/x.png": png(NUMBERS), "masks/y.png": png(NUMBERS)})
+    write(tmp_path, {"masks/y_mask.png": png(NUMBERS)})  # the same name counts more
+    source = ImagePairs(tmp_path)
+    listing = source.list_samples()
+    assert names(listing) == ["images/x.jpg", "images/x.png", "images/y.jpg"]
+    for sample in listing.samples[:2]:
+        with pytest.raises(rs.SourceError, match=r"x\.jpg and x\.png have the same name as x\.png"):
+            source.read_sample(sample)
+    assert source.read_sample(listing.samples[2])[MASK] == png(NUMBERS)
+    assert listing.notices == (f"masks without a picture: {tmp_path}/masks/y_mask.png",)
+
+
+def test_no_pairs_at_all(tmp_path: Path, picture: bytes) -> None:
+    with pytest.raises(rs.SourceError, match="the folder is empty"):
+        ImagePairs(tmp_path).list_samples()
+    write(tmp_path, {"images/img_1.jpg": picture, "masks/mask-of-1.png": png(NUMBERS)})
+    with pytest.raises(rs.SourceError, match=r"found img_1\.jpg and mask-of-1\.png") as caught:
+        ImagePairs(tmp_path).list_samples()
+    assert len(caught.value.problems) == 2
+    with pytest.raises(rs.SourceError, match=r"found no pictures in .*empty"):
+        (tmp_path / "empty").mkdir()
+        ImagePairs(pictures=tmp_path / "images", masks=tmp_path / "empty").list_samples()
+    with pytest.raises(rs.FileAccessError, match=r"nothing: there is no such file or folder"):
+        ImagePairs(pictures=tmp_path / "images", masks=tmp_path / "nothing").list_samples()
+    with pytest.raises(rs.OptionError, match="is a file; expected a folder"):
+        ImagePairs(tmp_path / "images" / "img_1.jpg").list_samples()
+
+
+def test_links_in_a_circle_end(tmp_path: Path, picture: bytes) -> None:
+    write(tmp_path, {"images/a/x.jpg": picture, "masks/a/x.png": png(NUMBERS)})
+    (tmp_path / "images" / "a" / "up").symlink_to("..")
+    listing = ImagePairs(tmp_path).list_samples()
+    assert names(listing) == ["images/a/x.jpg"]
+    assert listing.notices == ()
+
+
+@pytest.mark.parametrize(
+    ("options", "word"),
+    [
+        ({}, "give a root"),
+        ({"pictures": "a"}, "both or none"),
+        ({"masks": "a"}, "both or none"),
+        ({"pictures": "a", "masks": "b", "pairs": "c"}, "not both"),
+        ({"pairs": []}, "empty"),
+        ({"pairs": [("a",)]}, "expected a pair of paths"),
+        ({"pairs": ["ab"]}, "expected a pair of paths"),
+        ({"pairs": [("a.jpg", 7)]}, "expected a path"),
+        ({"root": "a", "colours": "cityscapes"}, "expected 'voc'"),
+        ({"root": "a", "colours": {}}, "numbers by colour"),
+        ({"root": "a", "colours": {(1, 2): 0}}, r"expected \(red, green, blue\)"),
+        ({"root": "a", "colours": {(1, 2, 256): 0}}, r"expected \(red, green, blue\)"),
+        ({"root": "a", "colours": {(1, 2, 3): "x"}}, "expected an integer"),
+        ({"root": "a", "colours": {(1, 2, 3): 65536}}, "expected 0 to 65535"),
+    ],
+)
+def test_options_that_contradict(options: dict[str, Any], word: str) -> None:
+    with pytest.raises(rs.OptionError, match=word):
+        ImagePairs(**options)
+
+
+# -- lists ---------------------------------------------------------------------------------------
+
+
+def write_voc(root: Path, lists: dict[str, list[str]], pictures: ModuleType) -> Path:
+    """PASCAL VOC's folders, with a picture and a mask for every name of the lists."""
+    for number, name in enumerate(sorted({name for lines in lists.values() for name in lines})):
+        image = pictures.jpeg(seed=number, width=4, height=3)
+        mask = palette_png()
+        write(root, {f"JPEGImages/{name}.jpg": image, f"SegmentationClass/{name}.png": mask})
+    for name, lines in lists.items():
+        text = "".join(f"{line}\n" for line in lines)
+        write(root, {f"ImageSets/Segmentation/{name}.txt": text.encode()})
+    return root
+
+
+def test_lists_of_pascal_voc_are_splits(tmp_path: Path, pictures: ModuleType) -> None:
+    lists = {"val": ["c"], "train": ["d", "a 1", "b"], "trainval": ["a 1", "b", "c", "d"]}
+    root = write_voc(tmp_path / "VOCdevkit" / "VOC2012", lists, pictures)
+    mask = palette_png()
+    write(root, {"JPEGImages/e.jpg": b"", "JPEGImages/f.jpg": b"", "SegmentationClass/f.png": mask})
+    write(root, {"Annotations/a.xml": b"", "SegmentationObject/a.png": mask})
+    listing = ImagePairs(tmp_path / "VOCdevkit").list_samples()
+    assert [(sample.name, sample.split) for sample in listing.samples] == [
+        ("JPEGImages/a 1.jpg", "train"),
+        ("JPEGImages/b.jpg", "train"),
+        ("JPEGImages/c.jpg", "val"),
+        ("JPEGImages/d.jpg", "train"),
+    ]
+    assert listing.splits == ("train", "val")
+    assert listing.notices == (
+        "pairs that no list names: f",
+        "pictures that no list names: e",
+        f"lists that are not used: {root}/ImageSets/Segmentation/trainval.txt",
+        f"beside the pictures and masks: 2, such as {root}/Annotations",
+    )
+
+
+def test_trainval_alone_is_a_split(tmp_path: Path, pictures: ModuleType) -> None:
+    listing = ImagePairs(write_voc(tmp_path, {"trainval": ["a", "b"]}, pictures)).list_samples()
+    assert listing.splits == ("trainval",)
+    assert {sample.split for sample in listing.samples} == {"trainval"}
+
+
+def test_each_wrong_name_of_a_list_is_said_with_its_line(
+    tmp_path: Path, pictures: ModuleType
+) -> None:
+    lists = {"train": ["a", "gone", "", "no mask", "a"], "val": ["b", "a", "../../x"]}
+    write_voc(tmp_path, {"train": ["a", "no mask"], "val": ["b"]}, pictures)
+    for name, lines in lists.items():
+        (tmp_path / "ImageSets" / "Segmentation" / f"{name}.txt").write_text("\r\n".join(lines))
+    (tmp_path / "SegmentationClass" / "no mask.png").unlink()
+    source = ImagePairs(tmp_path)
+    listing = source.list_samples()
+    folder = tmp_path / "ImageSets" / "Segmentation"
+    with pytest.raises(rs.SourceError) as caught:
+        rs.pack(source, tmp_path.parent / "out")
+    twice = f"{folder}/val.txt, line 2: a is in {folder}/train.txt, line 1, as well"
+    assert sorted(caught.value.problems) == [
+        f"{folder}/train.txt, line 2: gone has no picture in {tmp_path}/JPEGImages",
+        f"{folder}/train.txt, line 4: no mask has no mask in {tmp_path}/SegmentationClass",
+        f"{twice}; a sample belongs to one split",
+        f"{folder}/val.txt, line 3: ../../x has no picture in {tmp_path}/JPEGImages",
+    ]
+    assert f"names that a list has again, packed once: {folder}/train.txt, line 5" in (
+        listing.notices
+    )
+    report = rs.pack(source, tmp_path.parent / "out", on_error="skip")
+    assert (report.sample_count, len(report.skipped)) == (2, 4)
+
+
+def test_a_test_list_without_masks_is_left_out(tmp_path: Path, pictures: ModuleType) -> None:
+    """As in VOC's own archive of test pictures."""
+    write_voc(tmp_path, {"train": ["a"], "test": ["s", "t"]}, pictures)
+    for name in "st":
+        (tmp_path / "SegmentationClass" / f"{name}.png").unlink()
+    listing = ImagePairs(tmp_path).list_samples()
+    assert names(listing) == ["JPEGImages/a.jpg"]
+    assert listing.splits == ("train",)
+    path = tmp_path / "ImageSets" / "Segmentation" / "test.txt"
+    assert listing.notices == (f"a split of pictures without masks, left out: {path} (2 names)",)
+
+
+@pytest.mark.parametrize("separator", [" ", ",", ", ", "\t", " \t "])
+@pytest.mark.parametrize("heading", ["", "image,mask\n", "# comment\n", "\ufeff"])
+def test_lists_of_pairs(tmp_path: Path, picture: bytes, separator: str, heading: str) -> None:
+    write(tmp_path, {"p/x.jpg": picture, "m/y.png": png(NUMBERS), "p/z.jpg": picture})
+    text = f"{heading}p/x.jpg{separator}m/y.png\r\n\r\np/z.jpg{separator}m/y.png"
+    write(tmp_path, {"lists/all.txt": text.encode()})
+    for source in (
+        ImagePairs(tmp_path, pairs=tmp_path / "lists" / "all.txt"),
+        ImagePairs(tmp_path, pairs="lists/all.txt"),
+    ):
+        listing = source.list_samples()
+        assert names(listing) == ["p/x.jpg", "p/z.jpg"]
+        assert source.read_sample(listing.samples[0])[MASK] == png(NUMBERS)
+        assert listing.notices == ()
+
+
+def test_lists_count_from_their_own_folder_as_well(tmp_path: Path, picture: bytes) -> None:
+    write(tmp_path, {"set/p/x 1.jpg": picture, "set/m/x 1.png": png(NUMBERS)})
+    write(tmp_path, {"set/lists/all.csv": b"../p/x 1.jpg,../m/x 1.png\n"})
+    write(tmp_path, {"set/all.csv": b'"p/x 1.jpg","m/x 1.png"\n'})
+    listing = ImagePairs(tmp_path, pairs=tmp_path / "set" / "lists" / "all.csv").list_samples()
+    assert names(listing) == ["set/p/x 1.jpg"]
+    alone = ImagePairs(pairs=tmp_path / "set" / "all.csv")
+    assert names(alone.list_samples()) == ["p/x 1.jpg"]
+    assert read_one(alone)[0][MASK] == png(NUMBERS)
+
+
+def test_paths_of_other_machines_count_by_their_last_parts(tmp_path: Path, picture: bytes) -> None:
+    """As in the lists that go around with VOC's additional masks."""
+    write(tmp_path, {"JPEGImages/x.jpg": picture, "SegmentationClassAug/x.png": png(NUMBERS)})
+    root = tmp_path.as_posix()
+    for line, is_said in (
+        ("/JPEGImages/x.jpg /SegmentationClassAug/x.png", True),
+        (r"C:\data\VOC\JPEGImages\x.jpg C:\data\VOC\SegmentationClassAug\x.png", True),
+        (r"\\server\JPEGImages\x.jpg \\server\SegmentationClassAug\x.png", True),
+        ("../../JPEGImages/x.jpg ../../SegmentationClassAug/x.png", True),
+        (f"{root}/JPEGImages/x.jpg {root}/SegmentationClassAug/x.png", False),
+        (r"JPEGImages\x.jpg SegmentationClassAug\x.png", False),
+        ("./JPEGImages/../JPEGImages/x.jpg SegmentationClassAug/x.png", False),
+    ):
+        (tmp_path / "list.txt").write_text(line)
+        source = ImagePairs(pairs=tmp_path / "list.txt")
+        listing = source.list_samples()
+        assert names(listing) == ["JPEGImages/x.jpg"], line
+        assert len(listing.notices) == is_said, (line, listing.notices)
+        if is_said:
+            assert f"{tmp_path}/list.txt, line 1, " in listing.notices[0]
+        assert read_one(source)[0][MASK] == png(NUMBERS)
+
+
+def test_nothing_outside_of_the_root_is_read(tmp_path: Path, picture: bytes) -> None:
+    write(tmp_path, {"secret.jpg": picture, "secret.png": png(NUMBERS)})
+    write(tmp_path, {"root/ok.jpg": picture, "root/ok.png": png(NUMBERS)})
+    secret = tmp_path / "secret"
+    lines = ["ok.jpg ok.png", "../secret.jpg ../secret.png", f"{secret}.jpg {secret}.png"]
+    write(tmp_path, {"root/list.txt": "\n".join(lines).encode()})
+    source = ImagePairs(pairs=tmp_path / "root" / "list.txt")
+    listing = source.list_samples()
+    assert names(listing) == ["list.txt, line 2", "list.txt, line 3", "ok.jpg"]
+    for sample in listing.samples[:2]:
+        with pytest.raises(rs.SourceError, match=r"line [23]: .* are not in .*root"):
+            source.read_sample(sample)
+
+
+def test_each_wrong_line_of_a_list_is_said(tmp_path: Path, picture: bytes) -> None:
+    write(tmp_path, {"x.jpg": picture, "x.png": png(NUMBERS), "y.png": png(NUMBERS)})
+    lines = ["x.jpg x.png", "x.jpg gone.png", "x.jpg", "x.jpg x.png", "x.jpg y.png", "x y z.png"]
+    path = tmp_path / "list.txt"
+    path.write_text("\n".join(lines))
+    source = ImagePairs(pairs=path)
+    assert source.list_samples().notices == (
+        f"pairs that are listed again, packed once: {path}, line 4",
+    )
+    with pytest.raises(rs.SourceError) as caught:
+        rs.pack(source, tmp_path / "out")
+    assert caught.value.problems == (
+        f"{path}, line 2: gone.png is not in {tmp_path}",
+        f"{path}, line 3: expected a picture and its mask, found 1 name: x.jpg",
+        f"{path}, line 5: x.jpg has another mask in line 1, x.png",
+        f"{path}, line 6: expected a picture and its mask, found 3 names: x, y, z.png",
+    )
+    path.write_text("gone.jpg gone.png\n")
+    with pytest.raises(rs.SourceError, match=r"no pairs to pack.*line 1: gone\.jpg and gone\.png"):
+        source.list_samples()
+    path.write_text("")
+    with pytest.raises(rs.SourceError, match="no lines"):
+        source.list_samples()
+    with pytest.raises(rs.FileAccessError, match="nowhere"):
+        ImagePairs(pairs=tmp_path / "nowhere.txt").list_samples()
+
+
+def test_pairs_from_python(tmp_path: Path, picture: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(tmp_path, {"p/a/x.jpg": picture, "p/b/x.jpg": picture, "m/1.png": png(NUMBERS)})
+    apart = ImagePairs(
+        pairs=((tmp_path / "p" / name / "x.jpg", tmp_path / "m" / "1.png") for name in "ba")
+    )
+    assert names(apart.list_samples()) == ["a/x.jpg", "b/x.jpg"]
+    assert apart.describe() == {"kind": "ImagePairs", "pairs": 2}
+    below = ImagePairs(tmp_path, pairs=[["p/a/x.jpg", "m/1.png"]])
+    assert names(below.list_samples()) == ["p/a/x.jpg"]
+    assert read_one(below)[0][MASK] == png(NUMBERS)
+    monkeypatch.chdir(tmp_path)
+    assert read_one(ImagePairs(pairs=[("p/a/x.jpg", "m/1.png")]))[0][MASK] == png(NUMBERS)
+    with pytest.raises(rs.OptionError, match=r"x\.jpg twice"):
+        ImagePairs(pairs=[("p/a/x.jpg", "m/1.png"), ("p/a/x.jpg", "m/2.png")]).list_samples()
+    with pytest.raises(rs.OptionError, match=r"x\.jpg is not in .*m"):
+        ImagePairs(tmp_path / "m", pairs=[(tmp_path / "p/a/x.jpg", "1.png")]).list_samples()
+    missing = ImagePairs(pairs=[("p/a/x.jpg", "m/gone.png")])
+    with pytest.raises(rs.FileAccessError, match=r"gone\.png: there is no such file"):
+        read_one(missing)
+
+
+# -- what a mask may be --------------------------------------------------------------------------
+
+
+def deep(numbers: np.ndarray = NUMBERS) -> np.ndarray:
+    return numbers.astype(np.uint16) * 257
+
+
+KEPT = {
+    "palette": (palette_png(), NUMBERS),
+    "grey": (png(NUMBERS), NUMBERS),
+    "16 bits": (png(deep()), deep()),
+    "1 bit": (png(Image.fromarray(NUMBERS % 2 == 1)), NUMBERS % 2),
+}
+
+
+@pytest.mark.parametrize("kind", KEPT)
+def test_masks_of_numbers_keep_their_bytes(tmp_path: Path, picture: bytes, kind: str) -> None:
+    data, expected = KEPT[kind]
+    write(tmp_path, {"images/x.jpg": picture, "masks/x.png": data})
+    features, notes = read_one(ImagePairs(tmp_path))
+    assert features[MASK] == data
+    assert values(features[MASK]).tolist() == expected.tolist()
+    assert notes == []
+
+
+def test_other_lossless_formats_become_png(tmp_path: Path, picture: bytes) -> None:
+    to_png = "a mask of another format was stored as a PNG of the same values"
+    cases = {
+        "grey.tif": (Image.fromarray(NUMBERS), NUMBERS),
+        "deep.tif": (Image.fromarray(deep()), deep()),
+        "long.tif": (Image.fromarray(deep().astype(np.int32)), deep()),
+        "bits.tif": (Image.fromarray(NUMBERS % 2 == 1), NUMBERS % 2),
+        "palette.gif": (Image.open(io.BytesIO(palette_png())), NUMBERS),
+        "grey.bmp": (Image.fromarray(NUMBERS), NUMBERS),
+        "grey.pgm": (Image.fromarray(NUMBERS), NUMBERS),
+    }
+    for name, (image, expected) in cases.items():
+        root = write(tmp_path / name, {"images/x.jpg": picture})
+        (root / "masks").mkdir()
+        options = {"optimize": False} if name.endswith("gif") else {}
+        image.save(root / "masks" / f"x{Path(name).suffix}", **options)
+        features, notes = read_one(ImagePairs(root))
+        assert features["image/segmentation/class/format"] == "png"
+        assert values(features[MASK]).tolist() == expected.tolist(), name
+        assert notes == [to_png]
+
+
+def test_grey_with_alpha_is_stored_as_grey(tmp_path: Path, picture: bytes) -> None:
+    data = png(Image.fromarray(NUMBERS).convert("LA"))
+    write(tmp_path, {"images/x.jpg": picture, "masks/x.png": data})
+    features, notes = read_one(ImagePairs(tmp_path))
+    assert values(features[MASK]).tolist() == NUMBERS.tolist()
+    assert notes == ["the alpha channel of a mask was left out"]
+
+
+def _sizes_differ(root: Path, pictures: ModuleType) -> str:
+    (root / "masks" / "x.png").write_bytes(png(np.zeros((9, 7), np.uint8)))
+    return r"the mask is 7x9, its picture 4x3.*nearest neighbour"
+
+
+def _turned_picture(root: Path, pictures: ModuleType) -> str:
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    pictures.noise(4, 3).save(root / "images" / "x.jpg", exif=exif)
+    (root / "masks" / "x.png").write_bytes(png(NUMBERS.T.copy()))
+    return r"the mask is 3x4, its picture is stored as 4x3 .*orientation 6.*exif_transpose"
+
+
+def _coloured(root: Path, pictures: ModuleType) -> str:
+    (root / "masks" / "x.png").write_bytes(png(pictures.smooth(4, 3)))
+    return r"holds colours \(3 colours: \(.*\); expected class numbers. Say .* colours=\{\("
+
+
+def _coloured_as_voc(root: Path, pictures: ModuleType) -> str:
+    (root / "masks" / "x.png").write_bytes(png(coloured()))
+    return r"7 colours: \(0, 0, 0\), .*, ….* say colours='voc'"
+
+
+def _grey_as_rgb(root: Path, pictures: ModuleType) -> str:
+    (root / "masks" / "x.png").write_bytes(png(np.stack([NUMBERS] * 3, -1)))
+    return r"All are greys.* say colours='grey'"
+
+
+def _photograph(root: Path, pictures: ModuleType) -> str:
+    (root / "images" / "x.jpg").write_bytes(pictures.jpeg(width=30, height=20))
+    (root / "masks" / "x.png").write_bytes(png(pictures.noise(30, 20)))
+    return r"too many for classes: is this a picture"
+
+
+def _jpeg(root: Path, pictures: ModuleType) -> str:
+    (root / "masks" / "x.png").write_bytes(pictures.jpeg(width=4, height=3))
+    return r"x\.png: the mask is a JPEG.* not those that were drawn"
+
+
+def _fractions(root: Path, pictures: ModuleType) -> str:
+    (root / "masks" / "x.png").unlink()
+    Image.fromarray(NUMBERS.astype(np.float32)).save(root / "masks" / "x.tif")
+    return "its pixels are fractions"
+
+
+def _negative(root: Path, pictures: ModuleType) -> str:
+    (root / "masks" / "x.png").unlink()
+    Image.fromarray(NUMBERS.astype(np.int32) - 1).save(root / "masks" / "x.tif")
+    return "values go from -1 to 254; expected 0 to 65535"
+
+
+def _frames(root: Path, pictures: ModuleType) -> str:
+    (root / "masks" / "x.png").unlink()
+    frames = [Image.fromarray(NUMBERS), Image.fromarray(NUMBERS[::-1].copy())]
+    frames[0].save(root / "masks" / "x.tif", save_all=True, append_images=frames[1:])
+    return "it has 2 frames"
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        *(_sizes_differ, _turned_picture, _coloured, _coloured_as_voc, _grey_as_rgb),
+        *(_photograph, _jpeg, _fractions, _negative, _frames),
+    ],
+)
+def test_masks_that_are_explained(
+    tmp_path: Path,
+    pictures: ModuleType,
+    picture: bytes,
+    make: Callable[[Path, ModuleType], str],
+) -> None:
+    write(tmp_path, {"images/x.jpg": picture, "masks/x.png": png(NUMBERS)})
+    words = make(tmp_path, pictures)
+    problem = problem_of(ImagePairs(tmp_path))
+    assert str(tmp_path / "masks" / "x.") in problem
+    assert re.search(words, problem), problem
+
+
+def test_damaged_masks_are_named(tmp_path: Path, picture: bytes) -> None:
+    write(tmp_path, {"images/x.jpg": picture, "masks/x.png": png(NUMBERS)[:-16]})
+    with pytest.raises(rs.CorruptDataError, match=r"masks/x\.png: unreadable-image"):
+        read_one(ImagePairs(tmp_path))
+
+
+@pytest.mark.parametrize("orientation", [1, 2, 3, 6])
+def test_a_mask_of_the_stored_size_is_taken_and_doubts_are_said(
+    tmp_path: Path, pictures: ModuleType, orientation: int
+) -> None:
+    write(tmp_path, {"masks/x.png": png(NUMBERS)})
+    (tmp_path / "images").mkdir()
+    exif = Image.Exif()
+    exif[0x0112] = orientation
+    pictures.noise(4, 3).save(tmp_path / "images" / "x.jpg", exif=exif)
+    _, notes = read_one(ImagePairs(tmp_path))
+    assert len(notes) == (orientation in (2, 3))
+    assert all("EXIF orientation" in note for note in notes)
+
+
+# -- colours -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mode", ["RGB", "RGBA"])
+def test_colours_become_numbers(tmp_path: Path, picture: bytes, mode: str) -> None:
+    data = png(Image.fromarray(coloured()).convert(mode))
+    write(tmp_path, {"images/x.jpg": picture, "masks/x.png": data})
+    features, notes = read_one(ImagePairs(tmp_path, colours="voc"))
+    assert values(features[MASK]).tolist() == NUMBERS.tolist()
+    assert notes == ["the alpha channel of a mask was left out"] * (mode == "RGBA") + [
+        "the colours of a mask were turned into class numbers"
+    ]
+
+
+def test_a_table_of_colours(tmp_path: Path, picture: bytes) -> None:
+    table = {(0, 0, 0): 0, (255, 0, 0): 300, (0, 255, 0): 300}
+    pixels = np.zeros((3, 4, 3), np.uint8)
+    pixels[0, 0], pixels[2, 3] = (255, 0, 0), (0, 255, 0)
+    write(tmp_path, {"images/x.jpg": picture, "masks/x.png": png(pixels)})
+    source = ImagePairs(tmp_path, colours=table)
+    features, _ = read_one(source)
+    expected = np.zeros((3, 4), int)
+    expected[0, 0] = expected[2, 3] = 300
+    assert values(features[MASK]).tolist() == expected.tolist()
+    assert source.describe()["colours"] == [[0, 0, 0, 0], [0, 255, 0, 300], [255, 0, 0, 300]]
+
+
+def test_a_palette_that_agrees_with_the_table_is_not_touched(
+    tmp_path: Path, picture: bytes
+) -> None:
+    write(tmp_path, {"images/x.jpg": picture, "masks/x.png": palette_png()})
+    features, notes = read_one(ImagePairs(tmp_path, colours="voc"))
+    assert features[MASK] == palette_png()
+    assert notes == []
+
+
+def test_a_palette_that_disagrees_is_read_by_its_colours(tmp_path: Path, picture: bytes) -> None:
+    """As drawing programs save it: colours in the order in which they come."""
+    image = Image.fromarray(coloured()).quantize(16, dither=Image.Dither.NONE)
+    assert np.array(image).tolist() != NUMBERS.tolist()
+    write(tmp_path, {"images/x.jpg": picture, "masks/x.png": png(image)})
+    features, notes = read_one(ImagePairs(tmp_path, colours="voc"))
+    assert values(features[MASK]).tolist() == NUMBERS.tolist()
+    assert len(notes) == 1
+
+
+def test_unknown_colours_are_counted_with_the_first_place(tmp_path: Path, picture: bytes) -> None:
+    pixels = coloured()
+    pixels[1, 2], pixels[2, 0], pixels[2, 1] = (1, 2, 3), (4, 5, 6), (1, 2, 3)
+    write(tmp_path, {"images/x.jpg": picture, "masks/x.png": png(pixels)})
+    problem = problem_of(ImagePairs(tmp_path, colours="voc"))
+    assert "3 pixels of 2 colours" in problem
+    assert "the first at x 2, y 1: (1, 2, 3)" in problem
+
+
+def test_numbers_are_not_taken_for_colours(tmp_path: Path, picture: bytes) -> None:
+    write(tmp_path, {"images/x.jpg": picture, "masks/x.png": png(NUMBERS)})
+    assert "leave out colours" in problem_of(ImagePairs(tmp_path, colours="voc"))
+    features, _ = read_one(ImagePairs(tmp_path, colours="grey"))
+    assert values(features[MASK]).tolist() == NUMBERS.tolist()
+    write(tmp_path, {"masks/x.png": png(deep())})
+    assert "16 bits of grey, which are no colours" in problem_of(
+        ImagePairs(tmp_path, colours="voc")
+    )
+
+
+# -- packed, and read by TensorFlow --------------------------------------------------------------
+
+
+def test_masks_are_read_by_tensorflow_with_equal_values(
+    tf: Any, tmp_path: Path, pictures: ModuleType
+) -> None:
+    rng = np.random.default_rng(0)
+    masks: dict[str, np.ndarray] = {}
+    for number in range(12):
+        height, width = 5 + number, 8
+        top = 65536 if number % 3 == 0 else 256
+        mask = rng.integers(top, size=(height, width)).astype(
+            np.uint16 if top == 65536 else np.uint8
+        )
+        name = f"images/{number}.jpg"
+        masks[name] = mask
+        data = palette_png(mask) if number % 3 == 2 else png(mask)
+        write(tmp_path / "in", {f"masks/{number}.png": data})
+        write(tmp_path / "in", {name: pictures.jpeg(seed=number, width=width, height=height)})
+    rs.pack(ImagePairs(tmp_path / "in"), tmp_path / "out", shards=2)
+    spec = {
+        key: tf.io.FixedLenFeature((), tf.string) for key in ("image/filename", "image/encoded")
+    }
+    spec[MASK] = tf.io.FixedLenFeature((), tf.string)
+    seen = set()
+    files = [str(path) for path in sorted((tmp_path / "out").glob("*.tfrecord"))]
+    for batch in tf.data.TFRecordDataset(files).batch(5):
+        parsed = tf.io.parse_example(batch, spec)
+        for name, encoded, mask in zip(*(parsed[key].numpy() for key in spec), strict=True):
+            expected = masks[name.decode()]
+            assert tf.io.decode_jpeg(encoded).shape[:2] == expected.shape
+            assert values(mask).tolist() == expected.tolist()  # Pillow: palettes as well
+            if int(Path(name.decode()).stem) % 3 != 2:  # TensorFlow gives the colours of palettes
+                levels = tf.io.decode_png(mask, channels=1, dtype=tf.uint16).numpy()[:, :, 0]
+                if expected.dtype == np.uint8:  # which it spreads over 16 bits
+                    assert (levels == expected * np.uint16(257)).all()
+                    levels = tf.io.decode_png(mask, channels=1).numpy()[:, :, 0]
+                assert levels.tolist() == expected.tolist()
+            seen.add(name.decode())
+    assert seen == set(masks)
