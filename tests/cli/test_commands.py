@@ -177,7 +177,7 @@ def test_a_terminal_gets_a_progress_bar(pictures: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "code", "word"), [("SIGINT", 130, "stopped"), ("SIGTERM", 143, "")]
 )
-def test_signals_leave_nothing(pictures: Path, name: str, code: int, word: str) -> None:
+def test_signals_leave_nothing_that_is_seen(pictures: Path, name: str, code: int, word: str) -> None:
     """The signal comes while the fourth sample is read."""
     out = pictures.parent / "out"
     program = (
@@ -200,7 +200,8 @@ def test_signals_leave_nothing(pictures: Path, name: str, code: int, word: str) 
     assert result.returncode == code
     assert "Traceback" not in result.stderr
     assert word in result.stderr
-    assert not out.exists()
+    # a shard that was complete by then may wait for the job to go on
+    assert not out.exists() or [path.name for path in out.iterdir()] == [".recordsmith"]
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")

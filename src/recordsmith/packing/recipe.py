@@ -20,6 +20,9 @@ from recordsmith.sources import Listing, Source
 from recordsmith.wire import check_compression
 
 
+_PLACES = ("folder", "file", "files")
+
+
 @dataclass(frozen=True)
 class Recipe:
     """The options of `pack` that decide what is in the shards; its docstring says what they are."""
@@ -41,7 +44,11 @@ class Recipe:
         Raises:
             OptionError: options contradict each other or the listing.
         """
-        making: dict[str, Any] = {"kind": source.describe()["kind"]}
+        # where the source lies is no part of the plan, only what it is and how it is read
+        said = source.describe().items()
+        making: dict[str, Any] = {
+            "source": {name: value for name, value in said if name not in _PLACES}
+        }
         scheme = self._scheme()
         if scheme is not None:
             making["keys"] = scheme.to_json()
