@@ -476,7 +476,7 @@ def print_pack_report(report: rs.PackReport, noun: str = "picture") -> None:
     for sentence, noted in report.notes.items():
         title = f"{sentence} ({console.count(noted.count, 'time')})"
         console.print_list(title, noted.places, most=3)
-    console.print_list("passed over", report.notices)
+    console.print_list("noticed", report.notices)
 
 
 def _classes(number: int) -> str:
