@@ -177,7 +177,9 @@ def test_a_terminal_gets_a_progress_bar(pictures: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "code", "word"), [("SIGINT", 130, "stopped"), ("SIGTERM", 143, "")]
 )
-def test_signals_leave_nothing_that_is_seen(pictures: Path, name: str, code: int, word: str) -> None:
+def test_signals_leave_nothing_that_is_seen(
+    pictures: Path, name: str, code: int, word: str
+) -> None:
     """The signal comes while the fourth sample is read."""
     out = pictures.parent / "out"
     program = (

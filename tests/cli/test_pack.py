@@ -146,3 +146,105 @@ def test_wrong_nesting_says_what_was_found(run, pictures: Path, tmp_path: Path) 
     assert outcome.code == 1
     assert "found pictures in" in outcome.err
     assert "<class>/<picture>" in outcome.err
+
+
+# -- sources, pictures, keys, plans --------------------------------------------------------------
+
+
+def test_what_is_recognised_is_said(run, pictures: Path, tmp_path: Path) -> None:
+    outcome = run("pack", pictures, tmp_path / "out")
+    assert f"{pictures} is packed as folder: folders of classes" in outcome.err
+    outcome = run("pack", pictures, tmp_path / "files", "--as", "files")
+    assert "is packed as" not in outcome.err
+    assert rs.open(tmp_path / "files").class_names is None
+    assert run("pack", pictures, tmp_path / "json", "--json").document["kind"] == "folder"
+
+
+def test_tables_have_rows(run, tmp_path: Path) -> None:
+    (tmp_path / "people.csv").write_text("name,age,part\nAda,36,train\nBob,41,test\n")
+    outcome = run(
+        "pack", tmp_path / "people.csv", tmp_path / "out", "--split-column", "part", "--in-order"
+    )
+    assert "packed 2 rows into 2 shards" in outcome.out
+    assert rs.open(tmp_path / "out", split="test")[0]["name"] == [b"Bob"]
+
+
+def test_pictures_are_stored_as_told(run, pictures: Path, tmp_path: Path) -> None:
+    outcome = run(
+        "pack", pictures, tmp_path / "out", "--store", "jpeg", "--quality", "80", "--recompress",
+        "--shorter-side", "4", "--background", "#ffffff",
+    )  # fmt: skip
+    assert outcome.code == 0, outcome.err
+    columns = rs.open(tmp_path / "out").read_columns(["image/height", "image/width"])
+    heights, widths = columns["image/height"].tolist(), columns["image/width"].tolist()
+    assert {min(size) for size in zip(heights, widths, strict=True)} == {4}
+    assert {bytes(e["image/format"][0]) for e in rs.open(tmp_path / "out")} == {b"jpeg"}
+
+
+def test_keys_and_shard_names(run, pictures: Path, tmp_path: Path) -> None:
+    outcome = run(
+        "pack", pictures, tmp_path / "out", "--keys", "image/encoded=picture,image/filename=",
+        "--shard-names", "x_{split}_{shard}_{shards}", "--shards", "2",
+    )  # fmt: skip
+    assert outcome.code == 0, outcome.err
+    assert sorted(path.name for path in (tmp_path / "out").glob("*.tfrecord")) == [
+        "x_train_0_2.tfrecord",
+        "x_train_1_2.tfrecord",
+    ]
+    features = rs.open(tmp_path / "out").schema.features
+    assert "picture" in features
+    assert "image/filename" not in features
+
+
+def test_plan_on_many_machines(run, pictures: Path, tmp_path: Path) -> None:
+    plan, out = tmp_path / "plan.json", tmp_path / "out"
+    outcome = run("pack", pictures, out, "--shards", "3", "--seed", "4", "--write-plan", plan)
+    assert outcome.code == 0
+    assert "3 shards planned" in outcome.out
+    assert not out.exists()
+    outcome = run("pack", pictures, out, "--plan", plan, "--only", "0,2-2")
+    assert outcome.code == 0
+    assert outcome.out.startswith("train-00000-of-00003.tfrecord: 3 records")
+    assert run("inspect", out).code != 0
+    shards = run("pack", pictures, out, "--plan", plan, "--only", "1", "--json").document["shards"]
+    assert [shard["file"] for shard in shards] == ["train-00001-of-00003.tfrecord"]
+    assert run("pack", pictures, out, "--plan", plan).code == 0
+    assert run("verify", out).code == 0
+    run("pack", pictures, tmp_path / "plain", "--shards", "3", "--seed", "4")
+    for path in (tmp_path / "plain").glob("[!.]*"):
+        assert path.read_bytes() == (out / path.name).read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--as", "folders"], "did you mean folder"),
+        (["--boxes", "clip"], "boxes is an option of voc and coco and yolo"),
+        (["--store", "gif"], "format is 'gif'"),
+        (["--background", "red"], "expected white, black or #rrggbb"),
+        (["--keys", "a=b,c"], "expected a preset, or new names"),
+        (["--keys", "none"], "expected one of slim"),
+        (["--only", "1"], "name that with --plan"),
+        (["--shard-names", "x"], "several shards one name"),
+    ],
+)
+def test_options_that_are_wrong(
+    run, pictures: Path, tmp_path: Path, options: list[str], words: str
+) -> None:
+    outcome = run("pack", pictures, tmp_path / "out", "--shards", "2", *options)
+    assert outcome.code == 2
+    assert words in outcome.err
+    assert not (tmp_path / "out").exists()
+
+
+def test_plan_and_options_contradict(run, pictures: Path, tmp_path: Path) -> None:
+    run("pack", pictures, tmp_path / "out", "--write-plan", tmp_path / "plan.json")
+    outcome = run(
+        "pack", pictures, tmp_path / "out", "--plan", tmp_path / "plan.json", "--seed", "3"
+    )
+    assert outcome.code == 2
+    assert "seed is decided by the plan already" in outcome.err
+    outcome = run(
+        "pack", pictures, tmp_path / "out", "--plan", tmp_path / "plan.json", "--only", "1-x"
+    )
+    assert "expected numbers such as" in outcome.err

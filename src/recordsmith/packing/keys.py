@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, TypeVar
 
-from recordsmith.errors import OptionError
+from recordsmith.errors import OptionError, SourceError
 
 _Value = TypeVar("_Value")
 _ENCODED, _FORMAT, _MASK = "image/encoded", "image/format", "image/segmentation/class/encoded"
@@ -55,9 +55,9 @@ class KeyScheme:
                 missing.
         """
         if _DEPTH in self.keys and _DEPTH not in features and _ENCODED in features:
-            features = {**features, _DEPTH: _depth(features[_ENCODED])}
+            features = {**features, _DEPTH: _depth(_only(features[_ENCODED]))}
         if self.formats and _FORMAT in features:
-            value = features[_FORMAT]
+            value = _only(features[_FORMAT])
             known = value.encode() if isinstance(value, str) else value
             features = {**features, _FORMAT: self.formats.get(known, value)}
         renamed = self.renamed(features)
@@ -110,11 +110,19 @@ def resolve_keys(keys: str | Mapping[str, str | None] | None) -> KeyScheme | Non
     return KeyScheme("custom", dict(keys))
 
 
+def _only(value: Any) -> Any:
+    """One value, also where it comes as a list, as from a record that is packed again."""
+    return value[0] if isinstance(value, list) and len(value) == 1 else value
+
+
 def _depth(encoded: bytes) -> int:
     from PIL import Image
 
-    with Image.open(io.BytesIO(encoded)) as image:
-        return len(image.getbands()) if image.mode != "P" else 3
+    try:
+        with Image.open(io.BytesIO(encoded)) as image:
+            return len(image.getbands()) if image.mode != "P" else 3
+    except Exception:  # noqa: BLE001 - Pillow's plugins raise anything on other bytes
+        raise SourceError("its number of channels is wanted, but it is no picture") from None
 
 
 PRESETS: Mapping[str, KeyScheme] = MappingProxyType(

@@ -19,7 +19,6 @@ from recordsmith.packing.preparing import Preparation
 from recordsmith.sources import Listing, Source
 from recordsmith.wire import check_compression
 
-
 _PLACES = ("folder", "file", "files")
 
 
