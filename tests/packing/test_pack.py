@@ -130,6 +130,28 @@ def test_bytes_do_not_depend_on_threads(
     assert _files(tmp_path) == undisturbed
 
 
+def test_bytes_of_encoded_pictures_do_not_depend_on_threads(flowers: Path, tmp_path: Path) -> None:
+    stored = {"pictures": rs.PictureOptions(format="jpeg", shorter_side=6), "shards": 2}
+    for threads in (1, 2, 7):
+        rs.pack(rs.ImageFolder(flowers), tmp_path / str(threads), threads=threads, **stored)
+    assert _files(tmp_path / "1") == _files(tmp_path / "2") == _files(tmp_path / "7")
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), rs.SourceError("no"), RuntimeError("no")])
+def test_stopped_while_pictures_are_encoded_ahead(
+    flowers: Path, tmp_path: Path, error: BaseException
+) -> None:
+    def stop() -> None:
+        raise error
+
+    options = {**OPTIONS, "pictures": rs.PictureOptions(format="png")}
+    with pytest.raises(type(error)):
+        rs.pack(Meddling(flowers, 9, stop), tmp_path, **options, threads=4)
+    assert _is_done_or_nothing(tmp_path)
+    rs.pack(rs.ImageFolder(flowers), tmp_path, **options)
+    assert rs.verify(tmp_path).record_count == 21
+
+
 @pytest.mark.parametrize("compression", ["gzip", "zlib"])
 def test_compressed(flowers: Path, tmp_path: Path, compression: str) -> None:
     folders = [tmp_path / name for name in "ab"]

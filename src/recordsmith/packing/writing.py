@@ -32,7 +32,7 @@ from recordsmith.packing.result import (
 )
 from recordsmith.sources import Listing, Source
 
-_AHEAD = 4  # samples in preparation for each thread: enough that none waits for another
+_AHEAD = 2  # samples in preparation for each thread: enough that none waits for another
 
 
 class Stopped(Exception):  # noqa: N818 - no error: another shard has failed
@@ -61,6 +61,7 @@ class ShardJobs:
         self._stopping = threading.Event()
         self._done = 0
         self._sample_count = 0
+        self._ahead = _AHEAD
 
     def run(
         self,
@@ -83,7 +84,9 @@ class ShardJobs:
             helpers: Executor | None = None
             if self._preparation.is_heavy:
                 helpers = stack.enter_context(ThreadPoolExecutor(threads))
-            pool = stack.enter_context(ThreadPoolExecutor(min(threads, max(1, len(shards)))))
+            at_once = min(threads, max(1, len(shards)))
+            self._ahead = _AHEAD * -(-threads // at_once)
+            pool = stack.enter_context(ThreadPoolExecutor(at_once))
             futures = [
                 pool.submit(self.complete, shard, trusting=trusting, helpers=helpers)
                 for shard in shards
@@ -165,7 +168,7 @@ class ShardJobs:
         try:
             for number in shard.samples:
                 waiting.append((number, helpers.submit(self._prepare, number)))
-                if len(waiting) >= _AHEAD:
+                if len(waiting) >= self._ahead:
                     first, future = waiting.popleft()
                     yield first, future.result()
             while waiting:
