@@ -16,10 +16,11 @@ from typing import Any
 from drawing import Box, Painter
 
 WIDTH, HEIGHT = 500, 375
-CLASSES = tuple(
+_NAMES = (
     "aeroplane bicycle bird boat bottle bus car cat chair cow diningtable dog horse motorbike "
-    "person pottedplant sheep sofa train tvmonitor".split()
+    "person pottedplant sheep sofa train tvmonitor"
 )
+CLASSES = tuple(_NAMES.split())
 TABLE_COLUMNS = ("id", "user", "clicked", "price", "ratio", "height", "city", "remark")
 """Three of whole numbers, three of fractions, two of text."""
 

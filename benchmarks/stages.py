@@ -1,6 +1,6 @@
 """Where the time of packing goes: the steps that `pack` takes, in one thread, each timed apart.
 
-    python benchmarks/stages.py                     all that there are, a tenth of a million rows
+    python benchmarks/stages.py                     all that there are
     python benchmarks/stages.py boxes tables-csv    some of them
     python benchmarks/stages.py boxes --functions   and the functions that take longest, by cProfile
 
@@ -68,7 +68,6 @@ def pack_in_steps(source: Any, out: Path) -> tuple[Steps, int]:
     """What `pack` does, step by step, into one shard."""
     from recordsmith.dataset import ShardWriter
     from recordsmith.packing.recipe import Recipe
-    from recordsmith.packing.result import versions_of
     from recordsmith.packing.writing import _read_back
     from recordsmith.sources.contract import unheard
 
@@ -78,7 +77,6 @@ def pack_in_steps(source: Any, out: Path) -> tuple[Steps, int]:
         listing = source.list_samples()
     with steps.step("planning: shuffle, fingerprint"):
         plan = recipe.plan(source, listing)
-        versions_of(listing, plan.shards[0])
     preparation = recipe.preparation(source)
     numbers = plan.shards[0].samples
     with ShardWriter(out) as writer:
@@ -152,7 +150,8 @@ def main() -> None:
 
 def _parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="Where the time of packing goes.")
-    parser.add_argument("names", nargs="*", choices=[*_ROOTS, []], metavar="NAME")
+    names = ", ".join(_ROOTS)
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"some of {names}")
     parser.add_argument("--functions", action="store_true", help="profile each run as well")
     parser.add_argument("--quick", action="store_true", help="a tenth of the data")
     parser.add_argument("--repeat", type=int, default=3, metavar="N", help="runs; 3 if not said")
@@ -163,7 +162,11 @@ def _parse() -> argparse.Namespace:
         default=Path(tempfile.gettempdir()) / "recordsmith-benchmarks",
         help="where inputs are kept",
     )
-    return parser.parse_args()
+    arguments = parser.parse_args()
+    for name in arguments.names:
+        if name not in _ROOTS:
+            parser.error(f"there is no {name!r}; there are {names}")
+    return arguments
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ import random
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
-from xml.etree import ElementTree
+from xml.etree import ElementTree as ET
 
 from annotated import CLASSES
 from case import OURS, Case, Peer, Task
@@ -149,7 +149,7 @@ def _with_boxes(
 
 def _voc(train: Any, root: Path) -> Iterator[Any]:
     for path in _shuffled((root / "Annotations").iterdir()):
-        tree: Any = ElementTree.parse(path).getroot()
+        tree: Any = ET.parse(path).getroot()
         size = int(tree.find("size/height").text), int(tree.find("size/width").text)
         found = tree.findall("object")
         objects: Objects = []

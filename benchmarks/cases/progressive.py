@@ -55,7 +55,8 @@ def _decode(inputs: Inputs, form: str, decoder: str) -> Task:
         pictures=pictures,
         overwrite=True,
     )
-    encoded = [example["image/encoded"][0] for example in rs.open(out)]
+    examples: Any = rs.open(out)
+    encoded = [example["image/encoded"][0] for example in examples]
 
     def run() -> None:
         for data in encoded:
@@ -80,15 +81,17 @@ def _by_cv2() -> Callable[[bytes], Any]:
 def _by_simplejpeg() -> Callable[[bytes], Any]:
     from simplejpeg import decode_jpeg
 
-    return lambda data: decode_jpeg(data)
+    return decode_jpeg  # type: ignore[no-any-return]
 
 
 def _peers() -> tuple[Peer, ...]:
     peers = []
     for form in _FORMS:
         peers.append(Peer(f"{form}, {_PACK}", partial(_pack, form=form)))
-        for decoder in (_CV2, _SIMPLEJPEG):
-            peers.append(Peer(f"{form}, {decoder}", partial(_decode, form=form, decoder=decoder)))
+        peers += [
+            Peer(f"{form}, {decoder}", partial(_decode, form=form, decoder=decoder))
+            for decoder in (_CV2, _SIMPLEJPEG)
+        ]
     return tuple(peers)
 
 
@@ -115,7 +118,7 @@ def report(settings: Settings) -> Table:
     make_inputs(settings, CASE.inputs)
     workers = {peer.name: Worker(settings, CASE, peer) for peer in CASE.peers}
     try:
-        digests = {
+        digests: dict[str, Any] = {
             name: None if worker.missing else worker.warm_up() for name, worker in workers.items()
         }
         for number in range(settings.repeat):
@@ -133,7 +136,8 @@ def report(settings: Settings) -> Table:
     for form in _FORMS:
         count = workers[f"{form}, {_PACK}"].records
         bytes_each = digests[f"{form}, {_PACK}"] / count
-        row, of_form = [form, f"{bytes_each:,.0f}"], {"form": form, "bytes_each": bytes_each}
+        row = [form, f"{bytes_each:,.0f}"]
+        of_form: dict[str, Any] = {"form": form, "bytes_each": bytes_each}
         for what in (_PACK, _CV2, _SIMPLEJPEG):
             worker = workers[f"{form}, {what}"]
             seconds = [] if worker.missing else worker.per_record("cpu")
