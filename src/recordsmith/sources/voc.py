@@ -9,6 +9,7 @@ out is said.
 
 from __future__ import annotations
 
+import os
 import posixpath
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -132,7 +133,7 @@ class Voc:
             raise SourceError(entry.problem, [entry.problem])
         for what, where in entry.notes:
             note(what, where)
-        features = read_picture(self.root / entry.picture, entry.picture)
+        features = read_picture(os.path.join(self.root, entry.picture), entry.picture)
         features["image/source_id"] = posixpath.basename(features["image/filename"])
         placed: list[PlacedBox] = []
         if entry.annotation is not None:
