@@ -2,7 +2,8 @@
 
 Small records: three int64 scalars, 13 floats, 1 to 19 int64s, a string of two bytes, as in logs
 for a recommender. Large records: incompressible bytes as long as a photograph. Pictures: smooth
-colours, shapes and grain, which JPEG makes as large as photographs of 320 by 240 pixels.
+colours, shapes and grain, which JPEG makes as large as photographs of 320 by 240 pixels. Masks,
+boxes and tables: see `annotated`.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
+
+import annotated
 
 VERSION = 1
 """Raise it when what is made here changes: the folder's name holds it."""
@@ -65,6 +68,10 @@ class Inputs:
         self.dict_count = 5_000 if quick else 50_000
         self.large_count = 200 if quick else 2_000
         self.picture_count = 400 if quick else 3_670
+        self.photograph_count = 100 if quick else 1_000
+        self.encoded_count = 40 if quick else 400
+        self.row_count = 10_000 if quick else 100_000
+        self.few_rows, self.many_rows = 10_000, 50_000 if quick else 1_000_000
         self._makers: dict[str, Callable[[Path], None]] = {
             "small.tfrecord": self._make_small,
             "small-4-times.tfrecord": self._make_small_4_times,
@@ -72,6 +79,22 @@ class Inputs:
             "large.tfrecord": self._make_large,
             "pictures": self._make_pictures,
             "pictures-quarter": self._make_quarter,
+            "photographs": lambda path: annotated.draw_photographs(path, self.photograph_count),
+            "few-photographs": self._make_few,
+            "progressive": lambda path: annotated.draw_photographs(
+                path, self.encoded_count, progressive=True
+            ),
+            "pngs": self._of_photographs(
+                lambda path, source: annotated.make_pngs(path, source, self.encoded_count)
+            ),
+            "pairs": self._of_photographs(annotated.make_pairs),
+            "voc": self._of_photographs(annotated.make_voc),
+            "coco": self._of_photographs(annotated.make_coco),
+            "yolo": self._of_photographs(annotated.make_yolo),
+            "table.csv": lambda path: annotated.make_csv(path, self.row_count),
+            "table.parquet": lambda path: annotated.make_parquet(path, self.row_count),
+            "few-rows.csv": lambda path: annotated.make_csv(path, self.few_rows),
+            "many-rows.csv": lambda path: annotated.make_csv(path, self.many_rows),
         }
 
     def path(self, name: str) -> Path:
@@ -163,6 +186,22 @@ class Inputs:
             folder = path / CLASSES[number % len(CLASSES)]
             folder.mkdir(parents=True, exist_ok=True)
             (folder / f"{number:06d}.jpg").write_bytes(painter.draw())
+
+    def _make_few(self, path: Path) -> None:
+        """As many of the photographs as are encoded anew, as links to the same files."""
+        self.make("photographs")
+        path.mkdir()
+        for picture in sorted(self.path("photographs").iterdir())[: self.encoded_count]:
+            os.link(picture, path / picture.name)
+
+    def _of_photographs(self, make: Callable[[Path, Path], None]) -> Callable[[Path], None]:
+        """A maker of what is made with the photographs."""
+
+        def make_both(path: Path) -> None:
+            self.make("photographs")
+            make(path, self.path("photographs"))
+
+        return make_both
 
     def _make_quarter(self, path: Path) -> None:
         """A quarter of the pictures, as links to the same files."""

@@ -31,6 +31,8 @@ _PACKAGES = (
     "simplejpeg",
     "google-crc32c",
     "pillow",
+    "opencv-python-headless",
+    "jpeglib",
 )
 
 
@@ -115,7 +117,7 @@ def _parse() -> argparse.Namespace:
         type=Path,
         metavar="FOLDER",
         default=Path(tempfile.gettempdir()) / "recordsmith-benchmarks",
-        help="where inputs are kept; about 1 GB",
+        help="where inputs are kept; about 2 GB",
     )
     parser.add_argument(
         "--tfrecord-python",

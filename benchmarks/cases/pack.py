@@ -37,21 +37,21 @@ def _splits(root: Path) -> Iterator[Split]:
 
 
 def _task(inputs: Inputs, name: str, run: Callable[[Path, Path], None]) -> Task:
-    root, out = inputs.path("pictures"), inputs.out(name)
+    root = inputs.path("pictures")
+    return packing_task(inputs.out(name), inputs.picture_count, lambda out: run(root, out))
+
+
+def packing_task(out: Path, count: int, run: Callable[[Path], None]) -> Task:
+    """`run` writes so many records into the folder `out`, which is empty before."""
 
     def before() -> None:
         shutil.rmtree(out, ignore_errors=True)
         out.mkdir()
 
-    return Task(
-        lambda: run(root, out),
-        records=inputs.picture_count,
-        before=before,
-        digest=lambda _: _count_records(out),
-    )
+    return Task(lambda: run(out), count, before, digest=lambda _: count_records(out))
 
 
-def _count_records(out: Path) -> int | None:
+def count_records(out: Path) -> int | None:
     """How many records the shards have; None where there are none."""
     shards = [path.read_bytes() for path in out.glob("*.tfrecord")]
     count = 0

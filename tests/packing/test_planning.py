@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pytest
@@ -144,6 +145,45 @@ def test_order_hangs_on_names_not_on_places() -> None:
         for one in (listing, turned)
     ]
     assert orders[0] == orders[1]
+
+
+def test_order_is_the_same_in_every_version() -> None:
+    """Whoever packs again with a later version gets the same splits."""
+    listing = Listing(tuple(Sample(f"{n}é", n, n % 3) for n in range(12)), ("a", "b", "c"))
+    halves = {"x": 0.5, "y": 0.5}
+    plan = _plan(listing, splits=halves, shards=2)
+    assert [[*shard.samples] for shard in plan.shards] == [
+        [3, 11, 10],
+        [9, 4, 7],
+        [0, 1, 5],
+        [8, 6, 2],
+    ]
+
+
+class _Counted(Sequence[Sample]):
+    """Samples that are made when they are asked for, as those of a table; counted."""
+
+    def __init__(self, count: int) -> None:
+        self._count = count
+        self.asked = 0
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __iter__(self) -> Iterator[Sample]:
+        for number in range(self._count):
+            self.asked += 1
+            yield Sample(str(number), 100, number % 3)
+
+    def __getitem__(self, index: Any) -> Any:
+        raise AssertionError("planning needs no single samples")
+
+
+@pytest.mark.parametrize("options", [{}, {"stratify": True}, {"shards": 2}, {"shuffle": False}])
+def test_every_sample_is_asked_for_once(options: dict[str, Any]) -> None:
+    samples = _Counted(2000)
+    plan = _plan(Listing(samples, ("0", "1", "2")), **options)
+    assert sum(len(shard.samples) for shard in plan.shards) == samples.asked == 2000
 
 
 @pytest.mark.parametrize("stratify", [False, True])

@@ -105,8 +105,8 @@ def index_to_bytes(shard: Path, index: ShardIndex) -> bytes:
         COMPRESSIONS.index(index.compression),
         index.record_count,
     )
-    body = head + index.offsets.astype("<i8").tobytes()
-    return body + struct.pack("<I", crc32c(body))
+    table = index.offsets.astype("<i8", copy=False).tobytes()
+    return b"".join((head, table, struct.pack("<I", crc32c(table, crc32c(head)))))
 
 
 def save_index(shard: Path, index: ShardIndex) -> Path | None:

@@ -11,20 +11,19 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-import os
 from array import array
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
 from recordsmith.buffers import Int64Array
 from recordsmith.dataset import DEFAULT_TEMPLATE, shard_name
 from recordsmith.errors import OptionError
-from recordsmith.sources import Listing, Sample
+from recordsmith.packing.survey import Survey, hashes_of
+from recordsmith.sources import Listing
 from recordsmith.wire import Compression
 
 DEFAULT_SHARD_SIZE_BYTES = 256_000_000
@@ -90,10 +89,12 @@ def make_plan(
         raise OptionError(f"shard_size_bytes is {shard_size_bytes}, expected at least 1")
     shares = {"train": 1.0} if splits is None else splits
     _check_splits(shares)
+    survey = Survey(listing, seed)
+    order = _order(survey, shuffle=shuffle)
     if listing.splits:
-        parts = _own_splits(listing, _order(listing, seed, shuffle=shuffle))
+        parts = _own_splits(listing.splits, survey, order)
     else:
-        parts = _random_splits(listing, shares, seed, stratify=stratify, shuffle=shuffle)
+        parts = _random_splits(listing, survey, order, shares, seed, stratify=stratify)
         every = " of every class" if stratify else ""
         for split, members in parts.items():
             if not len(members):
@@ -105,18 +106,15 @@ def make_plan(
         if _is_no_file_name(split):
             raise OptionError(f"split name {split!r} cannot be part of a file name")
     _check_shards(shards, parts)
-    sizes = None
-    if shards is None:
-        sizes = _numbers(listing, lambda sample: sample.size_bytes)
     planned: list[PlannedShard] = []
     for split, members in parts.items():
-        count = _shard_count(split, members, sizes, shards, shard_size_bytes)
+        count = _shard_count(split, members, survey.sizes, shards, shard_size_bytes)
         bounds = [len(members) * number // count for number in range(count + 1)]
         planned += [
             PlannedShard(
                 shard_name(split, number, count, compression, shard_names),
                 split,
-                array("q", members[bounds[number] : bounds[number + 1]].tobytes()),
+                _as_array(members[bounds[number] : bounds[number + 1]]),
             )
             for number in range(count)
         ]
@@ -130,8 +128,16 @@ def make_plan(
             f"shard_names is {shard_names!r}, which gives several shards one name; expected it to "
             "have {split}, {shard} and {shards}, as in " + repr(DEFAULT_TEMPLATE)
         )
-    fingerprint = _fingerprint(listing, planned, {"compression": compression, **(making or {})})
+    options = {"compression": compression, **(making or {})}
+    fingerprint = _fingerprint(listing, survey, planned, options)
     return Plan(tuple(planned), tuple(parts), compression, fingerprint)
+
+
+def _as_array(numbers: Int64Array) -> Sequence[int]:
+    """Arrays of Python give numbers of Python faster than NumPy's."""
+    found = array("q")
+    found.frombytes(np.ascontiguousarray(numbers).view(np.uint8).data)
+    return found
 
 
 def _is_no_file_name(name: str) -> bool:
@@ -162,50 +168,32 @@ def _check_splits(splits: Mapping[str, float]) -> None:
         raise OptionError(f"the shares of the splits add up to {total:g}; expected 1, or 100%")
 
 
-def _numbers(listing: Listing, number: Callable[[Sample], int]) -> Int64Array:
-    return np.fromiter(map(number, listing.samples), np.int64, len(listing.samples))
-
-
-def _hashes(names: Iterable[str], count: int, seed: int) -> npt.NDArray[np.uint64]:
-    """A number for each name that looks random and hangs on seed and name alone."""
-    salt = hashlib.blake2b(str(seed).encode(), digest_size=16).digest()
-    return np.fromiter(
-        (
-            int.from_bytes(
-                hashlib.blake2b(os.fsencode(name), digest_size=16, key=salt).digest()[:8], "big"
-            )
-            for name in names
-        ),
-        np.uint64,
-        count,
-    )
-
-
-def _order(listing: Listing, seed: int, *, shuffle: bool) -> Int64Array:
+def _order(survey: Survey, *, shuffle: bool) -> Int64Array:
     """Numbers of all samples: ordered by hash, or as they are listed."""
-    count = len(listing.samples)
     if not shuffle:
-        return np.arange(count, dtype=np.int64)
-    names = (sample.name for sample in listing.samples)
-    return np.argsort(_hashes(names, count, seed), kind="stable").astype(np.int64, copy=False)
+        return np.arange(len(survey), dtype=np.int64)
+    return np.argsort(survey.hashes, kind="stable").astype(np.int64, copy=False)
 
 
-def _own_splits(listing: Listing, order: Int64Array) -> dict[str, Int64Array]:
+def _own_splits(splits: Sequence[str], survey: Survey, order: Int64Array) -> dict[str, Int64Array]:
     """The samples of each of the source's own splits, in order; none that is empty."""
-    place = {split: number for number, split in enumerate(listing.splits)}
-    number_of = _numbers(listing, lambda sample: place[sample.split or ""])[order]
-    parts = {split: order[number_of == number] for split, number in place.items()}
+    numbers = survey.splits[order]
+    parts = {split: order[numbers == number] for number, split in enumerate(splits)}
     return {split: members for split, members in parts.items() if len(members)}
 
 
 def _random_splits(
-    listing: Listing, shares: Mapping[str, float], seed: int, *, stratify: bool, shuffle: bool
+    listing: Listing,
+    survey: Survey,
+    order: Int64Array,
+    shares: Mapping[str, float],
+    seed: int,
+    *,
+    stratify: bool,
 ) -> dict[str, Int64Array]:
-    order = _order(listing, seed, shuffle=shuffle)
-    has_groups = any(sample.group is not None for sample in listing.samples)
-    if not (stratify or has_groups):
+    if not (stratify or survey.has_groups):
         return _cut(order, shares)
-    if stratify and has_groups:
+    if stratify and survey.has_groups:
         raise OptionError(
             "stratify asks for the same mix of classes in all splits, but groups that stay "
             "together decide the mix; leave out one of them"
@@ -213,9 +201,8 @@ def _random_splits(
     rank = np.empty(len(order), np.int64)
     rank[order] = np.arange(len(order))
     if stratify:
-        labels = _numbers(listing, lambda sample: -1 if sample.label is None else sample.label)
-        labels_in_order = labels[order]
-        runs = [_cut(order[labels_in_order == label], shares) for label in np.unique(labels)]
+        labels = survey.labels[order]
+        runs = [_cut(order[labels == label], shares) for label in np.unique(labels)]
         parts = {split: np.concatenate([run[split] for run in runs]) for split in shares}
     else:
         parts = _cut_groups(listing, shares, seed)
@@ -225,7 +212,7 @@ def _random_splits(
 def _cut_groups(listing: Listing, shares: Mapping[str, float], seed: int) -> dict[str, Int64Array]:
     """Groups in the order of their hashes; each goes where the middle of its run falls."""
     names = (sample.group or f"\0{sample.name}" for sample in listing.samples)
-    hashes = _hashes(names, len(listing.samples), seed)
+    hashes = hashes_of(names, len(listing.samples), seed)
     order = np.argsort(hashes, kind="stable").astype(np.int64, copy=False)
     _, starts, lengths = np.unique(hashes[order], return_index=True, return_counts=True)
     bounds = np.cumsum([len(part) for part in _cut(order, shares).values()])
@@ -255,12 +242,11 @@ def _cut(members: _Members, splits: Mapping[str, float]) -> dict[str, _Members]:
 def _shard_count(
     split: str,
     members: Int64Array,
-    sizes: Int64Array | None,
+    sizes: Int64Array,
     shards: Shards | None,
     shard_size_bytes: int | None,
 ) -> int:
     if shards is None:
-        assert sizes is not None
         size = int(sizes[members].sum())
         return min(len(members), max(1, -(-size // (shard_size_bytes or DEFAULT_SHARD_SIZE_BYTES))))
     if isinstance(shards, Mapping):
@@ -276,14 +262,12 @@ def _shard_count(
 
 
 def _fingerprint(
-    listing: Listing, planned: Sequence[PlannedShard], options: Mapping[str, Any]
+    listing: Listing, survey: Survey, planned: Sequence[PlannedShard], options: Mapping[str, Any]
 ) -> str:
     """A hash over everything that decides what the shards will hold, short of reading it."""
     digest = hashlib.blake2b(digest_size=16)
     digest.update(json.dumps([options, listing.class_names], sort_keys=True).encode())
-    for sample in listing.samples:
-        line = f"\n{sample.name}\0{sample.size_bytes}\0{sample.label}"
-        digest.update(line.encode("utf-8", "surrogateescape"))
+    digest.update(survey.digest)
     for shard in planned:
         digest.update(f"\n{shard.file}\n".encode("utf-8", "surrogateescape"))
         digest.update(np.asarray(shard.samples, "<i8").tobytes())

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -80,15 +80,31 @@ def done_path(folder: Path, file: str) -> Path:
     return folder / INTERNAL_FOLDER / f"{file}.done"
 
 
-def versions_of(listing: Listing, shard: PlannedShard) -> str | None:
-    """A hash over the versions of a shard's samples; None if the source does not tell them."""
-    digest = hashlib.blake2b(digest_size=16)
-    for number in shard.samples:
-        version = listing.samples[number].version
+class Versions:
+    """A hash over the versions of a shard's samples, one after the other."""
+
+    def __init__(self) -> None:
+        self._digest = hashlib.blake2b(digest_size=16)
+        self._are_told = True
+
+    def add(self, version: int | None) -> None:
+        """The version of the next sample."""
         if version is None:
-            return None
-        digest.update(version.to_bytes(16, "little", signed=True))
-    return digest.hexdigest()
+            self._are_told = False
+        else:
+            self._digest.update(version.to_bytes(16, "little", signed=True))
+
+    def hexdigest(self) -> str | None:
+        """The hash of all; None if the source does not tell versions."""
+        return self._digest.hexdigest() if self._are_told else None
+
+
+def versions_of(listing: Listing, shard: PlannedShard) -> str | None:
+    """What `Versions` says of the samples of a shard."""
+    versions = Versions()
+    for number in shard.samples:
+        versions.add(listing.samples[number].version)
+    return versions.hexdigest()
 
 
 def keep_result(folder: Path, plan: str, versions: str | None, result: ShardResult) -> None:
@@ -109,11 +125,12 @@ def keep_result(folder: Path, plan: str, versions: str | None, result: ShardResu
 
 
 def complete_result(
-    folder: Path, plan: str, versions: str | None, file: str, *, trusting: bool
+    folder: Path, plan: str, versions: Callable[[], str | None], file: str, *, trusting: bool
 ) -> ShardResult | None:
     """What came of a shard that is complete and right; None if it has to be written.
 
     Args:
+        versions: of its samples; asked only if there is a note that says what they were.
         trusting: whether a source that does not tell versions is taken to be unchanged.
     """
     try:
@@ -123,7 +140,8 @@ def complete_result(
         return None
     if document.get("plan") != plan or result.file != file:
         return None
-    if document.get("versions") != versions or (versions is None and not trusting):
+    known = versions()
+    if document.get("versions") != known or (known is None and not trusting):
         return None
     expected = (result.size_bytes, result.crc32c)
     for path in (partial_path(folder, file), folder / file):  # the latter if it was killed late

@@ -24,13 +24,14 @@ from recordsmith.packing.preparing import Preparation
 from recordsmith.packing.result import (
     Noted,
     ShardResult,
+    Versions,
     complete_result,
     done_path,
     keep_result,
     partial_path,
     versions_of,
 )
-from recordsmith.sources import Listing, Source
+from recordsmith.sources import Listing, Sample, Source
 
 _AHEAD = 2  # samples in preparation for each thread: enough that none waits for another
 
@@ -106,8 +107,13 @@ class ShardJobs:
     ) -> ShardResult:
         """Write one shard under its temporary name, unless that is done already."""
         plan = self._plan.fingerprint
-        versions = versions_of(self._listing, shard)
-        result = complete_result(self._folder, plan, versions, shard.file, trusting=trusting)
+        result = complete_result(
+            self._folder,
+            plan,
+            lambda: versions_of(self._listing, shard),
+            shard.file,
+            trusting=trusting,
+        )
         if result is not None:
             self._advance(len(shard.samples))
             return result
@@ -120,7 +126,7 @@ class ShardJobs:
             temporary=temporary_name(partial),  # two may write the same shard at once
         )
         try:
-            result = self._write(shard, writer, helpers)
+            result, versions = self._write(shard, writer, helpers)
             index = partial_path(self._folder, f"{shard.file}.index")
             write_atomically(index, writer.index_bytes())
             publish(writer.release(), partial)
@@ -132,20 +138,23 @@ class ShardJobs:
 
     def _write(
         self, shard: PlannedShard, writer: ShardWriter, helpers: Executor | None
-    ) -> ShardResult:
+    ) -> tuple[ShardResult, str | None]:
+        """What came of it, and the hash of its samples' versions."""
         bytes_in = 0
+        versions = Versions()
         skipped: dict[int, str] = {}
         notes: dict[str, Noted] = {}
         for number, prepared in self._prepared(shard, helpers):
+            versions.add(prepared.sample.version)
             for what, where in prepared.notes:
                 notes.setdefault(what, Noted()).add(where)
             if prepared.payload is None:
                 skipped[number] = prepared.failure
             else:
                 writer.write(prepared.payload)
-                bytes_in += self._listing.samples[number].size_bytes
+                bytes_in += prepared.sample.size_bytes
             self._advance(1)
-        return ShardResult(
+        result = ShardResult(
             file=shard.file,
             schema=_read_back(writer),
             record_count=writer.record_count,
@@ -155,6 +164,7 @@ class ShardJobs:
             skipped=skipped,
             notes=notes,
         )
+        return result, versions.hexdigest()
 
     def _prepared(
         self, shard: PlannedShard, helpers: Executor | None
@@ -191,8 +201,8 @@ class ShardJobs:
             content = self._source.read_sample(sample, note)
             payload = self._preparation.payload(content, note)
         except (CorruptDataError, FileAccessError, SourceError) as error:
-            return _Prepared(None, str(error), notes)
-        return _Prepared(payload, "", notes)
+            return _Prepared(sample, None, str(error), notes)
+        return _Prepared(sample, payload, "", notes)
 
     def _advance(self, count: int) -> None:
         with self._lock:
@@ -204,6 +214,7 @@ class ShardJobs:
 class _Prepared(NamedTuple):
     """One sample on its way into a shard; without a payload, `failure` says why."""
 
+    sample: Sample
     payload: bytes | None
     failure: str
     notes: list[tuple[str, str]]

@@ -173,7 +173,7 @@ class Coco:
             raise SourceError(entry.problem, [entry.problem])
         for what, where in entry.notes:
             note(what, where)
-        features = read_picture(self.root / entry.picture, entry.picture)
+        features = read_picture(os.path.join(self.root, entry.picture), entry.picture)
         features["image/source_id"] = str(entry.image["id"]).encode("utf-8", "surrogateescape")
         reader = BoxReader(features, self._policy, note)
         place = f"{entry.file.name}, picture {entry.image['id']}"

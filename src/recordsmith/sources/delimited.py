@@ -97,7 +97,7 @@ class _DelimitedFile:
     ) -> None:
         self.path = path
         self._file = TextFile(path, encoding)
-        self._delimiter = delimiter or ","
+        self._dialect = _dialect(delimiter or ",")
         self._begin(delimiter, notices)
         self._starts = array("q")
         self._lines = array("I")
@@ -119,7 +119,7 @@ class _DelimitedFile:
         """Read the names of the columns."""
         lines = self._file.lines()
         if delimiter is None:
-            self._delimiter = self._guess(next(self._file.lines(), ""), notices)
+            self._dialect = _dialect(self._guess(next(self._file.lines(), ""), notices))
         names: list[str] = []
         try:
             names = next((cells for cells in self._reader(lines) if cells), [])
@@ -152,7 +152,7 @@ class _DelimitedFile:
         return found
 
     def _reader(self, lines: Any) -> Any:
-        return csv.reader(lines, delimiter=self._delimiter, strict=True)
+        return csv.reader(lines, self._dialect)
 
     def look_through(
         self, number: int, columns: Mapping[str, Column], marks: Sequence[tuple[str, Mark]]
@@ -248,6 +248,11 @@ class _DelimitedFile:
         if problems:
             raise SourceError("; ".join(problems), problems)
         return features
+
+
+def _dialect(delimiter: str) -> Any:
+    """Made once, as there is a reader for each row; made from words it costs more than its row."""
+    return csv.reader((), delimiter=delimiter, strict=True).dialect
 
 
 def _check_header(path: Path, names: Sequence[str]) -> None:

@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from recordsmith.errors import CorruptDataError, Defect, OptionError, SourceError, located
 from recordsmith.files import PathLike, read_file
+from recordsmith.image import exif_orientation
 from recordsmith.image.colours import (
     LARGEST_NUMBER,
     Colour,
@@ -110,7 +111,7 @@ def check_colours(colours: ColoursOption | None) -> dict[Colour, int] | None:
 
 def _check_size(name: str, info: MaskInfo, picture: Mapping[str, Any], note: Note) -> None:
     size = picture["image/height"], picture["image/width"]
-    orientation = _orientation(picture["image/encoded"])
+    orientation = exif_orientation(picture["image/encoded"])
     if (info.height, info.width) == size:
         # turned by half, mirrored, or square: the sizes do not tell how the mask was drawn
         if orientation in (2, 3, 4) or (orientation > 4 and info.height == info.width):
@@ -131,20 +132,6 @@ def _check_size(name: str, info: MaskInfo, picture: Mapping[str, Any], note: Not
         "mask. If they belong together, scale the mask to the picture's size by nearest "
         "neighbour, which makes no new numbers",
     )
-
-
-def _orientation(data: bytes) -> int:
-    """The EXIF orientation of a picture: 1 as stored, 2 to 8 mirrored or turned."""
-    if b"Exif\0\0" not in data[: 1 << 16] and b"eXIf" not in data[: 1 << 16]:
-        return 1
-    from PIL import Image
-
-    try:
-        with Image.open(io.BytesIO(data)) as image:
-            value = image.getexif().get(0x0112, 1)
-    except Exception:  # noqa: BLE001 - Pillow raises anything on broken metadata: there is none
-        return 1
-    return value if value in range(1, 9) else 1
 
 
 # -- are its pixels numbers? ---------------------------------------------------------------------

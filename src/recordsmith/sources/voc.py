@@ -1,13 +1,15 @@
 """PASCAL VOC: an XML file with boxes for each picture, in any of the layouts that people have.
 
 `Annotations/` and `JPEGImages/` with lists in `ImageSets/`, `annotations/` and `images/`, XML
-beside the pictures, each with folders called like splits or without. Listing reads every XML file
-once, for the names of classes and pictures; what else is in it is read when its sample is. A
-picture without XML is a sample only if a list names it; what is left out is said.
+beside the pictures, each with folders called like splits or without. Listing reads every XML file,
+for the names of classes and pictures, and keeps what is in it, as parsing it again would cost more
+than the rest of its sample. A picture without XML is a sample only if a list names it; what is left
+out is said.
 """
 
 from __future__ import annotations
 
+import os
 import posixpath
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -36,7 +38,7 @@ from recordsmith.sources.file_index import (
 )
 from recordsmith.sources.pictures import has_picture_name, read_picture
 from recordsmith.sources.splits import SPLIT_NAMES, in_split_order
-from recordsmith.sources.voc_xml import VocAnnotation, VocObject, read_voc_xml
+from recordsmith.sources.voc_xml import VocAnnotation, VocObject, keep, kept, read_voc_xml
 from recordsmith.sources.wording import some, tally
 
 _EXPECTED = (
@@ -51,10 +53,11 @@ _OTHER_NAME = "an annotation names another picture than its own file name does"
 
 
 class _Entry(NamedTuple):
-    """A sample: its picture and its annotation file, or why it cannot be read."""
+    """A sample: its picture, its annotation file and what is in that; or why it cannot be read."""
 
     picture: str
     annotation: str | None = None
+    content: bytes = b""
     notes: tuple[tuple[str, str], ...] = ()
     problem: str | None = None
 
@@ -130,14 +133,12 @@ class Voc:
             raise SourceError(entry.problem, [entry.problem])
         for what, where in entry.notes:
             note(what, where)
-        features = read_picture(self.root / entry.picture, entry.picture)
+        features = read_picture(os.path.join(self.root, entry.picture), entry.picture)
         features["image/source_id"] = posixpath.basename(features["image/filename"])
         placed: list[PlacedBox] = []
         if entry.annotation is not None:
             reader = BoxReader(features, self._policy, note)
-            found = read_voc_xml(str(self.root / entry.annotation), entry.annotation)
-            if found is not None:
-                placed = self._place(found, entry.annotation, reader)
+            placed = self._place(kept(entry.content), entry.annotation, reader)
             reader.finish(entry.annotation)
         objects: list[VocObject] = [item.source.extra for item in placed]
         return (
@@ -281,7 +282,7 @@ class _Survey:
             return
         names = (item.name for item in found.objects)
         self.class_names.update(name for name in names if name and "\n" not in name)
-        entry = self._entry(document, found.filename)
+        entry = self._entry(document, found.filename)._replace(content=keep(found))
         if entry.problem is not None:
             self.entries[document] = entry
             return
@@ -306,13 +307,14 @@ class _Survey:
         is_own = isinstance(named, Found) and _stem(named.path) == stem
         if isinstance(named, Found) and (is_own or _stem(named.path) not in self._stems):
             notes = self._notes(document, filename, named, stem)
-            return _Entry(named.path, document, notes)
+            return _Entry(named.path, document, notes=notes)
         own = self._index.find_picture(stem, folders, document)
         if isinstance(own, Found) and self._is_picture(own.path):
             where = f"{document}: {filename!r}, taken: {own.path}"
-            return _Entry(own.path, document, ((_OTHER_NAME, where),) if filename else ())
+            return _Entry(own.path, document, notes=((_OTHER_NAME, where),) if filename else ())
         if isinstance(named, Found):
-            return _Entry(named.path, document, self._notes(document, filename, named, stem))
+            notes = self._notes(document, filename, named, stem)
+            return _Entry(named.path, document, notes=notes)
         why = not_found(named or own, f"nor one called {stem}")
         problem = f"{document}: there is no picture {filename!r}, {why}"
         return _Entry(document, document, problem=problem)

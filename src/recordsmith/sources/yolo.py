@@ -7,6 +7,7 @@ class names without any of these. A picture without a label file is a picture wi
 
 from __future__ import annotations
 
+import os
 import posixpath
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -155,7 +156,7 @@ class Yolo:
             raise SourceError(entry.problem, [entry.problem])
         for what, where in entry.notes:
             note(what, where)
-        features = read_picture(self.root / entry.picture, entry.picture)
+        features = read_picture(os.path.join(self.root, entry.picture), entry.picture)
         features["image/source_id"] = posixpath.basename(features["image/filename"])
         if entry.labels is None:
             return features | box_features([])
@@ -178,7 +179,7 @@ class Yolo:
         return dict(BOX_KINDS)
 
     def _boxes(self, path: str, reader: BoxReader, note: Note) -> Iterator[AnnotatedBox]:
-        for line, text in read_lines(str(self.root / path)):
+        for line, text in read_lines(os.path.join(self.root, path)):
             place = f"{path}, line {line}"
             words = text.split()
             values = [number(word) for word in words[1:]]
