@@ -348,6 +348,16 @@ def test_damaged_archives(tmp_path: Path) -> None:
     assert len(WebDataset(path).list_samples().samples) == 10
 
 
+def test_a_size_beyond_all_files(tmp_path: Path) -> None:
+    path = _tar(tmp_path / "s.tar", {"1.t": b"x"})
+    data = bytearray(path.read_bytes())
+    data[124:136] = b"\x80" + bytes(3) + b"\x7f" + b"\xff" * 7  # in base 256, as GNU tar has it
+    data[148:156] = b"%06o\0 " % (sum(data[:148]) + 8 * 0x20 + sum(data[156:512]))
+    path.write_bytes(data)
+    with pytest.raises(rs.SourceError, match=r"s\.tar is no tar archive, or is damaged"):
+        WebDataset(path).list_samples()
+
+
 @given(
     st.dictionaries(
         st.from_regex(r"[a-c]{1,3}", fullmatch=True),
