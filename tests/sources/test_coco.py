@@ -182,7 +182,7 @@ def test_options_say_which(tmp_path: Path) -> None:
         source = Coco(tmp_path, annotations=path, images="images")
         assert [sample.name for sample in source.list_samples().samples] == ["images/one.jpg"]
         described = source.describe()
-        assert (described["annotations"], described["images"]) == ("one.json", "images")
+        assert (described["annotations"], described["images"]) == ("annotations/one.json", "images")
     files = {"mine": "annotations/two.json", "yours": "annotations/one.json"}
     listing = Coco(tmp_path, annotations=files).list_samples()
     assert [(sample.name, sample.split) for sample in listing.samples] == [
@@ -518,3 +518,17 @@ def test_wrong_regions_are_listed_only_where_masks_are_asked_for(tmp_path: Path)
     features, notes = _read(Coco(root, masks="instance", boxes="drop"))
     assert len(features["image/object/mask"]) == len(features["image/object/class/label"]) == 1
     assert len(notes) == 2
+
+
+def test_the_json_file_may_be_named(tmp_path: Path) -> None:
+    root = _coco(tmp_path / "d", {"a.jpg": [CAT]}, "annotations/one.json")
+    _coco(root, {"a.jpg": [CAT, DOG]}, "annotations/two.json")
+    with pytest.raises(rs.SourceError, match="say which"):
+        Coco(root).list_samples()
+    for name, count in (("one", 1), ("two", 2)):
+        source = Coco(root / "annotations" / f"{name}.json")
+        assert source.root == root
+        assert len(_read(source)[0]["image/object/area"]) == count
+        assert source.describe()["annotations"] == f"annotations/{name}.json"
+    beside = _coco(tmp_path / "e", {"a.jpg": [CAT]}, "x.json", ".")
+    assert len(Coco(beside / "x.json").list_samples().samples) == 1

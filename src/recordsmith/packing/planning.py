@@ -23,7 +23,7 @@ import numpy.typing as npt
 
 from recordsmith.buffers import Int64Array
 from recordsmith.dataset import DEFAULT_TEMPLATE, shard_name
-from recordsmith.errors import OptionError
+from recordsmith.errors import OptionError, SourceError
 from recordsmith.sources import Listing, Sample
 from recordsmith.wire import Compression
 
@@ -81,7 +81,9 @@ def make_plan(
 
     Raises:
         OptionError: options contradict each other or the number of samples.
+        SourceError: the source has names of classes or splits that no file could hold.
     """
+    _check_names(listing)
     if not isinstance(seed, int):
         raise OptionError(f"seed is {seed!r}; expected an integer")
     if shards is not None and shard_size_bytes is not None:
@@ -95,11 +97,13 @@ def make_plan(
     else:
         parts = _random_splits(listing, shares, seed, stratify=stratify, shuffle=shuffle)
         every = " of every class" if stratify else ""
+        has_groups = any(sample.group is not None for sample in listing.samples)
         for split, members in parts.items():
             if not len(members):
+                whole = ", as groups stay in one piece" if has_groups else ""
                 raise OptionError(
                     f"split {split!r} would be empty: {shares[split]:g}{every} of "
-                    f"{len(listing.samples)} samples is none; give it a larger share"
+                    f"{len(listing.samples)} samples is none{whole}; give it a larger share"
                 )
     for split in parts:
         if _is_no_file_name(split):
@@ -132,6 +136,22 @@ def make_plan(
         )
     fingerprint = _fingerprint(listing, planned, {"compression": compression, **(making or {})})
     return Plan(tuple(planned), tuple(parts), compression, fingerprint)
+
+
+def _check_names(listing: Listing) -> None:
+    """Names become lines of `labels.txt` and parts of the names of files."""
+    problems = [
+        f"class {label} has the name {name!r:.80}, which is more than one line"
+        for label, name in enumerate(listing.class_names or ())
+        if name is not None and ("\n" in name or name.endswith("\r"))
+    ]
+    problems += [
+        f"the source's split {split!r:.80} cannot be part of a file name"
+        for split in listing.splits
+        if _is_no_file_name(split)
+    ]
+    if problems:
+        raise SourceError(f"{'; '.join(problems[:3])}; rename it in the source", problems)
 
 
 def _is_no_file_name(name: str) -> bool:

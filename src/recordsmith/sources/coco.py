@@ -87,7 +87,8 @@ class Coco:
     `image/object/is_crowd` and `image/object/area` (in pixels, as the file has it).
 
     Args:
-        root: the folder that holds pictures and annotations.
+        root: the folder that holds pictures and annotations; or the JSON file, beside its
+            pictures or in a folder `annotations` beside their folder.
         annotations: the JSON file, or one for each split by its name; without it they are found.
         images: the folder of the pictures, inside of the root; without it it is found.
         label_map: path of a `label_map.pbtxt`; then its numbers are the labels.
@@ -108,6 +109,8 @@ class Coco:
         masks: Masks | None = None,
     ) -> None:
         self.root = as_path(root)
+        if annotations is None and self.root.is_file():
+            annotations, self.root = self.root, _home_of(self.root)
         self._annotations = annotations
         self._images = None if images is None else _inside(self.root, as_path(images))
         self._label_map = None if label_map is None else as_path(label_map)
@@ -197,9 +200,9 @@ class Coco:
         files = self._annotations
         named: Any = None
         if isinstance(files, Mapping):
-            named = {split: os.path.basename(path) for split, path in files.items()}
+            named = {split: self._located(path)[1] for split, path in files.items()}
         elif files is not None:
-            named = os.path.basename(files)
+            named = self._located(files)[1]
         return {
             "kind": "Coco",
             "folder": self.root.resolve().name,
@@ -226,15 +229,15 @@ class Coco:
             return {split: (index.full_path(path), path) for split, path in _found(index).items()}
         given = self._annotations
         files = given if isinstance(given, Mapping) else {"": given}
-        found = {}
-        for split, path in files.items():
-            full = as_path(path)
-            if not full.exists() and (self.root / full).exists():
-                full = self.root / full
-            inside = os.path.relpath(full.resolve(), self.root.resolve()).replace(os.sep, "/")
-            name = inside if not inside.startswith("../") else full.name
-            found[split] = (str(full), name)
-        return found
+        return {split: self._located(path) for split, path in files.items()}
+
+    def _located(self, path: PathLike) -> tuple[str, str]:
+        """A JSON file that the caller named: its path, and its name from the root."""
+        full = as_path(path)
+        if not full.exists() and (self.root / full).exists():
+            full = self.root / full
+        inside = os.path.relpath(full.resolve(), self.root.resolve()).replace(os.sep, "/")
+        return str(full), inside if not inside.startswith("../") else full.name
 
     def _complaints(self, files: list[CocoFile]) -> list[str]:
         """What is wrong beside the annotations of pictures, if that shall not stop everything."""
@@ -329,6 +332,12 @@ def _area(item: PlacedBox, pixel_count: int) -> float:
 
 
 # -- finding -------------------------------------------------------------------------------------
+
+
+def _home_of(document: Path) -> Path:
+    """The folder of the dataset that a JSON file is of."""
+    folder = document.absolute().parent
+    return folder.parent if folder.name.lower() == "annotations" else folder
 
 
 def _inside(root: Path, images: Path) -> str:
