@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from recordsmith import files
-from recordsmith.errors import FileAccessError
+from recordsmith.errors import FileAccessError, OptionError
 
 
 def test_refusals_name_path_verb_and_reason(tmp_path: Path) -> None:
@@ -200,3 +200,20 @@ def test_cache_folder_follows_the_desktop_standard(
         monkeypatch.setenv("HOME", str(tmp_path / "home"))
         monkeypatch.setenv("XDG_CACHE_HOME", "") if empty else monkeypatch.delenv("XDG_CACHE_HOME")
         assert files.cache_folder().parent == tmp_path / "home" / ".cache"
+
+
+def test_what_cannot_be_written_is_called_by_its_own_name(tmp_path: Path) -> None:
+    path = tmp_path / "missing" / "plan.json"
+    with pytest.raises(FileAccessError) as caught:
+        files.write_atomically(path, b"x")
+    assert str(caught.value).startswith(f"cannot write {path}: ")
+
+
+def test_nothing_is_replaced_unless_told(tmp_path: Path) -> None:
+    path = tmp_path / "x"
+    files.write_atomically(path, b"1", overwrite=False)
+    with pytest.raises(OptionError, match="exists already"):
+        files.write_atomically(path, b"2", overwrite=False)
+    files.write_atomically(path, b"3")
+    assert path.read_bytes() == b"3"
+    assert list(tmp_path.iterdir()) == [path]

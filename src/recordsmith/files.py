@@ -128,6 +128,14 @@ def list_folder(path: PathLike) -> list[os.DirEntry[str]]:
         return sorted(entries, key=lambda entry: entry.name)
 
 
+def is_special(entry: os.DirEntry[str]) -> bool:
+    """Whether it is a pipe, a socket or a device: reading one in a folder may never end."""
+    try:
+        return not (entry.is_file() or entry.is_dir()) and os.path.exists(entry)
+    except OSError:
+        return False
+
+
 def make_folder(path: PathLike) -> None:
     """Make a folder and those above it; one that is there already is fine."""
     with accessing(path, "make folder"):
@@ -141,22 +149,30 @@ def temporary_name(path: Path) -> Path:
 
 def write_synced(path: PathLike, data: bytes) -> None:
     """Write a small file and have it on the disk before going on."""
-    with accessing(path, "write"), open(path, "wb") as file:
+    with accessing(path, "write"):
+        _write_synced(path, data)
+
+
+def _write_synced(path: PathLike, data: bytes) -> None:
+    with open(path, "wb") as file:
         file.write(data)
         file.flush()
         os.fsync(file.fileno())
 
 
-def write_atomically(path: PathLike, data: bytes) -> None:
+def write_atomically(path: PathLike, data: bytes, *, overwrite: bool = True) -> None:
     """Write a small file: whole under its name, or not at all.
 
     Safe when several processes write the same file at once: one of them wins.
+
+    Raises:
+        OptionError: without `overwrite`, if there is a file of that name.
     """
     temporary = temporary_name(Path(path))
     try:
         with accessing(path, "write"):
-            write_synced(temporary, data)
-            os.replace(temporary, path)
+            _write_synced(temporary, data)
+        publish(temporary, path, overwrite=overwrite)
     except BaseException:
         with suppress(OSError):
             os.unlink(temporary)

@@ -443,6 +443,27 @@ def test_bombs_stop_at_the_cap(pictures: ModuleType) -> None:
         assert store_picture(data, exact).height == 9
 
 
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("rgba png", PictureOptions(shrink=True, max_pixels=116)),
+        ("jpeg", PictureOptions(shrink=True, max_pixels=116)),
+        ("progressive jpeg", PictureOptions(baseline=True, max_pixels=116)),
+        ("jpeg", PictureOptions(shrink=True, baseline=True, max_pixels=116)),
+    ],
+)
+def test_bombs_are_not_rewritten_either(
+    pictures: ModuleType, name: str, options: PictureOptions
+) -> None:
+    with pytest.raises(CorruptDataError, match=r"13 x 9 pixels.*116.*max_pixels"):
+        store_picture(pictures.odd()[name], options)
+
+
+def test_a_giant_that_is_not_touched_is_stored(pictures: ModuleType) -> None:
+    data = pictures.odd()["jpeg"]
+    assert store_picture(data, PictureOptions(baseline=True, max_pixels=116)).data is data
+
+
 def test_a_giant_in_a_hundred_bytes_is_not_decoded() -> None:
     def chunk(name: bytes, body: bytes) -> bytes:
         checksum = zlib.crc32(name + body)

@@ -418,13 +418,6 @@ def test_broken_manifest_is_said_and_can_be_overwritten(
     assert _files(tmp_path) == undisturbed
 
 
-def test_out_that_is_a_file(flowers: Path, tmp_path: Path) -> None:
-    (tmp_path / "out").write_bytes(b"precious")
-    with pytest.raises(rs.FileAccessError, match="out"):
-        rs.pack(rs.ImageFolder(flowers), tmp_path / "out")
-    assert _files(tmp_path) == {"out": b"precious"}
-
-
 # -- two at once ---------------------------------------------------------------------------------
 
 
@@ -891,3 +884,16 @@ def test_checksums_in_the_manifest_are_of_the_files(flowers: Path, tmp_path: Pat
         rs.pack(rs.ImageFolder(flowers), tmp_path / name, **OPTIONS)
         digests.append(hashlib.sha256((tmp_path / name / MANIFEST_NAME).read_bytes()).digest())
     assert digests[0] == digests[1]
+
+
+def test_the_place_of_the_dataset_must_be_a_folder(flowers: Path, tmp_path: Path) -> None:
+    source = rs.ImageFolder(flowers)
+    (tmp_path / "file").write_bytes(b"precious")
+    (tmp_path / "loop").symlink_to("loop")
+    with pytest.raises(rs.OptionError, match="file is a file; expected the name of a folder"):
+        rs.pack(source, tmp_path / "file")
+    for name, words in (("loop", "circle"), ("x" * 300, "too long"), ("file/x", "is a file")):
+        with pytest.raises(rs.FileAccessError, match=f"cannot write .*{name}: .*{words}"):
+            rs.pack(source, tmp_path / name)
+    assert (tmp_path / "file").read_bytes() == b"precious"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "loop"]

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recordsmith.errors import OptionError
+from recordsmith.errors import OptionError, SourceError
 from recordsmith.packing import Plan, make_plan
 from recordsmith.packing.planning import _cut
 from recordsmith.sources import Listing, Sample
@@ -418,3 +418,18 @@ def test_names_that_are_not_utf8_can_be_planned() -> None:
     plan = _plan(Listing(samples))
     assert len(plan.shards[0].samples) == 2
     assert plan.fingerprint != _plan(Listing((Sample("a\udcfe", 1), samples[1]))).fingerprint
+
+
+def test_names_that_no_file_could_hold_are_the_sources_fault() -> None:
+    samples = (Sample("a", 1, 0, split="train"), Sample("b", 1, 1, split="../b"))
+    with pytest.raises(SourceError) as caught:
+        _plan(Listing(samples, ("fine", "two\nlines"), splits=("train", "../b")))
+    assert "'two\\nlines', which is more than one line" in str(caught.value)
+    assert "split '../b' cannot be part of a file name" in str(caught.value)
+    assert len(caught.value.problems) == 2
+
+
+def test_a_split_that_groups_leave_empty() -> None:
+    samples = tuple(Sample(str(number), 1, group="one") for number in range(9))
+    with pytest.raises(OptionError, match="is none, as groups stay in one piece"):
+        _plan(Listing(samples), splits={"a": 0.5, "b": 0.5})

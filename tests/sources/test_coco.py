@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -181,7 +182,7 @@ def test_options_say_which(tmp_path: Path) -> None:
         source = Coco(tmp_path, annotations=path, images="images")
         assert [sample.name for sample in source.list_samples().samples] == ["images/one.jpg"]
         described = source.describe()
-        assert (described["annotations"], described["images"]) == ("one.json", "images")
+        assert (described["annotations"], described["images"]) == ("annotations/one.json", "images")
     files = {"mine": "annotations/two.json", "yours": "annotations/one.json"}
     listing = Coco(tmp_path, annotations=files).list_samples()
     assert [(sample.name, sample.split) for sample in listing.samples] == [
@@ -294,8 +295,8 @@ def test_annotations_of_unknown_pictures_are_noticed(tmp_path: Path) -> None:
     document["annotations"] += [CAT | {"id": 77, "image_id": 5}, CAT | {"id": 78, "image_id": 5}]
     path.write_text(json.dumps(document))
     (notice,) = Coco(root).list_samples().notices
-    assert notice.startswith("2 annotations in annotations/instances.json are of pictures that it")
-    assert notice.endswith("77 and 78")
+    assert notice.startswith("annotations in annotations/instances.json of pictures that it does")
+    assert notice.endswith("2: 77 and 78")
     document["annotations"] = document["annotations"][1:]
     path.write_text(json.dumps(document))
     with pytest.raises(rs.SourceError, match="no annotation is of a picture that is listed"):
@@ -329,8 +330,10 @@ def test_entries_without_what_they_need(tmp_path: Path) -> None:
         ("[]", "it is no whole JSON"),
         ('{"annotations": []}', "expected the lists images, annotations and categories, found ann"),
         ("{}", "found nothing"),
-        ('{"images": [' + "[" * 100_000, "line 1: "),
-        ('{"images": [' + "9" * 5000 + "]}", "line 1: "),
+        ('{"images": [' + "[" * 100_000, "line 1: it is nested too deeply"),
+        ('{"images": [' + "9" * 5000 + "]}", "line 1: a number in it has too many digits"),
+        ('{"images": []}\n{"images": []}', "line 2: it is no whole JSON, found '{"),
+        ('{"images": {"1": 2}}', "line 1: images is \"{'1': 2}\"; expected a list"),
         ('{"images": []}'.encode("utf-16").decode("latin-1"), "it is no whole JSON"),
     ],
 )
@@ -343,6 +346,49 @@ def test_broken_json(tmp_path: Path, text: str, words: str) -> None:
     path.write_bytes(b"\xff\xfe")
     with pytest.raises(rs.SourceError, match="is not UTF-8"):
         CocoFile(str(path), "x.json")
+
+
+@pytest.mark.parametrize("text", ["", "[1]", '{"images'.encode("utf-16").decode("latin-1")])
+def test_a_file_by_the_name_of_coco_that_is_none(tmp_path: Path, text: str) -> None:
+    (tmp_path / "_annotations.coco.json").write_bytes(text.encode("latin-1"))
+    found = repr(text[:20].encode("latin-1"))
+    words = f"_annotations.coco.json begins with {found}" if text else "coco.json is empty"
+    with pytest.raises(rs.SourceError, match=re.escape(words)):
+        Coco(tmp_path).list_samples()
+
+
+def test_very_many_complaints_are_told_in_a_few_words(tmp_path: Path) -> None:
+    count = 20_000
+    document = {"images": [{"id": 1}] * count, "annotations": [], "categories": []}
+    write(tmp_path / "x.json", json.dumps(document, indent=8))
+    with pytest.raises(rs.SourceError) as caught:
+        Coco(tmp_path).list_samples()
+    assert len(caught.value.problems) == count
+    assert caught.value.problems[-1].startswith(f"x.json, line {3 * count}: the picture 1 has")
+    assert "; and 19,980 more; mend" in str(caught.value)
+    assert "--boxes drop" in str(caught.value)
+
+
+def test_odd_values_of_no_weight(tmp_path: Path) -> None:
+    odd = CAT | {"area": 1e300, "iscrowd": "0"}
+    root = _coco(tmp_path / "d", {"a.jpg": [odd, CAT | {"area": -1, "iscrowd": 1}]})
+    sample = _read(Coco(root))[0]
+    width, height = CAT["bbox"][2:]
+    assert sample["image/object/area"] == pytest.approx([width * height] * 2)
+    assert sample["image/object/is_crowd"] == [0, 1]
+    rs.pack(Coco(root), tmp_path / "out")
+
+
+def test_an_outline_around_nothing_is_noted(tmp_path: Path) -> None:
+    flat = CAT | {"segmentation": [[1, 1, 9, 1, 1, 1]]}
+    root = _coco(tmp_path, {"a.jpg": [flat, CAT]})
+    source = Coco(root, masks="instance")
+    notes: list[tuple[str, str]] = []
+    (sample,) = source.list_samples().samples
+    source.read_sample(sample, lambda what, where: notes.append((what, where)))
+    ((what, where),) = notes
+    assert "encloses no pixel" in what
+    assert where.startswith("annotations/instances.json, annotation 1")
 
 
 @pytest.mark.parametrize("indent", [None, 2])
@@ -472,3 +518,17 @@ def test_wrong_regions_are_listed_only_where_masks_are_asked_for(tmp_path: Path)
     features, notes = _read(Coco(root, masks="instance", boxes="drop"))
     assert len(features["image/object/mask"]) == len(features["image/object/class/label"]) == 1
     assert len(notes) == 2
+
+
+def test_the_json_file_may_be_named(tmp_path: Path) -> None:
+    root = _coco(tmp_path / "d", {"a.jpg": [CAT]}, "annotations/one.json")
+    _coco(root, {"a.jpg": [CAT, DOG]}, "annotations/two.json")
+    with pytest.raises(rs.SourceError, match="say which"):
+        Coco(root).list_samples()
+    for name, count in (("one", 1), ("two", 2)):
+        source = Coco(root / "annotations" / f"{name}.json")
+        assert source.root == root
+        assert len(_read(source)[0]["image/object/area"]) == count
+        assert source.describe()["annotations"] == f"annotations/{name}.json"
+    beside = _coco(tmp_path / "e", {"a.jpg": [CAT]}, "x.json", ".")
+    assert len(Coco(beside / "x.json").list_samples().samples) == 1

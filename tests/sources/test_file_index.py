@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -136,3 +137,13 @@ def test_splits() -> None:
     assert splits_by_folder(["x/train/a", "x/train/b"]) == {}
     names = ["test", "valid", "other", "train2017", "val"]
     assert in_split_order(names) == ("train2017", "val", "valid", "test", "other")
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes here")
+def test_pipes_are_not_waited_for(tmp_path: Path) -> None:
+    (tmp_path / "a.xml").write_bytes(b"")
+    (tmp_path / "gone.xml").symlink_to("nowhere")
+    os.mkfifo(tmp_path / "pipe.xml")
+    index = FileIndex(tmp_path)
+    assert index.paths == ("a.xml", "gone.xml")
+    assert index.hidden == ["pipe.xml (a pipe or a device)"]

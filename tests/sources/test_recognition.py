@@ -62,6 +62,7 @@ def test_folders(tmp_path: Path, names: str, kind: str, reason: str) -> None:
     [
         ("rows.CSV", "table"),
         ("rows.parquet", "table"),
+        ("rows.csv.gz", "table"),
         ("x.tar", "webdataset"),
         ("x.tar.gz", "webdataset"),
         ("instances.json", "coco"),

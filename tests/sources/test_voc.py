@@ -403,7 +403,9 @@ def test_broken_xml_fails_only_its_sample(tmp_path: Path, name: str) -> None:
     assert listing.class_names == (None, "Dog")
     (problem,) = _problems(source)
     assert problem.startswith("Annotations/a.xml")
+    assert problem.count("a.xml") == 1
     assert words in problem
+    assert ("UTF-8" in problem) == ("encoding" in name)
     assert _read(source, 1)[0]["image/object/class/label"] == [1]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import os
 import pickle
 import random
 import tarfile
@@ -346,6 +347,23 @@ def test_damaged_archives(tmp_path: Path) -> None:
     assert len(source.list_samples().samples) == 10
     path.write_bytes(data[: 1536 * 10])  # no end mark, nothing missing
     assert len(WebDataset(path).list_samples().samples) == 10
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes here")
+def test_pipes_are_not_waited_for(tmp_path: Path) -> None:
+    _tar(tmp_path / "a.tar", {"1.t": b"x"})
+    os.mkfifo(tmp_path / "b.tar")
+    assert [sample.name for sample in WebDataset(tmp_path).list_samples().samples] == ["a.tar/1"]
+
+
+def test_a_size_beyond_all_files(tmp_path: Path) -> None:
+    path = _tar(tmp_path / "s.tar", {"1.t": b"x"})
+    data = bytearray(path.read_bytes())
+    data[124:136] = b"\x80" + bytes(3) + b"\x7f" + b"\xff" * 7  # in base 256, as GNU tar has it
+    data[148:156] = b"%06o\0 " % (sum(data[:148]) + 8 * 0x20 + sum(data[156:512]))
+    path.write_bytes(data)
+    with pytest.raises(rs.SourceError, match=r"s\.tar is no tar archive, or is damaged"):
+        WebDataset(path).list_samples()
 
 
 @given(

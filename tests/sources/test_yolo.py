@@ -186,7 +186,7 @@ def test_a_picture_in_two_splits_stays_in_the_first(tmp_path: Path) -> None:
     assert _names(source)["data/img/a.jpg"] == "train"
     (notice,) = source.list_samples().notices
     assert notice == (
-        "in two splits, of which the first counts: data/img/a.jpg in train and valid and "
+        "named twice, of which the first counts: data/img/a.jpg in train and valid and "
         "data/img/c.jpg twice in valid"
     )
 
@@ -424,3 +424,61 @@ def test_names_files(tmp_path: Path) -> None:
     path = tmp_path / "x.names"
     path.write_bytes(b"\xef\xbb\xbfcat\r\n a b \r\n\r\nDog\r\n\r\n\r\n")
     assert read_names(str(path)) == {0: "cat", 1: "a b", 3: "Dog"}
+
+
+# -- one file of several, and files that lead to nothing -------------------------------------------
+
+
+def test_the_description_may_be_named(tmp_path: Path) -> None:
+    root = _ultralytics(tmp_path / "d")
+    write(root / "other.yaml", "train: images/val\nnames: [x, y]\n")
+    with pytest.raises(rs.SourceError, match=r"say which by its path, such as .*data\.yaml"):
+        Yolo(root).list_samples()
+    source = Yolo(root / "data.yaml")
+    assert source.root == root
+    assert _names(source)["images/train/a.jpg"] == "train"
+    assert _names(Yolo(root / "other.yaml")) == {
+        "images/val/bare.png": None,
+        "images/val/c.jpg": None,
+    }
+    assert source.describe() != Yolo(root / "other.yaml").describe()
+    darknet = _darknet(tmp_path / "darknet")
+    assert len(_names(Yolo(darknet / "data" / "obj.data"))) == 4
+    with pytest.raises(rs.OptionError, match="expected the folder that holds the dataset"):
+        Yolo(darknet / "data" / "obj.names").list_samples()
+
+
+@pytest.mark.parametrize(
+    ("yaml", "words"),
+    [
+        ("train: images/nope\nnames: [x]\n", "data.yaml leads to no pictures: data.yaml: train is"),
+        ("train: labels\nnames: [x]\n", "data.yaml leads to no pictures: no pictures in what it"),
+        ("names: [x]\n", "data.yaml does not have both names and one of train"),
+        (" train: images\n names: [x]\n", "data.yaml does not have both names and one of train"),
+    ],
+)
+def test_a_description_that_leads_to_nothing(tmp_path: Path, yaml: str, words: str) -> None:
+    with pytest.raises(rs.SourceError, match=words):
+        Yolo(_ultralytics(tmp_path, yaml)).list_samples()
+
+
+def test_no_classes_are_no_objects(tmp_path: Path) -> None:
+    root = _ultralytics(tmp_path, "train: images/train\nnames: {}\n")
+    write(root / "labels" / "train" / "a.txt", "")
+    listing = Yolo(root).list_samples()
+    assert [sample.name for sample in listing.samples] == [
+        "images/train/a.jpg",
+        "images/train/b.jpg",
+    ]
+    assert listing.class_names == ()
+    write(root / "labels" / "train" / "a.txt", ONE)
+    source = Yolo(root)
+    with pytest.raises(rs.SourceError, match="expected none, as no class has a name"):
+        source.read_sample(source.list_samples().samples[0])
+
+
+def test_marks_of_documents_are_no_values(tmp_path: Path) -> None:
+    path = write(tmp_path / "data.yaml", "---\ntrain: x\nnames: [a, b]\n...\n")
+    data = read_data_yaml(str(path), "data.yaml")
+    assert data is not None
+    assert data.names == {0: "a", 1: "b"}

@@ -11,7 +11,6 @@ import os
 import random
 from collections import Counter
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
@@ -24,7 +23,7 @@ from recordsmith.dataset import open as open_dataset
 from recordsmith.drawing.scene import Scene, SceneReader
 from recordsmith.errors import CorruptDataError, Defect, OptionError
 from recordsmith.example import Schema, SchemaSurvey, SequenceExample, decode_payload
-from recordsmith.files import PathLike, as_path, publish, remove, temporary_name, write_synced
+from recordsmith.files import PathLike, as_path, write_atomically
 from recordsmith.image.overlay import (
     blend_mask,
     colour_of,
@@ -117,7 +116,7 @@ def sheet(
     report.height, report.width = page.height, page.width
     stream = io.BytesIO()
     page.save(stream, _FORMATS[path.suffix.lower()], quality=92)
-    _write(path, stream.getvalue(), overwrite=overwrite)
+    write_atomically(path, stream.getvalue(), overwrite=overwrite)
     return report
 
 
@@ -305,13 +304,3 @@ def _tail(name: str) -> str:
 
 def _no_example() -> CorruptDataError:
     return CorruptDataError(Defect.NOT_AN_EXAMPLE, "it is a SequenceExample, no Example")
-
-
-def _write(path: Path, data: bytes, *, overwrite: bool) -> None:
-    temporary = temporary_name(path)
-    try:
-        write_synced(temporary, data)
-        publish(temporary, path, overwrite=overwrite)
-    finally:
-        with suppress(OSError):
-            remove(temporary)

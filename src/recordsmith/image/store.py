@@ -28,7 +28,7 @@ import numpy as np
 
 from recordsmith.errors import SourceError
 from recordsmith.image.encode import check_bits_for_jpeg, encode_jpeg, encode_png, lay_on_background
-from recordsmith.image.exact import Decoded, ExactPixels, decode_exact
+from recordsmith.image.exact import Decoded, ExactPixels, check_size, decode_exact
 from recordsmith.image.jpeg import is_progressive
 from recordsmith.image.lossless import CannotKeepError, shrink_jpeg, shrink_png, to_baseline
 from recordsmith.image.metadata import colour_profile, fits, with_metadata
@@ -208,11 +208,16 @@ def _smaller(pixels: ExactPixels, height: int, width: int) -> ExactPixels:
 
 def _rewrite(stored: StoredPicture, options: PictureOptions) -> StoredPicture:
     """Other bytes for the same pixels, as asked."""
+    is_rewritten = (stored.format == "png" and options.shrink) or (
+        stored.format == "jpeg"
+        and (options.shrink or (options.baseline and is_progressive(stored.data)))
+    )
+    if not is_rewritten:
+        return stored
+    check_size(stored.height, stored.width, options.max_pixels)  # the packages have no cap
     try:
-        if stored.format == "png" and options.shrink:
+        if stored.format == "png":
             return _changed(stored, shrink_png(stored.data), SHRUNK)
-        if stored.format != "jpeg" or not (options.shrink or options.baseline):
-            return stored
         if not options.baseline:
             return _changed(stored, shrink_jpeg(stored.data), SHRUNK)
         if is_progressive(stored.data):

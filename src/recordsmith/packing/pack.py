@@ -9,6 +9,7 @@ run again, goes on with the others.
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -32,6 +33,7 @@ from recordsmith.files import (
     INTERNAL_FOLDER,
     PathLike,
     Progress,
+    accessing,
     as_path,
     exclusive,
     list_folder,
@@ -314,6 +316,7 @@ def check_arguments(source: Source, out: PathLike, threads: int | None) -> Path:
 
     Raises:
         OptionError: they do not.
+        FileAccessError: the folder's path cannot be used.
     """
     folder = as_path(out)
     if isinstance(source, (str, os.PathLike)):
@@ -323,10 +326,13 @@ def check_arguments(source: Source, out: PathLike, threads: int | None) -> Path:
     if threads is not None and threads < 1:
         raise OptionError(f"threads is {threads}; expected at least 1")
     root = getattr(source, "root", None)
-    if root is not None and folder.resolve().is_relative_to(Path(root).resolve()):
+    if root is not None and Path(os.path.realpath(folder)).is_relative_to(os.path.realpath(root)):
         raise OptionError(
             f"{folder} lies in the folder that is packed, {root}; choose one outside of it"
         )
+    with accessing(folder, "write"), suppress(FileNotFoundError):
+        if not stat.S_ISDIR(os.stat(folder).st_mode):
+            raise OptionError(f"{folder} is a file; expected the name of a folder")
     return folder
 
 

@@ -21,7 +21,7 @@ import numpy as np
 
 from recordsmith.buffers import Int64Array
 from recordsmith.dataset import DEFAULT_TEMPLATE, shard_name
-from recordsmith.errors import OptionError
+from recordsmith.errors import OptionError, SourceError
 from recordsmith.packing.survey import Survey, hashes_of
 from recordsmith.sources import Listing
 from recordsmith.wire import Compression
@@ -80,7 +80,9 @@ def make_plan(
 
     Raises:
         OptionError: options contradict each other or the number of samples.
+        SourceError: the source has names of classes or splits that no file could hold.
     """
+    _check_names(listing)
     if not isinstance(seed, int):
         raise OptionError(f"seed is {seed!r}; expected an integer")
     if shards is not None and shard_size_bytes is not None:
@@ -98,9 +100,10 @@ def make_plan(
         every = " of every class" if stratify else ""
         for split, members in parts.items():
             if not len(members):
+                whole = ", as groups stay in one piece" if survey.has_groups else ""
                 raise OptionError(
                     f"split {split!r} would be empty: {shares[split]:g}{every} of "
-                    f"{len(listing.samples)} samples is none; give it a larger share"
+                    f"{len(listing.samples)} samples is none{whole}; give it a larger share"
                 )
     for split in parts:
         if _is_no_file_name(split):
@@ -138,6 +141,22 @@ def _as_array(numbers: Int64Array) -> Sequence[int]:
     found = array("q")
     found.frombytes(np.ascontiguousarray(numbers).view(np.uint8).data)
     return found
+
+
+def _check_names(listing: Listing) -> None:
+    """Names become lines of `labels.txt` and parts of the names of files."""
+    problems = [
+        f"class {label} has the name {name!r:.80}, which is more than one line"
+        for label, name in enumerate(listing.class_names or ())
+        if name is not None and ("\n" in name or name.endswith("\r"))
+    ]
+    problems += [
+        f"the source's split {split!r:.80} cannot be part of a file name"
+        for split in listing.splits
+        if _is_no_file_name(split)
+    ]
+    if problems:
+        raise SourceError(f"{'; '.join(problems[:3])}; rename it in the source", problems)
 
 
 def _is_no_file_name(name: str) -> bool:

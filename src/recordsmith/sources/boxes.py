@@ -17,6 +17,7 @@ from recordsmith.example import Kind
 from recordsmith.image import UPRIGHT, exif_orientation, swaps_sides, turn_box, undone_by
 from recordsmith.sources.classes import Classes
 from recordsmith.sources.contract import Note
+from recordsmith.sources.wording import listed
 
 RelativeBox: TypeAlias = tuple[float, float, float, float]
 """(ymin, xmin, ymax, xmax), each 0 to 1 of the stored picture."""
@@ -179,14 +180,14 @@ class BoxReader:
         if not self.problems:
             return
         advice = (
-            "mend them, or say boxes='clip' to cut off and put in order what can be, or 'drop' to "
-            "leave out such objects"
+            "mend them, or say boxes='clip' (--boxes clip) to cut off and put in order what can "
+            "be, or 'drop' to leave out such objects"
         )
         if len(self.problems) == 1:
             raise SourceError(f"{self.problems[0]}; {advice}", self.problems)
-        listed = "; ".join(self.problems)
         raise SourceError(
-            f"{name} has {len(self.problems)} problems: {listed}; {advice}", self.problems
+            f"{name} has {len(self.problems):,} problems: {listed(self.problems)}; {advice}",
+            self.problems,
         )
 
     def _mended(self, box: AnnotatedBox, frame: Frame) -> tuple[float, float, float, float] | None:

@@ -13,7 +13,7 @@ from pathlib import Path
 from recordsmith.dataset import ClassNames, class_names_of, read_label_map
 from recordsmith.errors import OptionError, SourceError
 from recordsmith.files import PathLike, as_path
-from recordsmith.sources.wording import some
+from recordsmith.sources.wording import listed, some
 
 
 class Classes:
@@ -89,8 +89,8 @@ def classes_by_label(names: Mapping[int, str], label_map: PathLike | None, origi
         labels.setdefault(name, label)
     if problems:
         raise SourceError(
-            f"{origin} has classes twice: {some(problems)}; give each a name of its own, or a "
-            "label_map in which the name has one number",
+            f"{origin}: {listed(problems)}; give each a name of its own, or a label_map "
+            "(--label-map) in which the name has one number",
             problems,
         )
     return Classes(labels, origin)

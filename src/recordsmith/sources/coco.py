@@ -15,9 +15,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
+import numpy as np
+
 from recordsmith.errors import OptionError, SourceError
 from recordsmith.example import Kind
-from recordsmith.files import PathLike, as_path
+from recordsmith.files import PathLike, as_path, read_head
 from recordsmith.sources.boxes import (
     BOX_KINDS,
     AnnotatedBox,
@@ -49,7 +51,7 @@ from recordsmith.sources.regions import (
     turn_mask_back,
 )
 from recordsmith.sources.splits import SPLIT_NAMES, in_split_order
-from recordsmith.sources.wording import some, tally
+from recordsmith.sources.wording import listed, some, tally
 
 Masks = Literal["instance", "class"]
 
@@ -58,8 +60,10 @@ _EXPECTED = (
     "<split>/_annotations.coco.json beside the pictures, or one .json file beside or above them"
 )
 _SPLIT_FILE = "_annotations.coco.json"
+_EMPTY_MASK = "the outline of an object encloses no pixel, so its mask is empty"
 _OTHER_TASKS = ("captions_", "person_keypoints_", "stuff_", "panoptic_", "image_info_")
 _PICTURE_FOLDERS = frozenset(("images", "image", "imgs", "img", "jpegimages", "pictures", "data"))
+_LARGEST_AREA = float(np.finfo(np.float32).max)
 _MOST_PIXELS = 1 << 28  # of a mask that is made here; pictures that say more are no photographs
 
 
@@ -83,7 +87,8 @@ class Coco:
     `image/object/is_crowd` and `image/object/area` (in pixels, as the file has it).
 
     Args:
-        root: the folder that holds pictures and annotations.
+        root: the folder that holds pictures and annotations; or the JSON file, beside its
+            pictures or in a folder `annotations` beside their folder.
         annotations: the JSON file, or one for each split by its name; without it they are found.
         images: the folder of the pictures, inside of the root; without it it is found.
         label_map: path of a `label_map.pbtxt`; then its numbers are the labels.
@@ -104,6 +109,8 @@ class Coco:
         masks: Masks | None = None,
     ) -> None:
         self.root = as_path(root)
+        if annotations is None and self.root.is_file():
+            annotations, self.root = self.root, _home_of(self.root)
         self._annotations = annotations
         self._images = None if images is None else _inside(self.root, as_path(images))
         self._label_map = None if label_map is None else as_path(label_map)
@@ -183,6 +190,9 @@ class Coco:
         masks: list[Mask] = []
         if self._masks is not None and not reader.problems:
             placed, masks = _with_masks(placed, frame, features, reader, place)
+            for item, mask in zip(placed, masks, strict=True):
+                if not mask.any():
+                    note(_EMPTY_MASK, item.source.place)
         reader.finish(entry.picture)
         return features | self._features(placed, masks, features)
 
@@ -190,9 +200,9 @@ class Coco:
         files = self._annotations
         named: Any = None
         if isinstance(files, Mapping):
-            named = {split: os.path.basename(path) for split, path in files.items()}
+            named = {split: self._located(path)[1] for split, path in files.items()}
         elif files is not None:
-            named = os.path.basename(files)
+            named = self._located(files)[1]
         return {
             "kind": "Coco",
             "folder": self.root.resolve().name,
@@ -219,29 +229,32 @@ class Coco:
             return {split: (index.full_path(path), path) for split, path in _found(index).items()}
         given = self._annotations
         files = given if isinstance(given, Mapping) else {"": given}
-        found = {}
-        for split, path in files.items():
-            full = as_path(path)
-            if not full.exists() and (self.root / full).exists():
-                full = self.root / full
-            inside = os.path.relpath(full.resolve(), self.root.resolve()).replace(os.sep, "/")
-            name = inside if not inside.startswith("../") else full.name
-            found[split] = (str(full), name)
-        return found
+        return {split: self._located(path) for split, path in files.items()}
+
+    def _located(self, path: PathLike) -> tuple[str, str]:
+        """A JSON file that the caller named: its path, and its name from the root."""
+        full = as_path(path)
+        if not full.exists() and (self.root / full).exists():
+            full = self.root / full
+        inside = os.path.relpath(full.resolve(), self.root.resolve()).replace(os.sep, "/")
+        return str(full), inside if not inside.startswith("../") else full.name
 
     def _complaints(self, files: list[CocoFile]) -> list[str]:
         """What is wrong beside the annotations of pictures, if that shall not stop everything."""
         problems = [problem for file in files for problem in file.problems]
         if problems and self._policy == "stop":
-            listed = "; ".join(problems)
-            raise SourceError(f"{len(problems)} entries cannot be packed: {listed}", problems)
+            raise SourceError(
+                f"{listed(problems)}; mend that, or say boxes='drop' (--boxes drop) to leave such "
+                "entries out",
+                problems,
+            )
         notices = [f"entries that were left out: {some(problems)}"] if problems else []
         for file in files:
             if file.strangers:
                 ids = some(map(str, file.strangers))
                 notices.append(
-                    f"{len(file.strangers):,} annotations in {file.name} are of pictures that it "
-                    f"does not list: {ids}"
+                    f"annotations in {file.name} of pictures that it does not list, "
+                    f"{len(file.strangers):,}: {ids}"
                 )
         return notices
 
@@ -268,7 +281,7 @@ class Coco:
         height, width = picture["image/height"], picture["image/width"]
         features = box_features(placed)
         features["image/object/is_crowd"] = [
-            int(bool(item.source.extra.get("iscrowd"))) for item in placed
+            int(number(item.source.extra.get("iscrowd")) > 0) for item in placed
         ]
         features["image/object/area"] = [_area(item, height * width) for item in placed]
         if self._masks == "instance":
@@ -312,13 +325,19 @@ def _with_masks(
 def _area(item: PlacedBox, pixel_count: int) -> float:
     """What the file says; the box's own where it says nothing."""
     area = number(item.source.extra.get("area"))
-    if area >= 0:
+    if 0 <= area <= _LARGEST_AREA:
         return area
     ymin, xmin, ymax, xmax = item.box
     return (ymax - ymin) * (xmax - xmin) * pixel_count
 
 
 # -- finding -------------------------------------------------------------------------------------
+
+
+def _home_of(document: Path) -> Path:
+    """The folder of the dataset that a JSON file is of."""
+    folder = document.absolute().parent
+    return folder.parent if folder.name.lower() == "annotations" else folder
 
 
 def _inside(root: Path, images: Path) -> str:
@@ -349,7 +368,18 @@ def _found(index: FileIndex) -> dict[str, str]:
         boxed = instances or [path for path in known if not _is_of_other_task(path)]
         if boxed:
             return _by_split(boxed)
-    raise no_files(index.root, _EXPECTED, index)
+    nothing = no_files(index.root, _EXPECTED, index)
+    if not documents:
+        raise nothing
+    raise SourceError(
+        f"{nothing}. {documents[0]} {_beginning(index.full_path(documents[0]))}; expected an "
+        "object with the lists images, annotations and categories"
+    )
+
+
+def _beginning(path: str) -> str:
+    head = read_head(path, 20)
+    return f"begins with {head!r}" if head else "is empty"
 
 
 def _is_of_other_task(path: str) -> bool:

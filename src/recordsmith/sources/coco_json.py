@@ -14,6 +14,7 @@ from typing import Any
 
 from recordsmith.errors import SourceError
 from recordsmith.files import read_file, read_head
+from recordsmith.sources.json_values import json_fault
 
 _scan = json.JSONDecoder().raw_decode  # (text, at) -> (value, where it ends)
 _space = re.compile(r"[ \t\n\r]*").match
@@ -48,6 +49,7 @@ class CocoFile:
         self.strangers: list[Any] = []
         self._places: dict[Any, list[int]] = {}  # id of a picture -> where its annotations begin
         self._text = _decoded(path, name)
+        self._counted = 0, 1  # a place in the text, and its line
         found = set()
         for key, value, at in _elements(self._text, name):
             found.add(key)
@@ -83,7 +85,8 @@ class CocoFile:
             image_id = value.get("image_id")
             category = value.get("category_id")
             if not isinstance(image_id, (int, str)):
-                self._complain(at, f"the annotation {value.get('id')} has the image_id {image_id}")
+                annotation = f"the annotation {str(value.get('id'))[:60]}"
+                self._complain(at, f"{annotation} has the image_id {str(image_id)[:60]}")
                 return
             self._places.setdefault(image_id, []).append(at)
             if isinstance(category, int):
@@ -91,20 +94,24 @@ class CocoFile:
         elif key == "images":
             image_id, file_name = value.get("id"), value.get("file_name")
             if not isinstance(image_id, (int, str)) or not isinstance(file_name, str):
-                self._complain(at, f"the picture {image_id} has the file_name {file_name}")
+                picture = f"the picture {str(image_id)[:60]}"
+                self._complain(at, f"{picture} has the file_name {str(file_name)[:60]}")
                 return
             wanted = ("id", "file_name", "width", "height")
             self.images.append({name: value.get(name) for name in wanted})
         else:
             number, name = value.get("id"), value.get("name")
             if type(number) is not int or not isinstance(name, str) or not name or "\n" in name:
-                self._complain(at, f"the category {number} has the name {name!r}")
+                self._complain(at, f"the category {str(number)[:60]} has the name {name!r:.60}")
             elif self.categories.setdefault(number, name) != name:
                 other = self.categories[number]
                 self._complain(at, f"the category {number} is both {other!r} and {name!r}")
 
     def _complain(self, at: int, what: str) -> None:
-        self.problems.append(f"{self.name}, line {_line(self._text, at)}: {what}")
+        seen, line = self._counted  # complaints come in the order of the text
+        line += self._text.count("\n", seen, at)
+        self._counted = at, line
+        self.problems.append(f"{self.name}, line {line}: {what}")
 
 
 def looks_like_coco(path: str) -> bool:
@@ -141,12 +148,22 @@ def _elements(text: str, name: str) -> Iterator[tuple[str, Any, int | None]]:
                     at = _next(text, end, "]")
                 at += 1
             else:
-                _, at = _scan(text, at)
+                value, end = _scan(text, at)
+                if key in _LISTS and value is not None:
+                    raise SourceError(
+                        f"{name}, line {_line(text, at)}: {key} is {str(value)[:60]!r}; expected "
+                        "a list in brackets"
+                    )
+                at = end
             at = _next(text, at, "}")
+        if _skip(text, at + 1) < len(text):
+            raise json.JSONDecodeError("expected the end", text, _skip(text, at + 1))
     except json.JSONDecodeError as error:
         raise _no_json(text, error.pos, name) from None
+    except SourceError:
+        raise
     except (RecursionError, ValueError) as error:  # nested too deep, a number of too many digits
-        raise SourceError(f"{name}, line {_line(text, at)}: {error}") from None
+        raise SourceError(f"{name}, line {_line(text, at)}: {json_fault(error)}") from None
 
 
 def _next(text: str, at: int, closing: str) -> int:

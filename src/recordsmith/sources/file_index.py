@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from recordsmith.errors import OptionError, SourceError
-from recordsmith.files import accessing, list_folder
+from recordsmith.files import accessing, is_special, list_folder
 from recordsmith.sources.pictures import has_picture_name
 from recordsmith.sources.splits import SPLIT_NAMES
 from recordsmith.sources.wording import some
@@ -42,7 +42,7 @@ class FileIndex:
 
     Attributes:
         paths: relative to the root, with `/`, sorted; links are followed, circles are not.
-        hidden: files and folders that were passed over.
+        hidden: files and folders that were passed over, and what would be waited for in vain.
     """
 
     def __init__(self, root: Path) -> None:
@@ -145,6 +145,8 @@ class FileIndex:
             path = prefix + entry.name
             if entry.name.startswith("."):
                 self.hidden.append(path)
+            elif is_special(entry):
+                self.hidden.append(f"{path} (a pipe or a device)")
             elif not _is_folder(entry):
                 paths.append(path)
             elif not entry.is_symlink() or os.path.realpath(entry.path) not in here:

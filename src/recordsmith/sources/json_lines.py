@@ -17,7 +17,7 @@ import numpy as np
 from recordsmith.errors import OptionError, SourceError
 from recordsmith.example import Kind
 from recordsmith.sources.contract import Note
-from recordsmith.sources.json_values import KindSurvey, json_features
+from recordsmith.sources.json_values import KindSurvey, json_fault, json_features
 from recordsmith.sources.lines import TextFile
 from recordsmith.sources.numbered import Mark, mark_text
 
@@ -154,7 +154,7 @@ def _parse(text: str) -> dict[str, Any]:
             ) from None
         raise ValueError(f"no JSON: {error.msg} (column {error.colno})") from None
     except (ValueError, RecursionError) as error:
-        raise ValueError(f"no JSON that can be read: {error}") from None
+        raise ValueError(f"no JSON that can be read: {json_fault(error)}") from None
     if not isinstance(row, dict):
         raise ValueError(  # noqa: TRY004 - the line is wrong, not an argument
             f'expected an object such as {{"x": 1}}, found {type(row).__name__} {row!r:.40}'

@@ -22,6 +22,7 @@ from recordsmith.sources.pictures import has_picture_name
 from recordsmith.sources.splits import are_split_names
 
 _TABLES = (".csv", ".tsv", ".jsonl", ".ndjson", ".parquet")
+_PACKED_TABLES = tuple(f"{ending}.gz" for ending in _TABLES[:-1])
 _RECORDS = (".tfrecord", ".tfrecords", ".tfrec", ".record", ".records")
 _ARCHIVES = (".tar", ".tar.gz", ".tgz")
 _MASK_FOLDERS = frozenset(("masks", "mask", "segmentationclass"))
@@ -143,8 +144,9 @@ def recognise(path: PathLike) -> tuple[str, str]:
 
 def _recognise_file(path: Path) -> tuple[str, str]:
     name = path.name.lower()
-    if name.endswith(_TABLES):
-        return "table", f"a {path.suffix[1:].upper()} file"
+    if name.endswith((*_TABLES, *_PACKED_TABLES)):
+        ending = Path(name.removesuffix(".gz")).suffix[1:].upper()
+        return "table", f"a {ending} file"
     if _is_archive(name):
         return "webdataset", "a tar file"
     if name.endswith(".json"):

@@ -58,7 +58,7 @@ class TarFile:
                         elif not member.isdir():
                             self.passed_over.append(member.name)
                     end = archive.offset
-            except tarfile.TarError as error:
+            except (tarfile.TarError, ValueError, OverflowError) as error:  # sizes beyond a file's
                 raise self._damaged(str(error)) from None
         self._check_end(end)
 

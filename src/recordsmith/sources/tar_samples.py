@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from recordsmith.errors import SourceError
-from recordsmith.sources.json_values import KindSurvey
+from recordsmith.sources.json_values import KindSurvey, json_fault
 from recordsmith.sources.tar import TarFile
 from recordsmith.sources.wording import some, tally
 
@@ -152,7 +152,7 @@ def parsed_json(data: bytes) -> Any:
     try:
         return json.loads(data)
     except (ValueError, RecursionError) as error:
-        raise ValueError(f"no JSON: {error}") from None
+        raise ValueError(f"no JSON: {json_fault(error)}") from None
 
 
 def _safe(key: str, taken: set[str]) -> str:

@@ -143,6 +143,8 @@ def _parse(data: bytes, name: str) -> tuple[_Values, list[tuple[int, _Values]]] 
     except expat.ExpatError as error:
         reason = expat.ErrorString(error.code)
         raise SourceError(f"{name}, line {error.lineno}: it is no whole XML: {reason}") from None
+    except SourceError:
+        raise
     except (ValueError, LookupError) as error:  # an encoding that expat does not know
         raise SourceError(f"{name}: {error}; save it as UTF-8") from None
     if "annotation" not in open_elements[0]:

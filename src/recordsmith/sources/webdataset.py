@@ -20,7 +20,7 @@ import numpy as np
 
 from recordsmith.errors import CorruptDataError, OptionError, SourceError, located
 from recordsmith.example import BytesArray, Kind
-from recordsmith.files import PathLike, accessing, as_path, list_folder
+from recordsmith.files import PathLike, accessing, as_path, is_special, list_folder
 from recordsmith.image import PICTURE_SUFFIXES
 from recordsmith.sources.contract import Listing, Note, Sample, unheard
 from recordsmith.sources.json_values import KindSurvey, as_json_text, json_features
@@ -229,19 +229,23 @@ class WebDataset:
                 self.path.stat()  # says it in words if it is not there
                 return [self.path]
         entries = [entry for entry in list_folder(self.path) if not entry.name.startswith(".")]
-        archives = [Path(entry.path) for entry in entries if entry.name.endswith(_SUFFIXES)]
+        archives = [Path(entry.path) for entry in entries if _is_archive(entry)]
         if not archives:
             archives = [
                 Path(inner.path)
                 for entry in entries
                 if entry.is_dir()
                 for inner in list_folder(entry.path)
-                if inner.name.endswith(_SUFFIXES) and not inner.name.startswith(".")
+                if _is_archive(inner) and not inner.name.startswith(".")
             ]
         if not archives:
             found_names = tally([entry.path for entry in entries]) if entries else "nothing"
             raise SourceError(f"no .tar archives in {self.path}; found {found_names}")
         return archives
+
+
+def _is_archive(entry: os.DirEntry[str]) -> bool:
+    return entry.name.endswith(_SUFFIXES) and not is_special(entry)
 
 
 def _class_number(data: bytes) -> int:

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 _SHOWN = 3
+_LISTED = 20
 
 
 def some(names: Iterable[str], last: str = "and") -> str:
@@ -15,6 +16,13 @@ def some(names: Iterable[str], last: str = "and") -> str:
     if len(listed) > _SHOWN:
         return f"{', '.join(listed[:_SHOWN])} and {len(listed) - _SHOWN:,} more"
     return f" {last} ".join(part for part in (", ".join(listed[:-1]), listed[-1]) if part)
+
+
+def listed(problems: Sequence[str]) -> str:
+    """Problems in one sentence: more of them than anybody reads are counted only."""
+    shown = "; ".join(problems[:_LISTED])
+    more = len(problems) - _LISTED
+    return f"{shown}; and {more:,} more" if more > 0 else shown
 
 
 def tally(paths: Sequence[str]) -> str:

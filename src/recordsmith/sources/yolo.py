@@ -36,7 +36,7 @@ from recordsmith.sources.file_index import (
 )
 from recordsmith.sources.pictures import has_picture_name, read_picture
 from recordsmith.sources.splits import SPLIT_NAMES, in_split_order
-from recordsmith.sources.wording import some, tally
+from recordsmith.sources.wording import listed, some, tally
 from recordsmith.sources.yolo_lists import (
     DataFile,
     read_darknet_data,
@@ -50,6 +50,7 @@ _EXPECTED = (
     "pictures with .txt labels and their class names in classes.txt"
 )
 _NAMES_FILES = re.compile(r"(?:.*\.names|classes\.txt|_darknet\.labels)", re.IGNORECASE)
+_DESCRIPTIONS = (".yaml", ".yml", ".data")
 _PICTURE_FOLDERS = frozenset(("images", "jpegimages"))
 _DRIVE = re.compile(r"[A-Za-z]:")
 _OUTLINED = "an object drawn as a polygon was packed as the box around it"
@@ -84,7 +85,8 @@ class Yolo:
     `image/object/class/text`. Polygons become the boxes around them.
 
     Args:
-        root: the folder that holds pictures, labels and what describes them.
+        root: the folder that holds pictures, labels and what describes them; or the `data.yaml`
+            or `obj.data` in it, where there are several.
         label_map: path of a `label_map.pbtxt`; then its numbers are the labels.
         boxes: what a wrong box does: `stop` its sample, be made right (`clip`), or left out
             (`drop`).
@@ -93,7 +95,10 @@ class Yolo:
     def __init__(
         self, root: PathLike, *, label_map: PathLike | None = None, boxes: BoxPolicy = "stop"
     ) -> None:
-        self.root = as_path(root)
+        path = as_path(root)
+        is_description = path.is_file() and path.suffix.lower() in _DESCRIPTIONS
+        self._described_by = path.name if is_description else None
+        self.root = path.parent if is_description else path
         self._label_map = None if label_map is None else as_path(label_map)
         self._policy = check_policy(boxes)
         self._entries: dict[str, _Entry] = {}
@@ -114,17 +119,22 @@ class Yolo:
             FileAccessError: a folder or file cannot be read.
         """
         index = FileIndex(self.root)
-        config = _config(index)
+        config = _config(index, self._described_by)
         names_file = _names_file(index, config)
         if config is not None and config.data.names:
             self._names, origin = config.data.names, config.name
         elif names_file is not None:
             self._names, origin = read_names(index.full_path(names_file)), names_file
+        elif config is not None:  # no classes, so no objects
+            self._names, origin = {}, config.name
         else:
-            raise no_files(self.root, _EXPECTED, index)
+            raise _undescribed(index)
         survey = _Survey(index, config)
         if not survey.entries:
-            raise no_files(self.root, _EXPECTED, index)
+            if config is None:
+                raise no_files(self.root, _EXPECTED, index)
+            found = listed(survey.finish()) or "no pictures in what it names"
+            raise SourceError(f"nothing to pack: {config.name} leads to no pictures: {found}")
         numbers = {label + 1: name for label, name in self._names.items()}
         self._classes = classes_by_label(numbers, self._label_map, origin)
         self._is_upright = config is not None and config.is_yaml
@@ -171,6 +181,7 @@ class Yolo:
         return {
             "kind": "Yolo",
             "folder": self.root.resolve().name,
+            "file": self._described_by,
             "label_map": None if self._label_map is None else self._label_map.name,
             "boxes": self._policy,
         }
@@ -186,7 +197,9 @@ class Yolo:
             label = number(words[0])
             name = self._names.get(int(label)) if label >= 0 and label.is_integer() else None
             if name is None:
-                known = f"0 to {max(self._names, default=0)}"
+                known = (
+                    f"0 to {max(self._names)}" if self._names else "none, as no class has a name"
+                )
                 reader.reject(place, f"the class number is {words[0]!r}; expected {known}")
                 continue
             if self._has_keypoints and len(values) > 4:
@@ -233,7 +246,7 @@ class _Survey:
         """What there is to say."""
         notices = list(self._notices)
         if self._twice:
-            notices.append(f"in two splits, of which the first counts: {some(self._twice)}")
+            notices.append(f"named twice, of which the first counts: {some(self._twice)}")
         entries = self.entries.values()
         bare = sorted(e.picture for e in entries if e.labels is None and e.problem is None)
         if bare:
@@ -278,7 +291,9 @@ class _Survey:
             for base in config.bases:
                 path = posixpath.normpath(posixpath.join(base, *parts[start:]))
                 if path in self._folders or path in self._index:
-                    self._notices.append(f"{config.name}: {value} is not there, taken: {path}")
+                    told = f"{config.name}: {value} is not there, taken: {path}"
+                    if told not in self._notices:
+                        self._notices.append(told)
                     return path
         return None
 
@@ -354,19 +369,32 @@ def _above(path: str) -> list[str]:
     return folders or [""]
 
 
-def _config(index: FileIndex) -> _Config | None:
+def _undescribed(index: FileIndex) -> SourceError:
+    """There are no names of classes; says what the YAML that is there lacks."""
+    nothing = no_files(index.root, _EXPECTED, index)
+    yaml = [path for path in index.paths if path.lower().endswith((".yaml", ".yml"))]
+    if not yaml:
+        return nothing
+    return SourceError(
+        f"{nothing}. {yaml[0]} does not have both names and one of train, val, test as keys at its "
+        "left margin"
+    )
+
+
+def _config(index: FileIndex, only: str | None = None) -> _Config | None:
     """What describes the dataset: data.yaml, or obj.data.
 
     Raises:
-        SourceError: there are several, or it is not understood.
+        SourceError: there are several, and `only` is none of them; or it is not understood.
     """
+    paths = [only] if only is not None else index.paths
     for suffixes, read in (
         ((".yaml", ".yml"), read_data_yaml),
         ((".data",), read_darknet_data),
     ):
         is_yaml = ".yaml" in suffixes
         found = []
-        for path in sorted(index.paths, key=lambda path: (path.count("/"), path)):
+        for path in sorted(paths, key=lambda path: (path.count("/"), path)):
             if path.lower().endswith(suffixes):
                 data = read(index.full_path(path), path)
                 if data is not None:
@@ -380,7 +408,7 @@ def _config(index: FileIndex) -> _Config | None:
         if len(nearest) > 1:
             raise SourceError(
                 f"{some(config.name for config in nearest)} in {index.root} each describe a "
-                "dataset; keep one, or pack the folder of one"
+                f"dataset; say which by its path, such as {index.root / nearest[0].name}"
             )
         if nearest:
             return nearest[0]

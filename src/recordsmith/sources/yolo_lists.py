@@ -124,6 +124,8 @@ def _blocks(text: str) -> dict[str, Lines]:
     blocks: dict[str, Lines] = {}
     here: Lines = []
     for number, raw in enumerate(text.splitlines(), 1):
+        if raw.rstrip() in ("---", "..."):  # where a document begins and ends
+            continue
         match = _COMMENT.match(raw)
         line = (match[1] if match else raw).rstrip()
         key = _KEY.match(line)
