@@ -91,7 +91,7 @@ CASE = Case(
     title="Peak memory",
     what=(
         "MiB above what is resident after the imports, of one process for each figure. "
-        "`read_columns` keeps 8 bytes a record by definition, and `pack` 16 for its plan."
+        "`read_columns` keeps 8 bytes a record by definition; a plan is a few numbers for each."
     ),
     unit="record",
     peers=tuple(_peer(action, size) for action in _ACTIONS for size in (_FEW, _MANY)),

@@ -43,7 +43,12 @@ def _resumed(root_name: str, done: int, options: dict[str, Any]) -> Callable[[In
 
 
 def _made(rs: Any, options: dict[str, Any]) -> dict[str, Any]:
-    return {"pictures": rs.PictureOptions(**options)} if options else {}
+    if not options:
+        return {}
+    import cv2
+
+    cv2.setNumThreads(1)  # one thread is one thread
+    return {"pictures": rs.PictureOptions(**options)}
 
 
 def _checking(root_name: str, options: dict[str, Any]) -> Callable[[Inputs], Task]:
