@@ -17,9 +17,7 @@ import numpy.typing as npt
 
 from recordsmith.errors import CorruptDataError, Defect
 from recordsmith.example import Features, FeatureSchema
-from recordsmith.image import decode_image, decode_mask, is_picture, probe_image
-from recordsmith.image.decode import Pixels
-from recordsmith.image.overlay import Box
+from recordsmith.image import Box, Pixels, decode_image, decode_mask, is_picture, probe_image
 
 _PICTURES = ("image/encoded", "image_raw", "image", "img", "picture", "jpeg", "png", "encoded")
 _MASKS = ("image/segmentation/class/encoded", "mask_raw", "mask", "segmentation", "label/encoded")

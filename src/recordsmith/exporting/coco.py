@@ -11,17 +11,15 @@ annotations go to files as they come and are joined at the end, so memory holds 
 
 from __future__ import annotations
 
-import io
 import json
 import shutil
 from dataclasses import dataclass
 from typing import IO, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from recordsmith.dataset import Dataset
-from recordsmith.errors import SourceError
+from recordsmith.errors import CorruptDataError, SourceError
 from recordsmith.example import Features
 from recordsmith.exporting.numbers import is_same, pixel_extent, pixels, shortest_float
 from recordsmith.exporting.objects import OBJECT_KEYS, Classes, has_objects, read_objects
@@ -34,6 +32,7 @@ from recordsmith.exporting.pictures import (
     read_picture,
 )
 from recordsmith.exporting.values import floats_of, ints_of, text_of
+from recordsmith.image import decode_mask
 
 _CROWD, _AREA, _INSTANCE_MASK = (
     "image/object/is_crowd",
@@ -175,7 +174,10 @@ class CocoFiles:
 
 def _run_lengths(data: bytes, picture: Picture) -> dict[str, Any]:
     """The mask in COCO's uncompressed run lengths: column by column, beginning with zeros."""
-    mask = _decode_mask(data)
+    try:
+        mask = decode_mask(data) != 0
+    except CorruptDataError as error:
+        raise SourceError(f"an instance mask cannot be read: {error.detail}") from None
     if mask.shape != (picture.height, picture.width):
         raise SourceError(
             f"an instance mask has {mask.shape[1]} x {mask.shape[0]} pixels, its picture "
@@ -185,18 +187,6 @@ def _run_lengths(data: bytes, picture: Picture) -> dict[str, Any]:
     changes = np.flatnonzero(flat[1:] != flat[:-1]) + 1
     bounds = np.concatenate(([0] if not flat[0] else [0, 0], changes, [len(flat)]))
     return {"size": [picture.height, picture.width], "counts": np.diff(bounds).tolist()}
-
-
-def _decode_mask(data: bytes) -> npt.NDArray[np.bool_]:
-    from PIL import Image
-
-    try:
-        with Image.open(io.BytesIO(data)) as image:
-            values = np.asarray(image)
-    except Exception as error:  # noqa: BLE001 - Pillow's plugins raise anything on bad files
-        raise SourceError(f"an instance mask cannot be decoded ({error})") from None
-    mask: npt.NDArray[np.bool_] = values.reshape(*values.shape[:2], -1) != 0
-    return np.logical_or.reduce(mask, axis=2)  # type: ignore[no-any-return]
 
 
 def _append(file: IO[bytes], count: int, document: dict[str, Any]) -> None:

@@ -14,9 +14,8 @@ import numpy as np
 
 from recordsmith.errors import CorruptDataError, SourceError
 from recordsmith.example import Features
-from recordsmith.exporting.png import encode_png
 from recordsmith.exporting.values import bytes_of, has, int_of, text_of
-from recordsmith.image import PICTURE_SUFFIXES, probe_image
+from recordsmith.image import PICTURE_SUFFIXES, encode_png, probe_image
 
 PICTURE = "image/encoded"
 MASK = "image/segmentation/class/encoded"
@@ -154,6 +153,11 @@ def _as_png(data: bytes, shape: tuple[int, int, int], kind: str, noun: str) -> P
         raise SourceError(
             f"{noun} has {len(data)} raw bytes; expected height x width x depth x bytes a value = "
             f"{shape[0]} x {shape[1]} x {shape[2]} x {dtype.itemsize}"
+        )
+    if not (0 < shape[0] < 2**31 and 0 < shape[1] < 2**31 and 1 <= shape[2] <= 4):
+        raise SourceError(
+            f"{noun} has {shape[1]} x {shape[0]} raw pixels with {shape[2]} channels; PNG holds 1 "
+            "to 4 channels, and no empty pictures"
         )
     pixels = np.frombuffer(data, dtype).astype(dtype.newbyteorder("=")).reshape(shape)
     return Picture(encode_png(pixels), "png", shape[0], shape[1])

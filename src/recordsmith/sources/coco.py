@@ -18,6 +18,7 @@ from typing import Any, Literal, NamedTuple
 from recordsmith.errors import OptionError, SourceError
 from recordsmith.example import Kind
 from recordsmith.files import PathLike, as_path
+from recordsmith.image import encode_mask, resize_nearest, turn, undone_by
 from recordsmith.sources.boxes import (
     BOX_KINDS,
     AnnotatedBox,
@@ -43,10 +44,7 @@ from recordsmith.sources.regions import (
     ClassMask,
     Mask,
     RegionError,
-    mask_to_png,
     rasterize,
-    scale_mask,
-    turn_mask_back,
 )
 from recordsmith.sources.splits import SPLIT_NAMES, in_split_order
 from recordsmith.sources.wording import some, tally
@@ -272,12 +270,12 @@ class Coco:
         ]
         features["image/object/area"] = [_area(item, height * width) for item in placed]
         if self._masks == "instance":
-            features["image/object/mask"] = [mask_to_png(mask) for mask in masks]
+            features["image/object/mask"] = [encode_mask(mask) for mask in masks]
         elif self._masks == "class":
             whole = ClassMask(height, width, is_deep=self._is_deep)
             for item, mask in zip(placed, masks, strict=True):
                 whole.add(mask, item.label)
-            features["image/segmentation/class/encoded"] = mask_to_png(whole.draw())
+            features["image/segmentation/class/encoded"] = encode_mask(whole.draw())
             features["image/segmentation/class/format"] = "png"
         return features
 
@@ -303,9 +301,9 @@ def _with_masks(
         except RegionError as error:
             reader.reject(item.source.place, str(error))
             continue
-        mask = turn_mask_back(mask, frame.orientation)
+        mask = turn(mask, undone_by(frame.orientation))
         kept.append(item)
-        masks.append(scale_mask(mask, height, width))
+        masks.append(resize_nearest(mask, height, width))
     return kept, masks
 
 
