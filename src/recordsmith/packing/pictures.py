@@ -123,7 +123,7 @@ def _placed(where: str) -> Iterator[None]:
             error.path = where
         raise
     except SourceError as error:
-        raise SourceError(f"{where}: {error}", [f"{where}: {error}"]) from None
+        raise SourceError(f"{where}: {error}") from None
 
 
 def _move_masks(given: dict[str, Any], stored: StoredPicture, note: Note, where: str) -> None:

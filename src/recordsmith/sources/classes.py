@@ -58,6 +58,20 @@ class Classes:
         return [f"classes that differ only by case are kept apart: {'; '.join(alike)}"]
 
 
+def check_class_names(names: Iterable[str], noun: str = "class") -> None:
+    """See that `labels.txt` can hold the names of classes; `noun` says what they are names of.
+
+    Raises:
+        SourceError: one has a line break.
+    """
+    for name in names:
+        if "\n" in name or "\r" in name:
+            raise SourceError(
+                f"the {noun} {name!r} has a line break in its name, which labels.txt cannot hold; "
+                "rename it"
+            )
+
+
 def classes_of(names: Iterable[str], label_map: PathLike | None) -> Classes:
     """The classes of a label map; without one those of the data, sorted as text, from 1.
 

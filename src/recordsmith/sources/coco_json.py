@@ -14,6 +14,7 @@ from typing import Any
 
 from recordsmith.errors import SourceError
 from recordsmith.files import read_file, read_head
+from recordsmith.sources.versions import size_and_time
 
 _scan = json.JSONDecoder().raw_decode  # (text, at) -> (value, where it ends)
 _space = re.compile(r"[ \t\n\r]*").match
@@ -31,6 +32,7 @@ class CocoFile:
         problems: what is wrong with categories and pictures.
         used: numbers of the categories that annotations have.
         strangers: annotations of pictures that are not listed: their ids.
+        version: another number when the file was changed.
     """
 
     def __init__(self, path: str, name: str) -> None:
@@ -47,6 +49,7 @@ class CocoFile:
         self.used: set[int] = set()
         self.strangers: list[Any] = []
         self._places: dict[Any, list[int]] = {}  # id of a picture -> where its annotations begin
+        _, self.version = size_and_time(path)
         self._text = _decoded(path, name)
         found = set()
         for key, value, at in _elements(self._text, name):

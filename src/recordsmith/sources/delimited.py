@@ -21,7 +21,7 @@ from recordsmith.sources.cells import Column, check_number, kind_of_cell
 from recordsmith.sources.contract import Note
 from recordsmith.sources.json_values import as_float
 from recordsmith.sources.lines import TextFile
-from recordsmith.sources.numbered import Mark
+from recordsmith.sources.marks import Mark
 from recordsmith.sources.wording import some
 
 _BATCH_ROWS = 4096

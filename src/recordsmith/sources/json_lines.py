@@ -19,7 +19,7 @@ from recordsmith.example import Kind
 from recordsmith.sources.contract import Note
 from recordsmith.sources.json_values import KindSurvey, json_features
 from recordsmith.sources.lines import TextFile
-from recordsmith.sources.numbered import Mark, mark_text
+from recordsmith.sources.marks import Mark, mark_text
 
 
 class JsonRows:

@@ -252,5 +252,4 @@ def _pixels(name: str, data: bytes, mode: str | None) -> Any:
 
 
 def _problem(name: str, words: str) -> SourceError:
-    message = f"{name}: {words}"
-    return SourceError(message, [message])
+    return SourceError(f"{name}: {words}")

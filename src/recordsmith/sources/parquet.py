@@ -17,7 +17,7 @@ from recordsmith.errors import MissingExtraError, OptionError, SourceError
 from recordsmith.example import BytesArray, Kind, Ragged, encode_columns, encode_example
 from recordsmith.sources.contract import Note
 from recordsmith.sources.json_values import LOST_DIGITS
-from recordsmith.sources.numbered import Mark, mark_text
+from recordsmith.sources.marks import Mark, mark_text
 from recordsmith.sources.spool import Spool
 from recordsmith.sources.wording import some
 
