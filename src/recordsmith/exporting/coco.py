@@ -21,6 +21,7 @@ import numpy as np
 from recordsmith.dataset import Dataset
 from recordsmith.errors import CorruptDataError, SourceError
 from recordsmith.example import Features
+from recordsmith.example.keys import OBJECT_AREA, OBJECT_IS_CROWD, OBJECT_MASK, SOURCE_ID
 from recordsmith.exporting.numbers import is_same, pixel_extent, pixels, shortest_float
 from recordsmith.exporting.objects import OBJECT_KEYS, Classes, has_objects, read_objects
 from recordsmith.exporting.outbox import Outbox
@@ -34,21 +35,8 @@ from recordsmith.exporting.pictures import (
 from recordsmith.exporting.values import floats_of, ints_of, text_of
 from recordsmith.image import decode_mask
 
-_CROWD, _AREA, _INSTANCE_MASK = (
-    "image/object/is_crowd",
-    "image/object/area",
-    "image/object/mask",
-)
 _KEPT = (
-    PICTURE_KEYS
-    | MASK_KEYS
-    | OBJECT_KEYS
-    | {
-        "image/source_id",
-        _CROWD,
-        _AREA,
-        _INSTANCE_MASK,
-    }
+    PICTURE_KEYS | MASK_KEYS | OBJECT_KEYS | {SOURCE_ID, OBJECT_IS_CROWD, OBJECT_AREA, OBJECT_MASK}
 )
 
 
@@ -131,7 +119,7 @@ class CocoFiles:
 
     def _image_id(self, example: Features) -> int:
         """The id that the record has, or the next that is free."""
-        told = text_of(example, "image/source_id") or ""
+        told = text_of(example, SOURCE_ID) or ""
         number = int(told) if told.isascii() and told.isdecimal() and len(told) < 19 else None
         if number is not None and number in self._ids:
             self._out.tell(f"the id {number} is taken by an earlier record")
@@ -147,9 +135,9 @@ class CocoFiles:
         if not has_objects(example):
             return []
         objects = read_objects(example, self._classes, self._out.tell)
-        crowds, areas = ints_of(example, _CROWD), floats_of(example, _AREA)
-        masks: Any = example.get(_INSTANCE_MASK, [])
-        for key, values in ((_CROWD, crowds), (_AREA, areas), (_INSTANCE_MASK, masks)):
+        crowds, areas = ints_of(example, OBJECT_IS_CROWD), floats_of(example, OBJECT_AREA)
+        masks: Any = example.get(OBJECT_MASK, [])
+        for key, values in ((OBJECT_IS_CROWD, crowds), (OBJECT_AREA, areas), (OBJECT_MASK, masks)):
             if len(values) not in (0, len(objects)):
                 raise SourceError(f"it has {len(objects)} boxes, and {len(values)} of {key}")
         annotations: list[dict[str, Any]] = []

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import IO, Any, BinaryIO, NamedTuple
 
 from recordsmith.example import Features
+from recordsmith.example.keys import FILENAME, SOURCE_ID
 from recordsmith.exporting.pictures import Picture
 from recordsmith.exporting.safe_names import TakenNames, safe_part, safe_parts
 from recordsmith.exporting.values import text_of
@@ -193,4 +194,4 @@ class Outbox:
 
 def wanted_name(example: Features) -> str | None:
     """The name that a record has for its picture, if it has one."""
-    return text_of(example, "image/filename") or text_of(example, "image/source_id")
+    return text_of(example, FILENAME) or text_of(example, SOURCE_ID)

@@ -20,6 +20,13 @@ from xml.etree import ElementTree as ET
 from recordsmith.dataset import LABEL_MAP_NAME, Dataset, class_names_of, label_map_to_bytes
 from recordsmith.errors import OptionError, SourceError
 from recordsmith.example import Features
+from recordsmith.example.keys import (
+    DEPTH,
+    OBJECT_DIFFICULT,
+    OBJECT_TRUNCATED,
+    OBJECT_VIEW,
+    SOURCE_ID,
+)
 from recordsmith.exporting.numbers import decimal, pixels
 from recordsmith.exporting.objects import OBJECT_KEYS, Classes, Object, has_objects, read_objects
 from recordsmith.exporting.outbox import Outbox
@@ -38,10 +45,10 @@ _KEPT = (
     | MASK_KEYS
     | OBJECT_KEYS
     | {
-        "image/source_id",
-        "image/object/difficult",
-        "image/object/truncated",
-        "image/object/view",
+        SOURCE_ID,
+        OBJECT_DIFFICULT,
+        OBJECT_TRUNCATED,
+        OBJECT_VIEW,
     }
 )
 _NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -120,10 +127,8 @@ def _annotation(
     _put(size, "height", str(picture.height))
     _put(size, "depth", str(_channel_count(example, picture)))
     _put(root, "segmented", str(int(has_mask)))
-    views = texts_of(example, "image/object/view")
-    truncated, difficult = (
-        ints_of(example, f"image/object/{k}") for k in ("truncated", "difficult")
-    )
+    views = texts_of(example, OBJECT_VIEW)
+    truncated, difficult = (ints_of(example, k) for k in (OBJECT_TRUNCATED, OBJECT_DIFFICULT))
     for number, found in enumerate(objects):
         item = ET.SubElement(root, "object")
         _put(item, "name", found.name)
@@ -144,7 +149,7 @@ def _put(parent: ET.Element, tag: str, text: str) -> None:
 
 
 def _channel_count(example: Features, picture: Picture) -> int:
-    for key in ("image/depth", "image/channels"):
+    for key in (DEPTH, "image/channels"):
         known = int_of(example, key)
         if known is not None:
             return known

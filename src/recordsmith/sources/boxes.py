@@ -14,6 +14,17 @@ from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 from recordsmith.errors import OptionError, SourceError
 from recordsmith.example import Kind
+from recordsmith.example.keys import (
+    HEIGHT,
+    OBJECT_LABEL,
+    OBJECT_TEXT,
+    PICTURE,
+    WIDTH,
+    XMAX,
+    XMIN,
+    YMAX,
+    YMIN,
+)
 from recordsmith.image import UPRIGHT, exif_orientation, swaps_sides, turn_box, undone_by
 from recordsmith.sources.classes import Classes
 from recordsmith.sources.contract import Note
@@ -25,12 +36,12 @@ BoxPolicy = Literal["stop", "clip", "drop"]
 """What a wrong box does: stop its sample, be mended where that is possible, or be left out."""
 
 BOX_KINDS: Mapping[str, Kind] = {
-    "image/object/bbox/ymin": "float",
-    "image/object/bbox/xmin": "float",
-    "image/object/bbox/ymax": "float",
-    "image/object/bbox/xmax": "float",
-    "image/object/class/label": "int64",
-    "image/object/class/text": "bytes",
+    YMIN: "float",
+    XMIN: "float",
+    YMAX: "float",
+    XMAX: "float",
+    OBJECT_LABEL: "int64",
+    OBJECT_TEXT: "bytes",
 }
 _TOLERANCE = 1e-6  # of the size: what rounding to six decimals leaves
 _SAME_SHAPE = 0.01  # how much aspect ratios may differ where a copy of the picture was drawn on
@@ -111,8 +122,8 @@ class BoxReader:
 
     def frame_of(self, width: float, height: float, place: str) -> Frame:
         """The frame, from the size that an annotation says its picture has; 0: it does not say."""
-        size = (self._picture["image/width"], self._picture["image/height"])
-        orientation = exif_orientation(self._picture["image/encoded"])
+        size = (self._picture[WIDTH], self._picture[HEIGHT])
+        orientation = exif_orientation(self._picture[PICTURE])
         turned = swaps_sides(orientation)
         if not (width > 0 and height > 0) or (width, height) == size:
             is_told = turned and width > 0 and width != height
@@ -142,7 +153,7 @@ class BoxReader:
 
     def relative_frame(self, place: str, *, is_upright: bool) -> Frame:
         """The frame of boxes that are relative already, drawn on the upright or stored picture."""
-        orientation = exif_orientation(self._picture["image/encoded"])
+        orientation = exif_orientation(self._picture[PICTURE])
         if orientation == UPRIGHT:
             return Frame(1, 1)
         self._note(_TURNED if is_upright else _NOT_TURNED, f"{place}: orientation {orientation}")
@@ -218,14 +229,12 @@ class BoxReader:
 def box_features(placed: Sequence[PlacedBox]) -> dict[str, Any]:
     """The features of the boxes, a list each."""
     return {
-        "image/object/bbox/ymin": [item.box[0] for item in placed],
-        "image/object/bbox/xmin": [item.box[1] for item in placed],
-        "image/object/bbox/ymax": [item.box[2] for item in placed],
-        "image/object/bbox/xmax": [item.box[3] for item in placed],
-        "image/object/class/label": [item.label for item in placed],
-        "image/object/class/text": [
-            item.source.name.encode("utf-8", "surrogateescape") for item in placed
-        ],
+        YMIN: [item.box[0] for item in placed],
+        XMIN: [item.box[1] for item in placed],
+        YMAX: [item.box[2] for item in placed],
+        XMAX: [item.box[3] for item in placed],
+        OBJECT_LABEL: [item.label for item in placed],
+        OBJECT_TEXT: [item.source.name.encode("utf-8", "surrogateescape") for item in placed],
     }
 
 

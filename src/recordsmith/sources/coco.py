@@ -15,6 +15,16 @@ from typing import Any, Literal
 
 from recordsmith.errors import OptionError, SourceError
 from recordsmith.example import Kind
+from recordsmith.example.keys import (
+    HEIGHT,
+    MASK,
+    MASK_FORMAT,
+    OBJECT_AREA,
+    OBJECT_IS_CROWD,
+    OBJECT_MASK,
+    SOURCE_ID,
+    WIDTH,
+)
 from recordsmith.files import PathLike, as_path
 from recordsmith.image import encode_mask, resize_nearest, turn, undone_by
 from recordsmith.sources.boxes import (
@@ -159,7 +169,7 @@ class Coco:
         features = entry.read_picture(self.root, note)
         assert entry.annotation is not None
         file, image = entry.annotation
-        features["image/source_id"] = str(image["id"]).encode("utf-8", "surrogateescape")
+        features[SOURCE_ID] = str(image["id"]).encode("utf-8", "surrogateescape")
         reader = BoxReader(features, self._policy, note)
         place = entry.annotation.place
         frame = reader.frame_of(number(image["width"] or 0), number(image["height"] or 0), place)
@@ -190,11 +200,11 @@ class Coco:
     def kinds(self) -> Mapping[str, Kind]:
         kinds: dict[str, Kind] = {
             **BOX_KINDS,
-            "image/object/is_crowd": "int64",
-            "image/object/area": "float",
+            OBJECT_IS_CROWD: "int64",
+            OBJECT_AREA: "float",
         }
         if self._masks == "instance":
-            kinds["image/object/mask"] = "bytes"
+            kinds[OBJECT_MASK] = "bytes"
         return kinds
 
     def _files(self, index: FileIndex) -> dict[str, tuple[str, str]]:
@@ -234,20 +244,18 @@ class Coco:
     def _features(
         self, placed: list[PlacedBox], masks: list[Mask], picture: Mapping[str, Any]
     ) -> dict[str, Any]:
-        height, width = picture["image/height"], picture["image/width"]
+        height, width = picture[HEIGHT], picture[WIDTH]
         features = box_features(placed)
-        features["image/object/is_crowd"] = [
-            int(bool(item.source.extra.get("iscrowd"))) for item in placed
-        ]
-        features["image/object/area"] = [_area(item, height * width) for item in placed]
+        features[OBJECT_IS_CROWD] = [int(bool(item.source.extra.get("iscrowd"))) for item in placed]
+        features[OBJECT_AREA] = [_area(item, height * width) for item in placed]
         if self._masks == "instance":
-            features["image/object/mask"] = [encode_mask(mask) for mask in masks]
+            features[OBJECT_MASK] = [encode_mask(mask) for mask in masks]
         elif self._masks == "class":
             whole = ClassMask(height, width, is_deep=self._is_deep)
             for item, mask in zip(placed, masks, strict=True):
                 whole.add(mask, item.label)
-            features["image/segmentation/class/encoded"] = encode_mask(whole.draw())
-            features["image/segmentation/class/format"] = "png"
+            features[MASK] = encode_mask(whole.draw())
+            features[MASK_FORMAT] = "png"
         return features
 
 
@@ -277,7 +285,7 @@ def _with_masks(
     place: str,
 ) -> tuple[list[PlacedBox], list[Mask]]:
     """The objects whose region is good, and the mask of each on the stored picture."""
-    height, width = picture["image/height"], picture["image/width"]
+    height, width = picture[HEIGHT], picture[WIDTH]
     if max(height * width, frame.height * frame.width) > _MOST_PIXELS:
         raise SourceError(
             f"{place} is {width} by {height}; masks are made up to {_MOST_PIXELS:,} pixels"

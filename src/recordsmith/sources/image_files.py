@@ -9,6 +9,7 @@ from typing import Any
 
 from recordsmith.errors import OptionError, SourceError
 from recordsmith.example import Kind
+from recordsmith.example.keys import CLASS_LABEL, CLASS_TEXT
 from recordsmith.files import PathLike, as_path
 from recordsmith.sources.classes import check_class_names
 from recordsmith.sources.contract import Listing, Note, Sample, unheard
@@ -96,8 +97,8 @@ class ImageFiles:
         """Read one picture file; its bytes are not changed."""
         features = read_picture(os.path.join(self.root, sample.name), sample.name)
         if self._class_names is not None and sample.label is not None:
-            features["image/class/label"] = sample.label
-            features["image/class/text"] = os.fsencode(self._class_names[sample.label])
+            features[CLASS_LABEL] = sample.label
+            features[CLASS_TEXT] = os.fsencode(self._class_names[sample.label])
         return features
 
     def describe(self) -> Mapping[str, Any]:

@@ -15,6 +15,7 @@ from typing import Any
 
 from recordsmith.errors import SourceError
 from recordsmith.example import Kind
+from recordsmith.example.keys import CLASS_LABEL, CLASS_TEXT
 from recordsmith.files import PathLike, as_path
 from recordsmith.sources.classes import check_class_names
 from recordsmith.sources.contract import Listing, Note, Sample, unheard
@@ -86,8 +87,8 @@ class ImageFolder:
         """Read one picture file; its bytes are not changed."""
         label = sample.label or 0
         return read_picture(os.path.join(self._base, sample.name), sample.name) | {
-            "image/class/label": label,
-            "image/class/text": self._class_names[label],
+            CLASS_LABEL: label,
+            CLASS_TEXT: self._class_names[label],
         }
 
     def describe(self) -> Mapping[str, Any]:

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from recordsmith.errors import OptionError, SourceError, located
+from recordsmith.example.keys import HEIGHT, MASK, MASK_FORMAT, PICTURE, WIDTH
 from recordsmith.files import PathLike, read_file
 from recordsmith.image import (
     MaskInfo,
@@ -73,8 +74,8 @@ def read_mask(
     elif info.format != "png" or info.has_alpha or info.kind == "colour":
         data = _as_png(name, data, info, note)
     return {
-        "image/segmentation/class/encoded": data,
-        "image/segmentation/class/format": "png",
+        MASK: data,
+        MASK_FORMAT: "png",
     }
 
 
@@ -115,8 +116,8 @@ def check_colours(colours: ColoursOption | None) -> dict[Colour, int] | None:
 
 
 def _check_size(name: str, info: MaskInfo, picture: Mapping[str, Any], note: Note) -> None:
-    size = picture["image/height"], picture["image/width"]
-    orientation = exif_orientation(picture["image/encoded"])
+    size = picture[HEIGHT], picture[WIDTH]
+    orientation = exif_orientation(picture[PICTURE])
     if (info.height, info.width) == size:
         # turned by half, mirrored, or square: the sizes do not tell how the mask was drawn
         if orientation in (2, 3, 4) or (orientation > 4 and info.height == info.width):

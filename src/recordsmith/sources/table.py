@@ -20,6 +20,15 @@ import numpy.typing as npt
 from recordsmith.dataset.labels import ClassNames
 from recordsmith.errors import FileAccessError, OptionError, SourceError
 from recordsmith.example import Kind, decode_example
+from recordsmith.example.keys import (
+    CLASS_LABEL,
+    CLASS_TEXT,
+    FILENAME,
+    FORMAT,
+    HEIGHT,
+    PICTURE,
+    WIDTH,
+)
 from recordsmith.files import PathLike, as_path, is_folder, list_folder, read_head
 from recordsmith.sources.contract import Content, Listing, Note, Sample, unheard
 from recordsmith.sources.folders import leads_to_folder
@@ -32,7 +41,7 @@ from recordsmith.sources.versions import version_of_files
 from recordsmith.sources.wording import some
 
 _METADATA_NAMES = ("metadata.csv", "metadata.jsonl", "metadata.parquet")
-_PICTURE_KEYS = ("encoded", "filename", "format", "height", "width", "class/label", "class/text")
+_PICTURE_KEYS = frozenset((PICTURE, FILENAME, FORMAT, HEIGHT, WIDTH, CLASS_LABEL, CLASS_TEXT))
 _JSON_SUFFIXES = (".jsonl", ".ndjson", ".json")
 
 
@@ -201,8 +210,8 @@ class Table:
         if self._label is not None:
             features.pop(self._label, None)
             if sample.label is not None and self._class_names is not None:
-                features["image/class/label"] = sample.label
-                features["image/class/text"] = os.fsencode(self._class_names[sample.label] or "")
+                features[CLASS_LABEL] = sample.label
+                features[CLASS_TEXT] = os.fsencode(self._class_names[sample.label] or "")
         try:
             return features | read_picture(self._picture_names.folder / name, name)
         except FileAccessError as error:
@@ -292,7 +301,7 @@ class Table:
             )
         if self._pictures is None:
             return
-        if clashing := sorted({f"image/{key}" for key in _PICTURE_KEYS} & rows.kinds.keys()):
+        if clashing := sorted(_PICTURE_KEYS & rows.kinds.keys()):
             raise SourceError(
                 f"{self._paths[0]}: the column {clashing[0]!r} has the name of a feature of the "
                 "picture; rename it"

@@ -11,6 +11,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from recordsmith.example import Kind
+from recordsmith.example.keys import (
+    FILENAME,
+    OBJECT_DIFFICULT,
+    OBJECT_TRUNCATED,
+    OBJECT_VIEW,
+    SOURCE_ID,
+)
 from recordsmith.files import PathLike, as_path
 from recordsmith.sources.boxes import (
     BOX_KINDS,
@@ -86,7 +93,7 @@ class Voc:
         """Read one picture and its annotation file."""
         entry = self._entries[sample.name]
         features = entry.read_picture(self.root, note)
-        features["image/source_id"] = posixpath.basename(features["image/filename"])
+        features[SOURCE_ID] = posixpath.basename(features[FILENAME])
         placed: list[PlacedBox] = []
         if entry.annotation is not None:
             reader = BoxReader(features, self._policy, note)
@@ -99,9 +106,9 @@ class Voc:
             features
             | box_features(placed)
             | {
-                "image/object/difficult": [item.difficult for item in objects],
-                "image/object/truncated": [item.truncated for item in objects],
-                "image/object/view": [item.view.encode() for item in objects],
+                OBJECT_DIFFICULT: [item.difficult for item in objects],
+                OBJECT_TRUNCATED: [item.truncated for item in objects],
+                OBJECT_VIEW: [item.view.encode() for item in objects],
             }
         )
 
@@ -116,9 +123,9 @@ class Voc:
     def kinds(self) -> Mapping[str, Kind]:
         return {
             **BOX_KINDS,
-            "image/object/difficult": "int64",
-            "image/object/truncated": "int64",
-            "image/object/view": "bytes",
+            OBJECT_DIFFICULT: "int64",
+            OBJECT_TRUNCATED: "int64",
+            OBJECT_VIEW: "bytes",
         }
 
     def _place(self, found: VocAnnotation, path: str, reader: BoxReader) -> list[PlacedBox]:

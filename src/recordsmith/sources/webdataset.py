@@ -20,6 +20,7 @@ import numpy as np
 
 from recordsmith.errors import CorruptDataError, OptionError, SourceError, located
 from recordsmith.example import BytesArray, Kind
+from recordsmith.example.keys import CLASS_LABEL, FORMAT, MASK, MASK_FORMAT, PICTURE
 from recordsmith.files import PathLike, as_path, is_folder, list_folder
 from recordsmith.image import PICTURE_SUFFIXES
 from recordsmith.sources.contract import Listing, Note, Sample, unheard
@@ -183,18 +184,18 @@ class WebDataset:
             ValueError, CorruptDataError: it is not what its extension says.
         """
         if f".{extension}" in PICTURE_SUFFIXES:
-            if "image/encoded" in known:
+            if PICTURE in known:
                 note("a second picture of a sample is stored under its extension", place)
                 return {extension: data}
             return picture_features(data, f"{key}.{extension}")
-        if extension in _MASKS and "image/segmentation/class/encoded" not in known:
+        if extension in _MASKS and MASK not in known:
             mask = picture_features(data, key)
             return {
-                "image/segmentation/class/encoded": data,
-                "image/segmentation/class/format": mask["image/format"],
+                MASK: data,
+                MASK_FORMAT: mask[FORMAT],
             }
         if extension == "cls":
-            return {"image/class/label": _class_number(data)}
+            return {CLASS_LABEL: _class_number(data)}
         if extension == "json":
             parsed = parsed_json(data)
             if not isinstance(parsed, dict):

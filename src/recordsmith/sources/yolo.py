@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from recordsmith.example import Kind
+from recordsmith.example.keys import FILENAME, SOURCE_ID
 from recordsmith.files import PathLike, as_path
 from recordsmith.sources.boxes import (
     BOX_KINDS,
@@ -101,7 +102,7 @@ class Yolo:
         """Read one picture and its label file."""
         entry = self._entries[sample.name]
         features = entry.read_picture(self.root, note)
-        features["image/source_id"] = posixpath.basename(features["image/filename"])
+        features[SOURCE_ID] = posixpath.basename(features[FILENAME])
         if entry.annotation is None:
             return features | box_features([])
         reader = BoxReader(features, self._policy, note)
