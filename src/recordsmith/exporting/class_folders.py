@@ -35,24 +35,15 @@ class ClassFolders:
         root = out.split_name(split) + "/" if len(out.splits) > 1 else ""
         name_of_class = self._class_of(example)
         if mask is not None:
-            pictures, masks = root + "images", root + "masks"
-            _, mask_suffix = mask.split_name("mask.png")
-            name, suffix = out.name_picture(
-                example, picture, pictures, beside=[(masks, mask_suffix)]
-            )
-            out.write(f"{pictures}/{name}{suffix}", picture.data)
-            out.write(f"{masks}/{name}{mask_suffix}", mask.data)
+            out.write_picture(example, picture, root + "images", mask=mask, masks=root + "masks")
             out.leave_out(example, PICTURE_KEYS | MASK_KEYS)
             return
         if name_of_class is None:
-            pictures = root + "images"
-            name, suffix = out.name_picture(example, picture, pictures)
+            out.write_picture(example, picture, root + "images")
         else:
             folder = out.part_name(name_of_class, root.rstrip("/"))
-            pictures = root + folder
             self._check_class(example, folder)
-            name, suffix = out.name_picture(example, picture, pictures, flat=True)
-        out.write(f"{pictures}/{name}{suffix}", picture.data)
+            out.write_picture(example, picture, root + folder, flat=True)
         out.leave_out(example, PICTURE_KEYS | CLASS_KEYS)
 
     def finish(self) -> None:

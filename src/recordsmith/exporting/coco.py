@@ -70,14 +70,9 @@ class CocoFiles:
         mask = read_mask(example, picture, out.tell)
         annotations = self._annotations(example, picture)
         folder = out.split_name(split)
-        beside = []
-        if mask is not None:
-            mask_suffix = mask.split_name("mask.png")[1]
-            beside.append((f"masks/{folder}", mask_suffix))
-        name, suffix = out.name_picture(example, picture, folder, beside=beside)
-        out.write(f"{folder}/{name}{suffix}", picture.data)
-        if mask is not None:
-            out.write(f"masks/{folder}/{name}{mask_suffix}", mask.data)
+        name, suffix = out.write_picture(
+            example, picture, folder, mask=mask, masks=f"masks/{folder}"
+        )
         part = self._part(split)
         image_id = self._image_id(example)
         image = {

@@ -68,21 +68,18 @@ class VocFiles:
         picture = read_picture(example, out.tell)
         mask = read_mask(example, picture, out.tell)
         beside = []
-        if mask is not None:
-            mask_suffix = mask.split_name("mask.png")[1]
-            beside.append((_MASKS, mask_suffix))
         objects = None
         if has_objects(example) or mask is None:
             objects = self._objects(example, picture)
             beside.append((_BOXES, ".xml"))
-        name, suffix = out.name_picture(example, picture, _PICTURES, flat=True, beside=beside)
-        out.write(f"{_PICTURES}/{name}{suffix}", picture.data)
+        name, suffix = out.write_picture(
+            example, picture, _PICTURES, mask=mask, masks=_MASKS, flat=True, beside=beside
+        )
         if objects is not None:
             document = _annotation(example, picture, name + suffix, objects, mask is not None)
             out.write(f"{_BOXES}/{name}.xml", document)
             self._list("Main", split, name)
         if mask is not None:
-            out.write(f"{_MASKS}/{name}{mask_suffix}", mask.data)
             self._list("Segmentation", split, name)
         out.leave_out(example, _KEPT)
 

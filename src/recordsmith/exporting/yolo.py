@@ -50,15 +50,15 @@ class YoloFiles:
         mask = read_mask(example, picture, out.tell)
         lines = self._lines(example)
         part = out.split_name(split)
-        beside = [(f"labels/{part}", ".txt")]
-        if mask is not None:
-            mask_suffix = mask.split_name("mask.png")[1]
-            beside.append((f"masks/{part}", mask_suffix))
-        name, suffix = out.name_picture(example, picture, f"images/{part}", beside=beside)
-        out.write(f"images/{part}/{name}{suffix}", picture.data)
+        name, _ = out.write_picture(
+            example,
+            picture,
+            f"images/{part}",
+            mask=mask,
+            masks=f"masks/{part}",
+            beside=[(f"labels/{part}", ".txt")],
+        )
         out.write(f"labels/{part}/{name}.txt", "".join(lines).encode())
-        if mask is not None:
-            out.write(f"masks/{part}/{name}{mask_suffix}", mask.data)
         out.leave_out(example, _KEPT)
 
     def finish(self) -> None:

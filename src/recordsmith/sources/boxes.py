@@ -25,12 +25,12 @@ from recordsmith.example.keys import (
     YMAX,
     YMIN,
 )
-from recordsmith.image import UPRIGHT, exif_orientation, swaps_sides, turn_box, undone_by
+from recordsmith.image import UPRIGHT, Box, exif_orientation, swaps_sides, turn_box, undone_by
 from recordsmith.sources.classes import Classes
 from recordsmith.sources.contract import Note
 
-RelativeBox: TypeAlias = tuple[float, float, float, float]
-"""(ymin, xmin, ymax, xmax), each 0 to 1 of the stored picture."""
+Corners: TypeAlias = tuple[float, float, float, float]
+"""xmin, ymin, xmax, ymax, in the units of a frame."""
 
 BoxPolicy = Literal["stop", "clip", "drop"]
 """What a wrong box does: stop its sample, be mended where that is possible, or be left out."""
@@ -71,7 +71,7 @@ class AnnotatedBox(NamedTuple):
 
     place: str
     name: str
-    corners: tuple[float, float, float, float]
+    corners: Corners
     extra: Any = None
 
 
@@ -80,7 +80,7 @@ class PlacedBox(NamedTuple):
 
     source: AnnotatedBox
     label: int
-    box: RelativeBox
+    box: Box
 
 
 class Frame(NamedTuple):
@@ -200,7 +200,7 @@ class BoxReader:
             f"{name} has {len(self.problems)} problems: {listed}; {advice}", self.problems
         )
 
-    def _mended(self, box: AnnotatedBox, frame: Frame) -> tuple[float, float, float, float] | None:
+    def _mended(self, box: AnnotatedBox, frame: Frame) -> Corners | None:
         """A wrong box made right, if that is asked for and possible."""
         faults = _faults(box.corners, frame)
         if self._policy != "clip" or not all(map(math.isfinite, box.corners)):
@@ -246,9 +246,7 @@ def number(text: object) -> float:
         return math.nan
 
 
-def _within(
-    corners: tuple[float, float, float, float], frame: Frame
-) -> tuple[float, float, float, float] | None:
+def _within(corners: Corners, frame: Frame) -> Corners | None:
     """The corners, if the box is a good one; what rounding left over the edge is taken away."""
     xmin, ymin, xmax, ymax = corners
     spare_x, spare_y = frame.width * _TOLERANCE, frame.height * _TOLERANCE
@@ -260,9 +258,7 @@ def _within(
     return cut if is_good and cut[0] < cut[2] and cut[1] < cut[3] else None
 
 
-def _cut(
-    corners: tuple[float, float, float, float], frame: Frame
-) -> tuple[float, float, float, float]:
+def _cut(corners: Corners, frame: Frame) -> Corners:
     xmin, ymin, xmax, ymax = corners
     return (
         max(xmin, 0),
@@ -272,14 +268,14 @@ def _cut(
     )
 
 
-def _stored(corners: tuple[float, float, float, float], frame: Frame) -> RelativeBox:
+def _stored(corners: Corners, frame: Frame) -> Box:
     """Relative to the stored picture; divided as TensorFlow's scripts do it."""
     xmin, ymin, xmax, ymax = corners
     box = (ymin / frame.height, xmin / frame.width, ymax / frame.height, xmax / frame.width)
     return box if frame.orientation == UPRIGHT else turn_box(box, undone_by(frame.orientation))
 
 
-def _faults(corners: tuple[float, float, float, float], frame: Frame) -> list[str]:
+def _faults(corners: Corners, frame: Frame) -> list[str]:
     """What is wrong with a box, a sentence for each fault."""
     odd = [side for side, value in zip(_SIDES, corners, strict=True) if not math.isfinite(value)]
     if odd:
