@@ -10,6 +10,7 @@ from types import ModuleType
 
 import pytest
 
+from recordsmith.errors import RecordsmithError
 from recordsmith.example import decode_example, encode_example
 from recordsmith.sources import Sample, Source
 
@@ -91,6 +92,11 @@ class SourceContract:
         after = _versions(source)
         same = [name for name in before if after[name] == before[name]]
         assert same == ([] if files else list(before))  # rows from memory have no files
+
+    def test_samples_of_nowhere_are_refused(self, source: Source) -> None:
+        source.list_samples()
+        with pytest.raises(RecordsmithError, match="no such"):
+            source.read_sample(Sample("no such/sample.jpg", 1, label=0))
 
     def test_notices_are_words(self, source: Source) -> None:
         for notice in source.list_samples().notices:

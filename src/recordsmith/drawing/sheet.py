@@ -201,7 +201,7 @@ def _draw(
     columns: int,
     subtitle: str,
 ) -> Any:
-    from recordsmith.image.sheet import Tile, contact_sheet
+    from recordsmith.image.contact_sheet import Tile, contact_sheet
 
     tiles = []
     legend: Counter[tuple[int, str]] = Counter()

@@ -12,13 +12,12 @@ it by the size of the picture.
 
 from __future__ import annotations
 
-import io
 import re
 from typing import BinaryIO
 from xml.etree import ElementTree as ET
 
 from recordsmith.dataset import LABEL_MAP_NAME, Dataset, class_names_of, label_map_to_bytes
-from recordsmith.errors import OptionError, SourceError
+from recordsmith.errors import CorruptDataError, OptionError, SourceError
 from recordsmith.example import Features
 from recordsmith.example.keys import (
     DEPTH,
@@ -38,6 +37,7 @@ from recordsmith.exporting.pictures import (
     read_picture,
 )
 from recordsmith.exporting.values import int_of, ints_of, texts_of
+from recordsmith.image import channel_count
 
 _PICTURES, _BOXES, _MASKS = "JPEGImages", "Annotations", "SegmentationClass"
 _KEPT = (
@@ -150,10 +150,7 @@ def _channel_count(example: Features, picture: Picture) -> int:
         known = int_of(example, key)
         if known is not None:
             return known
-    from PIL import Image
-
     try:
-        with Image.open(io.BytesIO(picture.data)) as image:
-            return 3 if image.mode == "P" else len(image.getbands())
-    except Exception:  # noqa: BLE001 - Pillow's plugins raise anything; 3 is what VOC has
-        return 3
+        return channel_count(picture.data)
+    except CorruptDataError:
+        return 3  # as VOC's own have

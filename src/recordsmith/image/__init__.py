@@ -10,7 +10,13 @@ from recordsmith.image.options import MAX_PIXELS, PictureOptions
 from recordsmith.image.orientation import UPRIGHT, exif_orientation, look_at_jpeg
 from recordsmith.image.pillow import read_by_pillow
 from recordsmith.image.png import palette_colours
-from recordsmith.image.probe import PICTURE_SUFFIXES, ImageInfo, is_picture, probe_image
+from recordsmith.image.probe import (
+    PICTURE_SUFFIXES,
+    ImageInfo,
+    channel_count,
+    is_picture,
+    probe_image,
+)
 from recordsmith.image.store import StoredPicture, store_picture
 from recordsmith.image.stored_mask import StoredMask, store_mask
 from recordsmith.image.turning import Box, swaps_sides, turn, turn_box, undone_by
@@ -28,6 +34,7 @@ __all__ = [
     "Pixels",
     "StoredMask",
     "StoredPicture",
+    "channel_count",
     "decode_image",
     "decode_mask",
     "encode_mask",

@@ -70,6 +70,16 @@ def is_picture(file: BinaryIO) -> bool:
     return True
 
 
+def channel_count(data: bytes) -> int:
+    """How many channels the pixels of a picture have; of a palette those of its colours, 3.
+
+    Raises:
+        CorruptDataError: unreadable-image.
+    """
+    with read_by_pillow(data) as image:
+        return 3 if image.mode == "P" else len(image.getbands())
+
+
 def _check_by_decoding(data: bytes) -> None:
     """A JPEG without its end mark may still hold all pixels: the decoder knows."""
     try:

@@ -143,6 +143,7 @@ class _DelimitedFile(TextRows):
         width = len(self.names)
         batch: list[list[str]] = []
         batch_lines: list[int] = []
+        starts, line_numbers = self._starts, self._lines  # for `add`, a million times
         lines = self.file.lines(*self._first)
         reader = self._reader(lines)
         while True:
@@ -158,7 +159,8 @@ class _DelimitedFile(TextRows):
                 cells = [""] * (width + 1)
             if not cells:
                 continue
-            self.add(start, line)
+            starts.append(start)
+            line_numbers.append(line)
             if len(cells) == width:
                 batch.append(cells)
                 batch_lines.append(line)

@@ -16,9 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from recordsmith.buffers import Int64Array
-from recordsmith.errors import OptionError
 from recordsmith.example import BytesArray
-from recordsmith.sources.contract import Sample
+from recordsmith.sources.contract import Sample, not_listed
 
 Coding: TypeAlias = tuple[Sequence[str], npt.NDArray[np.int32]]
 """Names, and for each row which of them it has; -1: none."""
@@ -40,7 +39,7 @@ def number_of(sample: Sample) -> int:
         OptionError: it is from no such listing.
     """
     if not isinstance(sample, NumberedSample):
-        raise OptionError(f"{sample!r} is not from a listing of this source")
+        raise not_listed(sample)
     return sample.number
 
 

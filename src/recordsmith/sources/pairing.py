@@ -57,8 +57,7 @@ class Pairing:
     def notice(self, what: str, names: Sequence[str]) -> None:
         """Say what was passed over, if anything was."""
         if names:
-            count = f"{len(names):,}, such as " if len(names) > 1 else ""
-            self.notices.append(f"{what}: {count}{names[0]}")
+            self.notices.append(f"{what}: {some(names)}")
 
 
 @dataclass

@@ -29,7 +29,7 @@ from recordsmith.sources.boxes import (
     check_policy,
 )
 from recordsmith.sources.classes import Classes, classes_of
-from recordsmith.sources.contract import Listing, Note, Sample, unheard
+from recordsmith.sources.contract import Listing, Note, Sample, listed, unheard
 from recordsmith.sources.entries import Entry, samples_of
 from recordsmith.sources.file_index import FileIndex
 from recordsmith.sources.splits import in_split_order
@@ -91,7 +91,7 @@ class Voc:
 
     def read_sample(self, sample: Sample, note: Note = unheard) -> Mapping[str, Any]:
         """Read one picture and its annotation file."""
-        entry = self._entries[sample.name]
+        entry = listed(self._entries, sample)
         features = entry.read_picture(self.root, note)
         features[SOURCE_ID] = posixpath.basename(features[FILENAME])
         placed: list[PlacedBox] = []
