@@ -65,6 +65,17 @@ def _problems(source: Voc, number: int = 0) -> tuple[str, ...]:
 # -- what a sample holds -------------------------------------------------------------------------
 
 
+def test_xml_is_read_once_while_listing(tmp_path: Path) -> None:
+    source = Voc(voc(tmp_path, FOUR))
+    samples = source.list_samples().samples
+    listed = [source.read_sample(sample) for sample in samples]
+    for path in tmp_path.rglob("*.xml"):
+        path.unlink()
+    for sample, features in zip(samples, listed, strict=True):
+        assert source.read_sample(sample) == features
+    assert [len(features["image/object/class/text"]) for features in listed] == [1, 2, 0, 1]
+
+
 def test_features(tmp_path: Path) -> None:
     source = Voc(voc(tmp_path, {"a": [DOG, CAT]}))
     listing = source.list_samples()

@@ -82,7 +82,7 @@ class _DelimitedFile(TextRows):
         self, path: Path, delimiter: str | None, encoding: str, notices: list[str]
     ) -> None:
         super().__init__(path, encoding)
-        self._delimiter = delimiter or ","
+        self._dialect = _dialect(delimiter or ",")
         self._begin(delimiter, notices)
         self._columns: list[tuple[str, Kind | None, bool]] = []
         self._overhead = 0
@@ -94,7 +94,7 @@ class _DelimitedFile(TextRows):
         """Read the names of the columns."""
         lines = self.file.lines()
         if delimiter is None:
-            self._delimiter = self._guess(next(self.file.lines(), ""), notices)
+            self._dialect = _dialect(self._guess(next(self.file.lines(), ""), notices))
         names: list[str] = []
         try:
             names = next((cells for cells in self._reader(lines) if cells), [])
@@ -127,7 +127,7 @@ class _DelimitedFile(TextRows):
         return found
 
     def _reader(self, lines: Any) -> Any:
-        return csv.reader(lines, delimiter=self._delimiter, strict=True)
+        return csv.reader(lines, self._dialect)
 
     def look_through(
         self, number: int, columns: Mapping[str, Column], marks: Sequence[tuple[str, Mark]]
@@ -222,6 +222,11 @@ class _DelimitedFile(TextRows):
         if problems:
             raise SourceError("; ".join(problems), problems)
         return features
+
+
+def _dialect(delimiter: str) -> Any:
+    """Made once, as there is a reader for each row; made from words it costs more than its row."""
+    return csv.reader((), delimiter=delimiter, strict=True).dialect
 
 
 def _check_header(path: Path, names: Sequence[str]) -> None:

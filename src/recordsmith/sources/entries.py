@@ -6,6 +6,7 @@ reading it says with file and line, so that packing reports it like any other ba
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -47,7 +48,7 @@ class Entry(Generic[Annotation]):
             raise SourceError(self.problem)
         for what, where in self.notes:
             note(what, where)
-        return read_picture(root / self.picture, self.picture)
+        return read_picture(os.path.join(root, self.picture), self.picture)
 
 
 def notes_of(found: Found, name: str, place: str) -> tuple[tuple[str, str], ...]:

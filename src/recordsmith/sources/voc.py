@@ -1,7 +1,8 @@
 """PASCAL VOC: an XML file with boxes for each picture, in any of the layouts that people have.
 
-Listing reads every XML file once, for the names of classes and pictures; what else is in it is read
-when its sample is. Where files are, `voc_layout` finds out; whether boxes are good, `boxes`.
+Listing reads every XML file, for the names of classes and pictures, and keeps what is in it, as
+parsing it again would cost more than the rest of its sample. Where files are, `voc_layout` finds
+out; whether boxes are good, `boxes`.
 """
 
 from __future__ import annotations
@@ -33,8 +34,8 @@ from recordsmith.sources.contract import Listing, Note, Sample, listed, unheard
 from recordsmith.sources.entries import Entry, samples_of
 from recordsmith.sources.file_index import FileIndex
 from recordsmith.sources.splits import in_split_order
-from recordsmith.sources.voc_layout import find_samples
-from recordsmith.sources.voc_xml import VocAnnotation, VocObject, read_voc_xml
+from recordsmith.sources.voc_layout import Annotated, find_samples
+from recordsmith.sources.voc_xml import VocAnnotation, VocObject, kept
 
 
 class Voc:
@@ -63,7 +64,7 @@ class Voc:
         self.root = as_path(root)
         self._label_map = None if label_map is None else as_path(label_map)
         self._policy = check_policy(boxes)
-        self._entries: dict[str, Entry[str]] = {}
+        self._entries: dict[str, Entry[Annotated]] = {}
         self._classes = Classes({}, "the data")
 
     def __repr__(self) -> str:
@@ -82,7 +83,7 @@ class Voc:
         self._classes = classes_of(found.class_names, self._label_map)
         self._entries = found.entries
         return Listing(
-            samples_of(found.entries, found.splits, index, index.time_of),
+            samples_of(found.entries, found.splits, index, lambda told: index.time_of(told.path)),
             self._classes.names(),
             (*found.notices, *self._classes.notices()),
             in_split_order(found.splits.values()),
@@ -96,11 +97,10 @@ class Voc:
         features[SOURCE_ID] = posixpath.basename(features[FILENAME])
         placed: list[PlacedBox] = []
         if entry.annotation is not None:
+            path, content = entry.annotation
             reader = BoxReader(features, self._policy, note)
-            found = read_voc_xml(str(self.root / entry.annotation), entry.annotation)
-            if found is not None:
-                placed = self._place(found, entry.annotation, reader)
-            reader.finish(entry.annotation)
+            placed = self._place(kept(content), path, reader)
+            reader.finish(path)
         objects: list[VocObject] = [item.source.extra for item in placed]
         return (
             features

@@ -18,7 +18,7 @@ from recordsmith.sources.file_index import FileIndex, Found, no_files, not_found
 from recordsmith.sources.pictures import has_picture_name
 from recordsmith.sources.small_texts import Lines, read_lines
 from recordsmith.sources.splits import split_lists, splits_by_folder
-from recordsmith.sources.voc_xml import read_voc_xml
+from recordsmith.sources.voc_xml import keep, read_voc_xml
 from recordsmith.sources.wording import some, tally
 
 _EXPECTED = (
@@ -32,16 +32,23 @@ _CLASS_MARK = re.compile(r"\s+-?[01]$")  # behind a name in a list of one class
 _OTHER_NAME = "an annotation names another picture than its own file name does"
 
 
+class Annotated(NamedTuple):
+    """An annotation file, and what `keep` made of it; empty if it cannot be read."""
+
+    path: str
+    content: bytes = b""
+
+
 class FoundSamples(NamedTuple):
     """What is to be packed.
 
     entries: by the name of the sample: the path of its picture, or of its annotation file where
-        there is no picture; annotations are paths of XML files.
+        there is no picture.
     splits: of the samples, by the same names, if there are several.
     class_names: of all objects, in all files that can be read.
     """
 
-    entries: dict[str, Entry[str]]
+    entries: dict[str, Entry[Annotated]]
     splits: dict[str, str]
     class_names: set[str]
     notices: list[str]
@@ -133,7 +140,7 @@ class _Survey:
 
     def __init__(self, index: FileIndex, layout: _Layout) -> None:
         self.layout = layout
-        self.entries: dict[str, Entry[str]] = {}
+        self.entries: dict[str, Entry[Annotated]] = {}
         self.class_names: set[str] = set()
         self._index = index
         self._foreign: list[str] = []
@@ -159,14 +166,14 @@ class _Survey:
         try:
             found = read_voc_xml(self._index.full_path(document), document)
         except RecordsmithError as error:
-            self.entries[document] = Entry(document, document, problem=str(error))
+            self.entries[document] = Entry(document, Annotated(document), problem=str(error))
             return
         if found is None:
             self._foreign.append(document)
             return
         names = (item.name for item in found.objects)
         self.class_names.update(name for name in names if name and "\n" not in name)
-        entry = self._entry(document, found.filename)
+        entry = self._entry(Annotated(document, keep(found)), found.filename)
         if entry.problem is not None:
             self.entries[document] = entry
             return
@@ -174,15 +181,18 @@ class _Survey:
         if earlier is not entry:
             if _stem(document) == _stem(entry.picture):  # it has the better claim
                 self.entries[entry.picture], earlier, entry = entry, entry, earlier
+            assert entry.annotation is not None
+            assert earlier.annotation is not None
+            path = entry.annotation.path
             problem = (
-                f"{entry.annotation} is of the picture {entry.picture}, which {earlier.annotation} "
-                "is of as well; expected one annotation file for each picture"
+                f"{path} is of the picture {entry.picture}, which {earlier.annotation.path} is of "
+                "as well; expected one annotation file for each picture"
             )
-            other = str(entry.annotation)
-            self.entries[other] = Entry(other, other, problem=problem)
+            self.entries[path] = Entry(path, entry.annotation, problem=problem)
 
-    def _entry(self, document: str, filename: str) -> Entry[str]:
+    def _entry(self, annotation: Annotated, filename: str) -> Entry[Annotated]:
         """The picture by the name that the annotation says, else by that of its own file."""
+        document = annotation.path
         folders = self.layout.folders_for(document)
         stem = _stem(document)
         named = self._index.find_picture(filename, folders, document) if filename else []
@@ -191,16 +201,16 @@ class _Survey:
         is_own = isinstance(named, Found) and _stem(named.path) == stem
         if isinstance(named, Found) and (is_own or _stem(named.path) not in self._stems):
             notes = self._notes(document, filename, named, stem)
-            return Entry(named.path, document, notes)
+            return Entry(named.path, annotation, notes)
         own = self._index.find_picture(stem, folders, document)
         if isinstance(own, Found) and self._is_picture(own.path):
             other = own._replace(change=_OTHER_NAME if filename else None)
-            return Entry(own.path, document, notes_of(other, filename, document))
+            return Entry(own.path, annotation, notes_of(other, filename, document))
         if isinstance(named, Found):
-            return Entry(named.path, document, self._notes(document, filename, named, stem))
+            return Entry(named.path, annotation, self._notes(document, filename, named, stem))
         why = not_found(named or own, f"nor one called {stem}")
         problem = f"{document}: there is no picture {filename!r}, {why}"
-        return Entry(document, document, problem=problem)
+        return Entry(document, annotation, problem=problem)
 
     def _notes(
         self, document: str, filename: str, found: Found, stem: str
@@ -240,13 +250,13 @@ def _read_lists(index: FileIndex, layout: _Layout) -> list[_List]:
 
 def _with_lists(
     index: FileIndex, survey: _Survey, lists: Iterable[_List]
-) -> tuple[dict[str, Entry[str]], dict[str, str], list[str]]:
+) -> tuple[dict[str, Entry[Annotated]], dict[str, str], list[str]]:
     """The entries that the lists name, the split of each, and what there is to say."""
     by_stem: dict[str, str] = {}
     for name, entry in survey.entries.items():
-        by_stem.setdefault(_stem(entry.annotation or name), name)
+        by_stem.setdefault(_stem(entry.annotation.path if entry.annotation else name), name)
         by_stem.setdefault(_stem(name), name)
-    entries: dict[str, Entry[str]] = {}
+    entries: dict[str, Entry[Annotated]] = {}
     splits: dict[str, str] = {}
     twice: list[str] = []
     bare: list[str] = []
@@ -283,7 +293,7 @@ def _with_lists(
 
 def _unannotated(
     index: FileIndex, folders: list[str], listed: _List, line: int, name: str
-) -> Entry[str]:
+) -> Entry[Annotated]:
     """A picture that a list names and that has no annotation file."""
     found = index.find_picture(name, folders, listed.path)
     if isinstance(found, Found) and has_picture_name(found.path):

@@ -6,6 +6,7 @@ before any is expanded; other files are never asked for.
 
 from __future__ import annotations
 
+import marshal
 from typing import Any, NamedTuple, TypeAlias
 from xml.parsers import expat
 
@@ -37,6 +38,18 @@ class VocAnnotation(NamedTuple):
     width: float
     height: float
     objects: tuple[VocObject, ...]
+
+
+def keep(annotation: VocAnnotation) -> bytes:
+    """An annotation in a tenth of the memory, for this process: there may be millions."""
+    objects = tuple(map(tuple, annotation.objects))
+    return marshal.dumps((annotation.filename, annotation.width, annotation.height, objects))
+
+
+def kept(data: bytes) -> VocAnnotation:
+    """What `keep` was given."""
+    filename, width, height, objects = marshal.loads(data)  # noqa: S302 - made above
+    return VocAnnotation(filename, width, height, tuple(map(VocObject._make, objects)))
 
 
 def read_voc_xml(path: str, name: str) -> VocAnnotation | None:

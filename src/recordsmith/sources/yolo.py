@@ -6,6 +6,7 @@ out; whether boxes are good, `boxes`.
 
 from __future__ import annotations
 
+import os
 import posixpath
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -124,7 +125,7 @@ class Yolo:
         return dict(BOX_KINDS)
 
     def _boxes(self, path: str, reader: BoxReader, note: Note) -> Iterator[AnnotatedBox]:
-        for line, text in read_lines(self.root / path):
+        for line, text in read_lines(os.path.join(self.root, path)):
             place = f"{path}, line {line}"
             words = text.split()
             values = [number(word) for word in words[1:]]
