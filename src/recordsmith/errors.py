@@ -69,8 +69,9 @@ class SourceError(RecordsmithError, ValueError):
     """The source cannot be packed as it is; `problems` lists every reason, not only the first."""
 
     def __init__(self, message: str, problems: Sequence[str] = ()) -> None:
+        """`problems` is left out where the message is the only one."""
         super().__init__(message)
-        self.problems = tuple(problems)
+        self.problems = tuple(problems) or (message,)
 
 
 class CorruptDataError(RecordsmithError, ValueError):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import os
+import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -120,6 +121,16 @@ def size_of(path: PathLike) -> int:
     """The size of a file in bytes."""
     with accessing(path):
         return os.stat(path).st_size
+
+
+def is_folder(path: PathLike) -> bool:
+    """Whether a path leads to a folder, not to a file.
+
+    Raises:
+        FileAccessError: there is neither.
+    """
+    with accessing(path):
+        return stat.S_ISDIR(os.stat(path).st_mode)
 
 
 def list_folder(path: PathLike) -> list[os.DirEntry[str]]:

@@ -119,7 +119,7 @@ def test_a_split_or_an_open_dataset(tmp_path: Path, pictures: ModuleType) -> Non
     part = rs.open(tmp_path / "in", split="train")[10:20]
     rs.sheet(part, tmp_path / "p.png")
     assert shown(tmp_path / "p.png") == list(range(10, 20))
-    with pytest.raises(rs.OptionError, match="open the dataset with that split"):
+    with pytest.raises(rs.OptionError, match="split goes with a path"):
         rs.sheet(part, tmp_path / "q.png", split="train")
     with pytest.raises(rs.OptionError, match="validation"):
         rs.sheet(tmp_path / "in", tmp_path / "q.png", split="validation")

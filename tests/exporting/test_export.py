@@ -267,13 +267,17 @@ def test_raw_pixels_become_png(write: Any, tmp_path: Path) -> None:
         {**examples[0], "image/depth": 4},
         {**examples[0], "image/dtype": "float32"},
         {"image/encoded": b"x", "image/format": "raw"},
+        {**shape, "image/encoded": bytes(5 * 7 * 5), "image/depth": 5},
+        {**shape, "image/encoded": b"", "image/height": -5, "image/depth": 0},
     ]
-    with pytest.raises(rs.SourceError, match="3 of 3") as caught:
+    with pytest.raises(rs.SourceError, match="5 of 5") as caught:
         rs.export(write(train=wrong), tmp_path / "other")
     said = caught.value.problems
     assert "5 x 7 x 4 x 1" in said[0]
     assert "float32" in said[1]
     assert "image/height" in said[2]
+    assert "7 x 5 raw pixels with 5 channels" in said[3]
+    assert "7 x -5 raw pixels" in said[4]
 
 
 # -- all or nothing ------------------------------------------------------------------------------

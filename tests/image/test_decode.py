@@ -102,6 +102,21 @@ def test_header_that_claims_a_giant_is_a_named_defect() -> None:
     with pytest.raises(CorruptDataError) as caught:
         decode_image(data)
     assert caught.value.defect is Defect.UNREADABLE_IMAGE
+    assert "the picture is larger than is ever decoded: " in caught.value.detail
+
+
+def test_what_is_wrong_is_said_in_words(pictures: ModuleType) -> None:
+    """Not with the name of an object, as Pillow does."""
+    gif = pictures.encode(pictures.noise(20, 16), "GIF")
+    for data, said in (
+        (b"words that are no picture", "it is no picture of a known format; it begins with b'wor"),
+        (b"\xff\xd8\xff", "it begins like a JPEG file, but is damaged or was cut off"),
+        (gif[:-40], "the gif picture is damaged or was cut off: "),
+    ):
+        with pytest.raises(CorruptDataError) as caught:
+            decode_image(data)
+        assert caught.value.detail.startswith(said)
+        assert "object at" not in str(caught.value)
 
 
 # -- resizing ------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from recordsmith.errors import CorruptDataError, Defect
-from recordsmith.image import decode_mask
+from recordsmith.image import decode_mask, encode_mask, resize_nearest
 
 RANDOM = np.random.default_rng(3)
 
@@ -136,3 +136,21 @@ def test_any_bytes_are_a_mask_or_a_named_defect(data: bytes) -> None:
     except CorruptDataError:
         return
     assert values.ndim == 2
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.uint16])
+def test_what_is_encoded_is_decoded(dtype: type) -> None:
+    values = RANDOM.integers(0, np.iinfo(dtype).max, (5, 9), dtype, endpoint=True)
+    data = encode_mask(values)
+    assert decode_mask(data).dtype == dtype
+    assert np.array_equal(decode_mask(data), values)
+    with Image.open(io.BytesIO(data)) as image:
+        assert image.mode == ("L" if dtype is np.uint8 else "I;16")
+
+
+def test_resized_masks_have_no_other_numbers() -> None:
+    values = RANDOM.integers(0, 9, (6, 10), np.uint8)
+    assert resize_nearest(values, 6, 10) is values
+    doubled = resize_nearest(values, 12, 20)
+    assert np.array_equal(doubled, values.repeat(2, 0).repeat(2, 1))
+    assert np.array_equal(resize_nearest(doubled, 6, 10), values)

@@ -9,7 +9,8 @@ import pytest
 from PIL import Image
 
 import recordsmith as rs
-from recordsmith.image.mask_header import MaskInfo, png_palette, probe_mask
+from recordsmith.image.mask_header import MaskInfo, probe_mask
+from recordsmith.image.png import palette_colours
 
 
 def _palette_picture(colours: int) -> Image.Image:
@@ -66,8 +67,8 @@ def test_jpeg_is_lossy_wherever_it_is(pictures: ModuleType) -> None:
 
 def test_palette_of_a_png(pictures: ModuleType) -> None:
     data = pictures.encode(_palette_picture(50), "PNG")
-    assert png_palette(data) == tuple((number, 99, 200) for number in range(50))
-    assert png_palette(pictures.encode(pictures.noise(3, 3), "PNG")) == ()
+    assert palette_colours(data) == tuple((number, 99, 200) for number in range(50))
+    assert palette_colours(pictures.encode(pictures.noise(3, 3), "PNG")) == ()
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ from recordsmith.image import (
     store_picture,
 )
 from recordsmith.image.encode import lay_on_background
-from recordsmith.image.png import GREY, GREY_ALPHA, RGB, RGBA, Chunk, encode_png
+from recordsmith.image.png import GREY, GREY_ALPHA, RGB, RGBA, Chunk, encode_png_values
 from recordsmith.image.store import (
     DROPPED,
     ENCODED,
@@ -138,7 +138,7 @@ def test_png_of_every_kind(colour_type: int, bits: int, key: bool) -> None:
         alpha = np.full((9, 13, 1), 2**bits - 1, values.dtype)
         alpha[(values == values[4, 5]).all(axis=2)] = 0
         expected = np.concatenate((values, alpha), axis=2)
-    data = encode_png(values, bits=bits, colour_type=colour_type, chunks=chunks)
+    data = encode_png_values(values, bits=bits, colour_type=colour_type, chunks=chunks)
     stored = store_picture(data, RAW)
     np.testing.assert_array_equal(raw_pixels(stored), expected)
     assert raw_pixels(stored).dtype == values.dtype
@@ -186,7 +186,7 @@ def test_numbers_that_are_no_colours(pictures: ModuleType) -> None:
 
 
 def test_16_bits_with_alpha_are_not_laid_on_a_background() -> None:
-    data = encode_png(np.zeros((4, 4, 4), np.uint16), bits=16, colour_type=RGBA)
+    data = encode_png_values(np.zeros((4, 4, 4), np.uint16), bits=16, colour_type=RGBA)
     with pytest.raises(SourceError, match="16 bits a channel"):
         store_picture(data, PictureOptions(format="jpeg", background=(0, 0, 0)))
 
@@ -290,7 +290,7 @@ def test_16_bits_of_alpha_are_dropped_or_opaque() -> None:
     values = np.arange(4 * 4 * 4, dtype=np.uint16).reshape(4, 4, 4) * 1000
     for alpha, change in ((255, DROPPED), (65_535, OPAQUE)):  # 255 of 65,535 is nearly nothing
         values[:, :, 3] = alpha
-        data = encode_png(values, bits=16, colour_type=RGBA)
+        data = encode_png_values(values, bits=16, colour_type=RGBA)
         stored = store_picture(data, PictureOptions(format="raw", drop_alpha=True))
         assert stored.changes == (change, ENCODED["raw"])
         assert stored.data == values[:, :, :3].tobytes()
@@ -328,7 +328,7 @@ def test_cmyk_and_frames_are_said(pictures: ModuleType) -> None:
 def test_never_enlarged_and_in_proportion(
     height: int, width: int, side: int, is_shorter: bool
 ) -> None:
-    data = encode_png(np.zeros((height, width), np.uint8), bits=8, colour_type=GREY)
+    data = encode_png_values(np.zeros((height, width), np.uint8), bits=8, colour_type=GREY)
     options = PictureOptions(**{"shorter_side" if is_shorter else "longer_side": side})  # type: ignore[arg-type]
     stored = store_picture(data, options)
     assert (stored.height, stored.width) == Image.open(io.BytesIO(stored.data)).size[::-1]
@@ -346,7 +346,7 @@ def test_never_enlarged_and_in_proportion(
 @pytest.mark.parametrize("channel_count", [1, 3])
 def test_smaller_by_area(channel_count: int, dtype: Any) -> None:
     values = RANDOM.integers(0, np.iinfo(dtype).max, (12, 20, channel_count)).astype(dtype)
-    data = encode_png(
+    data = encode_png_values(
         values, bits=8 * values.itemsize, colour_type=GREY if channel_count == 1 else RGB
     )
     stored = store_picture(data, PictureOptions(format="raw", shorter_side=3))
@@ -358,7 +358,7 @@ def test_what_is_transparent_does_not_colour_what_is_seen() -> None:
     values = np.zeros((4, 4, 4), np.uint8)
     values[:, :, 0] = 255  # red, but transparent
     values[:, ::2] = (0, 0, 200, 255)
-    data = encode_png(values, bits=8, colour_type=RGBA)
+    data = encode_png_values(values, bits=8, colour_type=RGBA)
     stored = store_picture(data, PictureOptions(format="raw", shorter_side=2))
     assert (raw_pixels(stored) == (0, 0, 200, 128)).all()
 

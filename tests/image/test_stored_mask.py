@@ -11,7 +11,7 @@ from PIL import Image
 
 from recordsmith.errors import CorruptDataError
 from recordsmith.image import decode_mask, store_mask, turn
-from recordsmith.image.png import GREY, PALETTE, Chunk, encode_png, read_header
+from recordsmith.image.png import GREY, PALETTE, Chunk, encode_png_values, read_header
 
 RANDOM = np.random.default_rng(5)
 COLOURS = RANDOM.integers(0, 256, 768, np.uint8).tobytes()
@@ -24,7 +24,7 @@ def _mask(bits: int, colour_type: int) -> tuple[np.ndarray, bytes]:
     values[0, :2] = 0, 2**bits - 1
     palette = [Chunk(b"PLTE", COLOURS[: 3 * 2 ** min(bits, 8)]), Chunk(b"tRNS", b"\x09")]
     chunks = palette if colour_type == PALETTE else []
-    return values, encode_png(values, bits=bits, colour_type=colour_type, chunks=chunks)
+    return values, encode_png_values(values, bits=bits, colour_type=colour_type, chunks=chunks)
 
 
 def _pillow(data: bytes) -> Image.Image:

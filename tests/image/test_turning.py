@@ -17,6 +17,7 @@ from recordsmith.image import (
     swaps_sides,
     turn,
     turn_box,
+    undone_by,
 )
 
 ALL = range(1, 9)
@@ -41,6 +42,7 @@ def test_as_pillow_turns(pictures: ModuleType, orientation: int, mode: str) -> N
     np.testing.assert_array_equal(turned, upright)
     assert turned.flags.c_contiguous
     assert swaps_sides(orientation) == (turned.shape[:2] == (13, 9))
+    np.testing.assert_array_equal(turn(turned, undone_by(orientation)), np.array(image))
 
 
 @pytest.mark.parametrize("orientation", ALL)
@@ -72,6 +74,14 @@ def test_both_orders_of_bytes(pictures: ModuleType) -> None:
         body = order + b"".join(number.to_bytes(size, start) for number, size in parts)
         data = plain[:2] + pictures.segment(0xE1, b"Exif\0\0" + body) + plain[2:]
         assert exif_orientation(data) == 8
+
+
+def test_markers_between_segments_are_passed(pictures: ModuleType) -> None:
+    """Fill bytes, and markers that no length follows."""
+    data = with_exif(pictures.noise(9, 9), 6, "JPEG", progressive=True)
+    for odd in (b"\xff", b"\xff\xff", b"\xff\x01", b"\xff\xd0", b"\xff\xd8"):
+        for at in (2, 2 + 2 + int.from_bytes(data[4:6], "big")):  # before and behind a segment
+            assert look_at_jpeg(data[:at] + odd + data[at:]) == (True, 6), odd
 
 
 def test_no_orientation(pictures: ModuleType) -> None:

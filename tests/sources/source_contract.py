@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 
+from recordsmith.errors import RecordsmithError
 from recordsmith.example import decode_example, encode_example
 from recordsmith.sources import Sample, Source
 
@@ -81,6 +83,21 @@ class SourceContract:
         assert described["kind"] == type(source).__name__
         assert str(tmp_path) not in json.dumps(described)
 
+    def test_versions_tell_that_files_have_changed(self, source: Source, tmp_path: Path) -> None:
+        before = _versions(source)
+        assert _versions(source) == before
+        files = [path for path in tmp_path.rglob("*") if path.is_file()]
+        for file in files:
+            touch(file)
+        after = _versions(source)
+        same = [name for name in before if after[name] == before[name]]
+        assert same == ([] if files else list(before))  # rows from memory have no files
+
+    def test_samples_of_nowhere_are_refused(self, source: Source) -> None:
+        source.list_samples()
+        with pytest.raises(RecordsmithError, match="no such"):
+            source.read_sample(Sample("no such/sample.jpg", 1, label=0))
+
     def test_notices_are_words(self, source: Source) -> None:
         for notice in source.list_samples().notices:
             assert isinstance(notice, str)
@@ -93,6 +110,18 @@ class SourceContract:
             for _ in range(3):
                 together = pool.map(lambda sample: _encoded(source, sample), samples)
                 assert list(together) == one_by_one
+
+
+def touch(file: Path) -> None:
+    """Make a file look changed."""
+    time = file.stat().st_mtime_ns + 1_000_000_000
+    os.utime(file, ns=(time, time))
+
+
+def _versions(source: Source) -> dict[str, int]:
+    versions = {sample.name: sample.version for sample in source.list_samples().samples}
+    assert None not in versions.values()
+    return versions  # type: ignore[return-value]
 
 
 def _encoded(source: Source, sample: Sample) -> bytes:

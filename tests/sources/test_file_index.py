@@ -14,10 +14,7 @@ from recordsmith.sources.file_index import (
     FOUND_WITH_SUFFIX,
     FileIndex,
     Found,
-    split_in,
-    splits_by_folder,
 )
-from recordsmith.sources.splits import in_split_order
 
 
 @pytest.fixture
@@ -104,8 +101,9 @@ def test_hidden_and_sizes(index: FileIndex) -> None:
     assert index.hidden == [".hidden", "images/.x.jpg"]
     assert list(index.paths) == sorted(index.paths)
     assert len(index.paths) == 10
-    assert index.size_of("images/a.jpg") == 5
-    assert index.size_of("images/gone.jpg") == 0
+    time = (index.root / "images" / "a.jpg").stat().st_mtime_ns
+    assert index.size_and_time("images/a.jpg") == (5, time)
+    assert index.size_and_time("images/gone.jpg") == (0, 0)
 
 
 def test_links_in_a_circle_end(tmp_path: Path) -> None:
@@ -125,18 +123,6 @@ def test_no_folder(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(rs.OptionError, match="is a file; expected the folder"):
         FileIndex(tmp_path / "file")
-
-
-def test_splits() -> None:
-    assert split_in("images/Train/a.jpg") == "Train"
-    assert split_in("train.jpg") is None
-    assert split_in("a/train.jpg/b") is None
-    both = {"x/train/a": "train", "x/val/b": "val"}
-    assert splits_by_folder(both) == both
-    assert splits_by_folder(["x/train/a", "x/b"]) == {}
-    assert splits_by_folder(["x/train/a", "x/train/b"]) == {}
-    names = ["test", "valid", "other", "train2017", "val"]
-    assert in_split_order(names) == ("train2017", "val", "valid", "test", "other")
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes here")

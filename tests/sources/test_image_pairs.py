@@ -304,7 +304,7 @@ def test_lists_of_pascal_voc_are_splits(tmp_path: Path, pictures: ModuleType) ->
         "pairs that no list names: f",
         "pictures that no list names: e",
         f"lists that are not used: {root}/ImageSets/Segmentation/trainval.txt",
-        f"beside the pictures and masks: 2, such as {root}/Annotations",
+        f"beside the pictures and masks: {root}/Annotations and {root}/SegmentationObject",
     )
 
 

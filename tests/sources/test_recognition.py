@@ -111,4 +111,4 @@ def test_unknown_kinds(tmp_path: Path) -> None:
 def test_every_kind_can_be_made(tmp_path: Path) -> None:
     for kind, known in KINDS.items():
         made = make_source(tmp_path, kind)
-        assert type(made.source).__name__ == known.class_name
+        assert type(made.source) is known.source

@@ -9,15 +9,13 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from PIL import Image, ImageOps
+from PIL import Image
 
+from recordsmith.image import encode_mask
 from recordsmith.sources.regions import (
     ClassMask,
     RegionError,
-    mask_to_png,
     rasterize,
-    scale_mask,
-    turn_mask_back,
 )
 
 HEIGHT, WIDTH = 9, 13
@@ -157,22 +155,6 @@ def test_any_text_gives_a_mask_or_an_error(text: str) -> None:
 # -- masks ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("orientation", range(1, 9))
-def test_masks_turn_back_as_pixels_do(orientation: int) -> None:
-    stored = (np.arange(HEIGHT * WIDTH).reshape(HEIGHT, WIDTH) % 7 == 0).astype(np.uint8)
-    image = Image.fromarray(stored)
-    image.getexif()[0x0112] = orientation
-    upright = np.array(ImageOps.exif_transpose(image))
-    assert np.array_equal(turn_mask_back(upright, orientation), stored)
-
-
-def test_scaled_masks_keep_their_values() -> None:
-    mask = rasterize([[2, 1, 7, 1, 7, 5, 2, 5]], HEIGHT, WIDTH)
-    doubled = scale_mask(mask, 2 * HEIGHT, 2 * WIDTH)
-    assert np.array_equal(doubled, mask.repeat(2, 0).repeat(2, 1))
-    assert np.array_equal(scale_mask(doubled, HEIGHT, WIDTH), mask)
-
-
 @pytest.mark.parametrize("is_deep", [False, True])
 def test_smaller_objects_are_on_top(is_deep: bool) -> None:
     whole = ClassMask(HEIGHT, WIDTH, is_deep=is_deep)
@@ -188,6 +170,6 @@ def test_smaller_objects_are_on_top(is_deep: bool) -> None:
     drawn = whole.draw()
     assert drawn.dtype == (np.uint16 if is_deep else np.uint8)
     assert np.array_equal(drawn, expected)
-    with Image.open(io.BytesIO(mask_to_png(drawn))) as image:
+    with Image.open(io.BytesIO(encode_mask(drawn))) as image:
         assert image.mode == ("I;16" if is_deep else "L")
         assert np.array_equal(np.array(image), expected)

@@ -112,7 +112,7 @@ def _encode(picture: Image.Image, form: str) -> bytes:
 
 def _contact_sheet(batch: dict[str, Any], subtitle: str) -> Image.Image:
     from recordsmith.image import decode_image
-    from recordsmith.image.sheet import contact_sheet
+    from recordsmith.image.contact_sheet import contact_sheet
 
     pictures = [
         (decode_image(encoded), f"{label}  {text.decode()}")

@@ -134,7 +134,7 @@ def pack(
     colours: Annotated[
         str | None,
         typer.Option(
-            help="pairs: the colours of colour-coded masks: voc.",
+            help="pairs: the colours of colour-coded masks: voc, or grey.",
             metavar="NAME",
             rich_help_panel=_SOURCE,
         ),

@@ -24,7 +24,7 @@ from recordsmith.dataset.manifest import (
     read_manifest,
 )
 from recordsmith.dataset.names import DEFAULT_TEMPLATE, parse_shard_name, shard_name
-from recordsmith.dataset.opening import open  # noqa: A004 - named as users say it
+from recordsmith.dataset.opening import dataset_of, open  # noqa: A004 - named as users say it
 from recordsmith.dataset.shard import Shard
 from recordsmith.dataset.verification import VerifyReport, verify
 from recordsmith.dataset.writer import ShardWriter
@@ -46,6 +46,7 @@ __all__ = [
     "VerifyReport",
     "begun_path",
     "class_names_of",
+    "dataset_of",
     "inspect",
     "label_map_to_bytes",
     "labels_to_bytes",

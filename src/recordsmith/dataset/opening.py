@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from recordsmith.dataset.dataset import Dataset
 from recordsmith.dataset.locate import Paths, locate
+from recordsmith.errors import OptionError
 
 
 def open(paths: Paths, split: str | None = None) -> Dataset:  # noqa: A001 - named as users say it
@@ -35,3 +36,16 @@ def open(paths: Paths, split: str | None = None) -> Dataset:  # noqa: A001 - nam
         schema=None if manifest is None else manifest.schema_of(split),
         class_names=located.class_names,
     )
+
+
+def dataset_of(paths_or_dataset: Paths | Dataset, split: str | None = None) -> Dataset:
+    """What a caller means who may give paths, as for `open`, or a Dataset.
+
+    Raises:
+        OptionError: a split of a Dataset is asked for; or as `open` does.
+    """
+    if not isinstance(paths_or_dataset, Dataset):
+        return open(paths_or_dataset, split)
+    if split is not None:
+        raise OptionError("split goes with a path; open the dataset with open(path, split)")
+    return paths_or_dataset

@@ -17,22 +17,37 @@ import numpy.typing as npt
 
 from recordsmith.errors import CorruptDataError, Defect
 from recordsmith.example import Features, FeatureSchema
-from recordsmith.image import decode_image, decode_mask, is_picture, probe_image
-from recordsmith.image.decode import Pixels
-from recordsmith.image.overlay import Box
+from recordsmith.example.keys import (
+    BOX,
+    CLASS_LABEL,
+    CLASS_TEXT,
+    DEPTH,
+    DTYPE,
+    FILENAME,
+    FORMAT,
+    HEIGHT,
+    MASK,
+    MASK_DTYPE,
+    MASK_FORMAT,
+    OBJECT_LABEL,
+    OBJECT_MASK,
+    OBJECT_TEXT,
+    PICTURE,
+    SOURCE_ID,
+    WIDTH,
+)
+from recordsmith.image import Box, Pixels, decode_image, decode_mask, is_picture, probe_image
 
-_PICTURES = ("image/encoded", "image_raw", "image", "img", "picture", "jpeg", "png", "encoded")
-_MASKS = ("image/segmentation/class/encoded", "mask_raw", "mask", "segmentation", "label/encoded")
+_PICTURES = (PICTURE, "image_raw", "image", "img", "picture", "jpeg", "png", "encoded")
+_MASKS = (MASK, "mask_raw", "mask", "segmentation", "label/encoded")
 _MASK_WORDS = ("mask", "segment", "label", "depth")
-_HEIGHTS = ("image/height", "height", "rows", "image_height")
-_WIDTHS = ("image/width", "width", "cols", "columns", "image_width")
-_DEPTHS = ("image/depth", "image/channels", "depth", "channels")
-_DTYPES = ("image/dtype", "dtype")
-_LABELS = ("image/class/label", "label", "class", "image/label", "class_label", "label/value")
-_TEXTS = ("image/class/text", "class_text", "label/text", "label_text", "class_name", "text")
-_NAMES = ("image/filename", "filename", "image/source_id", "image/path", "path", "name")
-_INSTANCES = "image/object/mask"  # one mask for each object
-_BOX = tuple(f"image/object/bbox/{side}" for side in ("ymin", "xmin", "ymax", "xmax"))
+_HEIGHTS = (HEIGHT, "height", "rows", "image_height")
+_WIDTHS = (WIDTH, "width", "cols", "columns", "image_width")
+_DEPTHS = (DEPTH, "image/channels", "depth", "channels")
+_DTYPES = (DTYPE, "dtype")
+_LABELS = (CLASS_LABEL, "label", "class", "image/label", "class_label", "label/value")
+_TEXTS = (CLASS_TEXT, "class_text", "label/text", "label_text", "class_name", "text")
+_NAMES = (FILENAME, "filename", SOURCE_ID, "image/path", "path", "name")
 _RAW_DTYPES = {1: "uint8", 2: "uint16", 4: "float32"}  # by bytes of a value
 _IN_PIXELS = 2.0  # sides larger than this are no shares of a picture
 
@@ -68,7 +83,7 @@ class SceneReader:
         self._features = features
         self._class_names = class_names or ()
         self.picture_key = self._find_picture()
-        masks = [*_MASKS, *(key for key in features if _is_mask_key(key) and key != _INSTANCES)]
+        masks = [*_MASKS, *(key for key in features if _is_mask_key(key) and key != OBJECT_MASK)]
         self.mask_key = self._first(masks, ("image", "raw"), but=self.picture_key)
         self._label_key = self._first(_LABELS, ())
         self._text_key = self._first(_TEXTS, ("text",))
@@ -127,7 +142,7 @@ class SceneReader:
         data = _bytes(example, self.picture_key)
         if data is None:
             raise _unreadable(f"the example has no {self.picture_key}")
-        if not _is_raw(data, example, "image/format"):
+        if not _is_raw(data, example, FORMAT):
             probe_image(data)  # knows best what is wrong with it
             return decode_image(data)
         return _as_rgb(_raw_array(data, example, depth=_number(example, _DEPTHS)))
@@ -136,8 +151,8 @@ class SceneReader:
         data = _bytes(example, self.mask_key)
         if data is None:
             return self._instances(example, scene)
-        if _is_raw(data, example, "image/segmentation/class/format"):
-            dtype = _text(example, "image/segmentation/class/dtype")
+        if _is_raw(data, example, MASK_FORMAT):
+            dtype = _text(example, MASK_DTYPE)
             return _raw_array(data, example, dtype=dtype)[:, :, 0]
         try:
             return decode_mask(data)
@@ -148,7 +163,7 @@ class SceneReader:
 
     def _instances(self, example: Features, scene: Scene) -> npt.NDArray[Any] | None:
         """A mask for each object, together: each with the number of its class."""
-        masks = example.get(_INSTANCES)
+        masks = example.get(OBJECT_MASK)
         if not isinstance(masks, list) or not masks or len(masks) != len(scene.boxes):
             return None
         together = np.zeros(scene.pixels.shape[:2], np.int64)
@@ -159,7 +174,7 @@ class SceneReader:
         return together
 
     def _add_boxes(self, scene: Scene, example: Features) -> None:
-        sides = [_numbers(example, key) for key in _BOX]
+        sides = [_numbers(example, key) for key in BOX]
         count = min(map(len, sides))
         if not count:
             return
@@ -167,8 +182,8 @@ class SceneReader:
         in_pixels = max(side.max() for side in sides) > _IN_PIXELS
         scale = (height, width, height, width) if in_pixels else (1, 1, 1, 1)
         columns = [side[:count] / by for side, by in zip(sides, scale, strict=True)]
-        labels = _numbers(example, "image/object/class/label").astype(np.int64)
-        texts = example.get("image/object/class/text", ())
+        labels = _numbers(example, OBJECT_LABEL).astype(np.int64)
+        texts = example.get(OBJECT_TEXT, ())
         for number in range(count):
             ymin, xmin, ymax, xmax = (float(column[number]) for column in columns)
             if not np.isfinite((ymin, xmin, ymax, xmax)).all():

@@ -18,8 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from recordsmith.dataset import Dataset, parse_shard_name
-from recordsmith.dataset import open as open_dataset
+from recordsmith.dataset import Dataset, dataset_of, parse_shard_name
 from recordsmith.drawing.scene import Scene, SceneReader
 from recordsmith.errors import CorruptDataError, Defect, OptionError
 from recordsmith.example import Schema, SchemaSurvey, SequenceExample, decode_payload
@@ -99,12 +98,7 @@ def sheet(
     """
     path = as_path(out)
     _check_arguments(path, count, columns, overwrite=overwrite)
-    if isinstance(dataset, Dataset):
-        if split is not None:
-            raise OptionError("split is for a path; open the dataset with that split instead")
-        opened = dataset
-    else:
-        opened = open_dataset(dataset, split)
+    opened = dataset_of(dataset, split)
     total = len(opened)
     if not total:
         raise OptionError("the dataset has no records, so there is nothing to draw")
@@ -206,7 +200,7 @@ def _draw(
     columns: int,
     subtitle: str,
 ) -> Any:
-    from recordsmith.image.sheet import Tile, contact_sheet
+    from recordsmith.image.contact_sheet import Tile, contact_sheet
 
     tiles = []
     legend: Counter[tuple[int, str]] = Counter()

@@ -12,11 +12,12 @@ from __future__ import annotations
 
 from recordsmith.dataset import Dataset
 from recordsmith.example import Features
+from recordsmith.example.keys import CLASS_LABEL, CLASS_TEXT
 from recordsmith.exporting.outbox import Outbox
 from recordsmith.exporting.pictures import MASK_KEYS, PICTURE_KEYS, read_mask, read_picture
 from recordsmith.exporting.values import int_of, text_of
 
-CLASS_KEYS = frozenset(("image/class/label", "image/class/text"))
+CLASS_KEYS = frozenset((CLASS_LABEL, CLASS_TEXT))
 
 
 class ClassFolders:
@@ -34,24 +35,15 @@ class ClassFolders:
         root = out.split_name(split) + "/" if len(out.splits) > 1 else ""
         name_of_class = self._class_of(example)
         if mask is not None:
-            pictures, masks = root + "images", root + "masks"
-            _, mask_suffix = mask.split_name("mask.png")
-            name, suffix = out.name_picture(
-                example, picture, pictures, beside=[(masks, mask_suffix)]
-            )
-            out.write(f"{pictures}/{name}{suffix}", picture.data)
-            out.write(f"{masks}/{name}{mask_suffix}", mask.data)
+            out.write_picture(example, picture, root + "images", mask=mask, masks=root + "masks")
             out.leave_out(example, PICTURE_KEYS | MASK_KEYS)
             return
         if name_of_class is None:
-            pictures = root + "images"
-            name, suffix = out.name_picture(example, picture, pictures)
+            out.write_picture(example, picture, root + "images")
         else:
             folder = out.part_name(name_of_class, root.rstrip("/"))
-            pictures = root + folder
             self._check_class(example, folder)
-            name, suffix = out.name_picture(example, picture, pictures, flat=True)
-        out.write(f"{pictures}/{name}{suffix}", picture.data)
+            out.write_picture(example, picture, root + folder, flat=True)
         out.leave_out(example, PICTURE_KEYS | CLASS_KEYS)
 
     def finish(self) -> None:
@@ -70,10 +62,10 @@ class ClassFolders:
             )
 
     def _class_of(self, example: Features) -> str | None:
-        text = text_of(example, "image/class/text")
+        text = text_of(example, CLASS_TEXT)
         if text is not None:
             return text
-        label = int_of(example, "image/class/label")
+        label = int_of(example, CLASS_LABEL)
         if label is None:
             return None
         known = self._class_names[label] if 0 <= label < len(self._class_names) else None
@@ -82,6 +74,6 @@ class ClassFolders:
     def _check_class(self, example: Features, folder: str) -> None:
         if max(len(example.get(key, ())) for key in CLASS_KEYS) > 1:
             self._out.tell("it has several classes; its folder is that of the first")
-        label = int_of(example, "image/class/label")
+        label = int_of(example, CLASS_LABEL)
         if label is not None and self._labels.setdefault(folder, label) != label:
             self._out.tell(f"its class {folder} is {label} here and {self._labels[folder]} before")

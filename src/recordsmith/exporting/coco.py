@@ -11,18 +11,17 @@ annotations go to files as they come and are joined at the end, so memory holds 
 
 from __future__ import annotations
 
-import io
 import json
 import shutil
 from dataclasses import dataclass
 from typing import IO, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from recordsmith.dataset import Dataset
-from recordsmith.errors import SourceError
+from recordsmith.errors import CorruptDataError, SourceError
 from recordsmith.example import Features
+from recordsmith.example.keys import OBJECT_AREA, OBJECT_IS_CROWD, OBJECT_MASK, SOURCE_ID
 from recordsmith.exporting.numbers import is_same, pixel_extent, pixels, shortest_float
 from recordsmith.exporting.objects import OBJECT_KEYS, Classes, has_objects, read_objects
 from recordsmith.exporting.outbox import Outbox
@@ -34,22 +33,10 @@ from recordsmith.exporting.pictures import (
     read_picture,
 )
 from recordsmith.exporting.values import floats_of, ints_of, text_of
+from recordsmith.image import decode_mask
 
-_CROWD, _AREA, _INSTANCE_MASK = (
-    "image/object/is_crowd",
-    "image/object/area",
-    "image/object/mask",
-)
 _KEPT = (
-    PICTURE_KEYS
-    | MASK_KEYS
-    | OBJECT_KEYS
-    | {
-        "image/source_id",
-        _CROWD,
-        _AREA,
-        _INSTANCE_MASK,
-    }
+    PICTURE_KEYS | MASK_KEYS | OBJECT_KEYS | {SOURCE_ID, OBJECT_IS_CROWD, OBJECT_AREA, OBJECT_MASK}
 )
 
 
@@ -83,14 +70,9 @@ class CocoFiles:
         mask = read_mask(example, picture, out.tell)
         annotations = self._annotations(example, picture)
         folder = out.split_name(split)
-        beside = []
-        if mask is not None:
-            mask_suffix = mask.split_name("mask.png")[1]
-            beside.append((f"masks/{folder}", mask_suffix))
-        name, suffix = out.name_picture(example, picture, folder, beside=beside)
-        out.write(f"{folder}/{name}{suffix}", picture.data)
-        if mask is not None:
-            out.write(f"masks/{folder}/{name}{mask_suffix}", mask.data)
+        name, suffix = out.write_picture(
+            example, picture, folder, mask=mask, masks=f"masks/{folder}"
+        )
         part = self._part(split)
         image_id = self._image_id(example)
         image = {
@@ -132,7 +114,7 @@ class CocoFiles:
 
     def _image_id(self, example: Features) -> int:
         """The id that the record has, or the next that is free."""
-        told = text_of(example, "image/source_id") or ""
+        told = text_of(example, SOURCE_ID) or ""
         number = int(told) if told.isascii() and told.isdecimal() and len(told) < 19 else None
         if number is not None and number in self._ids:
             self._out.tell(f"the id {number} is taken by an earlier record")
@@ -148,9 +130,9 @@ class CocoFiles:
         if not has_objects(example):
             return []
         objects = read_objects(example, self._classes, self._out.tell)
-        crowds, areas = ints_of(example, _CROWD), floats_of(example, _AREA)
-        masks: Any = example.get(_INSTANCE_MASK, [])
-        for key, values in ((_CROWD, crowds), (_AREA, areas), (_INSTANCE_MASK, masks)):
+        crowds, areas = ints_of(example, OBJECT_IS_CROWD), floats_of(example, OBJECT_AREA)
+        masks: Any = example.get(OBJECT_MASK, [])
+        for key, values in ((OBJECT_IS_CROWD, crowds), (OBJECT_AREA, areas), (OBJECT_MASK, masks)):
             if len(values) not in (0, len(objects)):
                 raise SourceError(f"it has {len(objects)} boxes, and {len(values)} of {key}")
         annotations: list[dict[str, Any]] = []
@@ -175,7 +157,10 @@ class CocoFiles:
 
 def _run_lengths(data: bytes, picture: Picture) -> dict[str, Any]:
     """The mask in COCO's uncompressed run lengths: column by column, beginning with zeros."""
-    mask = _decode_mask(data)
+    try:
+        mask = decode_mask(data) != 0
+    except CorruptDataError as error:
+        raise SourceError(f"an instance mask cannot be read: {error.detail}") from None
     if mask.shape != (picture.height, picture.width):
         raise SourceError(
             f"an instance mask has {mask.shape[1]} x {mask.shape[0]} pixels, its picture "
@@ -185,18 +170,6 @@ def _run_lengths(data: bytes, picture: Picture) -> dict[str, Any]:
     changes = np.flatnonzero(flat[1:] != flat[:-1]) + 1
     bounds = np.concatenate(([0] if not flat[0] else [0, 0], changes, [len(flat)]))
     return {"size": [picture.height, picture.width], "counts": np.diff(bounds).tolist()}
-
-
-def _decode_mask(data: bytes) -> npt.NDArray[np.bool_]:
-    from PIL import Image
-
-    try:
-        with Image.open(io.BytesIO(data)) as image:
-            values = np.asarray(image)
-    except Exception as error:  # noqa: BLE001 - Pillow's plugins raise anything on bad files
-        raise SourceError(f"an instance mask cannot be decoded ({error})") from None
-    mask: npt.NDArray[np.bool_] = values.reshape(*values.shape[:2], -1) != 0
-    return np.logical_or.reduce(mask, axis=2)  # type: ignore[no-any-return]
 
 
 def _append(file: IO[bytes], count: int, document: dict[str, Any]) -> None:

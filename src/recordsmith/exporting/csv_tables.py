@@ -26,14 +26,14 @@ import numpy as np
 from recordsmith.dataset import Dataset
 from recordsmith.errors import OptionError
 from recordsmith.example import Features, FeatureSchema, FeatureValue
+from recordsmith.example.keys import CLASS_LABEL, CLASS_TEXT, HEIGHT, MASK, PICTURE
 from recordsmith.exporting.numbers import shortest_float
 from recordsmith.exporting.outbox import Outbox
-from recordsmith.exporting.pictures import MASK, MASK_KEYS, PICTURE, PICTURE_KEYS, read_picture
+from recordsmith.exporting.pictures import MASK_KEYS, PICTURE_KEYS, read_picture
 from recordsmith.exporting.safe_names import safe_part
 from recordsmith.exporting.values import as_text, bytes_of
 
 FILE_NAME = "file_name"
-_LABEL, _CLASS = "image/class/label", "image/class/text"
 
 
 class CsvTables:
@@ -51,8 +51,8 @@ class CsvTables:
             for key in MASK_KEYS - {MASK}:
                 features.pop(key, None)
         names = dataset.class_names or ()
-        if _CLASS in features and list(names) == sorted(name or "" for name in names):
-            features.pop(_LABEL, None)  # counted from 0 in the order of the names
+        if CLASS_TEXT in features and list(names) == sorted(name or "" for name in names):
+            features.pop(CLASS_LABEL, None)  # counted from 0 in the order of the names
         headings = {key: self._heading(key, feature) for key, feature in features.items()}
         if len(set(headings.values())) < len(headings):
             raise OptionError("two features would have one name as columns of a table")
@@ -85,9 +85,9 @@ class CsvTables:
             return FILE_NAME
         if key in self._folders:
             return f"{self._folders[key]}_{FILE_NAME}"
-        if key == _CLASS:
+        if key == CLASS_TEXT:
             return "label"
-        if key == _LABEL:
+        if key == CLASS_LABEL:
             return "label_id"
         key = key.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
         is_text = feature.kind != "bytes" or feature.content == "text"
@@ -133,7 +133,7 @@ def _picture_folders(features: dict[str, FeatureSchema]) -> dict[str, str]:
         for key, feature in features.items()
         if feature.kind == "bytes"
         and feature.max_length == 1
-        and (feature.content == "image" or (key == PICTURE and "image/height" in features))
+        and (feature.content == "image" or (key == PICTURE and HEIGHT in features))
     ]
     found.sort(key=lambda key: key != PICTURE)
     names = {MASK: "mask"}

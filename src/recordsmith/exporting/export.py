@@ -13,8 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from recordsmith.dataset import Dataset
-from recordsmith.dataset import open as open_dataset
+from recordsmith.dataset import Dataset, dataset_of
 from recordsmith.dataset.locate import Paths
 from recordsmith.errors import CorruptDataError, OptionError, SourceError, located
 from recordsmith.example import Features, classify, decode_example
@@ -131,12 +130,7 @@ def export(
     exporter = _exporter(as_, shard_size_bytes)
     if on_error not in ("stop", "skip"):
         raise OptionError(f"on_error is {on_error!r}; expected 'stop' or 'skip'")
-    if not isinstance(path_or_dataset, Dataset):
-        dataset = open_dataset(path_or_dataset, split)
-    elif split is not None:
-        raise OptionError("split goes with a path; open the dataset with open(path, split)")
-    else:
-        dataset = path_or_dataset
+    dataset = dataset_of(path_or_dataset, split)
     _check_apart(dataset, folder)
     report = ExportReport(folder, as_)
     note = {"format": "recordsmith-export", "version": 1, "as": as_}

@@ -12,13 +12,11 @@ import numpy as np
 
 from recordsmith.errors import SourceError
 from recordsmith.example import Features
+from recordsmith.example.keys import BOX, OBJECT_LABEL, OBJECT_TEXT
 from recordsmith.exporting.pictures import Tell
 from recordsmith.exporting.values import floats_of, has, ints_of, texts_of
 
-EDGE_KEYS = tuple(f"image/object/bbox/{edge}" for edge in ("xmin", "ymin", "xmax", "ymax"))
-LABEL_KEY = "image/object/class/label"
-TEXT_KEY = "image/object/class/text"
-OBJECT_KEYS = frozenset((*EDGE_KEYS, LABEL_KEY, TEXT_KEY))
+OBJECT_KEYS = frozenset((*BOX, OBJECT_LABEL, OBJECT_TEXT))
 
 
 @dataclass
@@ -39,7 +37,7 @@ class Object:
 
 def has_objects(example: Features) -> bool:
     """Whether the example speaks of objects, be it that there are none."""
-    return any(key in example for key in EDGE_KEYS)
+    return any(key in example for key in BOX)
 
 
 def read_objects(example: Features, classes: Classes, tell: Tell) -> list[Object]:
@@ -48,16 +46,16 @@ def read_objects(example: Features, classes: Classes, tell: Tell) -> list[Object
     Raises:
         SourceError: its lists differ in length, or an edge is no number.
     """
-    for key in EDGE_KEYS:
+    for key in BOX:
         if has(example, key) and not len(floats_of(example, key)):
             raise SourceError(f"{key} holds no floats; expected edges from 0 to 1")
-    edges = [floats_of(example, key) for key in EDGE_KEYS]
-    labels, names = ints_of(example, LABEL_KEY), texts_of(example, TEXT_KEY)
+    edges = [floats_of(example, key) for key in BOX]
+    labels, names = ints_of(example, OBJECT_LABEL), texts_of(example, OBJECT_TEXT)
     lists: tuple[Sized, ...] = (*edges, labels, names)
-    keys = (*EDGE_KEYS, LABEL_KEY, TEXT_KEY)
+    keys = (*BOX, OBJECT_LABEL, OBJECT_TEXT)
     lengths = {key: len(values) for key, values in zip(keys, lists, strict=True)}
     count = max(lengths.values())
-    without_classes = {key for key in (LABEL_KEY, TEXT_KEY) if not lengths[key]}
+    without_classes = {key for key in (OBJECT_LABEL, OBJECT_TEXT) if not lengths[key]}
     if any(length != count for key, length in lengths.items() if key not in without_classes):
         found = ", ".join(f"{length} {key}" for key, length in lengths.items())
         raise SourceError(f"the lists of its objects differ in length: {found}")
@@ -68,7 +66,7 @@ def read_objects(example: Features, classes: Classes, tell: Tell) -> list[Object
         label, name = classes.of(
             int(labels[number]) if len(labels) else None, names[number] if names else None, tell
         )
-        xmin, ymin, xmax, ymax = (float(values[number]) for values in edges)
+        ymin, xmin, ymax, xmax = (float(values[number]) for values in edges)
         objects.append(Object(xmin, ymin, xmax, ymax, label, name))
         if not (0 <= xmin < xmax <= 1 and 0 <= ymin < ymax <= 1):
             tell(f"box {number} ({name}) is empty, inverted or reaches outside of the picture")

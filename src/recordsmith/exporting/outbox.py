@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import IO, Any, BinaryIO, NamedTuple
 
 from recordsmith.example import Features
+from recordsmith.example.keys import FILENAME, SOURCE_ID
 from recordsmith.exporting.pictures import Picture
 from recordsmith.exporting.safe_names import TakenNames, safe_part, safe_parts
 from recordsmith.exporting.values import text_of
@@ -114,6 +115,36 @@ class Outbox:
             self._change(self.position, wanted, f"{folder}/{path}{suffix}".lstrip("/"))
         return path, suffix
 
+    def write_picture(
+        self,
+        example: Features,
+        picture: Picture,
+        folder: str,
+        *,
+        mask: Picture | None = None,
+        masks: str = "",
+        flat: bool = False,
+        beside: Sequence[tuple[str, str]] = (),
+    ) -> tuple[str, str]:
+        """Write the picture of the record at hand, and its mask if it has one.
+
+        Args:
+            folder, masks: where the files of picture and mask go.
+            flat, beside: as in `name_picture`.
+
+        Returns:
+            The name of all its files without suffix, and the suffix of the picture's.
+        """
+        suffixes = [] if mask is None else [mask.split_name("mask.png")[1]]
+        names = [(masks, suffix) for suffix in suffixes]
+        name, suffix = self.name_picture(
+            example, picture, folder, flat=flat, beside=[*names, *beside]
+        )
+        self.write(f"{folder}/{name}{suffix}", picture.data)
+        if mask is not None:
+            self.write(f"{masks}/{name}{suffixes[0]}", mask.data)
+        return name, suffix
+
     def name_key(self, example: Features, folder: str) -> str:
         """Take a name without suffix and without dots for the record at hand."""
         wanted = wanted_name(example)
@@ -193,4 +224,4 @@ class Outbox:
 
 def wanted_name(example: Features) -> str | None:
     """The name that a record has for its picture, if it has one."""
-    return text_of(example, "image/filename") or text_of(example, "image/source_id")
+    return text_of(example, FILENAME) or text_of(example, SOURCE_ID)

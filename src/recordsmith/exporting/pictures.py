@@ -14,20 +14,23 @@ import numpy as np
 
 from recordsmith.errors import CorruptDataError, SourceError
 from recordsmith.example import Features
-from recordsmith.exporting.png import encode_png
-from recordsmith.exporting.values import bytes_of, has, int_of, text_of
-from recordsmith.image import PICTURE_SUFFIXES, probe_image
-
-PICTURE = "image/encoded"
-MASK = "image/segmentation/class/encoded"
-_MASK_FORMAT = "image/segmentation/class/format"
-PICTURE_KEYS = frozenset(
-    (
-        *(PICTURE, "image/format", "image/height", "image/width", "image/filename"),
-        *("image/depth", "image/dtype"),
-    )
+from recordsmith.example.keys import (
+    DEPTH,
+    DTYPE,
+    FILENAME,
+    FORMAT,
+    HEIGHT,
+    MASK,
+    MASK_DTYPE,
+    MASK_FORMAT,
+    PICTURE,
+    WIDTH,
 )
-MASK_KEYS = frozenset((MASK, _MASK_FORMAT))
+from recordsmith.exporting.values import bytes_of, has, int_of, text_of
+from recordsmith.image import PICTURE_SUFFIXES, encode_png, probe_image
+
+PICTURE_KEYS = frozenset((PICTURE, FORMAT, HEIGHT, WIDTH, DEPTH, DTYPE, FILENAME))
+MASK_KEYS = frozenset((MASK, MASK_FORMAT, MASK_DTYPE))
 
 Tell = Callable[[str], None]
 """Called with a sentence about something that is not as it should be."""
@@ -83,8 +86,8 @@ def read_picture(example: Features, tell: Tell) -> Picture:
     if data is None:
         keys = ", ".join(sorted(example)[:5]) or "no features"
         raise SourceError(f"there is no picture: expected {PICTURE}, found {keys}")
-    declared = _declared_format(example, "image/format")
-    height, width = int_of(example, "image/height"), int_of(example, "image/width")
+    declared = _declared_format(example, FORMAT)
+    height, width = int_of(example, HEIGHT), int_of(example, WIDTH)
     if declared == "raw":
         return _from_raw(example, data, height, width)
     picture = _from_encoded(data, declared, tell)
@@ -104,9 +107,10 @@ def read_mask(example: Features, picture: Picture, tell: Tell) -> Picture | None
     data = bytes_of(example, MASK)
     if data is None:
         return None
-    declared = _declared_format(example, _MASK_FORMAT)
+    declared = _declared_format(example, MASK_FORMAT)
     if declared == "raw":
-        kind = "uint8" if len(data) == picture.height * picture.width else "uint16"
+        guessed = "uint8" if len(data) == picture.height * picture.width else "uint16"
+        kind = (text_of(example, MASK_DTYPE) or guessed).lower()
         return _as_png(data, (picture.height, picture.width, 1), kind, "the mask")
     mask = _from_encoded(data, declared, tell, "mask")
     if mask.height and (mask.height, mask.width) != (picture.height, picture.width):
@@ -136,10 +140,10 @@ def _from_encoded(data: bytes, declared: str | None, tell: Tell, noun: str = "pi
 def _from_raw(example: Features, data: bytes, height: int | None, width: int | None) -> Picture:
     if not height or not width:
         raise SourceError("raw pixels without image/height and image/width")
-    depth = int_of(example, "image/depth")
-    if depth is None and not has(example, "image/depth"):
+    depth = int_of(example, DEPTH)
+    if depth is None and not has(example, DEPTH):
         depth = len(data) // (height * width)
-    kind = (text_of(example, "image/dtype") or "uint8").lower()
+    kind = (text_of(example, DTYPE) or "uint8").lower()
     return _as_png(data, (height, width, depth or 0), kind, "the picture")
 
 
@@ -154,6 +158,11 @@ def _as_png(data: bytes, shape: tuple[int, int, int], kind: str, noun: str) -> P
         raise SourceError(
             f"{noun} has {len(data)} raw bytes; expected height x width x depth x bytes a value = "
             f"{shape[0]} x {shape[1]} x {shape[2]} x {dtype.itemsize}"
+        )
+    if not (0 < shape[0] < 2**31 and 0 < shape[1] < 2**31 and 1 <= shape[2] <= 4):
+        raise SourceError(
+            f"{noun} has {shape[1]} x {shape[0]} raw pixels with {shape[2]} channels; PNG holds 1 "
+            "to 4 channels, and no empty pictures"
         )
     pixels = np.frombuffer(data, dtype).astype(dtype.newbyteorder("=")).reshape(shape)
     return Picture(encode_png(pixels), "png", shape[0], shape[1])

@@ -12,14 +12,20 @@ it by the size of the picture.
 
 from __future__ import annotations
 
-import io
 import re
 from typing import BinaryIO
 from xml.etree import ElementTree as ET
 
 from recordsmith.dataset import LABEL_MAP_NAME, Dataset, class_names_of, label_map_to_bytes
-from recordsmith.errors import OptionError, SourceError
+from recordsmith.errors import CorruptDataError, OptionError, SourceError
 from recordsmith.example import Features
+from recordsmith.example.keys import (
+    DEPTH,
+    OBJECT_DIFFICULT,
+    OBJECT_TRUNCATED,
+    OBJECT_VIEW,
+    SOURCE_ID,
+)
 from recordsmith.exporting.numbers import decimal, pixels
 from recordsmith.exporting.objects import OBJECT_KEYS, Classes, Object, has_objects, read_objects
 from recordsmith.exporting.outbox import Outbox
@@ -31,6 +37,7 @@ from recordsmith.exporting.pictures import (
     read_picture,
 )
 from recordsmith.exporting.values import int_of, ints_of, texts_of
+from recordsmith.image import channel_count
 
 _PICTURES, _BOXES, _MASKS = "JPEGImages", "Annotations", "SegmentationClass"
 _KEPT = (
@@ -38,10 +45,10 @@ _KEPT = (
     | MASK_KEYS
     | OBJECT_KEYS
     | {
-        "image/source_id",
-        "image/object/difficult",
-        "image/object/truncated",
-        "image/object/view",
+        SOURCE_ID,
+        OBJECT_DIFFICULT,
+        OBJECT_TRUNCATED,
+        OBJECT_VIEW,
     }
 )
 _NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -61,21 +68,18 @@ class VocFiles:
         picture = read_picture(example, out.tell)
         mask = read_mask(example, picture, out.tell)
         beside = []
-        if mask is not None:
-            mask_suffix = mask.split_name("mask.png")[1]
-            beside.append((_MASKS, mask_suffix))
         objects = None
         if has_objects(example) or mask is None:
             objects = self._objects(example, picture)
             beside.append((_BOXES, ".xml"))
-        name, suffix = out.name_picture(example, picture, _PICTURES, flat=True, beside=beside)
-        out.write(f"{_PICTURES}/{name}{suffix}", picture.data)
+        name, suffix = out.write_picture(
+            example, picture, _PICTURES, mask=mask, masks=_MASKS, flat=True, beside=beside
+        )
         if objects is not None:
             document = _annotation(example, picture, name + suffix, objects, mask is not None)
             out.write(f"{_BOXES}/{name}.xml", document)
             self._list("Main", split, name)
         if mask is not None:
-            out.write(f"{_MASKS}/{name}{mask_suffix}", mask.data)
             self._list("Segmentation", split, name)
         out.leave_out(example, _KEPT)
 
@@ -120,10 +124,8 @@ def _annotation(
     _put(size, "height", str(picture.height))
     _put(size, "depth", str(_channel_count(example, picture)))
     _put(root, "segmented", str(int(has_mask)))
-    views = texts_of(example, "image/object/view")
-    truncated, difficult = (
-        ints_of(example, f"image/object/{k}") for k in ("truncated", "difficult")
-    )
+    views = texts_of(example, OBJECT_VIEW)
+    truncated, difficult = (ints_of(example, k) for k in (OBJECT_TRUNCATED, OBJECT_DIFFICULT))
     for number, found in enumerate(objects):
         item = ET.SubElement(root, "object")
         _put(item, "name", found.name)
@@ -144,14 +146,11 @@ def _put(parent: ET.Element, tag: str, text: str) -> None:
 
 
 def _channel_count(example: Features, picture: Picture) -> int:
-    for key in ("image/depth", "image/channels"):
+    for key in (DEPTH, "image/channels"):
         known = int_of(example, key)
         if known is not None:
             return known
-    from PIL import Image
-
     try:
-        with Image.open(io.BytesIO(picture.data)) as image:
-            return 3 if image.mode == "P" else len(image.getbands())
-    except Exception:  # noqa: BLE001 - Pillow's plugins raise anything; 3 is what VOC has
-        return 3
+        return channel_count(picture.data)
+    except CorruptDataError:
+        return 3  # as VOC's own have

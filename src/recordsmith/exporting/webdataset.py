@@ -24,15 +24,15 @@ import numpy as np
 from recordsmith.dataset import Dataset
 from recordsmith.errors import OptionError
 from recordsmith.example import Features, FeatureValue
+from recordsmith.example.keys import CLASS_LABEL, DEPTH, DTYPE, FORMAT, HEIGHT, PICTURE, WIDTH
 from recordsmith.exporting.numbers import shortest_float
 from recordsmith.exporting.outbox import Outbox
-from recordsmith.exporting.pictures import MASK_KEYS, PICTURE, read_mask, read_picture
+from recordsmith.exporting.pictures import MASK_KEYS, read_mask, read_picture
 from recordsmith.exporting.values import has
 
 SHARD_SIZE_BYTES = 256_000_000
-_LABEL = "image/class/label"
-_FROM_PICTURE = frozenset((PICTURE, "image/format", "image/height", "image/width"))
-_FROM_RAW = frozenset(("image/depth", "image/dtype"))
+_FROM_PICTURE = frozenset((PICTURE, FORMAT, HEIGHT, WIDTH))
+_FROM_RAW = frozenset((DEPTH, DTYPE))
 _MEMBER_BYTES = 1024  # a header, and about as much to fill blocks up
 
 
@@ -63,9 +63,9 @@ class WebDatasetShards:
                 members.append((".mask" + mask.split_name("x")[1], mask.data))
                 for key in MASK_KEYS:
                     rest.pop(key, None)
-        label = rest.get(_LABEL)
+        label = rest.get(CLASS_LABEL)
         if isinstance(label, np.ndarray) and label.dtype == np.int64 and len(label) == 1:
-            members.append((".cls", str(int(rest.pop(_LABEL)[0])).encode()))
+            members.append((".cls", str(int(rest.pop(CLASS_LABEL)[0])).encode()))
         if rest or not members:
             members.append((".json", _document(rest)))
         folder = out.split_name(split)

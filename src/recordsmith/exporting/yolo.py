@@ -17,9 +17,9 @@ import numpy as np
 
 from recordsmith.dataset import Dataset
 from recordsmith.example import Features
+from recordsmith.example.keys import OBJECT_LABEL, SOURCE_ID
 from recordsmith.exporting.numbers import centre_and_extent, decimal, is_same
 from recordsmith.exporting.objects import (
-    LABEL_KEY,
     OBJECT_KEYS,
     Classes,
     has_objects,
@@ -28,7 +28,7 @@ from recordsmith.exporting.objects import (
 from recordsmith.exporting.outbox import Outbox
 from recordsmith.exporting.pictures import MASK_KEYS, PICTURE_KEYS, read_mask, read_picture
 
-_KEPT = PICTURE_KEYS | MASK_KEYS | OBJECT_KEYS | {"image/source_id"}
+_KEPT = PICTURE_KEYS | MASK_KEYS | OBJECT_KEYS | {SOURCE_ID}
 _PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 _BATCH = 1024
 
@@ -40,7 +40,7 @@ class YoloFiles:
         self._out = out
         self._classes = Classes.known(dataset.class_names)
         labels = set(self._classes.names)
-        if LABEL_KEY in dataset.schema.features and not labels:
+        if OBJECT_LABEL in dataset.schema.features and not labels:
             labels = _labels_in(dataset)
         self._numbers = {label: number for number, label in enumerate(sorted(labels))}
 
@@ -50,15 +50,15 @@ class YoloFiles:
         mask = read_mask(example, picture, out.tell)
         lines = self._lines(example)
         part = out.split_name(split)
-        beside = [(f"labels/{part}", ".txt")]
-        if mask is not None:
-            mask_suffix = mask.split_name("mask.png")[1]
-            beside.append((f"masks/{part}", mask_suffix))
-        name, suffix = out.name_picture(example, picture, f"images/{part}", beside=beside)
-        out.write(f"images/{part}/{name}{suffix}", picture.data)
+        name, _ = out.write_picture(
+            example,
+            picture,
+            f"images/{part}",
+            mask=mask,
+            masks=f"masks/{part}",
+            beside=[(f"labels/{part}", ".txt")],
+        )
         out.write(f"labels/{part}/{name}.txt", "".join(lines).encode())
-        if mask is not None:
-            out.write(f"masks/{part}/{name}{mask_suffix}", mask.data)
         out.leave_out(example, _KEPT)
 
     def finish(self) -> None:
@@ -100,8 +100,8 @@ class YoloFiles:
 def _labels_in(dataset: Dataset) -> set[int]:
     """Every label that a record has: one pass over a dataset that has no list of classes."""
     labels: set[int] = set()
-    for batch in dataset.batches(_BATCH, [LABEL_KEY]):
-        column = batch[LABEL_KEY]
+    for batch in dataset.batches(_BATCH, [OBJECT_LABEL]):
+        column = batch[OBJECT_LABEL]
         labels.update(np.unique(getattr(column, "values", column)).tolist())  # type: ignore[arg-type]
     return labels
 

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 Colour: TypeAlias = tuple[int, int, int]
+"""Red, green and blue, 0 to 255."""
 
 LARGEST_NUMBER = 65535
 """A PNG holds no larger one."""

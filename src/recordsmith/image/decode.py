@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from contextlib import suppress
 from typing import Any, TypeAlias
 
@@ -10,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from recordsmith.buffers import BytesLike
-from recordsmith.errors import CorruptDataError, Defect
+from recordsmith.image.pillow import read_by_pillow
 
 Pixels: TypeAlias = npt.NDArray[np.uint8]
 
@@ -49,12 +48,5 @@ def resize_image(pixels: Pixels, height: int, width: int) -> Pixels:
 
 
 def _decode_with_pillow(data: bytes) -> Pixels:
-    from PIL import Image
-
-    try:
-        with Image.open(io.BytesIO(data)) as image:
-            return np.array(image.convert("RGB"))
-    except Exception as error:  # noqa: BLE001 - Pillow's plugins raise anything on bad files
-        raise CorruptDataError(
-            Defect.UNREADABLE_IMAGE, f"the picture cannot be decoded ({error})"
-        ) from None
+    with read_by_pillow(data) as image:
+        return np.array(image.convert("RGB"))

@@ -7,14 +7,13 @@ turned into some: palettes, CMYK and other colour spaces into RGB, 1-bit into 0 
 
 from __future__ import annotations
 
-import io
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from recordsmith.errors import CorruptDataError, Defect
 from recordsmith.image.jpeg import read_frame
+from recordsmith.image.pillow import read_by_pillow, unreadable
 from recordsmith.image.png import GREY, GREY_ALPHA, PALETTE, RGB, read_header, transparent_colour
 
 ExactPixels: TypeAlias = npt.NDArray[np.uint8 | np.uint16]
@@ -69,7 +68,7 @@ def decode_exact(data: bytes, *, max_pixels: int) -> Decoded:
 
 def check_size(height: int, width: int, max_pixels: int) -> None:
     if height * width > max_pixels:
-        raise _unreadable(
+        raise unreadable(
             f"the picture has {width:,} x {height:,} pixels, more than the {max_pixels:,} that are "
             "decoded at most (max_pixels); a picture bomb, or say a larger number"
         )
@@ -111,23 +110,14 @@ def _by_opencv(data: bytes, flags: int) -> Any:
 
 
 def _by_pillow(data: bytes, max_pixels: int) -> Decoded:
-    from PIL import Image, UnidentifiedImageError
-
-    try:
-        with Image.open(io.BytesIO(data)) as image:
-            check_size(image.height, image.width, max_pixels)
-            is_animated = bool(getattr(image, "is_animated", False))
-            pixels = _deep_tiff(data, image)
-            if pixels is None:
-                image.load()
-                pixels = _plain_channels(image)
-            return Decoded(pixels, is_animated, image.mode == "CMYK")
-    except CorruptDataError:
-        raise
-    except UnidentifiedImageError:
-        raise _unreadable(f"it is no picture; it begins with {data[:16]!r}") from None
-    except Exception as error:  # noqa: BLE001 - Pillow's plugins raise anything on bad files
-        raise _unreadable(f"the picture cannot be decoded ({error})") from None
+    with read_by_pillow(data) as image:
+        check_size(image.height, image.width, max_pixels)
+        is_animated = bool(getattr(image, "is_animated", False))
+        pixels = _deep_tiff(data, image)
+        if pixels is None:
+            image.load()
+            pixels = _plain_channels(image)
+        return Decoded(pixels, is_animated, image.mode == "CMYK")
 
 
 def _deep_tiff(data: bytes, image: Any) -> Any:
@@ -161,12 +151,8 @@ def _plain_channels(image: Any) -> ExactPixels:
 def _whole_numbers(values: npt.NDArray[Any]) -> npt.NDArray[np.uint16]:
     low, high = values.min(), values.max()
     if values.dtype.kind == "f" or low < 0 or high > 0xFFFF:
-        raise _unreadable(
+        raise unreadable(
             f"its pixels are numbers from {low} to {high} ({values.dtype}), no colours; expected "
             "whole numbers of 8 or 16 bits"
         )
     return values.astype(np.uint16, copy=False)
-
-
-def _unreadable(detail: str) -> CorruptDataError:
-    return CorruptDataError(Defect.UNREADABLE_IMAGE, detail)

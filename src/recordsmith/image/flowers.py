@@ -13,7 +13,8 @@ from typing import TypeAlias
 
 from PIL import Image, ImageDraw, ImageFilter
 
-Colour: TypeAlias = tuple[int, int, int]
+from recordsmith.image.colours import Colour
+
 Point: TypeAlias = tuple[float, float]
 
 _SCALE = 2

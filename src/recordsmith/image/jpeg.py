@@ -18,6 +18,12 @@ PROGRESSIVE_HUFFMAN = 0xC2
 PROGRESSIVE = frozenset((PROGRESSIVE_HUFFMAN, 0xC6, 0xCA, 0xCE))
 SCAN = 0xDA
 _END = 0xD9
+EXIF = b"Exif\0\0"
+_MARKER_AND_LENGTH = struct.Struct(">HH").unpack_from
+_FRAME = struct.Struct(">BHHB").unpack_from
+_FRAME_MARKERS = frozenset(0xFF00 | marker for marker in FRAMES)
+_EXIF_MARKER = 0xFF00 | APP1
+_PLAIN_MARKERS = frozenset((0xFFC4, *range(0xFFDB, 0xFFFF)))  # whose length follows
 _MARKER_IN_SCAN = re.compile(rb"\xff+[^\x00\xff\xd0-\xd7]")  # no stuffed byte, no restart
 
 
@@ -33,10 +39,12 @@ class Frame(NamedTuple):
     """What the frame header says.
 
     marker: how it is coded: 0xC0 baseline, 0xC2 progressive, …
+    start: where it begins in the file.
     precision: bits of a sample.
     """
 
     marker: int
+    start: int
     precision: int
     height: int
     width: int
@@ -66,14 +74,41 @@ def segments(data: bytes, start: int = 2) -> Iterator[Segment]:
         at = stop
 
 
+def read_head(data: bytes) -> tuple[Frame | None, int | None]:
+    """What the frame header of a JPEG says, and where the TIFF structure of its EXIF begins.
+
+    None for what is not there. In one walk, as every picture that is packed is asked this.
+    """
+    if data[:2] != START:
+        return None, None
+    at, exif = 2, None
+    try:
+        while True:
+            marker, length = _MARKER_AND_LENGTH(data, at)
+            if marker in _FRAME_MARKERS:
+                return Frame(marker & 0xFF, at, *_FRAME(data, at + 4)), exif
+            if marker == _EXIF_MARKER and exif is None and data.startswith(EXIF, at + 4):
+                exif = at + 4 + len(EXIF)
+            elif marker not in _PLAIN_MARKERS:
+                return _read_odd_head(data, at, exif)
+            at += 2 + length
+    except struct.error:  # it ends before its frame
+        return None, exif
+
+
+def _read_odd_head(data: bytes, at: int, exif: int | None) -> tuple[Frame | None, int | None]:
+    """The same from `at` on, where there are fill bytes or markers without a length."""
+    for marker, start, stop in segments(data, at):
+        if marker in FRAMES and stop - start >= 10:
+            return Frame(marker, start, *_FRAME(data, start + 4)), exif
+        if marker == APP1 and exif is None and data.startswith(EXIF, start + 4):
+            exif = start + 4 + len(EXIF)
+    return None, exif
+
+
 def read_frame(data: bytes) -> Frame | None:
     """What the frame header of a JPEG says; None where there is none."""
-    if data[:2] != START:
-        return None
-    for marker, start, stop in segments(data):
-        if marker in FRAMES and stop - start >= 10:
-            return Frame(marker, *struct.unpack_from(">BHHB", data, start + 4))
-    return None
+    return read_head(data)[0]
 
 
 def is_progressive(data: bytes) -> bool:

@@ -8,18 +8,18 @@ colours.
 
 from __future__ import annotations
 
-import io
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from recordsmith.buffers import BytesLike
-from recordsmith.errors import CorruptDataError, Defect
+from recordsmith.image.pillow import read_by_pillow, unreadable
+from recordsmith.image.png import GREY, encode_png_values, read_header
 
 MaskValues: TypeAlias = npt.NDArray[np.uint8 | np.uint16]
+Number = TypeVar("Number", bound=np.generic)
 
-_PNG_START = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR"
 _SCALE_OF_BITS = {2: 85, 4: 17}  # Pillow spreads grey levels of so few bits over 0-255
 _COLOUR_MODES = {"RGB": "in colour", "RGBA": "in colour with alpha", "CMYK": "in colour",
                  "YCbCr": "in colour", "LAB": "in colour", "HSV": "in colour",
@@ -37,23 +37,35 @@ def decode_mask(data: BytesLike) -> MaskValues:
         CorruptDataError: unreadable-image: it cannot be decoded, or has colours where one number
             a pixel is expected.
     """
-    from PIL import Image, UnidentifiedImageError
-
     encoded = bytes(data)
-    try:
-        with Image.open(io.BytesIO(encoded)) as image:
-            mode = image.mode
-            values: Any = np.array(image) if mode not in _COLOUR_MODES else None
-    except UnidentifiedImageError:
-        raise _unreadable(f"the mask is no picture; it begins with {encoded[:16]!r}") from None
-    except Exception as error:  # noqa: BLE001 - Pillow's plugins raise anything on bad files
-        raise _unreadable(f"the mask cannot be decoded ({error})") from None
+    with read_by_pillow(encoded, "mask") as image:
+        mode = image.mode
+        values: Any = np.array(image) if mode not in _COLOUR_MODES else None
     if values is None:
-        raise _unreadable(
+        raise unreadable(
             f"the mask is {_COLOUR_MODES[mode]} (mode {mode}); expected one number a pixel, its "
             "class: a grey or palette picture. Turn each colour into its number first"
         )
     return _as_numbers(values, mode, encoded)
+
+
+def encode_mask(values: MaskValues) -> bytes:
+    """A grey PNG of 8 or 16 bits with these very numbers, (height, width)."""
+    return encode_png_values(values, bits=8 * values.itemsize, colour_type=GREY)
+
+
+def resize_nearest(values: npt.NDArray[Number], height: int, width: int) -> npt.NDArray[Number]:
+    """A mask, (height, width), in another size; no numbers but its own appear.
+
+    Each pixel is the one whose area holds its centre. The same array where the size is the same.
+    """
+    if values.shape == (height, width):
+        return values
+    old_height, old_width = values.shape
+    rows = (2 * np.arange(height) + 1) * old_height // (2 * height)
+    columns = (2 * np.arange(width) + 1) * old_width // (2 * width)
+    resized: npt.NDArray[Number] = values[rows[:, np.newaxis], columns]
+    return resized
 
 
 def _as_numbers(values: Any, mode: str, encoded: bytes) -> MaskValues:
@@ -63,7 +75,7 @@ def _as_numbers(values: Any, mode: str, encoded: bytes) -> MaskValues:
         return numbers // np.uint8(scale) if scale > 1 else numbers
     if mode.startswith("I") and not ((values < 0) | (values > 0xFFFF)).any():
         return values.astype(np.uint16, copy=False)  # type: ignore[no-any-return]
-    raise _unreadable(
+    raise unreadable(
         f"the mask has numbers that are no classes (mode {mode}, from {values.min()} to "
         f"{values.max()}); expected whole numbers from 0 to 65,535"
     )
@@ -71,10 +83,7 @@ def _as_numbers(values: Any, mode: str, encoded: bytes) -> MaskValues:
 
 def _grey_scale(encoded: bytes) -> int:
     """By how much Pillow has multiplied the grey levels of a PNG."""
-    if not encoded.startswith(_PNG_START) or encoded[25] != 0:  # colour type 0: grey
+    header = read_header(encoded)
+    if header is None or header.colour_type != GREY:
         return 1
-    return _SCALE_OF_BITS.get(encoded[24], 1)
-
-
-def _unreadable(detail: str) -> CorruptDataError:
-    return CorruptDataError(Defect.UNREADABLE_IMAGE, detail)
+    return _SCALE_OF_BITS.get(header.bits, 1)

@@ -7,33 +7,31 @@ dates and thumbnails stay behind.
 
 from __future__ import annotations
 
-import io
 import struct
 import zlib
 
-from recordsmith.image.jpeg import START, segments
+from recordsmith.errors import CorruptDataError
+from recordsmith.image.jpeg import APP0, APP1, APP2, EXIF, START, segments
+from recordsmith.image.pillow import read_by_pillow
 from recordsmith.image.png import SIGNATURE, encode_chunk
 
 _PROFILE_MARK = b"ICC_PROFILE\0"
 _PROFILE_PART = 65_533 - len(_PROFILE_MARK) - 2  # a segment holds 65,533 bytes
 _PROFILE_LIMIT = 1 << 24
 _SPACE_OF_CHANNELS = {1: b"GRAY", 2: b"GRAY", 3: b"RGB ", 4: b"RGB "}  # ICC.1, table 19
-_JPEG_APP0 = 0xE0
 
 
 def colour_profile(data: bytes) -> bytes | None:
     """The ICC profile of a picture, or None."""
-    from PIL import Image
-
     is_jpeg = data[:2] == START
     if is_jpeg and data.find(_PROFILE_MARK, 0, 1 << 17) < 0:
         return None
     if data[:8] == SIGNATURE and data.find(b"iCCP", 0, 1 << 12) < 0:
         return None
     try:
-        with Image.open(io.BytesIO(data)) as image:
+        with read_by_pillow(data) as image:
             profile = image.info.get("icc_profile")
-    except Exception:  # noqa: BLE001 - Pillow's plugins raise anything on bad files
+    except CorruptDataError:
         return None
     return profile if isinstance(profile, bytes) and len(profile) <= _PROFILE_LIMIT else None
 
@@ -52,17 +50,17 @@ def with_metadata(encoded: bytes, *, orientation: int, profile: bytes | None) ->
 
 def _in_jpeg(encoded: bytes, orientation: int, profile: bytes | None) -> bytes:
     first = next(segments(encoded))
-    at = first.stop if first.marker == _JPEG_APP0 else 2
+    at = first.stop if first.marker == APP0 else 2
     added = b""
     if orientation != 1:
-        added += _segment(0xE1, b"Exif\0\0" + _orientation_tiff(orientation))
+        added += _segment(APP1, EXIF + _orientation_tiff(orientation))
     if profile:
         parts = [
             profile[start : start + _PROFILE_PART]
             for start in range(0, len(profile), _PROFILE_PART)
         ]
         for number, part in enumerate(parts, 1):
-            added += _segment(0xE2, _PROFILE_MARK + bytes((number, len(parts))) + part)
+            added += _segment(APP2, _PROFILE_MARK + bytes((number, len(parts))) + part)
     return encoded[:at] + added + encoded[at:]
 
 

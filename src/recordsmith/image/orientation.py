@@ -7,21 +7,16 @@ without opening the picture, and with Pillow from everything else. `turning.py` 
 
 from __future__ import annotations
 
-import io
 import struct
 
-from recordsmith.image.jpeg import APP1, FRAMES, PROGRESSIVE, START, is_progressive, segments
+from recordsmith.errors import CorruptDataError
+from recordsmith.image.jpeg import EXIF, PROGRESSIVE, START, read_head
+from recordsmith.image.pillow import read_by_pillow
+from recordsmith.image.png import SIGNATURE
 
 UPRIGHT = 1
 _TAG = 0x0112
 _CODES = {3: "H", 4: "I"}  # TIFF's types SHORT and LONG
-_EXIF = b"Exif\0\0"
-_MARKER_AND_LENGTH = struct.Struct(">HH").unpack_from
-_FRAME_MARKERS = frozenset(0xFF00 | marker for marker in FRAMES)
-_PROGRESSIVE_MARKERS = frozenset(0xFF00 | marker for marker in PROGRESSIVE)
-_EXIF_MARKER = 0xFF00 | APP1
-_FIRST_WITH_LENGTH = 0xFFC0
-_FILL = 0xFFFF
 # in TIFF the tag is part of the format, and decoders apply it
 _WITHOUT_EXIF = (b"II*\0", b"MM\0*", b"GIF8", b"BM", b"P1", b"P2", b"P3", b"P4", b"P5", b"P6")
 
@@ -32,8 +27,8 @@ def exif_orientation(data: bytes) -> int:
     What XMP says of it is not asked, as decoders do not ask either.
     """
     if data[:2] == START:
-        start = _exif_in_jpeg(data)
-    elif data[:8] == b"\x89PNG\r\n\x1a\n":
+        start = read_head(data)[1]
+    elif data[:8] == SIGNATURE:
         start = _exif_in_png(data)
     elif data[:4] == b"RIFF" and data[8:12] == b"WEBP":
         start = _exif_in_webp(data)
@@ -45,37 +40,10 @@ def exif_orientation(data: bytes) -> int:
 
 
 def look_at_jpeg(data: bytes) -> tuple[bool, int]:
-    """(is progressive, EXIF orientation) of a JPEG; (False, 1) of what is none.
-
-    In one walk over its header, as every picture that is packed is asked this.
-    """
-    if data[:3] != b"\xff\xd8\xff":
-        return False, UPRIGHT
-    at, exif = 2, None
-    try:
-        while True:
-            marker, length = _MARKER_AND_LENGTH(data, at)
-            if marker in _FRAME_MARKERS:
-                break
-            if marker == _EXIF_MARKER and exif is None and data.startswith(_EXIF, at + 4):
-                exif = at + 10
-            elif not _FIRST_WITH_LENGTH <= marker < _FILL:
-                return is_progressive(data), exif_orientation(data)
-            at += 2 + length
-    except struct.error:  # it ends before its frame
-        return False, UPRIGHT
-    is_in_scans = marker in _PROGRESSIVE_MARKERS
-    return is_in_scans, UPRIGHT if exif is None else _orientation_in_tiff(data, exif)
-
-
-def _exif_in_jpeg(data: bytes) -> int | None:
-    """Where the TIFF header begins in the first APP1 segment with Exif."""
-    for marker, start, _ in segments(data):
-        if marker == APP1 and data.startswith(_EXIF, start + 4):
-            return start + 10
-        if marker in FRAMES:
-            break
-    return None
+    """(is progressive, EXIF orientation) of a JPEG; (False, 1) of what is none."""
+    frame, exif = read_head(data)
+    is_progressive = frame is not None and frame.marker in PROGRESSIVE
+    return is_progressive, UPRIGHT if exif is None else _orientation_in_tiff(data, exif)
 
 
 def _exif_in_png(data: bytes) -> int | None:
@@ -94,7 +62,7 @@ def _exif_in_webp(data: bytes) -> int | None:
     while at + 8 <= len(data):
         if data[at : at + 4] == b"EXIF":
             start = at + 8  # some writers put JPEG's marker in front
-            return start + 6 if data[start : start + 6] == _EXIF else start
+            return start + len(EXIF) if data.startswith(EXIF, start) else start
         size = int.from_bytes(data[at + 4 : at + 8], "little")
         at += 8 + size + size % 2
     return None
@@ -120,11 +88,9 @@ def _orientation_in_tiff(data: bytes, start: int) -> int:
 
 
 def _asked_of_pillow(data: bytes) -> int:
-    from PIL import Image
-
     try:
-        with Image.open(io.BytesIO(data)) as image:
+        with read_by_pillow(data) as image:
             value = image.getexif().get(_TAG, UPRIGHT)
-    except Exception:  # noqa: BLE001 - Pillow's plugins raise anything on bad files
+    except CorruptDataError:
         return UPRIGHT
     return value if isinstance(value, int) and 1 <= value <= 8 else UPRIGHT

@@ -13,17 +13,18 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from recordsmith.image.colours import Colour
 from recordsmith.image.decode import Pixels, resize_image
+from recordsmith.image.mask import resize_nearest
+from recordsmith.image.turning import Box
 
 if TYPE_CHECKING:
     from PIL import ImageDraw, ImageFont
 
-Rgb: TypeAlias = tuple[int, int, int]
-Box: TypeAlias = tuple[float, float, float, float]
 _Area: TypeAlias = tuple[int, int, int, int]  # left, top, right, bottom
 
 # after Okabe and Ito's colours, and Tol's muted ones; neighbours differ in brightness too
-_PALETTE: tuple[Rgb, ...] = (
+_PALETTE: tuple[Colour, ...] = (
     (0, 114, 178),
     (240, 110, 20),
     (86, 190, 240),
@@ -47,7 +48,7 @@ _LONGEST = 400  # letters of a text: no tile has room for more
 _TINY = 3  # a picture that would grow by so much is shown pixel by pixel
 
 
-def colour_of(label: int) -> Rgb:
+def colour_of(label: int) -> Colour:
     """The colour of a class."""
     return _PALETTE[label % len(_PALETTE)]
 
@@ -78,9 +79,7 @@ def blend_mask(pixels: Pixels, mask: npt.NDArray[np.integer], *, opacity: float 
         A new array like `pixels`.
     """
     height, width = pixels.shape[:2]
-    rows = (np.arange(height) * 2 + 1) * mask.shape[0] // (2 * height)
-    columns = (np.arange(width) * 2 + 1) * mask.shape[1] // (2 * width)
-    labels = mask[rows[:, None], columns[None, :]].astype(np.int64)
+    labels = resize_nearest(mask, height, width).astype(np.int64)
     has_classes = bool(((mask != _BACKGROUND) & (mask != _VOID)).any())
     is_void = (labels == _VOID) & has_classes
     is_class = (labels != _BACKGROUND) & ~is_void
@@ -197,7 +196,7 @@ def _size(area: _Area) -> int:
     return (area[2] - area[0]) * (area[3] - area[1])
 
 
-def _draw_frame(draw: ImageDraw.ImageDraw, area: _Area, colour: Rgb, line: int) -> None:
+def _draw_frame(draw: ImageDraw.ImageDraw, area: _Area, colour: Colour, line: int) -> None:
     """A frame in colour with a thin dark rim on both sides, which shows on any background."""
     left, top, right, bottom = area
     draw.rectangle((left - 1, top - 1, right + 1, bottom + 1), outline=(*_DARK, 110))
@@ -210,7 +209,7 @@ def _draw_frame(draw: ImageDraw.ImageDraw, area: _Area, colour: Rgb, line: int) 
 class _Tag:
     """A filled tag with a text."""
 
-    def __init__(self, text: str, colour: Rgb, font: ImageFont.FreeTypeFont, most: int) -> None:
+    def __init__(self, text: str, colour: Colour, font: ImageFont.FreeTypeFont, most: int) -> None:
         self._pad = max(2, round(font.size / 4))
         self._text = shortened(text, font, most - 2 * self._pad)
         self._colour = colour
@@ -253,7 +252,7 @@ def _overlap(one: _Area, other: _Area) -> bool:
     return one[0] < other[2] and other[0] < one[2] and one[1] < other[3] and other[1] < one[3]
 
 
-def _is_light(colour: Rgb) -> bool:
+def _is_light(colour: Colour) -> bool:
     """Whether dark letters are easier to read on it than light ones (WCAG's contrast)."""
     linear = [
         (channel / 255 / 12.92 if channel <= 10 else ((channel / 255 + 0.055) / 1.055) ** 2.4)

@@ -14,6 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from recordsmith.image.colours import Colour
+
 SIGNATURE = b"\x89PNG\r\n\x1a\n"
 GREY, RGB, PALETTE, GREY_ALPHA, RGBA = 0, 2, 3, 4, 6
 CHANNELS = {GREY: 1, RGB: 3, PALETTE: 1, GREY_ALPHA: 2, RGBA: 4}
@@ -68,7 +70,15 @@ def transparent_colour(data: bytes) -> tuple[int, ...] | None:
     return None
 
 
-def encode_png(
+def palette_colours(data: bytes) -> tuple[Colour, ...]:
+    """The colours of a palette PNG in the order of their numbers; none of another PNG."""
+    for name, entries in chunks_before_pixels(data):
+        if name == b"PLTE":
+            return tuple(zip(entries[::3], entries[1::3], entries[2::3], strict=False))
+    return ()
+
+
+def encode_png_values(
     values: npt.NDArray[np.uint8 | np.uint16],
     *,
     bits: int,

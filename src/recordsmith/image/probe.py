@@ -7,11 +7,12 @@ asked of the last bytes, and where they leave a doubt, or there is no end mark, 
 
 from __future__ import annotations
 
-import io
-import struct
 from typing import BinaryIO, NamedTuple
 
-from recordsmith.errors import CorruptDataError, Defect
+from recordsmith.errors import CorruptDataError
+from recordsmith.image.jpeg import START, read_frame
+from recordsmith.image.pillow import format_of, read_by_pillow, unreadable
+from recordsmith.image.png import SIGNATURE, read_header
 
 _PICTURE_ENDINGS = (
     "apng avif bmp dib gif ico j2k jfif jp2 jpe jpeg jpg pbm pcx pgm png pnm ppm tga tif tiff webp"
@@ -20,19 +21,8 @@ _PICTURE_ENDINGS = (
 PICTURE_SUFFIXES = frozenset(f".{ending}" for ending in _PICTURE_ENDINGS.split())
 """Names that promise a picture: such a file that is none is an error, not a file to pass over."""
 
-_PNG_SIGNATURE = b"\x89PNG\r\n\x1a\n"
-_PNG_HEADER = struct.Struct(">8xI4sII")  # after the signature: length, "IHDR", width, height
+_JPEG_END = b"\xff\xd9"
 _CHECKED_WHEN_OPENED = frozenset(("webp", "avif"))  # opening them finds that they are cut off
-_SIGNATURES = (
-    (b"\xff\xd8\xff", "JPEG"),
-    (_PNG_SIGNATURE, "PNG"),
-    (b"GIF8", "GIF"),
-    (b"BM", "BMP"),
-    (b"RIFF", "WebP"),
-    (b"II*\0", "TIFF"),
-    (b"MM\0*", "TIFF"),
-)
-_FRAME_HEADERS = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}  # ITU T.81, table B.1
 
 
 class ImageInfo(NamedTuple):
@@ -53,16 +43,16 @@ def probe_image(data: bytes) -> ImageInfo:
     Raises:
         CorruptDataError: unreadable-image: it is no picture, or ends before it should.
     """
-    if data[:3] == b"\xff\xd8\xff":
-        size = _jpeg_size(data)
-        if size is not None:
-            return ImageInfo("jpeg", *size)
-    elif data[:8] == _PNG_SIGNATURE and data[12:16] == b"IHDR" and len(data) >= 33:
+    frame = read_frame(data)
+    if frame is not None and frame.height and frame.width:
+        if data.rfind(_JPEG_END) < frame.start:  # one before that is of a thumbnail
+            _check_by_decoding(data)
+        return ImageInfo("jpeg", frame.height, frame.width)
+    header = read_header(data)
+    if header is not None and header.height and header.width:
         if data.rfind(b"IEND") < 0:
-            raise _unreadable("the PNG file has no end mark: it was cut off")
-        _, _, width, height = _PNG_HEADER.unpack_from(data)
-        if width and height:
-            return ImageInfo("png", height, width)
+            raise unreadable("the PNG file has no end mark: it was cut off")
+        return ImageInfo("png", header.height, header.width)
     return _probe_with_pillow(data)
 
 
@@ -71,7 +61,7 @@ def is_picture(file: BinaryIO) -> bool:
     from PIL import Image
 
     head = file.read(8)
-    if head[:3] == b"\xff\xd8\xff" or head == _PNG_SIGNATURE:
+    if head[:3] == START + b"\xff" or head == SIGNATURE:
         return True
     try:
         Image.open(file)
@@ -80,63 +70,31 @@ def is_picture(file: BinaryIO) -> bool:
     return True
 
 
-def _jpeg_size(data: bytes) -> tuple[int, int] | None:
-    """(height, width) of a JPEG; None where the simple walk is not enough."""
-    at, end = 2, len(data) - 9
-    while at < end:
-        if data[at] != 0xFF:
-            return None
-        marker = data[at + 1]
-        if marker == 0xFF:  # fill bytes
-            at += 1
-        elif marker in _FRAME_HEADERS:
-            height, width = struct.unpack_from(">HH", data, at + 5)
-            if data.rfind(b"\xff\xd9") < at:
-                _check_by_decoding(data)
-            return (height, width) if height and width else None
-        elif marker == 0x01 or 0xD0 <= marker <= 0xD8:  # no length follows
-            at += 2
-        else:
-            at += 2 + int.from_bytes(data[at + 2 : at + 4], "big")
-    return None
+def channel_count(data: bytes) -> int:
+    """How many channels the pixels of a picture have; of a palette those of its colours, 3.
+
+    Raises:
+        CorruptDataError: unreadable-image.
+    """
+    with read_by_pillow(data) as image:
+        return 3 if image.mode == "P" else len(image.getbands())
 
 
 def _check_by_decoding(data: bytes) -> None:
     """A JPEG without its end mark may still hold all pixels: the decoder knows."""
-    from PIL import Image
-
     try:
-        with Image.open(io.BytesIO(data)) as image:
+        with read_by_pillow(data) as image:
             image.load()
-    except Exception:  # noqa: BLE001 - Pillow's plugins raise anything on bad files
-        raise _unreadable("the JPEG file was cut off: it ends before its picture does") from None
+    except CorruptDataError:
+        raise unreadable("the JPEG file was cut off: it ends before its picture does") from None
 
 
 def _probe_with_pillow(data: bytes) -> ImageInfo:
-    from PIL import Image
-
     if not data:
-        raise _unreadable("the file is empty")
-    name = None
-    try:
-        with Image.open(io.BytesIO(data)) as image:
-            name = (image.format or "unknown").lower()
-            width, height = image.size
-            if name not in _CHECKED_WHEN_OPENED:
-                image.load()
-    except Exception as error:  # noqa: BLE001 - Pillow's plugins raise anything on bad files
-        raise _unreadable(_reason(data, name, error)) from None
+        raise unreadable("the file is empty")
+    with read_by_pillow(data) as image:
+        name = format_of(image)
+        width, height = image.size
+        if name not in _CHECKED_WHEN_OPENED:
+            image.load()
     return ImageInfo(name, height, width)
-
-
-def _reason(data: bytes, name: str | None, error: Exception) -> str:
-    if name is not None:
-        return f"the {name} picture is damaged or was cut off: {error}"
-    for signature, known in _SIGNATURES:
-        if data.startswith(signature):
-            return f"it begins like a {known} file, but is damaged or was cut off"
-    return f"it is no picture of a known format; it begins with {data[:16]!r}"
-
-
-def _unreadable(detail: str) -> CorruptDataError:
-    return CorruptDataError(Defect.UNREADABLE_IMAGE, detail)

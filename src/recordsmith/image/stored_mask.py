@@ -6,18 +6,15 @@ transparency and the bits that it had, so that a 1 stays a 1 in every reader.
 
 from __future__ import annotations
 
-import io
 from typing import NamedTuple
 
-import numpy as np
-
-from recordsmith.image.mask import MaskValues, decode_mask
+from recordsmith.image.mask import MaskValues, decode_mask, encode_mask, resize_nearest
+from recordsmith.image.pillow import read_by_pillow
 from recordsmith.image.png import (
-    GREY,
     PALETTE,
     Chunk,
     chunks_before_pixels,
-    encode_png,
+    encode_png_values,
     read_header,
 )
 from recordsmith.image.turning import turn
@@ -68,31 +65,23 @@ def store_mask(
     return StoredMask(_encode_like(data, moved), "png", dtype, is_changed=True)
 
 
-def resize_nearest(values: MaskValues, height: int, width: int) -> MaskValues:
-    """Each pixel is the one whose area holds its centre."""
-    old_height, old_width = values.shape
-    rows = (2 * np.arange(height) + 1) * old_height // (2 * height)
-    columns = (2 * np.arange(width) + 1) * old_width // (2 * width)
-    resized: MaskValues = values[rows[:, np.newaxis], columns]
-    return resized
-
-
 def _encode_like(data: bytes, values: MaskValues) -> bytes:
     """A PNG of these numbers with palette and bits of another mask."""
     header = read_header(data)
     if header is not None:
         words = [chunk for chunk in chunks_before_pixels(data) if chunk.name in (b"PLTE", b"tRNS")]
-        return encode_png(values, bits=header.bits, colour_type=header.colour_type, chunks=words)
+        return encode_png_values(
+            values, bits=header.bits, colour_type=header.colour_type, chunks=words
+        )
     palette = _palette(data)
     if palette is not None:
-        return encode_png(values, bits=8, colour_type=PALETTE, chunks=[Chunk(b"PLTE", palette)])
-    return encode_png(values, bits=8 * values.itemsize, colour_type=GREY)
+        chunks = [Chunk(b"PLTE", palette)]
+        return encode_png_values(values, bits=8, colour_type=PALETTE, chunks=chunks)
+    return encode_mask(values)
 
 
 def _palette(data: bytes) -> bytes | None:
-    from PIL import Image
-
-    with Image.open(io.BytesIO(data)) as image:
+    with read_by_pillow(data, "mask") as image:
         image.load()
         colours = image.getpalette("RGB") if image.mode == "P" else None
     return None if colours is None else bytes(colours)

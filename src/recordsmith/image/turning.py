@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 Number = TypeVar("Number", bound=np.generic)
 Box: TypeAlias = tuple[float, float, float, float]
+"""(ymin, xmin, ymax, xmax), each from 0 to 1 of its side."""
 
 # orientation -> (rows and columns are swapped; then: rows are reversed, columns are reversed)
 _TURNS = {
@@ -55,7 +56,7 @@ def undone_by(orientation: int) -> int:
 
 
 def turn_box(box: Box, orientation: int) -> Box:
-    """Turn (ymin, xmin, ymax, xmax), parts of the sides from 0 to 1, as `turn` turns the pixels."""
+    """Turn a box as `turn` turns the pixels."""
     is_swapped, reverses_rows, reverses_columns = _TURNS[orientation]
     ymin, xmin, ymax, xmax = box
     if is_swapped:

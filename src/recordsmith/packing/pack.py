@@ -12,7 +12,6 @@ import os
 import stat
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -50,58 +49,12 @@ from recordsmith.packing.publishing import (
     small_files_of,
 )
 from recordsmith.packing.recipe import Recipe
+from recordsmith.packing.report import PackReport
 from recordsmith.packing.result import Noted, ShardResult
 from recordsmith.packing.writing import ShardJobs
 from recordsmith.sources import Listing, Source
 
 OnError = Literal["stop", "skip"]
-
-
-@dataclass
-class PackReport:
-    """What `pack` did.
-
-    sample_count: how many were packed.
-    class_count: how many classes there are, or None.
-    shard_count: how many files of records were written.
-    splits: how many records each has.
-    bytes_in, bytes_out: of the pictures, and of the shards.
-    skipped: samples that could not be read, with the reason.
-    notes: what was changed in samples or should be known of them, with counts and places.
-    notices: what the source passed over.
-    is_new: False if a finished dataset of the same plan was there already.
-    """
-
-    folder: Path
-    sample_count: int = 0
-    class_count: int | None = None
-    shard_count: int = 0
-    splits: dict[str, int] = field(default_factory=dict)
-    bytes_in: int = 0
-    bytes_out: int = 0
-    skipped: list[str] = field(default_factory=list)
-    notes: dict[str, Noted] = field(default_factory=dict)
-    notices: tuple[str, ...] = ()
-    is_new: bool = True
-
-    def to_json(self) -> dict[str, Any]:
-        """A JSON-able dict of everything above; counts are called samples, classes, shards."""
-        return {
-            "folder": str(self.folder),
-            "samples": self.sample_count,
-            "classes": self.class_count,
-            "shards": self.shard_count,
-            "splits": self.splits,
-            "bytes_in": self.bytes_in,
-            "bytes_out": self.bytes_out,
-            "skipped": self.skipped,
-            "notes": {
-                what: {"count": noted.count, "places": noted.places}
-                for what, noted in self.notes.items()
-            },
-            "notices": list(self.notices),
-            "is_new": self.is_new,
-        }
 
 
 def pack(
@@ -236,7 +189,7 @@ def pack_by(
             raise
         finally:
             clean_up(folder, keeping=files)
-    _fill_report(report, manifest)
+    report.fill(manifest)
     return report
 
 
@@ -250,7 +203,7 @@ def _report_earlier(
     report.is_new = False
     report.skipped = skipped
     report.bytes_in = int(earlier.made_from.get("bytes_in", 0))
-    _fill_report(report, earlier)
+    report.fill(earlier)
 
 
 def _gather(
@@ -407,18 +360,6 @@ def _is_complete(folder: Path, manifest: Manifest, listing: Listing) -> bool:
         return all(size_of(folder / name) == size for name, size in expected.items())
     except FileAccessError:
         return False
-
-
-def _fill_report(report: PackReport, manifest: Manifest) -> None:
-    report.sample_count = manifest.record_count
-    report.shard_count = sum(len(shards) for shards in manifest.splits.values())
-    report.splits = {
-        split: sum(shard.record_count for shard in shards)
-        for split, shards in manifest.splits.items()
-    }
-    report.bytes_out = sum(
-        shard.size_bytes for shards in manifest.splits.values() for shard in shards
-    )
 
 
 def _unreadable(problems: list[str], sample_count: int) -> SourceError:

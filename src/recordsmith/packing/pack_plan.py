@@ -24,9 +24,10 @@ from recordsmith.files import (
     read_file,
     write_atomically,
 )
-from recordsmith.packing.pack import OnError, PackReport, check_arguments, pack_by, thread_count
+from recordsmith.packing.pack import OnError, check_arguments, pack_by, thread_count
 from recordsmith.packing.planning import Plan
 from recordsmith.packing.recipe import Recipe
+from recordsmith.packing.report import PackReport
 from recordsmith.packing.result import ShardResult
 from recordsmith.packing.writing import ShardJobs
 from recordsmith.sources import Listing, Source
@@ -167,7 +168,7 @@ class PackPlan:
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             raise OptionError(
                 f"{Path(path)} is no plan that this version of recordsmith can read ({error}); "
-                "`recordsmith plan` writes one"
+                "`recordsmith pack --write-plan` writes one"
             ) from None
 
     def _same_plan(self, source: Source) -> tuple[Listing, Plan]:

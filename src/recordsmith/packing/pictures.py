@@ -13,6 +13,21 @@ from contextlib import contextmanager
 from typing import Any
 
 from recordsmith.errors import CorruptDataError, SourceError
+from recordsmith.example.keys import (
+    BOX,
+    DEPTH,
+    DTYPE,
+    FILENAME,
+    FORMAT,
+    HEIGHT,
+    MASK,
+    MASK_DTYPE,
+    MASK_FORMAT,
+    OBJECT_AREA,
+    OBJECT_MASK,
+    PICTURE,
+    WIDTH,
+)
 from recordsmith.image import (
     PictureOptions,
     StoredMask,
@@ -24,19 +39,13 @@ from recordsmith.image import (
 )
 from recordsmith.sources import Note
 
-PICTURE = "image/encoded"
-MASK = "image/segmentation/class/encoded"
-INSTANCE_MASKS = "image/object/mask"
-AREAS = "image/object/area"
-BOX_SIDES = tuple(f"image/object/bbox/{side}" for side in ("ymin", "xmin", "ymax", "xmax"))
-
 IS_PROGRESSIVE = (
     "a JPEG is progressive: it takes two to three times as long to decode; baseline=True "
     "(--baseline) turns it without touching a pixel, for about 3 % more bytes"
 )
 HAS_ORIENTATION = (
     "a picture is stored as its camera held it, and says by EXIF how to turn it, which TensorFlow "
-    "does not heed; orientation='apply' (--orientation apply) turns it, its mask and its boxes"
+    "does not heed; orientation='apply' (--upright) turns it, its mask and its boxes"
 )
 MASK_FOLLOWED = "a mask was turned or resized with its picture"
 MASK_RAW = "a mask was decoded and stored as raw numbers"
@@ -63,22 +72,23 @@ def apply_picture_options(
         MissingExtraError: a package that shrinks or turns to baseline is not installed.
     """
     given = dict(features)
+    if options.is_default:
+        note_of_picture(given, note)
+        return given
     data = _only(given, PICTURE, bytes)
-    if data is None or options.is_default:
-        if data is not None:
-            note_of_picture(given, note)
+    if data is None:
         return given
     where = _name_of(given)
     stored = _store(data, given, options, where)
     for change in stored.changes:
         note(change, where)
     given[PICTURE] = stored.data
-    if _only(given, "image/format", (str, bytes)) not in (stored.format, stored.format.encode()):
-        given["image/format"] = stored.format
-    sizes = _only(given, "image/height", int), _only(given, "image/width", int)
-    given["image/height"], given["image/width"] = stored.height, stored.width
+    if _only(given, FORMAT, (str, bytes)) not in (stored.format, stored.format.encode()):
+        given[FORMAT] = stored.format
+    sizes = _only(given, HEIGHT, int), _only(given, WIDTH, int)
+    given[HEIGHT], given[WIDTH] = stored.height, stored.width
     if stored.dtype is not None:
-        given["image/depth"], given["image/dtype"] = stored.depth, stored.dtype.encode()
+        given[DEPTH], given[DTYPE] = stored.depth, stored.dtype.encode()
     _move_masks(given, stored, note, where)
     _move_boxes(given, stored, note, where)
     _scale_areas(given, stored, sizes, note, where)
@@ -104,7 +114,7 @@ def note_of_picture(features: Mapping[str, Any], note: Note) -> None:
 def _store(
     data: bytes, given: Mapping[str, Any], options: PictureOptions, where: str
 ) -> StoredPicture:
-    if _only(given, "image/format", (str, bytes)) in ("raw", b"raw"):
+    if _only(given, FORMAT, (str, bytes)) in ("raw", b"raw"):
         raise SourceError(
             f"{where}: the picture is stored as raw pixels already, which are packed as they are "
             "only; leave the picture options out",
@@ -123,7 +133,7 @@ def _placed(where: str) -> Iterator[None]:
             error.path = where
         raise
     except SourceError as error:
-        raise SourceError(f"{where}: {error}", [f"{where}: {error}"]) from None
+        raise SourceError(f"{where}: {error}") from None
 
 
 def _move_masks(given: dict[str, Any], stored: StoredPicture, note: Note, where: str) -> None:
@@ -133,16 +143,16 @@ def _move_masks(given: dict[str, Any], stored: StoredPicture, note: Note, where:
             mask = _follow(data, stored, raw=stored.format == "raw")
         if mask.is_changed:
             given[MASK] = mask.data
-            given["image/segmentation/class/format"] = mask.format
+            given[MASK_FORMAT] = mask.format
             note(MASK_RAW if mask.format == "raw" else MASK_FOLLOWED, where)
         if mask.format == "raw":
-            given["image/segmentation/class/dtype"] = mask.dtype.encode()
+            given[MASK_DTYPE] = mask.dtype.encode()
     masks = []
-    for number, one in enumerate(_listed(given.get(INSTANCE_MASKS)), 1):
+    for number, one in enumerate(_listed(given.get(OBJECT_MASK)), 1):
         with _placed(f"{where}, the mask of object {number}"):
             masks.append(_follow(one, stored))
     if any(mask.is_changed for mask in masks):
-        given[INSTANCE_MASKS] = [mask.data for mask in masks]
+        given[OBJECT_MASK] = [mask.data for mask in masks]
         note(MASK_FOLLOWED, where)
 
 
@@ -158,13 +168,13 @@ def _follow(data: bytes, stored: StoredPicture, *, raw: bool = False) -> StoredM
 
 def _move_boxes(given: dict[str, Any], stored: StoredPicture, note: Note, where: str) -> None:
     """Places are parts of the sides: only turning moves them."""
-    if stored.orientation_applied == 1 or not all(key in given for key in BOX_SIDES):
+    if stored.orientation_applied == 1 or not all(key in given for key in BOX):
         return
-    sides = [[float(place) for place in _listed(given[key])] for key in BOX_SIDES]
+    sides = [[float(place) for place in _listed(given[key])] for key in BOX]
     if not sides[0]:
         return
     boxes = [turn_box(box, stored.orientation_applied) for box in zip(*sides, strict=True)]
-    for key, places in zip(BOX_SIDES, zip(*boxes, strict=True), strict=True):
+    for key, places in zip(BOX, zip(*boxes, strict=True), strict=True):
         given[key] = list(places)
     note(BOXES_TURNED, where)
 
@@ -178,11 +188,11 @@ def _scale_areas(
 ) -> None:
     """Areas count pixels, of which a smaller picture has fewer."""
     height, width = sizes
-    areas = _listed(given.get(AREAS))
+    areas = _listed(given.get(OBJECT_AREA))
     if not areas or not height or not width or height * width == stored.height * stored.width:
         return
     scale = stored.height * stored.width / (height * width)
-    given[AREAS] = [float(area) * scale for area in areas]
+    given[OBJECT_AREA] = [float(area) * scale for area in areas]
     note(AREAS_SCALED, where)
 
 
@@ -213,7 +223,7 @@ def _listed(value: Any) -> list[Any]:
 
 
 def _name_of(features: Mapping[str, Any]) -> str:
-    listed = _listed(features.get("image/filename"))
+    listed = _listed(features.get(FILENAME))
     if len(listed) != 1:
         return "a picture without image/filename"
     return os.fsdecode(listed[0])

@@ -14,7 +14,7 @@ from recordsmith.example import (
 )
 from recordsmith.image import PictureOptions
 from recordsmith.packing.keys import KeyScheme
-from recordsmith.packing.pictures import PICTURE, apply_picture_options, note_of_picture
+from recordsmith.packing.pictures import apply_picture_options
 from recordsmith.sources import Content, Note
 
 
@@ -34,12 +34,12 @@ class Preparation:
     ) -> None:
         self._keys = keys
         self._kinds = kinds if keys is None else keys.renamed(kinds)
-        self._pictures = None if pictures is None or pictures.is_default else pictures
+        self._pictures = PictureOptions() if pictures is None else pictures
 
     @property
     def is_heavy(self) -> bool:
         """Whether a sample costs more than handing it to another thread."""
-        return self._pictures is not None
+        return not self._pictures.is_default
 
     def payload(self, content: Content, note: Note) -> bytes:
         """The payload of one record.
@@ -50,18 +50,16 @@ class Preparation:
             OptionError: the keys do not fit the features, or pictures or keys are to be changed in
                 a record that is no Example.
         """
+        changes = self.is_heavy or self._keys is not None
         if isinstance(content, bytes):
-            if self._keys is None and self._pictures is None:
+            if not changes:
                 return content
             content = decode_payload(content)
         if isinstance(content, SequenceExample):
-            if self._keys is not None or self._pictures is not None:
+            if changes:
                 raise OptionError("keys and pictures are changed in Examples, not SequenceExamples")
             return encode_sequence_example(*content, self._kinds)
-        if self._pictures is not None:
-            content = apply_picture_options(content, self._pictures, note)
-        elif PICTURE in content:
-            note_of_picture(content, note)
+        content = apply_picture_options(content, self._pictures, note)
         if self._keys is not None:
             content = self._keys.apply(content)
         return encode_example(content, self._kinds)

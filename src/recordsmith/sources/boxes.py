@@ -14,24 +14,35 @@ from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 from recordsmith.errors import OptionError, SourceError
 from recordsmith.example import Kind
-from recordsmith.image import UPRIGHT, exif_orientation, swaps_sides, turn_box, undone_by
+from recordsmith.example.keys import (
+    HEIGHT,
+    OBJECT_LABEL,
+    OBJECT_TEXT,
+    PICTURE,
+    WIDTH,
+    XMAX,
+    XMIN,
+    YMAX,
+    YMIN,
+)
+from recordsmith.image import UPRIGHT, Box, exif_orientation, swaps_sides, turn_box, undone_by
 from recordsmith.sources.classes import Classes
 from recordsmith.sources.contract import Note
-from recordsmith.sources.wording import listed
+from recordsmith.sources.wording import in_full
 
-RelativeBox: TypeAlias = tuple[float, float, float, float]
-"""(ymin, xmin, ymax, xmax), each 0 to 1 of the stored picture."""
+Corners: TypeAlias = tuple[float, float, float, float]
+"""xmin, ymin, xmax, ymax, in the units of a frame."""
 
 BoxPolicy = Literal["stop", "clip", "drop"]
 """What a wrong box does: stop its sample, be mended where that is possible, or be left out."""
 
 BOX_KINDS: Mapping[str, Kind] = {
-    "image/object/bbox/ymin": "float",
-    "image/object/bbox/xmin": "float",
-    "image/object/bbox/ymax": "float",
-    "image/object/bbox/xmax": "float",
-    "image/object/class/label": "int64",
-    "image/object/class/text": "bytes",
+    YMIN: "float",
+    XMIN: "float",
+    YMAX: "float",
+    XMAX: "float",
+    OBJECT_LABEL: "int64",
+    OBJECT_TEXT: "bytes",
 }
 _TOLERANCE = 1e-6  # of the size: what rounding to six decimals leaves
 _SAME_SHAPE = 0.01  # how much aspect ratios may differ where a copy of the picture was drawn on
@@ -61,7 +72,7 @@ class AnnotatedBox(NamedTuple):
 
     place: str
     name: str
-    corners: tuple[float, float, float, float]
+    corners: Corners
     extra: Any = None
 
 
@@ -70,7 +81,7 @@ class PlacedBox(NamedTuple):
 
     source: AnnotatedBox
     label: int
-    box: RelativeBox
+    box: Box
 
 
 class Frame(NamedTuple):
@@ -112,8 +123,8 @@ class BoxReader:
 
     def frame_of(self, width: float, height: float, place: str) -> Frame:
         """The frame, from the size that an annotation says its picture has; 0: it does not say."""
-        size = (self._picture["image/width"], self._picture["image/height"])
-        orientation = exif_orientation(self._picture["image/encoded"])
+        size = (self._picture[WIDTH], self._picture[HEIGHT])
+        orientation = exif_orientation(self._picture[PICTURE])
         turned = swaps_sides(orientation)
         if not (width > 0 and height > 0) or (width, height) == size:
             is_told = turned and width > 0 and width != height
@@ -143,7 +154,7 @@ class BoxReader:
 
     def relative_frame(self, place: str, *, is_upright: bool) -> Frame:
         """The frame of boxes that are relative already, drawn on the upright or stored picture."""
-        orientation = exif_orientation(self._picture["image/encoded"])
+        orientation = exif_orientation(self._picture[PICTURE])
         if orientation == UPRIGHT:
             return Frame(1, 1)
         self._note(_TURNED if is_upright else _NOT_TURNED, f"{place}: orientation {orientation}")
@@ -186,11 +197,11 @@ class BoxReader:
         if len(self.problems) == 1:
             raise SourceError(f"{self.problems[0]}; {advice}", self.problems)
         raise SourceError(
-            f"{name} has {len(self.problems):,} problems: {listed(self.problems)}; {advice}",
+            f"{name} has {len(self.problems):,} problems: {in_full(self.problems)}; {advice}",
             self.problems,
         )
 
-    def _mended(self, box: AnnotatedBox, frame: Frame) -> tuple[float, float, float, float] | None:
+    def _mended(self, box: AnnotatedBox, frame: Frame) -> Corners | None:
         """A wrong box made right, if that is asked for and possible."""
         faults = _faults(box.corners, frame)
         if self._policy != "clip" or not all(map(math.isfinite, box.corners)):
@@ -219,14 +230,12 @@ class BoxReader:
 def box_features(placed: Sequence[PlacedBox]) -> dict[str, Any]:
     """The features of the boxes, a list each."""
     return {
-        "image/object/bbox/ymin": [item.box[0] for item in placed],
-        "image/object/bbox/xmin": [item.box[1] for item in placed],
-        "image/object/bbox/ymax": [item.box[2] for item in placed],
-        "image/object/bbox/xmax": [item.box[3] for item in placed],
-        "image/object/class/label": [item.label for item in placed],
-        "image/object/class/text": [
-            item.source.name.encode("utf-8", "surrogateescape") for item in placed
-        ],
+        YMIN: [item.box[0] for item in placed],
+        XMIN: [item.box[1] for item in placed],
+        YMAX: [item.box[2] for item in placed],
+        XMAX: [item.box[3] for item in placed],
+        OBJECT_LABEL: [item.label for item in placed],
+        OBJECT_TEXT: [item.source.name.encode("utf-8", "surrogateescape") for item in placed],
     }
 
 
@@ -238,9 +247,7 @@ def number(text: object) -> float:
         return math.nan
 
 
-def _within(
-    corners: tuple[float, float, float, float], frame: Frame
-) -> tuple[float, float, float, float] | None:
+def _within(corners: Corners, frame: Frame) -> Corners | None:
     """The corners, if the box is a good one; what rounding left over the edge is taken away."""
     xmin, ymin, xmax, ymax = corners
     spare_x, spare_y = frame.width * _TOLERANCE, frame.height * _TOLERANCE
@@ -252,9 +259,7 @@ def _within(
     return cut if is_good and cut[0] < cut[2] and cut[1] < cut[3] else None
 
 
-def _cut(
-    corners: tuple[float, float, float, float], frame: Frame
-) -> tuple[float, float, float, float]:
+def _cut(corners: Corners, frame: Frame) -> Corners:
     xmin, ymin, xmax, ymax = corners
     return (
         max(xmin, 0),
@@ -264,14 +269,14 @@ def _cut(
     )
 
 
-def _stored(corners: tuple[float, float, float, float], frame: Frame) -> RelativeBox:
+def _stored(corners: Corners, frame: Frame) -> Box:
     """Relative to the stored picture; divided as TensorFlow's scripts do it."""
     xmin, ymin, xmax, ymax = corners
     box = (ymin / frame.height, xmin / frame.width, ymax / frame.height, xmax / frame.width)
     return box if frame.orientation == UPRIGHT else turn_box(box, undone_by(frame.orientation))
 
 
-def _faults(corners: tuple[float, float, float, float], frame: Frame) -> list[str]:
+def _faults(corners: Corners, frame: Frame) -> list[str]:
     """What is wrong with a box, a sentence for each fault."""
     odd = [side for side, value in zip(_SIDES, corners, strict=True) if not math.isfinite(value)]
     if odd:

@@ -13,7 +13,7 @@ from pathlib import Path
 from recordsmith.dataset import ClassNames, class_names_of, read_label_map
 from recordsmith.errors import OptionError, SourceError
 from recordsmith.files import PathLike, as_path
-from recordsmith.sources.wording import listed, some
+from recordsmith.sources.wording import in_full, some
 
 
 class Classes:
@@ -58,6 +58,20 @@ class Classes:
         return [f"classes that differ only by case are kept apart: {'; '.join(alike)}"]
 
 
+def check_class_names(names: Iterable[str], noun: str = "class") -> None:
+    """See that `labels.txt` can hold the names of classes; `noun` says what they are names of.
+
+    Raises:
+        SourceError: one has a line break.
+    """
+    for name in names:
+        if "\n" in name or "\r" in name:
+            raise SourceError(
+                f"the {noun} {name!r} has a line break in its name, which labels.txt cannot hold; "
+                "rename it"
+            )
+
+
 def classes_of(names: Iterable[str], label_map: PathLike | None) -> Classes:
     """The classes of a label map; without one those of the data, sorted as text, from 1.
 
@@ -89,7 +103,7 @@ def classes_by_label(names: Mapping[int, str], label_map: PathLike | None, origi
         labels.setdefault(name, label)
     if problems:
         raise SourceError(
-            f"{origin}: {listed(problems)}; give each a name of its own, or a label_map "
+            f"{origin}: {in_full(problems)}; give each a name of its own, or a label_map "
             "(--label-map) in which the name has one number",
             problems,
         )

@@ -1,25 +1,34 @@
 """COCO: one JSON file with the boxes and regions of all pictures of a split.
 
-`annotations/instances_train2017.json` with `train2017/`, a folder for each split with
-`_annotations.coco.json` in it, or one JSON file beside or above its pictures. Numbers of
-categories are kept as labels, with their gaps. What is said of a picture is parsed again when its
-sample is read, so that the listing holds only where it is.
+Numbers of categories are kept as labels, with their gaps. What is said of a picture is parsed again
+when its sample is read, so that the listing holds only where it is. Where files are, `coco_layout`
+finds out; whether boxes are good, `boxes`.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import os
-import posixpath
-import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 
 from recordsmith.errors import OptionError, SourceError
 from recordsmith.example import Kind
-from recordsmith.files import PathLike, as_path, read_head
+from recordsmith.example.keys import (
+    HEIGHT,
+    MASK,
+    MASK_FORMAT,
+    OBJECT_AREA,
+    OBJECT_IS_CROWD,
+    OBJECT_MASK,
+    SOURCE_ID,
+    WIDTH,
+)
+from recordsmith.files import PathLike, as_path
+from recordsmith.image import encode_mask, resize_nearest, turn, undone_by
 from recordsmith.sources.boxes import (
     BOX_KINDS,
     AnnotatedBox,
@@ -32,49 +41,26 @@ from recordsmith.sources.boxes import (
     number,
 )
 from recordsmith.sources.classes import Classes, classes_by_label
-from recordsmith.sources.coco_json import CocoFile, looks_like_coco
-from recordsmith.sources.contract import Listing, Note, Sample, unheard
-from recordsmith.sources.file_index import (
-    FileIndex,
-    Found,
-    no_files,
-    not_found,
-)
-from recordsmith.sources.pictures import has_picture_name, read_picture
+from recordsmith.sources.coco_json import CocoFile
+from recordsmith.sources.coco_layout import Described, entry_of, find_files, picture_folders
+from recordsmith.sources.contract import Listing, Note, Sample, listed, unheard
+from recordsmith.sources.entries import Entry, samples_of
+from recordsmith.sources.file_index import FileIndex
+from recordsmith.sources.pictures import has_picture_name
 from recordsmith.sources.regions import (
     ClassMask,
     Mask,
     RegionError,
-    mask_to_png,
     rasterize,
-    scale_mask,
-    turn_mask_back,
 )
-from recordsmith.sources.splits import SPLIT_NAMES, in_split_order
-from recordsmith.sources.wording import listed, some, tally
+from recordsmith.sources.splits import in_split_order
+from recordsmith.sources.wording import in_full, some, tally
 
 Masks = Literal["instance", "class"]
 
-_EXPECTED = (
-    "annotations/instances_<split>.json with a folder of pictures for each split, "
-    "<split>/_annotations.coco.json beside the pictures, or one .json file beside or above them"
-)
-_SPLIT_FILE = "_annotations.coco.json"
 _EMPTY_MASK = "the outline of an object encloses no pixel, so its mask is empty"
-_OTHER_TASKS = ("captions_", "person_keypoints_", "stuff_", "panoptic_", "image_info_")
-_PICTURE_FOLDERS = frozenset(("images", "image", "imgs", "img", "jpegimages", "pictures", "data"))
 _LARGEST_AREA = float(np.finfo(np.float32).max)
 _MOST_PIXELS = 1 << 28  # of a mask that is made here; pictures that say more are no photographs
-
-
-class _Entry(NamedTuple):
-    """A sample: its picture, and what its JSON file says; or why it cannot be read."""
-
-    picture: str
-    file: CocoFile
-    image: Mapping[str, Any]
-    notes: tuple[tuple[str, str], ...] = ()
-    problem: str | None = None
 
 
 class Coco:
@@ -85,17 +71,6 @@ class Coco:
     `image/object/bbox/ymin`, `xmin`, `ymax`, `xmax` (0 to 1 of the stored picture),
     `image/object/class/label` (the number of its category), `image/object/class/text`,
     `image/object/is_crowd` and `image/object/area` (in pixels, as the file has it).
-
-    Args:
-        root: the folder that holds pictures and annotations; or the JSON file, beside its
-            pictures or in a folder `annotations` beside their folder.
-        annotations: the JSON file, or one for each split by its name; without it they are found.
-        images: the folder of the pictures, inside of the root; without it it is found.
-        label_map: path of a `label_map.pbtxt`; then its numbers are the labels.
-        boxes: what a wrong box does: `stop` its sample, be made right (`clip`), or left out
-            (`drop`).
-        masks: `instance` adds `image/object/mask`, a PNG of 0 and 1 for each object; `class` adds
-            `image/segmentation/class/encoded`, one PNG of labels, smaller objects on top.
     """
 
     def __init__(
@@ -108,6 +83,21 @@ class Coco:
         boxes: BoxPolicy = "stop",
         masks: Masks | None = None,
     ) -> None:
+        """
+        Args:
+            root: the folder that holds pictures and annotations; or the JSON file, beside its
+                pictures or in a folder `annotations` beside their folder.
+            annotations: the JSON file, or one for each split by its name; None: they are found.
+            images: the folder of the pictures, inside of the root; None: it is found.
+            label_map: path of a `label_map.pbtxt`; then its numbers are the labels.
+            boxes: what a wrong box does: `stop` its sample, be made right (`clip`), or left out
+                (`drop`).
+            masks: `instance` adds `image/object/mask`, a PNG of 0 and 1 for each object; `class`
+                adds `image/segmentation/class/encoded`, one PNG of labels, smaller objects on top.
+
+        Raises:
+            OptionError: `boxes` or `masks` is another word; `images` is no folder of the root.
+        """
         self.root = as_path(root)
         if annotations is None and self.root.is_file():
             annotations, self.root = self.root, _home_of(self.root)
@@ -118,7 +108,7 @@ class Coco:
         if masks not in (None, "instance", "class"):
             raise OptionError(f"masks is {masks!r}; expected 'instance', 'class' or None")
         self._masks = masks
-        self._entries: dict[str, _Entry] = {}
+        self._entries: dict[str, Entry[Described]] = {}
         self._classes = Classes({}, "the data")
         self._is_deep = False
 
@@ -140,30 +130,31 @@ class Coco:
         self._classes, more = _classes(list(files.values()), self._label_map)
         class_names = self._classes.names()
         self._is_deep = len(class_names) > 256
-        entries: dict[str, _Entry] = {}
+        entries: dict[str, Entry[Described]] = {}
         splits: dict[str, str] = {}
+        first: dict[str, str] = {}  # the file that lists a picture first
         for split, file in files.items():
-            folders = [self._images] if self._images is not None else _folders(index, file, split)
+            folders = (
+                picture_folders(index, file, split) if self._images is None else [self._images]
+            )
             for image in file.images:
-                entry = _entry(index, folders, file, image)
+                entry = entry_of(index, folders, Described(file, image))
                 name = entry.picture
                 if name in entries:
                     problem = (
                         f"{file.name}, picture {image['id']}: {name} is listed already, in "
-                        f"{entries[name].file.name}; expected each picture once"
+                        f"{first[name]}; expected each picture once"
                     )
-                    entry = entry._replace(problem=problem)
+                    entry = dataclasses.replace(entry, problem=problem)
                     name = f"{file.name}/{image['id']}"
                 entries[name], splits[name] = entry, split
+                first.setdefault(name, file.name)
         if not entries:
             raise SourceError(f"{some(file.name for file in files.values())}: no pictures in it")
         self._entries = entries
-        has_splits = len(files) > 1
-        samples = tuple(
-            Sample(name, index.size_of(entry.picture), split=splits[name] if has_splits else None)
-            for name, entry in sorted(entries.items())
-        )
-        named = in_split_order(splits.values()) if has_splits else ()
+        if len(files) == 1:
+            splits = {}
+        samples = samples_of(entries, splits, index, lambda described: described.file.version)
         used = {entry.picture for entry in entries.values()}
         left = [path for path in index.paths if has_picture_name(path) and path not in used]
         if left:
@@ -171,22 +162,25 @@ class Coco:
         if index.hidden:
             notices.append(f"hidden: {some(index.hidden)}")
         notices += [*more, *self._classes.notices()]
-        return Listing(samples, class_names, tuple(notices), named, has_label_map=True)
+        return Listing(
+            samples,
+            class_names,
+            tuple(notices),
+            in_split_order(splits.values()),
+            has_label_map=True,
+        )
 
     def read_sample(self, sample: Sample, note: Note = unheard) -> Mapping[str, Any]:
         """Read one picture, and what its JSON file says of it."""
-        entry = self._entries[sample.name]
-        if entry.problem is not None:
-            raise SourceError(entry.problem, [entry.problem])
-        for what, where in entry.notes:
-            note(what, where)
-        features = read_picture(os.path.join(self.root, entry.picture), entry.picture)
-        features["image/source_id"] = str(entry.image["id"]).encode("utf-8", "surrogateescape")
+        entry = listed(self._entries, sample)
+        features = entry.read_picture(self.root, note)
+        assert entry.annotation is not None
+        file, image = entry.annotation
+        features[SOURCE_ID] = str(image["id"]).encode("utf-8", "surrogateescape")
         reader = BoxReader(features, self._policy, note)
-        place = f"{entry.file.name}, picture {entry.image['id']}"
-        width, height = number(entry.image["width"] or 0), number(entry.image["height"] or 0)
-        frame = reader.frame_of(width, height, place)
-        placed = reader.place(self._boxes(entry, reader), frame, self._classes)
+        place = entry.annotation.place
+        frame = reader.frame_of(number(image["width"] or 0), number(image["height"] or 0), place)
+        placed = reader.place(_boxes(file, image, reader), frame, self._classes)
         masks: list[Mask] = []
         if self._masks is not None and not reader.problems:
             placed, masks = _with_masks(placed, frame, features, reader, place)
@@ -216,17 +210,19 @@ class Coco:
     def kinds(self) -> Mapping[str, Kind]:
         kinds: dict[str, Kind] = {
             **BOX_KINDS,
-            "image/object/is_crowd": "int64",
-            "image/object/area": "float",
+            OBJECT_IS_CROWD: "int64",
+            OBJECT_AREA: "float",
         }
         if self._masks == "instance":
-            kinds["image/object/mask"] = "bytes"
+            kinds[OBJECT_MASK] = "bytes"
         return kinds
 
     def _files(self, index: FileIndex) -> dict[str, tuple[str, str]]:
         """split -> (path, name in messages) of each JSON file."""
         if self._annotations is None:
-            return {split: (index.full_path(path), path) for split, path in _found(index).items()}
+            return {
+                split: (index.full_path(path), path) for split, path in find_files(index).items()
+            }
         given = self._annotations
         files = given if isinstance(given, Mapping) else {"": given}
         return {split: self._located(path) for split, path in files.items()}
@@ -244,7 +240,7 @@ class Coco:
         problems = [problem for file in files for problem in file.problems]
         if problems and self._policy == "stop":
             raise SourceError(
-                f"{listed(problems)}; mend that, or say boxes='drop' (--boxes drop) to leave such "
+                f"{in_full(problems)}; mend that, or say boxes='drop' (--boxes drop) to leave such "
                 "entries out",
                 problems,
             )
@@ -258,41 +254,42 @@ class Coco:
                 )
         return notices
 
-    def _boxes(self, entry: _Entry, reader: BoxReader) -> list[AnnotatedBox]:
-        boxes = []
-        for annotation in entry.file.annotations_of(entry.image["id"]):
-            place = f"{entry.file.name}, annotation {annotation.get('id')}"
-            category, box = annotation.get("category_id"), annotation.get("bbox")
-            name = entry.file.categories.get(category) if isinstance(category, int) else None
-            if name is None:
-                reader.reject(place, f"its category_id {category!r} is none of the categories")
-            elif not isinstance(box, list) or len(box) != 4:
-                reader.reject(place, f"its bbox is {str(box)[:60]}; expected [x, y, width, height]")
-            else:
-                x, y, width, height = map(number, box)
-                where = f"{place} ({name}, picture {entry.image['id']})"
-                corners = (x, y, x + width, y + height)
-                boxes.append(AnnotatedBox(where, name, corners, annotation))
-        return boxes
-
     def _features(
         self, placed: list[PlacedBox], masks: list[Mask], picture: Mapping[str, Any]
     ) -> dict[str, Any]:
-        height, width = picture["image/height"], picture["image/width"]
+        height, width = picture[HEIGHT], picture[WIDTH]
         features = box_features(placed)
-        features["image/object/is_crowd"] = [
+        features[OBJECT_IS_CROWD] = [
             int(number(item.source.extra.get("iscrowd")) > 0) for item in placed
         ]
-        features["image/object/area"] = [_area(item, height * width) for item in placed]
+        features[OBJECT_AREA] = [_area(item, height * width) for item in placed]
         if self._masks == "instance":
-            features["image/object/mask"] = [mask_to_png(mask) for mask in masks]
+            features[OBJECT_MASK] = [encode_mask(mask) for mask in masks]
         elif self._masks == "class":
             whole = ClassMask(height, width, is_deep=self._is_deep)
             for item, mask in zip(placed, masks, strict=True):
                 whole.add(mask, item.label)
-            features["image/segmentation/class/encoded"] = mask_to_png(whole.draw())
-            features["image/segmentation/class/format"] = "png"
+            features[MASK] = encode_mask(whole.draw())
+            features[MASK_FORMAT] = "png"
         return features
+
+
+def _boxes(file: CocoFile, image: Mapping[str, Any], reader: BoxReader) -> list[AnnotatedBox]:
+    boxes = []
+    for annotation in file.annotations_of(image["id"]):
+        place = f"{file.name}, annotation {annotation.get('id')}"
+        category, box = annotation.get("category_id"), annotation.get("bbox")
+        name = file.categories.get(category) if isinstance(category, int) else None
+        if name is None:
+            reader.reject(place, f"its category_id {category!r} is none of the categories")
+        elif not isinstance(box, list) or len(box) != 4:
+            reader.reject(place, f"its bbox is {str(box)[:60]}; expected [x, y, width, height]")
+        else:
+            x, y, width, height = map(number, box)
+            where = f"{place} ({name}, picture {image['id']})"
+            corners = (x, y, x + width, y + height)
+            boxes.append(AnnotatedBox(where, name, corners, annotation))
+    return boxes
 
 
 def _with_masks(
@@ -303,7 +300,7 @@ def _with_masks(
     place: str,
 ) -> tuple[list[PlacedBox], list[Mask]]:
     """The objects whose region is good, and the mask of each on the stored picture."""
-    height, width = picture["image/height"], picture["image/width"]
+    height, width = picture[HEIGHT], picture[WIDTH]
     if max(height * width, frame.height * frame.width) > _MOST_PIXELS:
         raise SourceError(
             f"{place} is {width} by {height}; masks are made up to {_MOST_PIXELS:,} pixels"
@@ -316,9 +313,9 @@ def _with_masks(
         except RegionError as error:
             reader.reject(item.source.place, str(error))
             continue
-        mask = turn_mask_back(mask, frame.orientation)
+        mask = turn(mask, undone_by(frame.orientation))
         kept.append(item)
-        masks.append(scale_mask(mask, height, width))
+        masks.append(resize_nearest(mask, height, width))
     return kept, masks
 
 
@@ -329,9 +326,6 @@ def _area(item: PlacedBox, pixel_count: int) -> float:
         return area
     ymin, xmin, ymax, xmax = item.box
     return (ymax - ymin) * (xmax - xmin) * pixel_count
-
-
-# -- finding -------------------------------------------------------------------------------------
 
 
 def _home_of(document: Path) -> Path:
@@ -347,105 +341,6 @@ def _inside(root: Path, images: Path) -> str:
     if not full.is_dir() or path == ".." or path.startswith("../"):
         raise OptionError(f"images is {images}; expected a folder inside of {root}")
     return "" if path == "." else path
-
-
-def _found(index: FileIndex) -> dict[str, str]:
-    """split -> JSON file; one file alone is no split.
-
-    Raises:
-        SourceError: there is none, or it is not clear which are meant.
-    """
-    documents = [path for path in index.paths if path.lower().endswith(".json")]
-    groups = (
-        [path for path in documents if posixpath.basename(path) == _SPLIT_FILE],
-        [path for path in documents if posixpath.dirname(path).lower() == "annotations"],
-        [path for path in documents if "/" not in path],
-        documents,
-    )
-    for group in groups:
-        known = [path for path in group if looks_like_coco(index.full_path(path))]
-        instances = [path for path in known if "instances" in posixpath.basename(path)]
-        boxed = instances or [path for path in known if not _is_of_other_task(path)]
-        if boxed:
-            return _by_split(boxed)
-    nothing = no_files(index.root, _EXPECTED, index)
-    if not documents:
-        raise nothing
-    raise SourceError(
-        f"{nothing}. {documents[0]} {_beginning(index.full_path(documents[0]))}; expected an "
-        "object with the lists images, annotations and categories"
-    )
-
-
-def _beginning(path: str) -> str:
-    head = read_head(path, 20)
-    return f"begins with {head!r}" if head else "is empty"
-
-
-def _is_of_other_task(path: str) -> bool:
-    return posixpath.basename(path).startswith(_OTHER_TASKS)
-
-
-def _by_split(paths: list[str]) -> dict[str, str]:
-    if len(paths) == 1:
-        return {"": paths[0]}
-    for tokens_of in (_split_words, _split_words_with_years):
-        splits = {tuple(tokens_of(path)): path for path in paths}
-        if len(splits) == len(paths) and all(len(words) == 1 for words in splits):
-            return {words[0]: path for words, path in splits.items()}
-    raise SourceError(
-        f"there are {len(paths)} annotation files, and their names do not tell one split each: "
-        f"{some(paths)}; say which: annotations='{paths[0]}', or one for each split: "
-        f"annotations={{'train': '{paths[0]}', ...}}"
-    )
-
-
-def _split_words(path: str) -> list[str]:
-    """Names of splits in the file's name, or that of its folder: instances_train2017 -> train."""
-    folder, name = posixpath.split(path)
-    source = posixpath.basename(folder) if name == _SPLIT_FILE else posixpath.splitext(name)[0]
-    words = re.findall(r"[A-Za-z]+", source)
-    return [word for word in words if word.lower() in SPLIT_NAMES]
-
-
-def _split_words_with_years(path: str) -> list[str]:
-    words = re.findall(r"[A-Za-z]+\d+", posixpath.splitext(posixpath.basename(path))[0])
-    return [word for word in words if word.rstrip("0123456789").lower() in SPLIT_NAMES]
-
-
-def _folders(index: FileIndex, file: CocoFile, split: str) -> list[str]:
-    """Where pictures are looked for, best first: beside the file, folders named like it, images."""
-    own = posixpath.dirname(file.name)
-    words = {split.lower(), *(word.lower() for word in _split_words_with_years(file.name))}
-    words.update(word.lower() for word in _split_words(file.name))
-    folders = sorted({posixpath.dirname(path) for path in index.paths if has_picture_name(path)})
-    above = {posixpath.dirname(folder) for folder in folders}
-
-    def rank(folder: str) -> tuple[int, str]:
-        last = posixpath.basename(folder).lower()
-        if folder == own:
-            return 0, folder
-        if last in words:
-            return 1, folder
-        return (2 if last in _PICTURE_FOLDERS else 3), folder
-
-    near = {own, posixpath.dirname(own), ""}
-    wanted = [folder for folder in {*folders, *above, *near} if rank(folder)[0] < 3]
-    return list(dict.fromkeys([*sorted(wanted, key=rank), *sorted(near)]))
-
-
-def _entry(
-    index: FileIndex, folders: list[str], file: CocoFile, image: Mapping[str, Any]
-) -> _Entry:
-    name = image["file_name"]
-    found = index.find_picture(name, folders, file.name) if name else []
-    place = f"{file.name}, picture {image['id']}"
-    if isinstance(found, Found):
-        where = f"{place}: {name!r}, taken: {found.path}"
-        return _Entry(found.path, file, image, ((found.change, where),) if found.change else ())
-    why = not_found(found, f"looked in {some(folder or '.' for folder in folders)}")
-    problem = f"{place}: there is no file {name!r}; {why}"
-    return _Entry(f"{file.name}/{image['id']}", file, image, problem=problem)
 
 
 def _classes(files: list[CocoFile], label_map: PathLike | None) -> tuple[Classes, list[str]]:

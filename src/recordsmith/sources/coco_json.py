@@ -15,6 +15,7 @@ from typing import Any
 from recordsmith.errors import SourceError
 from recordsmith.files import read_file, read_head
 from recordsmith.sources.json_values import json_fault
+from recordsmith.sources.versions import size_and_time
 
 _scan = json.JSONDecoder().raw_decode  # (text, at) -> (value, where it ends)
 _space = re.compile(r"[ \t\n\r]*").match
@@ -32,6 +33,7 @@ class CocoFile:
         problems: what is wrong with categories and pictures.
         used: numbers of the categories that annotations have.
         strangers: annotations of pictures that are not listed: their ids.
+        version: another number when the file was changed.
     """
 
     def __init__(self, path: str, name: str) -> None:
@@ -48,6 +50,7 @@ class CocoFile:
         self.used: set[int] = set()
         self.strangers: list[Any] = []
         self._places: dict[Any, list[int]] = {}  # id of a picture -> where its annotations begin
+        _, self.version = size_and_time(path)
         self._text = _decoded(path, name)
         self._counted = 0, 1  # a place in the text, and its line
         found = set()

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias, TypeVar
 
+from recordsmith.errors import OptionError
 from recordsmith.example import Kind, SequenceExample
 
 Content: TypeAlias = Mapping[str, Any] | SequenceExample | bytes
 """What a sample becomes: features as `encode_example` takes them, context and feature lists as
 `encode_sequence_example` takes them, or a payload that is stored as it is."""
+
+_Known = TypeVar("_Known")
 
 Note: TypeAlias = Callable[[str, str], None]
 """`note(what, where)`: something in a sample was changed or left out, or should be known.
@@ -67,8 +70,25 @@ class Listing:
     has_label_map: bool = False
 
 
+def listed(known: Mapping[str, _Known], sample: Sample) -> _Known:
+    """What a source knows of a sample by its name.
+
+    Raises:
+        OptionError: it is not from a listing of that source.
+    """
+    try:
+        return known[sample.name]
+    except KeyError:
+        raise not_listed(sample) from None
+
+
+def not_listed(sample: Sample) -> OptionError:
+    """The error for a sample of another source, or of none."""
+    return OptionError(f"{sample!r} is not from a listing of this source")
+
+
 class Source(Protocol):
-    """Where samples come from. `read_sample` is called from several threads at once.
+    """Where samples come from. It is listed first; then `read_sample` is called in many threads.
 
     If it has a `root`, the folder that it reads, no dataset is packed into that.
     """
@@ -86,6 +106,7 @@ class Source(Protocol):
         """What one sample holds; whatever was changed or left out in it goes to `note`.
 
         Raises:
+            OptionError: the sample is from no listing of this source.
             CorruptDataError: the sample cannot be read; its `path` names the file.
             SourceError: its annotations are wrong; `problems` has each of them, with its place.
             FileAccessError: the operating system refused.
@@ -93,7 +114,12 @@ class Source(Protocol):
         ...
 
     def describe(self) -> Mapping[str, Any]:
-        """What the manifest says of the source: JSON-able, with `kind`, the name of its class."""
+        """What the manifest says of the source: JSON-able, the same wherever it lies.
+
+        `kind` is the name of its class; `folder`, `file` or `files` the last part of where it was
+        read. All others are its options, as far as they decide what its samples hold: a job goes
+        on where it was only if they are equal.
+        """
         ...
 
     def kinds(self) -> Mapping[str, Kind]:

@@ -8,20 +8,19 @@ from __future__ import annotations
 
 import csv
 import io
-from array import array
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
+from recordsmith.buffers import Int64Array
 from recordsmith.errors import OptionError, SourceError
 from recordsmith.example import Kind
 from recordsmith.sources.cells import Column, check_number, kind_of_cell
 from recordsmith.sources.contract import Note
 from recordsmith.sources.json_values import as_float
-from recordsmith.sources.lines import TextFile
-from recordsmith.sources.numbered import Mark
+from recordsmith.sources.lines import TextRows, TextTable
+from recordsmith.sources.marks import Mark
 from recordsmith.sources.wording import some
 
 _BATCH_ROWS = 4096
@@ -29,7 +28,7 @@ _LARGEST_CELL = 1 << 24
 _DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
 
 
-class DelimitedRows:
+class DelimitedRows(TextTable["_DelimitedFile"]):
     """The rows of some files with the same kind of columns. Safe to read from several threads.
 
     kinds: of each column, by its name.
@@ -54,31 +53,19 @@ class DelimitedRows:
         csv.field_size_limit(max(csv.field_size_limit(), _LARGEST_CELL))
         self.notices: list[str] = []
         self._columns: dict[str, Column] = {}
-        self._files = [_DelimitedFile(path, delimiter, encoding, self.notices) for path in paths]
-        for number, file in enumerate(self._files):
+        self.files = [_DelimitedFile(path, delimiter, encoding, self.notices) for path in paths]
+        for number, file in enumerate(self.files):
             for name in file.names:
                 self._columns.setdefault(name, Column(name, kinds.get(name)))
             file.look_through(number, self._columns, marks)
-        nameless = [name for file in self._files for name in file.nameless]
+        nameless = [name for file in self.files for name in file.nameless]
         for name in nameless:  # every line ends with a comma
             if name in self._columns and not self._columns[name].filled_count:
                 del self._columns[name]
-        for file in self._files:
+        for file in self.files:
             file.settle(self._columns)
         self.kinds: dict[str, Kind] = {name: column.kind for name, column in self._columns.items()}
         self.notices += _notices(self._columns.values(), nameless)
-
-    @property
-    def counts(self) -> list[int]:
-        return [file.row_count for file in self._files]
-
-    def sizes(self, number: int) -> np.ndarray[Any, np.dtype[np.int64]]:
-        """int64, (rows,): about how long the records of one file will be."""
-        return self._files[number].sizes()
-
-    def place(self, number: int, row: int) -> str:
-        """File and line of a row."""
-        return self._files[number].place(row)
 
     def read(self, number: int, row: int, note: Note) -> dict[str, Any]:
         """The features of one row of one file.
@@ -86,40 +73,29 @@ class DelimitedRows:
         Raises:
             SourceError: the row is ragged, or a cell does not fit its column.
         """
-        return self._files[number].read(row, note)
+        return self.files[number].read(row, note)
 
 
-class _DelimitedFile:
+class _DelimitedFile(TextRows):
     """One file: its names of columns, and where its rows begin."""
 
     def __init__(
         self, path: Path, delimiter: str | None, encoding: str, notices: list[str]
     ) -> None:
-        self.path = path
-        self._file = TextFile(path, encoding)
+        super().__init__(path, encoding)
         self._dialect = _dialect(delimiter or ",")
         self._begin(delimiter, notices)
-        self._starts = array("q")
-        self._lines = array("I")
         self._columns: list[tuple[str, Kind | None, bool]] = []
         self._overhead = 0
 
-    @property
-    def row_count(self) -> int:
-        return len(self._lines)
-
-    def place(self, row: int) -> str:
-        return f"{self.path}, line {self._lines[row]}"
-
-    def sizes(self) -> np.ndarray[Any, np.dtype[np.int64]]:
-        starts = np.array(self._starts, np.int64)
-        return starts[1:] - starts[:-1] + self._overhead
+    def sizes(self) -> Int64Array:
+        return super().sizes() + self._overhead
 
     def _begin(self, delimiter: str | None, notices: list[str]) -> None:
         """Read the names of the columns."""
-        lines = self._file.lines()
+        lines = self.file.lines()
         if delimiter is None:
-            self._dialect = _dialect(self._guess(next(self._file.lines(), ""), notices))
+            self._dialect = _dialect(self._guess(next(self.file.lines(), ""), notices))
         names: list[str] = []
         try:
             names = next((cells for cells in self._reader(lines) if cells), [])
@@ -128,7 +104,7 @@ class _DelimitedFile:
         self._first = (lines.offset, lines.number)
         self.nameless = [f"column_{place}" for place, name in enumerate(names) if not name.strip()]
         self.names = [name.strip() or f"column_{place}" for place, name in enumerate(names)]
-        twice = sorted({name for name in self.names if self.names.count(name) > 1})
+        twice = sorted(name for name, count in Counter(self.names).items() if count > 1)
         if twice:
             raise SourceError(
                 f"{self.path}, line 1: several columns are called {some(twice)}; give each its "
@@ -168,8 +144,8 @@ class _DelimitedFile:
         width = len(self.names)
         batch: list[list[str]] = []
         batch_lines: list[int] = []
-        starts, line_numbers = self._starts, self._lines
-        lines = self._file.lines(*self._first)
+        starts, line_numbers = self._starts, self._lines  # for `add`, a million times
+        lines = self.file.lines(*self._first)
         reader = self._reader(lines)
         while True:
             start, line = lines.offset, lines.number
@@ -178,7 +154,7 @@ class _DelimitedFile:
             except StopIteration:
                 break
             except csv.Error:  # it may have swallowed lines after a quote: only the first is lost
-                lines = self._file.lines(start, line)
+                lines = self.file.lines(start, line)
                 next(lines)
                 reader = self._reader(lines)
                 cells = [""] * (width + 1)
@@ -195,8 +171,8 @@ class _DelimitedFile:
             if len(batch) == _BATCH_ROWS:
                 self._look_at(batch, batch_lines, columns)
         self._look_at(batch, batch_lines, columns)
-        starts.append(lines.offset)
-        if not line_numbers:
+        self.end(lines.offset)
+        if not len(self):
             raise SourceError(
                 f"{self.path} has names of columns ({some(self.names)}) and no rows below them"
             )
@@ -220,9 +196,8 @@ class _DelimitedFile:
         self._overhead = sum(len(name.encode()) + 8 for name, _, _ in self._columns)
 
     def read(self, row: int, note: Note) -> dict[str, Any]:
-        text = self._file.text(self._starts[row], self._starts[row + 1])
         try:
-            cells = next(self._reader(io.StringIO(text, newline="")))
+            cells = next(self._reader(io.StringIO(self.text(row), newline="")))
         except csv.Error as error:
             raise SourceError(f"{self.place(row)}: {_words(error)}") from None
         if len(cells) != len(self._columns):
@@ -276,7 +251,9 @@ def _check_header(path: Path, names: Sequence[str]) -> None:
 
 def _words(error: csv.Error) -> str:
     """What is wrong with the quotes of a row."""
-    if "unexpected end" in str(error) or "field larger" in str(error):
+    if "field larger" in str(error):
+        return f"a cell is longer than {_LARGEST_CELL:,} characters; is a quote not closed?"
+    if "unexpected end" in str(error):
         return "a cell begins with a quote and does not end"
     if "expected after" in str(error):
         return f"there is text behind the quote that ends a cell ({error})"

@@ -9,21 +9,17 @@ from __future__ import annotations
 
 import os
 import posixpath
-import re
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from recordsmith.errors import OptionError, SourceError
-from recordsmith.files import accessing, is_special, list_folder
+from recordsmith.errors import SourceError
+from recordsmith.sources.folders import check_folder, files_below
+from recordsmith.sources.foreign_paths import with_slashes
 from recordsmith.sources.pictures import has_picture_name
-from recordsmith.sources.splits import SPLIT_NAMES
+from recordsmith.sources.versions import size_and_time
 from recordsmith.sources.wording import some
-
-"""Names of folders and lists that are splits, in lower case."""
-
-_WINDOWS_PATH = re.compile(r"[A-Za-z]:[\\/]|.*\\")
 
 FOUND_BY_LAST_PART = "the picture that an annotation names was found by the last part of its path"
 FOUND_BY_OTHER_SPELLING = "the picture that an annotation names was found in another spelling"
@@ -42,20 +38,21 @@ class FileIndex:
 
     Attributes:
         paths: relative to the root, with `/`, sorted; links are followed, circles are not.
-        hidden: files and folders that were passed over, and what would be waited for in vain.
+        hidden: files and folders that were passed over, relative as well.
     """
 
     def __init__(self, root: Path) -> None:
-        with accessing(root):
-            if not root.is_dir():
-                root.stat()  # says it in words if it is not there
-                raise OptionError(f"{root} is a file; expected the folder that holds the dataset")
+        """
+        Raises:
+            OptionError: the root is a file.
+            FileAccessError: it is not there, or a folder cannot be read.
+        """
+        check_folder(root, "the folder that holds the dataset")
         self.root = root
-        self.hidden: list[str] = []
-        paths: list[str] = []
-        self._walk(root, "", paths, ())
-        self.paths = tuple(sorted(paths))
-        self._known = frozenset(paths)
+        hidden: list[str] = []
+        self.paths = tuple(sorted(path for path, _ in files_below(root, hidden)))
+        self.hidden = [Path(path).relative_to(root).as_posix() for path in hidden]
+        self._known = frozenset(self.paths)
         self._by_name: dict[str, list[str]] | None = None
         self._by_stem: dict[str, list[str]] | None = None
 
@@ -66,12 +63,13 @@ class FileIndex:
         """Of a relative path: one that can be opened."""
         return os.path.join(self.root, path)
 
-    def size_of(self, path: str) -> int:
-        """Size in bytes; 0 for a link to nothing, which reading will complain about."""
-        try:
-            return os.stat(self.full_path(path)).st_size
-        except OSError:
-            return 0
+    def size_and_time(self, path: str) -> tuple[int, int]:
+        """Size in bytes and time of change; 0 for a link to nothing: reading it will say so."""
+        return size_and_time(self.full_path(path))
+
+    def time_of(self, path: str) -> int:
+        """When a file was changed last, in nanoseconds."""
+        return self.size_and_time(path)[1]
 
     def find(self, name: str, folders: Sequence[str], near: str = "") -> Found | list[str]:
         """The file that an annotation calls `name`.
@@ -88,7 +86,7 @@ class FileIndex:
             path = _joined(folder, name)
             if path in self._known:
                 return Found(path)
-        plain = name.replace("\\", "/") if _WINDOWS_PATH.match(name) else name
+        plain = with_slashes(name)
         last = posixpath.basename(plain.rstrip("/"))
         if not last:
             return []
@@ -136,34 +134,6 @@ class FileIndex:
                     stems.setdefault(key, []).append(path)
             self._by_stem = stems
         return self._by_stem.get(_key(stem), [])
-
-    def _walk(
-        self, folder: Path | str, prefix: str, paths: list[str], above: tuple[str, ...]
-    ) -> None:
-        here = (*above, os.path.realpath(folder))
-        for entry in list_folder(folder):
-            path = prefix + entry.name
-            if entry.name.startswith("."):
-                self.hidden.append(path)
-            elif is_special(entry):
-                self.hidden.append(f"{path} (a pipe or a device)")
-            elif not _is_folder(entry):
-                paths.append(path)
-            elif not entry.is_symlink() or os.path.realpath(entry.path) not in here:
-                self._walk(entry.path, f"{path}/", paths, here)
-
-
-def split_in(path: str) -> str | None:
-    """The first folder of a path that is called like a split."""
-    folders = path.split("/")[:-1]
-    return next((folder for folder in folders if folder.lower() in SPLIT_NAMES), None)
-
-
-def splits_by_folder(paths: Iterable[str]) -> dict[str, str]:
-    """path -> split, if each lies in a folder called like one, and there are several splits."""
-    splits = {path: split_in(path) for path in paths}
-    named = {path: split for path, split in splits.items() if split is not None}
-    return named if len(named) == len(splits) and len(set(named.values())) > 1 else {}
 
 
 def not_found(found: Found | list[str], otherwise: str = "there is none of that name") -> str:
@@ -219,10 +189,3 @@ def _shared_end(one: str, other: str) -> int:
     """How many folders above the last part are the same."""
     ends = [_key(path).split("/")[-2::-1] for path in (one, other)]
     return len(posixpath.commonprefix(ends))
-
-
-def _is_folder(entry: os.DirEntry[str]) -> bool:
-    try:
-        return entry.is_dir()
-    except OSError:
-        return False

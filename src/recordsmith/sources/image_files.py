@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Any
 
 from recordsmith.errors import OptionError, SourceError
 from recordsmith.example import Kind
-from recordsmith.files import PathLike, accessing, as_path
+from recordsmith.example.keys import CLASS_LABEL, CLASS_TEXT
+from recordsmith.files import PathLike, as_path
+from recordsmith.sources.classes import check_class_names
 from recordsmith.sources.contract import Listing, Note, Sample, unheard
-from recordsmith.sources.folders import Folder, read_folder
+from recordsmith.sources.folders import check_folder, read_picture_tree
 from recordsmith.sources.pictures import read_picture
 from recordsmith.sources.splits import are_split_names, in_split_order
 from recordsmith.sources.wording import some, tally
@@ -59,21 +60,18 @@ class ImageFiles:
             SourceError: there are none, or some have no class.
             FileAccessError: a folder cannot be read.
         """
-        with accessing(self.root):
-            if not self.root.is_dir():
-                self.root.stat()
-                raise OptionError(f"{self.root} is a file; expected a folder with pictures")
-        passed_over = Folder(self.root)
-        found = sorted(self._pictures(self.root, passed_over))
-        others = passed_over.others
+        check_folder(self.root, "a folder with pictures")
+        tree = read_picture_tree(self.root, follows_links=False)
+        found = sorted(tree.pictures)
         if not found:
-            what = f"found {tally(others)}" if others else "the folder is empty"
+            what = f"found {tally(tree.others)}" if tree.others else "the folder is empty"
             raise SourceError(f"no pictures to pack: expected pictures below {self.root}; {what}")
         tops = {name.partition("/")[0] for name, _, _ in found}
         has_splits = are_split_names(tops) and all("/" in name for name, _, _ in found)
         classes = self._classes([name for name, _, _ in found])
         if classes is not None:
             self._class_names = tuple(sorted(set(classes)))
+            check_class_names(self._class_names)
         labels = {name: label for label, name in enumerate(self._class_names or ())}
         samples = tuple(
             Sample(
@@ -86,13 +84,12 @@ class ImageFiles:
             for number, (name, size, version) in enumerate(found)
         )
         notices = []
-        if passed_over.hidden:
-            notices.append(f"hidden: {some(passed_over.hidden)}")
-        if passed_over.folders:
-            links = [entry.path for entry in passed_over.folders]
-            notices.append(f"links to folders, which are not followed: {some(links)}")
-        if others:
-            notices.append(f"no pictures: {tally(others)}")
+        if tree.hidden:
+            notices.append(f"hidden: {some(tree.hidden)}")
+        if tree.links:
+            notices.append(f"links to folders, which are not followed: {some(tree.links)}")
+        if tree.others:
+            notices.append(f"no pictures: {tally(tree.others)}")
         splits = in_split_order(tops) if has_splits else ()
         return Listing(samples, self._class_names, tuple(notices), splits)
 
@@ -100,8 +97,8 @@ class ImageFiles:
         """Read one picture file; its bytes are not changed."""
         features = read_picture(os.path.join(self.root, sample.name), sample.name)
         if self._class_names is not None and sample.label is not None:
-            features["image/class/label"] = sample.label
-            features["image/class/text"] = os.fsencode(self._class_names[sample.label])
+            features[CLASS_LABEL] = sample.label
+            features[CLASS_TEXT] = os.fsencode(self._class_names[sample.label])
         return features
 
     def describe(self) -> Mapping[str, Any]:
@@ -114,19 +111,6 @@ class ImageFiles:
 
     def kinds(self) -> Mapping[str, Kind]:
         return {}
-
-    def _pictures(self, path: Path, passed_over: Folder) -> Iterator[tuple[str, int, int]]:
-        """Path below the root, size in bytes and time of change of each picture."""
-        folder = read_folder(path)
-        passed_over.hidden += folder.hidden
-        passed_over.others += folder.others
-        for name, size, version in folder.pictures:
-            yield (path / name).relative_to(self.root).as_posix(), size, version
-        for entry in folder.folders:
-            if entry.is_symlink():  # it might lead in a circle
-                passed_over.folders.append(entry)
-            else:
-                yield from self._pictures(Path(entry.path), passed_over)
 
     def _classes(self, names: list[str]) -> list[str] | None:
         if self._pattern is None:

@@ -10,20 +10,21 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from recordsmith.errors import OptionError, SourceError
+from recordsmith.errors import SourceError
 from recordsmith.example import Kind
-from recordsmith.files import PathLike, accessing, as_path
+from recordsmith.example.keys import CLASS_LABEL, CLASS_TEXT
+from recordsmith.files import PathLike, as_path
+from recordsmith.sources.classes import check_class_names
 from recordsmith.sources.contract import Listing, Note, Sample, unheard
-from recordsmith.sources.folders import Folder, read_folder
+from recordsmith.sources.folders import Folder, check_folder, names_below, read_folder
 from recordsmith.sources.pictures import has_picture_name, read_picture
 from recordsmith.sources.splits import are_split_names, in_split_order
 from recordsmith.sources.wording import some, tally
 
-_FOLDERS_SEARCHED = 2000
+_LAYOUT = "{}/<class>/<picture>, one folder for each class"
 
 
 class ImageFolder:
@@ -50,10 +51,7 @@ class ImageFolder:
             SourceError: there are no pictures, or not in folders of classes.
             FileAccessError: the root or a folder in it cannot be read.
         """
-        with accessing(self.root):
-            if not self.root.is_dir():
-                self.root.stat()  # says it in words if it is not there
-                raise OptionError(f"{self.root} is a file; {_expected('<folder>')}")
+        check_folder(self.root, _LAYOUT.format("<folder>"))
         root = read_folder(self.root)
         base = root
         if not base.pictures and len(base.folders) == 1:
@@ -71,12 +69,7 @@ class ImageFolder:
         if not filled:
             raise self._nothing_found(root, [folder for folder, _ in classes])
         names = tuple(sorted({folder.path.name for folder, _ in filled}))
-        for name in names:
-            if "\n" in name or "\r" in name:
-                raise SourceError(
-                    f"the class folder {name!r} has a line break in its name, which labels.txt "
-                    "cannot hold; rename it"
-                )
+        check_class_names(names, "class folder")
         self._base = base.path
         self._class_names = tuple(map(os.fsencode, names))
         samples = tuple(
@@ -94,8 +87,8 @@ class ImageFolder:
         """Read one picture file; its bytes are not changed."""
         label = sample.label or 0
         return read_picture(os.path.join(self._base, sample.name), sample.name) | {
-            "image/class/label": label,
-            "image/class/text": self._class_names[label],
+            CLASS_LABEL: label,
+            CLASS_TEXT: self._class_names[label],
         }
 
     def describe(self) -> Mapping[str, Any]:
@@ -109,7 +102,7 @@ class ImageFolder:
         if root.pictures:
             found = (
                 f"found pictures in {self.root} itself ({len(root.pictures):,}, such as "
-                f"{root.pictures[0][0]}), and none in folders below"
+                f"{root.pictures[0].name}), and none in folders below"
             )
             advice = (
                 "move the pictures of each class into a folder named after it, or pack them as "
@@ -128,7 +121,7 @@ class ImageFolder:
             found = "the folder is empty"
             advice = "check that this is the right folder"
         return SourceError(
-            f"no pictures to pack: {_expected(str(self.root))}; {found}; {advice}",
+            f"no pictures to pack: expected {_LAYOUT.format(self.root)}; {found}; {advice}",
             _notices(root, classes, [root]),
         )
 
@@ -147,10 +140,6 @@ def _split_folders(base: Folder) -> dict[str, Folder]:
 # -- words ---------------------------------------------------------------------------------------
 
 
-def _expected(root: str) -> str:
-    return f"expected {root}/<class>/<picture>, one folder for each class"
-
-
 def _notices(base: Folder, classes: list[Folder], folders: list[Folder]) -> list[str]:
     """What was passed over, a sentence for each reason; `folders` are those above the classes."""
     folders = [*folders, *classes]
@@ -162,7 +151,7 @@ def _notices(base: Folder, classes: list[Folder], folders: list[Folder]) -> list
             "into folders of classes"
         )
     if base.pictures:
-        paths = [str(base.path / name) for name, *_ in base.pictures]
+        paths = [str(base.path / picture.name) for picture in base.pictures]
         notices.append(f"not in a class folder: {tally(paths)}")
     empty = [str(folder.path) for folder in classes if not folder.pictures]
     if empty:
@@ -183,7 +172,7 @@ def _folders_that_would_pack(root: Path) -> list[str]:
     """Folders below that have folders with pictures; a large tree is searched in part."""
     found = {
         str(Path(folder).parent)
-        for folder, _, files in islice(os.walk(root), _FOLDERS_SEARCHED)
+        for folder, files in names_below(root)
         if any(map(has_picture_name, files))
     }
     return sorted(found)

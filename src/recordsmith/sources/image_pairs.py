@@ -14,19 +14,20 @@ from typing import Any, TypeAlias
 
 from recordsmith.errors import OptionError, SourceError
 from recordsmith.example import Kind
-from recordsmith.files import PathLike, accessing, as_path
-from recordsmith.sources.contract import Listing, Note, Sample, unheard
+from recordsmith.files import PathLike, as_path
+from recordsmith.sources.contract import Listing, Note, Sample, listed, unheard
+from recordsmith.sources.folders import check_folder
 from recordsmith.sources.masks import ColoursOption, check_colours, read_mask
 from recordsmith.sources.pair_folders import (
     FolderPair,
     beside,
     find_folders,
     pairs_of_folders,
-    split_order,
 )
 from recordsmith.sources.pair_lists import pairs_of_list, pairs_of_paths
 from recordsmith.sources.pairing import Pair, Pairing
 from recordsmith.sources.pictures import read_picture
+from recordsmith.sources.splits import in_split_order
 
 Pairs: TypeAlias = PathLike | Iterable[tuple[PathLike, PathLike]]
 
@@ -92,19 +93,18 @@ class ImagePairs:
         found = self._find()
         found.pairs.sort(key=lambda pair: pair.name)
         self._pairs = {pair.name: pair for pair in found.pairs}
-        names = {pair.split for pair in found.pairs}
-        splits = tuple(sorted((name for name in names if name is not None), key=split_order))
-        return Listing(
-            tuple(Sample(pair.name, pair.size_bytes, split=pair.split) for pair in found.pairs),
-            notices=tuple(found.notices),
-            splits=splits,
+        samples = tuple(
+            Sample(pair.name, pair.size_bytes, split=pair.split, version=pair.version)
+            for pair in found.pairs
         )
+        splits = in_split_order(pair.split for pair in found.pairs if pair.split is not None)
+        return Listing(samples, notices=tuple(found.notices), splits=splits)
 
     def read_sample(self, sample: Sample, note: Note = unheard) -> Mapping[str, Any]:
         """Read one picture and its mask."""
-        pair = self._pairs[sample.name]
+        pair = listed(self._pairs, sample)
         if pair.problem is not None:
-            raise SourceError(pair.problem, [pair.problem])
+            raise SourceError(pair.problem)
         features = read_picture(pair.picture, pair.name)
         return features | read_mask(pair.mask, features, self._table, note)
 
@@ -135,17 +135,17 @@ class ImagePairs:
             if self.root is not None and not path.exists():
                 path = self.root / path
             root = self.root or path.parent
-            _check_folder(root)
+            check_folder(root, "a folder")
             return pairs_of_list(path, root)
         if self._pictures is not None and self._masks is not None:
             folder = self.root or Path()
             pair = FolderPair(folder / self._pictures, folder / self._masks)
             for path in (pair.pictures, pair.masks):
-                _check_folder(path)
+                check_folder(path, "a folder")
             is_below = self.root is not None and pair.pictures.is_relative_to(self.root)
             return pairs_of_folders(folder if is_below else pair.pictures, [pair])
         assert self.root is not None
-        _check_folder(self.root)
+        check_folder(self.root, "a folder")
         base, folders = find_folders(self.root)
         found = pairs_of_folders(base, folders)
         found.notice("beside the pictures and masks", beside(base, folders))
@@ -162,10 +162,3 @@ def _checked(pairs: Any) -> list[tuple[Path, Path]]:
     if not checked:
         raise OptionError("pairs is empty; expected pairs of paths, a picture and its mask")
     return checked
-
-
-def _check_folder(path: Path) -> None:
-    with accessing(path):
-        if not path.is_dir():
-            path.stat()  # says it in words if it is not there
-            raise OptionError(f"{path} is a file; expected a folder")

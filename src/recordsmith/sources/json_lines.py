@@ -7,22 +7,19 @@ cannot be read, so that it is reported with all others.
 from __future__ import annotations
 
 import json
-from array import array
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from recordsmith.errors import OptionError, SourceError
 from recordsmith.example import Kind
 from recordsmith.sources.contract import Note
 from recordsmith.sources.json_values import KindSurvey, json_fault, json_features
-from recordsmith.sources.lines import TextFile
-from recordsmith.sources.numbered import Mark, mark_text
+from recordsmith.sources.lines import TextRows, TextTable
+from recordsmith.sources.marks import Mark, mark_text
 
 
-class JsonRows:
+class JsonRows(TextTable["_JsonFile"]):
     """The rows of some files. Safe to read from several threads.
 
     kinds: of each key, by its name.
@@ -45,29 +42,17 @@ class JsonRows:
         """
         self.notices: list[str] = []
         survey = KindSurvey(kinds)
-        self._files = []
+        self.files = []
         for number, path in enumerate(paths):
             file = _JsonFile(path, encoding)
             file.look_through(number, survey, marks)
-            self._files.append(file)
+            self.files.append(file)
         self.kinds, self._as_text = survey.finish(lambda where: self.place(*where), self.notices)
         for name in (*(name for name, _ in marks), *kinds):
             if name not in survey.keys:
                 raise OptionError(
                     f"no row of {paths[0]} has a key {name!r}; they have {', '.join(survey.keys)}"
                 )
-
-    @property
-    def counts(self) -> list[int]:
-        return [file.row_count for file in self._files]
-
-    def sizes(self, number: int) -> np.ndarray[Any, np.dtype[np.int64]]:
-        """int64, (rows,): about how long the records of one file will be."""
-        return self._files[number].sizes()
-
-    def place(self, number: int, row: int) -> str:
-        """File and line of a row."""
-        return self._files[number].place(row)
 
     def read(self, number: int, row: int, note: Note) -> dict[str, Any]:
         """The features of one row of one file.
@@ -77,34 +62,14 @@ class JsonRows:
         """
         place = self.place(number, row)
         try:
-            found = _parse(self._files[number].text(row))
+            found = _parse(self.files[number].text(row))
         except ValueError as error:
             raise SourceError(f"{place}: {error}") from None
         return json_features(found, self.kinds, self._as_text, note, place)
 
 
-class _JsonFile:
+class _JsonFile(TextRows):
     """One file, and where its rows are."""
-
-    def __init__(self, path: Path, encoding: str) -> None:
-        self._path = path
-        self._file = TextFile(path, encoding)
-        self._starts = array("q")
-        self._lines = array("I")
-
-    @property
-    def row_count(self) -> int:
-        return len(self._lines)
-
-    def place(self, row: int) -> str:
-        return f"{self._path}, line {self._lines[row]}"
-
-    def sizes(self) -> np.ndarray[Any, np.dtype[np.int64]]:
-        starts = np.array(self._starts, np.int64)
-        return starts[1:] - starts[:-1]
-
-    def text(self, row: int) -> str:
-        return self._file.text(self._starts[row], self._starts[row + 1])
 
     def look_through(
         self, number: int, survey: KindSurvey, marks: Sequence[tuple[str, Mark]]
@@ -112,7 +77,7 @@ class _JsonFile:
         """Find the rows and what they hold."""
         good_count = 0
         error = None
-        lines = self._file.lines()
+        lines = self.file.lines()
         offset = lines.offset
         for text in lines:
             start, offset = offset, lines.offset
@@ -124,16 +89,15 @@ class _JsonFile:
                 good_count += 1
             except ValueError as failure:
                 error = error or failure
-            self._starts.append(start)
-            self._lines.append(lines.number - 1)
-            survey.see(row, (number, len(self._lines) - 1))
+            self.add(start, lines.number - 1)
+            survey.see(row, (number, len(self) - 1))
             for name, mark in marks:
                 mark.append(mark_text(row.get(name)), number)
-        self._starts.append(offset)
+        self.end(offset)
         if not good_count:
             raise SourceError(
-                f'{self._path}: expected an object such as {{"x": 1}} in each line'
-                + (f"; {self.place(0)}: {error}" if self._lines else "; there are only blank lines")
+                f'{self.path}: expected an object such as {{"x": 1}} in each line'
+                + (f"; {self.place(0)}: {error}" if len(self) else "; there are only blank lines")
             )
 
 

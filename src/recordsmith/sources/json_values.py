@@ -18,7 +18,9 @@ from recordsmith.sources.contract import Note
 from recordsmith.sources.wording import some
 
 LOST_DIGITS = "a number beyond 16,777,216 lost digits, as floats are stored in 32 bits"
-_EXACT = float(1 << 24)
+EXACT = float(1 << 24)
+"""Up to this a 32-bit float holds every whole number."""
+
 _LARGEST_FLOAT = float(np.finfo(np.float32).max)
 _LIMIT = 2**63
 _NESTED = object()  # kind of a value that becomes JSON text
@@ -137,7 +139,7 @@ def json_features(
         kind = kinds.get(key)
         try:
             if key in as_text:
-                features[key] = value.encode() if isinstance(value, str) else _as_json(value)
+                features[key] = value.encode() if isinstance(value, str) else as_json_text(value)
             elif isinstance(value, list):
                 features[key] = _list(value, kind, note, f"{place}: {key}")
             elif kind == "float":
@@ -170,7 +172,7 @@ def as_float(value: float, note: Note, name: str, where: Any, place: Callable[[A
     Raises:
         ValueError: it does not fit a 32-bit float.
     """
-    if not -_EXACT <= value <= _EXACT and abs(value) < np.inf:
+    if not -EXACT <= value <= EXACT and abs(value) < np.inf:
         if abs(value) > _LARGEST_FLOAT:
             raise ValueError(f"{value!r} does not fit a 32-bit float")
         if float(np.float32(value)) != value:
@@ -180,10 +182,6 @@ def as_float(value: float, note: Note, name: str, where: Any, place: Callable[[A
 
 def as_json_text(value: Any) -> bytes:
     """A value as compact JSON."""
-    return _as_json(value)
-
-
-def _as_json(value: Any) -> bytes:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode(
         "utf-8", "surrogatepass"
     )
@@ -223,7 +221,7 @@ def _list(values: list[Any], kind: Kind | None, note: Note, place: str) -> Any:
     finite = np.isfinite(floats)
     if np.isinf(stored[finite]).any():
         raise ValueError("a value does not fit a 32-bit float")
-    lost = finite & (np.abs(floats) > _EXACT) & (stored != floats)
+    lost = finite & (np.abs(floats) > EXACT) & (stored != floats)
     if lost.any():
         note(LOST_DIGITS, f"{place}, {floats[lost][0]}")
     return stored

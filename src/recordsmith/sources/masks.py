@@ -7,7 +7,6 @@ by a table, and lossless files of other formats, which become PNG. Nothing is sc
 
 from __future__ import annotations
 
-import io
 import os
 from collections.abc import Mapping
 from typing import Any, Literal, TypeAlias
@@ -15,9 +14,17 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from recordsmith.errors import CorruptDataError, Defect, OptionError, SourceError, located
+from recordsmith.errors import OptionError, SourceError, located
+from recordsmith.example.keys import HEIGHT, MASK, MASK_FORMAT, PICTURE, WIDTH
 from recordsmith.files import PathLike, read_file
-from recordsmith.image import exif_orientation
+from recordsmith.image import (
+    MaskInfo,
+    encode_mask,
+    exif_orientation,
+    palette_colours,
+    probe_mask,
+    read_by_pillow,
+)
 from recordsmith.image.colours import (
     LARGEST_NUMBER,
     Colour,
@@ -27,7 +34,6 @@ from recordsmith.image.colours import (
     number_colours,
     voc_colours,
 )
-from recordsmith.image.mask_header import MaskInfo, png_palette, probe_mask
 from recordsmith.sources.contract import Note
 
 Colours: TypeAlias = Mapping[Colour, int]
@@ -68,8 +74,8 @@ def read_mask(
     elif info.format != "png" or info.has_alpha or info.kind == "colour":
         data = _as_png(name, data, info, note)
     return {
-        "image/segmentation/class/encoded": data,
-        "image/segmentation/class/format": "png",
+        MASK: data,
+        MASK_FORMAT: "png",
     }
 
 
@@ -110,8 +116,8 @@ def check_colours(colours: ColoursOption | None) -> dict[Colour, int] | None:
 
 
 def _check_size(name: str, info: MaskInfo, picture: Mapping[str, Any], note: Note) -> None:
-    size = picture["image/height"], picture["image/width"]
-    orientation = exif_orientation(picture["image/encoded"])
+    size = picture[HEIGHT], picture[WIDTH]
+    orientation = exif_orientation(picture[PICTURE])
     if (info.height, info.width) == size:
         # turned by half, mirrored, or square: the sizes do not tell how the mask was drawn
         if orientation in (2, 3, 4) or (orientation > 4 and info.height == info.width):
@@ -164,7 +170,7 @@ def _is_numbered_alike(data: bytes, info: MaskInfo, colours: Colours) -> bool:
     """Whether the palette of a PNG says the same as the table, so that nothing is to be done."""
     if info.format != "png" or info.kind != "palette":
         return False
-    palette = png_palette(data)
+    palette = palette_colours(data)
     return bool(palette) and all(
         colours.get(colour) == number for number, colour in enumerate(palette)
     )
@@ -179,7 +185,7 @@ def _numbered(name: str, data: bytes, info: MaskInfo, colours: Colours, note: No
     if info.has_alpha:
         note(_NO_ALPHA, name)
     note(_TO_NUMBERS, name)
-    return _encode(numbers)
+    return encode_mask(numbers)
 
 
 def _unknown_colours(unknown: Unknown, info: MaskInfo) -> str:
@@ -215,7 +221,7 @@ def _as_png(name: str, data: bytes, info: MaskInfo, note: Note) -> bytes:
         note(_NO_ALPHA, name)
     if info.format != "png":
         note(_TO_PNG, f"{name}: {info.format}")
-    return _encode(values.astype(np.uint8 if values.dtype == np.uint8 else np.uint16))
+    return encode_mask(values.astype(np.uint8 if values.dtype == np.uint8 else np.uint16))
 
 
 def _colours_found(pixels: npt.NDArray[np.uint8]) -> str:
@@ -238,29 +244,13 @@ def _colours_found(pixels: npt.NDArray[np.uint8]) -> str:
 
 def _pixels(name: str, data: bytes, mode: str | None) -> Any:
     """The pixels of a mask, as Pillow has them or in another mode."""
-    from PIL import Image
-
-    try:
-        with Image.open(io.BytesIO(data)) as image:
-            frame_count = getattr(image, "n_frames", 1)
-            pixels = np.array(image if mode is None else image.convert(mode))
-    except Exception as error:  # noqa: BLE001 - Pillow's plugins raise anything on bad files
-        raise CorruptDataError(
-            Defect.UNREADABLE_IMAGE, f"the mask cannot be decoded ({error})", path=name
-        ) from None
+    with located(name), read_by_pillow(data, "mask") as image:
+        frame_count = getattr(image, "n_frames", 1)
+        pixels = np.array(image if mode is None else image.convert(mode))
     if frame_count > 1:
         raise _problem(name, f"it has {frame_count} frames; expected one")
     return pixels
 
 
-def _encode(values: npt.NDArray[Any]) -> bytes:
-    from PIL import Image
-
-    stream = io.BytesIO()
-    Image.fromarray(values).save(stream, "PNG")
-    return stream.getvalue()
-
-
 def _problem(name: str, words: str) -> SourceError:
-    message = f"{name}: {words}"
-    return SourceError(message, [message])
+    return SourceError(f"{name}: {words}")

@@ -7,10 +7,10 @@ the last part counts.
 
 from __future__ import annotations
 
-import os
 import posixpath
 from array import array
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,8 @@ import numpy.typing as npt
 
 from recordsmith.errors import SourceError
 from recordsmith.sources.contract import Note, unheard
+from recordsmith.sources.foreign_paths import is_absolute, leads_out
+from recordsmith.sources.versions import size_and_time
 
 _LAST_PART = "of an absolute path of a picture only the last part counts"
 
@@ -32,21 +34,25 @@ class NamedPictures:
         self._column = column
         self._beside = beside
         self._sizes = array("q")
+        self._times = array("q")
 
     def append(self, value: str | None, table: int) -> None:
-        """Look up the size of the picture of the next row; 0 if there is none."""
-        size = 0
+        """Look up size and time of the picture of the next row; 0 if there is none."""
+        size = time = 0
         if value is not None:
-            try:
-                path = os.path.join(self.folder, self.path(value, table, "", unheard))
-                size = os.stat(path).st_size
-            except (OSError, SourceError, ValueError):
-                pass  # reading it will say so
+            with suppress(SourceError):  # reading it will say so
+                path = self.path(value, table, "", unheard)
+                size, time = size_and_time(self.folder / path)
         self._sizes.append(size)
+        self._times.append(time)
 
     def sizes(self) -> npt.NDArray[np.int64]:
         """int64, (rows,): the size of each row's picture in bytes."""
         return np.array(self._sizes, np.int64)
+
+    def versions(self, of_tables: int) -> npt.NDArray[np.int64]:
+        """int64, (rows,): the version of each row's picture and of the tables together."""
+        return np.array(self._times, np.int64) ^ of_tables
 
     def path(self, value: Any, table: int, place: str, note: Note) -> str:
         """The path of a picture, relative to the folder.
@@ -58,11 +64,11 @@ class NamedPictures:
         if not text:
             raise SourceError(f"{place}: column {self._column!r} names no picture")
         name = text.replace("\\", "/")
-        if name.startswith("/") or name[1:3] == ":/":
+        if is_absolute(name):
             name = name.rpartition("/")[2]
             note(_LAST_PART, f"{place}: {text}")
         name = posixpath.normpath(posixpath.join(self._beside[table], name))
-        if name.startswith("../") or name in ("..", ".") or "\0" in name:
+        if leads_out(name) or name == "." or "\0" in name:
             raise SourceError(
                 f"{place}: {text!r} leads out of the folder {self.folder}; pictures have to lie in "
                 "it"

@@ -10,11 +10,17 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 
 from recordsmith.errors import SourceError
 from recordsmith.files import list_folder
+from recordsmith.sources.folders import (
+    PictureTree,
+    folders_in,
+    has_pictures,
+    names_below,
+    read_picture_tree,
+)
 from recordsmith.sources.pair_lists import Line, read_list
 from recordsmith.sources.pairing import (
     MASK_ENDINGS,
@@ -26,16 +32,13 @@ from recordsmith.sources.pairing import (
     match_within,
     without_suffix,
 )
-from recordsmith.sources.picture_tree import (
-    PictureTree,
-    folders_in,
-    has_pictures,
-    read_picture_tree,
+from recordsmith.sources.splits import (
+    are_split_names,
+    in_split_order,
+    is_split_name,
+    split_lists,
 )
 from recordsmith.sources.wording import some, tally
-
-SPLIT_NAMES = ("train", "training", "val", "valid", "validation", "test", "testing")
-"""Folders and lists of these names are splits; in the order in which they are told."""
 
 _FOLDER_NAMES = (
     ("JPEGImages", "SegmentationClass"),
@@ -46,9 +49,7 @@ _FOLDER_NAMES = (
     ("pictures", "masks"),
 )
 _LISTS = ("ImageSets", "Segmentation")
-_OF_BOTH = "trainval"  # VOC's list of train and val together: a split only where these are not
 _NESTED = 3  # so many folders may have nothing in them but one more, as archives unpack
-_FOLDERS_SEARCHED = 2000
 
 
 @dataclass(frozen=True)
@@ -74,15 +75,16 @@ def find_folders(root: Path) -> tuple[Path, list[FolderPair]]:
     for _ in range(_NESTED):
         folders = folders_in(base)
         found = list(_pairs_in(folders, None)) or [
-            pair for name in SPLIT_NAMES if name in folders for pair in _of_split(folders, name)
+            pair
+            for name in in_split_order(filter(is_split_name, folders))
+            for pair in _of_split(folders, name)
         ]
         if found:
             return base, found
         if len(folders) != 1:
             break
         (base,) = folders.values()
-    walk = islice(os.walk(root), _FOLDERS_SEARCHED)
-    if any(has_masks_beside(files) for _, _, files in walk):
+    if any(has_masks_beside(files) for _, files in names_below(root)):
         return root, [FolderPair(root, root)]
     raise _no_folders(root)
 
@@ -101,13 +103,16 @@ def pairs_of_folders(base: Path, folders: Sequence[FolderPair]) -> Pairing:
         masks = pictures if pair.masks == pair.pictures else read_picture_tree(pair.masks)
         trees += [pictures] if masks is pictures else [pictures, masks]
         if masks is pictures:
-            matches = match_within(pictures.pictures)
+            matches = match_within(_names(pictures))
         else:
-            matches = match_names(pictures.pictures, masks.pictures)
+            matches = match_names(_names(pictures), _names(masks))
         is_below = pair.pictures.is_relative_to(base)
         prefix = pair.pictures.relative_to(base).as_posix() if is_below else "."
         names = _Names(pair, "" if prefix == "." else f"{prefix}/", matches)
-        listed = _split_lists(lists) if len(folders) == 1 and lists.is_dir() else {}
+        listed: dict[str, Path] = {}
+        if len(folders) == 1 and lists.is_dir():
+            found_lists = split_lists(entry.path for entry in list_folder(lists))
+            listed = {split: Path(path) for split, path in found_lists.items()}
         if listed:
             _add_listed(found, names, listed, lists)
         else:
@@ -119,12 +124,6 @@ def pairs_of_folders(base: Path, folders: Sequence[FolderPair]) -> Pairing:
     if all(pair.problem is not None for pair in found.pairs):
         raise _no_pairs(folders, trees, found)
     return found
-
-
-def split_order(name: str) -> tuple[int, str]:
-    """train before val before test, others behind."""
-    lowered = name.lower()
-    return (SPLIT_NAMES.index(lowered) if lowered in SPLIT_NAMES else len(SPLIT_NAMES)), name
 
 
 def beside(base: Path, folders: Sequence[FolderPair]) -> list[str]:
@@ -156,13 +155,17 @@ class _Names:
         )
 
 
+def _names(tree: PictureTree) -> list[str]:
+    return [picture.name for picture in tree.pictures]
+
+
 def _add_all(found: Pairing, names: _Names) -> None:
     """Every match is a sample; its split is that of the folders, or the first folder below."""
     matches, split = names.matches, names.folders.split
     paths = [picture for picture, _ in matches.pairs]
     paths += [picture for pictures, _ in matches.doubts for picture in pictures]
     heads = {path.partition("/")[0] if "/" in path else "" for path in paths}
-    is_split_below = split is None and all(head.lower() in SPLIT_NAMES for head in heads)
+    is_split_below = split is None and are_split_names(heads)
 
     def split_of(path: str) -> str | None:
         return path.partition("/")[0] if is_split_below else split
@@ -239,19 +242,6 @@ def _name_in(line: Line, known: set[str]) -> str:
     return whole if whole in known else without_suffix(line.fields[0])
 
 
-def _split_lists(lists: Path) -> dict[str, Path]:
-    """The list of each split, in order."""
-    found = {
-        name: Path(entry.path)
-        for entry in list_folder(lists)
-        for name, suffix in [os.path.splitext(entry.name)]
-        if suffix == ".txt" and name.lower() in (*SPLIT_NAMES, _OF_BOTH)
-    }
-    if {"train", "val"} <= set(found):
-        found.pop(_OF_BOTH, None)
-    return {name: found[name] for name in sorted(found, key=split_order)}
-
-
 # -- layouts -------------------------------------------------------------------------------------
 
 
@@ -297,11 +287,11 @@ def _no_pairs(
     problems = [pair.problem for pair in found.pairs if pair.problem is not None]
     if problems:
         words = f"of {len(problems):,} names none has both a picture and a mask: {problems[0]}"
-    elif empty := [str(tree.folder) for tree in trees if not tree.pictures]:
+    elif empty := [str(tree.path) for tree in trees if not tree.pictures]:
         words = f"found no pictures in {some(empty)}"
     else:
         where = some(f"{pair.pictures} and {pair.masks}" for pair in folders)
-        names = f"{trees[0].pictures[0]} and {trees[-1].pictures[0]}"
+        names = f"{trees[0].pictures[0].name} and {trees[-1].pictures[0].name}"
         words = f"no name is in both of {where}; found {names}"
     return SourceError(
         "no pairs to pack: expected masks with the names of their pictures, x.png or x_mask.png "

@@ -8,18 +8,18 @@ from __future__ import annotations
 
 import csv
 import os
-import re
+import posixpath
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from recordsmith.errors import OptionError, SourceError
-from recordsmith.files import read_file
+from recordsmith.files import PathLike
+from recordsmith.sources.foreign_paths import is_absolute, leads_out, tails
 from recordsmith.sources.pairing import Pairing
 from recordsmith.sources.pictures import has_picture_name
+from recordsmith.sources.small_texts import read_lines
 from recordsmith.sources.wording import some
-
-_DRIVE = re.compile(r"[A-Za-z]:(?=/)|/(?=/)")
 
 
 class Line(NamedTuple):
@@ -38,11 +38,8 @@ def read_list(path: Path) -> list[Line]:
     Raises:
         FileAccessError: it cannot be read.
     """
-    text = read_file(path).decode("utf-8-sig", "surrogateescape")
     lines = [
-        Line(number, _fields(line.strip()))
-        for number, line in enumerate(re.split(r"\r\n|\r|\n", text), 1)
-        if line.strip() and not line.lstrip().startswith("#")
+        Line(number, _fields(line)) for number, line in read_lines(path) if not line.startswith("#")
     ]
     if len(lines) > 1 and not _names_a_picture(lines[0]) and _names_a_picture(lines[1]):
         return lines[1:]
@@ -55,7 +52,7 @@ def pairs_of_list(path: Path, root: Path) -> Pairing:
     Raises:
         SourceError: no line is a pair of files.
     """
-    folder = os.path.relpath(os.path.abspath(path.parent), os.path.abspath(root))
+    folder = _relative(path.parent, root)
     found = Pairing()
     moved: list[str] = []
     repeated: list[str] = []
@@ -104,8 +101,8 @@ def pairs_of_paths(pairs: Sequence[tuple[Path, Path]], root: Path | None) -> Pai
     found = Pairing()
     masks: dict[str, str] = {}
     for picture, mask in whole:
-        name = os.path.relpath(picture, base).replace(os.sep, "/")
-        if _leads_out(name):
+        name = _relative(picture, base)
+        if leads_out(name):
             raise OptionError(f"{picture} is not in {root}; name a root that has all pictures")
         if name in masks:
             raise OptionError(f"pairs has {picture} twice, with {masks[name]} and with {mask}")
@@ -127,18 +124,15 @@ def find_inside(name: str, root: Path, folder: str) -> tuple[str | None, bool]:
         than the list has, found by its last parts).
     """
     plain = name if os.path.isfile(os.path.join(root, name)) else name.replace("\\", "/")
-    if not plain.startswith("/") and not _DRIVE.match(plain):
-        is_below = not _leads_out(os.path.normpath(plain))
+    if not is_absolute(plain):
         for start in dict.fromkeys(("", folder)):
-            path = os.path.normpath(os.path.join(start, plain))
-            if not _leads_out(path) and os.path.isfile(os.path.join(root, path)):
-                return path.replace(os.sep, "/"), False
-        if is_below:
+            path = posixpath.normpath(posixpath.join(start, plain))
+            if not leads_out(path) and os.path.isfile(os.path.join(root, path)):
+                return path, False
+        if not leads_out(plain):
             return None, False
-    parts = [part for part in _DRIVE.sub("", plain, count=1).split("/") if part not in ("", ".")]
-    for first in range(len(parts)):
-        tail = "/".join(parts[first:])
-        if ".." not in parts[first:] and os.path.isfile(os.path.join(root, tail)):
+    for tail in tails(plain):
+        if os.path.isfile(os.path.join(root, tail)):
             return tail, os.path.normpath(plain) != os.path.join(os.path.abspath(root), tail)
     return None, False
 
@@ -169,5 +163,6 @@ def _names_a_picture(line: Line) -> bool:
     return any(map(has_picture_name, line.fields))
 
 
-def _leads_out(path: str) -> bool:
-    return os.path.isabs(path) or path.replace(os.sep, "/").split("/")[0] == os.pardir
+def _relative(path: PathLike, folder: PathLike) -> str:
+    """A path as seen from a folder, with `/`."""
+    return os.path.relpath(os.path.abspath(path), os.path.abspath(folder)).replace(os.sep, "/")

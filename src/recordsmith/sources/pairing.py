@@ -12,9 +12,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from recordsmith.errors import FileAccessError
-from recordsmith.files import size_of
 from recordsmith.sources.pictures import has_picture_name
+from recordsmith.sources.versions import size_and_time, version_of_times
 from recordsmith.sources.wording import some
 
 _MASK_WORDS = ("mask", "masks", "seg", "segmentation", "label", "labels", "gt")
@@ -34,6 +33,7 @@ class Pair:
     picture: str = ""
     mask: str = ""
     size_bytes: int = 0
+    version: int | None = None
     split: str | None = None
     problem: str | None = None
 
@@ -47,8 +47,8 @@ class Pairing:
 
     def add(self, name: str, picture: str, mask: str, split: str | None = None) -> None:
         """A pair of files; that they are there is seen when they are read."""
-        size = _size(picture) + _size(mask)
-        self.pairs.append(Pair(name, picture, mask, size, split))
+        sizes, times = zip(size_and_time(picture), size_and_time(mask), strict=True)
+        self.pairs.append(Pair(name, picture, mask, sum(sizes), version_of_times(times), split))
 
     def add_problem(self, name: str, problem: str, split: str | None = None) -> None:
         """A sample that should be there."""
@@ -57,8 +57,7 @@ class Pairing:
     def notice(self, what: str, names: Sequence[str]) -> None:
         """Say what was passed over, if anything was."""
         if names:
-            count = f"{len(names):,}, such as " if len(names) > 1 else ""
-            self.notices.append(f"{what}: {count}{names[0]}")
+            self.notices.append(f"{what}: {some(names)}")
 
 
 @dataclass
@@ -144,10 +143,3 @@ def _without_ending(name: str) -> str | None:
         if name.lower().endswith(ending) and len(os.path.basename(name)) > len(ending):
             return name[: -len(ending)]
     return None
-
-
-def _size(path: str) -> int:
-    try:
-        return size_of(path)
-    except FileAccessError:  # reading it will say so
-        return 0

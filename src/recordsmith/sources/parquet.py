@@ -16,14 +16,13 @@ import numpy as np
 from recordsmith.errors import MissingExtraError, OptionError, SourceError
 from recordsmith.example import BytesArray, Kind, Ragged, encode_columns, encode_example
 from recordsmith.sources.contract import Note
-from recordsmith.sources.json_values import LOST_DIGITS
-from recordsmith.sources.numbered import Mark, mark_text
+from recordsmith.sources.json_values import EXACT, LOST_DIGITS
+from recordsmith.sources.marks import Mark, mark_text
 from recordsmith.sources.spool import Spool
 from recordsmith.sources.wording import some
 
 _BATCH_ROWS = 8192
 _BATCH_BYTES = 16 << 20
-_EXACT = float(1 << 24)
 
 
 class ParquetRows:
@@ -283,7 +282,7 @@ class _ParquetFile:
             return
         values = column.to_numpy(zero_copy_only=False)
         with np.errstate(over="ignore", invalid="ignore"):
-            lost = (np.abs(values) > _EXACT) & np.isfinite(values)
+            lost = (np.abs(values) > EXACT) & np.isfinite(values)
             lost &= values.astype(np.float32) != values
         count = int(lost.sum())
         if count:

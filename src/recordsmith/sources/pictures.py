@@ -9,6 +9,7 @@ import os
 from typing import Any
 
 from recordsmith.errors import CorruptDataError, located
+from recordsmith.example.keys import FILENAME, FORMAT, HEIGHT, PICTURE, WIDTH
 from recordsmith.files import PathLike, open_file, read_file
 from recordsmith.image import PICTURE_SUFFIXES, ImageInfo, is_picture, probe_image
 from recordsmith.wire import HEAD_BYTES, describe_foreign
@@ -34,11 +35,11 @@ def picture_features(data: bytes, name: str) -> dict[str, Any]:
     """
     info = _probe(data)
     return {
-        "image/encoded": data,
-        "image/filename": os.fsencode(name),
-        "image/format": info.format,
-        "image/height": info.height,
-        "image/width": info.width,
+        PICTURE: data,
+        FILENAME: os.fsencode(name),
+        FORMAT: info.format,
+        HEIGHT: info.height,
+        WIDTH: info.width,
     }
 
 

@@ -7,19 +7,27 @@ in detail what it expected and what it found.
 from __future__ import annotations
 
 import difflib
-import importlib
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 from recordsmith.errors import OptionError, SourceError
-from recordsmith.files import PathLike, accessing, as_path
+from recordsmith.files import PathLike, as_path, is_folder
+from recordsmith.sources.coco import Coco
 from recordsmith.sources.contract import Source
+from recordsmith.sources.image_files import ImageFiles
+from recordsmith.sources.image_folder import ImageFolder
+from recordsmith.sources.image_pairs import ImagePairs
 from recordsmith.sources.pictures import has_picture_name
+from recordsmith.sources.shards import Shards
 from recordsmith.sources.splits import are_split_names
+from recordsmith.sources.table import Table
+from recordsmith.sources.voc import Voc
+from recordsmith.sources.webdataset import WebDataset
+from recordsmith.sources.yolo import Yolo
 
 _TABLES = (".csv", ".tsv", ".jsonl", ".ndjson", ".parquet")
 _PACKED_TABLES = tuple(f"{ending}.gz" for ending in _TABLES[:-1])
@@ -32,28 +40,23 @@ _MOST_NAMES = 20_000
 
 @dataclass(frozen=True)
 class _Kind:
-    """One kind of source: its class, and the options that it takes."""
+    """One kind of source: its class, and what the command line calls the options that it takes."""
 
-    class_name: str
-    module: str
+    source: Callable[..., Source]
     options: tuple[str, ...] = ()
 
 
 KINDS: Mapping[str, _Kind] = MappingProxyType(
     {
-        "folder": _Kind("ImageFolder", "image_folder"),
-        "files": _Kind("ImageFiles", "image_files", ("class_pattern",)),
-        "pairs": _Kind("ImagePairs", "image_pairs", ("pictures", "masks", "pairs", "colours")),
-        "voc": _Kind("Voc", "voc", ("label_map", "boxes")),
-        "coco": _Kind(
-            "Coco", "coco", ("annotations", "pictures", "label_map", "boxes", "object_masks")
-        ),
-        "yolo": _Kind("Yolo", "yolo", ("label_map", "boxes")),
-        "table": _Kind(
-            "Table", "table", ("picture_column", "split_column", "group_column", "label_column")
-        ),
-        "shards": _Kind("Shards", "shards"),
-        "webdataset": _Kind("WebDataset", "webdataset"),
+        "folder": _Kind(ImageFolder),
+        "files": _Kind(ImageFiles, ("class_pattern",)),
+        "pairs": _Kind(ImagePairs, ("pictures", "masks", "pairs", "colours")),
+        "voc": _Kind(Voc, ("label_map", "boxes")),
+        "coco": _Kind(Coco, ("annotations", "pictures", "label_map", "boxes", "object_masks")),
+        "yolo": _Kind(Yolo, ("label_map", "boxes")),
+        "table": _Kind(Table, ("picture_column", "split_column", "group_column", "label_column")),
+        "shards": _Kind(Shards),
+        "webdataset": _Kind(WebDataset),
     }
 )
 """What `--as` takes."""
@@ -109,9 +112,8 @@ def make_source(path: PathLike, kind: str | None = None, **options: Any) -> Reco
                 f"{name} is an option of {' and '.join(takers) or 'no source'}, but {path} is "
                 f"packed as {kind}{f' ({reason})' if reason else ''}"
             )
-    module = importlib.import_module(f"recordsmith.sources.{KINDS[kind].module}")
     parameters = {_RENAMED.get((kind, name), name): value for name, value in given.items()}
-    return Recognised(getattr(module, KINDS[kind].class_name)(path, **parameters), kind, reason)
+    return Recognised(KINDS[kind].source(path, **parameters), kind, reason)
 
 
 def recognise(path: PathLike) -> tuple[str, str]:
@@ -123,18 +125,11 @@ def recognise(path: PathLike) -> tuple[str, str]:
     """
     root = Path(as_path(path))
     if "{" in root.name or "*" in root.name:
-        return (
-            ("webdataset", "a pattern of tar files")
-            if _is_archive(root.name)
-            else (
-                "shards",
-                "a pattern of files",
-            )
-        )
-    with accessing(root):
-        if not root.is_dir():
-            root.stat()
-            return _recognise_file(root)
+        if _is_archive(root.name):
+            return "webdataset", "a pattern of tar files"
+        return "shards", "a pattern of files"
+    if not is_folder(root):
+        return _recognise_file(root)
     names = _Names(root)
     for kind, reason in _signs(names):
         if reason:

@@ -1,4 +1,4 @@
-"""COCO's polygons and run lengths -> masks, as NumPy arrays and as PNG.
+"""COCO's polygons and run lengths -> masks, as NumPy arrays.
 
 A polygon has the pixels whose centres lie inside of it (even-odd rule), so the polygon
 (10, 10)-(20, 20) has exactly 100 pixels. Run lengths go down the columns, zeros first; the short
@@ -12,8 +12,6 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-
-from recordsmith.image import swaps_sides
 
 Mask: TypeAlias = npt.NDArray[np.uint8]
 _FIRST_CHARACTER = 48
@@ -46,35 +44,6 @@ def rasterize(segmentation: Any, height: int, width: int) -> Mask:
     for polygon in segmentation:
         _fill(mask, _points(polygon))
     return mask
-
-
-def turn_mask_back(mask: Mask, orientation: int) -> Mask:
-    """A mask of the upright picture -> that of the stored one, by its EXIF orientation."""
-    if swaps_sides(orientation):
-        mask = mask.T
-    if orientation in (2, 3, 7, 8):
-        mask = mask[:, ::-1]
-    if orientation in (3, 4, 6, 7):
-        mask = mask[::-1]
-    return np.ascontiguousarray(mask)
-
-
-def scale_mask(mask: Mask, height: int, width: int) -> Mask:
-    """A mask in another size; no values but its own appear."""
-    if mask.shape == (height, width):
-        return mask
-    import cv2
-
-    scaled = cv2.resize(mask, (width, height), interpolation=cv2.INTER_NEAREST_EXACT)
-    return np.asarray(scaled, np.uint8)
-
-
-def mask_to_png(mask: npt.NDArray[np.uint8] | npt.NDArray[np.uint16]) -> bytes:
-    """A grey PNG of 8 or 16 bits with these values."""
-    import cv2
-
-    _, encoded = cv2.imencode(".png", mask)
-    return bytes(encoded)
 
 
 def _points(polygon: Any) -> npt.NDArray[np.float64]:

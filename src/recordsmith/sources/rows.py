@@ -25,15 +25,8 @@ from recordsmith.example import (
 )
 from recordsmith.sources.contract import Listing, Note, Sample, unheard
 from recordsmith.sources.json_values import LOST_DIGITS
-from recordsmith.sources.numbered import (
-    Coded,
-    NumberedSamples,
-    RowNames,
-    as_labels,
-    as_splits,
-    mark_text,
-    number_of,
-)
+from recordsmith.sources.marks import Coded, as_labels, as_splits, mark_text
+from recordsmith.sources.numbered import NumberedSamples, RowNames, number_of
 from recordsmith.sources.spool import Spool
 from recordsmith.sources.wording import some
 
@@ -112,7 +105,7 @@ class Rows:
         self.list_samples()
         number = number_of(sample)
         if number in self._failures:
-            raise SourceError(self._failures[number], [self._failures[number]])
+            raise SourceError(self._failures[number])
         payload = self._spool.read(number)
         return _with_floats(payload, self._floats, note, number) if self._floats else payload
 
@@ -162,13 +155,12 @@ class Rows:
             if values.missing_count:
                 notices.append(f"rows without a class in {self._label!r}: {values.missing_count:,}")
         splits = None if self._split is None else as_splits(marks[self._split])
-        groups = None if self._group is None else marks[self._group]
         samples = NumberedSamples(
             RowNames({"rows": len(self._spool)}),
             self._spool.sizes,
             labels=labels,
             splits=splits,
-            groups=None if groups is None else (groups.values, groups.numbers()),
+            groups=None if self._group is None else marks[self._group].coding(),
             version=self._spool.crc32c,
         )
         return Listing(

@@ -27,9 +27,10 @@ from recordsmith.errors import CorruptDataError, Defect, OptionError, SourceErro
 from recordsmith.example import Kind
 from recordsmith.files import PathLike, accessing, as_path, open_file
 from recordsmith.sources.contract import Listing, Note, Sample, unheard
-from recordsmith.sources.numbered import NumberedSamples, RowNames, number_of, version_of_files
+from recordsmith.sources.numbered import NumberedSamples, RowNames, number_of
 from recordsmith.sources.splits import is_split_name
 from recordsmith.sources.spool import Spool
+from recordsmith.sources.versions import version_of_files
 from recordsmith.sources.wording import some
 from recordsmith.wire import FRAME_BYTES, read_blocks
 

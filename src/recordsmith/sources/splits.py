@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import posixpath
 from collections.abc import Iterable
 
 SPLIT_NAMES = frozenset(
     ("train", "training", "trainval", "val", "valid", "validation", "dev", "test", "testing")
 )
+"""In lower case."""
 
 
 def is_split_name(name: str) -> bool:
@@ -29,3 +31,32 @@ def in_split_order(names: Iterable[str]) -> tuple[str, ...]:
         return next((n for n, start in enumerate(starts) if lower.startswith(start)), 9), name
 
     return tuple(sorted(set(names), key=rank))
+
+
+def split_lists(paths: Iterable[str]) -> dict[str, str]:
+    """The `.txt` files that are called like splits: split -> path, in order.
+
+    PASCAL VOC's `trainval` has what `train` and `val` have together, so it counts only without
+    them.
+    """
+    found = {
+        stem: path
+        for path in paths
+        for stem, suffix in [posixpath.splitext(posixpath.basename(path))]
+        if suffix.lower() == ".txt" and is_split_name(stem)
+    }
+    if {"train", "val"} <= found.keys():
+        found.pop("trainval", None)
+    return {split: found[split] for split in in_split_order(found)}
+
+
+def split_in(path: str) -> str | None:
+    """The first folder of a path that is called like a split."""
+    return next(filter(is_split_name, path.split("/")[:-1]), None)
+
+
+def splits_by_folder(paths: Iterable[str]) -> dict[str, str]:
+    """path -> split, if each lies in a folder called like one, and there are several splits."""
+    splits = {path: split_in(path) for path in paths}
+    named = {path: split for path, split in splits.items() if split is not None}
+    return named if len(named) == len(splits) and len(set(named.values())) > 1 else {}

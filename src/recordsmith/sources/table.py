@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import posixpath
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -20,25 +20,28 @@ import numpy.typing as npt
 from recordsmith.dataset.labels import ClassNames
 from recordsmith.errors import FileAccessError, OptionError, SourceError
 from recordsmith.example import Kind, decode_example
-from recordsmith.files import PathLike, accessing, as_path, list_folder, read_head
-from recordsmith.sources.contract import Content, Listing, Note, Sample, unheard
-from recordsmith.sources.named_pictures import NamedPictures, text_of
-from recordsmith.sources.numbered import (
-    Coded,
-    Mark,
-    NumberedSamples,
-    RowNames,
-    as_labels,
-    as_splits,
-    number_of,
-    version_of_files,
+from recordsmith.example.keys import (
+    CLASS_LABEL,
+    CLASS_TEXT,
+    FILENAME,
+    FORMAT,
+    HEIGHT,
+    PICTURE,
+    WIDTH,
 )
+from recordsmith.files import PathLike, as_path, is_folder, list_folder, read_head
+from recordsmith.sources.contract import Content, Listing, Note, Sample, unheard
+from recordsmith.sources.folders import leads_to_folder
+from recordsmith.sources.marks import Coded, Mark, as_labels, as_splits
+from recordsmith.sources.named_pictures import NamedPictures, text_of
+from recordsmith.sources.numbered import Coding, NumberedSamples, RowNames, number_of
 from recordsmith.sources.pictures import read_picture
 from recordsmith.sources.splits import in_split_order
+from recordsmith.sources.versions import version_of_files
 from recordsmith.sources.wording import some
 
 _METADATA_NAMES = ("metadata.csv", "metadata.jsonl", "metadata.parquet")
-_PICTURE_KEYS = ("encoded", "filename", "format", "height", "width", "class/label", "class/text")
+_PICTURE_KEYS = frozenset((PICTURE, FILENAME, FORMAT, HEIGHT, WIDTH, CLASS_LABEL, CLASS_TEXT))
 _JSON_SUFFIXES = (".jsonl", ".ndjson", ".json")
 
 
@@ -99,7 +102,14 @@ class Table:
             encoding: of text.
         """
         self.path = as_path(path)
-        self._options = {"pictures": pictures, "split": split, "group": group, "label": label}
+        self._options = {
+            "pictures": pictures,
+            "split": split,
+            "group": group,
+            "label": label,
+            "delimiter": delimiter,
+            "encoding": None if encoding == "utf-8" else encoding,
+        }
         self._kinds = dict(kinds or {})
         for name, kind in self._kinds.items():
             if kind not in ("bytes", "float", "int64"):
@@ -148,7 +158,7 @@ class Table:
         self._class_names = None
         if self._label is not None:
             labels, self._class_names = self._labels(rows.kinds.get(self._label), label, notices)
-        splits: tuple[Sequence[str], npt.NDArray[np.int32]] | None = None
+        splits: Coding | None = None
         if self._split is not None:
             if not split.values:
                 raise SourceError(f"{self._paths[0]}: no row names a split in {self._split!r}")
@@ -157,8 +167,11 @@ class Table:
             tables = np.arange(len(rows.counts), dtype=np.int32)
             splits = splits_by_folder, np.repeat(tables, rows.counts)
         sizes = np.concatenate([rows.sizes(number) for number in range(len(self._paths))])
+        version: int | npt.NDArray[np.int64]
+        version = of_tables = version_of_files(self._paths)
         if self._pictures is not None:
             sizes += pictures.sizes()
+            version = pictures.versions(of_tables)
         self._rows, self._picture_names = rows, pictures
         tables_by_name = map(self._name_of, self._paths)
         self._names = RowNames(dict(zip(tables_by_name, rows.counts, strict=True)))
@@ -167,8 +180,8 @@ class Table:
             sizes,
             labels=labels,
             splits=splits,
-            groups=None if self._group is None else (group.values, group.numbers()),
-            version=None if self._pictures is not None else version_of_files(self._paths),
+            groups=None if self._group is None else group.coding(),
+            version=version,
         )
         return Listing(
             samples, self._class_names, tuple(notices), () if splits is None else tuple(splits[0])
@@ -197,8 +210,8 @@ class Table:
         if self._label is not None:
             features.pop(self._label, None)
             if sample.label is not None and self._class_names is not None:
-                features["image/class/label"] = sample.label
-                features["image/class/text"] = os.fsencode(self._class_names[sample.label] or "")
+                features[CLASS_LABEL] = sample.label
+                features[CLASS_TEXT] = os.fsencode(self._class_names[sample.label] or "")
         try:
             return features | read_picture(self._picture_names.folder / name, name)
         except FileAccessError as error:
@@ -225,11 +238,9 @@ class Table:
 
     def _find_tables(self) -> list[str]:
         """Find the files of the table; answers the splits, if its folders are some."""
-        with accessing(self.path):
-            if not self.path.is_dir():
-                self.path.stat()  # says it in words if it is not there
-                self._paths = [self.path]
-                return []
+        if not is_folder(self.path):
+            self._paths = [self.path]
+            return []
         if self._options["pictures"] is None:
             self._pictures = "file_name"
         own = _metadata_in(self.path)
@@ -239,7 +250,7 @@ class Table:
         folders = {
             entry.name: found
             for entry in list_folder(self.path)
-            if entry.is_dir()
+            if leads_to_folder(entry)
             and not entry.name.startswith(".")
             and (found := _metadata_in(Path(entry.path))) is not None
         }
@@ -290,7 +301,7 @@ class Table:
             )
         if self._pictures is None:
             return
-        if clashing := sorted({f"image/{key}" for key in _PICTURE_KEYS} & rows.kinds.keys()):
+        if clashing := sorted(_PICTURE_KEYS & rows.kinds.keys()):
             raise SourceError(
                 f"{self._paths[0]}: the column {clashing[0]!r} has the name of a feature of the "
                 "picture; rename it"

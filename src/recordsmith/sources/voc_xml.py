@@ -12,7 +12,7 @@ from xml.parsers import expat
 
 from recordsmith.errors import SourceError
 from recordsmith.files import read_file
-from recordsmith.sources.boxes import number
+from recordsmith.sources.boxes import Corners, number
 
 _Values: TypeAlias = dict[str, "_Values | str"]
 """Tag -> text, or what is in the first element of that name."""
@@ -25,7 +25,7 @@ class VocObject(NamedTuple):
 
     line: int
     name: str
-    corners: tuple[float, float, float, float] | None
+    corners: Corners | None
     difficult: int
     truncated: int
     view: str

@@ -20,23 +20,20 @@ import numpy as np
 
 from recordsmith.errors import CorruptDataError, OptionError, SourceError, located
 from recordsmith.example import BytesArray, Kind
-from recordsmith.files import PathLike, accessing, as_path, is_special, list_folder
+from recordsmith.example.keys import CLASS_LABEL, FORMAT, MASK, MASK_FORMAT, PICTURE
+from recordsmith.files import PathLike, as_path, is_folder, is_special, list_folder
 from recordsmith.image import PICTURE_SUFFIXES
 from recordsmith.sources.contract import Listing, Note, Sample, unheard
+from recordsmith.sources.folders import leads_to_folder
 from recordsmith.sources.json_values import KindSurvey, as_json_text, json_features
+from recordsmith.sources.marks import Coded, as_splits
 from recordsmith.sources.npy import npy_features
-from recordsmith.sources.numbered import (
-    Coded,
-    Names,
-    NumberedSamples,
-    as_splits,
-    number_of,
-    version_of_files,
-)
+from recordsmith.sources.numbered import Names, NumberedSamples, number_of
 from recordsmith.sources.pictures import picture_features
 from recordsmith.sources.splits import is_split_name
 from recordsmith.sources.tar import TarFile
 from recordsmith.sources.tar_samples import TarSamples, parsed_json
+from recordsmith.sources.versions import version_of_files
 from recordsmith.sources.wording import some, tally
 
 _SUFFIXES = (".tar", ".tar.gz", ".tgz")
@@ -187,18 +184,18 @@ class WebDataset:
             ValueError, CorruptDataError: it is not what its extension says.
         """
         if f".{extension}" in PICTURE_SUFFIXES:
-            if "image/encoded" in known:
+            if PICTURE in known:
                 note("a second picture of a sample is stored under its extension", place)
                 return {extension: data}
             return picture_features(data, f"{key}.{extension}")
-        if extension in _MASKS and "image/segmentation/class/encoded" not in known:
+        if extension in _MASKS and MASK not in known:
             mask = picture_features(data, key)
             return {
-                "image/segmentation/class/encoded": data,
-                "image/segmentation/class/format": mask["image/format"],
+                MASK: data,
+                MASK_FORMAT: mask[FORMAT],
             }
         if extension == "cls":
-            return {"image/class/label": _class_number(data)}
+            return {CLASS_LABEL: _class_number(data)}
         if extension == "json":
             parsed = parsed_json(data)
             if not isinstance(parsed, dict):
@@ -224,22 +221,20 @@ class WebDataset:
             if not found:
                 raise SourceError(f"no file matches {text}")
             return found
-        with accessing(self.path):
-            if not self.path.is_dir():
-                self.path.stat()  # says it in words if it is not there
-                return [self.path]
+        if not is_folder(self.path):
+            return [self.path]
         entries = [entry for entry in list_folder(self.path) if not entry.name.startswith(".")]
         archives = [Path(entry.path) for entry in entries if _is_archive(entry)]
         if not archives:
             archives = [
                 Path(inner.path)
                 for entry in entries
-                if entry.is_dir()
+                if leads_to_folder(entry)
                 for inner in list_folder(entry.path)
                 if _is_archive(inner) and not inner.name.startswith(".")
             ]
         if not archives:
-            found_names = tally([entry.path for entry in entries]) if entries else "nothing"
+            found_names = tally([entry.path for entry in entries])
             raise SourceError(f"no .tar archives in {self.path}; found {found_names}")
         return archives
 

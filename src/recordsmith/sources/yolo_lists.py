@@ -8,13 +8,10 @@ needed may hold anything. What is needed and is not understood is an error with 
 from __future__ import annotations
 
 import re
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 from recordsmith.errors import SourceError
-from recordsmith.files import read_file
-
-Lines: TypeAlias = list[tuple[int, str]]
-"""Line number, counted from 1, and text without what is around it."""
+from recordsmith.sources.small_texts import Lines, read_lines, read_text
 
 _SPLIT_KEYS = ("train", "val", "valid", "validation", "test")
 _KEY = re.compile(r"""(?P<key>[A-Za-z_][\w-]*|"[^"]*"|'[^']*')\s*:(?:\s+|$)(?P<value>.*)""")
@@ -41,21 +38,9 @@ class DataFile(NamedTuple):
     has_keypoints: bool = False
 
 
-def read_lines(path: str) -> Lines:
-    """The lines of a text file that are not blank.
-
-    Raises:
-        FileAccessError: it cannot be read.
-    """
-    text = read_file(path).decode("utf-8-sig", "surrogateescape")
-    lines = enumerate(text.replace("\r\n", "\n").replace("\r", "\n").split("\n"), 1)
-    return [(number, line.strip()) for number, line in lines if line.strip()]
-
-
 def read_names(path: str) -> dict[int, str]:
-    """Class names, one a line, numbered from 0; blank lines at the end are none."""
-    text = read_file(path).decode("utf-8-sig", "surrogateescape").rstrip()
-    return {number: line.strip() for number, line in enumerate(text.splitlines()) if line.strip()}
+    """Class names, one a line, numbered from 0; a blank line is a number without a name."""
+    return {number - 1: name for number, name in read_lines(path)}
 
 
 def read_darknet_data(path: str, name: str) -> DataFile | None:
@@ -88,8 +73,7 @@ def read_data_yaml(path: str, name: str) -> DataFile | None:
         SourceError: what is needed of it is not understood; says the line.
         FileAccessError: it cannot be read.
     """
-    text = read_file(path).decode("utf-8-sig", "surrogateescape")
-    blocks = _blocks(text)
+    blocks = _blocks(read_text(path))
     if "names" not in blocks or not blocks.keys() & set(_SPLIT_KEYS):
         return None
     values = {

@@ -7,8 +7,9 @@ from typing import NamedTuple
 
 from PIL import Image, ImageDraw, ImageFont
 
+from recordsmith.image.colours import Colour
 from recordsmith.image.decode import Pixels
-from recordsmith.image.overlay import Rgb, shortened
+from recordsmith.image.overlay import shortened
 
 _PAPER, _INK, _FAINT, _FRAME = (250, 249, 246), (38, 38, 36), (128, 126, 120), (226, 224, 217)
 
@@ -24,7 +25,7 @@ class Tile(NamedTuple):
     pixels: Pixels
     caption: str
     detail: str = ""
-    colour: Rgb | None = None
+    colour: Colour | None = None
 
 
 def contact_sheet(
@@ -32,7 +33,7 @@ def contact_sheet(
     *,
     title: str,
     subtitle: str = "",
-    legend: Sequence[tuple[Rgb, str]] = (),
+    legend: Sequence[tuple[Colour, str]] = (),
     columns: int = 6,
     tile: int = 224,
 ) -> Image.Image:
@@ -96,7 +97,7 @@ def _draw_caption(
 
 def _draw_legend(
     draw: ImageDraw.ImageDraw,
-    legend: Sequence[tuple[Rgb, str]],
+    legend: Sequence[tuple[Colour, str]],
     corner: tuple[int, int],
     right: int,
     font: ImageFont.FreeTypeFont,
@@ -118,7 +119,7 @@ def _draw_legend(
         left += round(width + dot * 1.8)
 
 
-def _dot(draw: ImageDraw.ImageDraw, left: float, middle: float, size: int, colour: Rgb) -> None:
+def _dot(draw: ImageDraw.ImageDraw, left: float, middle: float, size: int, colour: Colour) -> None:
     top = round(middle - size / 2)
     draw.rounded_rectangle((left, top, left + size, top + size), max(2, size // 4), colour)
 

@@ -1,0 +1,101 @@
+"""What one column of a table says of its rows: their splits, groups or classes.
+
+Values are heard row by row, and kept as numbers of distinct ones.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from recordsmith.dataset.labels import LARGEST_LABEL, ClassNames, class_names_of
+from recordsmith.sources.classes import check_class_names
+from recordsmith.sources.numbered import Coding
+from recordsmith.sources.splits import in_split_order
+
+
+class Mark(Protocol):
+    """Hears of one column of a table, row by row, while the table is listed."""
+
+    def append(self, value: str | None, table: int) -> None:
+        """The value in the next row, None where it has none; `table` is the number of the file."""
+        ...
+
+
+class Coded:
+    """Text values, one for each row, as numbers of distinct ones: four bytes a row."""
+
+    def __init__(self) -> None:
+        self._codes: dict[str, int] = {}
+        self._numbers = array("i")
+
+    def append(self, value: str | None, table: int = 0) -> None:
+        """Add the value of the next row; None where it has none."""
+        number = -1 if value is None else self._codes.setdefault(value, len(self._codes))
+        self._numbers.append(number)
+
+    @property
+    def values(self) -> list[str]:
+        """The distinct values, in the order in which they appeared."""
+        return list(self._codes)
+
+    @property
+    def missing_count(self) -> int:
+        return self._numbers.count(-1)
+
+    def coding(self) -> Coding:
+        """The distinct values, and which each row has."""
+        return self.values, self.numbers()
+
+    def numbers(self) -> npt.NDArray[np.int32]:
+        """int32, (rows,): the place of each row's value in `values`, -1 where it has none."""
+        return np.array(self._numbers, np.int32)
+
+    def numbered_by(self, numbers: Mapping[str, int]) -> npt.NDArray[np.int32]:
+        """int32, (rows,): the number that each row's value has in `numbers`, or -1."""
+        table = np.array([*(numbers[value] for value in self._codes), -1], np.int32)
+        return table[self.numbers()]
+
+
+def mark_text(value: Any) -> str | None:
+    """A value that names a split, a group or a class, as text; None for one that cannot."""
+    if isinstance(value, (bytes, bytearray)):
+        value = value.decode("utf-8", "surrogateescape")
+    if isinstance(value, (bool, np.bool_)):
+        value = int(value)
+    return str(value) if isinstance(value, (str, int, np.integer)) and value != "" else None
+
+
+def as_splits(values: Coded) -> Coding:
+    """Names of splits in order, and which each row has: the first, if it has none.
+
+    Rows without a split cannot be read, so that does not matter.
+    """
+    names = in_split_order(values.values)
+    numbers = values.numbered_by({name: place for place, name in enumerate(names)})
+    return names, np.maximum(numbers, 0)
+
+
+def as_labels(values: Coded, *, are_integers: bool) -> tuple[npt.NDArray[np.int32], ClassNames]:
+    """The label of each row, and the names of classes.
+
+    Whole numbers from 0 on are labels as they are, and each is its own name. Others, and texts,
+    are sorted and counted from 0.
+
+    Raises:
+        SourceError: the name of a class has a line break, which `labels.txt` cannot hold.
+    """
+    names = values.values
+    check_class_names(names)
+    if not are_integers:
+        numbers = {name: place for place, name in enumerate(sorted(names))}
+    elif all(0 <= int(name) <= LARGEST_LABEL for name in names):
+        numbers = {name: int(name) for name in names}
+    else:
+        numbers = {name: place for place, name in enumerate(sorted(names, key=int))}
+    class_names = class_names_of({number: name.strip() for name, number in numbers.items()})
+    return values.numbered_by(numbers), class_names

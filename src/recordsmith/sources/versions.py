@@ -1,0 +1,39 @@
+"""Has a file changed since it was packed? A number that is another one if it has.
+
+Made of times of change, as the file system tells them in nanoseconds. Nothing is read.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+
+from recordsmith.files import PathLike, accessing
+from recordsmith.wire import crc32c
+
+
+def size_and_time(file: PathLike | os.DirEntry[str]) -> tuple[int, int]:
+    """Size in bytes and time of change of a file; 0 where there is none: reading it will say so."""
+    try:
+        status = file.stat() if isinstance(file, os.DirEntry) else os.stat(file)
+    except OSError:
+        return 0, 0
+    return status.st_size, status.st_mtime_ns
+
+
+def version_of_times(times: Iterable[int]) -> int:
+    """A number for the times of change of several files, in this order."""
+    return crc32c(b"".join(time.to_bytes(16, "little", signed=True) for time in times))
+
+
+def version_of_files(paths: Iterable[PathLike]) -> int:
+    """A number for files that have to be there.
+
+    Raises:
+        FileAccessError: one of them is not.
+    """
+    times = []
+    for path in paths:
+        with accessing(path):
+            times.append(os.stat(path).st_mtime_ns)
+    return version_of_times(times)

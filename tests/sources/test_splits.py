@@ -1,0 +1,32 @@
+"""Names of splits: told from others, put in order, found in paths and among lists."""
+
+from __future__ import annotations
+
+from recordsmith.sources.splits import in_split_order, split_in, split_lists, splits_by_folder
+
+
+def test_splits() -> None:
+    assert split_in("images/Train/a.jpg") == "Train"
+    assert split_in("train.jpg") is None
+    assert split_in("a/train.jpg/b") is None
+    both = {"x/train/a": "train", "x/val/b": "val"}
+    assert splits_by_folder(both) == both
+    assert splits_by_folder(["x/train/a", "x/b"]) == {}
+    assert splits_by_folder(["x/train/a", "x/train/b"]) == {}
+    names = ["test", "valid", "other", "train2017", "val"]
+    assert in_split_order(names) == ("train2017", "val", "valid", "test", "other")
+
+
+def test_lists_of_splits() -> None:
+    paths = ["x/val.txt", "x/Test.TXT", "x/train.txt", "x/aeroplane_train.txt", "x/test.csv"]
+    assert list(split_lists(paths).items()) == [
+        ("train", "x/train.txt"),
+        ("val", "x/val.txt"),
+        ("Test", "x/Test.TXT"),
+    ]
+    assert split_lists([*paths, "x/trainval.txt"]) == split_lists(paths)
+    assert list(split_lists(["trainval.txt", "train.txt"])) == ["train", "trainval"]
+
+
+def test_splits_are_in_their_usual_order() -> None:
+    assert in_split_order(["x", "test", "Val", "a", "train"]) == ("train", "Val", "test", "a", "x")
