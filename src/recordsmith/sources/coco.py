@@ -43,7 +43,7 @@ from recordsmith.sources.boxes import (
 from recordsmith.sources.classes import Classes, classes_by_label
 from recordsmith.sources.coco_json import CocoFile
 from recordsmith.sources.coco_layout import Described, entry_of, find_files, picture_folders
-from recordsmith.sources.contract import Listing, Note, Sample, listed, unheard
+from recordsmith.sources.contract import Listing, Note, Sample, look_up, unheard
 from recordsmith.sources.entries import Entry, samples_of
 from recordsmith.sources.file_index import FileIndex
 from recordsmith.sources.pictures import has_picture_name
@@ -172,7 +172,7 @@ class Coco:
 
     def read_sample(self, sample: Sample, note: Note = unheard) -> Mapping[str, Any]:
         """Read one picture, and what its JSON file says of it."""
-        entry = listed(self._entries, sample)
+        entry = look_up(self._entries, sample)
         features = entry.read_picture(self.root, note)
         assert entry.annotation is not None
         file, image = entry.annotation

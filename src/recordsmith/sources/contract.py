@@ -70,7 +70,7 @@ class Listing:
     has_label_map: bool = False
 
 
-def listed(known: Mapping[str, _Known], sample: Sample) -> _Known:
+def look_up(known: Mapping[str, _Known], sample: Sample) -> _Known:
     """What a source knows of a sample by its name.
 
     Raises:

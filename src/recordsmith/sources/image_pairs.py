@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 from recordsmith.errors import OptionError, SourceError
 from recordsmith.example import Kind
 from recordsmith.files import PathLike, as_path
-from recordsmith.sources.contract import Listing, Note, Sample, listed, unheard
+from recordsmith.sources.contract import Listing, Note, Sample, look_up, unheard
 from recordsmith.sources.folders import check_folder
 from recordsmith.sources.masks import ColoursOption, check_colours, read_mask
 from recordsmith.sources.pair_folders import (
@@ -102,7 +102,7 @@ class ImagePairs:
 
     def read_sample(self, sample: Sample, note: Note = unheard) -> Mapping[str, Any]:
         """Read one picture and its mask."""
-        pair = listed(self._pairs, sample)
+        pair = look_up(self._pairs, sample)
         if pair.problem is not None:
             raise SourceError(pair.problem)
         features = read_picture(pair.picture, pair.name)

@@ -30,7 +30,7 @@ from recordsmith.sources.boxes import (
     check_policy,
 )
 from recordsmith.sources.classes import Classes, classes_of
-from recordsmith.sources.contract import Listing, Note, Sample, listed, unheard
+from recordsmith.sources.contract import Listing, Note, Sample, look_up, unheard
 from recordsmith.sources.entries import Entry, samples_of
 from recordsmith.sources.file_index import FileIndex
 from recordsmith.sources.splits import in_split_order
@@ -92,7 +92,7 @@ class Voc:
 
     def read_sample(self, sample: Sample, note: Note = unheard) -> Mapping[str, Any]:
         """Read one picture and its annotation file."""
-        entry = listed(self._entries, sample)
+        entry = look_up(self._entries, sample)
         features = entry.read_picture(self.root, note)
         features[SOURCE_ID] = posixpath.basename(features[FILENAME])
         placed: list[PlacedBox] = []

@@ -24,7 +24,7 @@ from recordsmith.sources.boxes import (
     number,
 )
 from recordsmith.sources.classes import Classes, classes_by_label
-from recordsmith.sources.contract import Listing, Note, Sample, listed, unheard
+from recordsmith.sources.contract import Listing, Note, Sample, look_up, unheard
 from recordsmith.sources.entries import Entry, samples_of
 from recordsmith.sources.file_index import FileIndex
 from recordsmith.sources.small_texts import read_lines
@@ -106,7 +106,7 @@ class Yolo:
 
     def read_sample(self, sample: Sample, note: Note = unheard) -> Mapping[str, Any]:
         """Read one picture and its label file."""
-        entry = listed(self._entries, sample)
+        entry = look_up(self._entries, sample)
         features = entry.read_picture(self.root, note)
         features[SOURCE_ID] = posixpath.basename(features[FILENAME])
         if entry.annotation is None:
