@@ -167,7 +167,7 @@ class PackPlan:
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             raise OptionError(
                 f"{Path(path)} is no plan that this version of recordsmith can read ({error}); "
-                "`recordsmith plan` writes one"
+                "`recordsmith pack SOURCE OUT --write-plan FILE` writes one"
             ) from None
 
     def _same_plan(self, source: Source) -> tuple[Listing, Plan]:

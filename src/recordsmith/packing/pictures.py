@@ -36,7 +36,7 @@ IS_PROGRESSIVE = (
 )
 HAS_ORIENTATION = (
     "a picture is stored as its camera held it, and says by EXIF how to turn it, which TensorFlow "
-    "does not heed; orientation='apply' (--orientation apply) turns it, its mask and its boxes"
+    "does not heed; orientation='apply' (--upright) turns it, its mask and its boxes"
 )
 MASK_FOLLOWED = "a mask was turned or resized with its picture"
 MASK_RAW = "a mask was decoded and stored as raw numbers"

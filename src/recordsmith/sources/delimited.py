@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 import io
 from array import array
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -128,7 +129,7 @@ class _DelimitedFile:
         self._first = (lines.offset, lines.number)
         self.nameless = [f"column_{place}" for place, name in enumerate(names) if not name.strip()]
         self.names = [name.strip() or f"column_{place}" for place, name in enumerate(names)]
-        twice = sorted({name for name in self.names if self.names.count(name) > 1})
+        twice = sorted(name for name, count in Counter(self.names).items() if count > 1)
         if twice:
             raise SourceError(
                 f"{self.path}, line 1: several columns are called {some(twice)}; give each its "
@@ -271,7 +272,9 @@ def _check_header(path: Path, names: Sequence[str]) -> None:
 
 def _words(error: csv.Error) -> str:
     """What is wrong with the quotes of a row."""
-    if "unexpected end" in str(error) or "field larger" in str(error):
+    if "field larger" in str(error):
+        return f"a cell is longer than {_LARGEST_CELL:,} characters; is a quote not closed?"
+    if "unexpected end" in str(error):
         return "a cell begins with a quote and does not end"
     if "expected after" in str(error):
         return f"there is text behind the quote that ends a cell ({error})"

@@ -50,7 +50,12 @@ KINDS: Mapping[str, _Kind] = MappingProxyType(
         ),
         "yolo": _Kind("Yolo", "yolo", ("label_map", "boxes")),
         "table": _Kind(
-            "Table", "table", ("picture_column", "split_column", "group_column", "label_column")
+            "Table",
+            "table",
+            (
+                *("picture_column", "pictures", "split_column", "group_column", "label_column"),
+                "encoding",
+            ),
         ),
         "shards": _Kind("Shards", "shards"),
         "webdataset": _Kind("WebDataset", "webdataset"),
@@ -62,6 +67,7 @@ _RENAMED = {  # the word of the command line -> the parameter of the source, whe
     ("coco", "pictures"): "images",
     ("coco", "object_masks"): "masks",
     ("table", "picture_column"): "pictures",
+    ("table", "pictures"): "picture_folder",
     ("table", "split_column"): "split",
     ("table", "group_column"): "group",
     ("table", "label_column"): "label",
