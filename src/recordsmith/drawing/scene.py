@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from recordsmith.errors import CorruptDataError, Defect
 from recordsmith.example import Features, FeatureSchema
-from recordsmith.image import decode_image, decode_mask, is_picture, probe_image
+from recordsmith.image import MAX_PIXELS, decode_image, decode_mask, is_picture, probe_image
 from recordsmith.image.decode import Pixels
 from recordsmith.image.overlay import Box
 
@@ -128,8 +128,7 @@ class SceneReader:
         if data is None:
             raise _unreadable(f"the example has no {self.picture_key}")
         if not _is_raw(data, example, "image/format"):
-            probe_image(data)  # knows best what is wrong with it
-            return decode_image(data)
+            return _decoded(data)
         return _as_rgb(_raw_array(data, example, depth=_number(example, _DEPTHS)))
 
     def _mask(self, example: Features, scene: Scene) -> npt.NDArray[Any] | None:
@@ -142,7 +141,7 @@ class SceneReader:
         try:
             return decode_mask(data)
         except CorruptDataError:  # in colours: show at least which areas there are
-            colours = decode_image(data).astype(np.int64) @ (1 << 16, 1 << 8, 1)
+            colours = _decoded(data).astype(np.int64) @ (1 << 16, 1 << 8, 1)
             areas: npt.NDArray[Any] = np.unique(colours, return_inverse=True)[1]
             return areas.reshape(colours.shape)
 
@@ -261,6 +260,16 @@ def _as_rgb(array: npt.NDArray[Any]) -> Pixels:
         array = np.clip(array * (255 if array.max(initial=0) <= 1 else 1), 0, 255)
     colours = array[:, :, :3].astype(np.uint8)
     return np.ascontiguousarray(np.broadcast_to(colours, (*colours.shape[:2], 3)))
+
+
+def _decoded(data: bytes) -> Pixels:
+    info = probe_image(data)  # knows best what is wrong with it
+    if info.height * info.width > MAX_PIXELS:
+        raise _unreadable(
+            f"it has {info.width:,} x {info.height:,} pixels, more than the {MAX_PIXELS:,} that "
+            "are decoded for a sheet"
+        )
+    return decode_image(data)
 
 
 def _unreadable(detail: str) -> CorruptDataError:

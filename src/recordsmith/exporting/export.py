@@ -140,7 +140,8 @@ def export(
     _check_apart(dataset, folder)
     report = ExportReport(folder, as_)
     note = {"format": "recordsmith-export", "version": 1, "as": as_}
-    with staged(folder, note, overwrite=overwrite) as staging:
+    shards = [shard.path for shard in dataset.shards]
+    with staged(folder, note, overwrite=overwrite, keeping=shards) as staging:
         outbox = Outbox(staging, dict.fromkeys(shard.split for shard in dataset.shards))
         try:
             exporter.begin(dataset, outbox)
