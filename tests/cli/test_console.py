@@ -65,7 +65,7 @@ def test_parse_numbers() -> None:
     assert parse_numbers("3", "--x") == [3]
     assert parse_numbers("0,2, 5-7", "--x") == [0, 2, 5, 6, 7]
     for text in ("", "x", "1-", "-1", "7-5", "1,,2", "9" * 5000):
-        with pytest.raises(OptionError, match="--x is .*expected numbers such as"):
+        with pytest.raises(OptionError, match=r"--x is .*expected numbers such as"):
             parse_numbers(text, "--x")
     with pytest.raises(OptionError, match="a million"):
         parse_numbers("0-999999999999", "--x")

@@ -201,3 +201,22 @@ def test_options_that_messages_name_exist(run) -> None:
     }
     assert len(named) > 5
     assert {(option, name) for option, name in named if option not in known} == set()
+
+
+def test_writing_a_plan_and_working_by_one_are_two_things(
+    run, pictures: Path, tmp_path: Path
+) -> None:
+    plan, out = tmp_path / "plan.json", tmp_path / "out"
+    outcome = run("pack", pictures, out, "--write-plan", plan)
+    assert outcome.code == 0
+    assert "is packed as folder" in outcome.err
+    for options in (("--plan", plan), ("--only", "0")):
+        outcome = run("pack", pictures, out, "--write-plan", tmp_path / "other.json", *options)
+        assert outcome.code == 2
+        assert "--write-plan makes a plan" in outcome.err
+    assert not (tmp_path / "other.json").exists()
+    plan.write_text("[" * 100_000)
+    outcome = run("pack", pictures, out, "--plan", plan)
+    assert outcome.code == 2
+    assert "is no plan that this version of recordsmith can read" in outcome.err
+    assert "--write-plan FILE" in outcome.err

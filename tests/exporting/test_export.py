@@ -316,7 +316,7 @@ def test_the_dataset_is_not_replaced_by_its_own_export(
     place.mkdir()
     source = source.rename(place / "data")
     before = below(place)
-    with pytest.raises(rs.OptionError, match="data is in the way, and holds .*which is exported"):
+    with pytest.raises(rs.OptionError, match=r"data is in the way, and holds .*which is exported"):
         rs.export(source, place, overwrite=True)
     assert below(place) == before
 

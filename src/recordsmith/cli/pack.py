@@ -393,7 +393,11 @@ def pack(
         "compression": None if compression == "none" else compression,
     }
     options = {name: value for name, value in options.items() if value is not None}
+    if recognised.reason and not json:
+        console.print_aside(f"{source} is packed as {recognised.kind}: {recognised.reason}")
     if write_plan is not None:
+        if plan is not None or only is not None:
+            raise OptionError("--write-plan makes a plan, --plan and --only work by one; say which")
         _write_plan(recognised.source, options, write_plan, json=json)
         return
     if only is not None and plan is None:
@@ -401,8 +405,6 @@ def pack(
     if plan is not None and options:
         raise OptionError(f"{', '.join(options)} is decided by the plan already; leave it out")
     loaded = None if plan is None else rs.PackPlan.load(plan)
-    if recognised.reason and not json:
-        console.print_aside(f"{source} is packed as {recognised.kind}: {recognised.reason}")
     doing: dict[str, Any] = {"threads": threads}
     if loaded is None or only is None:
         doing |= {"on_error": "skip" if skip_errors else "stop", "overwrite": overwrite}

@@ -304,5 +304,3 @@ def _tail(name: str) -> str:
 
 def _no_example() -> CorruptDataError:
     return CorruptDataError(Defect.NOT_AN_EXAMPLE, "it is a SequenceExample, no Example")
-
-

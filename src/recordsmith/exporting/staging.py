@@ -134,7 +134,7 @@ def _earlier_entries(folder: Path) -> list[str]:
             for name in entries
             if os.path.basename(name) == name and name not in ("", ".", "..")
         ]
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return []
 
 

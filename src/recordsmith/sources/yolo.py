@@ -196,7 +196,9 @@ class Yolo:
             label = number(words[0])
             name = self._names.get(int(label)) if label >= 0 and label.is_integer() else None
             if name is None:
-                known = f"0 to {max(self._names)}" if self._names else "none, as no class has a name"
+                known = (
+                    f"0 to {max(self._names)}" if self._names else "none, as no class has a name"
+                )
                 reader.reject(place, f"the class number is {words[0]!r}; expected {known}")
                 continue
             if self._has_keypoints and len(values) > 4:
