@@ -174,23 +174,19 @@ def test_a_terminal_gets_a_progress_bar(pictures: Path) -> None:
     assert b"\x1b[1mpacked 9 pictures" in shown
 
 
-@pytest.mark.parametrize(
-    ("name", "code", "word"), [("SIGINT", 130, "stopped"), ("SIGTERM", 143, "")]
-)
-def test_signals_leave_nothing_that_is_seen(
-    pictures: Path, name: str, code: int, word: str
-) -> None:
+@pytest.mark.parametrize(("name", "code"), [("SIGINT", 130), ("SIGTERM", 143)])
+def test_signals_leave_nothing_that_is_seen(pictures: Path, name: str, code: int) -> None:
     """The signal comes while the fourth sample is read."""
     out = pictures.parent / "out"
     program = (
-        "import os, signal, sys\n"
+        "import os, signal, sys, time\n"
         "import recordsmith.sources.pictures as folder\n"
         "from recordsmith.cli import main\n"
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "probe, seen = folder.probe_image, []\n"
         "def probing(data):\n"
         "    seen.append(1)\n"
-        f"    if len(seen) == 4: os.kill(os.getpid(), signal.{name})\n"
+        f"    if len(seen) == 4: os.kill(os.getpid(), signal.{name}); time.sleep(0.5)\n"
         "    return probe(data)\n"
         "folder.probe_image = probing\n"
         f"sys.argv = ['recordsmith', 'pack', {str(pictures)!r}, {str(out)!r}]\n"
@@ -201,7 +197,7 @@ def test_signals_leave_nothing_that_is_seen(
     )
     assert result.returncode == code
     assert "Traceback" not in result.stderr
-    assert word in result.stderr
+    assert "stopped" in result.stderr
     # a shard that was complete by then may wait for the job to go on
     assert not out.exists() or [path.name for path in out.iterdir()] == [".recordsmith"]
 

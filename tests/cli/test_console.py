@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from recordsmith.cli import console
-from recordsmith.cli.options import parse_counts, parse_shares, parse_size
+from recordsmith.cli.options import parse_counts, parse_numbers, parse_shares, parse_size
 from recordsmith.errors import OptionError
 
 
@@ -46,7 +46,7 @@ def test_parse_size(text: str, size_bytes: int) -> None:
     assert parse_size(text, "--x") == size_bytes
 
 
-@pytest.mark.parametrize("text", ["", "MB", "-5", "1.5.2", "5 XB", "5i", "0x10"])
+@pytest.mark.parametrize("text", ["", "MB", "-5", "1.5.2", "5 XB", "5i", "0x10", "9" * 400])
 def test_parse_size_refuses(text: str) -> None:
     with pytest.raises(OptionError, match="--x is"):
         parse_size(text, "--x")
@@ -59,3 +59,18 @@ def test_parse_shares_and_counts() -> None:
     for text in ("", "x", "a=1,b", "a=x"):
         with pytest.raises(OptionError, match="--x is"):
             parse_counts(text, "--x")
+
+
+def test_parse_numbers() -> None:
+    assert parse_numbers("3", "--x") == [3]
+    assert parse_numbers("0,2, 5-7", "--x") == [0, 2, 5, 6, 7]
+    for text in ("", "x", "1-", "-1", "7-5", "1,,2", "9" * 5000):
+        with pytest.raises(OptionError, match=r"--x is .*expected numbers such as"):
+            parse_numbers(text, "--x")
+    with pytest.raises(OptionError, match="a million"):
+        parse_numbers("0-999999999999", "--x")
+
+
+def test_lines_of_a_megabyte_are_cut() -> None:
+    assert console.shortened("x" * 2000) == "x" * 2000
+    assert console.shortened("x" * 1_000_000) == "x" * 2000 + "… (998,000 characters more)"

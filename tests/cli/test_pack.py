@@ -269,3 +269,77 @@ def test_plan_and_options_contradict(run, pictures: Path, tmp_path: Path) -> Non
         "pack", pictures, tmp_path / "out", "--plan", tmp_path / "plan.json", "--only", "1-x"
     )
     assert "expected numbers such as" in outcome.err
+
+
+def test_very_many_problems_are_listed_by_json_only(run, pictures: Path, tmp_path: Path) -> None:
+    for number in range(30):
+        (pictures / "cat" / f"bad\n{number:02d}.jpg").write_bytes(b"x")
+    outcome = run("pack", pictures, tmp_path / "out")
+    assert outcome.code == 1
+    lines = outcome.err.splitlines()
+    assert "30 of 39 samples cannot be read" in lines[1]
+    assert len(lines) == 1 + 1 + 20 + 1  # what was recognised, the sentence, some, how many more
+    assert "bad\\n" in lines[2]
+    assert lines[-1] == "  … and 10 more (all of them with --json)"
+    outcome = run("pack", pictures, tmp_path / "out", "--json")
+    assert outcome.code == 1
+    assert len(outcome.document["problems"]) == 30
+    assert outcome.document["error"] in outcome.err
+    assert not (tmp_path / "out").exists()
+
+
+def test_pictures_of_a_table_may_lie_elsewhere(run, pictures: Path, tmp_path: Path) -> None:
+    table = tmp_path / "tables" / "rows.csv"
+    table.parent.mkdir()
+    table.write_bytes("file;name\ncat/0.jpg;Mäxchen\n".encode("cp1252"))
+    options = ("--picture-column", "file", "--encoding", "cp1252")
+    assert run("pack", table, tmp_path / "out", *options).code == 1
+    outcome = run("pack", table, tmp_path / "out", *options, "--pictures", pictures)
+    assert outcome.code == 0
+    assert rs.open(tmp_path / "out")[0]["image/filename"] == [b"cat/0.jpg"]
+    assert rs.open(tmp_path / "out")[0]["name"] == ["Mäxchen".encode()]
+    outcome = run("pack", table, tmp_path / "o", "--pictures", pictures)
+    assert outcome.code == 2
+    assert "--picture-column" in outcome.err
+
+
+def test_pixels_have_a_cap(run, pictures: Path, tmp_path: Path) -> None:
+    outcome = run("pack", pictures, tmp_path / "out", "--store", "raw", "--max-pixels", "1300")
+    assert outcome.code == 1
+    assert "more than the 1,300 that are decoded at most (max_pixels)" in outcome.err
+
+
+def test_options_that_messages_name_exist(run) -> None:
+    """Whatever a message tells to do can be done."""
+    import re
+
+    known = set(re.findall(r"--[a-z][a-z-]*", "".join(
+        run(command, "--help").out for command in ("pack", "export", "sheet", "verify")
+    )))  # fmt: skip
+    sources = Path(rs.__file__).parent.rglob("*.py")
+    named = {
+        (option, path.name)
+        for path in sources
+        for option in re.findall(r"\((--[a-z][a-z-]*)", path.read_text())
+    }
+    assert len(named) > 5
+    assert {(option, name) for option, name in named if option not in known} == set()
+
+
+def test_writing_a_plan_and_working_by_one_are_two_things(
+    run, pictures: Path, tmp_path: Path
+) -> None:
+    plan, out = tmp_path / "plan.json", tmp_path / "out"
+    outcome = run("pack", pictures, out, "--write-plan", plan)
+    assert outcome.code == 0
+    assert "is packed as folder" in outcome.err
+    for options in (("--plan", plan), ("--only", "0")):
+        outcome = run("pack", pictures, out, "--write-plan", tmp_path / "other.json", *options)
+        assert outcome.code == 2
+        assert "--write-plan makes a plan" in outcome.err
+    assert not (tmp_path / "other.json").exists()
+    plan.write_text("[" * 100_000)
+    outcome = run("pack", pictures, out, "--plan", plan)
+    assert outcome.code == 2
+    assert "is no plan that this version of recordsmith can read" in outcome.err
+    assert "--write-plan FILE" in outcome.err

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recordsmith.dataset.names import parse_shard_name, shard_name, split_of
+from recordsmith.errors import OptionError
 from recordsmith.wire import COMPRESSIONS
 
 SPLITS = st.text(
@@ -75,3 +76,9 @@ def test_names_of_others(name: str, expected: tuple[str, int, int] | None) -> No
 )
 def test_split_of_a_name(name: str, split: str) -> None:
     assert split_of(name) == split
+
+
+@pytest.mark.parametrize("field", ["{split:999999999}", "{split.__class__}", "{shard!r}", "{0}"])
+def test_templates_have_plain_fields_only(field: str) -> None:
+    with pytest.raises(OptionError, match="which is no template"):
+        shard_name("train", 0, 1, template=field + "-{split}-{shard}-{shards}")

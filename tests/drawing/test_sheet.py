@@ -234,3 +234,15 @@ def test_real_boxes(tmp_path: Path, shared_data: Path) -> None:
     report = rs.sheet(record, tmp_path / "s.png", count=10)
     assert report.problems == []
     assert count_colour(tmp_path / "s.png", 1) > 10_000
+
+
+def test_a_giant_is_not_decoded(
+    tmp_path: Path, pictures: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import recordsmith.drawing.scene
+
+    monkeypatch.setattr(recordsmith.drawing.scene, "MAX_PIXELS", 64 * 48 - 1)
+    data = write(tmp_path / "x.tfrecord", pictures, range(2))
+    report = rs.sheet(data, tmp_path / "s.png")
+    assert len(report.problems) == 2
+    assert "64 x 48 pixels, more than the 3,071 that are decoded" in report.problems[0]

@@ -311,6 +311,31 @@ def test_a_file_or_the_dataset_itself_is_no_place(records: Path, tmp_path: Path)
     assert below(records) == ["train.tfrecord", "val.tfrecord"]
 
 
+def test_the_dataset_is_not_replaced_by_its_own_export(
+    write: Any, picture: Any, tmp_path: Path
+) -> None:
+    """A class, say, may be called like the folder of the dataset."""
+    source = write(train=[picture("a.jpg", more={"image/class/text": "data"})])
+    place = tmp_path / "place"
+    place.mkdir()
+    source = source.rename(place / "data")
+    before = below(place)
+    with pytest.raises(rs.OptionError, match=r"data is in the way, and holds .*which is exported"):
+        rs.export(source, place, overwrite=True)
+    assert below(place) == before
+
+
+def test_spaces_around_names_do_not_lose_pictures_in_lists(
+    write: Any, picture: Any, tmp_path: Path
+) -> None:
+    names = [" a.jpg", "a .jpg", "\u3000a\u3000.jpg", "a.jpg", "  .jpg"]
+    source = write(train=[picture(name, seed=number) for number, name in enumerate(names)])
+    report = rs.export(source, tmp_path / "out", "voc")
+    assert len(report.changed_names) == 5
+    listing = rs.Voc(tmp_path / "out").list_samples()
+    assert len(listing.samples) == len(names)
+
+
 @pytest.mark.parametrize(
     ("options", "said"),
     [

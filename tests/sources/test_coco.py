@@ -532,3 +532,13 @@ def test_the_json_file_may_be_named(tmp_path: Path) -> None:
         assert source.describe()["annotations"] == f"annotations/{name}.json"
     beside = _coco(tmp_path / "e", {"a.jpg": [CAT]}, "x.json", ".")
     assert len(Coco(beside / "x.json").list_samples().samples) == 1
+
+
+def test_one_number_for_two_pictures(tmp_path: Path) -> None:
+    root = _coco(tmp_path, {"a.jpg": [CAT], "b.jpg": [DOG]})
+    path = root / "annotations" / "instances.json"
+    path.write_text(path.read_text().replace('"id": 101', '"id": 100'))
+    with pytest.raises(rs.SourceError, match=r"the picture 100 is both 'a\.jpg' and 'b\.jpg'"):
+        Coco(root).list_samples()
+    listing = Coco(root, boxes="drop").list_samples()
+    assert [sample.name for sample in listing.samples] == ["images/a.jpg"]

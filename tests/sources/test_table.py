@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import gzip
 import io
+import json
 import re
 from pathlib import Path
 from types import ModuleType
@@ -583,3 +584,34 @@ def test_a_table_of_others(shared_data: Path, tmp_path: Path) -> None:
         }
     rs.pack(source, tmp_path / "out")
     assert len(rs.open(tmp_path / "out")) == len(expected)
+
+
+def test_a_folder_of_tables_says_which_there_are(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("x\n1\n")
+    with pytest.raises(rs.SourceError, match=r"pack one of its tables: .*a\.csv"):
+        Table(tmp_path).list_samples()
+
+
+def test_every_option_is_described(tmp_path: Path) -> None:
+    options: dict[str, Any] = {
+        "pictures": "x",
+        "split": "x",
+        "group": "x",
+        "label": "x",
+        "kinds": {"x": "bytes"},
+        "delimiter": ";",
+        "encoding": "cp1252",
+    }
+    made = [Table(tmp_path / "a.csv", **{name: value}) for name, value in options.items()]
+    made.append(Table(tmp_path / "a.csv", pictures="x", picture_folder=tmp_path))
+    described = [json.dumps(table.describe()) for table in (Table(tmp_path / "a.csv"), *made)]
+    assert len(set(described)) == len(described)
+
+
+def test_a_cell_that_is_too_long(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("x\n" + "y" * (1 << 24) + "z\n1\n")
+    table = Table(path)
+    first = table.list_samples().samples[0]
+    with pytest.raises(rs.SourceError, match="line 2: a cell is longer than 16,777,216 characters"):
+        table.read_sample(first)

@@ -17,7 +17,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 import recordsmith
-from recordsmith.cli.console import print_error
+from recordsmith.cli.console import print_error, print_json
 from recordsmith.cli.demo import demo
 from recordsmith.cli.export import export
 from recordsmith.cli.head import head
@@ -46,9 +46,12 @@ def main() -> None:
     app()
 
 
+class _Terminated(KeyboardInterrupt):
+    """Another program asks us to end: in order, so that nothing is left half done, as on Ctrl-C."""
+
+
 def _terminate(*_: object) -> NoReturn:
-    """End in order, so that nothing is left half done, as on Ctrl-C."""
-    sys.exit(_TERMINATED)
+    raise _Terminated
 
 
 def _show_version(wanted: bool) -> None:
@@ -78,12 +81,14 @@ def _reporting(command: Callable[..., None]) -> Callable[..., None]:
             command(*args, **kwargs)
             sys.stdout.flush()
         except RecordsmithError as error:
+            if kwargs.get("json") and isinstance(error, SourceError):
+                print_json({"error": str(error), "problems": list(error.problems)})
             print_error(str(error))
             is_defect = isinstance(error, (CorruptDataError, SourceError))
             raise typer.Exit(_DEFECTS if is_defect else _WRONG_COMMAND) from None
-        except KeyboardInterrupt:
+        except KeyboardInterrupt as stop:
             print_error("stopped")
-            raise typer.Exit(_STOPPED) from None
+            raise typer.Exit(_TERMINATED if isinstance(stop, _Terminated) else _STOPPED) from None
         except BrokenPipeError:
             _end_quietly()
         except OSError as error:

@@ -14,18 +14,20 @@ from contextlib import contextmanager
 from typing import Any
 
 _REFRESH_SECONDS = 0.05
+_LONGEST_LINE = 2000
 _SIZE_UNITS = ("kB", "MB", "GB", "TB", "PB")
 
 
 def print_error(message: str) -> None:
     """One paragraph on standard error."""
     prefix = "\x1b[1;31merror:\x1b[0m" if sys.stderr.isatty() else "error:"
-    print(prefix, printable(message, keep="\n"), file=sys.stderr)
+    lines = printable(message, keep="\n").split("\n")
+    print(prefix, "\n".join(map(shortened, lines)), file=sys.stderr)
 
 
 def print_aside(message: str) -> None:
     """Something to know, on standard error: standard output is for what was asked."""
-    print(printable(message), file=sys.stderr)
+    print(shortened(printable(message)), file=sys.stderr)
 
 
 def print_json(document: Any) -> None:
@@ -43,6 +45,12 @@ def printable(text: str, keep: str = "") -> str:
         else char.encode("unicode_escape", "surrogatepass").decode()
         for char in text
     )
+
+
+def shortened(line: str) -> str:
+    """A line without what nobody reads of it, such as a name of a megabyte."""
+    more = len(line) - _LONGEST_LINE
+    return line if more <= 0 else f"{line[:_LONGEST_LINE]}… ({count(more, 'character')} more)"
 
 
 def bold(text: str) -> str:
@@ -85,7 +93,7 @@ def print_list(title: str, lines: Sequence[str], most: int = 10) -> None:
         return
     print(f"{title}:")
     for line in lines[:most]:
-        print(f"  {printable(line)}")
+        print(f"  {shortened(printable(line))}")
     if len(lines) > most:
         print(f"  … and {len(lines) - most:,} more (all of them with --json)")
 

@@ -30,7 +30,9 @@ Threads: TypeAlias = Annotated[
     ),
 ]
 
-_SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]?)(i?)b?\s*", re.IGNORECASE)
+_SIZE = re.compile(r"\s*(\d{1,20}(?:\.\d{1,20})?)\s*([kmgt]?)(i?)b?\s*", re.IGNORECASE)
+_RANGE = re.compile(r"(\d{1,12})(?:-(\d{1,12}))?", re.ASCII)
+_MOST_NUMBERS = 1_000_000
 _POWERS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
 
 
@@ -106,10 +108,13 @@ def parse_numbers(text: str, option: str) -> list[int]:
     """3, or 0,2,5-9 -> the numbers."""
     numbers: list[int] = []
     for part in text.split(","):
-        first, dash, last = part.strip().partition("-")
-        if not first.isdecimal() or (dash and not last.isdecimal()):
-            raise OptionError(f"{option} is {text!r}; expected numbers such as 3 or 0,2,5-9")
-        numbers += range(int(first), int(last if dash else first) + 1)
+        match = _RANGE.fullmatch(part.strip())
+        first, last = (int(match[1]), int(match[2] or match[1])) if match else (1, 0)
+        if first > last:
+            raise OptionError(f"{option} is {text!r:.80}; expected numbers such as 3 or 0,2,5-9")
+        if last - first > _MOST_NUMBERS:
+            raise OptionError(f"{option} is {text!r:.80}; expected a million numbers at most")
+        numbers += range(first, last + 1)
     return numbers
 
 

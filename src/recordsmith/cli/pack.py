@@ -112,7 +112,7 @@ def pack(
     pictures: Annotated[
         str | None,
         typer.Option(
-            help="pairs, coco: the folder of the pictures.",
+            help="pairs, coco, table: the folder of the pictures.",
             metavar="FOLDER",
             rich_help_panel=_SOURCE,
         ),
@@ -134,7 +134,7 @@ def pack(
     colours: Annotated[
         str | None,
         typer.Option(
-            help="pairs: the colours of colour-coded masks: voc, or grey.",
+            help="pairs: what the colours of masks mean: voc, or grey (brightness is the number).",
             metavar="NAME",
             rich_help_panel=_SOURCE,
         ),
@@ -201,6 +201,14 @@ def pack(
         str | None,
         typer.Option(
             help="table: the column that tells the class.",
+            metavar="NAME",
+            rich_help_panel=_SOURCE,
+        ),
+    ] = None,
+    encoding: Annotated[
+        str | None,
+        typer.Option(
+            help="table: of its text, such as cp1252 or utf-16. [default: utf-8]",
             metavar="NAME",
             rich_help_panel=_SOURCE,
         ),
@@ -282,6 +290,15 @@ def pack(
             rich_help_panel=_PICTURES,
         ),
     ] = False,
+    max_pixels: Annotated[
+        int | None,
+        typer.Option(
+            help="Larger pictures are refused where they would have to be decoded. "
+            "[default: 89,478,485]",
+            metavar="N",
+            rich_help_panel=_PICTURES,
+        ),
+    ] = None,
     keys: Annotated[
         str | None,
         typer.Option(
@@ -358,6 +375,7 @@ def pack(
         split_column=split_column,
         group_column=group_column,
         label_column=label_column,
+        encoding=encoding,
     )
     options: dict[str, Any] = {
         "splits": None if split is None else parse_shares(split, "--split"),
@@ -378,12 +396,17 @@ def pack(
             shrink=shrink or None,
             baseline=baseline or None,
             orientation="apply" if upright else None,
+            max_pixels=max_pixels,
         ),
         "keys": None if keys is None else parse_keys(keys, "--keys"),
         "compression": None if compression == "none" else compression,
     }
     options = {name: value for name, value in options.items() if value is not None}
+    if recognised.reason and not json:
+        console.print_aside(f"{source} is packed as {recognised.kind}: {recognised.reason}")
     if write_plan is not None:
+        if plan is not None or only is not None:
+            raise OptionError("--write-plan makes a plan, --plan and --only work by one; say which")
         _write_plan(recognised.source, options, write_plan, json=json)
         return
     if only is not None and plan is None:
@@ -391,8 +414,6 @@ def pack(
     if plan is not None and options:
         raise OptionError(f"{', '.join(options)} is decided by the plan already; leave it out")
     loaded = None if plan is None else rs.PackPlan.load(plan)
-    if recognised.reason and not json:
-        console.print_aside(f"{source} is packed as {recognised.kind}: {recognised.reason}")
     doing: dict[str, Any] = {"threads": threads}
     if loaded is None or only is None:
         doing |= {"on_error": "skip" if skip_errors else "stop", "overwrite": overwrite}
@@ -485,7 +506,7 @@ def print_pack_report(report: rs.PackReport, noun: str = "picture") -> None:
     for sentence, noted in report.notes.items():
         title = f"{sentence} ({console.count(noted.count, 'time')})"
         console.print_list(title, noted.places, most=3)
-    console.print_list("noticed", report.notices)
+    console.print_list("notices", report.notices)
 
 
 def _classes(number: int) -> str:

@@ -141,7 +141,7 @@ def read_begun(folder: Path) -> Begun | None:
     try:
         document = json.loads(read_file(path))
         return Begun(str(document["plan"]), tuple(map(_plain_name, document["removing"])))
-    except (ValueError, TypeError, KeyError):
+    except (ValueError, TypeError, KeyError, RecursionError):
         return Begun("")  # cut short: begun, and nothing done yet
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from string import Formatter
 from typing import NamedTuple
 
 from recordsmith.errors import OptionError
@@ -20,6 +21,8 @@ _NUMBERED = re.compile(
 _TAIL_NUMBERED = re.compile(
     r"(?P<stem>.+)\.(?:tfrecords?|record)-(?P<number>\d{5,})-of-(?P<count>\d{5,})"
 )
+
+_WIDTH = re.compile(r"0?\d{0,2}[ds]?")
 
 
 class ShardNumber(NamedTuple):
@@ -50,6 +53,7 @@ def shard_name(
         OptionError: the template is none.
     """
     try:
+        _check_template(template)
         name = template.format(split=split, shard=number, shards=count)
     except (LookupError, ValueError, AttributeError) as error:
         raise OptionError(
@@ -58,6 +62,21 @@ def shard_name(
         ) from None
     suffix = _SUFFIXES[compression]
     return name if _HAS_SUFFIX.search(name) else name + suffix
+
+
+def _check_template(template: str) -> None:
+    """Plain fields only, as a template may come out of a file.
+
+    Raises:
+        ValueError: there are others.
+    """
+    for _, field, width, conversion in Formatter().parse(template):
+        if field is None:
+            continue
+        if field not in ("split", "shard", "shards") or conversion is not None:
+            raise ValueError(f"{{{field}}} is no field")
+        if not _WIDTH.fullmatch(width or ""):
+            raise ValueError(f"{width!r} is no width")
 
 
 def parse_shard_name(name: str) -> ShardNumber | None:

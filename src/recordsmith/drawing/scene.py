@@ -36,7 +36,15 @@ from recordsmith.example.keys import (
     SOURCE_ID,
     WIDTH,
 )
-from recordsmith.image import Box, Pixels, decode_image, decode_mask, is_picture, probe_image
+from recordsmith.image import (
+    MAX_PIXELS,
+    Box,
+    Pixels,
+    decode_image,
+    decode_mask,
+    is_picture,
+    probe_image,
+)
 
 _PICTURES = (PICTURE, "image_raw", "image", "img", "picture", "jpeg", "png", "encoded")
 _MASKS = (MASK, "mask_raw", "mask", "segmentation", "label/encoded")
@@ -143,8 +151,7 @@ class SceneReader:
         if data is None:
             raise _unreadable(f"the example has no {self.picture_key}")
         if not _is_raw(data, example, FORMAT):
-            probe_image(data)  # knows best what is wrong with it
-            return decode_image(data)
+            return _decoded(data)
         return _as_rgb(_raw_array(data, example, depth=_number(example, _DEPTHS)))
 
     def _mask(self, example: Features, scene: Scene) -> npt.NDArray[Any] | None:
@@ -157,7 +164,7 @@ class SceneReader:
         try:
             return decode_mask(data)
         except CorruptDataError:  # in colours: show at least which areas there are
-            colours = decode_image(data).astype(np.int64) @ (1 << 16, 1 << 8, 1)
+            colours = _decoded(data).astype(np.int64) @ (1 << 16, 1 << 8, 1)
             areas: npt.NDArray[Any] = np.unique(colours, return_inverse=True)[1]
             return areas.reshape(colours.shape)
 
@@ -276,6 +283,16 @@ def _as_rgb(array: npt.NDArray[Any]) -> Pixels:
         array = np.clip(array * (255 if array.max(initial=0) <= 1 else 1), 0, 255)
     colours = array[:, :, :3].astype(np.uint8)
     return np.ascontiguousarray(np.broadcast_to(colours, (*colours.shape[:2], 3)))
+
+
+def _decoded(data: bytes) -> Pixels:
+    info = probe_image(data)  # knows best what is wrong with it
+    if info.height * info.width > MAX_PIXELS:
+        raise _unreadable(
+            f"it has {info.width:,} x {info.height:,} pixels, more than the {MAX_PIXELS:,} that "
+            "are decoded for a sheet"
+        )
+    return decode_image(data)
 
 
 def _unreadable(detail: str) -> CorruptDataError:

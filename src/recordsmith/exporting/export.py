@@ -43,7 +43,7 @@ _EXPORTERS: dict[str, Callable[[], Exporter]] = {
     "npz": NpzFiles,
 }
 FORMATS = tuple(_EXPORTERS)
-_LISTED = 100  # reasons in the message of an error; its `problems` has all of them
+_LISTED = 20  # reasons in the message of an error; its `problems` has all of them
 
 
 @dataclass
@@ -134,7 +134,8 @@ def export(
     _check_apart(dataset, folder)
     report = ExportReport(folder, as_)
     note = {"format": "recordsmith-export", "version": 1, "as": as_}
-    with staged(folder, note, overwrite=overwrite) as staging:
+    shards = [shard.path for shard in dataset.shards]
+    with staged(folder, note, overwrite=overwrite, keeping=shards) as staging:
         outbox = Outbox(staging, dict.fromkeys(shard.split for shard in dataset.shards))
         try:
             exporter.begin(dataset, outbox)
@@ -190,7 +191,8 @@ def _export_all(
     if report.skipped and (on_error == "stop" or not report.record_count):
         listed = "\n".join(f"  {reason}" for reason in report.skipped[:_LISTED])
         if len(report.skipped) > _LISTED:
-            listed += f"\n  … and {len(report.skipped) - _LISTED:,} more"
+            more = len(report.skipped) - _LISTED
+            listed += f"\n  … and {more:,} more (all of them with --json)"
         raise SourceError(
             f"{len(report.skipped)} of {report.record_count + len(report.skipped)} records cannot "
             f"be exported as {report.format}, so nothing was. Choose another format, or leave them "

@@ -109,6 +109,7 @@ class Outbox:
         known = [place for place, part in enumerate(above) if part in folder.split("/")]
         above = [] if flat else above[known[-1] + 1 if known else 0 :]
         stem, suffix = picture.split_name(last)
+        stem = stem.rstrip() or "_"  # lists of names lose spaces at their ends
         taken = self._taken.take((*above, stem), [(folder, suffix), *beside])
         path = "/".join(taken)
         if wanted is not None and not (is_safe and last == taken[-1] + suffix):

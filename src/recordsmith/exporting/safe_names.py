@@ -34,8 +34,8 @@ def safe_part(text: str) -> str:
     """
     clean = "".join("_" if _is_forbidden(char) else char for char in text)
     clean = clean.rstrip(". ")
-    if clean.startswith("."):  # hidden files are passed over by whoever reads folders
-        clean = "_" + clean[1:]
+    if clean[:1] == "." or clean[:1].isspace():  # hidden files, and spaces before the names in
+        clean = "_" + clean[1:]  # lists, are passed over by whoever reads them
     if _RESERVED.fullmatch(clean.partition(".")[0].rstrip()):
         clean = f"_{clean}"
     return shortened(clean or "_")

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -33,16 +33,20 @@ _INSIDE = ".export.partial"
 
 
 @contextmanager
-def staged(folder: Path, note: Mapping[str, Any], *, overwrite: bool) -> Iterator[Path]:
+def staged(
+    folder: Path, note: Mapping[str, Any], *, overwrite: bool, keeping: Iterable[Path] = ()
+) -> Iterator[Path]:
     """Give a folder to write to; what is in it is moved to `folder` when the block ends well.
 
     Args:
         folder: the final name.
         note: what is remembered of this export.
         overwrite: replace an earlier export, and whatever has the names that are needed.
+        keeping: files that must not be replaced.
 
     Raises:
-        OptionError: `folder` is a file, or is not empty and overwrite is not said.
+        OptionError: `folder` is a file, or is not empty and overwrite is not said; or what would be
+            replaced has one of the files to keep in it.
         FileAccessError: the system refuses, or another process exports to this folder.
     """
     folder = Path(os.path.realpath(folder))  # a link stays a link, and leads to the export
@@ -63,7 +67,7 @@ def staged(folder: Path, note: Mapping[str, Any], *, overwrite: bool) -> Iterato
             (new / NOTE_NAME).write_bytes(json.dumps(document, indent=1).encode() + b"\n")
             with accessing(folder, "write"):
                 if is_there:
-                    _move_in(new, folder, staging / "old")
+                    _move_in(new, folder, staging / "old", keeping)
                 else:
                     os.rename(new, folder)
         except FileAccessError:
@@ -95,10 +99,17 @@ def _check(folder: Path, overwrite: bool) -> bool:
     return True
 
 
-def _move_in(new: Path, folder: Path, old: Path) -> None:
+def _move_in(new: Path, folder: Path, old: Path, keeping: Iterable[Path]) -> None:
     """Move every entry of `new` to `folder`, and out of it what was there of an earlier export."""
     coming = sorted(os.listdir(new))
     going = {name for name in {*coming, *_earlier_entries(folder)} if _is_there(folder / name)}
+    for path in map(os.path.realpath, keeping):
+        for name in going:
+            if Path(path).is_relative_to(os.path.realpath(folder / name)):
+                raise OptionError(
+                    f"{folder / name} is in the way, and holds {path}, which is exported; choose "
+                    "another folder"
+                )
     old.mkdir()
     moves = [(folder / name, old / name) for name in sorted(going)]
     moves += [(new / name, folder / name) for name in coming]
@@ -123,7 +134,7 @@ def _earlier_entries(folder: Path) -> list[str]:
             for name in entries
             if os.path.basename(name) == name and name not in ("", ".", "..")
         ]
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return []
 
 

@@ -55,6 +55,7 @@ from recordsmith.packing.writing import ShardJobs
 from recordsmith.sources import Listing, Source
 
 OnError = Literal["stop", "skip"]
+_LISTED = 20  # reasons in the message of an error; its `problems` has all of them
 
 
 def pack(
@@ -363,9 +364,16 @@ def _is_complete(folder: Path, manifest: Manifest, listing: Listing) -> bool:
 
 
 def _unreadable(problems: list[str], sample_count: int) -> SourceError:
-    listed = "\n".join(f"  {problem}" for problem in problems)
+    listed = "".join(f"\n  {_one_line(problem)}" for problem in problems[:_LISTED])
+    if len(problems) > _LISTED:
+        listed += f"\n  … and {len(problems) - _LISTED:,} more (all of them with --json)"
     return SourceError(
         f"{len(problems)} of {sample_count} samples cannot be read, so nothing was packed. Mend or "
-        f"remove them, or skip them with on_error='skip' (--skip-errors):\n{listed}",
+        f"remove them, or skip them with on_error='skip' (--skip-errors):{listed}",
         problems,
     )
+
+
+def _one_line(problem: str) -> str:
+    """Names may hold line ends; a problem is a line."""
+    return problem.replace("\n", "\\n")

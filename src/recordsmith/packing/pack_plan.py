@@ -165,10 +165,10 @@ class PackPlan:
                 dict(document["source"]),
                 str(document["fingerprint"]),
             )
-        except (ValueError, TypeError, KeyError, AttributeError) as error:
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
             raise OptionError(
                 f"{Path(path)} is no plan that this version of recordsmith can read ({error}); "
-                "`recordsmith pack --write-plan` writes one"
+                "`recordsmith pack SOURCE OUT --write-plan FILE` writes one"
             ) from None
 
     def _same_plan(self, source: Source) -> tuple[Listing, Plan]:

@@ -136,7 +136,7 @@ def complete_result(
     try:
         document = json.loads(read_file(done_path(folder, file)))
         result = _parse(document)
-    except (FileAccessError, ValueError, TypeError, KeyError):
+    except (FileAccessError, ValueError, TypeError, KeyError, RecursionError):
         return None
     if document.get("plan") != plan or result.file != file:
         return None

@@ -51,6 +51,7 @@ class CocoFile:
         self.strangers: list[Any] = []
         self._places: dict[Any, list[int]] = {}  # id of a picture -> where its annotations begin
         _, self.version = size_and_time(path)
+        self._pictures: dict[Any, str] = {}  # id -> file name
         self._text = _decoded(path, name)
         self._counted = 0, 1  # a place in the text, and its line
         found = set()
@@ -69,6 +70,7 @@ class CocoFile:
                 f"{name}: no annotation is of a picture that is listed; the first has the image_id "
                 f"{next(iter(self._places))!r}"
             )
+        self._pictures.clear()
         for image_id in [key for key in self._places if key not in known]:
             places = self._places.pop(image_id)
             self.strangers += [self._annotation(at).get("id", "?") for at in places]
@@ -99,6 +101,10 @@ class CocoFile:
             if not isinstance(image_id, (int, str)) or not isinstance(file_name, str):
                 picture = f"the picture {str(image_id)[:60]}"
                 self._complain(at, f"{picture} has the file_name {str(file_name)[:60]}")
+                return
+            if self._pictures.setdefault(image_id, file_name) != file_name:
+                both = f"{self._pictures[image_id]!r:.60} and {file_name!r:.60}"
+                self._complain(at, f"the picture {str(image_id)[:60]} is both {both}")
                 return
             wanted = ("id", "file_name", "width", "height")
             self.images.append({name: value.get(name) for name in wanted})

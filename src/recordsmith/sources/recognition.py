@@ -54,7 +54,13 @@ KINDS: Mapping[str, _Kind] = MappingProxyType(
         "voc": _Kind(Voc, ("label_map", "boxes")),
         "coco": _Kind(Coco, ("annotations", "pictures", "label_map", "boxes", "object_masks")),
         "yolo": _Kind(Yolo, ("label_map", "boxes")),
-        "table": _Kind(Table, ("picture_column", "split_column", "group_column", "label_column")),
+        "table": _Kind(
+            Table,
+            (
+                *("picture_column", "pictures", "split_column", "group_column", "label_column"),
+                "encoding",
+            ),
+        ),
         "shards": _Kind(Shards),
         "webdataset": _Kind(WebDataset),
     }
@@ -65,6 +71,7 @@ _RENAMED = {  # the word of the command line -> the parameter of the source, whe
     ("coco", "pictures"): "images",
     ("coco", "object_masks"): "masks",
     ("table", "picture_column"): "pictures",
+    ("table", "pictures"): "picture_folder",
     ("table", "split_column"): "split",
     ("table", "group_column"): "group",
     ("table", "label_column"): "label",
@@ -213,7 +220,12 @@ def _signs(names: _Names) -> list[tuple[str, str]]:
     top_pictures = any("/" not in path and has_picture_name(path) for path in names.files)
     table = names.ending(*_TABLES, depth=0)
     tops = {path for path in names.folders if "/" not in path}
-    in_splits_only = are_split_names(tops) and not any(path.count("/") for path in names.folders)
+    in_splits_only = are_split_names(tops) and all(
+        path.count("/") == 1 and path.rpartition("/")[2] in _PICTURE_FOLDERS
+        for path in names.folders - tops
+    )
+    is_alone = next(iter(tops)) if tops == names.folders and len(tops) == 1 else ""
+    is_alone = is_alone if is_alone in _PICTURE_FOLDERS and not top_pictures else ""
     return [
         ("shards", f"TFRecord shards such as {records}" if records else ""),
         ("webdataset", _sign("tar files such as", names.ending(*_ARCHIVES, depth=0))),
@@ -225,6 +237,7 @@ def _signs(names: _Names) -> list[tuple[str, str]]:
         ("voc", _sign("XML files such as", xml)),
         ("table", _sign("the table", table) if not top_pictures else ""),
         ("files", "pictures in folders of splits, without classes" if in_splits_only else ""),
+        ("files", f"pictures in {is_alone}, without classes" if is_alone else ""),
     ]
 
 

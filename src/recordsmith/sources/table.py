@@ -31,7 +31,7 @@ from recordsmith.example.keys import (
 )
 from recordsmith.files import PathLike, as_path, is_folder, list_folder, read_head
 from recordsmith.sources.contract import Content, Listing, Note, Sample, unheard
-from recordsmith.sources.folders import leads_to_folder
+from recordsmith.sources.folders import check_folder, leads_to_folder
 from recordsmith.sources.marks import Coded, Mark, as_labels, as_splits
 from recordsmith.sources.named_pictures import NamedPictures, text_of
 from recordsmith.sources.numbered import Coding, NumberedSamples, RowNames, number_of
@@ -80,6 +80,7 @@ class Table:
         path: PathLike,
         *,
         pictures: str | None = None,
+        picture_folder: PathLike | None = None,
         split: str | None = None,
         group: str | None = None,
         label: str | None = None,
@@ -93,6 +94,7 @@ class Table:
                 pictures with `metadata.csv`, `.jsonl` or `.parquet` in it, or in its folders,
                 which then are the splits.
             pictures: the column that names picture files, relative to the table's folder.
+            picture_folder: what they are relative to instead.
             split: the column that names the split of each row. It stays a feature.
             group: the column that names its group: a patient, a video. It stays a feature.
             label: the column that names its class. Whole numbers from 0 on are labels as they
@@ -110,6 +112,12 @@ class Table:
             "delimiter": delimiter,
             "encoding": None if encoding == "utf-8" else encoding,
         }
+        self._picture_folder = None if picture_folder is None else as_path(picture_folder)
+        if picture_folder is not None and pictures is None:
+            raise OptionError(
+                "picture_folder says where pictures are; say also which column names them: "
+                "pictures='file_name' (--picture-column file_name)"
+            )
         self._kinds = dict(kinds or {})
         for name, kind in self._kinds.items():
             if kind not in ("bytes", "float", "int64"):
@@ -222,6 +230,12 @@ class Table:
         options = {name: value for name, value in self._options.items() if value is not None}
         if self._kinds:
             options["kinds"] = self._kinds  # type: ignore[assignment]
+        if self._picture_folder is not None:
+            options["picture_folder"] = self._picture_folder.name
+        if self._delimiter is not None:
+            options["delimiter"] = self._delimiter
+        if self._encoding != "utf-8":
+            options["encoding"] = self._encoding
         return {
             "kind": "Table",
             "folder" if is_folder else "file": self.path.resolve().name,
@@ -257,7 +271,7 @@ class Table:
         if not folders:
             raise SourceError(
                 f"{self.path} is a folder; expected a table, or a folder of pictures with "
-                f"{some(_METADATA_NAMES, 'or')} in it or in its folders"
+                f"{some(_METADATA_NAMES, 'or')} in it or in its folders{_tables_in(self.path)}"
             )
         if self._split is not None:
             raise OptionError(
@@ -330,13 +344,14 @@ class Table:
         return as_labels(values, are_integers=kind == "int64")
 
     def _named_pictures(self) -> NamedPictures:
-        is_folder = self.path.is_dir()
-        beside = [posixpath.dirname(self._name_of(path)) for path in self._paths]
-        return NamedPictures(
-            self._pictures or "",
-            self.path if is_folder else self.path.parent,
-            beside if is_folder else [""],
-        )
+        if self._picture_folder is not None:
+            check_folder(self._picture_folder, "the folder of the pictures")
+            beside = [""] * len(self._paths)
+            return NamedPictures(self._pictures or "", self._picture_folder, beside)
+        if is_folder(self.path):
+            beside = [posixpath.dirname(self._name_of(path)) for path in self._paths]
+            return NamedPictures(self._pictures or "", self.path, beside)
+        return NamedPictures(self._pictures or "", self.path.parent, [""])
 
     def _name_of(self, path: Path) -> str:
         """A table's name: relative to the folder that is read."""
@@ -347,6 +362,13 @@ class Table:
             self.list_samples()
         assert self._names is not None
         return self._names.locate(number)
+
+
+def _tables_in(folder: Path) -> str:
+    """Tables that may have been meant, in words."""
+    endings = (*(name.removeprefix("metadata") for name in _METADATA_NAMES), ".tsv", ".ndjson")
+    tables = [entry.path for entry in list_folder(folder) if entry.name.lower().endswith(endings)]
+    return f"; pack one of its tables: {some(tables, 'or')}" if tables else ""
 
 
 def _metadata_in(folder: Path) -> Path | None:

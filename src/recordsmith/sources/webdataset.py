@@ -53,7 +53,7 @@ class WebDataset:
     - `seg.png`, `mask.png`: `image/segmentation/class/encoded` and `/format`;
     - `cls`: `image/class/label`, a whole number;
     - `json`: each field of the object is a feature; what is nested in it becomes JSON text, null
-      is left out;
+      is left out; its `image/filename` counts more than the name of the picture's member;
     - `npy`, also as the last of several extensions: its values, and its shape as `npy/shape`;
     - all others, also `txt`: their bytes, untouched, as a feature of that name.
 
@@ -150,7 +150,10 @@ class WebDataset:
                 problems.append(f"{place}: {error}")
                 continue
             for name, value in found.items():
-                if name in features:
+                if name == "image/filename" and name in features:
+                    if extension == "json" and isinstance(value, bytes):
+                        features[name] = value  # what it was called before it got its key
+                elif name in features:
                     note(_CLASH, f"{place}: {name}")
                 else:
                     features[name] = value
