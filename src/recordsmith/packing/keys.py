@@ -7,17 +7,26 @@ A scheme is applied last, when a record is encoded.
 from __future__ import annotations
 
 import difflib
-import io
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, TypeVar
 
-from recordsmith.errors import OptionError, SourceError
+from recordsmith.errors import CorruptDataError, OptionError, SourceError
+from recordsmith.example.keys import (
+    CLASS_LABEL,
+    CLASS_TEXT,
+    DEPTH,
+    FILENAME,
+    FORMAT,
+    HEIGHT,
+    MASK,
+    PICTURE,
+    WIDTH,
+)
+from recordsmith.image import channel_count
 
 _Value = TypeVar("_Value")
-_ENCODED, _FORMAT, _MASK = "image/encoded", "image/format", "image/segmentation/class/encoded"
-_DEPTH = "image/depth"
 
 
 @dataclass(frozen=True)
@@ -54,12 +63,12 @@ class KeyScheme:
             OptionError: two features would have the same key, or what the scheme promises is
                 missing.
         """
-        if _DEPTH in self.keys and _DEPTH not in features and _ENCODED in features:
-            features = {**features, _DEPTH: _depth(_only(features[_ENCODED]))}
-        if self.formats and _FORMAT in features:
-            value = _only(features[_FORMAT])
+        if DEPTH in self.keys and DEPTH not in features and PICTURE in features:
+            features = {**features, DEPTH: _depth(_only(features[PICTURE]))}
+        if self.formats and FORMAT in features:
+            value = _only(features[FORMAT])
             known = value.encode() if isinstance(value, str) else value
-            features = {**features, _FORMAT: self.formats.get(known, value)}
+            features = {**features, FORMAT: self.formats.get(known, value)}
         renamed = self.renamed(features)
         missing = [key for key, new in self.keys.items() if new is not None and key not in features]
         if missing and not self.keeps_others:
@@ -116,12 +125,9 @@ def _only(value: Any) -> Any:
 
 
 def _depth(encoded: bytes) -> int:
-    from PIL import Image
-
     try:
-        with Image.open(io.BytesIO(encoded)) as image:
-            return len(image.getbands()) if image.mode != "P" else 3
-    except Exception:  # noqa: BLE001 - Pillow's plugins raise anything on other bytes
+        return channel_count(encoded)
+    except CorruptDataError:
         raise SourceError("its number of channels is wanted, but it is no picture") from None
 
 
@@ -131,39 +137,38 @@ PRESETS: Mapping[str, KeyScheme] = MappingProxyType(
         for scheme in (
             KeyScheme(  # class folders, as TF-Slim's scripts and the tutorials after them have it
                 "slim",
-                {key: key for key in (_ENCODED, _FORMAT, "image/class/label")}
-                | {key: key for key in ("image/height", "image/width")},
+                {key: key for key in (PICTURE, FORMAT, CLASS_LABEL, HEIGHT, WIDTH)},
                 keeps_others=False,
                 formats=MappingProxyType({b"jpeg": b"jpg"}),
             ),
             KeyScheme(  # pairs of picture and mask as raw arrays
                 "raw-pairs",
                 {
-                    "image/height": "height",
-                    "image/width": "width",
-                    _ENCODED: "image_raw",
-                    _MASK: "mask_raw",
+                    HEIGHT: "height",
+                    WIDTH: "width",
+                    PICTURE: "image_raw",
+                    MASK: "mask_raw",
                 },
                 keeps_others=False,
             ),
             KeyScheme(  # pictures with their shape beside them, raw or encoded
                 "rows-cols",
                 {
-                    "image/filename": "filename",
-                    "image/height": "rows",
-                    "image/width": "cols",
-                    _DEPTH: "channels",
-                    _ENCODED: "image",
-                    "image/class/label": "label",
+                    FILENAME: "filename",
+                    HEIGHT: "rows",
+                    WIDTH: "cols",
+                    DEPTH: "channels",
+                    PICTURE: "image",
+                    CLASS_LABEL: "label",
                 },
                 keeps_others=False,
             ),
             KeyScheme(  # just enough to train a classifier
                 "label-text-encoded",
                 {
-                    "image/class/label": "label",
-                    "image/class/text": "text",
-                    _ENCODED: "encoded",
+                    CLASS_LABEL: "label",
+                    CLASS_TEXT: "text",
+                    PICTURE: "encoded",
                 },
                 keeps_others=False,
             ),
