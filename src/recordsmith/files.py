@@ -28,6 +28,11 @@ Progress: TypeAlias = Callable[[int, int], None]
 INTERNAL_FOLDER = ".recordsmith"
 """Beside the shards: indexes, and shards that are not finished yet. Globs pass it by."""
 
+EXPORT_NOTE = ".export.json"
+"""In the folder of an export: what it consists of."""
+
+OWN_NAMES = frozenset((INTERNAL_FOLDER, EXPORT_NOTE))
+
 _REASONS = {
     errno.ENOENT: "there is no such file or folder",
     errno.EACCES: "permission was denied",

@@ -18,6 +18,7 @@ from typing import Any
 
 from recordsmith.errors import FileAccessError, OptionError
 from recordsmith.files import (
+    EXPORT_NOTE,
     access_error,
     accessing,
     exclusive,
@@ -26,7 +27,6 @@ from recordsmith.files import (
     read_file,
 )
 
-NOTE_NAME = ".export.json"
 """In each export: what wrote it, and which entries are its own, for a later one to replace."""
 
 _INSIDE = ".export.partial"
@@ -64,7 +64,7 @@ def staged(
             yield new
             entries = sorted(os.listdir(new))
             document = {**note, "entries": entries}
-            (new / NOTE_NAME).write_bytes(json.dumps(document, indent=1).encode() + b"\n")
+            (new / EXPORT_NOTE).write_bytes(json.dumps(document, indent=1).encode() + b"\n")
             with accessing(folder, "write"):
                 if is_there:
                     _move_in(new, folder, staging / "old", keeping)
@@ -128,7 +128,7 @@ def _move_in(new: Path, folder: Path, old: Path, keeping: Iterable[Path]) -> Non
 def _earlier_entries(folder: Path) -> list[str]:
     """What an earlier export put here; names that lead elsewhere are not believed."""
     try:
-        entries = json.loads(read_file(folder / NOTE_NAME))["entries"]
+        entries = json.loads(read_file(folder / EXPORT_NOTE))["entries"]
         return [
             name
             for name in entries

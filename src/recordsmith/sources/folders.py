@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from recordsmith.errors import OptionError
-from recordsmith.files import is_folder, is_special, list_folder
+from recordsmith.files import OWN_NAMES, is_folder, is_special, list_folder
 from recordsmith.sources.pictures import has_picture_name, is_picture_file
 from recordsmith.sources.versions import size_and_time
 
@@ -80,6 +80,8 @@ def read_folder(path: Path) -> Folder:
     """
     folder = Folder(path)
     for entry in list_folder(path):
+        if entry.name in OWN_NAMES:
+            continue
         if entry.name.startswith("."):
             folder.hidden.append(entry.path)
         elif leads_to_folder(entry):
@@ -159,6 +161,8 @@ def _walk(
 ) -> Iterator[tuple[str, os.DirEntry[str]]]:
     here = (*above, os.path.realpath(folder))
     for entry in list_folder(folder):
+        if entry.name in OWN_NAMES:
+            continue
         if entry.name.startswith("."):
             hidden.append(entry.path)
         elif is_special(entry):
