@@ -125,12 +125,14 @@ def test_every_defect_and_command_is_documented() -> None:
 
 
 def test_links_lead_somewhere() -> None:
-    pages = [REPOSITORY / "docs" / "json.md", *REPOSITORY.glob("*.md")]
+    below = [*REPOSITORY.glob("docs/*.md"), *REPOSITORY.glob("examples/*/*.md")]
+    pages = [*REPOSITORY.glob("*.md"), *below]
     links = [
         (page, link)
         for page in pages
         for link in re.findall(r"\]\(([^)#:]+)\)", page.read_text("utf-8"))
     ]
     assert len(links) > 4
+    assert len(below) == 2
     for page, link in links:
         assert (page.parent / link).exists(), f"{page.name}: {link}"

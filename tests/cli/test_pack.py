@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+import io
 from pathlib import Path
 
 import pytest
+from PIL import Image
 
 import recordsmith as rs
 
@@ -139,6 +141,25 @@ def test_a_wrong_option_is_explained(
     assert outcome.code == 2
     assert said in outcome.err
     assert not (tmp_path / "out").exists()
+
+
+def test_alpha_is_dropped_on_request_only(run, pictures: Path, tmp_path: Path) -> None:
+    picture = Image.new("RGBA", (16, 16), (200, 100, 50, 0))
+    picture.save(pictures / "dog" / "seen through.png")
+    refused = run("pack", pictures, tmp_path / "out", "--store", "jpeg")
+    assert refused.code == 1
+    assert "dog/seen through.png" in refused.err
+    assert "--drop-alpha" in refused.err
+    outcome = run("pack", pictures, tmp_path / "out", "--store", "jpeg", "--drop-alpha")
+    assert outcome.code == 0
+    assert "the alpha of a picture was left out" in outcome.out
+    (encoded,) = (
+        example["image/encoded"][0]
+        for example in rs.open(tmp_path / "out")
+        if example["image/filename"] == [b"dog/seen through.png"]
+    )
+    with Image.open(io.BytesIO(encoded)) as stored:
+        assert stored.getpixel((8, 8)) == pytest.approx((200, 100, 50), abs=3)
 
 
 def test_wrong_nesting_says_what_was_found(run, pictures: Path, tmp_path: Path) -> None:

@@ -27,6 +27,7 @@ from recordsmith.image import (
 from recordsmith.image.encode import lay_on_background
 from recordsmith.image.png import GREY, GREY_ALPHA, RGB, RGBA, Chunk, encode_png
 from recordsmith.image.store import (
+    DROPPED,
     ENCODED,
     FIRST_FRAME,
     FROM_CMYK,
@@ -258,6 +259,48 @@ def test_grey_with_alpha_on_a_background(pictures: ModuleType) -> None:
     assert np.abs(by_pillow(on_grey.data).astype(int) - 90).max() <= 1
     on_red = store_picture(data, PictureOptions(format="jpeg", background=(255, 0, 0)))
     assert by_pillow(on_red.data)[8, 8, 0] > 250
+
+
+@pytest.mark.parametrize("mode", ["RGBA", "LA"])
+def test_dropped_alpha_leaves_the_colours_under_it(
+    tf: Any, pictures: ModuleType, mode: str
+) -> None:
+    image = pictures.noise(32, 24, mode)
+    image.putalpha(Image.linear_gradient("L").resize((32, 24)))
+    data = pictures.encode(image, "PNG")
+    under = tf.io.decode_png(data, channels=len(mode) - 1).numpy()
+    raw = store_picture(data, PictureOptions(format="raw", drop_alpha=True))
+    assert raw.changes == (DROPPED, ENCODED["raw"])
+    assert (raw.height, raw.width, raw.depth, raw.dtype) == (*under.shape, "uint8")
+    assert raw.data == under.tobytes()
+    stored = store_picture(data, PictureOptions(format="jpeg", quality=100, drop_alpha=True))
+    assert stored.changes == (DROPPED, ENCODED["jpeg"])
+    reference = tf.io.encode_jpeg(under, quality=100).numpy()
+    np.testing.assert_array_equal(by_pillow(stored.data), by_pillow(reference))
+
+
+def test_dropped_alpha_does_not_weigh_when_colours_are_made_smaller(pictures: ModuleType) -> None:
+    image = Image.new("RGBA", (8, 8), (200, 100, 50, 0))
+    image.paste((0, 0, 0, 255), (0, 0, 4, 8))
+    options = PictureOptions(format="raw", drop_alpha=True, longer_side=1)
+    assert store_picture(pictures.encode(image, "PNG"), options).data == bytes((100, 50, 25))
+
+
+def test_16_bits_of_alpha_are_dropped_or_opaque() -> None:
+    values = np.arange(4 * 4 * 4, dtype=np.uint16).reshape(4, 4, 4) * 1000
+    for alpha, change in ((255, DROPPED), (65_535, OPAQUE)):  # 255 of 65,535 is nearly nothing
+        values[:, :, 3] = alpha
+        data = encode_png(values, bits=16, colour_type=RGBA)
+        stored = store_picture(data, PictureOptions(format="raw", drop_alpha=True))
+        assert stored.changes == (change, ENCODED["raw"])
+        assert stored.data == values[:, :, :3].tobytes()
+
+
+def test_what_has_no_alpha_has_none_to_drop(pictures: ModuleType) -> None:
+    for name in ("png", "grey png", "jpeg", "palette png"):
+        data = pictures.odd()[name]
+        dropping = store_picture(data, PictureOptions(format="raw", drop_alpha=True))
+        assert dropping == store_picture(data, RAW)
 
 
 def test_too_large_for_jpeg(pictures: ModuleType) -> None:

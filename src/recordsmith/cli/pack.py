@@ -236,6 +236,14 @@ def pack(
             rich_help_panel=_PICTURES,
         ),
     ] = None,
+    drop_alpha: Annotated[
+        bool,
+        typer.Option(
+            "--drop-alpha",
+            help="Leave alpha out for JPEG and raw, and keep the colours under it.",
+            rich_help_panel=_PICTURES,
+        ),
+    ] = False,
     shorter_side: Annotated[
         int | None,
         typer.Option(
@@ -364,6 +372,7 @@ def pack(
             quality=quality,
             recompress=recompress or None,
             background=None if background is None else parse_colour(background, "--background"),
+            drop_alpha=drop_alpha or None,
             shorter_side=shorter_side,
             longer_side=longer_side,
             shrink=shrink or None,

@@ -41,8 +41,8 @@ class Dataset:
     """The examples of some shards. Made by `recordsmith.open`.
 
     Indexing and iterating give decoded examples: a dict with int64 arrays, float32 arrays and
-    lists of bytes, as in `decode_example`, or a SequenceExample. Every checksum is checked on the
-    way. Safe to read from several threads.
+    lists of bytes, as in `decode_example`, or a SequenceExample; to type checkers Any, as only the
+    data knows which. Every checksum is checked on the way. Safe to read from several threads.
     """
 
     def __init__(
@@ -87,10 +87,10 @@ class Dataset:
         return sum(known) if len(known) == len(counts) else None
 
     @overload
-    def __getitem__(self, index: int) -> Features | SequenceExample: ...
+    def __getitem__(self, index: int) -> Any: ...
     @overload
     def __getitem__(self, index: slice) -> Dataset: ...
-    def __getitem__(self, index: int | slice) -> Features | SequenceExample | Dataset:
+    def __getitem__(self, index: int | slice) -> Any:
         """One decoded example, or for a slice a Dataset of those positions.
 
         Raises:
@@ -110,7 +110,7 @@ class Dataset:
         with located(shard.path):
             return _decode(payload, number)
 
-    def __iter__(self) -> Iterator[Features | SequenceExample]:
+    def __iter__(self) -> Iterator[Any]:
         for shard, block in self._blocks():
             for number, payload in enumerate(block.payloads(), block.position):
                 with located(shard.path):

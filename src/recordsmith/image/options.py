@@ -27,6 +27,8 @@ class PictureOptions:
     recompress: encode also those that have the wanted format, size and orientation already.
     background: red, green, blue from 0 to 255, on which alpha is laid for JPEG, which has none.
         Without it a picture that is transparent anywhere is refused.
+    drop_alpha: of pictures that become JPEG or raw, leave out the alpha and keep the colours that
+        are under it, as TensorFlow's decode_png does for three channels.
     shorter_side, longer_side: the size in pixels that this side shall have at most; smaller
         pictures are not enlarged. One of the two.
     shrink: make PNG and JPEG files smaller without touching a pixel. JPEGs become progressive,
@@ -41,6 +43,7 @@ class PictureOptions:
     quality: int = _QUALITY
     recompress: bool = False
     background: tuple[int, int, int] | None = None
+    drop_alpha: bool = False
     shorter_side: int | None = None
     longer_side: int | None = None
     shrink: bool = False
@@ -111,6 +114,15 @@ class PictureOptions:
             raise OptionError(
                 f"there is a background, but format {self.format!r} keeps alpha as it is; "
                 "say format='jpeg', or leave background out"
+            )
+        if self.drop_alpha and self.format not in ("jpeg", "raw"):
+            raise OptionError(
+                f"drop_alpha is for pictures that become jpeg or raw, but format is "
+                f"{self.format!r}, which keeps alpha; say format='jpeg' or format='raw'"
+            )
+        if self.drop_alpha and self.background is not None:
+            raise OptionError(
+                "alpha is laid on a background or left out by drop_alpha; expected one of them"
             )
         if self.recompress and self.format not in ("jpeg", "png"):
             raise OptionError(

@@ -9,8 +9,9 @@ its own).
 The rules:
 - grey stays grey, alpha stays alpha, 16 bits stay 16 in png and raw; palettes become RGB, with
   alpha where an entry is transparent, unless the file stays as it is;
-- JPEG has neither alpha nor 16 bits: alpha is laid on the background that was chosen, or left out
-  where it is opaque everywhere, or else the picture is refused; so are 16 bits;
+- JPEG has neither alpha nor 16 bits: alpha is left out where it is opaque everywhere, or laid on
+  the background that was chosen, or dropped if that was asked for, or else the picture is refused;
+  so are 16 bits;
 - CMYK becomes RGB; of several frames the first one counts; both are said;
 - what has to be encoded anew and shall keep its format becomes JPEG if it was one, else PNG,
   which loses nothing;
@@ -44,7 +45,8 @@ ENCODED = {
     "raw": "a picture was decoded and stored as raw pixels",
 }
 ON_BACKGROUND = "the alpha of a picture was laid on the background"
-OPAQUE = "the alpha of a picture, opaque everywhere, was left out, as JPEG has none"
+DROPPED = "the alpha of a picture was left out, and the colours under it kept"
+OPAQUE = "the alpha of a picture, opaque everywhere, was left out"
 FIRST_FRAME = "of a picture with several frames only the first one was stored"
 FROM_CMYK = "the colours of a CMYK picture were turned into RGB"
 NO_PROFILE = "the colour profile of a picture was left out, as its new form cannot hold it"
@@ -136,9 +138,9 @@ def _store_anew(
         changes.append(TURNED)
     if format_ == "jpeg":
         check_bits_for_jpeg(pixels)
-        if decoded.has_alpha:
-            pixels, change = _without_alpha(pixels, options.background)
-            changes.append(change)
+    if decoded.has_alpha and (format_ == "jpeg" or options.drop_alpha):
+        pixels, change = _without_alpha(pixels, options)
+        changes.append(change)
     if pixels.shape[:2] != size:
         pixels = _smaller(pixels, *size)
         changes.append(RESIZED)
@@ -170,20 +172,21 @@ def _said_of(decoded: Decoded) -> list[str]:
     return said
 
 
-def _without_alpha(
-    pixels: ExactPixels, background: tuple[int, int, int] | None
-) -> tuple[ExactPixels, str]:
-    """Pixels that a JPEG can hold, and what was done to their alpha."""
-    seen_through = int(np.count_nonzero(pixels[:, :, -1] != 255))
-    if not seen_through:
-        return np.ascontiguousarray(pixels[:, :, :-1]), OPAQUE
-    if background is None:
+def _without_alpha(pixels: ExactPixels, options: PictureOptions) -> tuple[ExactPixels, str]:
+    """Grey or RGB pixels, and what was done to their alpha."""
+    opaque = np.iinfo(pixels.dtype).max
+    seen_through = int(np.count_nonzero(pixels[:, :, -1] != opaque))
+    if options.drop_alpha or not seen_through:
+        colours = np.ascontiguousarray(pixels[:, :, :-1])
+        return colours, DROPPED if seen_through else OPAQUE
+    if options.background is None:
         raise SourceError(
             f"the picture is transparent in {seen_through:,} pixels and a JPEG cannot be; choose "
-            "a background for them, such as (255, 255, 255) for white, or store the picture as "
-            "png or as it is"
+            "a background for them, such as (255, 255, 255) for white (--background white), or "
+            "keep the colours under them with drop_alpha=True (--drop-alpha), or store the picture "
+            "as png or as it is"
         )
-    return lay_on_background(pixels, background), ON_BACKGROUND
+    return lay_on_background(pixels, options.background), ON_BACKGROUND
 
 
 def _smaller(pixels: ExactPixels, height: int, width: int) -> ExactPixels:
