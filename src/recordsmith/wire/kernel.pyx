@@ -191,7 +191,8 @@ def gather(
             if places[i] < 0 or length > room - places[i]:
                 code = NO_ROOM
                 break
-            memcpy(target + places[i], frame + HEADER, length)
+            if length:
+                memcpy(target + places[i], frame + HEADER, length)
             i += 1
     if code == NO_ROOM:
         raise IndexError("a payload does not fit into its place")
