@@ -402,3 +402,78 @@ def test_sequences_have_no_columns(tmp_path: Path) -> None:
             read()
     with pytest.raises(rs.OptionError, match="SequenceExample"):
         next(dataset.batches(2))
+
+
+# -- many positions at once ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["dataset", "foreign"])
+@given(data=st.data())
+@settings(max_examples=100)
+def test_records_of_many_positions(request: pytest.FixtureRequest, name: str, data: Any) -> None:
+    dataset = request.getfixturevalue(name)[data.draw(SLICES)]
+    length = len(dataset)
+    positions = []
+    if length:
+        positions = data.draw(st.lists(st.integers(-length, length - 1), max_size=30))
+    records = dataset.read_records(np.array(positions, np.int64))
+    assert records.shape == (len(positions),)
+    assert records.tolist() == [dataset.read_record(position) for position in positions]
+
+
+@pytest.mark.parametrize("positions", [[0, 15], [-16], [3, 2**40, 1]])
+def test_records_of_positions_outside(dataset: rs.Dataset, positions: list[int]) -> None:
+    with pytest.raises(IndexError, match="outside a dataset of 15 records"):
+        dataset.read_records(positions)
+
+
+def test_records_of_compressed_shards_cannot_be_picked(compressed: rs.Dataset) -> None:
+    with pytest.raises(rs.OptionError, match="is compressed"):
+        compressed.read_records([3])
+
+
+def _numbers(path: Path, count: int) -> list[bytes]:
+    payloads = [bytes([number]) * (number + 1) for number in range(count)]
+    path.write_bytes(b"".join(map(encode_record, payloads)))
+    return payloads
+
+
+@pytest.mark.parametrize("place", ["length", "length's checksum", "payload", "checksum"])
+def test_damage_among_many_records_is_named(tmp_path: Path, place: str) -> None:
+    path = tmp_path / "x.tfrecord"
+    payloads = _numbers(path, 9)
+    dataset = rs.open(path)
+    assert dataset.read_records(range(9)).tolist() == payloads
+    data = bytearray(path.read_bytes())
+    begin = sum(len(payload) + 16 for payload in payloads[:5])
+    at = {"length": 0, "length's checksum": 9, "payload": 13, "checksum": 12 + 6 + 1}[place]
+    data[begin + at] ^= 4
+    with path.open("r+b") as file:  # in place: the map sees it
+        file.write(data)
+    assert dataset.read_records([8, 4, 0]).tolist() == [payloads[n] for n in (8, 4, 0)]
+    with pytest.raises(rs.CorruptDataError) as caught:
+        dataset.read_records([8, 5, 0])
+    assert caught.value.path == str(path)
+    if place in ("payload", "checksum"):
+        assert caught.value.defect is rs.Defect.PAYLOAD_CRC
+        assert (caught.value.position, caught.value.offset) == (5, begin)
+
+
+def test_file_that_was_replaced_is_noticed_among_many(tmp_path: Path) -> None:
+    path = tmp_path / "x.tfrecord"
+    _numbers(path, 9)
+    dataset = rs.open(path)
+    dataset.read_records([3])
+    path.write_bytes(b"".join(encode_record(b"x" * 50) for _ in range(9)))
+    with pytest.raises(rs.CorruptDataError, match="was changed since it was opened"):
+        dataset.read_records([7, 2])
+
+
+def test_records_picked_by_several_threads(dataset: rs.Dataset) -> None:
+    expected = [dataset.read_record(position) for position in range(15)]
+    order = list(range(15))
+    with ThreadPoolExecutor(8) as pool:
+        for _ in range(20):
+            random.Random(0).shuffle(order)
+            for records in pool.map(dataset.read_records, [order] * 8):
+                assert records.tolist() == [expected[position] for position in order]

@@ -215,6 +215,46 @@ def drive_scan(buffer: Array, dice: random.Random) -> Iterator[bytes]:
                 yield buffer[at : at + length].tobytes()
 
 
+def drive_gather(buffer: Array, dice: random.Random) -> None:
+    """Gather frames from where they are, and from where they are not."""
+    frames = scan(buffer)
+    begins = [int(start) - 12 for start in frames.starts]
+    ends = [int(s + n) + 4 for s, n in zip(frames.starts, frames.lengths, strict=True)]
+    numbers = [dice.randrange(len(begins)) for _ in range(dice.randrange(9))] if begins else []
+    begins, ends = [begins[n] for n in numbers], [ends[n] for n in numbers]
+    if dice.random() < 0.5:
+        for _ in range(dice.randrange(1, 4)):
+            wild = dice.choice((-1, 0, 3, len(buffer), len(buffer) + 9, 2**62, -(2**63), 2**63 - 1))
+            begins.append(dice.choice((wild, dice.randrange(len(buffer) + 1))))
+            ends.append(dice.choice((wild, begins[-1] + dice.randrange(40), len(buffer))))
+    sizes = [
+        max(0, min(end - begin - 16, 1 << 16)) for begin, end in zip(begins, ends, strict=True)
+    ]
+    places = [sum(sizes[:n]) for n in range(len(sizes))]
+    room = sum(sizes)
+    if places and dice.random() < 0.3:
+        places[dice.randrange(len(places))] = dice.choice((-1, room, 2**62, -(2**63)))
+    out = exact(bytes(room)).copy()
+    arrays = [np.array([wrapped(n) for n in column], np.int64) for column in (begins, ends, places)]
+    try:
+        count, code = wire_kernel.gather(buffer, *arrays, out, dice.random() < 0.7)
+    except IndexError:
+        assert any(
+            place < 0 or place + size > room for place, size in zip(places, sizes, strict=True)
+        )
+        return
+    assert 0 <= count <= len(begins)
+    assert (code == 0) == (count == len(begins))
+    assert code in (0, 3, 4, 5)
+    for begin, size, place in list(zip(begins, sizes, places, strict=True))[:count]:
+        assert out[place : place + size].tobytes() == buffer[begin + 12 :][:size].tobytes()
+
+
+def wrapped(number: int) -> int:
+    """The number as 64 bits hold it."""
+    return (number + 2**63) % 2**64 - 2**63
+
+
 def drive_payload(data: bytes, counts: Counter[str]) -> None:
     """One payload, alone in its memory, through everything that takes one."""
     payload = exact(data)
@@ -430,6 +470,7 @@ def fuzz(inputs: int, seed: int) -> Counter[str]:
             if mode < 0.12:
                 data = mutated(dice.choice(files), files, dice)
                 found = list(drive_scan(exact(data), dice))
+                drive_gather(exact(data), dice)
                 counts["records"] += len(found)
                 counts["files"] += 1
                 for payload in found:
@@ -449,6 +490,7 @@ def fuzz(inputs: int, seed: int) -> Counter[str]:
                 if mode < 0.3:  # whole frames with good checksums, as a reader would see them
                     framed = exact(b"".join(map(encode_record, batch)))
                     counts["records"] += len(list(drive_scan(framed, dice)))
+                    drive_gather(framed, dice)
                 drive_batch(batch, dice, counts)
         except Exception as error:
             raise AssertionError(

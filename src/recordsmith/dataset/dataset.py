@@ -16,10 +16,12 @@ from typing import Any, overload
 
 import numpy as np
 
+from recordsmith.buffers import Int64Array
 from recordsmith.dataset.labels import ClassNames
 from recordsmith.dataset.shard import Shard
 from recordsmith.errors import CorruptDataError, Defect, OptionError, located
 from recordsmith.example import (
+    BytesArray,
     Column,
     ColumnDecoder,
     FeatureRequest,
@@ -120,6 +122,43 @@ class Dataset:
     def read_record(self, position: int) -> bytes:
         """The payload at a position, whatever it holds; errors as in indexing."""
         return bytes(self._locate(position)[2])
+
+    def read_records(self, positions: Sequence[int] | Int64Array) -> BytesArray:
+        """The payloads at many positions, in that order, copied end to end; the fast way to read
+        here and there.
+
+        Args:
+            positions: int64, (count,), or a sequence of ints; negative ones count from the end.
+
+        Returns:
+            BytesArray, (count,).
+
+        Raises:
+            IndexError: there is no such position.
+            OptionError: a shard is compressed: those are read in order only.
+            CorruptDataError: a record is damaged.
+        """
+        wanted = np.asarray(positions, np.int64)
+        length = len(self)
+        outside = np.flatnonzero((wanted < -length) | (wanted >= length))
+        if len(outside):
+            raise self._no_position(int(wanted[outside[0]]))
+        chosen = self._positions
+        wanted = chosen.start + chosen.step * np.where(wanted < 0, wanted + length, wanted)
+        starts = np.array(self._shard_starts, np.int64)
+        of_shard = np.searchsorted(starts, wanted, side="right") - 1
+        numbers = wanted - starts[of_shard]
+        groups = [(at, np.flatnonzero(of_shard == at)) for at in np.unique(of_shard).tolist()]
+        sizes = np.empty(len(wanted), np.int64)
+        for at, members in groups:
+            sizes[members] = self.shards[at].sizes(numbers[members])
+        offsets = np.zeros(len(wanted) + 1, np.int64)
+        np.cumsum(sizes, out=offsets[1:])
+        data = np.empty(int(offsets[-1]), np.uint8)
+        for at, members in groups:
+            self._mapped.use(self.shards[at])
+            self.shards[at].gather(numbers[members], offsets[members], data)
+        return BytesArray(data, offsets)
 
     def records(self) -> Iterator[bytes]:
         """The payloads in order, whatever they hold."""
@@ -233,14 +272,15 @@ class Dataset:
         try:
             position = self._positions[index]
         except IndexError:
-            raise IndexError(
-                f"position {index} is outside a dataset of {len(self)} records"
-            ) from None
+            raise self._no_position(index) from None
         at = bisect.bisect_right(self._shard_starts, position) - 1
         shard = self.shards[at]
         number = position - self._shard_starts[at]
         self._mapped.use(shard)
         return shard, number, shard.read(number)
+
+    def _no_position(self, index: int) -> IndexError:
+        return IndexError(f"position {index} is outside a dataset of {len(self)} records")
 
     def _blocks(self) -> Iterator[tuple[Shard, RecordBlock]]:
         """All records in order, in blocks of neighbours."""

@@ -14,7 +14,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
+from recordsmith.buffers import Int64Array
 from recordsmith.dataset.index import KEEP_FROM_BYTES, ShardIndex, load_index, save_index
 from recordsmith.dataset.manifest import ShardEntry
 from recordsmith.errors import CorruptDataError, Defect, OptionError, located
@@ -26,6 +28,7 @@ from recordsmith.wire import (
     Compression,
     RecordBlock,
     detect_compression,
+    gather,
     read_blocks,
     scan,
 )
@@ -199,18 +202,48 @@ class Shard:
                 self._index = self._build_index()
             payload = self._read_at(number)
         if payload is None:
-            raise CorruptDataError(
-                Defect.SHARD_SIZE,
-                f"record {number} is not where it was: the file was changed since it was opened. "
-                "Open the dataset again.",
-                path=self.path,
-            )
+            raise self._moved(number)
         return payload
+
+    def sizes(self, numbers: Int64Array) -> Int64Array:
+        """int64, (count,): how long the payloads of some records are, as the index tells."""
+        offsets = self.index.offsets
+        return offsets[numbers + 1] - offsets[numbers] - FRAME_BYTES
+
+    def gather(self, numbers: Int64Array, places: Int64Array, out: npt.NDArray[np.uint8]) -> None:
+        """Copy the payloads of some records to out[places[i]:], with both checksums.
+
+        Args:
+            numbers: int64, (count,): which records, in any order.
+            places: int64, (count,).
+            out: uint8, with room for all.
+
+        Raises:
+            OptionError, CorruptDataError: as `read`.
+        """
+        if self.compression != "none":
+            self.read(0)  # says that it cannot be done
+        offsets = self.index.offsets
+        begins, ends = offsets[numbers], offsets[numbers + 1]
+        done = gather(memoryview(self._mapped()), begins, ends, places, out)
+        for i in range(done, len(numbers)):  # one by one: that tells what is wrong
+            payload = self.read(int(numbers[i]))
+            if len(payload) != ends[i] - begins[i] - FRAME_BYTES:
+                raise self._moved(int(numbers[i]))
+            out[places[i] : places[i] + len(payload)] = payload
 
     def close(self) -> None:
         """Let go of the map; it comes back when it is needed."""
         with self._lock:
             self._map = None
+
+    def _moved(self, number: int) -> CorruptDataError:
+        return CorruptDataError(
+            Defect.SHARD_SIZE,
+            f"record {number} is not where it was: the file was changed since it was opened. "
+            "Open the dataset again.",
+            path=self.path,
+        )
 
     def _count_error(self, found: int, expected: int) -> CorruptDataError:
         return CorruptDataError(

@@ -22,6 +22,7 @@ from recordsmith.wire.framing import (
     encode_record_into,
     encode_records,
     encode_slices,
+    gather,
     scan,
 )
 from recordsmith.wire.stream import RecordBlock, RecordWriter, read_blocks, read_records
@@ -44,6 +45,7 @@ __all__ = [
     "encode_record_into",
     "encode_records",
     "encode_slices",
+    "gather",
     "read_blocks",
     "read_records",
     "scan",

@@ -116,6 +116,29 @@ def scan(
     return Frames(starts, lengths, start, _DEFECTS.get(code))
 
 
+def gather(
+    buffer: BytesLike,
+    begins: Int64Array,
+    ends: Int64Array,
+    places: Int64Array,
+    out: npt.NDArray[np.uint8],
+    *,
+    check_payloads: bool = True,
+) -> int:
+    """Copy the payloads of some frames, wherever they lie, with both checksums.
+
+    Args:
+        begins, ends: int64, (count,): the frames are buffer[begins[i]:ends[i]].
+        places: int64, (count,): their payloads go to out[places[i]:].
+        out: uint8; has to have room for all.
+
+    Returns:
+        How many were copied: count, or the number of the first frame that is damaged or is not
+        there, of which a scan of its bytes tells more.
+    """
+    return kernel.gather(buffer, begins, ends, places, out, check_payloads)[0]
+
+
 def describe_defect(
     frames: Frames, buffer: BytesLike, *, position: int, offset: int, size: int | None = None
 ) -> CorruptDataError:

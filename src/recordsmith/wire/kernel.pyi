@@ -13,6 +13,14 @@ def scan(
     lengths: npt.NDArray[np.int64],
     check_payload_crc: bool,
 ) -> tuple[int, int, int]: ...
+def gather(
+    buffer: BytesLike,
+    begins: npt.NDArray[np.int64],
+    ends: npt.NDArray[np.int64],
+    places: npt.NDArray[np.int64],
+    out: npt.NDArray[np.uint8],
+    check_payload_crc: bool,
+) -> tuple[int, int]: ...
 def frame_list(payloads: list[BytesLike]) -> bytes: ...
 def frame_into(payload: BytesLike, out: bytearray, at: int) -> int: ...
 def frame_slices(

@@ -32,6 +32,21 @@ cdef enum:
     PARTIAL_PAYLOAD = 2 # the length says more than is left
     LENGTH_CRC = 3
     PAYLOAD_CRC = 4
+    # what ended a gathering, besides
+    MISPLACED = 5       # the frame is not where it should be, or not as long
+    NO_ROOM = 6
+    FRAMES_AHEAD = 6    # the memory of so many is asked for before it is needed
+
+
+cdef extern from *:
+    """
+    #if defined(__GNUC__)
+    #define recordsmith_prefetch(p) __builtin_prefetch(p)
+    #else
+    #define recordsmith_prefetch(p)
+    #endif
+    """
+    void prefetch "recordsmith_prefetch"(const uint8_t *p) nogil
 
 
 crc32c_init()
@@ -127,6 +142,61 @@ def scan(
             count += 1
             at += HEADER + <Py_ssize_t>length + FOOTER
     return count, at, code
+
+
+def gather(
+    const uint8_t[::1] buffer not None,
+    const int64_t[::1] begins not None,
+    const int64_t[::1] ends not None,
+    const int64_t[::1] places not None,
+    uint8_t[::1] out not None,
+    bint check_payload_crc,
+):
+    """Copy the payloads of the frames buffer[begins[i]:ends[i]] to out[places[i]:].
+
+    Returns (count, code): how many were copied, and what is wrong with the frame that ended it:
+    END if nothing is, MISPLACED if the frame is not as long as it should be.
+    """
+    cdef Py_ssize_t size = buffer.shape[0], room = out.shape[0], count = begins.shape[0], i = 0
+    cdef const uint8_t *base = &buffer[0] if size else NULL
+    cdef uint8_t *target = &out[0] if room else NULL
+    cdef const uint8_t *frame
+    cdef int64_t length
+    cdef int code = END
+    if ends.shape[0] != count or places.shape[0] != count:
+        raise IndexError("begins, ends and places differ in length")
+    with nogil:
+        while i < count:
+            if i + FRAMES_AHEAD < count and 0 <= begins[i + FRAMES_AHEAD] < size:
+                prefetch(base + begins[i + FRAMES_AHEAD])
+            if begins[i] < 0 or ends[i] < begins[i] or ends[i] > size:
+                code = MISPLACED
+                break
+            length = ends[i] - begins[i] - HEADER - FOOTER
+            if length < 0:
+                code = MISPLACED
+                break
+            frame = base + begins[i]
+            if load32(frame + 8) != crc32c_mask(c_crc32c(0, frame, 8)):
+                code = LENGTH_CRC
+                break
+            if load64(frame) != <uint64_t>length:
+                code = MISPLACED
+                break
+            if check_payload_crc and load32(frame + HEADER + length) != crc32c_mask(
+                c_crc32c(0, frame + HEADER, length)
+            ):
+                code = PAYLOAD_CRC
+                break
+            if places[i] < 0 or length > room - places[i]:
+                code = NO_ROOM
+                break
+            if length:
+                memcpy(target + places[i], frame + HEADER, length)
+            i += 1
+    if code == NO_ROOM:
+        raise IndexError("a payload does not fit into its place")
+    return i, code
 
 
 def frame_list(list payloads not None):

@@ -1,0 +1,1 @@
+"""Positions -> batches: order, fetch, decode, batch, prefetch, state. Knows nothing of packing."""
