@@ -136,3 +136,35 @@ def test_files_that_are_no_plan(tmp_path: Path, data: bytes) -> None:
 def test_options_that_do_not_decide_the_shards(flowers: Path) -> None:
     with pytest.raises(rs.OptionError, match="overwrite does not decide"):
         rs.plan(rs.ImageFolder(flowers), overwrite=True)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"pictures": {"format": "png"}}, r"expected recordsmith\.PictureOptions"),
+        ({"shard_size_bytes": "1MB"}, "shard_size_bytes is '1MB'; expected bytes"),
+        ({"shard_names": 5}, "shard_names is 5; expected a template"),
+    ],
+)
+def test_options_of_other_types(flowers: Path, options: dict[str, Any], words: str) -> None:
+    with pytest.raises(rs.OptionError, match=words):
+        rs.plan(rs.ImageFolder(flowers), **options)
+
+
+def test_arguments_of_other_types(flowers: Path, tmp_path: Path) -> None:
+    source, out = rs.ImageFolder(flowers), tmp_path / "out"
+    for none in (None, [{"a": 1}]):
+        with pytest.raises(rs.OptionError, match="expected a source, such as"):
+            rs.plan(none)  # type: ignore[arg-type]
+        with pytest.raises(rs.OptionError, match="expected a source, such as"):
+            rs.pack(none, out)  # type: ignore[arg-type]
+    with pytest.raises(rs.OptionError, match="threads is '2'; expected a number"):
+        rs.pack(source, out, threads="2")  # type: ignore[arg-type]
+    with pytest.raises(rs.OptionError, match="there is no shard '0'"):
+        rs.plan(source).pack_shards(source, out, ["0"])  # type: ignore[list-item]
+
+
+def test_a_picture_that_is_a_number(tmp_path: Path) -> None:
+    options = rs.PictureOptions(format="png")
+    with pytest.raises(rs.SourceError, match=r"feature 'image/encoded' has the value .*5.*bytes"):
+        rs.pack(rs.Rows([{"image/encoded": 5}]), tmp_path / "out", pictures=options)

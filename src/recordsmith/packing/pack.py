@@ -273,12 +273,9 @@ def check_arguments(source: Source, out: PathLike, threads: int | None) -> Path:
         FileAccessError: the folder's path cannot be used.
     """
     folder = as_path(out)
-    if isinstance(source, (str, os.PathLike)):
-        raise OptionError(
-            f"{source!r} is a path; expected a source, such as recordsmith.ImageFolder({source!r})"
-        )
-    if threads is not None and threads < 1:
-        raise OptionError(f"threads is {threads}; expected at least 1")
+    check_source(source)
+    if threads is not None and (not isinstance(threads, int) or threads < 1):
+        raise OptionError(f"threads is {threads!r}; expected a number, at least 1")
     root = getattr(source, "root", None)
     if root is not None and Path(os.path.realpath(folder)).is_relative_to(os.path.realpath(root)):
         raise OptionError(
@@ -288,6 +285,22 @@ def check_arguments(source: Source, out: PathLike, threads: int | None) -> Path:
         if not stat.S_ISDIR(os.stat(folder).st_mode):
             raise OptionError(f"{folder} is a file; expected the name of a folder")
     return folder
+
+
+def check_source(source: object) -> None:
+    """
+    Raises:
+        OptionError: it is none.
+    """
+    if isinstance(source, (str, os.PathLike)):
+        raise OptionError(
+            f"{source!r} is a path; expected a source, such as recordsmith.ImageFolder({source!r})"
+        )
+    if not hasattr(source, "list_samples"):
+        raise OptionError(
+            f"{source!r} is a {type(source).__name__}; expected a source, such as "
+            "recordsmith.ImageFolder(path) or recordsmith.Rows(rows)"
+        )
 
 
 def thread_count(threads: int | None) -> int:

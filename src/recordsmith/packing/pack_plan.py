@@ -24,7 +24,13 @@ from recordsmith.files import (
     read_file,
     write_atomically,
 )
-from recordsmith.packing.pack import OnError, check_arguments, pack_by, thread_count
+from recordsmith.packing.pack import (
+    OnError,
+    check_arguments,
+    check_source,
+    pack_by,
+    thread_count,
+)
 from recordsmith.packing.planning import Plan
 from recordsmith.packing.recipe import Recipe
 from recordsmith.packing.report import PackReport
@@ -90,9 +96,9 @@ class PackPlan:
         listing, plan = self._same_plan(source)
         chosen = []
         for number in numbers:
-            if not 0 <= number < len(plan.shards):
+            if not isinstance(number, int) or not 0 <= number < len(plan.shards):
                 raise OptionError(
-                    f"there is no shard {number}: the plan has {len(plan.shards)}, counted from 0"
+                    f"there is no shard {number!r}: the plan has {len(plan.shards)}, counted from 0"
                 )
             chosen.append(plan.shards[number])
         make_folder(folder / INTERNAL_FOLDER)
@@ -191,6 +197,7 @@ def plan(source: Source, **options: Any) -> PackPlan:
         OptionError: options contradict each other or the data.
         SourceError: the source holds nothing to pack.
     """
+    check_source(source)
     try:
         recipe = Recipe(**options)
     except TypeError:

@@ -213,6 +213,10 @@ def _only(features: Mapping[str, Any], key: str, kind: Any) -> Any:
         )
     if not listed:
         return None
+    if kind is not int and not isinstance(listed[0], kind):
+        raise SourceError(
+            f"{_name_of(features)}: feature {key!r} has the value {listed[0]!r:.60}; expected bytes"
+        )
     return int(listed[0]) if kind is int else listed[0]
 
 

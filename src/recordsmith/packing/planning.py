@@ -87,8 +87,12 @@ def make_plan(
         raise OptionError(f"seed is {seed!r}; expected an integer")
     if shards is not None and shard_size_bytes is not None:
         raise OptionError("give shards or shard_size_bytes, not both")
-    if shard_size_bytes is not None and shard_size_bytes < 1:
-        raise OptionError(f"shard_size_bytes is {shard_size_bytes}, expected at least 1")
+    if shard_size_bytes is not None and (
+        not isinstance(shard_size_bytes, int) or shard_size_bytes < 1
+    ):
+        raise OptionError(f"shard_size_bytes is {shard_size_bytes!r}; expected bytes, at least 1")
+    if not isinstance(shard_names, str):
+        raise OptionError(f"shard_names is {shard_names!r}; expected a template of names")
     shares = {"train": 1.0} if splits is None else splits
     _check_splits(shares)
     survey = Survey(listing, seed)

@@ -37,6 +37,12 @@ class Recipe:
     shard_names: str = DEFAULT_TEMPLATE
     compression: str | None = None
 
+    def __post_init__(self) -> None:
+        if not isinstance(self.pictures, PictureOptions | None):
+            raise OptionError(
+                f"pictures is {self.pictures!r}; expected recordsmith.PictureOptions(...)"
+            )
+
     def plan(self, source: Source, listing: Listing) -> Plan:
         """What this recipe makes of a listing.
 
