@@ -166,5 +166,5 @@ def test_arguments_of_other_types(flowers: Path, tmp_path: Path) -> None:
 
 def test_a_picture_that_is_a_number(tmp_path: Path) -> None:
     options = rs.PictureOptions(format="png")
-    with pytest.raises(rs.SourceError, match="feature 'image/encoded' has the value .*5.*bytes"):
+    with pytest.raises(rs.SourceError, match=r"feature 'image/encoded' has the value .*5.*bytes"):
         rs.pack(rs.Rows([{"image/encoded": 5}]), tmp_path / "out", pictures=options)
