@@ -83,7 +83,8 @@ def test_boxes_of_whole_pixels_have_centres(known: tuple[int, int, int]) -> None
     low, high = (float(np.float32(end / size)) for end in sorted(ends))
     centre, extent = map(written, centre_and_extent(low, high))
     assert (np.float32(centre - extent / 2), np.float32(centre + extent / 2)) == (low, high)
-    assert len(decimal(centre)) <= 14
+    # where an edge is 0, the difference has to be exactly that
+    assert len(decimal(centre)) <= (14 if low else 24)
 
 
 @pytest.mark.parametrize(
