@@ -12,7 +12,10 @@ from typing import Any
 import hypothesis
 import pytest
 
-hypothesis.settings.register_profile("default", deadline=None)
+# a change is judged by the same inputs every time; new ones are tried by whoever works on it
+hypothesis.settings.register_profile(
+    "default", deadline=None, derandomize="CI" in os.environ, print_blob=True
+)
 hypothesis.settings.load_profile("default")
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
