@@ -478,7 +478,9 @@ def _print_shards(results: Any, *, json: bool) -> None:
 
 def _say_what_is_kept(out: str) -> None:
     """After a job that was stopped: what need not be done again."""
-    done = list((Path(out) / ".recordsmith").glob("*.done"))
+    from recordsmith.packing import complete_shards
+
+    done = complete_shards(Path(out))
     if done:
         console.print_aside(
             f"{console.count(len(done), 'shard')} complete: the same command goes on from there. "

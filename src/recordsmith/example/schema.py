@@ -8,7 +8,7 @@ bytes.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias, get_args
 
@@ -203,22 +203,40 @@ def _merged_section(
 
 
 def _merged_feature(parts: Sequence[FeatureSchema], record_count: int) -> FeatureSchema:
-    kinds = {part.kind for part in parts} - {"none"}
-    contents = {part.content for part in parts} - {None}
     steps = [(part.min_steps, part.max_steps or 0) for part in parts if part.min_steps is not None]
-    kind: Any = "none" if not kinds else kinds.pop() if len(kinds) == 1 else "mixed"
-    shortest = min(part.min_length for part in parts)
-    longest = max(part.max_length for part in parts)
-    present = sum(part.present for part in parts)
+    return _feature(
+        {part.kind for part in parts} - {"none"},
+        {part.content for part in parts if part.content is not None},
+        (min(part.min_length for part in parts), max(part.max_length for part in parts)),
+        present=sum(part.present for part in parts),
+        record_count=record_count,
+        steps=(min(low for low, _ in steps), max(high for _, high in steps)) if steps else None,
+        value_bytes=sum(part.value_bytes for part in parts),
+    )
+
+
+def _feature(
+    kinds: Collection[str],
+    contents: Collection[Content],
+    lengths: tuple[int, int],
+    *,
+    present: int,
+    record_count: int,
+    steps: tuple[int, int] | None,
+    value_bytes: int,
+) -> FeatureSchema:
+    """What the kinds, contents and lengths that were seen make of a feature."""
+    kind: Any = "none" if not kinds else next(iter(kinds)) if len(kinds) == 1 else "mixed"
+    shortest, longest = lengths
     fixed = (
         shortest == longest
         and present == record_count
         and kind not in ("none", "mixed")
-        and not steps
+        and steps is None
     )
-    content = None
+    content: Content | None = None
     if kind == "bytes":
-        content = contents.pop() if len(contents) == 1 else "raw"
+        content = next(iter(contents)) if len(contents) == 1 else "raw"
     return FeatureSchema(
         kind=kind,
         min_length=shortest,
@@ -226,9 +244,9 @@ def _merged_feature(parts: Sequence[FeatureSchema], record_count: int) -> Featur
         present=present,
         shape=None if not fixed else () if longest == 1 else (longest,),
         content=content,
-        value_bytes=sum(part.value_bytes for part in parts),
-        min_steps=min(low for low, _ in steps) if steps else None,
-        max_steps=max(high for _, high in steps) if steps else None,
+        value_bytes=value_bytes,
+        min_steps=None if steps is None else steps[0],
+        max_steps=None if steps is None else steps[1],
     )
 
 
@@ -398,25 +416,18 @@ def _merged(one: _Counts, other: _Counts) -> _Counts:
 def _features(counts: _Counts, record_count: int, has_steps: bool) -> dict[str, FeatureSchema]:
     features = {}
     for key, counted in counts.items():
-        _, contents, present, (shortest, longest), steps, value_bytes = counted
-        names = sorted(_kinds(counted))
-        kind: Any = "none" if not names else names[0] if len(names) == 1 else "mixed"
-        fixed = (
-            shortest == longest and present == record_count and len(names) == 1 and not has_steps
-        )
-        raw, text, image = contents
-        content: Content | None = None
-        if kind == "bytes":
-            content = "raw" if raw or (text and image) else "image" if image else "text"
-        features[key.decode("utf-8", "surrogateescape")] = FeatureSchema(
-            kind=kind,
-            min_length=shortest,
-            max_length=longest,
+        _, (raw, text, image), present, lengths, steps, value_bytes = counted
+        if not (raw or text or image):  # bytes without a value are read as text
+            text = 1
+        seen = {"raw": raw, "text": text, "image": image}
+        contents: list[Any] = [content for content, count in seen.items() if count]
+        features[key.decode("utf-8", "surrogateescape")] = _feature(
+            _kinds(counted),
+            contents,
+            lengths,
             present=present,
-            shape=None if not fixed else () if longest == 1 else (longest,),
-            content=content,
+            record_count=record_count,
+            steps=steps if has_steps else None,
             value_bytes=value_bytes,
-            min_steps=steps[0] if has_steps else None,
-            max_steps=steps[1] if has_steps else None,
         )
     return dict(sorted(features.items()))

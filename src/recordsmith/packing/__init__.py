@@ -5,7 +5,7 @@ from recordsmith.packing.pack_plan import PackPlan, ShardTask, plan
 from recordsmith.packing.pictures import apply_picture_options, note_of_picture
 from recordsmith.packing.planning import Plan, PlannedShard, make_plan
 from recordsmith.packing.report import PackReport
-from recordsmith.packing.result import Noted
+from recordsmith.packing.result import Noted, complete_shards
 
 __all__ = [
     "Noted",
@@ -15,6 +15,7 @@ __all__ = [
     "PlannedShard",
     "ShardTask",
     "apply_picture_options",
+    "complete_shards",
     "make_plan",
     "note_of_picture",
     "pack",

@@ -99,6 +99,11 @@ class Versions:
         return self._digest.hexdigest() if self._are_told else None
 
 
+def complete_shards(folder: Path) -> list[str]:
+    """The shards of a job that was stopped which need not be written again, as their notes say."""
+    return sorted(note.stem for note in (folder / INTERNAL_FOLDER).glob("*.done"))
+
+
 def versions_of(listing: Listing, shard: PlannedShard) -> str | None:
     """What `Versions` says of the samples of a shard."""
     versions = Versions()
