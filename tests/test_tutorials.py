@@ -241,7 +241,7 @@ def test_rows_are_printed_as_examples_and_as_columns(ran: dict[str, Ran]) -> Non
         "[  1.34 843.9   65.22]",
     ]
     columns = rs.open(folder / "rows").read_columns()
-    assert isinstance(columns.pop("float_list2"), rs.Ragged)
+    assert isinstance(columns.pop("float_list2"), rs.RaggedArray)
     assert {key: column.shape for key, column in columns.items()} == {
         "int_list1": (2,),
         "float_list1": (2,),

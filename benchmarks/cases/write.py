@@ -34,7 +34,7 @@ def _size(path: Path) -> int:
 
 
 def _recordsmith_columns(inputs: Inputs) -> Task:
-    from recordsmith import Ragged, ShardWriter
+    from recordsmith import RaggedArray, ShardWriter
 
     made = inputs.columns()
     path = inputs.out("recordsmith.tfrecord")
@@ -43,7 +43,7 @@ def _recordsmith_columns(inputs: Inputs) -> Task:
         "label": made.label,
         "time": made.time,
         "dense": made.dense,
-        "items": Ragged(made.items, made.item_splits),
+        "items": RaggedArray(made.items, made.item_splits),
         "country": made.country,
     }
 

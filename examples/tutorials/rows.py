@@ -4,7 +4,7 @@
 
 What kind a feature is, is seen from its values: nothing has to be wrapped, and no feature has to be
 described again to read it. As columns, features with one value in every record are arrays; those
-with a varying number of values are Ragged, which gives a row as an array.
+with a varying number of values are RaggedArray, which gives a row as an array.
 """
 
 from stand_ins import working_folder

@@ -191,7 +191,7 @@ def test_columns_are_the_examples_turned(
     dataset = request.getfixturevalue(name)
     columns = dataset.read_columns()
     assert set(columns) == set(made.features(0))
-    assert isinstance(columns["steps"], rs.Ragged)
+    assert isinstance(columns["steps"], rs.RaggedArray)
     assert isinstance(columns["name"], rs.BytesArray)
     assert (columns["id"].dtype, columns["score"].dtype) == (np.int64, np.float32)
     for number, row in enumerate(_rows(columns)):
@@ -293,7 +293,7 @@ def test_batches_are_runs_of_the_columns(
     if not declared:
         for batch, ids in zip(batches, expected, strict=True):
             assert batch["steps"].tolist() == [list(range(number % 4)) for number in ids]
-            assert isinstance(batch["steps"], rs.Ragged)  # in every batch alike
+            assert isinstance(batch["steps"], rs.RaggedArray)  # in every batch alike
 
 
 @pytest.mark.parametrize("size", [0, -3])

@@ -204,7 +204,7 @@ def test_columns_are_written_as_rows_are(tmp_path: Path, row_count: int, compres
         "id": rng.integers(-(2**62), 2**62, row_count),
         "box": rng.random((row_count, 2, 2), np.float32),
         "name": [f"näm {number}" for number in range(row_count)],
-        "steps": rs.Ragged(rng.integers(0, 9, int(splits[-1])), splits),
+        "steps": rs.RaggedArray(rng.integers(0, 9, int(splits[-1])), splits),
     }
     paths = [tmp_path / name for name in ("columns", "rows")]
     with ShardWriter(paths[0], compression=compression) as writer:

@@ -23,7 +23,7 @@ from recordsmith.example import (
     ColumnDecoder,
     ColumnEncoder,
     FeatureSpec,
-    Ragged,
+    RaggedArray,
     decode_columns,
     decode_example,
     encode_columns,
@@ -97,10 +97,10 @@ def test_a_column_is_what_each_record_has(reference: Any, wire: SimpleNamespace,
         lengths = {len(value) for value in values}
         plain = list(map(_plain, values))
         column = decode(payloads, {key: FeatureSpec(kind=kind, shape="ragged")})[key]
-        assert isinstance(column, Ragged)
+        assert isinstance(column, RaggedArray)
         assert comparable(column.tolist()) == comparable(plain)
         undeclared = decode(payloads, {key: None})[key]
-        if isinstance(undeclared, Ragged):
+        if isinstance(undeclared, RaggedArray):
             assert comparable(undeclared.tolist()) == comparable(plain)
         else:
             flat = [v[0] for v in plain] if lengths == {1} else plain
@@ -143,7 +143,7 @@ def test_shapes_that_the_records_decide() -> None:
     assert isinstance(columns["text"], BytesArray)
     assert columns["text"].tolist() == [b"t0", b"t1", b"t2"]
     assert columns["texts"].tolist() == [[b"a", b"b"]] * 3
-    assert isinstance(columns["some"], Ragged)
+    assert isinstance(columns["some"], RaggedArray)
     assert columns["some"].tolist() == [[], [1], [2]]
     assert columns["empty"].shape == (3, 0)
     assert columns["empty"].dtype == np.float32
@@ -160,7 +160,7 @@ def test_a_shape_of_no_values() -> None:
 
 def test_a_feature_that_no_record_has_gets_no_shape_from_them() -> None:
     column = decode([encode_example({})] * 2, {"x": FeatureSpec("int64")})["x"]
-    assert isinstance(column, Ragged)
+    assert isinstance(column, RaggedArray)
     assert column.tolist() == [[], []]
 
 
@@ -502,7 +502,7 @@ def test_each_row_is_what_encode_example_gives(wire: SimpleNamespace, data: Any)
             BytesArray.from_values(flat) if kind == "bytes" else np.array(flat, KINDS[kind])
         )
         if length is None:
-            columns[key] = Ragged(array, np.cumsum([0, *map(len, lists)]))
+            columns[key] = RaggedArray(array, np.cumsum([0, *map(len, lists)]))
         else:
             columns[key] = array.reshape(row_count, length)
             if length == 1 and data.draw(st.booleans()):
@@ -563,11 +563,14 @@ def test_columns_round_trip(wire: SimpleNamespace, data: Any) -> None:
         (np.arange(6).reshape(3, 2).T, [[0, 2, 4], [1, 3, 5]]),
         (BytesArray.from_values([b"x", b"y", b"z"])[::2], [b"x", b"z"]),
         (BytesArray.from_values([b"x", b"y", b"z"])[::-1][:2], [b"z", b"y"]),
-        (Ragged(np.arange(5), np.array([0, 2, 5]))[1:], [[2, 3, 4]]),
-        (Ragged(np.arange(5, dtype=np.uint8), np.array([0, 2, 5])), [[0, 1], [2, 3, 4]]),
-        (Ragged(np.array(["a", "b"]), np.array([0, 2, 2])), [["a", "b"], []]),
-        (Ragged(np.arange(5.0)[::-1], np.array([0, 2, 5])), [[4.0, 3.0], [2.0, 1.0, 0.0]]),
-        (Ragged(BytesArray.from_values([b"x", b"y"]), np.array([0, 2, 2])), [[b"x", b"y"], []]),
+        (RaggedArray(np.arange(5), np.array([0, 2, 5]))[1:], [[2, 3, 4]]),
+        (RaggedArray(np.arange(5, dtype=np.uint8), np.array([0, 2, 5])), [[0, 1], [2, 3, 4]]),
+        (RaggedArray(np.array(["a", "b"]), np.array([0, 2, 2])), [["a", "b"], []]),
+        (RaggedArray(np.arange(5.0)[::-1], np.array([0, 2, 5])), [[4.0, 3.0], [2.0, 1.0, 0.0]]),
+        (
+            RaggedArray(BytesArray.from_values([b"x", b"y"]), np.array([0, 2, 2])),
+            [[b"x", b"y"], []],
+        ),
     ],
 )
 def test_what_a_column_may_be(column: Any, rows: list[Any]) -> None:
@@ -673,8 +676,8 @@ def test_some_rows_at_a_time(data: Any) -> None:
         "fixed": np.arange(2.0 * count).reshape(count, 2),
         "small": np.arange(count, dtype=np.uint8),
         "bytes": [b"%d" % row for row in range(count)],
-        "text": texts if count else Ragged(BytesArray.from_values([]), np.zeros(1, np.int64)),
-        "ragged": Ragged(np.arange(lengths.sum()), np.cumsum([0, *lengths])),
+        "text": texts if count else RaggedArray(BytesArray.from_values([]), np.zeros(1, np.int64)),
+        "ragged": RaggedArray(np.arange(lengths.sum()), np.cumsum([0, *lengths])),
     }
     expected = rows_of(columns)
     encoder = ColumnEncoder(columns)
@@ -729,9 +732,9 @@ def test_rows_that_are_ragged_by_request_or_from_some_row_on(odd: int | None) ->
     rows = [[n] if n == odd else [n, n] for n in range(3)]
     payloads = [encode_example({"a": row}) for row in rows]
     requested = decode(payloads, {"a": FeatureSpec(shape="ragged")})["a"]
-    assert isinstance(requested, Ragged)
+    assert isinstance(requested, RaggedArray)
     assert requested.tolist() == rows
-    assert isinstance(decode(payloads, ["a"])["a"], np.ndarray if odd is None else Ragged)
+    assert isinstance(decode(payloads, ["a"])["a"], np.ndarray if odd is None else RaggedArray)
     assert decode(payloads, ["a"])["a"].tolist() == rows
     missing = decode([encode_example({})] * 3, {"a": FeatureSpec("int64")})["a"]
     assert missing.tolist() == [[], [], []]

@@ -1,4 +1,4 @@
-"""BytesArray and Ragged: what NumPy has no array for, indexed like one."""
+"""BytesArray and RaggedArray: what NumPy has no array for, indexed like one."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recordsmith.errors import OptionError
-from recordsmith.example import BytesArray, Ragged
+from recordsmith.example import BytesArray, RaggedArray
 
 VALUES = [b"a", b"", b"ccc", "ö".encode(), b"\x00e\x00", b"ff"]
 
@@ -26,9 +26,9 @@ def object_array(values: list[bytes], *shape: int) -> Any:
     return array.reshape(shape or (len(values),))
 
 
-def ragged(rows: list[list[int]]) -> Ragged:
+def ragged(rows: list[list[int]]) -> RaggedArray:
     values = np.array([value for row in rows for value in row], np.int64)
-    return Ragged(values, np.cumsum([0, *map(len, rows)]))
+    return RaggedArray(values, np.cumsum([0, *map(len, rows)]))
 
 
 @given(values=byte_lists)
@@ -174,7 +174,7 @@ def test_rows_of_unequal_length(rows: list[list[int]], data: Any) -> None:
     assert array.lengths.tolist() == list(map(len, rows))
     bound = st.integers(-10, 10) | st.none()
     part = array[data.draw(bound) : data.draw(bound)]
-    assert isinstance(part, Ragged)
+    assert isinstance(part, RaggedArray)
     assert part.row_splits[0] == 0
     for index in range(-len(rows), len(rows)):
         assert array[index].tolist() == rows[index]
@@ -187,12 +187,12 @@ def test_slices_of_rows(rows: list[list[int]], start: int, stop: int) -> None:
 
 
 def test_rows_of_bytes() -> None:
-    array = Ragged(BytesArray.from_values(VALUES), np.array([0, 2, 2, 6]))
+    array = RaggedArray(BytesArray.from_values(VALUES), np.array([0, 2, 2, 6]))
     assert array.tolist() == [VALUES[:2], [], VALUES[2:]]
     assert array[1:].tolist() == [[], VALUES[2:]]
     assert array[-1].tolist() == VALUES[2:]
-    assert repr(array) == "Ragged(3 rows, 6 values)"
-    assert repr(array[:1]) == "Ragged(1 row, 2 values)"
+    assert repr(array) == "RaggedArray(3 rows, 6 values)"
+    assert repr(array[:1]) == "RaggedArray(1 row, 2 values)"
 
 
 @pytest.mark.parametrize(
@@ -200,14 +200,14 @@ def test_rows_of_bytes() -> None:
 )
 def test_splits_go_from_the_first_value_to_the_last(splits: list[Any]) -> None:
     with pytest.raises(OptionError, match="row_splits"):
-        Ragged(np.arange(3), np.array(splits))
+        RaggedArray(np.arange(3), np.array(splits))
 
 
 def test_values_of_rows_lie_on_one_axis() -> None:
     with pytest.raises(OptionError, match=r"shape \(2, 2\); expected one axis"):
-        Ragged(np.zeros((2, 2)), np.array([0, 2]))
+        RaggedArray(np.zeros((2, 2)), np.array([0, 2]))
     with pytest.raises(OptionError, match="values is a list"):
-        Ragged([1, 2], np.array([0, 2]))  # type: ignore[arg-type]
+        RaggedArray([1, 2], np.array([0, 2]))  # type: ignore[arg-type]
 
 
 def test_rows_outside() -> None:

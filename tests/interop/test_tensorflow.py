@@ -131,7 +131,7 @@ def _as_column(kind: str, width: int | None, rows: list[list[Any]]) -> Any:
     else:
         values = np.array(flat, np.int64 if kind == "int64" else np.float32)
     if width is None:
-        return rs.Ragged(values, np.cumsum([0, *map(len, rows)]))
+        return rs.RaggedArray(values, np.cumsum([0, *map(len, rows)]))
     return values.reshape(len(rows), width)
 
 

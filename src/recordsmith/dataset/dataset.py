@@ -181,7 +181,7 @@ class Dataset:
 
         Returns:
             For each name an ndarray (int64 or float32, (len(dataset), *shape)), a BytesArray of
-            that shape, or a Ragged where examples have different numbers of values. They own
+            that shape, or a RaggedArray where examples have different numbers of values. They own
             their memory: all of it is in memory at once, so name the columns you need.
 
         Raises:

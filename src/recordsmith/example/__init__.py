@@ -24,7 +24,7 @@ from recordsmith.example.columns import (
 )
 from recordsmith.example.payload import Kind, PayloadKind, classify
 from recordsmith.example.schema import FeatureSchema, Schema, SchemaSurvey
-from recordsmith.example.values import BytesArray, Column, Ragged
+from recordsmith.example.values import BytesArray, Column, RaggedArray
 
 __all__ = [
     "BytesArray",
@@ -38,7 +38,7 @@ __all__ = [
     "Features",
     "Kind",
     "PayloadKind",
-    "Ragged",
+    "RaggedArray",
     "Schema",
     "SchemaSurvey",
     "SequenceExample",

@@ -30,7 +30,7 @@ from recordsmith.example.payload import (
     malformed_example,
     not_an_example,
 )
-from recordsmith.example.values import BytesArray, Column, Ragged
+from recordsmith.example.values import BytesArray, Column, RaggedArray
 
 _GOOD, _MALFORMED, _NOT_AN_EXAMPLE, _MISSING, _WRONG_KIND, _WRONG_LENGTH = range(6)
 _DTYPES = {1: np.uint8, 2: np.float32, 3: np.int64}
@@ -144,7 +144,7 @@ class ColumnDecoder:
                 row_splits = _array(splits, np.int64)
                 if not row_splits.size:
                     row_splits = np.arange(row_count + 1) * longest
-                columns[key] = Ragged(flat, row_splits)
+                columns[key] = RaggedArray(flat, row_splits)
         return columns
 
     def _error(self, code: int, column: int, found: int) -> CorruptDataError:
@@ -213,7 +213,7 @@ def decode_columns(
 
     Returns:
         For each name an ndarray (int64 or float32, (count, *shape)), a BytesArray of that shape,
-        or Ragged. They own their memory.
+        or RaggedArray. They own their memory.
 
     Raises:
         CorruptDataError: as in `ColumnDecoder`.
@@ -268,7 +268,7 @@ def encode_columns(
     """Encode columns as Example payloads, one for each row.
 
     Args:
-        columns: for each name an ndarray of ints, floats or bools (rows, ...), a Ragged, a
+        columns: for each name an ndarray of ints, floats or bools (rows, ...), a RaggedArray, a
             BytesArray, an array of str, or a sequence with an int, float, str, bytes or a list
             of these for each row; the lists may differ in length.
 
@@ -285,8 +285,8 @@ def encode_columns(
 def _encodable(given: Any) -> Column:
     """A column of which every slice can be encoded."""
     column = as_column(given)
-    if isinstance(column, Ragged):
-        return Ragged(_encodable_values(column.values), column.row_splits)
+    if isinstance(column, RaggedArray):
+        return RaggedArray(_encodable_values(column.values), column.row_splits)
     return _encodable_values(column)
 
 
@@ -304,7 +304,7 @@ def _memory(
     """(kind, values, ends, splits, length), as the kernel wants them."""
     splits: Int64Array | None = None
     values = column
-    if isinstance(column, Ragged):
+    if isinstance(column, RaggedArray):
         splits, values = column.row_splits, column.values
     length = math.prod(values.shape[1:])
     if isinstance(values, BytesArray):
@@ -322,7 +322,7 @@ def _default_values(key: str, spec: FeatureSpec) -> tuple[int, tuple[bytes, byte
         if isinstance(default, (str, bytes, int, float, np.generic)):
             default = [default] * (math.prod(shape) if shape is not None else 1)
         column: Any = as_column(default)
-        if isinstance(column, Ragged):
+        if isinstance(column, RaggedArray):
             raise ValueError("its lists differ in length")  # noqa: TRY004 - the type is right
         count = math.prod(column.shape)
         if not count:

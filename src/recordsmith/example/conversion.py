@@ -1,4 +1,4 @@
-"""What a user gives as a column -> an array, a BytesArray or a Ragged.
+"""What a user gives as a column -> an array, a BytesArray or a RaggedArray.
 
 Python's lists are looked through value by value, and handed to NumPy only when all are numbers:
 left to itself NumPy pads bytes, cuts their last zeros, and makes text of numbers.
@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from recordsmith.buffers import Int64Array
 from recordsmith.example.codec import as_array, as_values
-from recordsmith.example.values import BytesArray, Column, Ragged
+from recordsmith.example.values import BytesArray, Column, RaggedArray
 
 _BYTES = (str, bytes, bytearray, memoryview)
 _INTEGERS = (int, np.integer, np.bool_)
@@ -26,12 +26,12 @@ _LIMIT = 2**63
 
 def as_column(column: Any) -> Column:
     """A column, from one, from an array of any library, or from a sequence with a value or a list
-    of values for each row. Lists of unequal length become Ragged.
+    of values for each row. Lists of unequal length become RaggedArray.
 
     Raises:
         TypeError, OverflowError, ValueError: there is a value that no feature can hold.
     """
-    if isinstance(column, (BytesArray, Ragged)):
+    if isinstance(column, (BytesArray, RaggedArray)):
         return column
     if hasattr(column, "__array__"):
         array = as_array(column)
@@ -82,7 +82,7 @@ def _from_sequence(values: Sequence[Any], rows: Int64Array) -> Column:
 
 
 def _from_rows(lists: Sequence[Any], rows: Int64Array) -> Column:
-    """Of a list or an array for each row: more axes, or Ragged where lengths differ."""
+    """Of a list or an array for each row: more axes, or RaggedArray where lengths differ."""
     flat: Any
     if all(isinstance(values, np.ndarray) and values.dtype.kind in "iufb" for values in lists):
         shapes = [values.shape for values in lists]
@@ -91,15 +91,15 @@ def _from_rows(lists: Sequence[Any], rows: Int64Array) -> Column:
         lists = [values if isinstance(values, list) else _as_list(values) for values in lists]
         lengths = np.fromiter(map(len, lists), np.int64, len(lists))
         flat = _from_sequence(list(chain.from_iterable(lists)), np.repeat(rows, lengths))
-        inner = () if isinstance(flat, Ragged) else flat.shape[1:]
+        inner = () if isinstance(flat, RaggedArray) else flat.shape[1:]
         shapes = [(length, *inner) for length in lengths.tolist()]
-    if len(set(shapes)) == 1 and not isinstance(flat, Ragged):
+    if len(set(shapes)) == 1 and not isinstance(flat, RaggedArray):
         return flat.reshape(len(lists), *shapes[0])  # type: ignore[no-any-return]
-    if isinstance(flat, Ragged) or any(len(shape) != 1 for shape in shapes):
+    if isinstance(flat, RaggedArray) or any(len(shape) != 1 for shape in shapes):
         raise ValueError(
             "the lists in it differ in length and hold lists themselves; only rows can differ"
         )
-    return Ragged(flat, np.cumsum([0, *(length for (length,) in shapes)]))
+    return RaggedArray(flat, np.cumsum([0, *(length for (length,) in shapes)]))
 
 
 def _as_list(values: Any) -> list[Any]:

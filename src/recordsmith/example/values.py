@@ -142,7 +142,7 @@ class BytesArray:
         return f"BytesArray(shape={self.shape}, {_count(int(self.lengths.sum()), 'byte')})"
 
 
-class Ragged:
+class RaggedArray:
     """Rows of unequal length.
 
     values: int64 or float32 ndarray, or BytesArray, (value_count,): all rows, end to end.
@@ -183,14 +183,14 @@ class Ragged:
     @overload
     def __getitem__(self, index: int) -> npt.NDArray[Any] | BytesArray: ...
     @overload
-    def __getitem__(self, index: slice) -> Ragged: ...
-    def __getitem__(self, index: int | slice) -> npt.NDArray[Any] | BytesArray | Ragged:
+    def __getitem__(self, index: slice) -> RaggedArray: ...
+    def __getitem__(self, index: int | slice) -> npt.NDArray[Any] | BytesArray | RaggedArray:
         if isinstance(index, slice):
             start, stop, step = index.indices(len(self))
             if step != 1:
                 raise IndexError("rows of unequal length can only be sliced with step 1")
             splits = self.row_splits[start : max(start, stop) + 1]
-            return Ragged(self.values[splits[0] : splits[-1]], splits - splits[0])
+            return RaggedArray(self.values[splits[0] : splits[-1]], splits - splits[0])
         if not -len(self) <= index < len(self):
             raise IndexError(f"row {index} of {len(self)}")
         index %= len(self)
@@ -201,10 +201,10 @@ class Ragged:
             yield self[index]
 
     def __repr__(self) -> str:
-        return f"Ragged({_count(len(self), 'row')}, {_count(len(self.values), 'value')})"
+        return f"RaggedArray({_count(len(self), 'row')}, {_count(len(self.values), 'value')})"
 
 
-Column: TypeAlias = npt.NDArray[Any] | BytesArray | Ragged
+Column: TypeAlias = npt.NDArray[Any] | BytesArray | RaggedArray
 
 
 def _as_bytes(value: Any, place: int) -> bytes | bytearray | memoryview:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from recordsmith.errors import MissingExtraError, OptionError, SourceError
-from recordsmith.example import BytesArray, Kind, Ragged, encode_columns, encode_example
+from recordsmith.example import BytesArray, Kind, RaggedArray, encode_columns, encode_example
 from recordsmith.sources.contract import Note
 from recordsmith.sources.json_values import EXACT, LOST_DIGITS
 from recordsmith.sources.marks import Mark, mark_text
@@ -299,7 +299,7 @@ def _as_column(column: Any, kind: Kind) -> Any:
     import pyarrow as pa
 
     if pa.types.is_large_list(column.type):
-        return Ragged(_as_column(column.flatten(), kind), column.offsets.to_numpy())
+        return RaggedArray(_as_column(column.flatten(), kind), column.offsets.to_numpy())
     if kind == "bytes":
         _, offset_memory, memory = column.buffers()
         offsets = np.frombuffer(offset_memory, np.int64) if offset_memory else np.zeros(1, np.int64)
