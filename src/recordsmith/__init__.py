@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         CorruptDataError,
         Defect,
         FileAccessError,
+        FunctionError,
         MissingExtraError,
         OptionError,
         RecordsmithError,
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
     )
     from recordsmith.exporting import ExportReport, export
     from recordsmith.image import PictureOptions
+    from recordsmith.loading import Blocks, Loader, Scalar, Tensor
     from recordsmith.packing import PackPlan, PackReport, pack, plan
     from recordsmith.sources import (
         Coco,
@@ -80,6 +82,7 @@ _HOMES = {
         "sheet",
     ),
     "recordsmith.errors": (
+        "FunctionError",
         "CorruptDataError",
         "Defect",
         "FileAccessError",
@@ -106,6 +109,12 @@ _HOMES = {
         "export",
     ),
     "recordsmith.image": ("PictureOptions",),
+    "recordsmith.loading": (
+        "Blocks",
+        "Loader",
+        "Scalar",
+        "Tensor",
+    ),
     "recordsmith.packing": (
         "PackPlan",
         "PackReport",
@@ -129,6 +138,7 @@ _HOMES = {
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
+    "Blocks",
     "BytesArray",
     "Coco",
     "CorruptDataError",
@@ -138,10 +148,12 @@ __all__ = [
     "FeatureSchema",
     "FeatureSpec",
     "FileAccessError",
+    "FunctionError",
     "ImageFiles",
     "ImageFolder",
     "ImagePairs",
     "Inspection",
+    "Loader",
     "MissingExtraError",
     "OptionError",
     "PackPlan",
@@ -150,6 +162,7 @@ __all__ = [
     "RaggedArray",
     "RecordsmithError",
     "Rows",
+    "Scalar",
     "Schema",
     "SequenceExample",
     "ShardWriter",
@@ -157,6 +170,7 @@ __all__ = [
     "SheetReport",
     "SourceError",
     "Table",
+    "Tensor",
     "VerifyReport",
     "Voc",
     "WebDataset",

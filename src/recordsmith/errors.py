@@ -7,7 +7,8 @@
     ├── FileAccessError(OSError)         the environment's: unreadable, full, in use
     │   ├── MissingFileError(FileNotFoundError)
     │   └── ForbiddenFileError(PermissionError)
-    └── MissingExtraError(ImportError)   the environment's: an optional package is not installed
+    ├── MissingExtraError(ImportError)   the environment's: an optional package is not installed
+    └── FunctionError                    the caller's: a function that was given raised an exception
 
 A message says where, what was found, what was expected and what to do. Exceptions of other
 libraries are translated where they enter; they never cross a public function.
@@ -148,6 +149,10 @@ class MissingExtraError(RecordsmithError, ImportError):
 
     def __reduce__(self) -> tuple[object, ...]:
         return (MissingExtraError, (self.extra, self.package))
+
+
+class FunctionError(RecordsmithError):
+    """A function that the caller gave, such as a map, raised; `__cause__` is what it raised."""
 
 
 @contextmanager

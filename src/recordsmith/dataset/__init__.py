@@ -3,7 +3,7 @@
 Knows where records are and what they hold, never where samples came from.
 """
 
-from recordsmith.dataset.dataset import Dataset
+from recordsmith.dataset.dataset import Dataset, RecordLocation
 from recordsmith.dataset.inspection import Inspection, ShardSummary, inspect
 from recordsmith.dataset.labels import (
     LABEL_MAP_NAME,
@@ -39,6 +39,7 @@ __all__ = [
     "Dataset",
     "Inspection",
     "Manifest",
+    "RecordLocation",
     "Shard",
     "ShardEntry",
     "ShardSummary",

@@ -12,7 +12,7 @@ import itertools
 import threading
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, overload
+from typing import Any, NamedTuple, overload
 
 import numpy as np
 
@@ -37,6 +37,17 @@ from recordsmith.wire import RecordBlock
 
 _MAPPED_SHARDS = 256
 """How many shards stay mapped: each map holds a file descriptor, and those are few."""
+
+
+class RecordLocation(NamedTuple):
+    """Where a record lies: its file, its number there, and the byte at which its frame begins."""
+
+    path: str
+    number: int
+    offset: int
+
+    def __str__(self) -> str:
+        return f"{self.path}, record {self.number}, byte {self.offset}"
 
 
 class Dataset:
@@ -160,6 +171,15 @@ class Dataset:
             self.shards[at].gather(numbers[members], offsets[members], data)
         return BytesArray(data, offsets)
 
+    def locate_record(self, position: int) -> RecordLocation:
+        """Where the record at a position lies.
+
+        Raises:
+            IndexError: there is no such position.
+        """
+        shard, number = self._shard_of(position)
+        return RecordLocation(str(shard.path), number, int(shard.index.offsets[number]))
+
     def records(self) -> Iterator[bytes]:
         """The payloads in order, whatever they hold."""
         for _, block in self._blocks():
@@ -251,6 +271,16 @@ class Dataset:
             self._outer_schema = self._outer_schema or self._schema
         return self._schema
 
+    def glance(self, record_count: int) -> tuple[Schema, bool]:
+        """The schema if it is known without reading, else that of the first records; and whether it
+        speaks of all.
+        """
+        if self._schema is not None:
+            return self._schema, True
+        if self._outer_schema is None and record_count < len(self):
+            return self[:record_count].schema, False
+        return self.schema, True
+
     # -- positions -----------------------------------------------------------------------------
 
     @property
@@ -269,15 +299,18 @@ class Dataset:
 
     def _locate(self, index: int) -> tuple[Shard, int, memoryview]:
         """(shard, number in it, payload) of a position."""
+        shard, number = self._shard_of(index)
+        self._mapped.use(shard)
+        return shard, number, shard.read(number)
+
+    def _shard_of(self, index: int) -> tuple[Shard, int]:
+        """(shard, number in it) of a position."""
         try:
             position = self._positions[index]
         except IndexError:
             raise self._no_position(index) from None
         at = bisect.bisect_right(self._shard_starts, position) - 1
-        shard = self.shards[at]
-        number = position - self._shard_starts[at]
-        self._mapped.use(shard)
-        return shard, number, shard.read(number)
+        return self.shards[at], position - self._shard_starts[at]
 
     def _no_position(self, index: int) -> IndexError:
         return IndexError(f"position {index} is outside a dataset of {len(self)} records")

@@ -1,9 +1,8 @@
-"""Which records does a rank read in an epoch, and in which order? Integer arithmetic, no buffer.
+"""In which order are the records of a dataset read in an epoch? Integer arithmetic, no buffer.
 
-An epoch is one order of all positions, the same for all ranks. It is dealt out like cards: of each
-round of `world_size` neighbours in the order, every rank takes one. So whatever the ranks have read
-together is always the beginning of the order, and a job may go on with another number of ranks:
-nothing is read twice in an epoch, and nothing left out.
+An epoch has a place for each record, from 0; the order says which position stands at a place. Any
+part of it can be asked for alone, on any machine, so that ranks, workers and resumed jobs agree
+without speaking to each other, at any size of dataset.
 
 A shuffle is global unless `Blocks` are asked for: then runs of neighbouring records are read
 together, which disks and networks like, and only blocks within a window are mixed.
@@ -11,18 +10,14 @@ together, which disks and networks like, and only blocks within a window are mix
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import asdict, dataclass
+from typing import Any
 
 import numpy as np
 
 from recordsmith.buffers import Int64Array
 from recordsmith.errors import OptionError
 from recordsmith.loading.permutation import Permutation
-
-Ends = Literal["keep", "drop", "pad"]
-"""What ranks do at the end of an epoch whose records do not share out evenly: some have one more
-than others (keep); all leave out what is too much (drop); some read a record twice (pad)."""
 
 
 @dataclass(frozen=True)
@@ -44,62 +39,28 @@ class Blocks:
 
 
 class Order:
-    """The positions of one rank, epoch by epoch."""
+    """The order of `count` positions, anew for each epoch."""
 
-    def __init__(
-        self,
-        count: int,
-        *,
-        shuffle: bool | Blocks = False,
-        seed: int = 0,
-        rank: int = 0,
-        world_size: int = 1,
-        ends: Ends = "keep",
-    ) -> None:
-        """Choose the order of `count` positions.
-
-        Raises:
-            OptionError: there is no such rank, or `ends` is none of keep, drop, pad.
-        """
-        if not isinstance(world_size, int) or world_size < 1:
-            raise OptionError(f"world_size is {world_size!r}; expected at least 1")
-        if not isinstance(rank, int) or not 0 <= rank < world_size:
-            raise OptionError(f"rank is {rank!r}; expected 0 to {world_size - 1}")
-        if ends not in ("keep", "drop", "pad"):
-            raise OptionError(f"ends is {ends!r}; expected keep, drop or pad")
+    def __init__(self, count: int, *, shuffle: bool | Blocks = False, seed: int = 0) -> None:
         self.count = count
-        self.rank = rank
-        self.world_size = world_size
         self._shuffle = shuffle
         self._seed = seed
-        self._ends = ends
 
-    def length(self, start: int = 0) -> int:
-        """How many positions this rank reads of an epoch of which `start` are read already."""
-        left = self.count - start
-        if self._ends == "drop":
-            return left // self.world_size
-        if self._ends == "pad":
-            return -(-left // self.world_size)
-        return max(0, -(-(left - self.rank) // self.world_size))
+    def describe(self) -> dict[str, Any]:
+        """What must be equal for two orders to be the same; JSON-able."""
+        shuffle = self._shuffle if isinstance(self._shuffle, bool) else asdict(self._shuffle)
+        return {"record_count": self.count, "shuffle": shuffle, "seed": self._seed}
 
-    def positions(self, epoch: int, first: int, last: int, start: int = 0) -> Int64Array:
-        """The positions that this rank reads as number `first` up to, not including, `last`.
+    def positions(self, epoch: int, places: Int64Array) -> Int64Array:
+        """The positions at some places.
 
         Args:
             epoch: counted from 0.
-            start: how many of this epoch all ranks together had read when this count began.
+            places: int64, (n,), from 0 to count - 1.
 
         Returns:
-            int64, (last - first,).
+            int64, (n,).
         """
-        places = start + self.rank + np.arange(first, last, dtype=np.int64) * self.world_size
-        if self._ends == "pad" and self.count:
-            places %= self.count  # the first of the epoch once more
-        return self._at(epoch, places)
-
-    def _at(self, epoch: int, places: Int64Array) -> Int64Array:
-        """The positions at some places of the order of an epoch."""
         if self._shuffle is False:
             return places
         if self._shuffle is True:

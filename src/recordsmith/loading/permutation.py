@@ -38,7 +38,7 @@ class Permutation:
         self._order: Int64Array | None = None
         if count <= _FEW:
             numbers = np.arange(count, dtype=np.uint64)
-            hashes = _mixed(_mixed(numbers, self._keys[0]), self._keys[1])
+            hashes = mixed(mixed(numbers, self._keys[0]), self._keys[1])
             self._order = np.argsort(hashes, kind="stable").astype(np.int64, copy=False)
 
     def __len__(self) -> int:
@@ -69,12 +69,12 @@ class Permutation:
         high = numbers >> np.uint64(low_bits)
         for key in self._keys:
             # the half that was changed last keys the change of the other; their widths swap
-            high, low = low, high ^ (_mixed(low, key) & _mask(high_bits))
+            high, low = low, high ^ (mixed(low, key) & _mask(high_bits))
             low_bits, high_bits = high_bits, low_bits
         return (high << np.uint64(low_bits)) | low
 
 
-def _mixed(numbers: npt.NDArray[np.uint64], key: np.uint64) -> npt.NDArray[np.uint64]:
+def mixed(numbers: npt.NDArray[np.uint64], key: np.uint64) -> npt.NDArray[np.uint64]:
     """64 bits of each number, well mixed with the key."""
     mixed = (numbers + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15) ^ key
     for shift, multiplier in zip((30, 27), _MULTIPLIERS, strict=True):

@@ -1,0 +1,48 @@
+"""Random numbers that belong to a record's place in its epoch, and to nothing else.
+
+They depend on (seed, epoch, place) and on what they are for, never on batch, rank, thread or what
+was drawn before: a picture is cropped the same way however the work is shared out, and when it is
+resumed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+
+import numpy as np
+import numpy.typing as npt
+
+from recordsmith.buffers import Int64Array
+from recordsmith.loading.permutation import mixed
+
+
+class Draws:
+    """The random numbers of the rows of a batch."""
+
+    def __init__(self, seed: int, epoch: int, places: Int64Array) -> None:
+        """`places` are those of the rows in the order of their epoch."""
+        self._seed = seed
+        self._epoch = epoch
+        self.places = places
+
+    def uniform(self, purpose: str, count: int) -> npt.NDArray[np.float64]:
+        """`count` numbers in [0, 1) for each row: (rows, count)."""
+        numbers = mixed(self.places.astype(np.uint64), self._key(purpose))
+        columns = [mixed(numbers, np.uint64(column)) for column in range(count)]
+        # the highest 53 bits are what a float64 between 0 and 1 can hold
+        return (np.stack(columns, axis=-1) >> np.uint64(11)).astype(np.float64) * 2.0**-53
+
+    def generator(self, purpose: str, row: int | None = None) -> np.random.Generator:
+        """A generator for one row, or for all of the batch."""
+        key = int(self._key(purpose))
+        place = int(self.places[0]) if row is None else int(self.places[row])
+        return np.random.Generator(np.random.Philox(key=[key, place]))
+
+    def select(self, rows: Int64Array) -> Draws:
+        """The random numbers of some of the rows."""
+        return Draws(self._seed, self._epoch, self.places[rows])
+
+    def _key(self, purpose: str) -> np.uint64:
+        text = f"{self._seed}/{self._epoch}/{purpose}"
+        digest = hashlib.blake2b(text.encode(), digest_size=8, person=b"draws").digest()
+        return np.uint64(int.from_bytes(digest, "little"))

@@ -1,0 +1,22 @@
+"""What a batch is made of: features as users declare them, one file for each kind."""
+
+from recordsmith.loading.features.contract import (
+    Feature,
+    Filling,
+    PixelFeature,
+    Request,
+    Rows,
+    ValueFeature,
+)
+from recordsmith.loading.features.numbers import Scalar, Tensor
+
+__all__ = [
+    "Feature",
+    "Filling",
+    "PixelFeature",
+    "Request",
+    "Rows",
+    "Scalar",
+    "Tensor",
+    "ValueFeature",
+]
