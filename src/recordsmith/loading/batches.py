@@ -1,8 +1,8 @@
 """How do records become a batch? Read them, decode their columns, fill the pixels, finish.
 
 A `BatchMaker` knows what a batch is made of; a `Batch` is one of them while it is made, in the
-three parts of an engine's job. Rows that a filter refuses or that are skipped for a fault are left out of
-their batch: which records the others hold never changes.
+three parts of an engine's job. Rows that a filter refuses or that are skipped for a fault are left
+out of their batch: which records the others hold never changes.
 """
 
 from __future__ import annotations
