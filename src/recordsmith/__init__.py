@@ -23,7 +23,7 @@ if TYPE_CHECKING:
         open,  # noqa: A004 - named as users say it
         verify,
     )
-    from recordsmith.drawing import SheetReport, sheet
+    from recordsmith.drawing import SheetReport, draw_batch, sheet
     from recordsmith.errors import (
         CorruptDataError,
         Defect,
@@ -79,6 +79,7 @@ _HOMES = {
     ),
     "recordsmith.drawing": (
         "SheetReport",
+        "draw_batch",
         "sheet",
     ),
     "recordsmith.errors": (
@@ -179,6 +180,7 @@ __all__ = [
     "classify",
     "decode_example",
     "decode_sequence_example",
+    "draw_batch",
     "encode_example",
     "encode_sequence_example",
     "export",

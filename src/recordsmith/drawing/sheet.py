@@ -6,8 +6,6 @@ cannot be decoded gets a tile that says why. Only the records on the page are de
 
 from __future__ import annotations
 
-import io
-import os
 import random
 from collections import Counter
 from collections.abc import Sequence
@@ -19,10 +17,11 @@ from typing import Any
 import numpy as np
 
 from recordsmith.dataset import Dataset, dataset_of, parse_shard_name
+from recordsmith.drawing.page import TILE, check_page, write_page
 from recordsmith.drawing.scene import Scene, SceneReader
 from recordsmith.errors import CorruptDataError, Defect, OptionError
 from recordsmith.example import Schema, SchemaSurvey, SequenceExample, decode_payload
-from recordsmith.files import PathLike, as_path, write_atomically
+from recordsmith.files import PathLike, as_path
 from recordsmith.image.overlay import (
     blend_mask,
     colour_of,
@@ -31,9 +30,6 @@ from recordsmith.image.overlay import (
     message_tile,
 )
 
-_FORMATS = {".png": "PNG", ".jpg": "JPEG", ".jpeg": "JPEG"}
-_TILE = 288
-_LARGEST_SIDE = 65_000  # a JPEG cannot have more
 _LEGEND_MOST = 60
 
 
@@ -97,7 +93,7 @@ def sheet(
         FileAccessError: a file cannot be read or written.
     """
     path = as_path(out)
-    _check_arguments(path, count, columns, overwrite=overwrite)
+    check_page(path, count, columns, overwrite=overwrite)
     opened = dataset_of(dataset, split)
     total = len(opened)
     if not total:
@@ -108,27 +104,8 @@ def sheet(
     report = SheetReport(path, 0, 0, total, positions)
     page = _draw(opened, reader, records, report, columns, _order(total, positions, split, seed))
     report.height, report.width = page.height, page.width
-    stream = io.BytesIO()
-    page.save(stream, _FORMATS[path.suffix.lower()], quality=92)
-    write_atomically(path, stream.getvalue(), overwrite=overwrite)
+    write_page(page, path, overwrite=overwrite)
     return report
-
-
-def _check_arguments(path: Path, count: int, columns: int, *, overwrite: bool) -> None:
-    if path.suffix.lower() not in _FORMATS:
-        raise OptionError(f"{path} does not say its format; expected a name in .png or .jpg")
-    for name, value in (("count", count), ("columns", columns)):
-        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-            raise OptionError(f"{name} is {value!r}; expected 1 or more")
-    side = _TILE * 3 // 2
-    if columns * side > _LARGEST_SIDE or -(-count // columns) * side > _LARGEST_SIDE:
-        raise OptionError(
-            f"{count:,} examples in {columns:,} columns are too large for one page; ask for fewer"
-        )
-    if os.path.lexists(path) and not overwrite:
-        raise OptionError(
-            f"{path} exists already; choose another name, or say overwrite=True (--overwrite)"
-        )
 
 
 def _choose(total: int, count: int, seed: int | None) -> list[int]:
@@ -216,7 +193,7 @@ def _draw(
             scene = reader.read(example)
         except CorruptDataError as error:
             report.problems.append(f"position {position}: {error}")
-            pixels = message_tile(_TILE, "cannot be shown", error.detail)
+            pixels = message_tile(TILE, "cannot be shown", error.detail)
         else:
             pixels = _draw_scene(scene)
             caption, colour = _caption(scene)
@@ -233,13 +210,13 @@ def _draw(
         subtitle=subtitle,
         legend=named,
         columns=min(columns, len(tiles)),
-        tile=_TILE,
+        tile=TILE,
     )
 
 
 def _draw_scene(scene: Scene) -> Any:
     """A scene at the size of its tile: what is drawn over it stays sharp."""
-    pixels = fit_to_tile(scene.pixels, _TILE)
+    pixels = fit_to_tile(scene.pixels, TILE)
     if scene.mask is not None:
         pixels = blend_mask(pixels, scene.mask)
     if scene.boxes:

@@ -1,0 +1,45 @@
+"""A page of tiles as a picture file: where it may be written, and how."""
+
+from __future__ import annotations
+
+import io
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from recordsmith.errors import OptionError
+from recordsmith.files import write_atomically
+
+if TYPE_CHECKING:
+    from PIL import Image
+
+TILE = 288
+"""The side of a tile in pixels."""
+
+_FORMATS = {".png": "PNG", ".jpg": "JPEG", ".jpeg": "JPEG"}
+_LARGEST_SIDE = 65_000  # a JPEG cannot have more
+
+
+def check_page(path: Path, count: int, columns: int, *, overwrite: bool) -> None:
+    """Raise OptionError if no page of `count` tiles can be written there."""
+    if path.suffix.lower() not in _FORMATS:
+        raise OptionError(f"{path} does not say its format; expected a name in .png or .jpg")
+    for name, value in (("count", count), ("columns", columns)):
+        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+            raise OptionError(f"{name} is {value!r}; expected 1 or more")
+    side = TILE * 3 // 2
+    if columns * side > _LARGEST_SIDE or -(-count // columns) * side > _LARGEST_SIDE:
+        raise OptionError(
+            f"{count:,} examples in {columns:,} columns are too large for one page; ask for fewer"
+        )
+    if os.path.lexists(path) and not overwrite:
+        raise OptionError(
+            f"{path} exists already; choose another name, or say overwrite=True (--overwrite)"
+        )
+
+
+def write_page(page: Image.Image, path: Path, *, overwrite: bool) -> None:
+    """Write a page, whole or not at all."""
+    stream = io.BytesIO()
+    page.save(stream, _FORMATS[path.suffix.lower()], quality=92)
+    write_atomically(path, stream.getvalue(), overwrite=overwrite)

@@ -1,0 +1,98 @@
+"""A batch on a page: the pixels of the arrays are the pixels of the page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+import recordsmith as rs
+
+RED, BLUE = (200, 10, 20), (10, 20, 210)
+
+
+def _batch() -> np.ndarray:
+    batch = np.zeros((2, 96, 96, 3), np.uint8)
+    batch[0, :, :48], batch[0, :, 48:] = RED, BLUE
+    batch[1] = BLUE
+    return batch
+
+
+def _share(path: Path, colour: tuple[int, int, int]) -> float:
+    """How much of the page has about this colour, in tiles of 288 by 288."""
+    with Image.open(path) as image:
+        page = np.asarray(image.convert("RGB")).astype(int)
+    return float((np.abs(page - colour).max(axis=2) < 6).sum() / 288**2)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda batch: batch,
+        lambda batch: batch.transpose(0, 3, 1, 2),
+        lambda batch: batch.astype(np.uint16) * 257,
+        lambda batch: (batch / 255).astype(np.float32),
+        lambda batch: np.concatenate([batch, np.full((2, 96, 96, 1), 255, np.uint8)], axis=3),
+    ],
+    ids=["uint8", "channels first", "uint16", "float32", "alpha"],
+)
+def test_pictures_are_drawn_as_they_are(change: Any, tmp_path: Path) -> None:
+    path = rs.draw_batch(change(_batch()), tmp_path / "page.png")
+    assert _share(path, RED) == pytest.approx(0.5, abs=0.02)
+    assert _share(path, BLUE) == pytest.approx(1.5, abs=0.02)
+
+
+def test_normalised_pictures_are_stretched(tmp_path: Path) -> None:
+    grey = np.linspace(-2.1, 2.6, 96 * 96, dtype=np.float32).reshape(1, 96, 96, 1)
+    path = rs.draw_batch(grey, tmp_path / "page.png")
+    assert _share(path, (2, 2, 2)) > 0.02
+    assert _share(path, (253, 253, 253)) > 0.02
+
+
+def test_masks_and_boxes_lie_over_their_pictures(tmp_path: Path) -> None:
+    masks = np.zeros((2, 96, 96), np.uint8)
+    masks[1, :, :48] = 1
+    plain = rs.draw_batch(_batch(), tmp_path / "plain.png")
+    masked = rs.draw_batch(_batch(), tmp_path / "masked.png", masks=masks)
+    assert _share(plain, BLUE) - _share(masked, BLUE) == pytest.approx(0.5, abs=0.02)
+    boxes = np.array([[[0, 0, 0, 0], [0.25, 0.25, 0.75, 0.75]], [[0, 0, 0, 0], [0, 0, 0, 0]]])
+    boxed = rs.draw_batch(
+        _batch(), tmp_path / "boxed.png", boxes=boxes, box_labels=[[0, 1], [0, 0]]
+    )
+    assert _share(boxed, (240, 110, 20)) > 0.01  # the colour of class 1
+    assert _share(plain, (240, 110, 20)) == 0
+
+
+def test_captions_and_an_empty_batch(tmp_path: Path) -> None:
+    rs.draw_batch(_batch(), tmp_path / "a.png", captions=[b"daisy", 3])
+    rs.draw_batch(_batch(), tmp_path / "b.png", captions=["rose", 4])
+    assert (tmp_path / "a.png").read_bytes() != (tmp_path / "b.png").read_bytes()
+    assert rs.draw_batch(_batch()[:0], tmp_path / "none.png").exists()
+
+
+@pytest.mark.parametrize(
+    ("pictures", "options", "words"),
+    [
+        (np.zeros((2, 8, 8)), {}, r"shape \(2, 8, 8\); expected"),
+        (np.zeros((2, 8, 8, 2)), {}, "expected numbers of shape"),
+        (np.zeros((2, 8, 8, 3)), {"masks": np.zeros((1, 8, 8))}, "1 masks for 2 pictures"),
+        (np.zeros((2, 8, 8, 3)), {"captions": "abc"}, "3 captions for 2"),
+        (np.zeros((2, 8, 8, 3)), {"columns": 0}, "columns is 0"),
+    ],
+)
+def test_what_is_no_batch_is_refused(
+    pictures: Any, options: Any, words: str, tmp_path: Path
+) -> None:
+    with pytest.raises(rs.OptionError, match=words):
+        rs.draw_batch(pictures, tmp_path / "page.png", **options)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_file_is_not_replaced_unless_told(tmp_path: Path) -> None:
+    path = rs.draw_batch(_batch(), tmp_path / "page.jpg")
+    with pytest.raises(rs.OptionError, match="exists already"):
+        rs.draw_batch(_batch(), path)
+    rs.draw_batch(_batch(), path, overwrite=True)
