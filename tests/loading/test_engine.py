@@ -196,7 +196,7 @@ def test_of_many_bad_rows_the_first_is_told(threads: int) -> None:
             raise ValueError(f"row {row}")
 
     for _ in range(3):
-        with pytest.raises(ValueError, match="^row 3$"):
+        with pytest.raises(ValueError, match=r"^row 3$"):
             next(engine(3, threads, rows=40, at=at))
 
 

@@ -351,7 +351,7 @@ def _raise(running: _Running) -> Any:
     error, running.error = running.error, None
     try:
         if isinstance(error, StopIteration):  # it would end the caller's loop without a word
-            raise RuntimeError("a job raised StopIteration") from error
+            raise RuntimeError("a job raised StopIteration") from error  # noqa: TRY004
         raise error  # type: ignore[misc]
     finally:
         del error
