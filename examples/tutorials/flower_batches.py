@@ -1,0 +1,42 @@
+"""Batches of flowers: decoded, resized to 192 by 192, from 0 to 1, shuffled, repeated, prefetched.
+
+    python examples/tutorials/flower_batches.py [FOLDER]
+
+The loader goes on for ever, with another order in each epoch, and makes two batches ahead of the
+one that is in use. The first batch is drawn to look at.
+"""
+
+from itertools import islice
+
+from stand_ins import draw_flowers, working_folder
+
+import recordsmith as rs
+
+folder = working_folder()
+flowers = draw_flowers(folder / "flowers")  # or your folder with a folder for each class
+out = folder / "records"
+rs.pack(rs.ImageFolder(flowers), out)
+
+dataset = rs.open(out)
+loader = rs.Loader(
+    dataset,
+    features={
+        "image": rs.Image("image/encoded", size=(192, 192), dtype="float32"),
+        "label": rs.Scalar("image/class/label"),
+    },
+    batch_size=32,
+    shuffle=True,
+    seed=0,
+    epochs=None,  # for ever
+    ends="drop",
+    prefetch=2,
+)
+
+for number, batch in enumerate(islice(loader, 5)):
+    image, label = batch["image"], batch["label"]
+    print(image.dtype, image.shape, f"{image.min():.2f} to {image.max():.2f}", label[:8])
+    if number == 0:
+        names = [dataset.class_names[index] for index in label]
+        rs.draw_batch(image, folder / "batch.png", captions=names, columns=8, overwrite=True)
+print("epoch", loader.epoch)
+loader.close()
