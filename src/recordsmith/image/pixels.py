@@ -43,7 +43,7 @@ class PictureHead(NamedTuple):
     component_count: int = 0
 
 
-def look_at_picture(data: BytesLike, *, max_pixels: int = MAX_PIXELS) -> PictureHead:
+def look_at_picture(data: BytesLike, *, max_pixels: int | None = MAX_PIXELS) -> PictureHead:
     """Read the header of an encoded picture; whether the rest is whole shows when it is decoded.
 
     Raises:
@@ -59,7 +59,8 @@ def look_at_picture(data: BytesLike, *, max_pixels: int = MAX_PIXELS) -> Picture
         raise unreadable(f"the JPEG picture has {frame.precision} bits a sample; 8 can be read")
     if not head.height or not head.width:
         raise unreadable(f"the {head.format} picture has no pixels: {head.width} x {head.height}")
-    check_size(head.height, head.width, max_pixels)
+    if max_pixels is not None:
+        check_size(head.height, head.width, max_pixels)
     return head
 
 
