@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     )
     from recordsmith.exporting import ExportReport, export
     from recordsmith.image import PictureOptions
-    from recordsmith.loading import Blocks, Image, Loader, Scalar, Tensor
+    from recordsmith.loading import Blocks, Image, Loader, Mask, Scalar, Tensor
     from recordsmith.packing import PackPlan, PackReport, pack, plan
     from recordsmith.sources import (
         Coco,
@@ -114,6 +114,7 @@ _HOMES = {
         "Blocks",
         "Image",
         "Loader",
+        "Mask",
         "Scalar",
         "Tensor",
     ),
@@ -157,6 +158,7 @@ __all__ = [
     "ImagePairs",
     "Inspection",
     "Loader",
+    "Mask",
     "MissingExtraError",
     "OptionError",
     "PackPlan",
