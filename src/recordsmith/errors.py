@@ -8,7 +8,8 @@
     │   ├── MissingFileError(FileNotFoundError)
     │   └── ForbiddenFileError(PermissionError)
     ├── MissingExtraError(ImportError)   the environment's: an optional package is not installed
-    └── FunctionError                    the caller's: a function that was given raised an exception
+    └── FunctionError                    the caller's: a function that was given raised an error
+                                         or answered what cannot be used
 
 A message says where, what was found, what was expected and what to do. Exceptions of other
 libraries are translated where they enter; they never cross a public function.
@@ -152,7 +153,26 @@ class MissingExtraError(RecordsmithError, ImportError):
 
 
 class FunctionError(RecordsmithError):
-    """A function that the caller gave, such as a map, raised; `__cause__` is what it raised."""
+    """A function that the caller gave, such as a map, raised; `__cause__` is what it raised. Or it
+    answered what cannot be used.
+
+    Attributes:
+        path, position, offset: of the record that it was called with, as in CorruptDataError; None
+            where it was called with many.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        path: str | None = None,
+        position: int | None = None,
+        offset: int | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.path = path
+        self.position = position
+        self.offset = offset
 
 
 @contextmanager

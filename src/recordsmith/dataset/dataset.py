@@ -152,25 +152,38 @@ class Dataset:
         """
         wanted = np.asarray(positions, np.int64)
         length = len(self)
-        outside = np.flatnonzero((wanted < -length) | (wanted >= length))
-        if len(outside):
-            raise self._no_position(int(wanted[outside[0]]))
+        if wanted.size and (wanted.min() < 0 or wanted.max() >= length):
+            outside = np.flatnonzero((wanted < -length) | (wanted >= length))
+            if len(outside):
+                raise self._no_position(int(wanted[outside[0]]))
+            wanted = np.where(wanted < 0, wanted + length, wanted)
         chosen = self._positions
-        wanted = chosen.start + chosen.step * np.where(wanted < 0, wanted + length, wanted)
+        if chosen.start or chosen.step != 1:
+            wanted = chosen.start + chosen.step * wanted
+        groups = list(self._by_shard(wanted))
+        offsets = np.zeros(len(wanted) + 1, np.int64)
+        for shard, members, numbers in groups:
+            offsets[1:][members] = shard.sizes(numbers)
+        np.cumsum(offsets, out=offsets)
+        data = np.empty(int(offsets[-1]), np.uint8)
+        for shard, members, numbers in groups:
+            self._mapped.use(shard)
+            shard.gather(numbers, offsets[:-1][members], data)
+        return BytesArray(data, offsets)
+
+    def _by_shard(
+        self, wanted: Int64Array
+    ) -> Iterator[tuple[Shard, slice | Int64Array, Int64Array]]:
+        """(shard, which of the records are in it, their numbers there) of records of all shards."""
+        if len(self.shards) == 1:
+            yield self.shards[0], slice(None), wanted
+            return
         starts = np.array(self._shard_starts, np.int64)
         of_shard = np.searchsorted(starts, wanted, side="right") - 1
-        numbers = wanted - starts[of_shard]
-        groups = [(at, np.flatnonzero(of_shard == at)) for at in np.unique(of_shard).tolist()]
-        sizes = np.empty(len(wanted), np.int64)
-        for at, members in groups:
-            sizes[members] = self.shards[at].sizes(numbers[members])
-        offsets = np.zeros(len(wanted) + 1, np.int64)
-        np.cumsum(sizes, out=offsets[1:])
-        data = np.empty(int(offsets[-1]), np.uint8)
-        for at, members in groups:
-            self._mapped.use(self.shards[at])
-            self.shards[at].gather(numbers[members], offsets[members], data)
-        return BytesArray(data, offsets)
+        in_order = np.argsort(of_shard, kind="stable")
+        present, begins = np.unique(of_shard[in_order], return_index=True)
+        for at, members in zip(present.tolist(), np.split(in_order, begins[1:]), strict=True):
+            yield self.shards[at], members, wanted[members] - starts[at]
 
     def locate_record(self, position: int) -> RecordLocation:
         """Where the record at a position lies.

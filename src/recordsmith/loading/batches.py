@@ -8,26 +8,24 @@ out of their batch: which records the others hold never changes.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias
+from time import perf_counter
+from typing import Any, Protocol
 
 import numpy as np
 
 from recordsmith.buffers import Int64Array
 from recordsmith.dataset import RecordLocation
-from recordsmith.errors import CorruptDataError, FunctionError, OptionError
+from recordsmith.errors import CorruptDataError
 from recordsmith.example import BytesArray, Column, ColumnDecoder, FeatureSpec
 from recordsmith.loading.draws import Draws
 from recordsmith.loading.features import Feature, Filling, PixelFeature, Rows, ValueFeature
 from recordsmith.loading.features.contract import empty
+from recordsmith.loading.functions import Changes, MappedRows, accepts, calling, mapped_batch
+from recordsmith.loading.reuse import Allocate
 from recordsmith.loading.schedule import Progress, Step
-from recordsmith.loading.stats import Stopwatch
-
-Example: TypeAlias = dict[str, Any]
-Filter: TypeAlias = Callable[[Example], Any]
-Map: TypeAlias = Callable[[dict[str, Any], np.random.Generator], Mapping[str, Any]]
+from recordsmith.loading.stats import Spent
 
 
 class Records(Protocol):
@@ -43,28 +41,16 @@ class Records(Protocol):
 
 
 @dataclass(frozen=True)
-class Changes:
-    """What a user's functions do to examples and batches.
-
-    filter: example -> whether it is kept; it sees the entries that are not pixels.
-    map_examples: (example, generator) -> example; after its pixels are decoded.
-    map_batches: (batch, generator) -> batch.
-    """
-
-    filter: Filter | None = None
-    map_examples: Map | None = None
-    map_batches: Map | None = None
-
-
-@dataclass(frozen=True)
 class Made:
-    """A batch, where the loader is when it was handed out, and the errors of the records that
-    were left out of it.
+    """A batch, where the loader is when it was handed out, and what was left out of it.
+
+    faults: the positions of records that were skipped, and what is wrong with them.
     """
 
     batch: dict[str, Any]
     after: Progress
-    faults: tuple[CorruptDataError, ...]
+    faults: tuple[tuple[int, CorruptDataError], ...]
+    spent: Spent
 
 
 class BatchMaker:
@@ -77,9 +63,8 @@ class BatchMaker:
         specs: Mapping[str, FeatureSpec],
         *,
         seed: int = 0,
-        changes: Changes = Changes(),
+        changes: Changes | None = None,
         may_skip: bool = False,
-        stopwatch: Stopwatch | None = None,
     ) -> None:
         """`specs`: what is read of the records, as `resolve_requests` answers."""
         self.records = records
@@ -89,115 +74,132 @@ class BatchMaker:
         self.pixel_features = _leaders_first(features)
         self.names = tuple(name for key in features for name in features[key].outputs(key))
         self.seed = seed
-        self.changes = changes
+        self.changes = changes or Changes()
         self.may_skip = may_skip
-        self.stopwatch = stopwatch or Stopwatch()
         self._specs = dict(specs)
         self._decoders: deque[ColumnDecoder] = deque()
 
-    def batch(self, step: Step) -> Batch:
-        """A job that makes one batch."""
-        return Batch(self, step)
+    def __getstate__(self) -> dict[str, Any]:
+        """It travels to another process without its decoders."""
+        return {**vars(self), "_decoders": deque()}
 
-    def decode(self, payloads: BytesArray) -> dict[str, Column]:
-        """The columns of some payloads, which lie end to end."""
+    def batch(self, step: Step, allocate: Allocate = empty) -> Batch:
+        """A job that makes one batch."""
+        return Batch(self, step, allocate)
+
+    def decode(self, payloads: BytesArray, rows: Int64Array | None) -> dict[str, Column]:
+        """The columns of some payloads, which lie end to end; of all of them without `rows`."""
         try:
             decoder = self._decoders.pop()  # making one costs as much as some records
         except IndexError:
             decoder = ColumnDecoder(self._specs)
-        offsets = payloads.offsets
-        decoder.append(payloads.buffer, offsets[:-1], offsets[1:] - offsets[:-1])
+        starts, stops = payloads.offsets[:-1], payloads.offsets[1:]
+        if rows is not None:
+            starts, stops = starts[rows], stops[rows]
+        decoder.append(payloads.buffer, starts, stops - starts)
         columns = decoder.finish()
         self._decoders.append(decoder)
         return columns
-
-    @contextmanager
-    def blame(self, what: str, position: int | None = None) -> Iterator[None]:
-        """Turn what a user's function raises into an error that says which record it was about."""
-        try:
-            yield
-        except Exception as error:
-            where = "" if position is None else f" for {self.records.locate_record(position)}"
-            raise FunctionError(f"{what} raised {type(error).__name__}{where}: {error}") from error
 
 
 class Batch:
     """One batch in the making."""
 
-    def __init__(self, maker: BatchMaker, step: Step) -> None:
+    def __init__(self, maker: BatchMaker, step: Step, allocate: Allocate) -> None:
         self._maker = maker
         self._step = step
+        self._allocate = allocate
         self._positions = step.positions
         self._draws = Draws(maker.seed, step.epoch, step.places)
-        self._faults: list[CorruptDataError] = []
+        self._faults: list[tuple[int, CorruptDataError]] = []
         self._columns: dict[str, Column] = {}  # of the records
         self._values: dict[str, Column] = {}  # of the batch, without pixels
         self._fillings: dict[str, Filling] = {}
-        self._mapped: dict[int, Mapping[str, Any]] = {}
+        self._mapped: MappedRows | None = None
+        self._spent = Spent(record_count=len(step.positions))
+        self._filled: list[tuple[float, float]] = []  # (decoding, functions), added by any thread
 
     # -- the three parts of the job ----------------------------------------------------------------
 
     def begin(self) -> int:
         """Read the records and make what needs no work row by row."""
-        maker = self._maker
-        with maker.stopwatch.timed("reading"):
-            payloads = self._read()
-        maker.stopwatch.count(len(self._positions), len(payloads.buffer))
-        with maker.stopwatch.timed("decoding"):
-            self._decode(payloads)
-            for name, feature in maker.value_features.items():
-                self._values |= feature.values(name, self._columns)
-        if maker.changes.filter is not None:
-            with maker.stopwatch.timed("your functions"):
-                self._filter(maker.changes.filter)
-        self._rows = Rows(len(self._positions), self._columns, self._draws, empty)
-        with maker.stopwatch.timed("decoding"):
-            for name, pixel_feature in maker.pixel_features.items():
-                self._fillings[name] = pixel_feature.begin(name, self._rows)
-                self._rows.fillings[name] = self._fillings[name]
-        has_rows = self._fillings or maker.changes.map_examples is not None
-        return len(self._positions) if has_rows else 0
+        maker, changes, spent = self._maker, self._maker.changes, self._spent
+        begun = perf_counter()
+        payloads = self._read()
+        read = perf_counter()
+        self._decode(payloads)
+        decoded = perf_counter()
+        spent.byte_count = len(payloads.buffer)
+        spent.reading_seconds = read - begun
+        spent.decoding_seconds = decoded - read
+        if changes.filter is not None:
+            self._filter()
+            spent.function_seconds = perf_counter() - decoded
+        count = len(self._positions)
+        self._rows = Rows(count, self._columns, self._draws, self._allocate)
+        if changes.map_examples is not None and count:
+            self._mapped = MappedRows(changes.map_examples, self._locate)
+        elif not maker.pixel_features:
+            return 0
+        begun = perf_counter()
+        for name, feature in maker.pixel_features.items():
+            self._fillings[name] = feature.begin(name, self._rows)
+            self._rows.fillings[name] = self._fillings[name]
+        if self._rows.failures:
+            self._check(min(self._rows.failures))
+        spent.decoding_seconds += perf_counter() - begun
+        return count
 
     def fill(self, start: int, stop: int) -> None:
         """Do the work of some rows."""
-        maker, failures = self._maker, self._rows.failures
-        with maker.stopwatch.timed("decoding"):
-            for row in range(start, stop):
-                for filling in self._fillings.values():
-                    if row not in failures:
-                        try:
-                            filling.fill(row)
-                        except CorruptDataError as error:
-                            self._rows.fail(row, error)
-        if maker.changes.map_examples is not None:
-            with maker.stopwatch.timed("your functions"):
+        begun = perf_counter()
+        failures = self._rows.failures
+        for row in range(start, stop):
+            for filling in self._fillings.values():
+                if row not in failures:
+                    try:
+                        filling.fill(row)
+                    except CorruptDataError as error:
+                        self._rows.fail(row, error)
+                        self._check(row)
+        filled = perf_counter()
+        if self._mapped is not None:
+            with calling(self._maker):
                 for row in range(start, stop):
                     if row not in failures:
-                        self._mapped[row] = self._map_example(row, maker.changes.map_examples)
+                        self._map_example(self._mapped, row)
+        self._filled.append((filled - begun, perf_counter() - filled))
 
     def finish(self) -> Made:
         """The batch."""
-        maker = self._maker
-        for row in sorted(self._rows.failures):
-            error = self._rows.failures[row]
-            if not isinstance(error, CorruptDataError):
-                raise error
-            self._fault(self._located(error, row))
-        with maker.stopwatch.timed("decoding"):
-            batch = dict(self._values)
-            for filling in self._fillings.values():
-                batch |= filling.finish()
-            if self._rows.failures:
-                kept = [row for row in range(self._rows.count) if row not in self._rows.failures]
-                batch = _rows_of(batch, np.array(kept, np.int64))
+        begun = perf_counter()
+        maker, failures = self._maker, self._rows.failures
+        for row in sorted(failures):
+            self._check(row)
+            self._faults.append((int(self._positions[row]), self._located(failures[row], row)))
+        batch = dict(self._values)
+        for filling in self._fillings.values():
+            batch |= filling.finish()
+        row_count = self._rows.count - len(failures)
+        if failures:
+            kept = [row for row in range(self._rows.count) if row not in failures]
+            batch = _rows_of(batch, np.array(kept, np.int64))
         batch = {name: batch[name] for name in maker.names}
-        if maker.changes.map_examples is not None or maker.changes.map_batches is not None:
-            with maker.stopwatch.timed("your functions"):
-                if self._mapped:
-                    batch = _stack([self._mapped[row] for row in sorted(self._mapped)])
-                if maker.changes.map_batches is not None:
-                    batch = self._map_batch(batch, maker.changes.map_batches)
-        return Made(batch, self._step.after, tuple(self._faults))
+        finished = perf_counter()
+        if row_count:  # functions cannot be expected to make something of nothing
+            if self._mapped is not None:
+                batch = self._mapped.columns(batch)
+            if maker.changes.map_batches is not None:
+                batch = self._map_batch(batch)
+        self._spend(finished - begun, perf_counter() - finished)
+        return Made(batch, self._step.after, tuple(self._faults), self._spent)
+
+    def _spend(self, decoding_seconds: float, function_seconds: float) -> None:
+        for decoding, functions in self._filled:
+            decoding_seconds += decoding
+            function_seconds += functions
+        self._spent.decoding_seconds += decoding_seconds
+        self._spent.function_seconds += function_seconds
 
     # -- reading -----------------------------------------------------------------------------------
 
@@ -214,22 +216,30 @@ class Batch:
                 pieces.append(records.read_records(position[np.newaxis]).buffer.tobytes())
                 kept.append(row)
             except CorruptDataError as error:
-                self._fault(error)
+                self._faults.append((int(position), error))
         self._select(np.array(kept, np.int64))
         return BytesArray.from_values(pieces)
 
     def _decode(self, payloads: BytesArray) -> None:
+        """Columns and values of the payloads, without those that have none."""
+        maker, kept = self._maker, None
         while True:
             try:
-                self._columns = self._maker.decode(payloads)
+                self._columns = maker.decode(payloads, kept)
+                for name, feature in maker.value_features.items():
+                    self._values |= feature.values(name, self._columns)
             except CorruptDataError as error:
                 row = error.position
                 if row is None:
                     raise
-                self._fault(self._located(error, row))
-                kept = np.delete(np.arange(len(self._positions)), row)
-                self._select(kept)
-                payloads = payloads[kept].packed()
+                located = self._located(error, row)
+                if not maker.may_skip:
+                    raise located from None
+                self._faults.append((int(self._positions[row]), located))
+                self._columns, self._values = {}, {}
+                kept = np.arange(len(self._positions)) if kept is None else kept
+                self._select(np.delete(np.arange(len(kept)), row))
+                kept = np.delete(kept, row)
             else:
                 return
 
@@ -242,52 +252,56 @@ class Batch:
 
     # -- faults ------------------------------------------------------------------------------------
 
-    def _fault(self, error: CorruptDataError) -> None:
-        """Skip a record, or stop at it."""
-        if not self._maker.may_skip:
+    def _check(self, row: int) -> None:
+        """Stop at a row that failed, unless its record is one that may be skipped."""
+        error = self._rows.failures[row]
+        if not isinstance(error, CorruptDataError):
             raise error
-        self._faults.append(error)
+        if not self._maker.may_skip:
+            raise self._located(error, row) from error.__cause__
 
-    def _located(self, error: CorruptDataError, row: int) -> CorruptDataError:
+    def _located(self, error: Exception, row: int) -> CorruptDataError:
         """An error about a row, as one about its record."""
-        location = self._maker.records.locate_record(int(self._positions[row]))
+        assert isinstance(error, CorruptDataError)
+        where = self._locate(row)
         return CorruptDataError(
-            error.defect,
-            error.detail,
-            path=location.path,
-            position=location.number,
-            offset=location.offset,
+            error.defect, error.detail, path=where.path, position=where.number, offset=where.offset
         )
+
+    def _locate(self, row: int) -> RecordLocation:
+        return self._maker.records.locate_record(int(self._positions[row]))
 
     # -- users' functions --------------------------------------------------------------------------
 
-    def _filter(self, function: Filter) -> None:
-        kept = []
-        for row, position in enumerate(self._positions.tolist()):
-            example = {name: column[row] for name, column in self._values.items()}
-            with self._maker.blame("filter", position):
-                if function(example):
-                    kept.append(row)
-        if len(kept) < len(self._positions):
+    def _filter(self) -> None:
+        function = self._maker.changes.filter
+        assert function is not None
+        count = len(self._positions)
+        with calling(self._maker):
+            kept = [
+                row for row in range(count)
+                if accepts(function, self._example(row), row, self._locate)
+            ]  # fmt: skip
+        self._spent.refused_count = count - len(kept)
+        if len(kept) < count:
             self._select(np.array(kept, np.int64))
 
-    def _map_example(self, row: int, function: Map) -> Mapping[str, Any]:
-        example = {name: column[row] for name, column in self._values.items()}
+    def _example(self, row: int) -> dict[str, Any]:
+        return {name: column[row] for name, column in self._values.items()}
+
+    def _map_example(self, mapped: MappedRows, row: int) -> None:
+        example = self._example(row)
         for filling in self._fillings.values():
             example |= filling.example(row)
-        position = int(self._positions[row])
-        with self._maker.blame("map_examples", position):
-            mapped = function(example, self._draws.generator("map_examples", row))
-            if not isinstance(mapped, Mapping):
-                raise OptionError(f"it answered {mapped!r:.50}; expected a dict")
-        return mapped
+        mapped.add(row, example, self._draws.generator("map_examples", row))
 
-    def _map_batch(self, batch: dict[str, Any], function: Map) -> dict[str, Any]:
-        with self._maker.blame("map_batches"):
-            mapped = function(batch, self._draws.generator("map_batches"))
-            if not isinstance(mapped, Mapping):
-                raise OptionError(f"it answered {mapped!r:.50}; expected a dict")
-        return dict(mapped)
+    def _map_batch(self, batch: dict[str, Any]) -> dict[str, Any]:
+        function, step = self._maker.changes.map_batches, self._step
+        assert function is not None
+        places = f"places {step.places[0]} to {step.places[-1]}"
+        with calling(self._maker):
+            generator = self._draws.generator("map_batches")
+            return mapped_batch(function, batch, generator, f"epoch {step.epoch}, {places}")
 
 
 def _leaders_first(features: Mapping[str, Feature]) -> dict[str, PixelFeature]:
@@ -302,8 +316,3 @@ def _leaders_first(features: Mapping[str, Feature]) -> dict[str, PixelFeature]:
 
 def _rows_of(columns: Mapping[str, Column], rows: Int64Array) -> dict[str, Any]:
     return {name: column[rows] for name, column in columns.items()}  # type: ignore[call-overload]
-
-
-def _stack(examples: list[Mapping[str, Any]]) -> dict[str, Any]:
-    """What `map_examples` answered, as a batch."""
-    return {name: np.stack([example[name] for example in examples]) for name in examples[0]}

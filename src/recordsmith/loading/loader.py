@@ -10,20 +10,24 @@ What is read when is arithmetic (`order`, `shares`, `schedule`); what a batch ho
 from __future__ import annotations
 
 import os
+import time
 import weakref
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from recordsmith.dataset import Dataset
 from recordsmith.errors import CorruptDataError, OptionError
-from recordsmith.loading.batches import BatchMaker, Changes, Filter, Made, Map
+from recordsmith.loading.batches import Batch, BatchMaker, Made
 from recordsmith.loading.engine import Engine
 from recordsmith.loading.features import Feature
+from recordsmith.loading.functions import Changes, Filter, Map, is_calling
+from recordsmith.loading.options import whole_number
 from recordsmith.loading.order import Blocks, Order
 from recordsmith.loading.requests import resolve_requests
+from recordsmith.loading.reuse import Ring
 from recordsmith.loading.schedule import Progress, Schedule
 from recordsmith.loading.shares import Ends, Share
-from recordsmith.loading.stats import Stopwatch
+from recordsmith.loading.stats import LoaderStats, Tally
 
 _GLANCE_COUNT = 64  # records that are looked at where the schema is not known
 
@@ -32,7 +36,8 @@ class Loader:
     """Batches of a dataset: dicts of arrays whose first axis counts the examples.
 
     Each iteration takes `epochs` epochs, with an order of its own for each, and goes on counting
-    where the last one ended; one that was broken off is left, and the next epoch begins.
+    where the last one ended; one that was broken off is left, and the next epoch begins. It may
+    travel to another process by pickle, if the functions that it was given can.
     """
 
     def __init__(
@@ -53,6 +58,7 @@ class Loader:
         map_examples: Map | None = None,
         map_batches: Map | None = None,
         skip_errors: int = 0,
+        reuse_batches: bool = False,
     ) -> None:
         """Nothing is read yet but what shows that the features are there.
 
@@ -66,51 +72,67 @@ class Loader:
             ends: what becomes of the last step of an epoch: `keep` a smaller batch, `drop` it, or
                 `pad` it with the first records of the epoch.
             threads: how many decode; None for one a processor, 0 for none but the caller's.
-            prefetch: batches that are made ahead.
+            prefetch: how many batches are made ahead of the one that is asked for.
             filter: example -> whether it is kept; it sees what is not pixels. A batch has fewer
                 rows where it refuses some.
-            map_examples: (example, generator) -> example, once its pixels are decoded.
-            map_batches: (batch, generator) -> batch.
-            skip_errors: how many bad records are skipped before one more stops the iteration.
+            map_examples: (example, generator) -> example, once its pixels are decoded. An entry
+                must have one shape and dtype in all examples; those of unequal length stay so if
+                they were before. Entries that are handed back as they came are not copied.
+            map_batches: (batch, generator) -> batch. Neither map is called for a batch without
+                rows.
+            skip_errors: how many bad records are skipped before one more stops the iteration. A
+                record counts once, in however many epochs it is read.
+            reuse_batches: use the memory of pixels again. A batch is intact until the next but one
+                is asked for; copy what you want to keep for longer.
 
         Raises:
             OptionError: options contradict each other or the dataset.
         """
+        _check_features(features)
+        self._seed = whole_number("seed", seed, -(2**63), 2**64 - 1)
+        self._prefetch = whole_number("prefetch", prefetch, 0)
+        self._skip_errors = whole_number("skip_errors", skip_errors, 0)
+        self._thread_count = _thread_count(threads)
+        if not isinstance(shuffle, (bool, Blocks)):
+            raise OptionError(f"shuffle is {shuffle!r:.60}; expected True, False or Blocks")
+        if not isinstance(reuse_batches, bool):
+            raise OptionError(f"reuse_batches is {reuse_batches!r:.60}; expected True or False")
+        changes = Changes(filter, map_examples, map_batches)
         share = Share(len(dataset), batch_size, rank, world_size, ends)
-        order = Order(len(dataset), shuffle=shuffle, seed=seed)
+        order = Order(len(dataset), shuffle=shuffle, seed=self._seed)
         self._schedule = Schedule(order, share, epochs)
-        for name, feature in features.items():
-            feature.check(name, features)
         schema, is_complete = dataset.glance(_GLANCE_COUNT)
-        self._stopwatch = Stopwatch()
         self._maker = BatchMaker(
             dataset,
             features,
             resolve_requests(features, schema, is_complete=is_complete, may_skip=skip_errors > 0),
-            seed=seed,
-            changes=Changes(filter, map_examples, map_batches),
-            may_skip=skip_errors > 0,
-            stopwatch=self._stopwatch,
+            seed=self._seed,
+            changes=changes,
+            may_skip=self._skip_errors > 0,
         )
-        self._thread_count = _thread_count(threads)
-        self._prefetch = prefetch
-        self._skip_errors = skip_errors
-        self._skipped: dict[tuple[str | None, int | None], CorruptDataError] = {}
+        if reuse_batches and not self._maker.pixel_features:
+            raise OptionError(
+                "reuse_batches uses the memory of pixels again, but no feature has pixels: leave "
+                "it out"
+            )
+        self._reuses = reuse_batches
+        self._skipped: dict[int, CorruptDataError] = {}  # by position in the dataset
         self._progress = Progress()
         self._is_resumed = False
+        self._tally = Tally()
         self._iterations: weakref.WeakSet[Iteration] = weakref.WeakSet()
 
+    def __getstate__(self) -> dict[str, Any]:
+        """It travels to another process without its iterations."""
+        return {**vars(self), "_tally": Tally(), "_iterations": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        self._iterations = weakref.WeakSet()
+
     def __iter__(self) -> Iteration:
-        progress = self._progress
-        if not self._is_resumed:
-            epoch = progress.epoch + progress.is_inside
-            progress = Progress(epoch, begun=epoch)
-        self._is_resumed = False
-        steps = self._schedule.steps(progress)
-        engine = Engine(
-            map(self._maker.batch, steps), threads=self._thread_count, prefetch=self._prefetch
-        )
-        iteration = Iteration(engine, self._hand_out)
+        """An iteration, which begins when its first batch is asked for."""
+        iteration = Iteration(self)
         self._iterations.add(iteration)
         return iteration
 
@@ -143,6 +165,15 @@ class Loader:
         """What was wrong with the records that were skipped, each once."""
         return list(self._skipped.values())
 
+    def stats(self) -> LoaderStats:
+        """What the running iteration, or the last one, did so far, and what held it up."""
+        known = LoaderStats(
+            thread_count=self._thread_count,
+            processor_count=_processor_count(),
+            has_pixels=bool(self._maker.pixel_features),
+        )
+        return self._tally.stats(known)
+
     def state_dict(self) -> dict[str, Any]:
         """Where the loader is, after the last batch that it handed out: small and JSON-able."""
         return self._schedule.state(self._progress)
@@ -159,43 +190,109 @@ class Loader:
         self._progress = self._schedule.progress(state)
         self._is_resumed = True
 
-    def _hand_out(self, made: Made) -> dict[str, Any]:
-        for fault in made.faults:
-            self._skipped[fault.path, fault.position] = fault
-            if len(self._skipped) > self._skip_errors:
+    # -- for its iterations ------------------------------------------------------------------------
+
+    def begin(self) -> tuple[Engine[Made], Tally]:
+        """The work of an iteration that begins now."""
+        if is_calling(self._maker):
+            raise OptionError(
+                "a function that was given to this loader iterates over it, which would never end: "
+                "make another loader for that"
+            )
+        progress = self._progress
+        if not self._is_resumed:
+            epoch = progress.epoch + progress.is_inside
+            progress = Progress(epoch, begun=epoch)
+        self._is_resumed = False
+        jobs = self._jobs(progress)
+        self._tally = Tally()
+        return Engine(jobs, threads=self._thread_count, prefetch=self._prefetch), self._tally
+
+    def hand_out(self, made: Made) -> dict[str, Any]:
+        """The batch, if not too many records were left out of it."""
+        for position, fault in made.faults:
+            if len(self._skipped) == self._skip_errors and position not in self._skipped:
                 raise fault
+            self._skipped.setdefault(position, fault)
         self._progress = made.after
         return made.batch
+
+    def _jobs(self, progress: Progress) -> Iterator[Batch]:
+        maker, steps = self._maker, self._schedule.steps(progress)
+        if not self._reuses:
+            return map(maker.batch, steps)
+        ring = Ring(self._prefetch)
+        return (maker.batch(step, ring.allocator(at)) for at, step in enumerate(steps))
 
 
 class Iteration:
     """One pass over a loader's batches: an iterator that can be closed."""
 
-    def __init__(self, engine: Engine[Made], hand_out: Callable[[Made], dict[str, Any]]) -> None:
-        self._engine = engine
-        self._hand_out = hand_out
+    def __init__(self, loader: Loader) -> None:
+        self._loader = loader
+        self._engine: Engine[Made] | None = None
+        self._has_ended = False
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         return self
 
     def __next__(self) -> dict[str, Any]:
+        asked_at = time.perf_counter()
+        if self._has_ended:
+            raise StopIteration
+        if self._engine is None:
+            self._engine, self._tally = self._loader.begin()
+        self._tally.ask(asked_at)
         try:
-            return self._hand_out(next(self._engine))
+            made = next(self._engine)
+            batch = self._loader.hand_out(made)
         except BaseException:
             self.close()
             raise
+        self._tally.answer(
+            asked_at, time.perf_counter(), made.spent, len(made.faults), self._engine.idle_seconds
+        )
+        return batch
+
+    def __reduce__(self) -> Any:
+        raise OptionError(
+            "an iteration cannot be pickled, as threads work for it: pickle the loader, or take "
+            "its state_dict()"
+        )
 
     def close(self) -> None:
         """End the threads that work for it. There are no more batches afterwards."""
-        self._engine.close()
+        self._has_ended = True
+        if self._engine is not None:
+            self._engine.close()
+
+
+def _check_features(features: Mapping[str, Feature]) -> None:
+    """Whether they are features that go together."""
+    if not isinstance(features, Mapping) or not features:
+        raise OptionError(f"features is {features!r:.60}; expected a dict of features by name")
+    makers: dict[str, str] = {}
+    for name, feature in features.items():
+        if not isinstance(name, str) or not isinstance(feature, Feature):
+            raise OptionError(
+                f"features has {name!r:.60}: {feature!r:.60}; expected a name and a feature, such "
+                "as Scalar('image/class/label')"
+            )
+    for name, feature in features.items():
+        feature.check(name, features)
+        for output in feature.outputs(name):
+            other = makers.setdefault(output, name)
+            if other != name:
+                raise OptionError(
+                    f"features {other!r} and {name!r} both make an entry {output!r} of the batch: "
+                    "name one of them differently"
+                )
+
+
+def _processor_count() -> int:
+    has_affinity = hasattr(os, "sched_getaffinity")
+    return len(os.sched_getaffinity(0)) if has_affinity else os.cpu_count() or 1
 
 
 def _thread_count(threads: int | None) -> int:
-    if threads is None:
-        has_affinity = hasattr(os, "sched_getaffinity")
-        return len(os.sched_getaffinity(0)) if has_affinity else os.cpu_count() or 1
-    if not isinstance(threads, int) or threads < 0:
-        raise OptionError(
-            f"threads is {threads!r}; expected 0 or more, or None for one a processor"
-        )
-    return threads
+    return _processor_count() if threads is None else whole_number("threads", threads, 0)

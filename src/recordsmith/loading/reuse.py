@@ -1,0 +1,41 @@
+"""Arrays that are used again for later batches, where the caller asks for it.
+
+A ring has one place more than there are batches that may be begun while one is looked at, so that
+a batch is intact until the next but one is asked for: then its memory is what is filled next.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Allocate = Callable[[str, tuple[int, ...], Any], npt.NDArray[Any]]
+
+
+class Ring:
+    """The memory of the batches of one iteration."""
+
+    def __init__(self, prefetch: int) -> None:
+        """`prefetch`: how many batches may be begun ahead of the one that is asked for."""
+        self._places: list[dict[str, npt.NDArray[np.uint8]]] = [{} for _ in range(prefetch + 2)]
+
+    def allocator(self, number: int) -> Allocate:
+        """What allocates for batch `number` of the iteration, counted from 0."""
+        place = self._places[number % len(self._places)]
+        given: set[str] = set()
+
+        def allocate(name: str, shape: tuple[int, ...], dtype: Any) -> npt.NDArray[Any]:
+            byte_count = math.prod(shape) * np.dtype(dtype).itemsize
+            if name in given:  # a second array of that name
+                return np.empty(shape, dtype)
+            given.add(name)
+            if name not in place or len(place[name]) < byte_count:
+                place[name] = np.empty(byte_count, np.uint8)
+            array: npt.NDArray[Any] = place[name][:byte_count].view(dtype).reshape(shape)
+            return array
+
+        return allocate
