@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, overload
 
 import numpy as np
+import numpy.typing as npt
 
 from recordsmith.buffers import Int64Array
 from recordsmith.dataset.forks import renew_in_children
@@ -49,6 +50,26 @@ class RecordLocation(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.path}, record {self.number}, byte {self.offset}"
+
+
+class ShardSpan(NamedTuple):
+    """Some records of a shard: at positions `first` and after are those with these numbers."""
+
+    shard: Shard
+    first: int
+    numbers: range
+
+
+class ShardGroup(NamedTuple):
+    """Which of many positions lie in a shard, and as which of its records.
+
+    members: int64, (n,): their places among the positions; or a slice of these.
+    numbers: int64, (n,).
+    """
+
+    shard: Shard
+    members: Int64Array | slice
+    numbers: Int64Array
 
 
 class Dataset:
@@ -150,6 +171,52 @@ class Dataset:
             OptionError: a shard is compressed: those are read in order only.
             CorruptDataError: a record is damaged.
         """
+        groups = self.by_shard(positions)
+        offsets = np.zeros(len(positions) + 1, np.int64)
+        np.cumsum(_sizes(len(positions), groups), out=offsets[1:])
+        data = np.empty(int(offsets[-1]), np.uint8)
+        self._copy(groups, offsets[:-1], data)
+        return BytesArray(data, offsets)
+
+    def copy_records(
+        self,
+        positions: Sequence[int] | Int64Array,
+        places: Int64Array,
+        out: npt.NDArray[np.uint8],
+    ) -> None:
+        """Copy the payloads at many positions, each to where it shall begin in `out`.
+
+        Args:
+            positions: as of `read_records`.
+            places: int64, (count,).
+            out: uint8, with room for all: `record_sizes` tells their sizes.
+
+        Raises:
+            IndexError, OptionError, CorruptDataError: as `read_records`.
+        """
+        self._copy(self.by_shard(positions), places, out)
+
+    def record_sizes(self, positions: Sequence[int] | Int64Array) -> Int64Array:
+        """How long the payloads at many positions are, in bytes, as the indexes tell; compressed
+        shards have indexes too.
+
+        Args:
+            positions: as of `read_records`.
+
+        Returns:
+            int64, (count,).
+
+        Raises:
+            IndexError: there is no such position.
+        """
+        return _sizes(len(positions), self.by_shard(positions))
+
+    def by_shard(self, positions: Sequence[int] | Int64Array) -> list[ShardGroup]:
+        """Which of many positions lie in which shard; shards with none of them are left out.
+
+        Raises:
+            IndexError: there is no such position.
+        """
         wanted = np.asarray(positions, np.int64)
         length = len(self)
         if wanted.size and (wanted.min() < 0 or wanted.max() >= length):
@@ -160,30 +227,37 @@ class Dataset:
         chosen = self._positions
         if chosen.start or chosen.step != 1:
             wanted = chosen.start + chosen.step * wanted
-        groups = list(self._by_shard(wanted))
-        offsets = np.zeros(len(wanted) + 1, np.int64)
-        for shard, members, numbers in groups:
-            offsets[1:][members] = shard.sizes(numbers)
-        np.cumsum(offsets, out=offsets)
-        data = np.empty(int(offsets[-1]), np.uint8)
-        for shard, members, numbers in groups:
-            self._mapped.use(shard)
-            shard.gather(numbers, offsets[:-1][members], data)
-        return BytesArray(data, offsets)
-
-    def _by_shard(
-        self, wanted: Int64Array
-    ) -> Iterator[tuple[Shard, slice | Int64Array, Int64Array]]:
-        """(shard, which of the records are in it, their numbers there) of records of all shards."""
         if len(self.shards) == 1:
-            yield self.shards[0], slice(None), wanted
-            return
+            return [ShardGroup(self.shards[0], slice(None), wanted)]
         starts = np.array(self._shard_starts, np.int64)
         of_shard = np.searchsorted(starts, wanted, side="right") - 1
         in_order = np.argsort(of_shard, kind="stable")
         present, begins = np.unique(of_shard[in_order], return_index=True)
-        for at, members in zip(present.tolist(), np.split(in_order, begins[1:]), strict=True):
-            yield self.shards[at], members, wanted[members] - starts[at]
+        return [
+            ShardGroup(self.shards[at], members, wanted[members] - starts[at])
+            for at, members in zip(present.tolist(), np.split(in_order, begins[1:]), strict=True)
+        ]
+
+    def shard_spans(self) -> list[ShardSpan]:
+        """Where the shards lie in this dataset, in its order; those without a record are left out."""
+        chosen = self._positions
+        forwards = chosen if chosen.step > 0 else chosen[::-1]
+        spans = []
+        for shard, begin, end in zip(
+            self.shards, self._shard_starts[:-1], self._shard_starts[1:], strict=True
+        ):
+            low, high = bisect.bisect_left(forwards, begin), bisect.bisect_left(forwards, end)
+            if low < high:
+                part = forwards[low:high]
+                numbers = range(part.start - begin, part.stop - begin, part.step)
+                spans.append(ShardSpan(shard, low, numbers))
+        if forwards is chosen:
+            return spans
+        return [
+            ShardSpan(shard, len(chosen) - first - len(numbers), numbers[::-1])
+            for shard, first, numbers in reversed(spans)
+        ]
+>>>>>>> order
 
     def locate_record(self, position: int) -> RecordLocation:
         """Where the record at a position lies.
@@ -311,6 +385,13 @@ class Dataset:
             self._starts = list(itertools.accumulate(counts, initial=0))
         return self._starts
 
+    def _copy(
+        self, groups: list[ShardGroup], places: Int64Array, out: npt.NDArray[np.uint8]
+    ) -> None:
+        for shard, members, numbers in groups:
+            self._mapped.use(shard)
+            shard.gather(numbers, places[members], out)
+
     def _locate(self, index: int) -> tuple[Shard, int, memoryview]:
         """(shard, number in it, payload) of a position."""
         shard, number = self._shard_of(index)
@@ -403,6 +484,13 @@ class Dataset:
             f"the records are {self.schema.payload}, not Examples, so they have no columns; read "
             "them one by one, or as bytes with records()"
         )
+
+
+def _sizes(count: int, groups: list[ShardGroup]) -> Int64Array:
+    sizes = np.empty(count, np.int64)
+    for shard, members, numbers in groups:
+        sizes[members] = shard.sizes(numbers)
+    return sizes
 
 
 class _MappedShards:
