@@ -49,7 +49,19 @@ if TYPE_CHECKING:
     )
     from recordsmith.exporting import ExportReport, export
     from recordsmith.image import PictureOptions
-    from recordsmith.loading import Blocks, Loader, Scalar, Tensor
+    from recordsmith.loading import (
+        Blocks,
+        Boxes,
+        Bytes,
+        Loader,
+        Padded,
+        Position,
+        Ragged,
+        Raw,
+        Scalar,
+        Tensor,
+        Text,
+    )
     from recordsmith.packing import PackPlan, PackReport, pack, plan
     from recordsmith.sources import (
         Coco,
@@ -111,9 +123,16 @@ _HOMES = {
     "recordsmith.image": ("PictureOptions",),
     "recordsmith.loading": (
         "Blocks",
+        "Boxes",
+        "Bytes",
         "Loader",
+        "Padded",
+        "Position",
+        "Ragged",
+        "Raw",
         "Scalar",
         "Tensor",
+        "Text",
     ),
     "recordsmith.packing": (
         "PackPlan",
@@ -139,6 +158,8 @@ _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
     "Blocks",
+    "Boxes",
+    "Bytes",
     "BytesArray",
     "Coco",
     "CorruptDataError",
@@ -158,8 +179,12 @@ __all__ = [
     "OptionError",
     "PackPlan",
     "PackReport",
+    "Padded",
     "PictureOptions",
+    "Position",
+    "Ragged",
     "RaggedArray",
+    "Raw",
     "RecordsmithError",
     "Rows",
     "Scalar",
@@ -171,6 +196,7 @@ __all__ = [
     "SourceError",
     "Table",
     "Tensor",
+    "Text",
     "VerifyReport",
     "Voc",
     "WebDataset",

@@ -277,7 +277,7 @@ class Dataset:
         """
         if self._schema is not None:
             return self._schema, True
-        if self._outer_schema is None and record_count < len(self):
+        if record_count < len(self):
             return self[:record_count].schema, False
         return self.schema, True
 

@@ -145,8 +145,7 @@ class Batch:
         maker.stopwatch.count(len(self._positions), len(payloads.buffer))
         with maker.stopwatch.timed("decoding"):
             self._decode(payloads)
-            for name, feature in maker.value_features.items():
-                self._values |= feature.values(name, self._columns)
+            self._make_values()
         if maker.changes.filter is not None:
             with maker.stopwatch.timed("your functions"):
                 self._filter(maker.changes.filter)
@@ -233,6 +232,22 @@ class Batch:
             else:
                 return
 
+    def _make_values(self) -> None:
+        """The entries that need no work row by row, anew when a row is left out."""
+        while True:
+            try:
+                for name, feature in self._maker.value_features.items():
+                    self._values |= feature.values(name, self._columns, self._positions)
+            except CorruptDataError as error:
+                row = error.position
+                if row is None:
+                    raise
+                self._fault(self._located(error, row))
+                self._values = {}
+                self._select(np.delete(np.arange(len(self._positions)), row))
+            else:
+                return
+
     def _select(self, rows: Int64Array) -> None:
         """Go on with some of the rows."""
         self._positions = self._positions[rows]
@@ -301,7 +316,7 @@ def _leaders_first(features: Mapping[str, Feature]) -> dict[str, PixelFeature]:
 
 
 def _rows_of(columns: Mapping[str, Column], rows: Int64Array) -> dict[str, Any]:
-    return {name: column[rows] for name, column in columns.items()}  # type: ignore[call-overload]
+    return {name: column[rows] for name, column in columns.items()}
 
 
 def _stack(examples: list[Mapping[str, Any]]) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from typing import Any
 from recordsmith.dataset import Dataset
 from recordsmith.errors import CorruptDataError, OptionError
 from recordsmith.loading.batches import BatchMaker, Changes, Filter, Made, Map
+from recordsmith.loading.declaring import declare_features
 from recordsmith.loading.engine import Engine
 from recordsmith.loading.features import Feature
 from recordsmith.loading.order import Blocks, Order
@@ -38,7 +39,7 @@ class Loader:
     def __init__(
         self,
         dataset: Dataset,
-        features: Mapping[str, Feature],
+        features: Mapping[str, Feature | str] | None = None,
         *,
         batch_size: int,
         shuffle: bool | Blocks = False,
@@ -57,7 +58,8 @@ class Loader:
         """Nothing is read yet but what shows that the features are there.
 
         Args:
-            features: what a batch holds, by name.
+            features: what a batch holds, by name; a key alone means what the schema says of it.
+                None for every feature of the schema that has a kind.
             batch_size: examples in a batch of one rank.
             shuffle: True for a random order of all records; Blocks to read neighbours together.
             seed: of the order and of everything else that is random.
@@ -79,14 +81,13 @@ class Loader:
         share = Share(len(dataset), batch_size, rank, world_size, ends)
         order = Order(len(dataset), shuffle=shuffle, seed=seed)
         self._schedule = Schedule(order, share, epochs)
-        for name, feature in features.items():
-            feature.check(name, features)
         schema, is_complete = dataset.glance(_GLANCE_COUNT)
+        declared = declare_features(features, schema, is_complete=is_complete)
         self._stopwatch = Stopwatch()
         self._maker = BatchMaker(
             dataset,
-            features,
-            resolve_requests(features, schema, is_complete=is_complete, may_skip=skip_errors > 0),
+            declared,
+            resolve_requests(declared, schema, is_complete=is_complete, may_skip=skip_errors > 0),
             seed=seed,
             changes=Changes(filter, map_examples, map_batches),
             may_skip=skip_errors > 0,

@@ -18,6 +18,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from recordsmith.buffers import Int64Array
 from recordsmith.example import Column, Kind
 from recordsmith.loading.draws import Draws
 
@@ -58,8 +59,15 @@ class ValueFeature(Feature):
     """A feature that is ready when its columns are decoded."""
 
     @abstractmethod
-    def values(self, name: str, columns: Mapping[str, Column]) -> dict[str, Column]:
+    def values(
+        self, name: str, columns: Mapping[str, Column], positions: Int64Array
+    ) -> dict[str, Column]:
         """Its entries of the batch, by the names that `outputs` gives.
+
+        Args:
+            name: what it is declared as.
+            columns: what was read of the records, by their keys.
+            positions: int64, (batch,): where the records stand in the dataset.
 
         Raises:
             CorruptDataError: a row is not what was declared; `position` is the row.
@@ -76,6 +84,14 @@ class PixelFeature(Feature):
     @abstractmethod
     def begin(self, name: str, rows: Rows) -> Filling:
         """Arrays for all rows, to be filled. What is wrong with single rows: see `Rows.fail`."""
+
+
+class PictureFeature(PixelFeature):
+    """A feature that makes pictures, which masks and boxes can follow."""
+
+    @abstractmethod
+    def begin(self, name: str, rows: Rows) -> PictureFilling:
+        """As of every feature with work for each row; sizes and placements are ready then."""
 
 
 @dataclass
@@ -120,6 +136,17 @@ class Filling(ABC):
     @abstractmethod
     def finish(self) -> dict[str, Column]:
         """The entries of the batch, when all rows are filled or have failed."""
+
+
+class PictureFilling(Filling):
+    """The pictures of a batch while they are decoded.
+
+    sizes: height and width of each picture as it is stored; None where a row has failed.
+    placements: how each comes to lie in its frame, a `Placement`; None where a row has failed.
+    """
+
+    sizes: list[tuple[int, int] | None]
+    placements: list[Any]
 
 
 def empty(name: str, shape: tuple[int, ...], dtype: Any) -> npt.NDArray[Any]:
