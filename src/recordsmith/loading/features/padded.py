@@ -103,7 +103,7 @@ def holds(dtype: np.dtype[Any], number: object) -> bool:
     value = float(number)
     if dtype.kind in "iu":
         return value.is_integer() and np.iinfo(dtype).min <= value <= np.iinfo(dtype).max
-    return dtype.kind != "f" or not math.isfinite(value) or abs(value) <= np.finfo(dtype).max
+    return dtype.kind != "f" or not math.isfinite(value) or abs(value) <= float(np.finfo(dtype).max)
 
 
 def check_room(length: object, policy: object) -> None:

@@ -69,7 +69,7 @@ class Raw(ValueFeature):
 def _in_place(memory: npt.NDArray[np.uint8], stored: np.dtype[Any]) -> npt.NDArray[Any]:
     """The numbers in this machine's order, without a copy where it is that already."""
     if stored.kind == "b":
-        return memory != 0
+        return memory.astype(np.bool_)
     if memory.ctypes.data % stored.alignment:  # what C code cannot read
         memory = memory.copy()
     native: npt.NDArray[Any] = memory.view(stored).astype(stored.newbyteorder("="), copy=False)
