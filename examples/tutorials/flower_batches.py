@@ -17,12 +17,12 @@ flowers = draw_flowers(folder / "flowers")  # or your folder with a folder for e
 out = folder / "records"
 rs.pack(rs.ImageFolder(flowers), out)
 
-dataset = rs.open(out)
 loader = rs.Loader(
-    dataset,
+    rs.open(out),
     features={
         "image": rs.Image("image/encoded", size=(192, 192), dtype="float32"),
         "label": rs.Scalar("image/class/label"),
+        "name": rs.Text("image/class/text"),
     },
     batch_size=32,
     shuffle=True,
@@ -36,7 +36,7 @@ for number, batch in enumerate(islice(loader, 5)):
     image, label = batch["image"], batch["label"]
     print(image.dtype, image.shape, f"{image.min():.2f} to {image.max():.2f}", label[:8])
     if number == 0:
-        names = [dataset.class_names[index] for index in label]
-        rs.draw_batch(image, folder / "batch.png", captions=names, columns=8, overwrite=True)
+        page = folder / "batch.png"
+        rs.draw_batch(image, page, captions=batch["name"], columns=8, overwrite=True)
 print("epoch", loader.epoch)
 loader.close()

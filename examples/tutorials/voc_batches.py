@@ -3,7 +3,7 @@
     python examples/tutorials/voc_batches.py [FOLDER]
 
 Ten epochs of shuffled batches of two, 384 by 384 pixels: what is larger is cropped in the middle,
-what is smaller is padded with zeros, the mask like its picture. The first batch is drawn to look at.
+what is smaller is padded with zeros, the mask like its picture. The first batch is drawn.
 """
 
 import numpy as np
@@ -20,9 +20,7 @@ rs.pack(rs.ImagePairs(voc), out, keys="raw-pairs", pictures=raw)
 loader = rs.Loader(
     rs.open(out, split="train"),
     features={
-        "image": rs.Image(
-            "image_raw", (384, 384), "crop-or-pad", raw_shape=("height", "width", 3)
-        ),
+        "image": rs.Image("image_raw", (384, 384), "crop-or-pad", raw_shape=("height", "width", 3)),
         "mask": rs.Mask("mask_raw", raw_shape=("height", "width")),
     },
     batch_size=2,

@@ -49,7 +49,22 @@ if TYPE_CHECKING:
     )
     from recordsmith.exporting import ExportReport, export
     from recordsmith.image import PictureOptions
-    from recordsmith.loading import Blocks, Image, Loader, Mask, Scalar, Tensor
+    from recordsmith.loading import (
+        Blocks,
+        Boxes,
+        Bytes,
+        Image,
+        Loader,
+        LoaderStats,
+        Mask,
+        Padded,
+        Position,
+        Ragged,
+        Raw,
+        Scalar,
+        Tensor,
+        Text,
+    )
     from recordsmith.packing import PackPlan, PackReport, pack, plan
     from recordsmith.sources import (
         Coco,
@@ -112,11 +127,19 @@ _HOMES = {
     "recordsmith.image": ("PictureOptions",),
     "recordsmith.loading": (
         "Blocks",
+        "Boxes",
+        "Bytes",
         "Image",
         "Loader",
+        "LoaderStats",
         "Mask",
+        "Padded",
+        "Position",
+        "Ragged",
+        "Raw",
         "Scalar",
         "Tensor",
+        "Text",
     ),
     "recordsmith.packing": (
         "PackPlan",
@@ -142,6 +165,8 @@ _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
     "Blocks",
+    "Boxes",
+    "Bytes",
     "BytesArray",
     "Coco",
     "CorruptDataError",
@@ -158,13 +183,18 @@ __all__ = [
     "ImagePairs",
     "Inspection",
     "Loader",
+    "LoaderStats",
     "Mask",
     "MissingExtraError",
     "OptionError",
     "PackPlan",
     "PackReport",
+    "Padded",
     "PictureOptions",
+    "Position",
+    "Ragged",
     "RaggedArray",
+    "Raw",
     "RecordsmithError",
     "Rows",
     "Scalar",
@@ -176,6 +206,7 @@ __all__ = [
     "SourceError",
     "Table",
     "Tensor",
+    "Text",
     "VerifyReport",
     "Voc",
     "WebDataset",

@@ -43,6 +43,7 @@ class Defect(str, Enum):
     MISSING_FEATURE = "missing-feature"
     FEATURE_KIND = "feature-kind-mismatch"
     FEATURE_SHAPE = "feature-shape-mismatch"
+    FEATURE_VALUE = "feature-value-mismatch"
     # pictures
     UNREADABLE_IMAGE = "unreadable-image"
     # datasets

@@ -215,5 +215,48 @@ def test_rows_outside() -> None:
     for index in (2, -3):
         with pytest.raises(IndexError, match=f"row {index} of 2"):
             array[index]
-    with pytest.raises(IndexError, match="step"):
-        array[::2]
+    for rows in ([0, 2], [-3]):
+        with pytest.raises(IndexError, match="out of bounds for axis 0 with size 2"):
+            array[np.array(rows)]
+    with pytest.raises(IndexError, match="boolean"):
+        array[np.array([True, False, True])]
+    with pytest.raises(IndexError, match="integer"):
+        array[np.array([0.0])]
+    with pytest.raises(IndexError, match=r"shape \(1, 2\); expected one axis"):
+        array[np.array([[0, 1]])]
+
+
+@given(rows=ragged_rows, data=st.data())
+def test_chosen_rows(rows: list[list[int]], data: Any) -> None:
+    """Against a list of rows; the array begins and ends within a longer one."""
+    as_bytes = [[b"%d" % value for value in row] for row in rows]
+    numbers = ragged([[7, 8], *rows, [9]])[1:-1]
+    texts = RaggedArray(BytesArray.from_values([v for row in as_bytes for v in row]),
+                        numbers.row_splits)  # fmt: skip
+    if rows:
+        places = data.draw(st.lists(st.integers(-len(rows), len(rows) - 1), max_size=12))
+        chosen = numbers[np.array(places, np.int64)]
+        assert chosen.tolist() == [rows[place] for place in places]
+        assert chosen.values.dtype == np.int64
+        assert chosen.row_splits.dtype == np.int64
+        assert numbers[places].tolist() == chosen.tolist()
+        assert texts[np.array(places, np.int64)].tolist() == [as_bytes[place] for place in places]
+    is_chosen = data.draw(st.lists(st.booleans(), min_size=len(rows), max_size=len(rows)))
+    expected = [row for row, chosen in zip(rows, is_chosen, strict=True) if chosen]
+    assert numbers[np.array(is_chosen, bool)].tolist() == expected
+    assert texts[np.array(is_chosen, bool)].tolist() == [
+        row for row, chosen in zip(as_bytes, is_chosen, strict=True) if chosen
+    ]
+    bound, step = st.integers(-10, 10) | st.none(), st.sampled_from([None, 1, 2, 3, -1, -2])
+    part = slice(data.draw(bound), data.draw(bound), data.draw(step))
+    assert numbers[part].tolist() == rows[part]
+    assert texts[part].tolist() == as_bytes[part]
+
+
+def test_chosen_rows_are_chosen_from_again() -> None:
+    array = RaggedArray(BytesArray.from_values(VALUES), np.array([0, 2, 2, 6]))
+    turned = array[::-1]
+    assert turned.tolist() == [VALUES[2:], [], VALUES[:2]]
+    assert turned[np.array([2, 0])].tolist() == [VALUES[:2], VALUES[2:]]
+    assert turned[0].tolist() == VALUES[2:]
+    assert turned.values.packed().tolist() == VALUES[2:] + VALUES[:2]

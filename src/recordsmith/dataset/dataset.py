@@ -229,6 +229,8 @@ class Dataset:
             wanted = chosen.start + chosen.step * wanted
         if len(self.shards) == 1:
             return [ShardGroup(self.shards[0], slice(None), wanted)]
+        if not wanted.size:
+            return []
         starts = np.array(self._shard_starts, np.int64)
         of_shard = np.searchsorted(starts, wanted, side="right") - 1
         in_order = np.argsort(of_shard, kind="stable")
@@ -239,7 +241,7 @@ class Dataset:
         ]
 
     def shard_spans(self) -> list[ShardSpan]:
-        """Where the shards lie in this dataset, in its order; those without a record are left out."""
+        """Where the shards lie in this dataset, in its order, without those that have no record."""
         chosen = self._positions
         forwards = chosen if chosen.step > 0 else chosen[::-1]
         spans = []
@@ -257,7 +259,6 @@ class Dataset:
             ShardSpan(shard, len(chosen) - first - len(numbers), numbers[::-1])
             for shard, first, numbers in reversed(spans)
         ]
->>>>>>> order
 
     def locate_record(self, position: int) -> RecordLocation:
         """Where the record at a position lies.
@@ -365,7 +366,7 @@ class Dataset:
         """
         if self._schema is not None:
             return self._schema, True
-        if self._outer_schema is None and record_count < len(self):
+        if record_count < len(self):
             return self[:record_count].schema, False
         return self.schema, True
 

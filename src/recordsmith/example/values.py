@@ -145,6 +145,9 @@ class BytesArray:
 class RaggedArray:
     """Rows of unequal length.
 
+    An index gives the values of a row; a slice, a boolean mask or an array of integers selects
+    rows. The memory of numbers is shared by a slice with step 1, that of bytes always.
+
     values: int64 or float32 ndarray, or BytesArray, (value_count,): all rows, end to end.
     row_splits: int64, (row_count + 1,), from 0 to value_count: row i is
         values[row_splits[i]:row_splits[i + 1]].
@@ -183,18 +186,32 @@ class RaggedArray:
     @overload
     def __getitem__(self, index: int) -> npt.NDArray[Any] | BytesArray: ...
     @overload
-    def __getitem__(self, index: slice) -> RaggedArray: ...
-    def __getitem__(self, index: int | slice) -> npt.NDArray[Any] | BytesArray | RaggedArray:
+    def __getitem__(self, index: slice | npt.NDArray[Any] | list[int]) -> RaggedArray: ...
+    def __getitem__(self, index: Any) -> npt.NDArray[Any] | BytesArray | RaggedArray:
+        if isinstance(index, (np.ndarray, list)):
+            return self._chosen(np.asarray(index, None if len(index) else np.int64))
         if isinstance(index, slice):
             start, stop, step = index.indices(len(self))
             if step != 1:
-                raise IndexError("rows of unequal length can only be sliced with step 1")
+                return self._chosen(np.arange(start, stop, step))
             splits = self.row_splits[start : max(start, stop) + 1]
             return RaggedArray(self.values[splits[0] : splits[-1]], splits - splits[0])
         if not -len(self) <= index < len(self):
             raise IndexError(f"row {index} of {len(self)}")
         index %= len(self)
         return self.values[self.row_splits[index] : self.row_splits[index + 1]]
+
+    def _chosen(self, index: npt.NDArray[Any]) -> RaggedArray:
+        """Rows in any order, as NumPy selects along an axis."""
+        rows = np.arange(len(self))[index]
+        if rows.ndim != 1:
+            raise IndexError(
+                f"rows are chosen by an array of shape {index.shape}; expected one axis"
+            )
+        row_splits = _offsets(self.lengths[rows])
+        shifts = self.row_splits[rows] - row_splits[:-1]  # by how far each row moves
+        places = np.arange(row_splits[-1]) + np.repeat(shifts, np.diff(row_splits))
+        return RaggedArray(self.values[places], row_splits)
 
     def __iter__(self) -> Iterator[npt.NDArray[Any] | BytesArray]:
         for index in range(len(self)):

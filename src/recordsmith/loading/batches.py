@@ -227,7 +227,7 @@ class Batch:
             try:
                 self._columns = maker.decode(payloads, kept)
                 for name, feature in maker.value_features.items():
-                    self._values |= feature.values(name, self._columns)
+                    self._values |= feature.values(name, self._columns, self._positions)
             except CorruptDataError as error:
                 row = error.position
                 if row is None:
@@ -315,4 +315,4 @@ def _leaders_first(features: Mapping[str, Feature]) -> dict[str, PixelFeature]:
 
 
 def _rows_of(columns: Mapping[str, Column], rows: Int64Array) -> dict[str, Any]:
-    return {name: column[rows] for name, column in columns.items()}  # type: ignore[call-overload]
+    return {name: column[rows] for name, column in columns.items()}

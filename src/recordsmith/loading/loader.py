@@ -18,6 +18,7 @@ from typing import Any
 from recordsmith.dataset import Dataset
 from recordsmith.errors import CorruptDataError, OptionError
 from recordsmith.loading.batches import Batch, BatchMaker, Made
+from recordsmith.loading.declaring import declare_features
 from recordsmith.loading.engine import Engine
 from recordsmith.loading.features import Feature
 from recordsmith.loading.functions import Changes, Filter, Map, is_calling
@@ -43,7 +44,7 @@ class Loader:
     def __init__(
         self,
         dataset: Dataset,
-        features: Mapping[str, Feature],
+        features: Mapping[str, Feature | str] | None = None,
         *,
         batch_size: int,
         shuffle: bool | Blocks = False,
@@ -63,7 +64,8 @@ class Loader:
         """Nothing is read yet but what shows that the features are there.
 
         Args:
-            features: what a batch holds, by name.
+            features: what a batch holds, by name; a key alone means what the schema says of it.
+                None for every feature of the schema that has a kind.
             batch_size: examples in a batch of one rank.
             shuffle: True for a random order of all records; Blocks to read neighbours together.
             seed: of the order and of everything else that is random.
@@ -88,7 +90,6 @@ class Loader:
         Raises:
             OptionError: options contradict each other or the dataset.
         """
-        _check_features(features)
         self._seed = whole_number("seed", seed, -(2**63), 2**64 - 1)
         self._prefetch = whole_number("prefetch", prefetch, 0)
         self._skip_errors = whole_number("skip_errors", skip_errors, 0)
@@ -102,10 +103,11 @@ class Loader:
         order = Order(len(dataset), shuffle=shuffle, seed=self._seed)
         self._schedule = Schedule(order, share, epochs)
         schema, is_complete = dataset.glance(_GLANCE_COUNT)
+        declared = declare_features(features, schema, is_complete=is_complete)
         self._maker = BatchMaker(
             dataset,
-            features,
-            resolve_requests(features, schema, is_complete=is_complete, may_skip=skip_errors > 0),
+            declared,
+            resolve_requests(declared, schema, is_complete=is_complete, may_skip=skip_errors > 0),
             seed=self._seed,
             changes=changes,
             may_skip=self._skip_errors > 0,
@@ -265,28 +267,6 @@ class Iteration:
         self._has_ended = True
         if self._engine is not None:
             self._engine.close()
-
-
-def _check_features(features: Mapping[str, Feature]) -> None:
-    """Whether they are features that go together."""
-    if not isinstance(features, Mapping) or not features:
-        raise OptionError(f"features is {features!r:.60}; expected a dict of features by name")
-    makers: dict[str, str] = {}
-    for name, feature in features.items():
-        if not isinstance(name, str) or not isinstance(feature, Feature):
-            raise OptionError(
-                f"features has {name!r:.60}: {feature!r:.60}; expected a name and a feature, such "
-                "as Scalar('image/class/label')"
-            )
-    for name, feature in features.items():
-        feature.check(name, features)
-        for output in feature.outputs(name):
-            other = makers.setdefault(output, name)
-            if other != name:
-                raise OptionError(
-                    f"features {other!r} and {name!r} both make an entry {output!r} of the batch: "
-                    "name one of them differently"
-                )
 
 
 def _processor_count() -> int:

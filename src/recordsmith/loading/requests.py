@@ -6,10 +6,15 @@ Asked once, before the first batch: from the schema where it is known, else from
 from __future__ import annotations
 
 import difflib
+import math
 from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
 
 from recordsmith.errors import OptionError
-from recordsmith.example import FeatureSchema, FeatureSpec, Schema
+from recordsmith.example import ColumnDecoder, FeatureSchema, FeatureSpec, Kind, Schema
+from recordsmith.example.payload import encode_key
 from recordsmith.loading.features import Feature, Request
 
 
@@ -18,6 +23,8 @@ def resolve_requests(
 ) -> dict[str, FeatureSpec]:
     """One FeatureSpec, with its kind, for each key that any of the features reads.
 
+    Of a schema of no records nothing is asked: there is nothing to read.
+
     Args:
         features: by the names of their entries in a batch.
         schema: of the records, or of the first of them.
@@ -25,50 +32,73 @@ def resolve_requests(
         may_skip: whether records that lack something may be skipped.
 
     Raises:
-        OptionError: a key that no record has, or that is of another kind or shape than declared;
-            two features that want different things of one key.
+        OptionError: a key that no record has, or that is of another kind or shape than declared,
+            or that some records lack; two features that want different things of one key; a shape
+            that is none, or a default that does not fit.
     """
-    if schema.payload not in ("Example", "mixed", "none"):
-        raise OptionError(
-            f"the records are {schema.payload}, not Examples: features cannot be read from them"
-        )
+    _check_payload(schema, may_skip=may_skip)
     requests: dict[str, tuple[str, Request]] = {}
     for name, feature in features.items():
         for key, request in feature.requests().items():
             other_name, other = requests.setdefault(key, (name, request))
-            if other != request:
+            both = _together(other, request)
+            if both is None:
                 raise OptionError(
                     f"features {other_name!r} and {name!r} both read {key!r}, but one expects "
                     f"{_words(other)} and the other {_words(request)}"
                 )
+            requests[key] = other_name, both
     specs = {}
     for key, (name, request) in requests.items():
         known = schema.features.get(key)
+        try:
+            encode_key(key)
+            specs[key] = FeatureSpec(_kind(request, known), request.shape, request.default)
+        except OptionError as error:
+            raise OptionError(f"feature {name!r}: {error}") from None
         if schema.record_count:
-            _check(name, key, request, known, schema, is_complete=is_complete, may_skip=may_skip)
-        kind = request.kinds[0]
-        if known is not None and known.kind in request.kinds:
-            kind = known.kind
-        specs[key] = FeatureSpec(kind, request.shape, request.default)
+            _check(name, key, request, schema, is_complete=is_complete, may_skip=may_skip)
+        try:
+            ColumnDecoder({key: specs[key]})  # does the default fit?
+        except OptionError as error:
+            raise OptionError(f"feature {name!r}: {error}") from None
     return specs
 
 
+def no_such_key(name: str, key: str, schema: Schema, *, is_complete: bool) -> OptionError:
+    """The error for a feature that reads a key which no record has."""
+    close = difflib.get_close_matches(key, schema.features, 1)
+    hint = f"there are {', '.join(schema.features)}" if schema.features else "they have none at all"
+    if close and close[0] != key:
+        hint = f"did you mean {close[0]!r}?"
+    elif close:
+        hint = "where it stands, it has no values"
+    nowhere = "no record" if is_complete else f"none of the first {schema.record_count} records"
+    return OptionError(f"feature {name!r}: {nowhere} has {key!r}; {hint}")
+
+
+def _check_payload(schema: Schema, *, may_skip: bool) -> None:
+    """Whether the records are Examples."""
+    if schema.payload not in ("Example", "mixed", "none"):
+        found = "other data" if schema.payload == "other" else f"{schema.payload}s"
+        raise OptionError(
+            f"the records are {found}, not Examples: features cannot be read from them"
+        )
+    if schema.payload == "mixed" and not may_skip:
+        raise OptionError(
+            "some records are no Examples, so not all of them can be read; skip_errors skips them"
+        )
+
+
 def _check(
-    name: str,
-    key: str,
-    request: Request,
-    known: FeatureSchema | None,
-    schema: Schema,
-    *,
-    is_complete: bool,
-    may_skip: bool,
+    name: str, key: str, request: Request, schema: Schema, *, is_complete: bool, may_skip: bool
 ) -> None:
     """Whether the records can have what is expected of them."""
-    where = "record" if is_complete else f"of the first {schema.record_count} records"
+    known = schema.features.get(key)
     if known is None or known.kind == "none":
-        is_wanted = request.default is None and (request.shape != "ragged" or is_complete)
-        if is_wanted:
-            raise OptionError(f"feature {name!r}: no {where} has {key!r}; {_hint(key, schema)}")
+        # one of the other records may have it, if none must
+        if request.default is None and (request.shape != "ragged" or is_complete):
+            raise no_such_key(name, key, schema, is_complete=is_complete)
         return
     if known.kind == "mixed":
         if not may_skip:
@@ -81,37 +111,59 @@ def _check(
         raise OptionError(
             f"feature {name!r}: {key!r} is {known.kind}, expected {' or '.join(request.kinds)}"
         )
-    if request.shape == "ragged" or may_skip:
+    if request.shape == "ragged":
         return
-    length = 1
-    for side in request.shape:
-        length *= side
-    if not known.min_length <= length <= known.max_length or (
-        is_complete and known.min_length != known.max_length
-    ):
+    length = math.prod(request.shape)
+    # where it has no kind it counts as present with no values, and a default may stand in
+    may_lack = request.default is not None and known.min_length == 0
+    never_fits = not known.min_length <= length <= known.max_length
+    fits = not never_fits and (may_lack or known.min_length == known.max_length)
+    if never_fits or not (fits or may_skip):
         raise OptionError(
-            f"feature {name!r}: {key!r} has {_range(known)}, expected shape {request.shape}"
+            f"feature {name!r}: {key!r} has {_range(known)}, expected {_count(length)}: shape "
+            f"{request.shape}"
         )
-    if is_complete and known.present < schema.record_count and request.default is None:
+    if known.present < schema.record_count and request.default is None and not may_skip:
+        which = "" if is_complete else "the first "
         raise OptionError(
-            f"feature {name!r}: {known.present} of {schema.record_count} records have {key!r}; "
-            "give a default for the others, or skip them with skip_errors"
+            f"feature {name!r}: {known.present} of {which}{schema.record_count} records have "
+            f"{key!r}; give a default for the others, or skip them with skip_errors"
         )
+
+
+def _together(one: Request, other: Request) -> Request | None:
+    """What both ask for, if records can have it."""
+    kinds = tuple(kind for kind in one.kinds if kind in other.kinds)
+    is_alike = one.shape == other.shape and (
+        one.default is other.default or np.array_equal(one.default, other.default)
+    )
+    return Request(kinds, one.shape, one.default) if kinds and is_alike else None
+
+
+def _kind(request: Request, known: FeatureSchema | None) -> Kind:
+    """Which kind is read: that of the records, if they have one."""
+    if known is not None and known.kind in request.kinds:
+        return known.kind
+    if "float" in request.kinds and _is_float(request.default):
+        return "float"
+    return request.kinds[0]
+
+
+def _is_float(default: Any) -> bool:
+    return default is not None and np.asarray(default).dtype.kind == "f"
 
 
 def _range(known: FeatureSchema) -> str:
     if known.min_length == known.max_length:
-        return "1 value" if known.max_length == 1 else f"{known.max_length} values"
+        return _count(known.max_length)
     return f"{known.min_length} to {known.max_length} values"
+
+
+def _count(values: int) -> str:
+    return "1 value" if values == 1 else f"{values} values"
 
 
 def _words(request: Request) -> str:
     default = "" if request.default is None else f" with the default {request.default!r:.30}"
-    return f"{' or '.join(request.kinds)} of shape {request.shape}{default}"
-
-
-def _hint(key: str, schema: Schema) -> str:
-    close = difflib.get_close_matches(key, schema.features, 1)
-    if close:
-        return f"did you mean {close[0]!r}?"
-    return f"there are {', '.join(schema.features)}" if schema.features else "there are none at all"
+    shape = "any number of values" if request.shape == "ragged" else f"shape {request.shape}"
+    return f"{' or '.join(request.kinds)}, {shape}{default}"

@@ -18,7 +18,9 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from recordsmith.buffers import Int64Array
 from recordsmith.example import Column, Kind
+from recordsmith.image.fit import Placement
 from recordsmith.loading.draws import Draws
 
 NUMBERS: tuple[Kind, ...] = ("int64", "float")
@@ -58,8 +60,15 @@ class ValueFeature(Feature):
     """A feature that is ready when its columns are decoded."""
 
     @abstractmethod
-    def values(self, name: str, columns: Mapping[str, Column]) -> dict[str, Column]:
+    def values(
+        self, name: str, columns: Mapping[str, Column], positions: Int64Array
+    ) -> dict[str, Column]:
         """Its entries of the batch, by the names that `outputs` gives.
+
+        Args:
+            name: what it is declared as.
+            columns: what was read of the records, by their keys.
+            positions: int64, (batch,): where the records stand in the dataset.
 
         Raises:
             CorruptDataError: a row is not what was declared; `position` is the row.
@@ -76,6 +85,14 @@ class PixelFeature(Feature):
     @abstractmethod
     def begin(self, name: str, rows: Rows) -> Filling:
         """Arrays for all rows, to be filled. What is wrong with single rows: see `Rows.fail`."""
+
+
+class PictureFeature(PixelFeature):
+    """A feature that makes pictures, which masks and boxes can follow."""
+
+    @abstractmethod
+    def begin(self, name: str, rows: Rows) -> PictureFilling:
+        """As of every feature with work for each row; sizes and placements are ready then."""
 
 
 @dataclass
@@ -120,6 +137,19 @@ class Filling(ABC):
     @abstractmethod
     def finish(self) -> dict[str, Column]:
         """The entries of the batch, when all rows are filled or have failed."""
+
+
+class PictureFilling(Filling):
+    """The pictures of a batch while they are decoded.
+
+    sizes: height and width of each picture as it is stored; None where a row has failed.
+    placements: how each comes to lie in its frame; None where a row has failed.
+    frame: height and width of what they come to lie in.
+    """
+
+    sizes: list[tuple[int, int] | None]
+    placements: list[Placement | None]
+    frame: tuple[int, int]
 
 
 def empty(name: str, shape: tuple[int, ...], dtype: Any) -> npt.NDArray[Any]:

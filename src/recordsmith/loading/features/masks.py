@@ -16,9 +16,16 @@ from recordsmith.image.fit import Fit, FitKind, Placement
 from recordsmith.image.options import MAX_PIXELS, MOST_PIXELS, check_number, check_word
 from recordsmith.image.pixels import look_at_picture
 from recordsmith.image.placing import lay_numbers_in_frame
-from recordsmith.loading.features.contract import Feature, Filling, PixelFeature, Request, Rows
+from recordsmith.loading.features.contract import (
+    Feature,
+    Filling,
+    PictureFilling,
+    PixelFeature,
+    Request,
+    Rows,
+)
+from recordsmith.loading.features.following import check_leader, leading, pictures_in
 from recordsmith.loading.features.framing import checked_size, inner_sizes, place_all
-from recordsmith.loading.features.pictures import Image, ImageFilling
 from recordsmith.loading.features.stored import RawShape, raw_shape
 
 MaskType = Literal["uint8", "uint16", "int32", "int64"]
@@ -81,35 +88,26 @@ class Mask(PixelFeature):
     def outputs(self, name: str) -> tuple[str, ...]:
         return (name, f"{name}_sizes") if self.fit == "pad" else (name,)
 
+    @property
+    def is_alone(self) -> bool:
+        """Whether it has a size of its own, and follows no picture."""
+        return self.size is not None or self.fit is not None
+
     def leader(self, name: str, features: Mapping[str, Feature]) -> str | None:
-        if self.of is not None or self.size is not None or self.fit is not None:
-            return self.of
-        return next((other for other, found in features.items() if isinstance(found, Image)), None)
+        return None if self.is_alone else self.of or next(iter(pictures_in(features)), None)
 
     def check(self, name: str, features: Mapping[str, Feature]) -> None:
-        images = [other for other, feature in features.items() if isinstance(feature, Image)]
-        words = ", ".join(map(repr, images)) or "none"
-        if self.of is not None:
-            if self.of not in images:
-                raise OptionError(
-                    f"feature {name!r} follows {self.of!r}, which is no Image; there are: {words}"
-                )
-        elif self.size is None and self.fit is None and len(images) != 1:
+        if self.is_alone:
+            return
+        check_leader(name, self.of, features)
+        if not pictures_in(features):
             raise OptionError(
-                f"feature {name!r} is a mask without a size, so it follows the only Image, but "
-                f"there are: {words}. Say of= which it follows, or give it a size"
+                f"feature {name!r} is a mask without a size, so it follows an Image, but there is "
+                "none; give it a size"
             )
 
     def begin(self, name: str, rows: Rows) -> MaskFilling:
-        images = {
-            other: filling
-            for other, filling in rows.fillings.items()
-            if isinstance(filling, ImageFilling)
-        }
-        if self.of is not None:
-            return MaskFilling(self, name, rows, images[self.of])
-        is_alone = self.size is not None or self.fit is not None
-        return MaskFilling(self, name, rows, None if is_alone else next(iter(images.values())))
+        return MaskFilling(self, name, rows, None if self.is_alone else leading(self.of, rows))
 
     def geometry(self) -> Fit:
         """How masks without a picture come to lie in their frame."""
@@ -123,7 +121,7 @@ class Mask(PixelFeature):
 class MaskFilling(Filling):
     """The masks of a batch while they are decoded."""
 
-    def __init__(self, feature: Mask, name: str, rows: Rows, image: ImageFilling | None) -> None:
+    def __init__(self, feature: Mask, name: str, rows: Rows, image: PictureFilling | None) -> None:
         self._feature = feature
         self._name = name
         self._raw = feature.stored()
@@ -171,7 +169,7 @@ class MaskFilling(Filling):
             entries[f"{self._name}_sizes"] = inner_sizes(self._placements)
         return entries
 
-    def _look(self, row: int, image: ImageFilling | None) -> tuple[int, int]:
+    def _look(self, row: int, image: PictureFilling | None) -> tuple[int, int]:
         """The size of a mask, without decoding it; it must be that of its picture."""
         feature = self._feature
         if self._raw is None:

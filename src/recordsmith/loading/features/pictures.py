@@ -28,7 +28,13 @@ from recordsmith.image.pixels import (
     with_channels,
 )
 from recordsmith.image.placing import Interpolation, divisor_for, lay_in_frame
-from recordsmith.loading.features.contract import Feature, Filling, PixelFeature, Request, Rows
+from recordsmith.loading.features.contract import (
+    Feature,
+    PictureFeature,
+    PictureFilling,
+    Request,
+    Rows,
+)
 from recordsmith.loading.features.framing import (
     LARGEST_SIDE,
     checked_size,
@@ -42,7 +48,7 @@ PixelType = Literal["uint8", "uint16", "float32"]
 
 
 @dataclass(frozen=True)
-class Image(PixelFeature):
+class Image(PictureFeature):
     """Pictures of one size: (batch, height, width, channels), uint8 and RGB if not said otherwise.
 
     OpenCV is set to one thread for the whole process when a loader with pictures is made
@@ -209,7 +215,7 @@ class Image(PixelFeature):
             self._keep(name, values)
 
 
-class ImageFilling(Filling):
+class ImageFilling(PictureFilling):
     """The pictures of a batch while they are decoded.
 
     sizes: height and width as stored; None where a picture is none.

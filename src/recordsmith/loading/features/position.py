@@ -1,0 +1,26 @@
+"""Where a record stands in the dataset."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from recordsmith.buffers import Int64Array
+from recordsmith.example import Column
+from recordsmith.loading.features.contract import Request, ValueFeature
+
+
+@dataclass(frozen=True)
+class Position(ValueFeature):
+    """The position of each record in the dataset that the loader was given: int64, (batch,).
+
+    `dataset[position]` is the record again, whatever the order in which it was loaded.
+    """
+
+    def requests(self) -> dict[str, Request]:
+        return {}
+
+    def values(
+        self, name: str, columns: Mapping[str, Column], positions: Int64Array
+    ) -> dict[str, Column]:
+        return {name: positions.copy()}

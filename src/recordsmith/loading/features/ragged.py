@@ -1,0 +1,36 @@
+"""Lists of numbers of unequal length, as they are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from recordsmith.buffers import Int64Array
+from recordsmith.example import Column
+from recordsmith.loading.features.contract import NUMBERS, Request, ValueFeature
+from recordsmith.loading.features.numbers import as_dtype, check_dtype
+
+
+@dataclass(frozen=True)
+class Ragged(ValueFeature):
+    """Any number of numbers from each record: a RaggedArray of int64 or float32, batch rows.
+
+    A record that lacks the feature has an empty row.
+
+    key: the feature's name in the records.
+    dtype: as of `Tensor`.
+    """
+
+    key: str
+    dtype: str | None = None
+
+    def __post_init__(self) -> None:
+        check_dtype(self.dtype)
+
+    def requests(self) -> dict[str, Request]:
+        return {self.key: Request(NUMBERS, "ragged")}
+
+    def values(
+        self, name: str, columns: Mapping[str, Column], positions: Int64Array
+    ) -> dict[str, Column]:
+        return {name: as_dtype(self.key, columns[self.key], self.dtype)}

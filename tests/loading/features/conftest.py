@@ -1,0 +1,58 @@
+"""How the tests of features make batches: of records in memory, without a loader."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from recordsmith.example import SchemaSurvey, decode_columns, encode_columns
+from recordsmith.loading.features import ValueFeature
+from recordsmith.loading.features.contract import Request
+from recordsmith.loading.requests import resolve_requests
+
+
+def _read(feature: Any, columns: dict[str, Any]) -> dict[str, Any]:
+    """The columns that a feature asks for, of records that have these."""
+    data, offsets = encode_columns(columns)
+    starts, lengths = offsets[:-1], np.diff(offsets)
+    survey = SchemaSurvey()
+    survey.update(data, starts, lengths)
+    specs = resolve_requests({"x": feature}, survey.finish(), is_complete=True, may_skip=False)
+    return decode_columns(data, starts, lengths, specs)
+
+
+def _batch(feature: ValueFeature, values: Any) -> dict[str, Any]:
+    """What a feature called `x` makes of records that have `values` in the feature `k`."""
+    columns = _read(feature, {"k": values})
+    made = feature.values("x", columns, np.arange(len(values)))
+    assert tuple(made) == feature.outputs("x")
+    return made
+
+
+@pytest.fixture(scope="session")
+def read() -> Any:
+    return _read
+
+
+@pytest.fixture(scope="session")
+def batch() -> Any:
+    return _batch
+
+
+@pytest.fixture(scope="session")
+def no_rows() -> Any:
+    """What a feature called `x` makes of no records."""
+
+    def made(feature: ValueFeature, kind: Any) -> dict[str, Any]:
+        from recordsmith.example import FeatureSpec
+
+        def spec(request: Request) -> FeatureSpec:
+            return FeatureSpec(kind, request.shape, request.default)
+
+        specs = {key: spec(request) for key, request in feature.requests().items()}
+        nothing = np.zeros(0, np.int64)
+        return feature.values("x", decode_columns(b"", nothing, nothing, specs), nothing)
+
+    return made
