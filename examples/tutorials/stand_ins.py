@@ -92,7 +92,7 @@ def draw_voc(folder: Path, count: int = 6) -> Path:
     names = [f"2007_{number:06d}" for number in range(count)]
     for seed, name in enumerate(names):
         rng = np.random.default_rng(seed)
-        width, height = rng.integers((180, 140), (260, 200)).tolist()
+        width, height = rng.integers((200, 160), (560, 440)).tolist()
         kind = ("cat", "dog")[seed % 2]
         box = (width // 5, height // 4, width * 4 // 5, height * 7 // 8)
         picture, mask = _backdrop(rng, width, height), Image.new("P", (width, height))
