@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from recordsmith.buffers import BytesLike, as_view
+from recordsmith.errors import CorruptDataError
 from recordsmith.image.exact import ExactPixels, check_size, decode_exact
 from recordsmith.image.jpeg import read_frame
 from recordsmith.image.options import MAX_PIXELS
@@ -121,11 +122,20 @@ def _decode_jpeg(
         return None
     is_cmyk = head.component_count == 4
     colours = "CMYK" if is_cmyk else "GRAY" if channels == 1 else "RGB"
-    try:  # in order: fast DCT, no fast upsampling, least height and width, least factor
-        pixels = decode(data, colours, True, False, *least_sides, 1)
+    # in order: fast DCT, no fast upsampling, least height and width, least factor, own memory
+    options = (colours, True, False, *least_sides, 1, None)
+    try:
+        try:
+            pixels = decode(data, *options, True)
+        except ValueError as error:  # some of what it complains of does no harm
+            if "remature end" in str(error):
+                raise unreadable(
+                    f"the JPEG picture was cut off: it ends before its pixels do ({error})"
+                ) from None
+            pixels = decode(data, *options, False)
     except ValueError as error:
-        if "Premature end of JPEG file" in str(error):
-            raise unreadable("the JPEG picture was cut off: it ends before its pixels do") from None
+        if isinstance(error, CorruptDataError):
+            raise
         return None
     return _from_cmyk(pixels, bytes(data)) if is_cmyk else pixels
 
