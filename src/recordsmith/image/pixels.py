@@ -91,7 +91,7 @@ def decode_pixels(
     if head.format == "jpeg":
         pixels = _decode_jpeg(data, head, channels, (height, width) if divisor > 1 else (0, 0))
         if pixels is None:
-            pixels = _decode_odd_jpeg(bytes(data), head, height, width)
+            pixels = _decode_odd_jpeg(bytes(data), head, divisor)
     else:
         pixels = decode_exact(bytes(data), max_pixels=head.height * head.width).pixels
     _check_shape(pixels, head, height, width)
@@ -157,16 +157,19 @@ def _from_cmyk(pixels: npt.NDArray[np.uint8], data: bytes) -> npt.NDArray[np.uin
     return (light[:, :, :3] * light[:, :, 3:] // 255).astype(np.uint8)
 
 
-def _decode_odd_jpeg(data: bytes, head: PictureHead, height: int, width: int) -> ExactPixels:
+def _decode_odd_jpeg(data: bytes, head: PictureHead, divisor: int) -> ExactPixels:
     """By Pillow, which says what is wrong, and bears what is wrong but does no harm."""
     with read_by_pillow(data) as image:
         pixels = np.array(image if image.mode in ("L", "RGB") else image.convert("RGB"))
     _check_shape(pixels, head, head.height, head.width)
-    if (height, width) != (head.height, head.width):
+    if divisor > 1:
         import cv2
 
-        pixels = cv2.resize(pixels, (width, height), interpolation=cv2.INTER_AREA)
-    return pixels.reshape(height, width, -1)
+        whole = [(0, -side % divisor) for side in pixels.shape[:2]]  # blocks, as a JPEG has them
+        pixels = np.pad(pixels, whole + [(0, 0)] * (pixels.ndim - 2), "edge")
+        size = (pixels.shape[1] // divisor, pixels.shape[0] // divisor)
+        pixels = cv2.resize(pixels, size, interpolation=cv2.INTER_AREA)
+    return pixels.reshape(*pixels.shape[:2], -1)
 
 
 # -- all formats -----------------------------------------------------------------------------------
