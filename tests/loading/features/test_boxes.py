@@ -344,7 +344,7 @@ def test_room_for_boxes() -> None:
     error = rows.failures[1]
     assert isinstance(error, CorruptDataError)
     assert error.defect is Defect.FEATURE_SHAPE
-    assert "3 boxes are in the frame, expected at most 2" in error.detail
+    assert "there are 3 boxes in the frame, expected at most 2" in error.detail
 
 
 def test_no_boxes_and_no_rows() -> None:
