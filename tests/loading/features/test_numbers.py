@@ -121,7 +121,7 @@ def test_padded(
     """Against a loop over the rows."""
     rows = rows if any(rows) else [[1], *rows]
     is_cut = cuts and length is not None
-    feature = rs.Padded("k", length, fill, too_long="cut" if is_cut else "error")
+    feature = rs.Padded("k", length, fill=fill, too_long="cut" if is_cut else "error")
     width = max(map(len, rows)) if length is None else length
     too_long = [row for row, values in enumerate(rows) if len(values) > width]
     if too_long and not is_cut:

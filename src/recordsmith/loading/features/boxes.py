@@ -8,7 +8,7 @@ Nothing is decoded here: how each picture lies in its frame is told by its featu
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
@@ -67,6 +67,7 @@ class Boxes(PixelFeature):
     keys: tuple[str, str, str, str] = BOX
     labels: str | None = OBJECT_LABEL
     of: str | None = None
+    _: KW_ONLY
     order: BoxOrder = "yxyx"
     unit: BoxUnit = "fraction"
     length: int | None = None
@@ -120,10 +121,10 @@ class Boxes(PixelFeature):
         width = self.length
         if width is not None and self.too_long == "error":
             for row in np.flatnonzero(lengths > width).tolist():
-                rows.fail(row, too_long(f"{lengths[row]} boxes are in the frame", width, row))
+                boxes = "1 box" if lengths[row] == 1 else f"{lengths[row]} boxes"
+                rows.fail(row, too_long(f"there are {boxes} in the frame", width, row))
         numbers = self._numbers(frames, row_of[is_kept], sides[is_kept]).astype(np.float32)
-        boxes, counts = pad(numbers, lengths, width, self.fill)
-        arrays: list[npt.NDArray[Any]] = [boxes, counts]
+        arrays = list(pad(numbers, lengths, width, self.fill))
         if self.labels is not None:
             arrays.insert(1, pad(labels[is_kept], lengths, width, self.label_fill)[0])
         return BoxFilling(dict(zip(self.outputs(name), arrays, strict=True)))

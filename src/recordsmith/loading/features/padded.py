@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from numbers import Real
 from typing import Any, Literal, get_args
 
@@ -38,6 +38,7 @@ class Padded(ValueFeature):
 
     key: str
     length: int | None = None
+    _: KW_ONLY
     fill: float = 0
     dtype: str | None = None
     too_long: TooLong = "error"
@@ -66,7 +67,8 @@ class Padded(ValueFeature):
         lengths, width = column.lengths, self.length
         if width is not None and self.too_long == "error" and (lengths > width).any():
             row = int(np.argmax(lengths > width))
-            raise too_long(f"feature {self.key!r} has {lengths[row]} values", width, row)
+            values = "1 value" if lengths[row] == 1 else f"{lengths[row]} values"
+            raise too_long(f"feature {self.key!r} has {values}", width, row)
         column = as_dtype(self.key, column, self.dtype)
         padded, kept = pad(column.values, lengths, width, self.fill)
         return dict(zip(self.outputs(name), (padded, kept), strict=True))
