@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     )
     from recordsmith.exporting import ExportReport, export
     from recordsmith.image import PictureOptions
-    from recordsmith.loading import Blocks, Loader, Scalar, Tensor
+    from recordsmith.loading import Blocks, Buckets, Buffer, Loader, Mix, Scalar, Tensor
     from recordsmith.packing import PackPlan, PackReport, pack, plan
     from recordsmith.sources import (
         Coco,
@@ -111,7 +111,10 @@ _HOMES = {
     "recordsmith.image": ("PictureOptions",),
     "recordsmith.loading": (
         "Blocks",
+        "Buckets",
+        "Buffer",
         "Loader",
+        "Mix",
         "Scalar",
         "Tensor",
     ),
@@ -139,6 +142,8 @@ _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
     "Blocks",
+    "Buckets",
+    "Buffer",
     "BytesArray",
     "Coco",
     "CorruptDataError",
@@ -155,6 +160,7 @@ __all__ = [
     "Inspection",
     "Loader",
     "MissingExtraError",
+    "Mix",
     "OptionError",
     "PackPlan",
     "PackReport",

@@ -94,6 +94,7 @@ class Dataset:
         self._outer_schema = schema  # of this, or of the dataset that this is a part of
         self._range = positions  # None: all of them, not counted yet
         self._starts: list[int] | None = None
+        self._starts_array: Int64Array | None = None  # the same
         self._mapped = _mapped or _MappedShards()
 
     def __repr__(self) -> str:
@@ -223,17 +224,20 @@ class Dataset:
             raise self._no_position(int(wanted[outside[0]]))
         chosen = self._positions
         wanted = chosen.start + chosen.step * np.where(wanted < 0, wanted + length, wanted)
-        starts = np.array(self._shard_starts, np.int64)
-        of_shard = np.searchsorted(starts, wanted, side="right") - 1
-        numbers = wanted - starts[of_shard]
-        groups = []
-        for at in np.unique(of_shard).tolist():
-            members = np.flatnonzero(of_shard == at)
-            groups.append(ShardGroup(self.shards[at], members, numbers[members]))
-        return groups
+        if self._starts_array is None:
+            self._starts_array = np.array(self._shard_starts, np.int64)
+        of_shard = np.searchsorted(self._starts_array, wanted, side="right") - 1
+        numbers = wanted - self._starts_array[of_shard]
+        grouped = of_shard.argsort(kind="stable")
+        cuts = np.flatnonzero(np.diff(of_shard[grouped])) + 1
+        return [
+            ShardGroup(self.shards[of_shard[members[0]]], members, numbers[members])
+            for members in np.split(grouped, cuts)
+            if len(members)
+        ]
 
     def shard_spans(self) -> list[ShardSpan]:
-        """Where the shards lie in this dataset, in its order; those without a record are left out."""
+        """Where the shards lie in this dataset, in its order; without those it has nothing of."""
         chosen = self._positions
         forwards = chosen if chosen.step > 0 else chosen[::-1]
         spans = []

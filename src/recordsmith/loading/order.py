@@ -10,8 +10,10 @@ together, which disks and networks like, and only blocks within a window are mix
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -22,13 +24,15 @@ from recordsmith.loading.permutation import Permutations
 from recordsmith.loading.windows import mixed_in_windows
 
 
-class PositionOrder(Protocol):
-    """Which position stands at which place of an epoch."""
+class PositionOrder(ABC):
+    """Which position stands at which place of an epoch.
 
-    @property
-    def count(self) -> int:
-        """How many places an epoch has."""
+    count: how many places an epoch has.
+    """
 
+    count: int
+
+    @abstractmethod
     def positions(self, epoch: int, places: Int64Array) -> Int64Array:
         """The positions at some places.
 
@@ -40,8 +44,13 @@ class PositionOrder(Protocol):
             int64, (n,).
         """
 
+    @abstractmethod
     def describe(self) -> dict[str, Any]:
         """What must be equal for two orders to be the same; JSON-able."""
+
+    def adopt(self, description: Mapping[str, Any]) -> PositionOrder:  # noqa: ARG002
+        """This order, with what nobody asked for as a state describes it."""
+        return self
 
 
 @dataclass(frozen=True)
@@ -61,7 +70,7 @@ class Blocks:
             object.__setattr__(self, name, whole_number(f"the {name} of blocks", value, 1))
 
 
-class Order:
+class Order(PositionOrder):
     """The order of `count` positions, anew for each epoch."""
 
     def __init__(self, count: int, *, shuffle: bool | Blocks = False, seed: int = 0) -> None:
