@@ -219,11 +219,16 @@ class Dataset:
         """
         wanted = np.asarray(positions, np.int64)
         length = len(self)
-        outside = np.flatnonzero((wanted < -length) | (wanted >= length))
-        if len(outside):
-            raise self._no_position(int(wanted[outside[0]]))
+        if wanted.size and (wanted.min() < 0 or wanted.max() >= length):
+            outside = np.flatnonzero((wanted < -length) | (wanted >= length))
+            if len(outside):
+                raise self._no_position(int(wanted[outside[0]]))
+            wanted = np.where(wanted < 0, wanted + length, wanted)
         chosen = self._positions
-        wanted = chosen.start + chosen.step * np.where(wanted < 0, wanted + length, wanted)
+        if chosen.start or chosen.step != 1:
+            wanted = chosen.start + chosen.step * wanted
+        if len(self.shards) == 1 and len(wanted):
+            return [ShardGroup(self.shards[0], np.arange(len(wanted)), wanted)]
         if self._starts_array is None:
             self._starts_array = np.array(self._shard_starts, np.int64)
         of_shard = np.searchsorted(self._starts_array, wanted, side="right") - 1

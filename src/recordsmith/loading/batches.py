@@ -126,6 +126,8 @@ class Batch:
     def __init__(self, maker: BatchMaker, step: Step, held: HeldRecords | None = None) -> None:
         self._maker = maker
         self._records = held or maker.records
+        if held is not None:
+            maker.stopwatch.add("reading", held.seconds)
         self._step = step
         self._positions = step.positions
         self._draws = Draws(maker.seed, step.epoch, step.places)

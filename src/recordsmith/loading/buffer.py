@@ -14,7 +14,7 @@ import numpy as np
 
 from recordsmith.buffers import Int64Array
 from recordsmith.dataset import ShardSpan
-from recordsmith.loading.options import whole_number
+from recordsmith.loading.options import seed_number, whole_number
 from recordsmith.loading.order import PositionOrder
 from recordsmith.loading.permutation import Permutations
 from recordsmith.loading.windows import mixed_in_windows, window_numbers
@@ -49,7 +49,7 @@ class BufferOrder(PositionOrder):
         self._lengths = np.array([len(span.numbers) for span in spans], np.int64)
         self.count = int(self._lengths.sum())
         self._size = buffer.size
-        self._seed = whole_number("seed", seed, 0)
+        self._seed = seed_number(seed)
         self._shards = Permutations(len(spans), self._seed, "shards")
         self._shifts = Permutations(buffer.size, self._seed, "shifts")
 

@@ -17,7 +17,7 @@ from typing import Any
 
 from recordsmith.dataset import Dataset
 from recordsmith.errors import CorruptDataError, OptionError
-from recordsmith.loading.batches import BatchMaker, Changes, Filter, Made, Map
+from recordsmith.loading.batches import Batch, BatchMaker, Changes, Filter, Made, Map
 from recordsmith.loading.buckets import Buckets
 from recordsmith.loading.buffer import Buffer
 from recordsmith.loading.engine import Engine
@@ -95,7 +95,7 @@ class Loader:
         datasets = dataset.datasets if isinstance(dataset, Mix) else (dataset,)
         glances = [one.glance(_GLANCE_COUNT) for one in datasets]
         self._stopwatch = Stopwatch()
-        self._reader = reader_of(dataset, order, self._stopwatch)
+        self._reader = reader_of(dataset, order)
         self._maker = BatchMaker(
             dataset,
             features,
@@ -120,9 +120,8 @@ class Loader:
             progress = Progress(epoch, begun=epoch)
         self._is_resumed = False
         steps = self._schedule.steps(progress)
-        if self._reader is None:
-            jobs = map(self._maker.batch, steps)
-        else:
+        jobs: Iterator[Batch] = map(self._maker.batch, steps)
+        if self._reader is not None:
             jobs = starmap(self._maker.batch, self._reader.read(steps))
         engine = Engine(jobs, threads=self._thread_count, prefetch=self._prefetch)
         iteration = Iteration(engine, self._hand_out)

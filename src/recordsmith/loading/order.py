@@ -19,7 +19,7 @@ import numpy as np
 
 from recordsmith.buffers import Int64Array
 from recordsmith.errors import OptionError
-from recordsmith.loading.options import whole_number
+from recordsmith.loading.options import seed_number, whole_number
 from recordsmith.loading.permutation import Permutations
 from recordsmith.loading.windows import mixed_in_windows
 
@@ -82,7 +82,7 @@ class Order(PositionOrder):
             raise OptionError(f"shuffle is {shuffle!r:.60}; expected True, False or Blocks")
         self.count = count
         self._shuffle = shuffle
-        self._seed = whole_number("seed", seed, 0)
+        self._seed = seed_number(seed)
         whole_blocks = count // shuffle.size if isinstance(shuffle, Blocks) else 0
         self._records = Permutations(count, self._seed, "records")
         self._blocks = Permutations(whole_blocks, self._seed, "blocks")

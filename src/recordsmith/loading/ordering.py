@@ -1,4 +1,4 @@
-"""Which order do a dataset and what was asked for make together, and can it be read in that order?"""
+"""Which order does a loader read in, and can its shards be read in it?"""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from recordsmith.loading.buffer import Buffer, BufferOrder
 from recordsmith.loading.mix import Mix
 from recordsmith.loading.order import Blocks, Order, PositionOrder
 from recordsmith.loading.sequential import SequentialReader
-from recordsmith.loading.stats import Stopwatch
 
 
 def order_of(
@@ -51,14 +50,12 @@ def order_of(
     )
 
 
-def reader_of(
-    dataset: Dataset | Mix, order: PositionOrder, stopwatch: Stopwatch
-) -> SequentialReader | None:
+def reader_of(dataset: Dataset | Mix, order: PositionOrder) -> SequentialReader | None:
     """What reads shards that can only be read in order; None where there are none."""
     if isinstance(dataset, Mix) or _compressed(dataset) is None:
         return None
     runs = order.runs if isinstance(order, BufferOrder) else None
-    return SequentialReader(dataset, runs, stopwatch=stopwatch)
+    return SequentialReader(dataset, runs)
 
 
 def _order_of_mix(mix: Mix, shuffle: bool | Blocks | Buffer, seed: int) -> PositionOrder:

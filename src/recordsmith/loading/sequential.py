@@ -9,9 +9,11 @@ next epoch, after resuming, and for the first records of an epoch that fill up i
 
 from __future__ import annotations
 
+import time
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable, Iterator
 from copy import copy
+from itertools import pairwise
 from typing import TypeAlias
 
 import numpy as np
@@ -22,7 +24,6 @@ from recordsmith.errors import CorruptDataError, Defect, located
 from recordsmith.example import BytesArray
 from recordsmith.files import accessing, open_file
 from recordsmith.loading.schedule import Step
-from recordsmith.loading.stats import Stopwatch
 from recordsmith.wire import RecordBlock, read_blocks
 
 Runs: TypeAlias = Callable[[int, Int64Array], Int64Array]
@@ -35,9 +36,13 @@ _OPEN_SHARDS = 4  # more than one run touches at once, if shards are not tiny
 
 
 class HeldRecords:
-    """The records of one step: those that were read before it, and those that can be picked."""
+    """The records of one step: those that were read before it, and those that can be picked.
+
+    seconds: how long was read before it was handed out, for it or for later ones.
+    """
 
     def __init__(self, dataset: Dataset, kept: _Kept) -> None:
+        self.seconds = 0.0
         self._dataset = dataset
         self._kept = kept
 
@@ -61,28 +66,31 @@ class HeldRecords:
 class SequentialReader:
     """Reads the compressed shards of a dataset for the steps of an iteration, in their order."""
 
-    def __init__(
-        self, dataset: Dataset, runs: Runs | None = None, *, stopwatch: Stopwatch | None = None
-    ) -> None:
+    def __init__(self, dataset: Dataset, runs: Runs | None = None) -> None:
         """`runs`: which records are read together; those of one step, if the order has no runs."""
         self._dataset = dataset
         self._runs = runs
-        self._stopwatch = stopwatch or Stopwatch()
 
     def read(self, steps: Iterable[Step]) -> Iterator[tuple[Step, HeldRecords]]:
         """Each step with its records, in order."""
+        each = self._read_steps(steps)
+        while True:
+            begun = time.perf_counter()
+            try:
+                step, held = next(each)
+            except StopIteration:
+                return
+            held.seconds = time.perf_counter() - begun
+            yield step, held
+
+    def _read_steps(self, steps: Iterable[Step]) -> Iterator[tuple[Step, HeldRecords]]:
         files = _OpenShards()
         kept: _Kept = {}
         ready: deque[tuple[Step, HeldRecords]] = deque()
         for complete, positions, begun in self._by_run(steps):
             ready_count, wanted_count = len(ready), len(positions)
             seen = 0
-            pieces = self._read(files, positions, kept)
-            while True:
-                with self._stopwatch.timed("reading"):
-                    count = next(pieces, None)
-                if count is None:
-                    break
+            for count in self._read(files, positions, kept):
                 seen += count
                 # as much of what is ready is handed out as of what comes next was read
                 while ready and (ready_count - len(ready)) * wanted_count < ready_count * seen:
@@ -113,7 +121,7 @@ class SequentialReader:
             else:
                 runs = self._runs(step.epoch, step.places)
             cuts = [0, *(np.flatnonzero(np.diff(runs)) + 1).tolist(), len(runs)]
-            for begin, end in zip(cuts[:-1], cuts[1:], strict=True):
+            for begin, end in pairwise(cuts):
                 if begin == end:  # a step without records
                     continue
                 run = (step.epoch, int(runs[begin]))
@@ -199,7 +207,7 @@ class _OpenShard:
             yield from read_blocks(file, compression=self._shard.compression, on_defect=self._note)
 
     def _note(self, error: CorruptDataError) -> None:
-        """A record that is damaged is passed; most other defects are the end of what can be read."""
+        """A record that is damaged is passed; other defects are the end of what can be read."""
         error.path = str(self._shard.path)
         if error.defect is Defect.PAYLOAD_CRC and error.position is not None:
             self._faults[error.position] = error
