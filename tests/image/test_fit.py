@@ -120,9 +120,7 @@ def test_pad_scales_by_either_side() -> None:
 def test_in_a_larger_frame_a_picture_keeps_the_top_left_corner_also_when_turned_over() -> None:
     for mirrors in (False, True):
         for overturns in (False, True):
-            place = Fit("pad").place(2, 3)._replace(
-                is_mirrored=mirrors, is_upside_down=overturns
-            )
+            place = Fit("pad").place(2, 3)._replace(is_mirrored=mirrors, is_upside_down=overturns)
             laid = _laid(np.ones((2, 3), int), in_frame(place, 4, 7))
             assert laid.shape == (4, 7)
             assert laid[:2, :3].all()

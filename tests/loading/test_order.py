@@ -80,7 +80,7 @@ GOLDEN_BLOCKS = [0, 7, 1, 6, 5, 9, 8, 4, 2, 10, 11, 3]
 GOLDEN_MANY = [608773448669, 461124738883, 193391077021]
 
 
-@given(SHUFFLES, st.integers(0, 2**70))
+@given(SHUFFLES, st.integers(-(2**63), 2**64 - 1))
 def test_a_description_survives_json(shuffle: bool | Blocks, seed: int) -> None:
     described = Order(7, shuffle=shuffle, seed=seed).describe()
     assert json.loads(json.dumps(described)) == described
@@ -94,6 +94,7 @@ def test_a_description_survives_json(shuffle: bool | Blocks, seed: int) -> None:
         ({"shuffle": "yes"}, "shuffle is 'yes'; expected True, False or Blocks"),
         ({"shuffle": 1}, "shuffle is 1"),
         ({"seed": 1.5}, "seed is 1.5"),
+        ({"seed": 2**64}, "seed is 18446744073709551616"),
         ({"seed": None}, "seed is None"),
         ({"seed": True}, "seed is True"),
     ],

@@ -95,6 +95,7 @@ class Dataset:
         self._outer_schema = schema  # of this, or of the dataset that this is a part of
         self._range = positions  # None: all of them, not counted yet
         self._starts: list[int] | None = None
+        self._starts_array: Int64Array | None = None  # the same
         self._mapped = _mapped or _MappedShards()
 
     def __repr__(self) -> str:
@@ -231,17 +232,19 @@ class Dataset:
             return [ShardGroup(self.shards[0], slice(None), wanted)]
         if not wanted.size:
             return []
-        starts = np.array(self._shard_starts, np.int64)
-        of_shard = np.searchsorted(starts, wanted, side="right") - 1
-        in_order = np.argsort(of_shard, kind="stable")
-        present, begins = np.unique(of_shard[in_order], return_index=True)
+        if self._starts_array is None:
+            self._starts_array = np.array(self._shard_starts, np.int64)
+        of_shard = np.searchsorted(self._starts_array, wanted, side="right") - 1
+        numbers = wanted - self._starts_array[of_shard]
+        grouped = of_shard.argsort(kind="stable")
+        cuts = np.flatnonzero(np.diff(of_shard[grouped])) + 1
         return [
-            ShardGroup(self.shards[at], members, wanted[members] - starts[at])
-            for at, members in zip(present.tolist(), np.split(in_order, begins[1:]), strict=True)
+            ShardGroup(self.shards[of_shard[members[0]]], members, numbers[members])
+            for members in np.split(grouped, cuts)
         ]
 
     def shard_spans(self) -> list[ShardSpan]:
-        """Where the shards lie in this dataset, in its order, without those that have no record."""
+        """Where the shards lie in this dataset, in its order, without those it has nothing of."""
         chosen = self._positions
         forwards = chosen if chosen.step > 0 else chosen[::-1]
         spans = []

@@ -1,5 +1,7 @@
 """Positions -> batches: order, fetch, decode, batch, prefetch, state. Knows nothing of packing."""
 
+from recordsmith.loading.buckets import Buckets
+from recordsmith.loading.buffer import Buffer
 from recordsmith.loading.features import (
     Boxes,
     Bytes,
@@ -14,17 +16,21 @@ from recordsmith.loading.features import (
     Text,
 )
 from recordsmith.loading.loader import Loader
+from recordsmith.loading.mix import Mix
 from recordsmith.loading.order import Blocks
 from recordsmith.loading.stats import LoaderStats
 
 __all__ = [
     "Blocks",
     "Boxes",
+    "Buckets",
+    "Buffer",
     "Bytes",
     "Image",
     "Loader",
     "LoaderStats",
     "Mask",
+    "Mix",
     "Padded",
     "Position",
     "Ragged",

@@ -25,13 +25,12 @@ from recordsmith.loading.features.contract import empty
 from recordsmith.loading.functions import Changes, MappedRows, accepts, calling, mapped_batch
 from recordsmith.loading.reuse import Allocate
 from recordsmith.loading.schedule import Progress, Step
+from recordsmith.loading.sequential import HeldRecords
 from recordsmith.loading.stats import Spent
 
 
 class Records(Protocol):
     """Where records are read from, by position: a Dataset, or several of them mixed."""
-
-    def __len__(self) -> int: ...
 
     def read_records(self, positions: Int64Array) -> BytesArray:
         """The payloads at many positions."""
@@ -83,9 +82,11 @@ class BatchMaker:
         """It travels to another process without its decoders."""
         return {**vars(self), "_decoders": deque()}
 
-    def batch(self, step: Step, allocate: Allocate = empty) -> Batch:
-        """A job that makes one batch."""
-        return Batch(self, step, allocate)
+    def batch(
+        self, step: Step, allocate: Allocate = empty, held: HeldRecords | None = None
+    ) -> Batch:
+        """A job that makes one batch; `held` are its records, if they were read before."""
+        return Batch(self, step, allocate, held)
 
     def decode(self, payloads: BytesArray, rows: Int64Array | None) -> dict[str, Column]:
         """The columns of some payloads, which lie end to end; of all of them without `rows`."""
@@ -105,8 +106,12 @@ class BatchMaker:
 class Batch:
     """One batch in the making."""
 
-    def __init__(self, maker: BatchMaker, step: Step, allocate: Allocate) -> None:
+    def __init__(
+        self, maker: BatchMaker, step: Step, allocate: Allocate, held: HeldRecords | None
+    ) -> None:
         self._maker = maker
+        self._records = held or maker.records
+        self._held_seconds = 0.0 if held is None else held.seconds
         self._step = step
         self._allocate = allocate
         self._positions = step.positions
@@ -130,7 +135,7 @@ class Batch:
         self._decode(payloads)
         decoded = perf_counter()
         spent.byte_count = len(payloads.buffer)
-        spent.reading_seconds = read - begun
+        spent.reading_seconds = read - begun + self._held_seconds
         spent.decoding_seconds = decoded - read
         if changes.filter is not None:
             self._filter()
@@ -204,7 +209,7 @@ class Batch:
     # -- reading -----------------------------------------------------------------------------------
 
     def _read(self) -> BytesArray:
-        records = self._maker.records
+        records = self._records
         try:
             return records.read_records(self._positions)
         except CorruptDataError:

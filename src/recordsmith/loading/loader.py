@@ -12,21 +12,27 @@ from __future__ import annotations
 import os
 import time
 import weakref
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from recordsmith.dataset import Dataset
 from recordsmith.errors import CorruptDataError, OptionError
 from recordsmith.loading.batches import Batch, BatchMaker, Made
+from recordsmith.loading.buckets import Buckets
+from recordsmith.loading.buffer import Buffer
 from recordsmith.loading.declaring import declare_features
 from recordsmith.loading.engine import Engine
 from recordsmith.loading.features import Feature
+from recordsmith.loading.features.contract import empty
 from recordsmith.loading.functions import Changes, Filter, Map, is_calling
+from recordsmith.loading.mix import Mix
 from recordsmith.loading.options import whole_number
-from recordsmith.loading.order import Blocks, Order
-from recordsmith.loading.requests import resolve_requests
+from recordsmith.loading.order import Blocks
+from recordsmith.loading.ordering import order_of, reader_of
+from recordsmith.loading.requests import merged_glance, resolve_for_all
 from recordsmith.loading.reuse import Ring
-from recordsmith.loading.schedule import Progress, Schedule
+from recordsmith.loading.schedule import Progress, Schedule, Step
+from recordsmith.loading.sequential import HeldRecords
 from recordsmith.loading.shares import Ends, Share
 from recordsmith.loading.stats import LoaderStats, Tally
 
@@ -43,11 +49,12 @@ class Loader:
 
     def __init__(
         self,
-        dataset: Dataset,
+        dataset: Dataset | Mix,
         features: Mapping[str, Feature | str] | None = None,
         *,
         batch_size: int,
-        shuffle: bool | Blocks = False,
+        shuffle: bool | Blocks | Buffer = False,
+        buckets: Buckets | None = None,
         seed: int = 0,
         epochs: int | None = 1,
         rank: int = 0,
@@ -64,10 +71,13 @@ class Loader:
         """Nothing is read yet but what shows that the features are there.
 
         Args:
+            dataset: one, or a Mix of several.
             features: what a batch holds, by name; a key alone means what the schema says of it.
                 None for every feature of the schema that has a kind.
             batch_size: examples in a batch of one rank.
-            shuffle: True for a random order of all records; Blocks to read neighbours together.
+            shuffle: True for a random order of all records; Blocks to read neighbours together;
+                Buffer for compressed shards, which can only be read from their beginning.
+            buckets: brings records of like size together, so that little is padded.
             seed: of the order and of everything else that is random.
             epochs: how many times each iteration reads the dataset; None for ever.
             rank, world_size: which process of a training job this is, of how many.
@@ -94,20 +104,25 @@ class Loader:
         self._prefetch = whole_number("prefetch", prefetch, 0)
         self._skip_errors = whole_number("skip_errors", skip_errors, 0)
         self._thread_count = _thread_count(threads)
-        if not isinstance(shuffle, (bool, Blocks)):
-            raise OptionError(f"shuffle is {shuffle!r:.60}; expected True, False or Blocks")
+        if not isinstance(shuffle, (bool, Blocks, Buffer)):
+            raise OptionError(f"shuffle is {shuffle!r:.60}; expected True, False, Blocks or Buffer")
         if not isinstance(reuse_batches, bool):
             raise OptionError(f"reuse_batches is {reuse_batches!r:.60}; expected True or False")
         changes = Changes(filter, map_examples, map_batches)
         share = Share(len(dataset), batch_size, rank, world_size, ends)
-        order = Order(len(dataset), shuffle=shuffle, seed=self._seed)
+        order = order_of(
+            dataset, shuffle=shuffle, seed=self._seed, buckets=buckets, step_size=share.step_size
+        )
         self._schedule = Schedule(order, share, epochs)
-        schema, is_complete = dataset.glance(_GLANCE_COUNT)
+        self._reader = reader_of(dataset, order)
+        datasets = dataset.datasets if isinstance(dataset, Mix) else (dataset,)
+        glances = [one.glance(_GLANCE_COUNT) for one in datasets]
+        schema, is_complete = merged_glance(glances)
         declared = declare_features(features, schema, is_complete=is_complete)
         self._maker = BatchMaker(
             dataset,
             declared,
-            resolve_requests(declared, schema, is_complete=is_complete, may_skip=skip_errors > 0),
+            resolve_for_all(declared, glances, may_skip=self._skip_errors > 0),
             seed=self._seed,
             changes=changes,
             may_skip=self._skip_errors > 0,
@@ -220,11 +235,14 @@ class Loader:
         return made.batch
 
     def _jobs(self, progress: Progress) -> Iterator[Batch]:
-        maker, steps = self._maker, self._schedule.steps(progress)
-        if not self._reuses:
-            return map(maker.batch, steps)
-        ring = Ring(self._prefetch)
-        return (maker.batch(step, ring.allocator(at)) for at, step in enumerate(steps))
+        steps = self._schedule.steps(progress)
+        held: Iterable[tuple[Step, HeldRecords | None]] = ((step, None) for step in steps)
+        if self._reader is not None:
+            held = self._reader.read(steps)
+        ring = Ring(self._prefetch) if self._reuses else None
+        for at, (step, records) in enumerate(held):
+            allocate = empty if ring is None else ring.allocator(at)
+            yield self._maker.batch(step, allocate, records)
 
 
 class Iteration:

@@ -19,3 +19,8 @@ def whole_number(name: str, value: object, lowest: int, highest: int | None = No
             return number
     expected = f"at least {lowest}" if highest is None else f"{lowest} to {highest}"
     raise OptionError(f"{name} is {value!r:.60}; expected {expected}")
+
+
+def seed_number(value: object) -> int:
+    """A seed as an int; errors as of `whole_number`."""
+    return whole_number("seed", value, -(2**63), 2**64 - 1)

@@ -10,25 +10,29 @@ together, which disks and networks like, and only blocks within a window are mix
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from recordsmith.buffers import Int64Array
 from recordsmith.errors import OptionError
-from recordsmith.loading.options import whole_number
+from recordsmith.loading.options import seed_number, whole_number
 from recordsmith.loading.permutation import Permutations
 from recordsmith.loading.windows import mixed_in_windows
 
 
-class PositionOrder(Protocol):
-    """Which position stands at which place of an epoch."""
+class PositionOrder(ABC):
+    """Which position stands at which place of an epoch.
 
-    @property
-    def count(self) -> int:
-        """How many places an epoch has."""
+    count: how many places an epoch has.
+    """
 
+    count: int
+
+    @abstractmethod
     def positions(self, epoch: int, places: Int64Array) -> Int64Array:
         """The positions at some places.
 
@@ -40,8 +44,13 @@ class PositionOrder(Protocol):
             int64, (n,).
         """
 
+    @abstractmethod
     def describe(self) -> dict[str, Any]:
         """What must be equal for two orders to be the same; JSON-able."""
+
+    def adopt(self, description: Mapping[str, Any]) -> PositionOrder:  # noqa: ARG002
+        """This order, with what nobody asked for as a state describes it."""
+        return self
 
 
 @dataclass(frozen=True)
@@ -61,7 +70,7 @@ class Blocks:
             object.__setattr__(self, name, whole_number(f"the {name} of blocks", value, 1))
 
 
-class Order:
+class Order(PositionOrder):
     """The order of `count` positions, anew for each epoch."""
 
     def __init__(self, count: int, *, shuffle: bool | Blocks = False, seed: int = 0) -> None:
@@ -73,7 +82,7 @@ class Order:
             raise OptionError(f"shuffle is {shuffle!r:.60}; expected True, False or Blocks")
         self.count = count
         self._shuffle = shuffle
-        self._seed = whole_number("seed", seed, 0)
+        self._seed = seed_number(seed)
         whole_blocks = count // shuffle.size if isinstance(shuffle, Blocks) else 0
         self._records = Permutations(count, self._seed, "records")
         self._blocks = Permutations(whole_blocks, self._seed, "blocks")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import difflib
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -88,6 +88,31 @@ def _check_payload(schema: Schema, *, may_skip: bool) -> None:
         raise OptionError(
             "some records are no Examples, so not all of them can be read; skip_errors skips them"
         )
+
+
+def resolve_for_all(
+    features: Mapping[str, Feature], glances: Sequence[tuple[Schema, bool]], *, may_skip: bool
+) -> dict[str, FeatureSpec]:
+    """As `resolve_requests`, for the records of several datasets, each of which must do.
+
+    Args:
+        glances: (schema, is_complete) of each dataset.
+    """
+    if len(glances) > 1:
+        for number, (schema, is_complete) in enumerate(glances):
+            try:
+                resolve_requests(features, schema, is_complete=is_complete, may_skip=may_skip)
+            except OptionError as error:
+                raise OptionError(f"dataset {number} of the mix: {error}") from None
+    schema, is_complete = merged_glance(glances)
+    return resolve_requests(features, schema, is_complete=is_complete, may_skip=may_skip)
+
+
+def merged_glance(glances: Sequence[tuple[Schema, bool]]) -> tuple[Schema, bool]:
+    """(schema, is_complete) of several datasets together."""
+    if len(glances) == 1:
+        return glances[0]
+    return Schema.merged([schema for schema, _ in glances]), all(known for _, known in glances)
 
 
 def _check(

@@ -110,7 +110,7 @@ class Schedule:
         return {"version": _VERSION, **asdict(progress), "order": self._order.describe()}
 
     def progress(self, state: Mapping[str, Any]) -> Progress:
-        """The place that `state` told.
+        """The place that `state` told, in whose order the steps are from now on.
 
         Raises:
             OptionError: it is none, or one in another order.
@@ -120,7 +120,6 @@ class Schedule:
                 f"the state is {state!r:.80}; expected what state_dict() answered, version "
                 f"{_VERSION}"
             )
-        self._check_order(state.get("order"))
         numbers = [state.get(name) for name in ("epoch", "read", "begun")]
         if not all(type(number) is int and number >= 0 for number in numbers):
             raise OptionError(
@@ -132,15 +131,19 @@ class Schedule:
                 f"the state has epoch {progress.epoch}, begun {progress.begun} and read "
                 f"{progress.read} of {self._share.count}; no loader can be there"
             )
+        self._adopt(state.get("order"))
         return progress
 
-    def _check_order(self, found: object) -> None:
+    def _adopt(self, found: object) -> None:
+        """Go on in the order of a state, which must be this one."""
         if not isinstance(found, Mapping):
             raise OptionError(f"the state has the order {found!r:.80}; expected a dict")
-        own = self._order.describe()
+        order = self._order.adopt(found)
+        own = order.describe()
         for name in {**own, **found}:
             if found.get(name) != own.get(name):
                 raise OptionError(
                     f"the state is of a loader whose {name} is {found.get(name)!r}; here it is "
                     f"{own.get(name)!r}, so other records would be read twice or left out"
                 )
+        self._order = order

@@ -414,7 +414,7 @@ def test_of_which_image() -> None:
         feature.check("x", features)
         assert feature.leader("x", features) == leader
     for feature, pictures, words in (
-        (rs.Boxes(), two, "several Images, image, other; say of which"),
+        (rs.Boxes(), two, "several Images, image, other; say which of them"),
         (rs.Boxes(of="imag"), two, "of 'imag', which is no Image; did you mean 'image'"),
         (rs.Boxes(of="q"), two, "there are image, other"),
         (rs.Boxes(of="x"), {}, "which is no Image; there is none"),
