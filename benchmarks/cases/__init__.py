@@ -11,6 +11,7 @@ from cases import (
     boxes,
     columns,
     encode,
+    loader,
     memory,
     pack,
     progressive,
@@ -32,6 +33,7 @@ _COMPARED = (
     *tables.CASES,
     *encode.CASES,
     *resume.CASES,
+    *loader.CASES,
 )
 
 
