@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     )
     from recordsmith.exporting import ExportReport, export
     from recordsmith.image import PictureOptions
-    from recordsmith.loading import Blocks, Loader, Scalar, Tensor
+    from recordsmith.loading import Blocks, Image, Loader, Scalar, Tensor
     from recordsmith.packing import PackPlan, PackReport, pack, plan
     from recordsmith.sources import (
         Coco,
@@ -111,6 +111,7 @@ _HOMES = {
     "recordsmith.image": ("PictureOptions",),
     "recordsmith.loading": (
         "Blocks",
+        "Image",
         "Loader",
         "Scalar",
         "Tensor",
@@ -149,6 +150,7 @@ __all__ = [
     "FeatureSpec",
     "FileAccessError",
     "FunctionError",
+    "Image",
     "ImageFiles",
     "ImageFolder",
     "ImagePairs",

@@ -79,7 +79,7 @@ class BytesArray:
         if np.array_equal(numbers, np.arange(first, first + len(numbers))):
             offsets = self.offsets[first : first + len(numbers) + 1]
             return BytesArray(self.buffer[offsets[0] : offsets[-1]], offsets - offsets[0])
-        joined = bytearray().join(self._views())
+        joined = bytearray().join(self.views())
         return BytesArray(joined, _offsets(self.lengths.ravel()))
 
     def tolist(self) -> list[Any]:
@@ -89,12 +89,12 @@ class BytesArray:
     def to_numpy(self) -> npt.NDArray[np.object_]:
         """An ndarray of bytes objects with this array's shape."""
         array = np.empty(self._numbers.size, object)
-        for place, view in enumerate(self._views()):
+        for place, view in enumerate(self.views()):
             array[place] = bytes(view)
         return array.reshape(self.shape)
 
-    def _views(self) -> Iterator[memoryview]:
-        """The memory of each value, in C order."""
+    def views(self) -> Iterator[memoryview]:
+        """The memory of each value, in C order, without copying it."""
         numbers, memory = self._numbers.ravel(), memoryview(self.buffer)  # type: ignore[arg-type]
         starts, stops = self.offsets[numbers].tolist(), self.offsets[numbers + 1].tolist()
         for start, stop in zip(starts, stops, strict=True):
@@ -110,11 +110,11 @@ class BytesArray:
     def __eq__(self, other: object) -> Any:
         if isinstance(other, (str, bytes)):
             wanted = _as_bytes(other, 0)
-            equal = (view == wanted for view in self._views())
+            equal = (view == wanted for view in self.views())
         elif isinstance(other, BytesArray):
             if self.shape != other.shape:
                 raise OptionError(f"shapes {self.shape} and {other.shape} cannot be compared")
-            equal = (a == b for a, b in zip(self._views(), other._views(), strict=True))
+            equal = (a == b for a, b in zip(self.views(), other.views(), strict=True))
         else:
             return NotImplemented
         return np.fromiter(equal, bool, self._numbers.size).reshape(self.shape)

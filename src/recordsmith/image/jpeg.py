@@ -51,7 +51,7 @@ class Frame(NamedTuple):
     component_count: int
 
 
-def segments(data: bytes, start: int = 2) -> Iterator[Segment]:
+def segments(data: bytes | memoryview, start: int = 2) -> Iterator[Segment]:
     """The segments that follow each other from `start` on, up to the header of a scan or the end.
 
     The last one is the scan's header; its coded data follows.
@@ -74,7 +74,7 @@ def segments(data: bytes, start: int = 2) -> Iterator[Segment]:
         at = stop
 
 
-def read_head(data: bytes) -> tuple[Frame | None, int | None]:
+def read_head(data: bytes | memoryview) -> tuple[Frame | None, int | None]:
     """What the frame header of a JPEG says, and where the TIFF structure of its EXIF begins.
 
     None for what is not there. In one walk, as every picture that is packed is asked this.
@@ -87,7 +87,7 @@ def read_head(data: bytes) -> tuple[Frame | None, int | None]:
             marker, length = _MARKER_AND_LENGTH(data, at)
             if marker in _FRAME_MARKERS:
                 return Frame(marker & 0xFF, at, *_FRAME(data, at + 4)), exif
-            if marker == _EXIF_MARKER and exif is None and data.startswith(EXIF, at + 4):
+            if marker == _EXIF_MARKER and exif is None and data[at + 4 : at + 10] == EXIF:
                 exif = at + 4 + len(EXIF)
             elif marker not in _PLAIN_MARKERS:
                 return _read_odd_head(data, at, exif)
@@ -96,17 +96,19 @@ def read_head(data: bytes) -> tuple[Frame | None, int | None]:
         return None, exif
 
 
-def _read_odd_head(data: bytes, at: int, exif: int | None) -> tuple[Frame | None, int | None]:
+def _read_odd_head(
+    data: bytes | memoryview, at: int, exif: int | None
+) -> tuple[Frame | None, int | None]:
     """The same from `at` on, where there are fill bytes or markers without a length."""
     for marker, start, stop in segments(data, at):
         if marker in FRAMES and stop - start >= 10:
             return Frame(marker, start, *_FRAME(data, start + 4)), exif
-        if marker == APP1 and exif is None and data.startswith(EXIF, start + 4):
+        if marker == APP1 and exif is None and data[start + 4 : start + 10] == EXIF:
             exif = start + 4 + len(EXIF)
     return None, exif
 
 
-def read_frame(data: bytes) -> Frame | None:
+def read_frame(data: bytes | memoryview) -> Frame | None:
     """What the frame header of a JPEG says; None where there is none."""
     return read_head(data)[0]
 

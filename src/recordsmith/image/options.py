@@ -14,7 +14,7 @@ Orientation = Literal["keep", "apply"]
 MAX_PIXELS = 89_478_485
 """Above this no picture is decoded: 256 MiB of RGB; where Pillow, too, begins to doubt."""
 
-_MOST_PIXELS = 2 * MAX_PIXELS  # Pillow decodes no more
+MOST_PIXELS = 2 * MAX_PIXELS  # Pillow decodes no more
 _QUALITY = 95
 
 
@@ -52,13 +52,13 @@ class PictureOptions:
     max_pixels: int = MAX_PIXELS
 
     def __post_init__(self) -> None:
-        _check_word("format", self.format, get_args(PictureFormat))
-        _check_word("orientation", self.orientation, get_args(Orientation))
-        _check_number("quality", self.quality, 1, 100)
-        _check_number("max_pixels", self.max_pixels, 1, _MOST_PIXELS)
+        check_word("format", self.format, get_args(PictureFormat))
+        check_word("orientation", self.orientation, get_args(Orientation))
+        check_number("quality", self.quality, 1, 100)
+        check_number("max_pixels", self.max_pixels, 1, MOST_PIXELS)
         for name in ("shorter_side", "longer_side"):
             if getattr(self, name) is not None:
-                _check_number(name, getattr(self, name), 1, 65_535)
+                check_number(name, getattr(self, name), 1, 65_535)
         if self.background is not None:
             object.__setattr__(self, "background", _checked_colour(self.background))
         self._check_together()
@@ -136,13 +136,15 @@ class PictureOptions:
             raise OptionError("baseline is for JPEGs, but format is 'png'; leave it out")
 
 
-def _check_word(name: str, value: object, allowed: tuple[str, ...]) -> None:
+def check_word(name: str, value: object, allowed: tuple[str, ...]) -> None:
+    """Raise OptionError unless a value is one of some words."""
     if value not in allowed:
         words = ", ".join(repr(word) for word in allowed)
         raise OptionError(f"{name} is {value!r}; expected one of {words}")
 
 
-def _check_number(name: str, value: object, lowest: int, highest: int) -> None:
+def check_number(name: str, value: object, lowest: int, highest: int) -> None:
+    """Raise OptionError unless a value is a whole number within bounds."""
     if not isinstance(value, int) or isinstance(value, bool) or not lowest <= value <= highest:
         raise OptionError(
             f"{name} is {value!r}; expected a whole number from {lowest} to {highest:,}"

@@ -42,7 +42,7 @@ class Header(NamedTuple):
     colour_type: int
 
 
-def read_header(data: bytes) -> Header | None:
+def read_header(data: bytes | memoryview) -> Header | None:
     """The header of a PNG; None if it is none."""
     if data[:8] != SIGNATURE or data[12:16] != b"IHDR" or len(data) < 33:
         return None

@@ -28,9 +28,9 @@ class Draws:
     def uniform(self, purpose: str, count: int) -> npt.NDArray[np.float64]:
         """`count` numbers in [0, 1) for each row: (rows, count)."""
         numbers = mixed(self.places.astype(np.uint64), self._key(purpose))
-        columns = [mixed(numbers, np.uint64(column)) for column in range(count)]
+        bits = mixed(numbers[:, np.newaxis], np.arange(count, dtype=np.uint64))
         # the highest 53 bits are what a float64 between 0 and 1 can hold
-        return (np.stack(columns, axis=-1) >> np.uint64(11)).astype(np.float64) * 2.0**-53
+        return (bits >> np.uint64(11)).astype(np.float64) * 2.0**-53
 
     def generator(self, purpose: str, row: int | None = None) -> np.random.Generator:
         """A generator for one row, or for all of the batch."""

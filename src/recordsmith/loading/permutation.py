@@ -74,8 +74,10 @@ class Permutation:
         return (high << np.uint64(low_bits)) | low
 
 
-def mixed(numbers: npt.NDArray[np.uint64], key: np.uint64) -> npt.NDArray[np.uint64]:
-    """64 bits of each number, well mixed with the key."""
+def mixed(
+    numbers: npt.NDArray[np.uint64], key: np.uint64 | npt.NDArray[np.uint64]
+) -> npt.NDArray[np.uint64]:
+    """64 bits of each number, well mixed with the key, or with the key of each."""
     mixed = (numbers + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15) ^ key
     for shift, multiplier in zip((30, 27), _MULTIPLIERS, strict=True):
         mixed = (mixed ^ (mixed >> np.uint64(shift))) * np.uint64(multiplier)

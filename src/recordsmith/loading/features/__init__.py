@@ -9,10 +9,12 @@ from recordsmith.loading.features.contract import (
     ValueFeature,
 )
 from recordsmith.loading.features.numbers import Scalar, Tensor
+from recordsmith.loading.features.pictures import Image
 
 __all__ = [
     "Feature",
     "Filling",
+    "Image",
     "PixelFeature",
     "Request",
     "Rows",

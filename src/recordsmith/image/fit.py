@@ -1,0 +1,213 @@
+"""How does a picture come to lie in a frame of another size? Geometry only, no pixels.
+
+A `Fit` answers with a `Placement`: which part of the picture is taken, what it is resized to, and
+where that lies in the frame. Picture, mask and boxes follow the same placement, so they stay
+together. Nothing here is random: random numbers are given.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+FitKind = Literal["resize", "crop-or-pad", "center-crop", "contain", "random-crop", "pad"]
+Flip = Literal["horizontal", "vertical", "both"]
+CROP_AREA = (0.08, 1.0)
+CROP_RATIO = (3 / 4, 4 / 3)
+_CROP_TRIES = 10
+
+
+class Placement(NamedTuple):
+    """How a picture comes to lie in its frame.
+
+    top, left, height, width: the part of the picture that is taken, in its pixels.
+    to_height, to_width: what this part is resized to.
+    at_top, at_left: where that lies in the frame.
+    frame_height, frame_width: of the frame.
+    is_mirrored: left and right change places, after all of that, in the frame.
+    is_upside_down: top and bottom do.
+    """
+
+    top: int
+    left: int
+    height: int
+    width: int
+    to_height: int
+    to_width: int
+    at_top: int
+    at_left: int
+    frame_height: int
+    frame_width: int
+    is_mirrored: bool = False
+    is_upside_down: bool = False
+
+
+@dataclass(frozen=True)
+class Fit:
+    """How pictures come to have the size that is asked for.
+
+    kind: `resize` stretches the whole picture. `crop-or-pad` scales nothing: it cuts off or pads on
+        both sides alike, as TensorFlow's resize_with_crop_or_pad does. `center-crop` keeps the
+        proportions and cuts off what is too much. `contain` keeps the proportions and pads, as
+        TensorFlow's resize_with_pad does. `random-crop` takes a random part and stretches it.
+        `pad` has no size: the frame is as large as the largest picture of a batch.
+    size: height and width of the frame; None for `pad`.
+    shorter_side: for `center-crop` and `pad`, what the shorter side is scaled to before.
+    longer_side: for `pad`, what the longer side is scaled to; with both the smaller picture counts.
+    crop_area: for `random-crop`, the smallest and the largest share of the picture's area.
+    crop_ratio: for `random-crop`, the smallest and the largest width for a height of 1.
+    flip: which sides change places at random, one time in two.
+    """
+
+    kind: FitKind
+    size: tuple[int, int] | None = None
+    shorter_side: int | None = None
+    longer_side: int | None = None
+    crop_area: tuple[float, float] = CROP_AREA
+    crop_ratio: tuple[float, float] = CROP_RATIO
+    flip: Flip | None = None
+
+    @property
+    def number_count(self) -> int:
+        """How many random numbers a picture needs."""
+        return (2 * _CROP_TRIES + 2) * (self.kind == "random-crop") + 2 * (self.flip is not None)
+
+    def place(self, height: int, width: int, numbers: Sequence[float] = ()) -> Placement:
+        """Where a picture of this size comes to lie; the frame of `pad` is its own then.
+
+        Args:
+            numbers: `number_count` of them, in [0, 1).
+        """
+        placement = getattr(self, _PLACES[self.kind])(height, width, numbers)
+        if self.flip is not None:
+            mirrors = self.flip != "vertical" and numbers[-1] < 0.5
+            overturns = self.flip != "horizontal" and numbers[-2] < 0.5
+            if mirrors or overturns:
+                placement = placement._replace(is_mirrored=mirrors, is_upside_down=overturns)
+        return placement  # type: ignore[no-any-return]
+
+    # -- the kinds ---------------------------------------------------------------------------------
+
+    def _resize(self, height: int, width: int, _: object) -> Placement:
+        rows, columns = self._frame
+        return Placement(0, 0, height, width, rows, columns, 0, 0, rows, columns)
+
+    def _crop_or_pad(self, height: int, width: int, _: object) -> Placement:
+        (top, at_top, rows) = _crop_or_pad(height, self._frame[0])
+        (left, at_left, columns) = _crop_or_pad(width, self._frame[1])
+        return Placement(top, left, rows, columns, rows, columns, at_top, at_left, *self._frame)
+
+    def _center_crop(self, height: int, width: int, _: object) -> Placement:
+        frame_height, frame_width = self._frame
+        scale = max(frame_height / height, frame_width / width)
+        if self.shorter_side is not None:
+            scale = self.shorter_side / min(height, width)
+        rows, to_height = _covered(height, scale, frame_height)
+        columns, to_width = _covered(width, scale, frame_width)
+        return Placement(
+            (height - rows) // 2,
+            (width - columns) // 2,
+            rows,
+            columns,
+            to_height,
+            to_width,
+            (frame_height - to_height) // 2,
+            (frame_width - to_width) // 2,
+            frame_height,
+            frame_width,
+        )
+
+    def _contain(self, height: int, width: int, _: object) -> Placement:
+        frame_height, frame_width = self._frame
+        to_height, to_width, at_top, at_left = frame_height, frame_width, 0, 0
+        if height * frame_width >= width * frame_height:  # the height decides
+            wanted = width * frame_height  # over height
+            to_width = max(1, wanted // height)
+            at_left = min((frame_width * height - wanted) // (2 * height), frame_width - to_width)
+        else:
+            wanted = height * frame_width  # over width
+            to_height = max(1, wanted // width)
+            at_top = min((frame_height * width - wanted) // (2 * width), frame_height - to_height)
+        return Placement(
+            0, 0, height, width, to_height, to_width, at_top, at_left, frame_height, frame_width
+        )
+
+    def _random_crop(self, height: int, width: int, numbers: Sequence[float]) -> Placement:
+        """As torchvision's RandomResizedCrop: the first of some parts that fits into the picture;
+        if none does, the largest in the middle whose proportions are allowed.
+        """
+        narrowest, widest = self.crop_ratio
+        smallest, largest = self.crop_area
+        low, high = math.log(narrowest), math.log(widest)
+        for attempt in range(_CROP_TRIES):
+            area = height * width * _between(smallest, largest, numbers[2 * attempt])
+            ratio = math.exp(_between(low, high, numbers[2 * attempt + 1]))
+            rows, columns = round(math.sqrt(area / ratio)), round(math.sqrt(area * ratio))
+            if 0 < rows <= height and 0 < columns <= width:
+                top = int(numbers[2 * _CROP_TRIES] * (height - rows + 1))
+                left = int(numbers[2 * _CROP_TRIES + 1] * (width - columns + 1))
+                break
+        else:
+            rows, columns = height, width
+            if width < height * narrowest:
+                rows = max(1, min(height, round(width / narrowest)))
+            elif width > height * widest:
+                columns = max(1, min(width, round(height * widest)))
+            top, left = (height - rows) // 2, (width - columns) // 2
+        return Placement(top, left, rows, columns, *self._frame, 0, 0, *self._frame)
+
+    def _pad(self, height: int, width: int, _: object) -> Placement:
+        scales = []
+        if self.shorter_side is not None:
+            scales.append(self.shorter_side / min(height, width))
+        if self.longer_side is not None:
+            scales.append(self.longer_side / max(height, width))
+        scale = min(scales, default=1.0)
+        rows, columns = max(1, round(height * scale)), max(1, round(width * scale))
+        return Placement(0, 0, height, width, rows, columns, 0, 0, rows, columns)
+
+    @property
+    def _frame(self) -> tuple[int, int]:
+        assert self.size is not None
+        return self.size
+
+
+def in_frame(placement: Placement, frame_height: int, frame_width: int) -> Placement:
+    """The same in a larger frame: at its top left, also when it is mirrored or upside down."""
+    return placement._replace(
+        at_top=frame_height - placement.to_height if placement.is_upside_down else 0,
+        at_left=frame_width - placement.to_width if placement.is_mirrored else 0,
+        frame_height=frame_height,
+        frame_width=frame_width,
+    )
+
+
+_PLACES = {
+    "resize": "_resize",
+    "crop-or-pad": "_crop_or_pad",
+    "center-crop": "_center_crop",
+    "contain": "_contain",
+    "random-crop": "_random_crop",
+    "pad": "_pad",
+}
+
+
+def _crop_or_pad(side: int, frame_side: int) -> tuple[int, int, int]:
+    """Where the part begins in the picture and in the frame, and how long it is."""
+    if side > frame_side:
+        return (side - frame_side) // 2, 0, frame_side
+    return 0, (frame_side - side) // 2, side
+
+
+def _covered(side: int, scale: float, frame_side: int) -> tuple[int, int]:
+    """How much of a side is taken, and what it is resized to."""
+    scaled = max(1, round(side * scale))
+    if scaled <= frame_side:
+        return side, scaled
+    return max(1, round(side * frame_side / scaled)), frame_side
+
+
+def _between(low: float, high: float, number: float) -> float:
+    return low + (high - low) * number
