@@ -69,6 +69,16 @@ def read_payloads(data: bytes, checksum: Checksum) -> Iterator[bytes]:
         at += length + 16
 
 
+def payload_of(frame: bytes, checksum: Checksum) -> bytes:
+    """The payload of one whole frame, both checksums checked."""
+    (head_sum,) = _CHECKSUM.unpack_from(frame, 8)
+    (payload_sum,) = _CHECKSUM.unpack_from(frame, len(frame) - 4)
+    payload = frame[HEADER_BYTES:-4]
+    if head_sum != mask(checksum(frame[:8])) or payload_sum != mask(checksum(payload)):
+        raise ValueError("a record is damaged")
+    return payload
+
+
 def frame_places(path: Path) -> list[tuple[int, int]]:
     """(where it begins, how long it is) of each frame of a file; nothing is checked."""
     data, at, places = path.read_bytes(), 0, []

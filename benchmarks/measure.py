@@ -97,6 +97,9 @@ def compare(case: Case, settings: Settings) -> Table:
     make_inputs(settings, case.inputs)
     workers = [Worker(settings, case, peer) for peer in case.peers]
     try:
+        for worker in workers:
+            if worker.peer.name == OURS and worker.missing is not None:
+                raise SystemExit(f"{OURS} itself cannot be measured: {worker.missing}")
         there = [worker for worker in workers if worker.missing is None]
         _warm_up(case, there)
         for number in range(settings.repeat):

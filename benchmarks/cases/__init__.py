@@ -12,6 +12,7 @@ from cases import (
     columns,
     encode,
     loader,
+    loader_random,
     memory,
     pack,
     progressive,
@@ -34,6 +35,7 @@ _COMPARED = (
     *encode.CASES,
     *resume.CASES,
     *loader.CASES,
+    loader_random.CASE,
 )
 
 
