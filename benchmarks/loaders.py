@@ -95,7 +95,9 @@ def by_hand(folder: Path, decoder: str = "simplejpeg") -> Epochs:
     return epoch
 
 
-def tensorflow(folder: Path, packed: str = "camera-packed") -> Epochs:
+def tensorflow(
+    folder: Path, packed: str = "camera-packed", buffer_size: int = SHUFFLE_BUFFER
+) -> Epochs:
     """As the guides have it, with as many threads as the others."""
     import tensorflow as tf
 
@@ -115,7 +117,7 @@ def tensorflow(folder: Path, packed: str = "camera-packed") -> Epochs:
     options.threading.max_intra_op_parallelism = 1
     dataset: Any = (
         tf.data.TFRecordDataset([str(path) for path in (folder / packed).glob("*.tfrecord")])
-        .shuffle(SHUFFLE_BUFFER)
+        .shuffle(buffer_size)
         .map(make, num_parallel_calls=WORKERS)
         .batch(BATCH)
         .prefetch(2)
@@ -190,9 +192,7 @@ def torch(folder: Path) -> Epochs:
     from torch.utils.data import DataLoader
 
     files: Any = _Files(folder)
-    loader = DataLoader(
-        files, BATCH, shuffle=True, num_workers=WORKERS, persistent_workers=True
-    )
+    loader = DataLoader(files, BATCH, shuffle=True, num_workers=WORKERS, persistent_workers=True)
 
     def epoch() -> Iterator[Seen]:
         for images, labels in loader:

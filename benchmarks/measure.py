@@ -54,6 +54,11 @@ class Worker:
         self.missing: str | None = ready.get("missing")
         self.records: int = ready.get("records", 0)
 
+    @property
+    def process_id(self) -> int:
+        """Of the process, for the operating system."""
+        return self._process.pid
+
     def warm_up(self) -> Any:
         """Run for the first time; answers the digest of the result."""
         self.first = self._ask("digest")

@@ -12,6 +12,7 @@ from cases import (
     columns,
     encode,
     loader,
+    loader_memory,
     loader_random,
     memory,
     pack,
@@ -48,12 +49,13 @@ def benchmarks() -> dict[str, Callable[[Settings], Table]]:
         **reports,
         progressive.CASE.name: progressive.report,
         memory.CASE.name: memory.report,
+        loader_memory.CASE.name: loader_memory.report,
         startup.NAME: startup.report,
     }
 
 
 def find_peer(case_name: str, peer_name: str) -> Peer:
     """The peer that a worker is to be."""
-    cases: tuple[Case, ...] = (*_COMPARED, progressive.CASE, memory.CASE)
+    cases: tuple[Case, ...] = (*_COMPARED, progressive.CASE, memory.CASE, loader_memory.CASE)
     case = next(case for case in cases if case.name == case_name)
     return next(peer for peer in case.peers if peer.name == peer_name)

@@ -116,7 +116,10 @@ CASES = (
         peers=(
             Peer(OURS, _pictures(loaders.recordsmith, packed="camera-packed-256")),
             Peer("tf.data on the originals", _pictures(loaders.tensorflow), at_most=1 / 3),
-            Peer("tf.data on the smaller ones", _pictures(loaders.tensorflow, packed="camera-packed-256")),
+            Peer(
+                "tf.data on the smaller ones",
+                _pictures(loaders.tensorflow, packed="camera-packed-256"),
+            ),
             Peer("recordsmith on the originals", _pictures(loaders.recordsmith)),
         ),
         inputs=("camera-packed", "camera-packed-256"),

@@ -10,22 +10,14 @@ from typing import Any
 from case import OURS, Case, Peer, Task
 from inputs import Inputs
 
-_AT_ONCE = 1_000
-
 
 def _task(inputs: Inputs, read: Callable[[list[int]], Any], size: Callable[[Any], int]) -> Task:
-    """Read records at random positions, so many at once; `size` of what was read, in bytes."""
+    """Read records at random positions; `size` of what was read, in bytes."""
     import numpy as np
 
     positions = np.random.default_rng(6).integers(0, inputs.small_count, inputs.random_count)
-    chosen = [
-        positions[at : at + _AT_ONCE].tolist() for at in range(0, len(positions), _AT_ONCE)
-    ]
-    return Task(
-        lambda: [read(some) for some in chosen],
-        len(positions),
-        digest=lambda answers: sum(map(size, answers)),
-    )
+    chosen = positions.tolist()
+    return Task(lambda: read(chosen), len(chosen), digest=size)
 
 
 def _recordsmith(inputs: Inputs) -> Task:
@@ -52,9 +44,7 @@ def _pread(inputs: Inputs, *, with_checksums: bool) -> Task:
     from by_hand import FRAME_BYTES, HEADER_BYTES, find_checksum, frame_places, payload_of
 
     path = inputs.path("small.tfrecord")
-    places = [
-        (size - FRAME_BYTES, at + HEADER_BYTES) for at, size in frame_places(path)
-    ]
+    places = [(size - FRAME_BYTES, at + HEADER_BYTES) for at, size in frame_places(path)]
     file = os.open(path, os.O_RDONLY)
 
     def read(positions: list[int]) -> list[bytes]:
@@ -79,9 +69,9 @@ def _array_record(inputs: Inputs) -> Task:
     from array_record.python.array_record_module import ArrayRecordReader
 
     inputs.make("small.arrayrecord")
-    # no reading ahead and no threads of its own: what its documentation advises for random access
-    options = "readahead_buffer_size:0,max_parallelism:0"
-    reader = ArrayRecordReader(str(inputs.path("small.arrayrecord")), options)
+    # no reading ahead is what its documentation advises for random access
+    path = inputs.path("small.arrayrecord")
+    reader = ArrayRecordReader(str(path), "readahead_buffer_size:0")
     return _task(inputs, reader.read, _total)
 
 
@@ -93,13 +83,15 @@ CASE = Case(
     name="loader-random",
     title="Random reads",
     what=(
-        f"Small records at random positions, {_AT_ONCE:,} with each call where there is a call "
-        "for many. recordsmith checks both checksums of each; ArrayRecord those of its own format."
+        "Small records at random positions, with one call where there is a call for many. "
+        "recordsmith checks both checksums of each; ArrayRecord those of its own format."
     ),
     unit="record",
     peers=(
         Peer(OURS, _recordsmith),
-        Peer("`os.pread` from a table of offsets", partial(_pread, with_checksums=False), at_most=1),
+        Peer(
+            "`os.pread` from a table of offsets", partial(_pread, with_checksums=False), at_most=1
+        ),
         Peer("`os.pread`, both checksums", partial(_pread, with_checksums=True), at_most=1),
         Peer("array_record, many at once", _array_record, at_most=1 / 4),
         Peer("recordsmith, one by one", _one_by_one),
