@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     )
     from recordsmith.exporting import ExportReport, export
     from recordsmith.image import PictureOptions
-    from recordsmith.loading import Blocks, Image, Loader, Scalar, Tensor
+    from recordsmith.loading import Blocks, Image, Loader, Mask, Scalar, Tensor
     from recordsmith.packing import PackPlan, PackReport, pack, plan
     from recordsmith.sources import (
         Coco,
@@ -113,6 +113,7 @@ _HOMES = {
         "Blocks",
         "Image",
         "Loader",
+        "Mask",
         "Scalar",
         "Tensor",
     ),
@@ -156,6 +157,7 @@ __all__ = [
     "ImagePairs",
     "Inspection",
     "Loader",
+    "Mask",
     "MissingExtraError",
     "OptionError",
     "PackPlan",

@@ -1,15 +1,16 @@
-"""Picture bytes -> pixels, and pixels of one size -> another. OpenCV, with Pillow behind it."""
+"""Picture bytes -> pixels as anyone looks at them, and pixels of one size -> another."""
 
 from __future__ import annotations
 
-from contextlib import suppress
 from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from recordsmith.buffers import BytesLike
-from recordsmith.image.pillow import read_by_pillow
+from recordsmith.image.options import MOST_PIXELS
+from recordsmith.image.pillow import unreadable
+from recordsmith.image.pixels import decode_pixels, look_at_picture
 
 Pixels: TypeAlias = npt.NDArray[np.uint8]
 
@@ -24,17 +25,13 @@ def decode_image(data: BytesLike) -> Pixels:
     Raises:
         CorruptDataError: unreadable-image.
     """
-    import cv2
-
-    flags = cv2.IMREAD_COLOR_RGB if hasattr(cv2, "IMREAD_COLOR_RGB") else cv2.IMREAD_COLOR
-    encoded = np.frombuffer(data, np.uint8)
-    pixels: Any = None
-    if len(encoded):
-        with suppress(cv2.error):  # a header that asks for too much: Pillow says so in words
-            pixels = cv2.imdecode(encoded, flags | cv2.IMREAD_IGNORE_ORIENTATION)
-    if pixels is None:  # GIF, odd modes: what OpenCV does not know
-        return _decode_with_pillow(bytes(data))
-    return pixels if flags != cv2.IMREAD_COLOR else np.ascontiguousarray(pixels[:, :, ::-1])
+    head = look_at_picture(data, max_pixels=None)
+    if head.height * head.width > MOST_PIXELS:
+        raise unreadable(
+            f"the picture is larger than is ever decoded: {head.width:,} x {head.height:,} pixels"
+        )
+    pixels: Any = decode_pixels(data, head)
+    return pixels  # type: ignore[no-any-return]
 
 
 def resize_image(pixels: Pixels, height: int, width: int) -> Pixels:
@@ -45,8 +42,3 @@ def resize_image(pixels: Pixels, height: int, width: int) -> Pixels:
     method = cv2.INTER_AREA if shrinks else cv2.INTER_LINEAR
     resized = cv2.resize(pixels, (width, height), interpolation=method)
     return resized.reshape(height, width, pixels.shape[2]).astype(np.uint8, copy=False)
-
-
-def _decode_with_pillow(data: bytes) -> Pixels:
-    with read_by_pillow(data) as image:
-        return np.array(image.convert("RGB"))

@@ -5,9 +5,10 @@ quarter or eighth of its size. Everything else is read with all its channels and
 and brought to what is wanted. The header is read first, by `look_at_picture`, so that no decoder
 is asked for more than is allowed; EXIF orientation is not applied.
 
-As TensorFlow has it: alpha is dropped, not laid on anything; a transparent colour is alpha; of
-16 bits the upper 8 become uint8, and 8 bits become 16 by 257. Where it has nothing, as alpha of a
-JPEG, one channel of a GIF: opaque alpha, and the usual weights of red, green and blue.
+As TensorFlow has it: JPEG by the fast DCT; alpha is dropped, not laid on anything; a transparent
+colour is alpha; of 16 bits the upper 8 become uint8, and 8 bits become 16 by 257. Where it has
+nothing, such as alpha of a JPEG or one channel of a GIF: opaque alpha, and the usual weights of
+red, green and blue.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ class PictureHead(NamedTuple):
     component_count: int = 0
 
 
-def look_at_picture(data: BytesLike, *, max_pixels: int = MAX_PIXELS) -> PictureHead:
+def look_at_picture(data: BytesLike, *, max_pixels: int | None = MAX_PIXELS) -> PictureHead:
     """Read the header of an encoded picture; whether the rest is whole shows when it is decoded.
 
     Raises:
@@ -50,13 +51,16 @@ def look_at_picture(data: BytesLike, *, max_pixels: int = MAX_PIXELS) -> Picture
     """
     view = as_view(data)
     frame = read_frame(view)
-    if frame is not None:
+    if frame is None:
+        head = _look_at_other(view)
+    elif frame.precision == 8:
         head = PictureHead("jpeg", frame.height, frame.width, frame.component_count)
     else:
-        head = _look_at_other(view)
+        raise unreadable(f"the JPEG picture has {frame.precision} bits a sample; 8 can be read")
     if not head.height or not head.width:
         raise unreadable(f"the {head.format} picture has no pixels: {head.width} x {head.height}")
-    check_size(head.height, head.width, max_pixels)
+    if max_pixels is not None:
+        check_size(head.height, head.width, max_pixels)
     return head
 
 
@@ -67,16 +71,13 @@ def decode_pixels(
     channels: int = 3,
     bits: int | None = 8,
     divisor: int = 1,
-    buffer: npt.NDArray[np.uint8] | None = None,
 ) -> ExactPixels:
     """Decode a picture whose header was looked at.
 
     Args:
         channels: 1 grey, 3 RGB, 4 RGB and alpha.
         bits: 8 or 16; None for those that are stored, of these two.
-        divisor: 1, 2, 4 or 8: a JPEG may be decoded at this part of its size, its sides rounded
-            up; what else it is has its full size all the same.
-        buffer: memory that may be used for the pixels of a JPEG, of at least as many bytes.
+        divisor: 2, 4 or 8: decode a JPEG at this part of its size, its sides rounded up.
 
     Returns:
         uint8 or uint16, (height, width, channels), C-contiguous.
@@ -84,16 +85,18 @@ def decode_pixels(
     Raises:
         CorruptDataError: unreadable-image: it is damaged, or ends too early.
     """
+    height, width = -(-head.height // divisor), -(-head.width // divisor)
     pixels: Any
     if head.format == "jpeg":
-        pixels = _decode_jpeg(data, head, channels, divisor, buffer)
+        pixels = _decode_jpeg(data, head, channels, (height, width) if divisor > 1 else (0, 0))
         if pixels is None:
-            pixels = _decode_odd_jpeg(bytes(data))
+            pixels = _decode_odd_jpeg(bytes(data), head, height, width)
     else:
         pixels = decode_exact(bytes(data), max_pixels=head.height * head.width).pixels
-    if divisor == 1 or head.format != "jpeg":
-        _check_shape(pixels, head)
-    return _with_bits(_with_channels(pixels, channels), bits)
+    _check_shape(pixels, head, height, width)
+    if pixels.shape[2] != channels:
+        pixels = with_channels(pixels, channels)
+    return pixels if bits is None else with_bits(pixels, bits)
 
 
 def _look_at_other(data: memoryview) -> PictureHead:
@@ -110,11 +113,7 @@ def _look_at_other(data: memoryview) -> PictureHead:
 
 
 def _decode_jpeg(
-    data: BytesLike,
-    head: PictureHead,
-    channels: int,
-    divisor: int,
-    buffer: npt.NDArray[np.uint8] | None,
+    data: BytesLike, head: PictureHead, channels: int, least_sides: tuple[int, int]
 ) -> Any:
     """Pixels, grey or RGB; None where simplejpeg does not read it, or is not there."""
     decode = _simplejpeg()
@@ -122,10 +121,11 @@ def _decode_jpeg(
         return None
     is_cmyk = head.component_count == 4
     colours = "CMYK" if is_cmyk else "GRAY" if channels == 1 else "RGB"
-    least = (-(-head.height // divisor), -(-head.width // divisor)) if divisor > 1 else (0, 0)
-    try:  # in order: fast DCT as TensorFlow, no fast upsampling, least sides, least factor
-        pixels = decode(data, colours, True, False, *least, 1, None if is_cmyk else buffer)
-    except ValueError:
+    try:  # in order: fast DCT, no fast upsampling, least height and width, least factor
+        pixels = decode(data, colours, True, False, *least_sides, 1)
+    except ValueError as error:
+        if "Premature end of JPEG file" in str(error):
+            raise unreadable("the JPEG picture was cut off: it ends before its pixels do") from None
         return None
     return _from_cmyk(pixels, bytes(data)) if is_cmyk else pixels
 
@@ -147,26 +147,35 @@ def _from_cmyk(pixels: npt.NDArray[np.uint8], data: bytes) -> npt.NDArray[np.uin
     return (light[:, :, :3] * light[:, :, 3:] // 255).astype(np.uint8)
 
 
-def _decode_odd_jpeg(data: bytes) -> ExactPixels:
+def _decode_odd_jpeg(data: bytes, head: PictureHead, height: int, width: int) -> ExactPixels:
     """By Pillow, which says what is wrong, and bears what is wrong but does no harm."""
     with read_by_pillow(data) as image:
         pixels = np.array(image if image.mode in ("L", "RGB") else image.convert("RGB"))
-    return pixels.reshape(*pixels.shape[:2], -1)
+    _check_shape(pixels, head, head.height, head.width)
+    if (height, width) != (head.height, head.width):
+        import cv2
+
+        pixels = cv2.resize(pixels, (width, height), interpolation=cv2.INTER_AREA)
+    return pixels.reshape(height, width, -1)
 
 
 # -- all formats -----------------------------------------------------------------------------------
 
 
-def _check_shape(pixels: ExactPixels, head: PictureHead) -> None:
-    if pixels.shape[:2] != (head.height, head.width):
+def _check_shape(pixels: ExactPixels, head: PictureHead, height: int, width: int) -> None:
+    if pixels.shape[:2] != (height, width):
         raise unreadable(
             f"the header of the {head.format} picture says {head.width} x {head.height} pixels, "
-            f"but there are {pixels.shape[1]} x {pixels.shape[0]}"
+            f"but it has others: {pixels.shape[1]} x {pixels.shape[0]} instead of {width} x "
+            f"{height} were decoded"
         )
 
 
-def _with_channels(pixels: ExactPixels, channels: int) -> ExactPixels:
-    """1 grey, 3 RGB, 4 RGB and alpha, from any of grey, grey and alpha, RGB, RGB and alpha."""
+def with_channels(pixels: ExactPixels, channels: int) -> ExactPixels:
+    """1 grey, 3 RGB, 4 RGB and alpha, from any of grey, grey and alpha, RGB, RGB and alpha.
+
+    Alpha is dropped; where there is none, it is opaque.
+    """
     has = pixels.shape[2]
     if has == channels:
         return pixels
@@ -189,9 +198,9 @@ def _grey(colours: ExactPixels) -> ExactPixels:
     return grey[:, :, np.newaxis]  # type: ignore[no-any-return]
 
 
-def _with_bits(pixels: ExactPixels, bits: int | None) -> ExactPixels:
-    stored = 8 * pixels.itemsize
-    if bits is None or bits == stored:
+def with_bits(pixels: ExactPixels, bits: int) -> ExactPixels:
+    """8 or 16 bits: the upper 8 of 16, and 257 times 8."""
+    if bits == 8 * pixels.itemsize:
         return pixels
     if bits == 8:
         return (pixels >> 8).astype(np.uint8)

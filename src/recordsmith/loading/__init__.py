@@ -1,7 +1,7 @@
 """Positions -> batches: order, fetch, decode, batch, prefetch, state. Knows nothing of packing."""
 
-from recordsmith.loading.features import Image, Scalar, Tensor
+from recordsmith.loading.features import Image, Mask, Scalar, Tensor
 from recordsmith.loading.loader import Loader
 from recordsmith.loading.order import Blocks
 
-__all__ = ["Blocks", "Image", "Loader", "Scalar", "Tensor"]
+__all__ = ["Blocks", "Image", "Loader", "Mask", "Scalar", "Tensor"]

@@ -8,6 +8,7 @@ from recordsmith.loading.features.contract import (
     Rows,
     ValueFeature,
 )
+from recordsmith.loading.features.masks import Mask
 from recordsmith.loading.features.numbers import Scalar, Tensor
 from recordsmith.loading.features.pictures import Image
 
@@ -15,6 +16,7 @@ __all__ = [
     "Feature",
     "Filling",
     "Image",
+    "Mask",
     "PixelFeature",
     "Request",
     "Rows",

@@ -1,0 +1,144 @@
+"""Pixels -> a frame, as a placement says: cut, resized, padded with black, turned over.
+
+Everything is written where it shall stay, and OpenCV does the work, with the interpreter lock
+released. Which part is taken and where it goes is decided in `fit`.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from recordsmith.image.fit import Placement
+
+Interpolation = Literal["auto", "linear", "area", "nearest", "cubic"]
+Number = TypeVar("Number", bound=np.generic)
+
+_FEWEST_ROWS = 16  # of smaller pictures, other factors give the same size as a half or a quarter
+
+
+def divisor_for(placement: Placement, height: int, width: int) -> int:
+    """At which part of its size a picture may be decoded: 8, 4, 2 or 1.
+
+    The part that is taken is then still at least as large as what it becomes.
+    """
+    if height < _FEWEST_ROWS or width < _FEWEST_ROWS:
+        return 1
+    factor = min(placement.height // placement.to_height, placement.width // placement.to_width)
+    return 8 if factor >= 8 else 4 if factor >= 4 else 2 if factor >= 2 else 1
+
+
+def lay_in_frame(
+    pixels: npt.NDArray[Any],
+    placement: Placement,
+    frame: npt.NDArray[Any],
+    *,
+    divisor: int = 1,
+    interpolation: Interpolation = "auto",
+) -> None:
+    """Bring the part of a picture that a placement names into its frame.
+
+    Args:
+        pixels: uint8 or uint16, (height, width, channels); at `divisor`th part of its size.
+        frame: (frame_height, frame_width, channels), all of which is written, of the type of the
+            pixels; or float32, which they are turned into before they are resized.
+        interpolation: `auto` is linear while the part has at most four times the pixels of what it
+            becomes, and by area where it has more and shrinks on both sides.
+    """
+    part, target = _part_of(pixels, placement, divisor), frame
+    to_height, to_width = placement.to_height, placement.to_width
+    if frame.shape[:2] != (to_height, to_width):
+        top, left = placement.at_top, placement.at_left
+        _blacken_around(frame, placement)
+        target = frame[top : top + to_height, left : left + to_width]
+    if part.shape == target.shape:
+        np.copyto(target, part)
+    else:
+        _resize(part, target, interpolation)
+    if placement.is_mirrored or placement.is_upside_down:
+        _turn_over(frame, placement)
+
+
+def lay_numbers_in_frame(
+    numbers: npt.NDArray[Number], placement: Placement, frame: npt.NDArray[Any], *, fill: int
+) -> None:
+    """The same for class numbers: by the nearest neighbour, so that none appears that was not.
+
+    Each is the one whose area holds the centre of the place, as `resize_nearest` has it.
+
+    Args:
+        numbers: (height, width).
+        frame: (frame_height, frame_width), all of which is written, of a type that holds them.
+        fill: the number around them.
+    """
+    rows = _nearest(placement.top, placement.height, placement.to_height)
+    columns = _nearest(placement.left, placement.width, placement.to_width)
+    part = numbers.take(rows, axis=0).take(columns, axis=1)
+    if part.shape != frame.shape:
+        frame.fill(fill)
+    top, left = placement.at_top, placement.at_left
+    frame[top : top + placement.to_height, left : left + placement.to_width] = part
+    if placement.is_mirrored or placement.is_upside_down:
+        rows_step = -1 if placement.is_upside_down else 1
+        columns_step = -1 if placement.is_mirrored else 1
+        frame[:] = frame[::rows_step, ::columns_step].copy()
+
+
+def _part_of(pixels: npt.NDArray[Any], placement: Placement, divisor: int) -> npt.NDArray[Any]:
+    top, left, height, width = placement[:4]
+    if pixels.shape[:2] == (height, width) and divisor == 1:
+        return pixels
+    bottom, right = top + height, left + width
+    if divisor > 1:  # to the nearest pixel of the smaller picture
+        half = divisor // 2
+        top, left = (top + half) // divisor, (left + half) // divisor
+        bottom, right = (bottom + half) // divisor, (right + half) // divisor
+    return pixels[top:bottom, left:right]
+
+
+def _resize(part: npt.NDArray[Any], target: npt.NDArray[Any], interpolation: str) -> None:
+    import cv2
+
+    height, width = target.shape[:2]
+    if interpolation == "auto":
+        shrinks = part.shape[0] >= height and part.shape[1] >= width
+        is_much = part.shape[0] * part.shape[1] > 4 * height * width
+        interpolation = "area" if shrinks and is_much else "linear"
+    method = {
+        "linear": cv2.INTER_LINEAR,
+        "area": cv2.INTER_AREA,
+        "nearest": cv2.INTER_NEAREST_EXACT,
+        "cubic": cv2.INTER_CUBIC,
+    }[interpolation]
+    if target.shape[2] == 1:  # OpenCV has no axis for a single channel
+        part, target = part[:, :, 0], target[:, :, 0]
+    if part.dtype != target.dtype:
+        part = part.astype(target.dtype)
+    written = cv2.resize(part, (width, height), dst=target, interpolation=method)
+    if written is not target:  # it could not write there, and has said nothing
+        target[...] = written
+
+
+def _blacken_around(frame: npt.NDArray[Any], placement: Placement) -> None:
+    top, left = placement.at_top, placement.at_left
+    bottom, right = top + placement.to_height, left + placement.to_width
+    frame[:top] = 0
+    frame[bottom:] = 0
+    frame[top:bottom, :left] = 0
+    frame[top:bottom, right:] = 0
+
+
+def _turn_over(frame: npt.NDArray[Any], placement: Placement) -> None:
+    import cv2
+
+    code = 1 if not placement.is_upside_down else -1 if placement.is_mirrored else 0
+    whole = frame[:, :, 0] if frame.shape[2] == 1 else frame
+    written = cv2.flip(whole, code, dst=whole)
+    if written is not whole:
+        whole[...] = written
+
+
+def _nearest(start: int, length: int, to_length: int) -> npt.NDArray[np.int64]:
+    return start + (2 * np.arange(to_length) + 1) * length // (2 * to_length)
