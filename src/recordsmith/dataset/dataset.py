@@ -17,6 +17,7 @@ from typing import Any, NamedTuple, overload
 import numpy as np
 
 from recordsmith.buffers import Int64Array
+from recordsmith.dataset.forks import renew_in_children
 from recordsmith.dataset.labels import ClassNames
 from recordsmith.dataset.shard import Shard
 from recordsmith.errors import CorruptDataError, Defect, OptionError, located
@@ -396,6 +397,10 @@ class _MappedShards:
 
     def __init__(self) -> None:
         self._used: OrderedDict[int, Shard] = OrderedDict()
+        self.renew_lock()
+        renew_in_children(self)
+
+    def renew_lock(self) -> None:
         self._lock = threading.Lock()
 
     def use(self, shard: Shard) -> None:

@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from recordsmith.buffers import Int64Array
+from recordsmith.dataset.forks import renew_in_children
 from recordsmith.dataset.index import KEEP_FROM_BYTES, ShardIndex, load_index, save_index
 from recordsmith.dataset.manifest import ShardEntry
 from recordsmith.errors import CorruptDataError, Defect, OptionError, located
@@ -58,6 +59,11 @@ class Shard:
         """What can be had again from the file."""
         self._index: ShardIndex | None = None
         self._map: mmap.mmap | None = None
+        self.renew_lock()
+        renew_in_children(self)
+
+    def renew_lock(self) -> None:
+        """Have a lock that nobody holds."""
         self._lock = threading.RLock()
 
     def __getstate__(self) -> dict[str, Any]:

@@ -6,6 +6,8 @@ before. Only so many jobs are begun ahead of the one that is asked for, which bo
 
 The threads hold no reference to the `Engine`, so that an engine nobody uses any more is collected
 and its threads end. They end also when it is closed, when a job fails, and when the program ends.
+Who waits does so in a `SimpleQueue`: Ctrl-C interrupts that at any moment without harm, and a
+garbage collection may fill it, whatever it has interrupted.
 """
 
 from __future__ import annotations
@@ -18,14 +20,16 @@ import weakref
 from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from queue import Empty, SimpleQueue
 from typing import Any, Generic, Protocol, TypeVar
 
 from recordsmith.errors import OptionError
 
 Made_co = TypeVar("Made_co", covariant=True)
 _ROWS_AT_ONCE = 8
-_LOOK_UP_SECONDS = 1.0  # how long a thread may sleep after its engine was collected
-_EXIT_SECONDS = 5.0  # how long the end of the program waits for a user's function
+_PATIENCE_SECONDS = 3.0
+"""How long is waited for a thread that is to end: a user's function may take longer, or for ever.
+Such a thread ends when the function does, or with the program."""
 
 
 class Job(Protocol[Made_co]):
@@ -35,7 +39,7 @@ class Job(Protocol[Made_co]):
         """Prepare it; answers how many rows are to be filled."""
 
     def fill(self, start: int, stop: int) -> None:
-        """Fill some rows. Called by several threads, for different rows."""
+        """Fill some rows, in order. Called by several threads, for different rows."""
 
     def finish(self) -> Made_co:
         """What was made, when all rows are filled."""
@@ -53,7 +57,6 @@ class Engine(Generic[Made_co]):
             prefetch: how many jobs may be begun, or done, ahead of the one that is asked for.
         """
         self._shared = _Shared(jobs, threads, prefetch)
-        self._has_started = threads == 0
         self._process = os.getpid()
         weakref.finalize(self, self._shared.abandon)
 
@@ -64,17 +67,15 @@ class Engine(Generic[Made_co]):
         """What the next job made.
 
         Raises:
-            Whatever the job raised; the engine is closed then.
-            OptionError: the engine was begun in another process.
+            Whatever the job raised; of several rows that failed, the first one's. The engine is
+                closed then.
+            OptionError: the engine was begun in another process, or no more threads can be begun.
         """
         if os.getpid() != self._process:
             raise OptionError(
                 "this iteration was begun in another process, whose threads are not here: begin "
                 "one of your own with iter(loader)"
             )
-        if not self._has_started:
-            self._has_started = True
-            self._shared.start()
         try:
             return self._shared.next()  # type: ignore[no-any-return]
         except BaseException:  # the end, a failed job, Ctrl-C
@@ -82,7 +83,10 @@ class Engine(Generic[Made_co]):
             raise
 
     def close(self) -> None:
-        """End the threads and wait for them; nothing is made afterwards. May be called twice."""
+        """End the threads and wait for them, but not long for one that is in a user's function.
+
+        Nothing is made afterwards. May be called twice, and from any thread.
+        """
         self._shared.stop()
 
     @property
@@ -96,111 +100,165 @@ class Engine(Generic[Made_co]):
         return self._shared.idle_seconds
 
 
-@dataclass
+@dataclass(eq=False)
 class _Running:
     """A job that is being made."""
 
-    job: Job[Any] | None
+    job: Job[Any] | None = None
     next_row: int = 0
     row_count: int = 0
     open_parts: int = 1  # beginning is one, each piece of rows is one
     made: Any = None
     error: BaseException | None = None
+    error_row: int = 0  # where the piece that failed began
     is_done: bool = False
+
+    def fail(self, error: BaseException, row: int = 0) -> None:
+        """Rows are taken in order, so that the first bad one is known when all parts are done."""
+        if self.error is None or row < self.error_row:
+            self.error, self.error_row = error, row
+        self.next_row = self.row_count  # the others need not be filled
+
+
+_END = _Running()
 
 
 class _Shared:
-    """What the threads and the one who asks have in common; all of it under one lock."""
+    """What the threads and the one who asks have in common; what changes, under one lock."""
 
     def __init__(self, jobs: Iterator[Job[Any]], threads: int, prefetch: int) -> None:
         self._jobs = jobs
         self._thread_count = threads
-        self._most_begun = prefetch + 1
+        self._prefetch = prefetch
+        self._asked_count = 0
+        self._drawn_count = 0
         self._running: deque[_Running] = deque()
         self._is_drawing = False
         self._has_drawn_all = False
+        self._has_started = False
         self._has_stopped = False
         self._process = os.getpid()
-        self._lock = threading.Lock()
-        self._work = threading.Condition(self._lock)  # there is something to do
-        self._ready = threading.Condition(self._lock)  # the oldest job is done
+        self._lock = threading.RLock()  # a collection inside it may close the engine
+        self._done: SimpleQueue[_Running] = SimpleQueue()  # in the order of the jobs
+        self._wakes: SimpleQueue[None] = SimpleQueue()  # as many as threads shall look for work
+        self._idle_count = 0  # threads that wait, less those that will be woken
         self._threads: list[threading.Thread] = []
         self.waited_seconds = 0.0
         self.idle_seconds = 0.0
 
     # -- for the one who asks ----------------------------------------------------------------------
 
-    def start(self) -> None:
+    def next(self) -> Any:
+        if self._thread_count == 0:
+            return self._make_here()
+        with self._lock:
+            if self._has_stopped:
+                raise StopIteration
+            starts, self._has_started = not self._has_started, True
+            self._asked_count += 1
+            self._wake(1)
+        if starts:
+            self._start()
+        begun = time.perf_counter()
+        running = self._done.get()
+        self.waited_seconds += time.perf_counter() - begun
+        if running is _END:
+            self._done.put(_END)  # for others who ask
+            raise StopIteration
+        if running.error is not None:
+            _raise(running)
+        return running.made
+
+    def _start(self) -> None:
         _live.add(self)
         for number in range(self._thread_count):
             thread = threading.Thread(
                 target=_serve, args=(self,), name=f"recordsmith-{number}", daemon=True
             )
             self._threads.append(thread)
-            thread.start()
+            try:
+                thread.start()
+            except RuntimeError as error:
+                raise OptionError(
+                    f"the system lets {number} of {self._thread_count} threads begin ({error}): "
+                    "say a smaller number of threads, or threads=0"
+                ) from error
 
-    def next(self) -> Any:
-        if self._thread_count == 0:
-            return self._make_here()
-        with self._lock:
-            while not (self._running and self._running[0].is_done):
-                if self._has_stopped or (self._has_drawn_all and not self._running):
-                    raise StopIteration
-                begun = time.perf_counter()
-                self._ready.wait()
-                self.waited_seconds += time.perf_counter() - begun
-            running = self._running.popleft()
-            self._work.notify()
-        if running.error is not None:
-            raise running.error
-        return running.made
-
-    def stop(self, join_seconds: float | None = None) -> None:
+    def stop(self, deadline: float | None = None) -> None:
         if os.getpid() != self._process:
             return  # a forked child: the threads, and who held the lock, are not here
         with self._lock:
             self._has_stopped = True
             self._running.clear()
-            self._work.notify_all()
-            self._ready.notify_all()
-        for thread in self._threads:
-            if thread is not threading.current_thread():
-                thread.join(join_seconds)
-        self._threads.clear()
+            while True:  # what was made and nobody asked for
+                try:
+                    self._done.get_nowait()
+                except Empty:
+                    break
+            self._done.put(_END)
+        self._wake_all()
+        threads = list(self._threads)
+        if threading.current_thread() not in threads:  # else they would wait for each other
+            deadline = deadline or time.monotonic() + _PATIENCE_SECONDS
+            for thread in threads:
+                if thread.is_alive():
+                    thread.join(max(0.0, deadline - time.monotonic()))
         self._jobs = iter(())
         _live.discard(self)
 
     def abandon(self) -> None:
-        """Let the threads end, from a garbage collection: that may come while this very thread
-        holds the lock, so nothing is waited for.
+        """Let the threads end, without taking the lock: a garbage collection may come while this
+        very thread holds it.
         """
         self._has_stopped = True
-        if os.getpid() == self._process and self._lock.acquire(blocking=False):
-            self._work.notify_all()
-            self._lock.release()
+        if os.getpid() == self._process:
+            self._wake_all()
 
     def _make_here(self) -> Any:
         if self._has_stopped:
             raise StopIteration
-        job = next(self._jobs)
-        job.fill(0, job.begin())
-        return job.finish()
+        running = _Running(next(self._jobs))
+        try:
+            running.job.fill(0, running.job.begin())  # type: ignore[union-attr]
+            return running.job.finish()  # type: ignore[union-attr]
+        except StopIteration as error:
+            running.error = error
+        return _raise(running)
 
     # -- for the threads ---------------------------------------------------------------------------
 
     def take(self) -> Callable[[], None] | None:
         """Something to do; None when there will be nothing more."""
-        with self._lock:
-            while not self._has_stopped:
+        waited = 0.0
+        while True:
+            with self._lock:
+                self.idle_seconds += waited
+                if self._has_stopped:
+                    return None
                 task = self._choose()
                 if task is not None:
                     return task
-                if self._has_drawn_all and all(running.is_done for running in self._running):
+                if self._has_drawn_all and not self._running:
                     return None
-                begun = time.perf_counter()
-                self._work.wait(_LOOK_UP_SECONDS)
-                self.idle_seconds += time.perf_counter() - begun
-        return None
+                self._idle_count += 1
+            begun = time.perf_counter()
+            self._wakes.get()
+            waited = time.perf_counter() - begun
+
+    def fail(self, error: BaseException) -> None:
+        """Something is wrong with the engine itself, or memory is out."""
+        self._done.put(_Running(error=error))
+
+    def _wake(self, count: int) -> None:
+        """Let some of the threads that wait look for work. Under the lock."""
+        count = min(count, self._idle_count)
+        self._idle_count -= count
+        for _ in range(count):
+            self._wakes.put(None)
+
+    def _wake_all(self) -> None:
+        for _ in range(self._thread_count):
+            self._wakes.put(None)
 
     def _choose(self) -> Callable[[], None] | None:
         for running in self._running:
@@ -210,7 +268,8 @@ class _Shared:
                 running.next_row = stop
                 running.open_parts += 1
                 return lambda: self._fill(running, start, stop)
-        if len(self._running) < self._most_begun and not (self._has_drawn_all or self._is_drawing):
+        may_draw = self._drawn_count < self._asked_count + self._prefetch
+        if may_draw and not (self._has_drawn_all or self._is_drawing):
             self._is_drawing = True
             return self._begin
         return None
@@ -220,31 +279,34 @@ class _Shared:
         return max(1, min(_ROWS_AT_ONCE, row_count // (2 * self._thread_count)))
 
     def _begin(self) -> None:
-        running = _Running(None)
+        running = _Running()
+        is_drawn = True
         try:
             running.job = next(self._jobs)
         except StopIteration:
-            with self._lock:
-                self._is_drawing = False
-                self._has_drawn_all = True
-                self._work.notify_all()
-                self._ready.notify_all()
-            return
+            is_drawn = False
         except BaseException as error:  # noqa: BLE001 - it is raised where the result is asked for
-            running.error = error
+            running.fail(error)
         with self._lock:
             self._is_drawing = False
-            self._running.append(running)
-            self._work.notify()
+            if is_drawn:
+                self._drawn_count += 1
+                self._running.append(running)
+            if not is_drawn or running.error is not None:
+                self._has_drawn_all = True
+            self._hand_over()
+            self._wake(1)  # to draw the next one
+        if not is_drawn:
+            return
         row_count = 0
         if running.error is None:
             try:
                 row_count = running.job.begin()  # type: ignore[union-attr]
             except BaseException as error:  # noqa: BLE001
-                running.error = error
+                running.fail(error)
         with self._lock:
             running.row_count = row_count
-            self._work.notify_all()
+            self._wake(-(-row_count // self._piece(row_count)))
         self._close_part(running)
 
     def _fill(self, running: _Running, start: int, stop: int) -> None:
@@ -252,39 +314,59 @@ class _Shared:
             running.job.fill(start, stop)  # type: ignore[union-attr]
         except BaseException as error:  # noqa: BLE001
             with self._lock:
-                running.error = running.error or error
-                running.next_row = running.row_count  # the others need not be filled
+                running.fail(error, start)
         self._close_part(running)
 
     def _close_part(self, running: _Running) -> None:
         """A part is done; whoever does the last one finishes the job."""
         with self._lock:
             running.open_parts -= 1
-            if running.open_parts or (
-                running.next_row < running.row_count and running.error is None
-            ):
+            if running.open_parts or running.next_row < running.row_count:
                 return
         if running.error is None:
             try:
                 running.made = running.job.finish()  # type: ignore[union-attr]
             except BaseException as error:  # noqa: BLE001
-                running.error = error
+                running.fail(error)
         with self._lock:
             running.job = None
             running.is_done = True
             if running.error is not None:
                 self._has_drawn_all = True  # nothing after it will be asked for
-                self._work.notify_all()
-            self._ready.notify_all()
+            self._hand_over()
+
+    def _hand_over(self) -> None:
+        """Put what is done, and all before it, where it is asked for. Under the lock."""
+        if self._has_stopped:
+            return
+        while self._running and self._running[0].is_done:
+            self._done.put(self._running.popleft())
+        if self._has_drawn_all and not (self._running or self._is_drawing):
+            self._done.put(_END)
+            self._wake(self._thread_count)  # to end
+
+
+def _raise(running: _Running) -> Any:
+    """Raise what a job raised; nothing keeps the error alive afterwards."""
+    error, running.error = running.error, None
+    try:
+        if isinstance(error, StopIteration):  # it would end the caller's loop without a word
+            raise RuntimeError("a job raised StopIteration") from error  # noqa: TRY004
+        raise error  # type: ignore[misc]
+    finally:
+        del error
 
 
 def _serve(shared: _Shared) -> None:
-    while True:
-        task = shared.take()
-        if task is None:
-            return
-        task()
-        del task  # it holds the job, and its arrays, while this thread waits
+    try:
+        while True:
+            task = shared.take()
+            if task is None:
+                return
+            task()
+            del task  # it holds the job, and its arrays, while this thread waits
+    except BaseException as error:  # noqa: BLE001 - else the caller would wait for ever
+        shared.fail(error)
 
 
 _live: weakref.WeakSet[_Shared] = weakref.WeakSet()
@@ -293,5 +375,9 @@ _live: weakref.WeakSet[_Shared] = weakref.WeakSet()
 @atexit.register
 def _stop_all() -> None:
     """Threads inside a decoder must not outlive the interpreter."""
-    for shared in list(_live):
-        shared.stop(_EXIT_SECONDS)
+    live = list(_live)
+    for shared in live:
+        shared.abandon()
+    deadline = time.monotonic() + _PATIENCE_SECONDS
+    for shared in live:
+        shared.stop(deadline)

@@ -1,0 +1,108 @@
+"""A forked child reads, whatever the parent's threads held at that moment."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
+
+
+def run(script: str, path: Path) -> None:
+    head = "import os, signal, sys, threading, warnings\nimport recordsmith as rs\n"
+    head += "warnings.simplefilter('ignore')\n"
+    done = subprocess.run(
+        [sys.executable, "-c", head + textwrap.dedent(script), str(path)],
+        capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+    assert (done.stdout, done.stderr, done.returncode) == ("good\n", "", 0)
+
+
+def test_locks_that_are_held_when_a_process_forks(made: Any, tmp_path: Path) -> None:
+    made.write_shard(tmp_path / "a.tfrecord", range(20))
+    run(
+        """
+        dataset = rs.open(sys.argv[1])
+        part = dataset[2:8]
+        held, goes_on = threading.Event(), threading.Event()
+
+        def hold():
+            with dataset.shards[0]._lock, dataset._mapped._lock:
+                held.set()
+                goes_on.wait()
+
+        len(dataset)
+        thread = threading.Thread(target=hold)
+        thread.start()
+        held.wait()
+        child = os.fork()
+        if not child:
+            signal.alarm(20)
+            assert [int(e["id"][0]) for e in part] == [2, 3, 4, 5, 6, 7]
+            assert len(dataset.read_records([19, 0, 3])) == 3
+            os._exit(7)
+        goes_on.set()
+        thread.join()
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+        assert int(dataset[3]["id"][0]) == 3
+        print("good")
+        """,
+        tmp_path / "a.tfrecord",
+    )
+
+
+def test_many_forks_while_threads_read(made: Any, tmp_path: Path) -> None:
+    for number in range(6):
+        made.write_shard(tmp_path / f"{number}.tfrecord", range(number * 10, number * 10 + 10))
+    run(
+        """
+        import random
+        dataset = rs.open(sys.argv[1])
+        has_ended = False
+
+        def read():
+            while not has_ended:
+                for shard in dataset.shards:  # so that locks are held for longer
+                    shard.close()
+                dataset.read_records([random.randrange(60) for _ in range(5)])
+
+        len(dataset)
+        threads = [threading.Thread(target=read) for _ in range(3)]
+        for thread in threads:
+            thread.start()
+        for _ in range(60):
+            child = os.fork()
+            if not child:
+                signal.alarm(20)
+                for position in (0, 15, 59):
+                    assert int(dataset[position]["id"][0]) == position
+                os._exit(7)
+            assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+        has_ended = True
+        for thread in threads:
+            thread.join()
+        print("good")
+        """,
+        tmp_path,
+    )
+
+
+def test_nothing_is_kept_alive(made: Any, tmp_path: Path) -> None:
+    import gc
+
+    import recordsmith as rs
+    from recordsmith.dataset import forks
+
+    gc.collect()
+    before = len(forks._owners)
+    dataset = rs.open(made.write_shard(tmp_path / "a.tfrecord", range(3)))
+    assert len(forks._owners) == before + 2
+    del dataset
+    gc.collect()
+    assert len(forks._owners) == before
