@@ -100,7 +100,7 @@ class Inputs:
             "table.csv": lambda path: annotated.make_csv(path, self.row_count),
             "table.parquet": lambda path: annotated.make_parquet(path, self.row_count),
             "camera": lambda path: annotated.draw_camera(path, self.camera_count),
-            "camera-packed": lambda path: self._pack_camera(path),
+            "camera-packed": self._pack_camera,
             "camera-packed-256": lambda path: self._pack_camera(path, shorter_side=256),
             "camera-packed-10-times": self._make_camera_10_times,
             "camera.offsets": self._make_camera_offsets,

@@ -59,14 +59,10 @@ def by_hand(folder: Path, decoder: str = "simplejpeg") -> Epochs:
     import cv2
     import numpy as np
 
-    decode: Callable[[bytes], Any]
     if decoder == "simplejpeg":
         from simplejpeg import decode_jpeg as decode
     else:
-
-        def decode(data: bytes) -> Any:
-            return cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_COLOR_RGB)
-
+        decode = _by_opencv
     cv2.setNumThreads(1)
     table = json.loads((folder / "camera.offsets").read_text())
     places, labels = [entry[:2] for entry in table], np.array([entry[2] for entry in table])
@@ -93,6 +89,13 @@ def by_hand(folder: Path, decoder: str = "simplejpeg") -> Epochs:
                 yield seen(images, chosen_labels)
 
     return epoch
+
+
+def _by_opencv(data: Any) -> Any:
+    import cv2
+    import numpy as np
+
+    return cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_COLOR_RGB)
 
 
 def tensorflow(
@@ -126,9 +129,12 @@ def tensorflow(
 
     def epoch() -> Iterator[Seen]:
         for images, labels in dataset:
-            # the few values are picked by TensorFlow: numpy() of all would copy them
-            sums = tf.reduce_sum(labels), tf.reduce_sum(tf.cast(images[:, SPARSE, SPARSE], "int64"))
-            yield len(images), *(int(number) for number in sums)
+            sparse = images[:, SPARSE, SPARSE]  # by TensorFlow: numpy() of all would copy it
+            yield (
+                len(images),
+                int(tf.reduce_sum(labels)),
+                int(tf.reduce_sum(tf.cast(sparse, "int64"))),
+            )
 
     return epoch
 
@@ -137,12 +143,11 @@ def grain(folder: Path) -> Epochs:
     """ArrayRecord, read and decoded by grain's threads; OpenCV, as TensorFlow is not needed."""
     import cv2
     import grain
-    import numpy as np
 
     cv2.setNumThreads(1)
 
     def make(record: bytes) -> dict[str, Any]:
-        pixels = cv2.imdecode(np.frombuffer(record, np.uint8, offset=1), cv2.IMREAD_COLOR_RGB)
+        pixels = _by_opencv(memoryview(record)[1:])
         image = cv2.resize(pixels, (SIDE, SIDE), interpolation=cv2.INTER_LINEAR)
         return {"image": image, "label": record[0]}
 

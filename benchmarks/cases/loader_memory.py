@@ -76,14 +76,13 @@ class _Watch:
         self.most = dict.fromkeys(_FIELDS, 0)
         self._begun = self._look()
         self._thread = threading.Thread(target=self._keep_looking)
-
-    def __enter__(self) -> _Watch:
         self._thread.start()
-        return self
 
-    def __exit__(self, *_: object) -> None:
+    def end(self) -> dict[str, int]:
+        """Bytes above what there was when it began."""
         self._is_over.set()
         self._thread.join()
+        return self.most
 
     def _keep_looking(self) -> None:
         while not self._is_over.wait(_LOOK_SECONDS):
@@ -107,10 +106,12 @@ def report(settings: Settings) -> Table:
             worker = Worker(settings, CASE, peer)
             counts[peer.name] = worker.records
             if worker.missing is None:
-                with _Watch(worker.process_id) as watch:
-                    worker.run()
-                watch.most["resident"] = max(watch.most["resident"], worker.runs[0]["memory"])
-                peaks[peer.name].append(watch.most)
+                watch = _Watch(worker.process_id)
+                worker.run()
+                peak = watch.end()
+                # the kernel's own figure misses no moment
+                peak["resident"] = max(peak["resident"], worker.runs[0]["memory"])
+                peaks[peer.name].append(peak)
             else:
                 missing[peer.name] = worker.missing
             worker.close()

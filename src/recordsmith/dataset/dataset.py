@@ -36,8 +36,11 @@ from recordsmith.example import (
 )
 from recordsmith.wire import RecordBlock
 
-_MAPPED_SHARDS = 256
-"""How many shards stay mapped: each map holds a file descriptor, and those are few."""
+_OPEN_SHARDS = 256
+"""How many shards stay open: file descriptors are few."""
+
+_MAPPED_BYTES = 256 << 20
+"""How large all maps together may become: what was touched of them counts as memory in use."""
 
 
 class RecordLocation(NamedTuple):
@@ -66,7 +69,7 @@ class Dataset:
         schema: Schema | None = None,
         class_names: ClassNames | None = None,
         positions: range | None = None,
-        _mapped: _MappedShards | None = None,
+        _open: _OpenShards | None = None,
     ) -> None:
         self.shards = tuple(shards)
         self.class_names = class_names
@@ -74,7 +77,7 @@ class Dataset:
         self._outer_schema = schema  # of this, or of the dataset that this is a part of
         self._range = positions  # None: all of them, not counted yet
         self._starts: list[int] | None = None
-        self._mapped = _mapped or _MappedShards()
+        self._open = _open or _OpenShards()
 
     def __repr__(self) -> str:
         part = "" if self._range is None else f", record_count={len(self._range)}"
@@ -82,11 +85,11 @@ class Dataset:
 
     def __getstate__(self) -> dict[str, Any]:
         """A dataset travels to another process as paths and numbers."""
-        return {**vars(self), "_mapped": None}
+        return {**vars(self), "_open": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
-        self._mapped = _MappedShards()
+        self._open = _OpenShards()
 
     def __len__(self) -> int:
         return len(self._positions)
@@ -118,7 +121,7 @@ class Dataset:
                 class_names=self.class_names,
                 schema=self._outer_schema,
                 positions=self._positions[index],
-                _mapped=self._mapped,
+                _open=self._open,
             )
         shard, number, payload = self._locate(index)
         with located(shard.path):
@@ -168,7 +171,7 @@ class Dataset:
         np.cumsum(sizes, out=offsets[1:])
         data = np.empty(int(offsets[-1]), np.uint8)
         for at, members in groups:
-            self._mapped.use(self.shards[at])
+            self._open.use(self.shards[at])
             self.shards[at].gather(numbers[members], offsets[members], data)
         return BytesArray(data, offsets)
 
@@ -301,7 +304,7 @@ class Dataset:
     def _locate(self, index: int) -> tuple[Shard, int, memoryview]:
         """(shard, number in it, payload) of a position."""
         shard, number = self._shard_of(index)
-        self._mapped.use(shard)
+        self._open.use(shard)
         return shard, number, shard.read(number)
 
     def _shard_of(self, index: int) -> tuple[Shard, int]:
@@ -392,11 +395,13 @@ class Dataset:
         )
 
 
-class _MappedShards:
-    """Closes the maps of shards that were not used for longest. Shared by slices of a dataset."""
+class _OpenShards:
+    """Closes shards that were not used for longest, and says which may be mapped: the first ones
+    of small records that fit. Shared by slices of a dataset.
+    """
 
     def __init__(self) -> None:
-        self._used: OrderedDict[int, Shard] = OrderedDict()
+        self._mapped_bytes: OrderedDict[Shard, int] = OrderedDict()
         self.renew_lock()
         renew_in_children(self)
 
@@ -405,10 +410,18 @@ class _MappedShards:
 
     def use(self, shard: Shard) -> None:
         with self._lock:
-            self._used[id(shard)] = shard
-            self._used.move_to_end(id(shard))
-            if len(self._used) > _MAPPED_SHARDS:
-                self._used.popitem(last=False)[1].close()
+            if shard in self._mapped_bytes:
+                self._mapped_bytes.move_to_end(shard)
+                return
+        size = shard.size_bytes if shard.maps_well else 0  # this may build its index
+        with self._lock:
+            if sum(self._mapped_bytes.values()) + size > _MAPPED_BYTES:
+                size = 0
+            if size:
+                shard.allow_map()
+            self._mapped_bytes.setdefault(shard, size)
+            if len(self._mapped_bytes) > _OPEN_SHARDS:
+                self._mapped_bytes.popitem(last=False)[0].close()
 
 
 def _decode(payload: memoryview, number: int) -> Features | SequenceExample:
