@@ -3,14 +3,11 @@
     python worker.py make FOLDER KIND INPUT...      make inputs and end
     python worker.py peer FOLDER KIND CASE PEER     measure
 
-CPU seconds are those of all threads of this process, and of its children. The operating system's
-clock for them counts nanoseconds; for children that go on working, such as the workers of a loader,
-hundredths of a second. What is printed by libraries goes to standard error.
+What is printed by libraries goes to standard error.
 """
 
 from __future__ import annotations
 
-import contextlib
 import gc
 import json
 import os
@@ -21,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from case import Task
+from clock import cpu_seconds
 from inputs import Inputs
 
 
@@ -59,27 +57,6 @@ def measure(task: Task, with_digest: bool) -> dict[str, Any]:
     if with_digest:
         answer["digest"] = None if task.digest is None else task.digest(result)
     return answer
-
-
-def cpu_seconds() -> float:
-    """User and system time of all threads of this process and of its children."""
-    ended = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return time.process_time() + ended.ru_utime + ended.ru_stime + _living_cpu_seconds()
-
-
-def _living_cpu_seconds() -> float:
-    """Of the children that live, where the system tells; theirs among them."""
-    parents, ticks = {}, {}
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        with contextlib.suppress(OSError):  # it has ended meanwhile
-            fields = stat.read_text().rpartition(")")[2].split()
-            process = int(stat.parent.name)
-            parents[process], ticks[process] = int(fields[1]), sum(map(int, fields[11:15]))
-    family = {os.getpid()}
-    while grown := {child for child, parent in parents.items() if parent in family} - family:
-        family |= grown
-    family.remove(os.getpid())
-    return sum(ticks.get(process, 0) for process in family) / os.sysconf("SC_CLK_TCK")
 
 
 def reset_peak() -> int:

@@ -14,6 +14,7 @@ from cases import (
     loader,
     loader_memory,
     loader_random,
+    loader_start,
     memory,
     pack,
     progressive,
@@ -50,6 +51,7 @@ def benchmarks() -> dict[str, Callable[[Settings], Table]]:
         progressive.CASE.name: progressive.report,
         memory.CASE.name: memory.report,
         loader_memory.CASE.name: loader_memory.report,
+        loader_start.NAME: loader_start.report,
         startup.NAME: startup.report,
     }
 

@@ -163,7 +163,8 @@ class Dataset:
         starts = np.array(self._shard_starts, np.int64)
         of_shard = np.searchsorted(starts, wanted, side="right") - 1
         numbers = wanted - starts[of_shard]
-        groups = [(at, np.flatnonzero(of_shard == at)) for at in np.unique(of_shard).tolist()]
+        used = np.flatnonzero(np.bincount(of_shard)).tolist()  # np.unique would import much
+        groups = [(at, np.flatnonzero(of_shard == at)) for at in used]
         sizes = np.empty(len(wanted), np.int64)
         for at, members in groups:
             sizes[members] = self.shards[at].sizes(numbers[members])
