@@ -63,7 +63,11 @@ def decode_exact(data: bytes, *, max_pixels: int) -> Decoded:
     if header is None or header.colour_type == PALETTE or header.bits < 8:
         return _by_pillow(data, max_pixels)
     check_size(header.height, header.width, max_pixels)
-    return _decode_png(data, header.colour_type) or _by_pillow(data, max_pixels)
+    decoded = _decode_png(data, header.colour_type)
+    if decoded is None:
+        _by_pillow(data, max_pixels)  # it says what is wrong, but passes over rows that are missing
+        raise unreadable("the PNG picture is damaged: it has fewer pixels than its header says")
+    return decoded
 
 
 def check_size(height: int, width: int, max_pixels: int) -> None:

@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from recordsmith.buffers import BytesLike, as_view
+from recordsmith.errors import CorruptDataError
 from recordsmith.image.exact import ExactPixels, check_size, decode_exact
 from recordsmith.image.jpeg import read_frame
 from recordsmith.image.options import MAX_PIXELS
@@ -90,7 +91,7 @@ def decode_pixels(
     if head.format == "jpeg":
         pixels = _decode_jpeg(data, head, channels, (height, width) if divisor > 1 else (0, 0))
         if pixels is None:
-            pixels = _decode_odd_jpeg(bytes(data), head, height, width)
+            pixels = _decode_odd_jpeg(bytes(data), head, divisor)
     else:
         pixels = decode_exact(bytes(data), max_pixels=head.height * head.width).pixels
     _check_shape(pixels, head, height, width)
@@ -121,11 +122,20 @@ def _decode_jpeg(
         return None
     is_cmyk = head.component_count == 4
     colours = "CMYK" if is_cmyk else "GRAY" if channels == 1 else "RGB"
-    try:  # in order: fast DCT, no fast upsampling, least height and width, least factor
-        pixels = decode(data, colours, True, False, *least_sides, 1)
+    # in order: fast DCT, no fast upsampling, least height and width, least factor, own memory
+    options = (colours, True, False, *least_sides, 1, None)
+    try:
+        try:
+            pixels = decode(data, *options, True)
+        except ValueError as error:  # some of what it complains of does no harm
+            if "remature end" in str(error):
+                raise unreadable(
+                    f"the JPEG picture was cut off: it ends before its pixels do ({error})"
+                ) from None
+            pixels = decode(data, *options, False)
     except ValueError as error:
-        if "Premature end of JPEG file" in str(error):
-            raise unreadable("the JPEG picture was cut off: it ends before its pixels do") from None
+        if isinstance(error, CorruptDataError):
+            raise
         return None
     return _from_cmyk(pixels, bytes(data)) if is_cmyk else pixels
 
@@ -147,16 +157,19 @@ def _from_cmyk(pixels: npt.NDArray[np.uint8], data: bytes) -> npt.NDArray[np.uin
     return (light[:, :, :3] * light[:, :, 3:] // 255).astype(np.uint8)
 
 
-def _decode_odd_jpeg(data: bytes, head: PictureHead, height: int, width: int) -> ExactPixels:
+def _decode_odd_jpeg(data: bytes, head: PictureHead, divisor: int) -> ExactPixels:
     """By Pillow, which says what is wrong, and bears what is wrong but does no harm."""
     with read_by_pillow(data) as image:
         pixels = np.array(image if image.mode in ("L", "RGB") else image.convert("RGB"))
     _check_shape(pixels, head, head.height, head.width)
-    if (height, width) != (head.height, head.width):
+    if divisor > 1:
         import cv2
 
-        pixels = cv2.resize(pixels, (width, height), interpolation=cv2.INTER_AREA)
-    return pixels.reshape(height, width, -1)
+        whole = [(0, -side % divisor) for side in pixels.shape[:2]]  # blocks, as a JPEG has them
+        pixels = np.pad(pixels, whole + [(0, 0)] * (pixels.ndim - 2), "edge")
+        size = (pixels.shape[1] // divisor, pixels.shape[0] // divisor)
+        pixels = cv2.resize(pixels, size, interpolation=cv2.INTER_AREA)
+    return pixels.reshape(*pixels.shape[:2], -1)
 
 
 # -- all formats -----------------------------------------------------------------------------------

@@ -1,0 +1,145 @@
+"""Pixels in their frames: as NumPy cuts, turns and pads them, and in no other place."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from recordsmith.image import resize_nearest
+from recordsmith.image.fit import Fit, Placement
+from recordsmith.image.placing import divisor_for, lay_in_frame, lay_numbers_in_frame
+
+KINDS = ["resize", "crop-or-pad", "center-crop", "contain", "random-crop"]
+DTYPES = [np.uint8, np.uint16, np.float32]
+
+
+def _noise(height: int, width: int, channels: int, dtype: Any = np.uint8) -> np.ndarray:
+    return np.random.default_rng(0).integers(0, 256, (height, width, channels)).astype(dtype)
+
+
+def _turned(frame: np.ndarray, place: Placement) -> np.ndarray:
+    frame = frame[:, ::-1] if place.is_mirrored else frame
+    return frame[::-1] if place.is_upside_down else frame
+
+
+def _place(kind: Any, size: tuple[int, int], frame: tuple[int, int], turn: int) -> Placement:
+    place = Fit(kind, frame).place(*size, [0.3] * 22)
+    return place._replace(is_mirrored=bool(turn & 1), is_upside_down=bool(turn & 2))
+
+
+@pytest.mark.parametrize("turn", range(4))
+@pytest.mark.parametrize("channels", [1, 3, 4])
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize(("size", "frame"), [((5, 9), (8, 4)), ((1, 1), (3, 3)), ((7, 7), (7, 7))])
+def test_without_scaling_pixels_are_copied(
+    turn: int, channels: int, dtype: Any, size: tuple[int, int], frame: tuple[int, int]
+) -> None:
+    pixels = _noise(*size, channels)
+    place = _place("crop-or-pad", size, frame, turn)
+    expected = np.zeros((*frame, channels), dtype)
+    expected[
+        place.at_top : place.at_top + place.to_height,
+        place.at_left : place.at_left + place.to_width,
+    ] = pixels[place.top : place.top + place.height, place.left : place.left + place.width]
+    batch = np.full((3, *frame, channels), 77, dtype)
+    lay_in_frame(pixels.astype(dtype), place, batch[1])
+    np.testing.assert_array_equal(batch[1], _turned(expected, place))
+    assert (batch[[0, 2]] == 77).all()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("turn", range(4))
+@pytest.mark.parametrize("channels", [1, 3, 4])
+@pytest.mark.parametrize("interpolation", ["auto", "linear", "area", "nearest", "cubic"])
+def test_all_of_the_frame_is_written_and_nothing_else(
+    kind: str, turn: int, channels: int, interpolation: Any
+) -> None:
+    """A picture of one colour: its part has it, all around is black."""
+    for size, frame in (((5, 9), (8, 4)), ((1, 1), (3, 5)), ((40, 30), (7, 6)), ((9, 1), (1, 9))):
+        place = _place(kind, size, frame, turn)
+        pixels = np.full((*size, channels), 200, np.uint8)
+        batch = np.full((3, *frame, channels), 77, np.uint8)
+        lay_in_frame(pixels, place, batch[1], interpolation=interpolation)
+        expected = np.zeros((*frame, channels), np.uint8)
+        expected[
+            place.at_top : place.at_top + place.to_height,
+            place.at_left : place.at_left + place.to_width,
+        ] = 200
+        np.testing.assert_array_equal(batch[1], _turned(expected, place))
+        assert (batch[[0, 2]] == 77).all()
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.uint16])
+def test_fractions_are_kept_where_the_frame_holds_them(dtype: Any) -> None:
+    pixels = np.array([[[0], [1]]], dtype)
+    place = Fit("resize", (1, 4)).place(1, 2)
+    frame = np.empty((1, 4, 1), np.float32)
+    lay_in_frame(pixels, place, frame)
+    np.testing.assert_allclose(frame[0, :, 0], [0, 0.25, 0.75, 1])
+
+
+def test_auto_is_by_area_where_much_is_left_out_otherwise() -> None:
+    pixels = _noise(60, 60, 3)
+    for size, is_area in (((30, 30), False), ((20, 60), False), ((29, 30), True), ((10, 10), True)):
+        frames = {}
+        for interpolation in ("auto", "linear", "area"):
+            frames[interpolation] = np.empty((*size, 3), np.uint8)
+            place = Fit("resize", size).place(60, 60)
+            lay_in_frame(pixels, place, frames[interpolation], interpolation=interpolation)  # type: ignore[arg-type]
+        expected = frames["area" if is_area else "linear"]
+        np.testing.assert_array_equal(frames["auto"], expected)
+
+
+@given(
+    st.sampled_from(KINDS),
+    st.tuples(st.integers(1, 600), st.integers(1, 600)),
+    st.tuples(st.integers(1, 300), st.integers(1, 300)),
+)
+def test_a_picture_at_a_part_of_its_size_is_still_large_enough(
+    kind: Any, size: tuple[int, int], frame: tuple[int, int]
+) -> None:
+    place = Fit(kind, frame).place(*size, [0.7] * 22)
+    divisor = divisor_for(place, *size)
+    assert divisor in (1, 2, 4, 8)
+    assert place.height >= divisor * place.to_height or divisor == 1
+    assert place.width >= divisor * place.to_width or divisor == 1
+    small = np.full((-(-size[0] // divisor), -(-size[1] // divisor), 3), 9, np.uint8)
+    out = np.zeros((*frame, 3), np.uint8)
+    lay_in_frame(small, place, out, divisor=divisor)
+    assert np.count_nonzero(out[..., 0]) == place.to_height * place.to_width
+
+
+def test_divisors() -> None:
+    fit = Fit("resize", (50, 50))
+    assert [divisor_for(fit.place(side, 900), side, 900) for side in (99, 100, 199, 200, 400)] == [
+        1,
+        2,
+        2,
+        4,
+        8,
+    ]
+    assert divisor_for(fit.place(900, 99), 900, 99) == 1
+    assert divisor_for(Fit("resize", (1, 1)).place(15, 300), 15, 300) == 1
+
+
+@pytest.mark.parametrize("turn", range(4))
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("dtype", [np.uint8, np.int64])
+def test_class_numbers_are_those_of_the_nearest_pixels(turn: int, kind: str, dtype: Any) -> None:
+    for size, frame in (((5, 9), (8, 4)), ((1, 1), (3, 5)), ((40, 30), (7, 6)), ((6, 7), (6, 7))):
+        numbers = np.arange(size[0] * size[1], dtype=np.uint16).reshape(size) % 200
+        place = _place(kind, size, frame, turn)
+        part = numbers[place.top : place.top + place.height, place.left : place.left + place.width]
+        expected = np.full(frame, 255)
+        expected[
+            place.at_top : place.at_top + place.to_height,
+            place.at_left : place.at_left + place.to_width,
+        ] = resize_nearest(part, place.to_height, place.to_width)
+        batch = np.full((3, *frame), 77, dtype)
+        lay_numbers_in_frame(numbers, place, batch[1], fill=255)
+        np.testing.assert_array_equal(batch[1], _turned(expected, place))
+        assert (batch[[0, 2]] == 77).all()
