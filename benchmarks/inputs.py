@@ -102,6 +102,7 @@ class Inputs:
             "camera": lambda path: annotated.draw_camera(path, self.camera_count),
             "camera-packed": self._pack_camera,
             "camera-packed-256": lambda path: self._pack_camera(path, shorter_side=256),
+            "camera-packed-8": lambda path: self._pack_camera(path, shorter_side=8),
             "camera-packed-10-times": self._make_camera_10_times,
             "camera.offsets": self._make_camera_offsets,
             "camera.idx": self._make_camera_idx,

@@ -31,7 +31,7 @@ def seen(images: Any, labels: Any) -> Seen:
     return len(images), int(labels.sum()), int(sparse.sum(dtype="int64"))
 
 
-def recordsmith(folder: Path, packed: str = "camera-packed") -> Epochs:
+def recordsmith(folder: Path, packed: str = "camera-packed", threads: int = WORKERS) -> Epochs:
     import recordsmith as rs
 
     loader = rs.Loader(
@@ -42,7 +42,7 @@ def recordsmith(folder: Path, packed: str = "camera-packed") -> Epochs:
         },
         batch_size=BATCH,
         shuffle=True,
-        threads=WORKERS,
+        threads=threads,
     )
 
     def epoch() -> Iterator[Seen]:

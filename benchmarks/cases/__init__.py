@@ -13,6 +13,7 @@ from cases import (
     encode,
     loader,
     loader_memory,
+    loader_python,
     loader_random,
     loader_start,
     memory,
@@ -52,12 +53,19 @@ def benchmarks() -> dict[str, Callable[[Settings], Table]]:
         memory.CASE.name: memory.report,
         loader_memory.CASE.name: loader_memory.report,
         loader_start.NAME: loader_start.report,
+        loader_python.CASE.name: loader_python.report,
         startup.NAME: startup.report,
     }
 
 
 def find_peer(case_name: str, peer_name: str) -> Peer:
     """The peer that a worker is to be."""
-    cases: tuple[Case, ...] = (*_COMPARED, progressive.CASE, memory.CASE, loader_memory.CASE)
+    cases: tuple[Case, ...] = (
+        *_COMPARED,
+        progressive.CASE,
+        memory.CASE,
+        loader_memory.CASE,
+        loader_python.CASE,
+    )
     case = next(case for case in cases if case.name == case_name)
     return next(peer for peer in case.peers if peer.name == peer_name)
