@@ -36,6 +36,15 @@ def draw_photographs(path: Path, count: int, *, progressive: bool = False) -> No
         (path / f"{number:06d}.jpg").write_bytes(painter.draw(progressive=progressive))
 
 
+def draw_camera(path: Path, count: int) -> None:
+    """JPEG files as cameras write them, in a folder for each of five classes."""
+    painter = Painter(5, WIDTH, HEIGHT, grain=(6, 14), quality=95)
+    for number in range(count):
+        folder = path / CLASSES[number % 5]
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / f"{number:06d}.jpg").write_bytes(painter.draw())
+
+
 def make_pngs(path: Path, photographs: Path, count: int) -> None:
     """The first photographs as PNG files."""
     from PIL import Image

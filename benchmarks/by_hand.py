@@ -8,10 +8,14 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 _LENGTH = struct.Struct("<Q")
 _CHECKSUM = struct.Struct("<I")
+HEADER_BYTES, FRAME_BYTES = 12, 16
+"""Before a payload; and before and after it."""
+
 Checksum = Callable[[bytes], int]
 
 
@@ -63,6 +67,26 @@ def read_payloads(data: bytes, checksum: Checksum) -> Iterator[bytes]:
             raise ValueError(f"the record at byte {at} is damaged")
         yield payload
         at += length + 16
+
+
+def payload_of(frame: bytes, checksum: Checksum) -> bytes:
+    """The payload of one whole frame, both checksums checked."""
+    (head_sum,) = _CHECKSUM.unpack_from(frame, 8)
+    (payload_sum,) = _CHECKSUM.unpack_from(frame, len(frame) - 4)
+    payload = frame[HEADER_BYTES:-4]
+    if head_sum != mask(checksum(frame[:8])) or payload_sum != mask(checksum(payload)):
+        raise ValueError("a record is damaged")
+    return payload
+
+
+def frame_places(path: Path) -> list[tuple[int, int]]:
+    """(where it begins, how long it is) of each frame of a file; nothing is checked."""
+    data, at, places = path.read_bytes(), 0, []
+    while at < len(data):
+        (length,) = _LENGTH.unpack_from(data, at)
+        places.append((at, length + FRAME_BYTES))
+        at += length + FRAME_BYTES
+    return places
 
 
 def varint(value: int) -> bytes:

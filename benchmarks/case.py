@@ -54,6 +54,7 @@ class Case:
     what: the sentences under the heading of the table.
     unit: what is counted: record, row, picture.
     inputs: names of the inputs that must be there before a peer starts.
+    on_wall_too: the targets hold for seconds on the wall as well as for those of CPU.
     """
 
     name: str
@@ -62,6 +63,7 @@ class Case:
     unit: str
     peers: tuple[Peer, ...]
     inputs: tuple[str, ...] = ()
+    on_wall_too: bool = False
 
 
 @dataclass(frozen=True)

@@ -15,21 +15,33 @@ Box = tuple[int, int, int, int]
 
 
 class Painter:
-    """Draws one picture after the other; the same seed gives the same sequence."""
+    """Draws one picture after the other; the same seed gives the same sequence.
 
-    def __init__(self, seed: int, width: int = 320, height: int = 240) -> None:
+    grain: the least and the most noise of a picture, as a standard deviation of its values.
+    """
+
+    def __init__(
+        self,
+        seed: int,
+        width: int = 320,
+        height: int = 240,
+        *,
+        grain: tuple[float, float] = (3, 9),
+        quality: int = QUALITY,
+    ) -> None:
         self._rng = np.random.default_rng(seed)
         self._width, self._height = width, height
+        self._grain, self._quality = grain, quality
 
     def draw(self, *, progressive: bool = False) -> bytes:
         """The next picture, as a JPEG file."""
         light = sum(self._soft(cells, weight) for cells, weight in ((3, 1.0), (9, 0.5), (36, 0.3)))
         image = Image.fromarray(np.clip(light * 70 + 60, 0, 255).astype(np.uint8))
         self._add_shapes(image)
-        grain = self._rng.normal(0, self._rng.uniform(3, 9), (self._height, self._width, 1))
+        grain = self._rng.normal(0, self._rng.uniform(*self._grain), (self._height, self._width, 1))
         pixels = np.clip(np.asarray(image) + grain, 0, 255).astype(np.uint8)
         file = io.BytesIO()
-        Image.fromarray(pixels).save(file, "JPEG", quality=QUALITY, progressive=progressive)
+        Image.fromarray(pixels).save(file, "JPEG", quality=self._quality, progressive=progressive)
         return file.getvalue()
 
     def draw_mask(self, class_count: int) -> bytes:

@@ -3,18 +3,22 @@
 Small records: three int64 scalars, 13 floats, 1 to 19 int64s, a string of two bytes, as in logs
 for a recommender. Large records: incompressible bytes as long as a photograph. Pictures: smooth
 colours, shapes and grain, which JPEG makes as large as photographs of 320 by 240 pixels. Masks,
-boxes and tables: see `annotated`.
+boxes and tables: see `annotated`. What a camera wrote: pictures of 500 by 375 pixels and 107 kB, in
+the form that each loader likes.
 """
 
 from __future__ import annotations
 
+import io
+import json
 import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import annotated
+from by_hand import HEADER_BYTES
 
 VERSION = 1
 """Raise it when what is made here changes: the folder's name holds it."""
@@ -70,6 +74,8 @@ class Inputs:
         self.picture_count = 400 if quick else 3_670
         self.photograph_count = 100 if quick else 1_000
         self.encoded_count = 40 if quick else 400
+        self.camera_count = 128 if quick else 1_024  # whole batches of 32
+        self.random_count = 2_000 if quick else 20_000
         self.row_count = 10_000 if quick else 100_000
         self.few_rows, self.many_rows = 10_000, 50_000 if quick else 1_000_000
         self._makers: dict[str, Callable[[Path], None]] = {
@@ -93,6 +99,16 @@ class Inputs:
             "yolo": self._of_photographs(annotated.make_yolo),
             "table.csv": lambda path: annotated.make_csv(path, self.row_count),
             "table.parquet": lambda path: annotated.make_parquet(path, self.row_count),
+            "camera": lambda path: annotated.draw_camera(path, self.camera_count),
+            "camera-packed": self._pack_camera,
+            "camera-packed-256": lambda path: self._pack_camera(path, shorter_side=256),
+            "camera-packed-8": lambda path: self._pack_camera(path, shorter_side=8),
+            "camera-packed-10-times": self._make_camera_10_times,
+            "camera.offsets": self._make_camera_offsets,
+            "camera.idx": self._make_camera_idx,
+            "camera-tars": self._make_camera_tars,
+            "camera.arrayrecord": self._make_camera_array_record,
+            "small.arrayrecord": self._make_small_array_record,
             "few-rows.csv": lambda path: annotated.make_csv(path, self.few_rows),
             "many-rows.csv": lambda path: annotated.make_csv(path, self.many_rows),
         }
@@ -203,6 +219,78 @@ class Inputs:
 
         return make_both
 
+    def camera(self) -> list[tuple[Path, int]]:
+        """The camera's files and the number of the class of each."""
+        files = sorted(self.path("camera").glob("*/*.jpg"), key=lambda path: path.name)
+        classes = sorted({path.parent.name for path in files})
+        return [(path, classes.index(path.parent.name)) for path in files]
+
+    def _pack_camera(self, path: Path, **options: Any) -> None:
+        import recordsmith as rs
+
+        self.make("camera")
+        source, pictures = rs.ImageFolder(self.path("camera")), rs.PictureOptions(**options)
+        rs.pack(source, path, shards=1, pictures=pictures)
+
+    def _make_camera_10_times(self, path: Path) -> None:
+        """The same shard under ten names."""
+        self.make("camera-packed")
+        (shard,) = self.path("camera-packed").glob("*.tfrecord")
+        path.mkdir()
+        for number in range(10):
+            os.link(shard, path / f"train-{number:05d}-of-00010.tfrecord")
+
+    def _make_camera_offsets(self, path: Path) -> None:
+        """Where each JPEG file lies in the shard, how long it is, and its class; as JSON."""
+        import recordsmith as rs
+
+        self.make("camera-packed")
+        dataset = rs.open(self.path("camera-packed"))
+        table = []
+        for position in range(len(dataset)):
+            example = dataset[position]
+            (encoded,) = example["image/encoded"]
+            start = dataset.read_record(position).index(encoded)
+            offset = dataset.locate_record(position).offset + HEADER_BYTES + start
+            table.append([offset, len(encoded), int(example["image/class/label"][0])])
+        path.write_text(json.dumps(table))
+
+    def _make_camera_idx(self, path: Path) -> None:
+        """Where each record begins and how long it is, as DALI wants to be told."""
+        from by_hand import frame_places
+
+        self.make("camera-packed")
+        (shard,) = self.path("camera-packed").glob("*.tfrecord")
+        path.write_text("".join(f"{at} {size}\n" for at, size in frame_places(shard)))
+
+    def _make_camera_tars(self, path: Path) -> None:
+        """Two, as each of two workers must have one of its own."""
+        import tarfile
+
+        self.make("camera")
+        path.mkdir()
+        for half in range(2):
+            with tarfile.open(path / f"{half}.tar", "w") as tar:
+                for picture, label in self.camera()[half::2]:
+                    tar.add(picture, f"{picture.stem}.jpg")
+                    member = tarfile.TarInfo(f"{picture.stem}.cls")
+                    member.size = len(str(label))
+                    tar.addfile(member, io.BytesIO(str(label).encode()))
+
+    def _make_camera_array_record(self, path: Path) -> None:
+        """A byte with the class, then the JPEG file: nothing needs to be parsed."""
+        self.make("camera")
+        _write_array_record(
+            path, (bytes([label]) + picture.read_bytes() for picture, label in self.camera())
+        )
+
+    def _make_small_array_record(self, path: Path) -> None:
+        from by_hand import find_checksum, read_payloads
+
+        self.make("small.tfrecord")
+        data = self.path("small.tfrecord").read_bytes()
+        _write_array_record(path, read_payloads(data, find_checksum()))
+
     def _make_quarter(self, path: Path) -> None:
         """A quarter of the pictures, as links to the same files."""
         self.make("pictures")
@@ -211,3 +299,13 @@ class Inputs:
                 target = path / picture.parent.name / picture.name
                 target.parent.mkdir(parents=True, exist_ok=True)
                 os.link(picture, target)
+
+
+def _write_array_record(path: Path, records: Iterable[bytes]) -> None:
+    from array_record.python.array_record_module import ArrayRecordWriter
+
+    # one record a group is what its documentation advises for random access
+    writer = ArrayRecordWriter(str(path), "group_size:1")
+    for record in records:
+        writer.write(record)
+    writer.close()

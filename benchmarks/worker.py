@@ -3,8 +3,7 @@
     python worker.py make FOLDER KIND INPUT...      make inputs and end
     python worker.py peer FOLDER KIND CASE PEER     measure
 
-CPU seconds are those of all threads of this process, and of its children; the operating system's
-clock for them counts nanoseconds. What is printed by libraries goes to standard error.
+What is printed by libraries goes to standard error.
 """
 
 from __future__ import annotations
@@ -19,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from case import Task
+from clock import cpu_seconds
 from inputs import Inputs
 
 
@@ -57,12 +57,6 @@ def measure(task: Task, with_digest: bool) -> dict[str, Any]:
     if with_digest:
         answer["digest"] = None if task.digest is None else task.digest(result)
     return answer
-
-
-def cpu_seconds() -> float:
-    """User and system time of all threads of this process and of children that have ended."""
-    children = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return time.process_time() + children.ru_utime + children.ru_stime
 
 
 def reset_peak() -> int:

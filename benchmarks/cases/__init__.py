@@ -11,6 +11,11 @@ from cases import (
     boxes,
     columns,
     encode,
+    loader,
+    loader_memory,
+    loader_python,
+    loader_random,
+    loader_start,
     memory,
     pack,
     progressive,
@@ -32,6 +37,8 @@ _COMPARED = (
     *tables.CASES,
     *encode.CASES,
     *resume.CASES,
+    *loader.CASES,
+    loader_random.CASE,
 )
 
 
@@ -44,12 +51,21 @@ def benchmarks() -> dict[str, Callable[[Settings], Table]]:
         **reports,
         progressive.CASE.name: progressive.report,
         memory.CASE.name: memory.report,
+        loader_memory.CASE.name: loader_memory.report,
+        loader_start.NAME: loader_start.report,
+        loader_python.CASE.name: loader_python.report,
         startup.NAME: startup.report,
     }
 
 
 def find_peer(case_name: str, peer_name: str) -> Peer:
     """The peer that a worker is to be."""
-    cases: tuple[Case, ...] = (*_COMPARED, progressive.CASE, memory.CASE)
+    cases: tuple[Case, ...] = (
+        *_COMPARED,
+        progressive.CASE,
+        memory.CASE,
+        loader_memory.CASE,
+        loader_python.CASE,
+    )
     case = next(case for case in cases if case.name == case_name)
     return next(peer for peer in case.peers if peer.name == peer_name)

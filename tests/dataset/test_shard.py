@@ -124,7 +124,7 @@ def test_reading_from_many_threads(path: Path) -> None:
 def test_many_shards_do_not_hold_many_files_open(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(dataset_module, "_MAPPED_SHARDS", 4)
+    monkeypatch.setattr(dataset_module, "_OPEN_SHARDS", 4)
     for number in range(20):
         (tmp_path / f"{number:02d}.tfrecord").write_bytes(encode_record(bytes([number])))
     dataset = rs.open(tmp_path)

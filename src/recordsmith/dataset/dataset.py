@@ -37,8 +37,11 @@ from recordsmith.example import (
 )
 from recordsmith.wire import RecordBlock
 
-_MAPPED_SHARDS = 256
-"""How many shards stay mapped: each map holds a file descriptor, and those are few."""
+_OPEN_SHARDS = 256
+"""How many shards stay open: file descriptors are few."""
+
+_MAPPED_BYTES = 256 << 20
+"""How large all maps together may become: what was touched of them counts as memory in use."""
 
 
 class RecordLocation(NamedTuple):
@@ -87,7 +90,7 @@ class Dataset:
         schema: Schema | None = None,
         class_names: ClassNames | None = None,
         positions: range | None = None,
-        _mapped: _MappedShards | None = None,
+        _open: _OpenShards | None = None,
     ) -> None:
         self.shards = tuple(shards)
         self.class_names = class_names
@@ -96,7 +99,7 @@ class Dataset:
         self._range = positions  # None: all of them, not counted yet
         self._starts: list[int] | None = None
         self._starts_array: Int64Array | None = None  # the same
-        self._mapped = _mapped or _MappedShards()
+        self._open = _open or _OpenShards()
 
     def __repr__(self) -> str:
         part = "" if self._range is None else f", record_count={len(self._range)}"
@@ -104,11 +107,11 @@ class Dataset:
 
     def __getstate__(self) -> dict[str, Any]:
         """A dataset travels to another process as paths and numbers."""
-        return {**vars(self), "_mapped": None}
+        return {**vars(self), "_open": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
-        self._mapped = _MappedShards()
+        self._open = _OpenShards()
 
     def __len__(self) -> int:
         return len(self._positions)
@@ -140,7 +143,7 @@ class Dataset:
                 class_names=self.class_names,
                 schema=self._outer_schema,
                 positions=self._positions[index],
-                _mapped=self._mapped,
+                _open=self._open,
             )
         shard, number, payload = self._locate(index)
         with located(shard.path):
@@ -393,13 +396,13 @@ class Dataset:
         self, groups: list[ShardGroup], places: Int64Array, out: npt.NDArray[np.uint8]
     ) -> None:
         for shard, members, numbers in groups:
-            self._mapped.use(shard)
+            self._open.use(shard)
             shard.gather(numbers, places[members], out)
 
     def _locate(self, index: int) -> tuple[Shard, int, memoryview]:
         """(shard, number in it, payload) of a position."""
         shard, number = self._shard_of(index)
-        self._mapped.use(shard)
+        self._open.use(shard)
         return shard, number, shard.read(number)
 
     def _shard_of(self, index: int) -> tuple[Shard, int]:
@@ -497,11 +500,13 @@ def _sizes(count: int, groups: list[ShardGroup]) -> Int64Array:
     return sizes
 
 
-class _MappedShards:
-    """Closes the maps of shards that were not used for longest. Shared by slices of a dataset."""
+class _OpenShards:
+    """Closes shards that were not used for longest, and says which may be mapped: the first ones
+    of small records that fit. Shared by slices of a dataset.
+    """
 
     def __init__(self) -> None:
-        self._used: OrderedDict[int, Shard] = OrderedDict()
+        self._mapped_bytes: OrderedDict[Shard, int] = OrderedDict()
         self.renew_lock()
         renew_in_children(self)
 
@@ -510,10 +515,18 @@ class _MappedShards:
 
     def use(self, shard: Shard) -> None:
         with self._lock:
-            self._used[id(shard)] = shard
-            self._used.move_to_end(id(shard))
-            if len(self._used) > _MAPPED_SHARDS:
-                self._used.popitem(last=False)[1].close()
+            if shard in self._mapped_bytes:
+                self._mapped_bytes.move_to_end(shard)
+                return
+        size = shard.size_bytes if shard.maps_well else 0  # this may build its index
+        with self._lock:
+            if sum(self._mapped_bytes.values()) + size > _MAPPED_BYTES:
+                size = 0
+            if size:
+                shard.allow_map()
+            self._mapped_bytes.setdefault(shard, size)
+            if len(self._mapped_bytes) > _OPEN_SHARDS:
+                self._mapped_bytes.popitem(last=False)[0].close()
 
 
 def _decode(payload: memoryview, number: int) -> Features | SequenceExample:

@@ -1,13 +1,11 @@
 """One shard: its records in order by reading, or any of them by its index.
 
 Reading in order streams the file through a small buffer, compressed or not. Reading by position
-maps the file into memory; each record is checked against its index and its checksums.
+goes where the index says (see `frames`); each record is checked against it and its checksums.
 """
 
 from __future__ import annotations
 
-import mmap
-import os
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,6 +16,7 @@ import numpy.typing as npt
 
 from recordsmith.buffers import Int64Array
 from recordsmith.dataset.forks import renew_in_children
+from recordsmith.dataset.frames import Frames, MappedFrames, ReadFrames, maps_well, walk
 from recordsmith.dataset.index import KEEP_FROM_BYTES, ShardIndex, load_index, save_index
 from recordsmith.dataset.manifest import ShardEntry
 from recordsmith.errors import CorruptDataError, Defect, OptionError, located
@@ -29,7 +28,6 @@ from recordsmith.wire import (
     Compression,
     RecordBlock,
     detect_compression,
-    gather,
     read_blocks,
     scan,
 )
@@ -58,7 +56,8 @@ class Shard:
     def _forget(self) -> None:
         """What can be had again from the file."""
         self._index: ShardIndex | None = None
-        self._map: mmap.mmap | None = None
+        self._frames: Frames | None = None
+        self._may_be_mapped = False
         self.renew_lock()
         renew_in_children(self)
 
@@ -67,8 +66,8 @@ class Shard:
         self._lock = threading.RLock()
 
     def __getstate__(self) -> dict[str, Any]:
-        """A shard travels to another process without its index, map and lock."""
-        left_behind = ("_index", "_map", "_lock")
+        """A shard travels to another process without its index, open file and lock."""
+        left_behind = ("_index", "_frames", "_may_be_mapped", "_lock")
         return {name: value for name, value in vars(self).items() if name not in left_behind}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -186,10 +185,11 @@ class Shard:
             raise self._count_error(seen, expected)
 
     def read(self, number: int) -> memoryview:
-        """The payload of one record, as a view of the mapped file.
+        """The payload of one record, read-only.
 
-        The view keeps the map alive. Do not truncate a file while views of it are in use: the
-        operating system ends a program that touches mapped bytes which are no longer there.
+        It may be a view of the mapped file, which it keeps alive. Do not cut a file while views of
+        it are in use: the operating system ends a program that touches mapped bytes which are no
+        longer there.
 
         Raises:
             OptionError: the shard is compressed.
@@ -231,17 +231,32 @@ class Shard:
             self.read(0)  # says that it cannot be done
         offsets = self.index.offsets
         begins, ends = offsets[numbers], offsets[numbers + 1]
-        done = gather(memoryview(self._mapped()), begins, ends, places, out)
+        done = self._open_frames().gather(begins, ends, places, out)
         for i in range(done, len(numbers)):  # one by one: that tells what is wrong
             payload = self.read(int(numbers[i]))
             if len(payload) != ends[i] - begins[i] - FRAME_BYTES:
                 raise self._moved(int(numbers[i]))
             out[places[i] : places[i] + len(payload)] = payload
 
-    def close(self) -> None:
-        """Let go of the map; it comes back when it is needed."""
+    @property
+    def maps_well(self) -> bool:
+        """Whether reading by position is much faster where the file is mapped."""
+        return self.compression == "none" and maps_well(
+            int(self.index.offsets[-1]), self.index.record_count
+        )
+
+    def allow_map(self) -> None:
+        """Let the file be mapped, until `close`."""
         with self._lock:
-            self._map = None
+            if not self._may_be_mapped:
+                self.close()
+                self._may_be_mapped = True
+
+    def close(self) -> None:
+        """Let go of the file; it is opened again when it is needed."""
+        with self._lock:
+            self._frames = None
+            self._may_be_mapped = False
 
     def _moved(self, number: int) -> CorruptDataError:
         return CorruptDataError(
@@ -265,10 +280,9 @@ class Shard:
         if number >= index.record_count:
             return None
         begin, end = int(index.offsets[number]), int(index.offsets[number + 1])
-        mapped = self._mapped()
-        if end > len(mapped) or mapped.size() < end:
+        view = self._open_frames().view(begin, end)
+        if view is None:
             return None
-        view = memoryview(mapped)[begin:end]
         frames = scan(view)
         if len(frames.starts) == 1 and frames.stop == len(view):
             return view[HEADER_BYTES : HEADER_BYTES + end - begin - FRAME_BYTES]
@@ -280,35 +294,25 @@ class Shard:
                 raise error
         return None
 
-    def _mapped(self) -> mmap.mmap:
+    def _open_frames(self) -> Frames:
         with self._lock:
-            if self._map is None:
-                with open_file(self.path) as file, accessing(self.path):
-                    if os.fstat(file.fileno()).st_size == 0:
-                        raise CorruptDataError(
-                            Defect.SHARD_SIZE, "the file is empty now", path=self.path
-                        )
-                    self._map = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-            return self._map
+            if self._frames is None:
+                form = MappedFrames if self._may_be_mapped else ReadFrames
+                self._frames = form(self.path)
+            return self._frames
 
     def _build_index(self) -> ShardIndex:
         """By walking the frames: of a plain file only the headers, of a compressed one all."""
         if self.size_bytes == 0:
             return ShardIndex(np.zeros(1, np.int64), "none")
         if self.compression == "none":
-            with (
-                open_file(self.path) as file,
-                accessing(self.path),
-                mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as mapped,
-                memoryview(mapped) as view,
-            ):
-                frames = scan(view, check_payloads=False)
-                if frames.defect is not None:
+            with open_file(self.path) as file, accessing(self.path):
+                lengths, is_whole = walk(file.fileno())
+                if not is_whole:
                     with located(self.path):
                         for _ in read_blocks(file, check_payloads=False):  # raises it in words
                             pass
-                    raise self._count_error(len(frames.lengths), len(frames.lengths) + 1)
-            lengths = frames.lengths
+                    raise self._count_error(len(lengths), len(lengths) + 1)
         else:
             with open_file(self.path) as file, located(self.path), accessing(self.path):
                 pieces = [block.lengths for block in read_blocks(file)]

@@ -1,0 +1,153 @@
+"""Shuffled batches for training: pictures, and small records.
+
+What is compared is an epoch; what a loader's threads or workers do ahead belongs to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import loaders
+from case import OURS, Case, Peer, Task
+from cases.columns import KEYS, tensorflow_features
+from inputs import Inputs
+
+
+def _pictures(begin: Callable[..., loaders.Epochs], *needs: str, **options: Any) -> Any:
+    """How a peer of `loaders` is prepared; `needs` are inputs that only it has a use for."""
+
+    def prepare(inputs: Inputs) -> Task:
+        for name in needs:
+            inputs.make(name)
+        epoch = begin(inputs.folder, **options)
+        return Task(lambda: list(epoch()), inputs.camera_count, digest=_digest)
+
+    return prepare
+
+
+def _digest(batches: list[loaders.Seen]) -> list[int]:
+    """How many pictures, their classes, and their mean value, in steps of 16."""
+    count, labels, values = map(sum, zip(*batches, strict=True))
+    side = len(range(0, loaders.SIDE, loaders.SPARSE.step))
+    return [count, labels, round(values / (count * side * side * 3) / 16)]
+
+
+def _small_by_recordsmith(inputs: Inputs, threads: int) -> Task:
+    import recordsmith as rs
+
+    dataset = rs.open(inputs.path("small.tfrecord"))
+    assert dataset.schema.features.keys() == set(KEYS)  # known before, as TensorFlow is told it
+    features: Any = {name: rs.Scalar(name) for name in ("user", "label", "time")}
+    features["dense"] = rs.Tensor("dense", (13,))
+    features["items"] = rs.Ragged("items")
+    features["country"] = rs.Bytes("country")
+    loader = rs.Loader(dataset, features, batch_size=1024, shuffle=True, threads=threads)
+
+    def run() -> list[int]:
+        return [int(batch["user"].sum()) for batch in loader]
+
+    return Task(run, inputs.small_count, digest=sum)
+
+
+def _small_by_tensorflow(inputs: Inputs, buffer_size: int | None) -> Task:
+    import tensorflow as tf
+
+    features = tensorflow_features()
+    options = tf.data.Options()
+    options.autotune.enabled = False
+    options.threading.private_threadpool_size = 1
+    options.threading.max_intra_op_parallelism = 1
+    dataset: Any = (
+        tf.data.TFRecordDataset(str(inputs.path("small.tfrecord")))
+        .shuffle(buffer_size or inputs.small_count)
+        .batch(1024)
+        .map(lambda payloads: tf.io.parse_example(payloads, features))
+        .with_options(options)
+    )
+
+    def run() -> list[int]:
+        return [int(batch["user"].numpy().sum()) for batch in dataset]
+
+    return Task(run, inputs.small_count, digest=sum)
+
+
+_PICTURES = "shuffled batches of 32 pictures of 224 by 224 pixels, uint8, by two threads or workers"
+
+CASES = (
+    Case(
+        name="loader-pictures",
+        title="Train from pictures",
+        what=(
+            f"JPEG files of 500 by 375 pixels and 107 kB to {_PICTURES}. Those by hand check "
+            "nothing and know beforehand where each JPEG file lies."
+        ),
+        unit="picture",
+        peers=(
+            Peer(OURS, _pictures(loaders.recordsmith)),
+            Peer(
+                "by hand, libjpeg-turbo and OpenCV's resize",
+                _pictures(loaders.by_hand, "camera.offsets"),
+                at_most=1 / 0.95,
+            ),
+            Peer(
+                "by hand, OpenCV",
+                _pictures(loaders.by_hand, "camera.offsets", decoder="opencv"),
+                at_most=1 / 0.95,
+            ),
+            Peer("tf.data", _pictures(loaders.tensorflow), at_most=1 / 1.1),
+            Peer("grain, ArrayRecord, OpenCV", _pictures(loaders.grain, "camera.arrayrecord")),
+            Peer("DALI on the CPU", _pictures(loaders.dali, "camera.idx"), at_most=1 / 1.6),
+            Peer("torch `DataLoader`, Pillow", _pictures(loaders.torch), at_most=1 / 1.7),
+            Peer("WebDataset, Pillow", _pictures(loaders.webdataset, "camera-tars")),
+        ),
+        inputs=("camera", "camera-packed"),
+        on_wall_too=True,
+    ),
+    Case(
+        name="loader-packed",
+        title="Train from pictures that were packed smaller",
+        what=(
+            f"The same pictures to {_PICTURES}. Packing them with a shorter side of 256 pixels is "
+            "paid once, and not in this table."
+        ),
+        unit="picture",
+        peers=(
+            Peer(OURS, _pictures(loaders.recordsmith, packed="camera-packed-256")),
+            Peer("tf.data on the originals", _pictures(loaders.tensorflow), at_most=1 / 3),
+            Peer(
+                "tf.data on the smaller ones",
+                _pictures(loaders.tensorflow, packed="camera-packed-256"),
+            ),
+            Peer("recordsmith on the originals", _pictures(loaders.recordsmith)),
+        ),
+        inputs=("camera-packed", "camera-packed-256"),
+        on_wall_too=True,
+    ),
+    Case(
+        name="loader-small",
+        title="Train from small records",
+        what=(
+            "The file of small Examples to shuffled batches of 1,024, all six features, both "
+            "checksums of every record checked, one thread. tf.data shuffles through a buffer of "
+            "all records, which is a global order as recordsmith's, and through a smaller one."
+        ),
+        unit="record",
+        peers=(
+            Peer(OURS, partial(_small_by_recordsmith, threads=0)),
+            Peer("recordsmith, a thread of its own", partial(_small_by_recordsmith, threads=1)),
+            Peer(
+                "tf.data, a buffer of all records",
+                partial(_small_by_tensorflow, buffer_size=None),
+                at_most=1 / 12,
+            ),
+            Peer(
+                "tf.data, a buffer of 10,000 records",
+                partial(_small_by_tensorflow, buffer_size=10_000),
+                at_most=1 / 12,
+            ),
+        ),
+        inputs=("small.tfrecord",),
+    ),
+)

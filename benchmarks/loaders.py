@@ -1,0 +1,270 @@
+"""Loaders of pictures, side by side: shuffled batches of 32, 224 by 224 pixels, uint8, by two
+threads or workers each.
+
+Each function imports what it needs, prepares, and answers what begins an epoch. An epoch says of
+each batch how many pictures it has, the sum of their classes, and the sum of a few of their values:
+decoders and resizers differ by single values, so all peers must agree on these but for a little.
+Nothing is imported before it is asked for: the start of a process is measured with these too.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import deque
+from collections.abc import Callable, Iterator
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+SIDE, BATCH, WORKERS, SHUFFLE_BUFFER = 224, 32, 2, 1_000
+SPARSE = slice(None, None, 32)
+"""The rows and columns that are summed up: 49 of each picture."""
+
+Seen = tuple[int, int, int]
+Epochs = Callable[[], Iterator[Seen]]
+
+
+def seen(images: Any, labels: Any) -> Seen:
+    """What is told of a batch: arrays, uint8 (count, height, width, channels) and the classes."""
+    sparse = images[:, SPARSE, SPARSE]
+    return len(images), int(labels.sum()), int(sparse.sum(dtype="int64"))
+
+
+def recordsmith(folder: Path, packed: str = "camera-packed", threads: int = WORKERS) -> Epochs:
+    import recordsmith as rs
+
+    loader = rs.Loader(
+        rs.open(folder / packed),
+        {
+            "image": rs.Image("image/encoded", size=(SIDE, SIDE)),
+            "label": rs.Scalar("image/class/label"),
+        },
+        batch_size=BATCH,
+        shuffle=True,
+        threads=threads,
+    )
+
+    def epoch() -> Iterator[Seen]:
+        for batch in loader:
+            yield seen(batch["image"], batch["label"])
+
+    return epoch
+
+
+def by_hand(folder: Path, decoder: str = "simplejpeg") -> Epochs:
+    """The least there is to do: read, decode, resize into the batch. No checksums, no Examples."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    import cv2
+    import numpy as np
+
+    if decoder == "simplejpeg":
+        from simplejpeg import decode_jpeg as decode
+    else:
+        decode = _by_opencv
+    cv2.setNumThreads(1)
+    table = json.loads((folder / "camera.offsets").read_text())
+    places, labels = [entry[:2] for entry in table], np.array([entry[2] for entry in table])
+    (shard,) = (folder / "camera-packed").glob("*.tfrecord")
+    file = os.open(shard, os.O_RDONLY)
+    rng = np.random.default_rng(0)
+
+    def make(chosen: Any) -> tuple[Any, Any]:
+        images = np.empty((len(chosen), SIDE, SIDE, 3), np.uint8)
+        for row, number in enumerate(chosen.tolist()):
+            start, size = places[number]
+            pixels = decode(os.pread(file, size, start))
+            cv2.resize(pixels, (SIDE, SIDE), dst=images[row], interpolation=cv2.INTER_LINEAR)
+        return images, labels[chosen]
+
+    def epoch() -> Iterator[Seen]:
+        order = rng.permutation(len(places))
+        batches = (order[at : at + BATCH] for at in range(0, len(order), BATCH))
+        with ThreadPoolExecutor(WORKERS) as pool:
+            ahead = deque(pool.submit(make, chosen) for chosen in islice(batches, WORKERS + 1))
+            while ahead:
+                images, chosen_labels = ahead.popleft().result()
+                ahead.extend(pool.submit(make, chosen) for chosen in islice(batches, 1))
+                yield seen(images, chosen_labels)
+
+    return epoch
+
+
+def _by_opencv(data: Any) -> Any:
+    import cv2
+    import numpy as np
+
+    return cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_COLOR_RGB)
+
+
+def tensorflow(
+    folder: Path, packed: str = "camera-packed", buffer_size: int = SHUFFLE_BUFFER
+) -> Epochs:
+    """As the guides have it, with as many threads as the others."""
+    import tensorflow as tf
+
+    features = {
+        "image/encoded": tf.io.FixedLenFeature([], tf.string),
+        "image/class/label": tf.io.FixedLenFeature([], tf.int64),
+    }
+
+    def make(payload: Any) -> tuple[Any, Any]:
+        example = tf.io.parse_single_example(payload, features)
+        pixels = tf.io.decode_jpeg(example["image/encoded"], channels=3)
+        pixels = tf.cast(tf.image.resize(pixels, (SIDE, SIDE)), tf.uint8)
+        return pixels, example["image/class/label"]
+
+    options = tf.data.Options()
+    options.threading.private_threadpool_size = WORKERS
+    options.threading.max_intra_op_parallelism = 1
+    dataset: Any = (
+        tf.data.TFRecordDataset([str(path) for path in (folder / packed).glob("*.tfrecord")])
+        .shuffle(buffer_size)
+        .map(make, num_parallel_calls=WORKERS)
+        .batch(BATCH)
+        .prefetch(2)
+        .with_options(options)
+    )
+
+    def epoch() -> Iterator[Seen]:
+        for images, labels in dataset:
+            sparse = images[:, SPARSE, SPARSE]  # by TensorFlow: numpy() of all would copy it
+            yield (
+                len(images),
+                int(tf.reduce_sum(labels)),
+                int(tf.reduce_sum(tf.cast(sparse, "int64"))),
+            )
+
+    return epoch
+
+
+def grain(folder: Path) -> Epochs:
+    """ArrayRecord, read and decoded by grain's threads; OpenCV, as TensorFlow is not needed."""
+    import cv2
+    import grain
+
+    cv2.setNumThreads(1)
+
+    def make(record: bytes) -> dict[str, Any]:
+        pixels = _by_opencv(memoryview(record)[1:])
+        image = cv2.resize(pixels, (SIDE, SIDE), interpolation=cv2.INTER_LINEAR)
+        return {"image": image, "label": record[0]}
+
+    source: Any = grain.sources.ArrayRecordDataSource(str(folder / "camera.arrayrecord"))
+    reading = grain.ReadOptions(num_threads=WORKERS, prefetch_buffer_size=2 * BATCH)
+    dataset = (
+        grain.MapDataset.source(source)
+        .shuffle(seed=0)
+        .map(make)
+        .to_iter_dataset(reading)
+        .batch(BATCH)
+    )
+
+    def epoch() -> Iterator[Seen]:
+        for batch in dataset:
+            yield seen(batch["image"], batch["label"])
+
+    return epoch
+
+
+class _Files:
+    """The camera's files as torch wants them: a sequence."""
+
+    def __init__(self, folder: Path) -> None:
+        self.paths = sorted((folder / "camera").glob("*/*.jpg"), key=lambda path: path.name)
+        classes = sorted({path.parent.name for path in self.paths})
+        self.labels = [classes.index(path.parent.name) for path in self.paths]
+
+    def __len__(self) -> int:
+        return len(self.paths)
+
+    def __getitem__(self, number: int) -> tuple[Any, int]:
+        with open(self.paths[number], "rb") as file:
+            return _by_pillow(file), self.labels[number]
+
+
+def _by_pillow(file: Any) -> Any:
+    import numpy as np
+    from PIL import Image
+
+    image = Image.open(file).convert("RGB").resize((SIDE, SIDE), Image.Resampling.BILINEAR)
+    return np.array(image)
+
+
+def torch(folder: Path) -> Epochs:
+    """A folder of files, Pillow, two worker processes that stay."""
+    from torch.utils.data import DataLoader
+
+    files: Any = _Files(folder)
+    loader = DataLoader(files, BATCH, shuffle=True, num_workers=WORKERS, persistent_workers=True)
+
+    def epoch() -> Iterator[Seen]:
+        for images, labels in loader:
+            yield seen(images.numpy(), labels.numpy())
+
+    return epoch
+
+
+def webdataset(folder: Path) -> Epochs:
+    """Two tar files, Pillow, two worker processes that stay and make the batches."""
+    import webdataset
+    from torch.utils.data import DataLoader
+
+    tars = sorted(str(path) for path in (folder / "camera-tars").glob("*.tar"))
+    dataset = (
+        webdataset.WebDataset(tars, shardshuffle=len(tars))
+        .shuffle(SHUFFLE_BUFFER)
+        .to_tuple("jpg", "cls")
+        .map(_decode_tuple)
+        .batched(BATCH)
+    )
+    loader = DataLoader(dataset, None, num_workers=WORKERS, persistent_workers=True)
+
+    def epoch() -> Iterator[Seen]:
+        for images, labels in loader:
+            yield seen(images.numpy(), labels.numpy())
+
+    return epoch
+
+
+def _decode_tuple(sample: tuple[bytes, bytes]) -> tuple[Any, int]:
+    import io
+
+    return _by_pillow(io.BytesIO(sample[0])), int(sample[1])
+
+
+def dali(folder: Path) -> Epochs:
+    """Its pipeline on the CPU; it goes on for ever, so batches are counted."""
+    from nvidia.dali import fn, pipeline_def, tfrecord, types
+
+    (shard,) = (folder / "camera-packed").glob("*.tfrecord")
+    index = folder / "camera.idx"
+    batch_count = len(index.read_text().splitlines()) // BATCH
+
+    @pipeline_def(batch_size=BATCH, num_threads=WORKERS, device_id=None)  # type: ignore[untyped-decorator]
+    def pipeline() -> Any:
+        records = fn.readers.tfrecord(
+            path=str(shard),
+            index_path=str(index),
+            features={
+                "image/encoded": tfrecord.FixedLenFeature([], tfrecord.string, ""),
+                "image/class/label": tfrecord.FixedLenFeature([], tfrecord.int64, 0),
+            },
+            random_shuffle=True,
+            initial_fill=SHUFFLE_BUFFER,
+            name="reader",
+        )
+        images = fn.decoders.image(records["image/encoded"], device="cpu", output_type=types.RGB)
+        images = fn.resize(images, resize_x=SIDE, resize_y=SIDE, interp_type=types.INTERP_LINEAR)
+        return images, records["image/class/label"]
+
+    made = pipeline()
+    made.build()
+
+    def epoch() -> Iterator[Seen]:
+        for _ in range(batch_count):
+            images, labels = made.run()
+            yield seen(images.as_array(), labels.as_array())
+
+    return epoch

@@ -1,0 +1,163 @@
+"""How does one get at frames anywhere in a file? By reading them, or by mapping the file.
+
+Reading costs a system call for each frame, or for each run of neighbours. A map costs next to
+nothing once its pages are there, which counts where records are small; but all pages that were ever
+touched are counted as the process's memory, so a map grows to the size of its file. Whoever opens
+many files decides what may be mapped (`maps_well`).
+
+Both may be used from several threads. The file stays open as long as somebody holds the object.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from recordsmith.buffers import Int64Array
+from recordsmith.errors import CorruptDataError, Defect
+from recordsmith.files import accessing, open_file
+from recordsmith.wire import gather, scan
+
+_SMALL_BYTES = 16 << 10
+_FRAMES_FIRST, _WALK_BYTES = 64, 64 << 20  # walked before the pages of a map are let go
+_GROUP_BYTES = 1 << 20  # read together, so that they are still in the cache when they are checked
+
+
+class Frames(Protocol):
+    """Frames of one file."""
+
+    def view(self, begin: int, end: int) -> memoryview | None:
+        """Some bytes, read-only; None if the file ends before them."""
+
+    def gather(
+        self, begins: Int64Array, ends: Int64Array, places: Int64Array, out: npt.NDArray[np.uint8]
+    ) -> int:
+        """Copy the payloads of some frames, as `wire.gather` does.
+
+        Returns:
+            How many of the first ones were surely copied: fewer than all if anything is wrong.
+        """
+
+
+def maps_well(size_bytes: int, record_count: int) -> bool:
+    """Whether records are so small that a map pays."""
+    return size_bytes <= record_count * _SMALL_BYTES
+
+
+class MappedFrames:
+    """By a map of the whole file.
+
+    Do not cut a file that is mapped: the operating system ends a program that touches mapped bytes
+    which are no longer there. It is looked at before, which leaves a moment.
+    """
+
+    def __init__(self, path: Path) -> None:
+        with open_file(path) as file, accessing(path):
+            _check_not_empty(file.fileno(), path)
+            self._map = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+
+    def view(self, begin: int, end: int) -> memoryview | None:
+        if end > len(self._map) or self._map.size() < end:
+            return None
+        return memoryview(self._map)[begin:end]
+
+    def gather(
+        self, begins: Int64Array, ends: Int64Array, places: Int64Array, out: npt.NDArray[np.uint8]
+    ) -> int:
+        if self._map.size() < len(self._map):
+            return 0
+        return gather(memoryview(self._map), begins, ends, places, out)
+
+
+class ReadFrames:
+    """By reading them. A file that is cut meanwhile does no harm."""
+
+    def __init__(self, path: Path) -> None:
+        with open_file(path) as file, accessing(path):
+            _check_not_empty(file.fileno(), path)
+            self._file = os.dup(file.fileno())
+        self._path = path
+
+    def __del__(self) -> None:
+        if hasattr(self, "_file"):
+            os.close(self._file)
+
+    def view(self, begin: int, end: int) -> memoryview | None:
+        buffer = bytearray(end - begin)
+        return memoryview(buffer).toreadonly() if self._read(begin, memoryview(buffer)) else None
+
+    def gather(
+        self, begins: Int64Array, ends: Int64Array, places: Int64Array, out: npt.NDArray[np.uint8]
+    ) -> int:
+        order = np.argsort(begins, kind="stable")
+        begins, ends, places = begins[order], ends[order], places[order]
+        stops = np.cumsum(ends - begins)
+        at = 0
+        while at < len(begins):
+            before = int(stops[at - 1]) if at else 0
+            stop = max(at + 1, int(np.searchsorted(stops, before + _GROUP_BYTES, side="right")))
+            group = slice(at, stop)
+            if not self._gather_group(begins[group], ends[group], places[group], out):
+                return 0
+            at = stop
+        return len(begins)
+
+    def _gather_group(
+        self, begins: Int64Array, ends: Int64Array, places: Int64Array, out: npt.NDArray[np.uint8]
+    ) -> bool:
+        """Frames in the order of the file."""
+        stops = np.cumsum(ends - begins)
+        starts = stops - (ends - begins)
+        buffer: npt.NDArray[np.uint8] = np.empty(int(stops[-1]), np.uint8)
+        view = memoryview(buffer)  # type: ignore[arg-type]
+        firsts = np.flatnonzero(np.append(True, begins[1:] != ends[:-1]))  # of runs of neighbours
+        lasts = np.append(firsts[1:], len(begins)) - 1
+        runs = zip(
+            begins[firsts].tolist(), starts[firsts].tolist(), stops[lasts].tolist(), strict=True
+        )
+        if not all(self._read(begin, view[start:stop]) for begin, start, stop in runs):
+            return False
+        return gather(buffer, starts, stops, places, out) == len(begins)
+
+    def _read(self, begin: int, target: memoryview) -> bool:
+        """Fill `target` from a place of the file; whether there was enough."""
+        done = 0
+        with accessing(self._path):
+            while done < len(target):
+                count = os.preadv(self._file, [target[done:]], begin + done)
+                if count == 0:
+                    return False
+                done += count
+        return True
+
+
+def walk(file: int) -> tuple[Int64Array, bool]:
+    """How long the payloads of a file are, by their headers alone; and whether it ends where the
+    last frame does. `file` is a descriptor of a file that is not empty.
+    """
+    pieces, at, limit = [], 0, _FRAMES_FIRST
+    with (
+        mmap.mmap(file, 0, access=mmap.ACCESS_READ) as mapped,
+        memoryview(mapped) as view,
+    ):
+        while at < len(view):
+            frames = scan(view, at, check_payloads=False, limit=limit)
+            pieces.append(frames.lengths)
+            if frames.defect is not None:
+                break
+            limit = max(1, limit * _WALK_BYTES // (frames.stop - at))
+            at = frames.stop
+            if hasattr(mmap, "MADV_DONTNEED"):
+                mapped.madvise(mmap.MADV_DONTNEED)  # the system has them as long as it likes
+        is_whole = at == len(view)
+    return np.concatenate(pieces), is_whole
+
+
+def _check_not_empty(file: int, path: Path) -> None:
+    if os.fstat(file).st_size == 0:
+        raise CorruptDataError(Defect.SHARD_SIZE, "the file is empty now", path=path)

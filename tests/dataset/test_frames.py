@@ -1,0 +1,153 @@
+"""Frames anywhere in a file, read or mapped: the same bytes, the same refusals."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import random
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import recordsmith as rs
+from recordsmith.dataset import dataset as dataset_module
+from recordsmith.dataset import frames as frames_module
+from recordsmith.dataset.frames import Frames, MappedFrames, ReadFrames, maps_well, walk
+from recordsmith.wire import encode_record, encode_records
+
+DICE = random.Random(0)
+PAYLOADS = [DICE.randbytes(size) for size in (0, 1, 300, 5_000, 70_000, 3, 40_000, 0, 9, 200_000)]
+STARTS = np.cumsum([0, *(len(payload) + 16 for payload in PAYLOADS)])
+BEGINS, ENDS = STARTS[:-1], STARTS[1:]
+
+FORMS = pytest.mark.parametrize("form", [MappedFrames, ReadFrames])
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    path = tmp_path / "a.tfrecord"
+    path.write_bytes(encode_records(PAYLOADS))
+    return path
+
+
+def _gathered(frames: Frames, numbers: list[int]) -> tuple[int, list[bytes]]:
+    sizes = [len(PAYLOADS[number]) for number in numbers]
+    places = np.cumsum([0, *sizes])
+    out = np.full(places[-1], 0xAA, np.uint8)
+    count = frames.gather(BEGINS[numbers], ENDS[numbers], places[:-1], out)
+    return count, [out[a:b].tobytes() for a, b in itertools.pairwise(places)]
+
+
+@FORMS
+@pytest.mark.parametrize("group_bytes", [1, 50_000, 1 << 20])
+def test_payloads_in_any_order(
+    path: Path, form: type[Frames], group_bytes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(frames_module, "_GROUP_BYTES", group_bytes)
+    frames = form(path)  # type: ignore[call-arg]
+    everything = list(range(len(PAYLOADS)))
+    for numbers in (
+        everything,
+        everything[::-1],
+        [9],
+        [2, 2, 2],
+        [],
+        DICE.choices(everything, k=40),
+    ):
+        expected = [PAYLOADS[number] for number in numbers]
+        assert _gathered(frames, numbers) == (len(numbers), expected)
+
+
+def test_neighbours_are_read_at_once(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = []
+
+    def count(file: int, buffers: list[memoryview], offset: int) -> int:
+        calls.append(offset)
+        return preadv(file, buffers, offset)
+
+    preadv = os.preadv
+    monkeypatch.setattr(os, "preadv", count)
+    _gathered(ReadFrames(path), [3, 1, 7, 2, 6])
+    assert calls == [BEGINS[1], BEGINS[6]]
+
+
+def test_reading_goes_on_where_the_system_stopped(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    preadv = os.preadv
+    monkeypatch.setattr(os, "preadv", lambda file, views, at: preadv(file, [views[0][:999]], at))
+    frames = ReadFrames(path)
+    assert _gathered(frames, [9, 4]) == (2, [PAYLOADS[9], PAYLOADS[4]])
+    assert frames.view(5, 3_000) == path.read_bytes()[5:3_000]
+
+
+@FORMS
+def test_a_file_that_is_cut_while_it_is_open(path: Path, form: type[Frames]) -> None:
+    """Nothing but being there ends a program that reads past the end of a map."""
+    frames = form(path)  # type: ignore[call-arg]
+    assert _gathered(frames, [9])[0] == 1
+    os.truncate(path, 100)
+    assert _gathered(frames, [9])[0] == 0
+    assert _gathered(frames, [0, 9, 1])[0] < 3
+    assert frames.view(int(BEGINS[9]), int(ENDS[9])) is None
+    assert frames.view(0, 100) == encode_records(PAYLOADS)[:100]
+
+
+@FORMS
+def test_damage_is_never_copied_as_good(path: Path, form: type[Frames]) -> None:
+    data = bytearray(path.read_bytes())
+    data[int(ENDS[3]) - 1] ^= 1
+    path.write_bytes(data)
+    frames = form(path)  # type: ignore[call-arg]
+    assert _gathered(frames, [1, 2])[0] == 2
+    assert _gathered(frames, [1, 3, 2])[0] < 2
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="counts open files there")
+def test_the_file_is_closed_when_nobody_uses_it(path: Path) -> None:
+    before = len(os.listdir("/proc/self/fd"))
+    frames = ReadFrames(path)
+    view = frames.view(12, 12)
+    assert len(os.listdir("/proc/self/fd")) == before + 1
+    del frames
+    assert len(os.listdir("/proc/self/fd")) == before
+    assert view == b""
+
+
+def test_what_pays_to_be_mapped() -> None:
+    assert maps_well(200 * 1_000_000, 1_000_000)
+    assert not maps_well(100_000 * 1_000, 1_000)
+
+
+def test_maps_have_a_bound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first shards of small records that fit; all others, and large records, are read."""
+    for number in range(4):
+        records = [bytes([number]) * 100] * 5
+        if number == 0:
+            records = [bytes(100_000)] * 5
+        (tmp_path / f"{number}.tfrecord").write_bytes(b"".join(map(encode_record, records)))
+    monkeypatch.setattr(dataset_module, "_MAPPED_BYTES", 2 * 5 * 116)
+    dataset = rs.open(tmp_path)
+    for _ in range(2):
+        assert [data[0] for data in dataset.read_records(range(0, 20, 2))] == [
+            0, 0, 0, 1, 1, 2, 2, 2, 3, 3
+        ]  # fmt: skip
+        forms = [type(shard._frames) for shard in dataset.shards]
+        assert forms == [ReadFrames, MappedFrames, MappedFrames, ReadFrames]
+    assert dataset[3:7].read_record(3)[0] == 1
+
+
+def test_walking_in_pieces(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lengths = [len(payload) for payload in PAYLOADS]
+    for first, piece_bytes in ((1, 1), (2, 100_000), (64, 1 << 26)):
+        monkeypatch.setattr(frames_module, "_FRAMES_FIRST", first)
+        monkeypatch.setattr(frames_module, "_WALK_BYTES", piece_bytes)
+        with path.open("rb") as file:
+            walked, is_whole = walk(file.fileno())
+        assert (walked.tolist(), is_whole) == (lengths, True)
+    with path.open("ab") as file:
+        file.write(b"more")
+    with path.open("rb") as file:
+        walked, is_whole = walk(file.fileno())
+    assert (walked.tolist(), is_whole) == (lengths, False)
