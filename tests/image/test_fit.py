@@ -120,9 +120,7 @@ def test_pad_scales_by_either_side() -> None:
 def test_in_a_larger_frame_a_picture_keeps_the_top_left_corner_also_when_turned_over() -> None:
     for mirrors in (False, True):
         for overturns in (False, True):
-            place = Fit("pad").place(2, 3)._replace(
-                is_mirrored=mirrors, is_upside_down=overturns
-            )
+            place = Fit("pad").place(2, 3)._replace(is_mirrored=mirrors, is_upside_down=overturns)
             laid = _laid(np.ones((2, 3), int), in_frame(place, 4, 7))
             assert laid.shape == (4, 7)
             assert laid[:2, :3].all()
@@ -208,15 +206,15 @@ def _torchvision(
     for number in range(10):
         target_area = height * width * (area[0] + (area[1] - area[0]) * numbers[2 * number])
         aspect = math.exp(log_ratio[0] + (log_ratio[1] - log_ratio[0]) * numbers[2 * number + 1])
-        w = int(round(math.sqrt(target_area * aspect)))
-        h = int(round(math.sqrt(target_area / aspect)))
+        w = round(math.sqrt(target_area * aspect))
+        h = round(math.sqrt(target_area / aspect))
         if 0 < w <= width and 0 < h <= height:
             return int(numbers[20] * (height - h + 1)), int(numbers[21] * (width - w + 1)), h, w
     ratio = width / height
     w, h = width, height
     if ratio < 3 / 4:
-        h = int(round(w / (3 / 4)))
+        h = round(w / (3 / 4))
     elif ratio > 4 / 3:
-        w = int(round(h * (4 / 3)))
+        w = round(h * (4 / 3))
     h, w = max(1, min(h, height)), max(1, min(w, width))
     return (height - h) // 2, (width - w) // 2, h, w

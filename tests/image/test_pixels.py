@@ -1,4 +1,4 @@
-"""Pixels for training: as TensorFlow decodes them, from every format that it knows and some more."""
+"""Pixels for training: as TensorFlow decodes them, from every format that it knows, and more."""
 
 from __future__ import annotations
 
@@ -197,7 +197,9 @@ def test_the_header_is_asked_before_anything_is_decoded(pictures: ModuleType) ->
     data = pictures.odd()
     for name in data:
         assert look_at_picture(data[name], max_pixels=9 * 13)[1:3] == (9, 13)
-        with pytest.raises(CorruptDataError, match="13 x 9 pixels, more than the 116 that") as caught:
+        with pytest.raises(
+            CorruptDataError, match="13 x 9 pixels, more than the 116 that"
+        ) as caught:
             look_at_picture(data[name], max_pixels=9 * 13 - 1)
         assert caught.value.defect is Defect.UNREADABLE_IMAGE
 
