@@ -206,15 +206,15 @@ def _torchvision(
     for number in range(10):
         target_area = height * width * (area[0] + (area[1] - area[0]) * numbers[2 * number])
         aspect = math.exp(log_ratio[0] + (log_ratio[1] - log_ratio[0]) * numbers[2 * number + 1])
-        w = int(round(math.sqrt(target_area * aspect)))
-        h = int(round(math.sqrt(target_area / aspect)))
+        w = round(math.sqrt(target_area * aspect))
+        h = round(math.sqrt(target_area / aspect))
         if 0 < w <= width and 0 < h <= height:
             return int(numbers[20] * (height - h + 1)), int(numbers[21] * (width - w + 1)), h, w
     ratio = width / height
     w, h = width, height
     if ratio < 3 / 4:
-        h = int(round(w / (3 / 4)))
+        h = round(w / (3 / 4))
     elif ratio > 4 / 3:
-        w = int(round(h * (4 / 3)))
+        w = round(h * (4 / 3))
     h, w = max(1, min(h, height)), max(1, min(w, width))
     return (height - h) // 2, (width - w) // 2, h, w

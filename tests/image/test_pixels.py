@@ -1,4 +1,4 @@
-"""Pixels for training: as TensorFlow decodes them, from every format that it knows and some more."""
+"""Pixels for training: as TensorFlow decodes them, from every format that it knows, and more."""
 
 from __future__ import annotations
 

@@ -45,7 +45,8 @@ def lay_in_frame(
         frame: (frame_height, frame_width, channels), all of which is written, of the type of the
             pixels; or float32, which they are turned into before they are resized.
         interpolation: `auto` is linear while the part has at most four times the pixels of what it
-            becomes, and by area where it has more and shrinks on both sides.
+            becomes, and by area where it has more and shrinks on both sides. `nearest` takes the
+            very pixels that masks take.
     """
     part, target = _part_of(pixels, placement, divisor), frame
     to_height, to_width = placement.to_height, placement.to_width
@@ -102,6 +103,10 @@ def _resize(part: npt.NDArray[Any], target: npt.NDArray[Any], interpolation: str
     import cv2
 
     height, width = target.shape[:2]
+    if interpolation == "nearest":
+        rows, columns = _nearest(0, part.shape[0], height), _nearest(0, part.shape[1], width)
+        target[...] = part.take(rows, axis=0).take(columns, axis=1)
+        return
     if interpolation == "auto":
         shrinks = part.shape[0] >= height and part.shape[1] >= width
         is_much = part.shape[0] * part.shape[1] > 4 * height * width
@@ -109,7 +114,6 @@ def _resize(part: npt.NDArray[Any], target: npt.NDArray[Any], interpolation: str
     method = {
         "linear": cv2.INTER_LINEAR,
         "area": cv2.INTER_AREA,
-        "nearest": cv2.INTER_NEAREST_EXACT,
         "cubic": cv2.INTER_CUBIC,
     }[interpolation]
     if target.shape[2] == 1:  # OpenCV has no axis for a single channel
