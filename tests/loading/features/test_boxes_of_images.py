@@ -60,7 +60,7 @@ def dataset(tmp_path: Path, pictures: Any) -> rs.Dataset:
 )
 def test_boxes_lie_on_what_they_were_drawn_around(dataset: Any, options: dict[str, Any]) -> None:
     features = {
-        "image": rs.Image("image/encoded", channels=1, interpolation="nearest", **options),
+        "image": rs.Image("image/encoded", channels=1, **options),
         "boxes": rs.Boxes(unit="pixel"),
     }
     seen = 0
