@@ -104,9 +104,10 @@ def test_ragged_in_another_type(batch: Any) -> None:
     x = batch(rs.Ragged("k", dtype="float32"), ROWS)["x"]
     assert x.values.dtype == np.float32
     assert x.tolist() == ROWS
-    with pytest.raises(CorruptDataError, match="number 300, which uint8") as caught:
-        batch(rs.Ragged("k", dtype="uint8"), [[1], [], [2, 300], [4]])
-    assert caught.value.position == 2
+    for row in ([300], [300, 2], [2, 300], [2, 300, 400]):
+        with pytest.raises(CorruptDataError, match="number 300, which uint8") as caught:
+            batch(rs.Ragged("k", dtype="uint8"), [[1], [], row, [4]])
+        assert caught.value.position == 2
 
 
 @given(

@@ -3,7 +3,8 @@
 A feature says which columns of the records it reads, and makes arrays of them whose first axis
 counts the rows of the batch. There are two sorts. A `ValueFeature` makes its arrays at once from
 the columns. A `PixelFeature` has work for each row, such as decoding a picture, which threads share
-out: it begins with arrays to be filled, fills them row by row, and finishes.
+out: it begins with arrays to be filled, fills them row by row, and finishes. Of these a
+`PictureFeature` can be followed: masks and boxes are moved as its pictures are.
 
 Features are immutable and know nothing of datasets, order or threads.
 """
