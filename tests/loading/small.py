@@ -58,7 +58,7 @@ def assert_resumes_at_every_step(dataset: Any, **options: Any) -> list[list[int]
         for done in range(1, len(undisturbed)):
             assert next(iteration)["id"].tolist() == undisturbed[done - 1]
             resumed = loader(dataset, **options)
-            resumed.load_state_dict(json.loads(json.dumps(loader.state_dict())))
+            resumed.load_state_dict(json.loads(json.dumps(first.state_dict())))
             assert len(resumed) == len(undisturbed) - done
             assert ids(resumed) == undisturbed[done:]
     return undisturbed

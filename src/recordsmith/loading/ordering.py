@@ -85,8 +85,8 @@ def _check_compressed(
         )
     if buckets is not None:
         raise OptionError(f"{why}: write the shards uncompressed to read records by their size")
-    if any(span.numbers.step < 0 for span in dataset.shard_spans()):
-        raise OptionError(f"{why}: take a slice that goes forward")
+    if any(span.numbers.step != 1 for span in dataset.shard_spans()):
+        raise OptionError(f"{why}: take a slice without a step")
 
 
 def _compressed(dataset: Dataset) -> str | None:

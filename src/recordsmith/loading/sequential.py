@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import time
 from collections import OrderedDict, deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import closing
 from copy import copy
 from itertools import pairwise
 from typing import TypeAlias
@@ -73,27 +74,26 @@ class SequentialReader:
 
     def read(self, steps: Iterable[Step]) -> Iterator[tuple[Step, HeldRecords]]:
         """Each step with its records, in order."""
-        each = self._read_steps(steps)
-        while True:
+        with _OpenShards() as shards, closing(self._read(steps, shards)) as each:
             begun = time.perf_counter()
-            try:
-                step, held = next(each)
-            except StopIteration:
-                return
-            held.seconds = time.perf_counter() - begun
-            yield step, held
+            for step, held in each:
+                held.seconds = time.perf_counter() - begun
+                yield step, held
+                begun = time.perf_counter()
 
-    def _read_steps(self, steps: Iterable[Step]) -> Iterator[tuple[Step, HeldRecords]]:
-        files = _OpenShards()
+    def _read(
+        self, steps: Iterable[Step], shards: _OpenShards
+    ) -> Generator[tuple[Step, HeldRecords], None, None]:
         kept: _Kept = {}
         ready: deque[tuple[Step, HeldRecords]] = deque()
         for complete, positions, begun in self._by_run(steps):
-            ready_count, wanted_count = len(ready), len(positions)
-            seen = 0
-            for count in self._read(files, positions, kept):
-                seen += count
+            ready_count, seen_count = len(ready), 0
+            for count in self._read_run(shards, positions, kept):
+                seen_count += count
                 # as much of what is ready is handed out as of what comes next was read
-                while ready and (ready_count - len(ready)) * wanted_count < ready_count * seen:
+                while ready and (ready_count - len(ready)) * len(positions) < (
+                    ready_count * seen_count
+                ):
                     yield ready.popleft()
             while ready:
                 yield ready.popleft()
@@ -132,13 +132,13 @@ class SequentialReader:
             complete.append(step)
         yield complete, np.concatenate(wanted), None
 
-    def _read(self, files: _OpenShards, positions: Int64Array, kept: _Kept) -> Iterator[int]:
+    def _read_run(self, shards: _OpenShards, positions: Int64Array, kept: _Kept) -> Iterator[int]:
         """Read what is wanted; says after each piece of work how many records it kept."""
         for shard, members, numbers in self._dataset.by_shard(positions):
             if shard.compression == "none":
                 continue  # these can be picked when they are needed
             ascending = numbers.argsort(kind="stable")
-            yield from files.read(
+            yield from shards.read(
                 shard, numbers[ascending].tolist(), positions[members][ascending].tolist(), kept
             )
 
@@ -149,16 +149,24 @@ class _OpenShards:
     def __init__(self) -> None:
         self._open: OrderedDict[int, _OpenShard] = OrderedDict()
 
+    def __enter__(self) -> _OpenShards:  # noqa: PYI034 - Self is for Python 3.11 and later
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for opened in self._open.values():
+            opened.close()
+
     def read(
         self, shard: Shard, numbers: list[int], positions: list[int], kept: _Kept
     ) -> Iterator[int]:
         """Read records of a shard, by ascending numbers, and keep them by their positions."""
         opened = self._open.pop(id(shard), None)
-        if opened is None or numbers[0] < opened.first:
-            opened = _OpenShard(shard)
-        self._open[id(shard)] = opened
+        if opened is not None and numbers[0] < opened.first:
+            opened.close()
+            opened = None
+        opened = self._open[id(shard)] = opened or _OpenShard(shard)
         if len(self._open) > _OPEN_SHARDS:
-            self._open.popitem(last=False)
+            self._open.popitem(last=False)[1].close()
         seen = 0
         for number, position in zip(numbers, positions, strict=True):
             while number >= opened.stop and opened.advance():
@@ -183,6 +191,9 @@ class _OpenShard:
         self._faults: dict[int, CorruptDataError] = {}
         self._end: CorruptDataError | None = None
 
+    def close(self) -> None:
+        self._blocks.close()
+
     def advance(self) -> bool:
         """Go on to the next block; False at the end."""
         self._block = None  # its memory is used again
@@ -201,7 +212,7 @@ class _OpenShard:
             return bytes(block.buffer[begin : begin + int(block.lengths[number - self.first])])
         return self._faults.get(number) or self._lost(number)
 
-    def _read(self) -> Iterator[RecordBlock]:
+    def _read(self) -> Generator[RecordBlock, None, None]:
         path = self._shard.path
         with open_file(path) as file, located(path), accessing(path):
             yield from read_blocks(file, compression=self._shard.compression, on_defect=self._note)
