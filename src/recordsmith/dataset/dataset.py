@@ -177,6 +177,7 @@ class Dataset:
         """(shard, which of the records are in it, their numbers there) of records of all shards."""
         if len(self.shards) == 1:
             yield self.shards[0], slice(None), wanted
+        if len(self.shards) == 1 or not len(wanted):
             return
         starts = np.array(self._shard_starts, np.int64)
         of_shard = np.searchsorted(starts, wanted, side="right") - 1

@@ -249,13 +249,12 @@ def stack(values: Sequence[Any], given: Column | None = None) -> Column:
         column = BytesArray.from_values(pieces)
         if is_ragged:
             return RaggedArray(column, _splits(rows))
-        column = column.reshape(len(rows), *first.shape)
-        return column  # type: ignore[no-any-return]
+        return column.reshape(len(rows), *first.shape)
     dtype = _dtype_of(rows, values)
     if is_ragged:
         return RaggedArray(np.concatenate(rows, dtype=dtype, casting="unsafe"), _splits(rows))
     # only numbers of Python are cast
-    return np.stack(rows, dtype=dtype, casting="unsafe")  # type: ignore[no-any-return]
+    return np.stack(rows, dtype=dtype, casting="unsafe")
 
 
 def _as_row(row: int, value: Any) -> npt.NDArray[Any] | BytesArray:
