@@ -12,6 +12,7 @@ import itertools
 import threading
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple, overload
 
 import numpy as np
@@ -152,39 +153,25 @@ class Dataset:
         """
         wanted = np.asarray(positions, np.int64)
         length = len(self)
-        if wanted.size and (wanted.min() < 0 or wanted.max() >= length):
-            outside = np.flatnonzero((wanted < -length) | (wanted >= length))
-            if len(outside):
-                raise self._no_position(int(wanted[outside[0]]))
-            wanted = np.where(wanted < 0, wanted + length, wanted)
+        outside = np.flatnonzero((wanted < -length) | (wanted >= length))
+        if len(outside):
+            raise self._no_position(int(wanted[outside[0]]))
         chosen = self._positions
-        if chosen.start or chosen.step != 1:
-            wanted = chosen.start + chosen.step * wanted
-        groups = list(self._by_shard(wanted))
-        offsets = np.zeros(len(wanted) + 1, np.int64)
-        for shard, members, numbers in groups:
-            offsets[1:][members] = shard.sizes(numbers)
-        np.cumsum(offsets, out=offsets)
-        data = np.empty(int(offsets[-1]), np.uint8)
-        for shard, members, numbers in groups:
-            self._mapped.use(shard)
-            shard.gather(numbers, offsets[:-1][members], data)
-        return BytesArray(data, offsets)
-
-    def _by_shard(
-        self, wanted: Int64Array
-    ) -> Iterator[tuple[Shard, slice | Int64Array, Int64Array]]:
-        """(shard, which of the records are in it, their numbers there) of records of all shards."""
-        if len(self.shards) == 1:
-            yield self.shards[0], slice(None), wanted
-        if len(self.shards) == 1 or not len(wanted):
-            return
+        wanted = chosen.start + chosen.step * np.where(wanted < 0, wanted + length, wanted)
         starts = np.array(self._shard_starts, np.int64)
         of_shard = np.searchsorted(starts, wanted, side="right") - 1
-        in_order = np.argsort(of_shard, kind="stable")
-        present, begins = np.unique(of_shard[in_order], return_index=True)
-        for at, members in zip(present.tolist(), np.split(in_order, begins[1:]), strict=True):
-            yield self.shards[at], members, wanted[members] - starts[at]
+        numbers = wanted - starts[of_shard]
+        groups = [(at, np.flatnonzero(of_shard == at)) for at in np.unique(of_shard).tolist()]
+        sizes = np.empty(len(wanted), np.int64)
+        for at, members in groups:
+            sizes[members] = self.shards[at].sizes(numbers[members])
+        offsets = np.zeros(len(wanted) + 1, np.int64)
+        np.cumsum(sizes, out=offsets[1:])
+        data = np.empty(int(offsets[-1]), np.uint8)
+        for at, members in groups:
+            self._mapped.use(self.shards[at])
+            self.shards[at].gather(numbers[members], offsets[members], data)
+        return BytesArray(data, offsets)
 
     def locate_record(self, position: int) -> RecordLocation:
         """Where the record at a position lies.
@@ -287,14 +274,33 @@ class Dataset:
         return self._schema
 
     def glance(self, record_count: int) -> tuple[Schema, bool]:
-        """The schema if it is known without reading, else that of the first records; and whether it
-        speaks of all.
+        """The schema if it is known without reading, else that of the first records, without those
+        that are damaged; and whether it speaks of all.
         """
         if self._schema is not None:
             return self._schema, True
-        if self._outer_schema is None and record_count < len(self):
-            return self[:record_count].schema, False
-        return self.schema, True
+        is_all = record_count >= len(self)
+        try:
+            return (self if is_all else self[:record_count]).schema, is_all
+        except CorruptDataError:
+            survey = SchemaSurvey()
+            for record in self._readable(record_count):
+                with suppress(CorruptDataError):
+                    start, length = np.zeros(1, np.int64), np.array([len(record)])
+                    SchemaSurvey().update(record, start, length)  # counts nothing that is damaged
+                    survey.update(record, start, length)
+            return survey.finish(), False
+
+    def _readable(self, record_count: int) -> Iterator[bytes]:
+        """The first records, without those that are damaged."""
+        position = 0
+        with suppress(CorruptDataError):
+            for record in self[:record_count].records():
+                yield record
+                position += 1
+        for after in range(position, min(record_count, len(self))):
+            with suppress(CorruptDataError, OptionError):  # compressed: not without those before
+                yield self.read_record(after)
 
     # -- positions -----------------------------------------------------------------------------
 

@@ -1,0 +1,238 @@
+"""Bad records stop the loader or are skipped: each once, with its place, with any threads."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import recordsmith as rs
+
+pytestmark = pytest.mark.usefixtures("_nothing_stays")
+NO_EXAMPLE = b"\xff\xff\xff\xffnothing"
+THREADS = [0, 1, 4]
+
+
+@pytest.fixture
+def damaged(numbered: Any, tmp_path: Path) -> SimpleNamespace:
+    """60 records in three shards; `bad`: position -> what is wrong with it."""
+    without = {**numbered.features(31)}
+    del without["score"]
+    changed = {
+        8: NO_EXAMPLE,
+        22: {**numbered.features(22), "id": "a word"},
+        31: without,
+        47: {**numbered.features(47), "corner": [1, 2, 3]},
+    }
+    dataset = rs.open(numbered.write(tmp_path / "data", [15, 30, 15], changed))
+    numbered.damage(dataset, [2, 3, 40])
+    bad = {
+        2: "payload-crc-mismatch",
+        3: "payload-crc-mismatch",
+        8: "malformed-example",
+        22: "feature-kind-mismatch",
+        31: "missing-feature",
+        40: "payload-crc-mismatch",
+        47: "feature-shape-mismatch",
+        52: "unreadable-image",
+        59: "unreadable-image",
+    }
+    features = {
+        "id": rs.Scalar("id"),
+        "score": rs.Scalar("score"),
+        "corner": rs.Tensor("corner", (2,)),
+        "image": numbered.Painted(bad=(52, 59)),
+    }
+    whole = rs.open(numbered.write(tmp_path / "whole", [60]))
+    return SimpleNamespace(dataset=dataset, bad=bad, features=features, whole=whole)
+
+
+def place(dataset: rs.Dataset, error: Any) -> int:
+    """The position in the dataset that an error names."""
+    for position in range(len(dataset)):
+        where = dataset.locate_record(position)
+        if (where.path, where.number) == (error.path, error.position):
+            assert error.offset == where.offset
+            return position
+    raise AssertionError(f"{error} names no record")
+
+
+def kept(batches: Any) -> list[list[int]]:
+    found = []
+    for batch in batches:
+        numbers = batch["id"].tolist()
+        np.testing.assert_array_equal(batch["score"], np.array(numbers) / 4)
+        assert (batch["image"] == batch["id"][:, None, None]).all()
+        assert batch["corner"].tolist() == [[number, -number] for number in numbers]
+        found.append(numbers)
+    return found
+
+
+@pytest.mark.parametrize("threads", THREADS)
+@pytest.mark.parametrize("shuffle", [False, True, rs.Blocks(5, 2)])
+def test_bad_records_are_skipped(damaged: Any, threads: int, shuffle: Any) -> None:
+    loader = rs.Loader(
+        damaged.dataset, damaged.features, batch_size=8, shuffle=shuffle, seed=2, epochs=2,
+        threads=threads, skip_errors=len(damaged.bad),
+    )  # fmt: skip
+    batches = kept(loader)
+    assert len(batches) == len(loader) == 16
+    undamaged = rs.Loader(
+        damaged.whole, {"id": rs.Scalar("id")}, batch_size=8, shuffle=shuffle, seed=2, epochs=2
+    )
+    whole = [batch["id"].tolist() for batch in undamaged]
+    expected = [[number for number in batch if number not in damaged.bad] for batch in whole]
+    assert batches == expected
+    found = {place(damaged.dataset, error): str(error.defect) for error in loader.skipped}
+    assert found == damaged.bad
+    assert len(loader.skipped) == len(damaged.bad)
+    assert loader.stats().skipped_count == 2 * len(damaged.bad)
+
+
+@pytest.mark.parametrize("threads", THREADS)
+@pytest.mark.parametrize("limit", [1, 4, 8])
+def test_one_more_stops(damaged: Any, threads: int, limit: int) -> None:
+    loader = rs.Loader(
+        damaged.dataset, damaged.features, batch_size=4, threads=threads, skip_errors=limit
+    )
+    iteration = iter(loader)
+    with pytest.raises(rs.CorruptDataError) as caught:
+        for batch in iteration:
+            kept([batch])
+    position = sorted(damaged.bad)[limit]
+    assert place(damaged.dataset, caught.value) == position
+    assert str(caught.value.defect) == damaged.bad[position]
+    assert len(loader.skipped) == limit
+    assert next(iteration, None) is None
+    assert loader.state_dict()["read"] == position // 4 * 4  # the batches before it were given
+
+
+@pytest.mark.parametrize("threads", THREADS)
+@pytest.mark.parametrize(
+    ("instead", "defect"),
+    [
+        (None, "payload-crc-mismatch"),
+        (NO_EXAMPLE, "malformed-example"),
+        ({"id": "a word", "score": 1.0, "corner": [1, 2]}, "feature-kind-mismatch"),
+        ({"id": 70, "score": 1.0, "corner": [1]}, "feature-shape-mismatch"),
+        ({"id": 70, "corner": [1, 2]}, "missing-feature"),
+        ({"id": 888, "score": 1.0, "corner": [1, 2]}, "unreadable-image"),
+    ],
+)
+def test_the_first_bad_record_stops(
+    numbered: Any, tmp_path: Path, threads: int, instead: Any, defect: str
+) -> None:
+    """One that is not among those that are looked at when the loader is made."""
+    changed = {} if instead is None else {70: instead, 71: instead}
+    dataset = rs.open(numbered.write(tmp_path / "data", [40, 40], changed))
+    if instead is None:
+        numbered.damage(dataset, [70, 71])
+    features = {
+        "id": rs.Scalar("id"), "score": rs.Scalar("score"), "corner": rs.Tensor("corner", (2,)),
+        "image": numbered.Painted(bad=(888,)),
+    }  # fmt: skip
+    loader = rs.Loader(dataset, features, batch_size=12, threads=threads)
+    seen = []
+    with pytest.raises(rs.CorruptDataError) as caught:
+        for batch in loader:
+            seen += batch["id"].tolist()
+    assert seen == list(range(60))
+    assert str(caught.value.defect) == defect
+    assert place(dataset, caught.value) == 70
+    assert loader.skipped == []
+
+
+@pytest.mark.parametrize("shuffle", [False, True])
+def test_damage_does_not_hide_what_the_records_have(
+    numbered: Any, tmp_path: Path, shuffle: bool
+) -> None:
+    """The first records are looked at to know the kinds: also past those that are damaged."""
+    dataset = rs.open(numbered.write(tmp_path / "data", [70, 30], {1: NO_EXAMPLE}))
+    numbered.damage(dataset, [0, 5])
+    features = {"id": rs.Scalar("id"), "score": rs.Scalar("score")}
+    loader = rs.Loader(dataset, features, batch_size=50, skip_errors=3, shuffle=shuffle)
+    scores = np.concatenate([batch["score"] for batch in loader])
+    assert scores.dtype == np.float32
+    assert sorted(scores * 4) == [number for number in range(100) if number not in (0, 1, 5)]
+    with pytest.raises(rs.OptionError, match="'scor'"):
+        rs.Loader(dataset, {"x": rs.Scalar("scor")}, batch_size=50, skip_errors=3)
+
+
+@pytest.mark.parametrize("threads", THREADS)
+def test_a_whole_batch_may_be_bad(numbered: Any, tmp_path: Path, threads: int) -> None:
+    changed = dict.fromkeys(range(4, 8), NO_EXAMPLE)
+    dataset = rs.open(numbered.write(tmp_path / "data", [12], changed))
+    numbered.damage(dataset, [4, 5])
+    features = {
+        "id": rs.Scalar("id"), "image": numbered.Painted(), "corner": rs.Tensor("corner", (2,)),
+    }  # fmt: skip
+    loader = rs.Loader(
+        dataset, features, batch_size=4, threads=threads, skip_errors=4,
+        map_examples=lambda example, _: {**example, "extra": 1},
+        map_batches=lambda batch, _: {**batch, "more": batch["id"]},
+    )  # fmt: skip
+    batches = list(loader)
+    assert [len(batch["id"]) for batch in batches] == [4, 0, 4]
+    assert list(batches[1]) == ["id", "image", "corner"]  # it is not mapped
+    assert [batches[1][name].shape for name in batches[1]] == [(0,), (0, 6, 6), (0, 2)]
+    assert all(batches[1][name].dtype == batches[0][name].dtype for name in batches[1])
+
+
+@pytest.mark.parametrize("threads", [0, 3])
+def test_restored_at_every_step_with_bad_records(damaged: Any, threads: int) -> None:
+    def make() -> rs.Loader:
+        return rs.Loader(
+            damaged.dataset, damaged.features, batch_size=7, shuffle=True, threads=threads,
+            skip_errors=9, map_examples=lambda e, generator: {**e, "drawn": generator.random()},
+        )  # fmt: skip
+
+    def flat(batches: Any) -> list[Any]:
+        return [(batch["id"].tolist(), batch["drawn"].tolist()) for batch in batches]
+
+    loader = make()
+    states, undisturbed = [loader.state_dict()], []
+    for batch in loader:
+        undisturbed += flat([batch])
+        states.append(loader.state_dict())
+    assert sum(len(batch[0]) for batch in undisturbed) == 51
+    for step, state in enumerate(states[:-1]):
+        other = make()
+        other.load_state_dict(state)
+        assert flat(other) == undisturbed[step:]
+
+
+@pytest.mark.parametrize("threads", THREADS)
+def test_a_shard_without_an_index_counts_record_by_record(
+    numbered: Any, tmp_path: Path, threads: int
+) -> None:
+    """Its frames are broken: not one error, but as many as there are records."""
+    dataset = rs.open(numbered.write(tmp_path / "data", [10, 10]))
+    len(dataset)
+    for shard in dataset.shards[1:]:
+        data = bytearray(shard.path.read_bytes())
+        data[9] ^= 1  # the first record's length no longer has its checksum
+        shard.path.write_bytes(data)
+        shard._index = None
+    loader = rs.Loader(
+        dataset, {"id": rs.Scalar("id")}, batch_size=4, threads=threads, skip_errors=5
+    )
+    seen = []
+    with pytest.raises(rs.CorruptDataError, match="length-crc-mismatch"):
+        for batch in loader:
+            seen += batch["id"].tolist()
+    assert seen == list(range(10))
+    assert len(loader.skipped) == 5
+
+
+def test_what_is_no_fault_of_a_record_is_not_skipped(numbered: Any, tmp_path: Path) -> None:
+    dataset = rs.open(numbered.write(tmp_path / "data", [10, 10]))
+    loader = rs.Loader(dataset, {"id": rs.Scalar("id")}, batch_size=4, skip_errors=100)
+    for shard in dataset.shards:
+        shard.path.unlink()
+        shard.close()
+    with pytest.raises(rs.FileAccessError):
+        list(loader)
+    assert loader.skipped == []
