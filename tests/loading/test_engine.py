@@ -423,7 +423,7 @@ def test_a_program_ends_although_a_function_does_not() -> None:
         import recordsmith.loading.engine
         recordsmith.loading.engine._PATIENCE_SECONDS = 0.2
         made = Engine(jobs(), threads=2, prefetch=3)
-        threading.Thread(target=lambda: next(made), daemon=True).start()
+        threading.Thread(target=lambda: next(made, None), daemon=True).start()
         time.sleep(0.2)
         """,
         1000,

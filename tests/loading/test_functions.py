@@ -186,8 +186,8 @@ def test_functions_are_not_skipped(make: Any) -> None:
         (
             {"map_examples": lambda e, _: {"a": np.zeros((int(e["id"] != 3), 2))}},
             (
-                r"record 3,.* answered shape \(0, 2\) for 'a', but shape \(1, 2\) for .*record 0, byte"
-                r" 0\. The examples of a batch must be alike: crop, resize or pad"
+                r"record 3,.* answered shape \(0, 2\) for 'a', but shape \(1, 2\) for .*record 0, "
+                r"byte 0\. The examples of a batch must be alike: crop, resize or pad"
             ),
         ),
         (

@@ -48,8 +48,8 @@ RUN: dict[str, Any] = {"batch_count": 9, "thread_count": 8, "processor_count": 8
         ),
         (
             {"waited_seconds": 1, "between_seconds": 1, "decoding_seconds": 1, "idle_seconds": 3},
-            ("Threads are held up by each other: the loop waited 50% of the time for batches, and 8 "
-            "threads had nothing to do 75% of theirs."),
+            ("Threads are held up by each other: the loop waited 50% of the time for batches, and "
+            "8 threads had nothing to do 75% of theirs."),
         ),
         (
             {"waited_seconds": 3, "between_seconds": 1, "reading_seconds": 1, "thread_count": 0},
