@@ -14,6 +14,7 @@ from recordsmith.errors import (
     CorruptDataError,
     Defect,
     FileAccessError,
+    FunctionError,
     MissingExtraError,
     OptionError,
     RecordsmithError,
@@ -31,6 +32,7 @@ EXAMPLES = [
     CorruptDataError(Defect.EMPTY_FILE, "words"),
     FileAccessError(28, "words"),
     MissingExtraError("extra", "package"),
+    FunctionError("words", path="a", position=3, offset=4),
 ]
 
 

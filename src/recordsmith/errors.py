@@ -8,8 +8,7 @@
     │   ├── MissingFileError(FileNotFoundError)
     │   └── ForbiddenFileError(PermissionError)
     ├── MissingExtraError(ImportError)   the environment's: an optional package is not installed
-    └── FunctionError                    the caller's: a function that was given raised an error
-                                         or answered what cannot be used
+    └── FunctionError(RuntimeError)      the caller's: a function that was given raised, or misled
 
 A message says where, what was found, what was expected and what to do. Exceptions of other
 libraries are translated where they enter; they never cross a public function.
@@ -153,7 +152,7 @@ class MissingExtraError(RecordsmithError, ImportError):
         return (MissingExtraError, (self.extra, self.package))
 
 
-class FunctionError(RecordsmithError):
+class FunctionError(RecordsmithError, RuntimeError):
     """A function that the caller gave, such as a map, raised; `__cause__` is what it raised. Or it
     answered what cannot be used.
 

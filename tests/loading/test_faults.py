@@ -1,212 +1,238 @@
-"""A record that is not what was declared: the error says which, where, and what was expected."""
+"""Bad records stop the loader or are skipped: each once, with its place, with any threads."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
 import recordsmith as rs
-from recordsmith.errors import CorruptDataError, Defect
-from recordsmith.example.keys import BOX
 
-GOOD: dict[str, Any] = {
-    "number": 3,
-    "point": [0.5, 1.5],
-    "list": [1, 2],
-    "text": "abc",
-    "raw": bytes(8),
-    **dict(zip(BOX, ([0.25], [0.25], [0.75], [1.0]), strict=True)),
-    "classes": [1],
-}
-BAD_AT = (2, 3)  # the shard, and the record in it
-COUNTS = (5, 1, 8, 4)
-
-# feature, what one record has instead, defect, words of the error
-CASES: list[tuple[Any, dict[str, Any], Defect, str]] = [
-    (rs.Scalar("number"), {"number": None}, Defect.MISSING_FEATURE,
-     r"'number' is missing; shape \(\) was declared"),
-    (rs.Scalar("number"), {"number": 0.5}, Defect.FEATURE_KIND,
-     "'number' is float, expected int64"),
-    (rs.Scalar("number"), {"number": [1, 2]}, Defect.FEATURE_SHAPE,
-     r"'number' has 2 values, expected shape \(\)"),
-    (rs.Scalar("number", dtype="uint8"), {"number": 256}, Defect.FEATURE_VALUE,
-     "'number' has the number 256, which uint8"),
-    (rs.Tensor("point", (2,)), {"point": [1.0]}, Defect.FEATURE_SHAPE,
-     r"'point' has 1 value, expected shape \(2,\)"),
-    (rs.Tensor("point", (2,), dtype="float16"), {"point": [1.0, 1e9]}, Defect.FEATURE_VALUE,
-     "'point' has the number 1000000000.0, which float16"),
-    (rs.Ragged("list"), {"list": ["a"]}, Defect.FEATURE_KIND,
-     "'list' is bytes, expected int64"),
-    (rs.Padded("list", 2), {"list": [1, 2, 3]}, Defect.FEATURE_SHAPE,
-     "'list' has 3 values, expected at most 2"),
-    (rs.Bytes("text"), {"text": ["a", "b"]}, Defect.FEATURE_SHAPE,
-     r"'text' has 2 values, expected shape \(\)"),
-    (rs.Text("text"), {"text": b"a\xffb"}, Defect.FEATURE_VALUE,
-     r"'text' is b'a\\xffb', expected UTF-8"),
-    (rs.Raw("raw", (2,), "float32"), {"raw": bytes(7)}, Defect.FEATURE_SHAPE,
-     r"'raw' has 7 bytes, expected 8 bytes: shape \(2,\) of float32"),
-    (rs.Boxes(labels="classes"), {"classes": [1, 2]}, Defect.FEATURE_SHAPE,
-     "'classes' 2; expected one for each box"),
-    (rs.Boxes(labels="classes"), {BOX[0]: [7.5]}, Defect.FEATURE_VALUE,
-     "'image/object/bbox/ymin' 7.5.*expected fractions"),
-]  # fmt: skip
+pytestmark = pytest.mark.usefixtures("_nothing_stays")
+NO_EXAMPLE = b"\xff\xff\xff\xffnothing"
+THREADS = [0, 1, 4]
 
 
-def written(folder: Path, changes: dict[str, Any], bad_at: tuple[int, int] = BAD_AT) -> rs.Dataset:
-    """Shards of which one record is changed; None takes a feature away."""
-    for shard, count in enumerate(COUNTS):
-        with rs.ShardWriter(folder / f"{shard}.tfrecord") as writer:
-            for number in range(count):
-                example = {**GOOD, **(changes if (shard, number) == bad_at else {})}
-                example["at"] = sum(COUNTS[:shard]) + number
-                kept = {key: value for key, value in example.items() if value is not None}
-                writer.write_example(kept)
-    return rs.open(folder)
-
-
-def offset_of(path: Path, number: int) -> int:
-    """Where a record's frame begins, counted by the lengths in the file."""
-    data, offset = path.read_bytes(), 0
-    for _ in range(number):
-        offset += int.from_bytes(data[offset : offset + 8], "little") + 16
-    return offset
-
-
-def loader_of(dataset: rs.Dataset, feature: Any, **options: Any) -> rs.Loader:
-    """The schema is not known, and the first records that are looked at are good ones."""
-    features = {"x": feature, "at": rs.Scalar("at")}
-    return rs.Loader(dataset, features, batch_size=4, **options)
-
-
-@pytest.fixture(autouse=True)
-def _look_at_few(monkeypatch: pytest.MonkeyPatch) -> None:
-    from recordsmith.loading import loader
-
-    monkeypatch.setattr(loader, "_GLANCE_COUNT", 4)
-
-
-@pytest.mark.parametrize(("feature", "changes", "defect", "words"), CASES)
-@pytest.mark.parametrize("threads", [0, 2])
-@pytest.mark.parametrize("shuffle", [False, True])
-def test_the_error_says_which_record(
-    tmp_path: Path, feature: Any, changes: Any, defect: Defect, words: str, threads: int,
-    *, shuffle: bool,
-) -> None:  # fmt: skip
-    dataset = written(tmp_path, changes)
-    with loader_of(dataset, feature, threads=threads, shuffle=shuffle) as loader:
-        with pytest.raises(CorruptDataError, match=words) as caught:
-            list(loader)
-        assert loader.skipped == []
-    error, path = caught.value, tmp_path / f"{BAD_AT[0]}.tfrecord"
-    assert (error.defect, error.path, error.position) == (defect, str(path), BAD_AT[1])
-    assert error.offset == offset_of(path, BAD_AT[1])
-    assert f"{path}, record {BAD_AT[1]}, byte {error.offset}: {defect}" in str(error)
-
-
-@pytest.mark.parametrize(("feature", "changes", "defect", "words"), CASES)
-@pytest.mark.parametrize("threads", [0, 2])
-@pytest.mark.parametrize("shuffle", [False, True])
-def test_a_bad_record_is_left_out_of_its_batch(
-    tmp_path: Path, feature: Any, changes: Any, defect: Defect, words: str, threads: int,
-    *, shuffle: bool,
-) -> None:  # fmt: skip
-    """All others are in the batches that they are in otherwise."""
-    (tmp_path / "bad").mkdir()
-    (tmp_path / "good").mkdir()
-    good, bad = written(tmp_path / "good", {}), written(tmp_path / "bad", changes)
-    options: dict[str, Any] = {"threads": threads, "shuffle": shuffle, "seed": 3}
-    with loader_of(good, feature, **options) as loader:
-        expected = [batch["at"].tolist() for batch in loader]
-    at = sum(COUNTS[: BAD_AT[0]]) + BAD_AT[1]
-    for batch in expected:
-        if at in batch:
-            batch.remove(at)
-    with loader_of(bad, feature, **options, skip_errors=1) as loader:
-        found = list(loader)
-    assert [batch["at"].tolist() for batch in found] == expected
-    for batch in found:
-        assert {len(column) for column in batch.values()} == {len(batch["at"])}
-    (error,) = loader.skipped
-    assert (error.defect, error.position) == (defect, BAD_AT[1])
-    assert error.offset == offset_of(tmp_path / "bad" / f"{BAD_AT[0]}.tfrecord", BAD_AT[1])
-
-
-@pytest.mark.parametrize("threads", [0, 2])
-def test_a_batch_of_which_nothing_is_left(tmp_path: Path, threads: int) -> None:
-    dataset = written(tmp_path, {})
-    feature = rs.Boxes(labels="classes", length=0)
-    with loader_of(dataset, feature, threads=threads, skip_errors=sum(COUNTS)) as loader:
-        batches = list(loader)
-        assert [batch["x"].shape for batch in batches] == [(0, 0, 4)] * 5
-        assert len(loader.skipped) == sum(COUNTS)
-    loader = loader_of(dataset, feature, threads=threads, skip_errors=6)
-    with loader, pytest.raises(CorruptDataError, match="1 box in the frame, expected at most 0"):
-        list(loader)
-
-
-@pytest.mark.parametrize("threads", [0, 2])
-def test_several_faults_of_several_features(tmp_path: Path, threads: int) -> None:
-    """Two bad records in one batch, found at different times; each is told once."""
-    with rs.ShardWriter(tmp_path / "a.tfrecord") as writer:
-        for number in range(8):
-            example = {**GOOD, "at": number}
-            if number == 1:
-                example |= {"text": b"\xff", BOX[0]: [9.0]}
-            if number == 2:
-                example[BOX[0]] = [9.0]
-            if number == 6:
-                del example["number"]
-            if number == 7:
-                example["text"] = b"\xfe"
-            writer.write_example(example)
-    features = {
-        "boxes": rs.Boxes(labels="classes"),
-        "text": rs.Text("text"),
-        "number": rs.Scalar("number"),
-        "position": rs.Position(),
-        "padded": rs.Padded("list"),
+@pytest.fixture
+def damaged(numbered: Any, tmp_path: Path) -> SimpleNamespace:
+    """60 records in three shards; `bad`: position -> what is wrong with it."""
+    without = {**numbered.features(31)}
+    del without["score"]
+    changed = {
+        8: NO_EXAMPLE,
+        22: {**numbered.features(22), "id": "a word"},
+        31: without,
+        47: {**numbered.features(47), "corner": [1, 2, 3]},
     }
-    dataset = rs.open(tmp_path)
-    with rs.Loader(dataset, features, batch_size=8, threads=threads, skip_errors=4) as loader:
-        (batch,) = loader
-    assert batch["position"].tolist() == [0, 3, 4, 5]
-    assert batch["text"].tolist() == ["abc"] * 4
-    assert batch["boxes"].shape == (4, 1, 4)
-    assert batch["padded"].tolist() == [[1, 2]] * 4
-    assert list(batch) == ["boxes", "boxes_labels", "boxes_lengths", "text", "number", "position",
-                           "padded", "padded_lengths"]  # fmt: skip
-    assert sorted((e.position, e.defect) for e in loader.skipped) == [
-        (1, Defect.FEATURE_VALUE),
-        (2, Defect.FEATURE_VALUE),
-        (6, Defect.MISSING_FEATURE),
-        (7, Defect.FEATURE_VALUE),
-    ]
+    dataset = rs.open(numbered.write(tmp_path / "data", [15, 30, 15], changed))
+    numbered.damage(dataset, [2, 3, 40])
+    bad = {
+        2: "payload-crc-mismatch",
+        3: "payload-crc-mismatch",
+        8: "malformed-example",
+        22: "feature-kind-mismatch",
+        31: "missing-feature",
+        40: "payload-crc-mismatch",
+        47: "feature-shape-mismatch",
+        52: "unreadable-image",
+        59: "unreadable-image",
+    }
+    features = {
+        "id": rs.Scalar("id"),
+        "score": rs.Scalar("score"),
+        "corner": rs.Tensor("corner", (2,)),
+        "image": numbered.Painted(bad=(52, 59)),
+    }
+    whole = rs.open(numbered.write(tmp_path / "whole", [60]))
+    return SimpleNamespace(dataset=dataset, bad=bad, features=features, whole=whole)
 
 
-@pytest.mark.parametrize("threads", [0, 2])
+def place(dataset: rs.Dataset, error: Any) -> int:
+    """The position in the dataset that an error names."""
+    for position in range(len(dataset)):
+        where = dataset.locate_record(position)
+        if (where.path, where.number) == (error.path, error.position):
+            assert error.offset == where.offset
+            return position
+    raise AssertionError(f"{error} names no record")
+
+
+def kept(batches: Any) -> list[list[int]]:
+    found = []
+    for batch in batches:
+        numbers = batch["id"].tolist()
+        np.testing.assert_array_equal(batch["score"], np.array(numbers) / 4)
+        assert (batch["image"] == batch["id"][:, None, None]).all()
+        assert batch["corner"].tolist() == [[number, -number] for number in numbers]
+        found.append(numbers)
+    return found
+
+
+@pytest.mark.parametrize("threads", THREADS)
+@pytest.mark.parametrize("shuffle", [False, True, rs.Blocks(5, 2)])
+def test_bad_records_are_skipped(damaged: Any, threads: int, shuffle: Any) -> None:
+    loader = rs.Loader(
+        damaged.dataset, damaged.features, batch_size=8, shuffle=shuffle, seed=2, epochs=2,
+        threads=threads, skip_errors=len(damaged.bad),
+    )  # fmt: skip
+    batches = kept(loader)
+    assert len(batches) == len(loader) == 16
+    undamaged = rs.Loader(
+        damaged.whole, {"id": rs.Scalar("id")}, batch_size=8, shuffle=shuffle, seed=2, epochs=2
+    )
+    whole = [batch["id"].tolist() for batch in undamaged]
+    expected = [[number for number in batch if number not in damaged.bad] for batch in whole]
+    assert batches == expected
+    found = {place(damaged.dataset, error): str(error.defect) for error in loader.skipped}
+    assert found == damaged.bad
+    assert len(loader.skipped) == len(damaged.bad)
+    assert loader.stats().skipped_count == 2 * len(damaged.bad)
+
+
+@pytest.mark.parametrize("threads", THREADS)
+@pytest.mark.parametrize("limit", [1, 4, 8])
+def test_one_more_stops(damaged: Any, threads: int, limit: int) -> None:
+    loader = rs.Loader(
+        damaged.dataset, damaged.features, batch_size=4, threads=threads, skip_errors=limit
+    )
+    iteration = iter(loader)
+    with pytest.raises(rs.CorruptDataError) as caught:
+        for batch in iteration:
+            kept([batch])
+    position = sorted(damaged.bad)[limit]
+    assert place(damaged.dataset, caught.value) == position
+    assert str(caught.value.defect) == damaged.bad[position]
+    assert len(loader.skipped) == limit
+    assert next(iteration, None) is None
+    assert loader.state_dict()["read"] == position // 4 * 4  # the batches before it were given
+
+
+@pytest.mark.parametrize("threads", THREADS)
+@pytest.mark.parametrize(
+    ("instead", "defect"),
+    [
+        (None, "payload-crc-mismatch"),
+        (NO_EXAMPLE, "malformed-example"),
+        ({"id": "a word", "score": 1.0, "corner": [1, 2]}, "feature-kind-mismatch"),
+        ({"id": 70, "score": 1.0, "corner": [1]}, "feature-shape-mismatch"),
+        ({"id": 70, "corner": [1, 2]}, "missing-feature"),
+        ({"id": 888, "score": 1.0, "corner": [1, 2]}, "unreadable-image"),
+    ],
+)
+def test_the_first_bad_record_stops(
+    numbered: Any, tmp_path: Path, threads: int, instead: Any, defect: str
+) -> None:
+    """One that is not among those that are looked at when the loader is made."""
+    changed = {} if instead is None else {70: instead, 71: instead}
+    dataset = rs.open(numbered.write(tmp_path / "data", [40, 40], changed))
+    if instead is None:
+        numbered.damage(dataset, [70, 71])
+    features = {
+        "id": rs.Scalar("id"), "score": rs.Scalar("score"), "corner": rs.Tensor("corner", (2,)),
+        "image": numbered.Painted(bad=(888,)),
+    }  # fmt: skip
+    loader = rs.Loader(dataset, features, batch_size=12, threads=threads)
+    seen = []
+    with pytest.raises(rs.CorruptDataError) as caught:
+        for batch in loader:
+            seen += batch["id"].tolist()
+    assert seen == list(range(60))
+    assert str(caught.value.defect) == defect
+    assert place(dataset, caught.value) == 70
+    assert loader.skipped == []
+
+
 @pytest.mark.parametrize("shuffle", [False, True])
-def test_positions_find_the_records_again(tmp_path: Path, threads: int, *, shuffle: bool) -> None:
-    dataset = written(tmp_path, {})[3:16]
-    features = {"position": rs.Position(), "at": "at", "text": rs.Text("text"),
-                "list": rs.Ragged("list")}  # fmt: skip
-    with rs.Loader(dataset, features, batch_size=4, threads=threads, shuffle=shuffle,
-                   filter=lambda example: example["at"] % 3 > 0) as loader:  # fmt: skip
-        seen = list(loader)
-    positions = np.concatenate([batch["position"] for batch in seen])
-    assert positions.dtype == np.int64
-    ats = [at for batch in seen for at in batch["at"].tolist()]
-    assert sorted(ats) == [at for at in range(3, 16) if at % 3]
-    assert [dataset[at]["at"].tolist()[0] for at in positions.tolist()] == ats  # type: ignore[union-attr, index]
-    assert {len(batch["text"]) for batch in seen} == {len(batch["at"]) for batch in seen}
-    assert all(batch["list"].tolist() == [[1, 2]] * len(batch["at"]) for batch in seen)
+def test_damage_does_not_hide_what_the_records_have(
+    numbered: Any, tmp_path: Path, shuffle: bool
+) -> None:
+    """The first records are looked at to know the kinds: also past those that are damaged."""
+    dataset = rs.open(numbered.write(tmp_path / "data", [70, 30], {1: NO_EXAMPLE}))
+    numbered.damage(dataset, [0, 5])
+    features = {"id": rs.Scalar("id"), "score": rs.Scalar("score")}
+    loader = rs.Loader(dataset, features, batch_size=50, skip_errors=3, shuffle=shuffle)
+    scores = np.concatenate([batch["score"] for batch in loader])
+    assert scores.dtype == np.float32
+    assert sorted(scores * 4) == [number for number in range(100) if number not in (0, 1, 5)]
+    with pytest.raises(rs.OptionError, match="'scor'"):
+        rs.Loader(dataset, {"x": rs.Scalar("scor")}, batch_size=50, skip_errors=3)
 
 
-def test_positions_alone_read_nothing_of_the_examples(tmp_path: Path) -> None:
-    dataset = written(tmp_path, {})
-    batches = rs.Loader(dataset, {"at": rs.Position()}, batch_size=7, threads=0)
-    assert [batch["at"].tolist() for batch in batches] == [
-        [0, 1, 2, 3, 4, 5, 6], [7, 8, 9, 10, 11, 12, 13], [14, 15, 16, 17],
-    ]  # fmt: skip
+@pytest.mark.parametrize("threads", THREADS)
+def test_a_whole_batch_may_be_bad(numbered: Any, tmp_path: Path, threads: int) -> None:
+    changed = dict.fromkeys(range(4, 8), NO_EXAMPLE)
+    dataset = rs.open(numbered.write(tmp_path / "data", [12], changed))
+    numbered.damage(dataset, [4, 5])
+    features = {
+        "id": rs.Scalar("id"), "image": numbered.Painted(), "corner": rs.Tensor("corner", (2,)),
+    }  # fmt: skip
+    loader = rs.Loader(
+        dataset, features, batch_size=4, threads=threads, skip_errors=4,
+        map_examples=lambda example, _: {**example, "extra": 1},
+        map_batches=lambda batch, _: {**batch, "more": batch["id"]},
+    )  # fmt: skip
+    batches = list(loader)
+    assert [len(batch["id"]) for batch in batches] == [4, 0, 4]
+    assert list(batches[1]) == ["id", "image", "corner"]  # it is not mapped
+    assert [batches[1][name].shape for name in batches[1]] == [(0,), (0, 6, 6), (0, 2)]
+    assert all(batches[1][name].dtype == batches[0][name].dtype for name in batches[1])
+
+
+@pytest.mark.parametrize("threads", [0, 3])
+def test_restored_at_every_step_with_bad_records(damaged: Any, threads: int) -> None:
+    def make() -> rs.Loader:
+        return rs.Loader(
+            damaged.dataset, damaged.features, batch_size=7, shuffle=True, threads=threads,
+            skip_errors=9, map_examples=lambda e, generator: {**e, "drawn": generator.random()},
+        )  # fmt: skip
+
+    def flat(batches: Any) -> list[Any]:
+        return [(batch["id"].tolist(), batch["drawn"].tolist()) for batch in batches]
+
+    loader = make()
+    states, undisturbed = [loader.state_dict()], []
+    for batch in loader:
+        undisturbed += flat([batch])
+        states.append(loader.state_dict())
+    assert sum(len(batch[0]) for batch in undisturbed) == 51
+    for step, state in enumerate(states[:-1]):
+        other = make()
+        other.load_state_dict(state)
+        assert flat(other) == undisturbed[step:]
+
+
+@pytest.mark.parametrize("threads", THREADS)
+def test_a_shard_without_an_index_counts_record_by_record(
+    numbered: Any, tmp_path: Path, threads: int
+) -> None:
+    """Its frames are broken: not one error, but as many as there are records."""
+    dataset = rs.open(numbered.write(tmp_path / "data", [10, 10]))
+    len(dataset)
+    for shard in dataset.shards[1:]:
+        data = bytearray(shard.path.read_bytes())
+        data[9] ^= 1  # the first record's length no longer has its checksum
+        shard.path.write_bytes(data)
+        shard._index = None
+    loader = rs.Loader(
+        dataset, {"id": rs.Scalar("id")}, batch_size=4, threads=threads, skip_errors=5
+    )
+    seen = []
+    with pytest.raises(rs.CorruptDataError, match="length-crc-mismatch"):
+        for batch in loader:
+            seen += batch["id"].tolist()
+    assert seen == list(range(10))
+    assert len(loader.skipped) == 5
+
+
+def test_what_is_no_fault_of_a_record_is_not_skipped(numbered: Any, tmp_path: Path) -> None:
+    dataset = rs.open(numbered.write(tmp_path / "data", [10, 10]))
+    loader = rs.Loader(dataset, {"id": rs.Scalar("id")}, batch_size=4, skip_errors=100)
+    for shard in dataset.shards:
+        shard.path.unlink()
+        shard.close()
+    with pytest.raises(rs.FileAccessError):
+        list(loader)
+    assert loader.skipped == []

@@ -12,6 +12,7 @@ import itertools
 import threading
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple, overload
 
 import numpy as np
@@ -367,14 +368,33 @@ class Dataset:
         return self._schema
 
     def glance(self, record_count: int) -> tuple[Schema, bool]:
-        """The schema if it is known without reading, else that of the first records; and whether it
-        speaks of all.
+        """The schema if it is known without reading, else that of the first records, without those
+        that are damaged; and whether it speaks of all.
         """
         if self._schema is not None:
             return self._schema, True
-        if record_count < len(self):
-            return self[:record_count].schema, False
-        return self.schema, True
+        is_all = record_count >= len(self)
+        try:
+            return (self if is_all else self[:record_count]).schema, is_all
+        except CorruptDataError:
+            survey = SchemaSurvey()
+            for record in self._readable(record_count):
+                with suppress(CorruptDataError):
+                    start, length = np.zeros(1, np.int64), np.array([len(record)])
+                    SchemaSurvey().update(record, start, length)  # counts nothing that is damaged
+                    survey.update(record, start, length)
+            return survey.finish(), False
+
+    def _readable(self, record_count: int) -> Iterator[bytes]:
+        """The first records, without those that are damaged."""
+        position = 0
+        with suppress(CorruptDataError):
+            for record in self[:record_count].records():
+                yield record
+                position += 1
+        for after in range(position, min(record_count, len(self))):
+            with suppress(CorruptDataError, OptionError):  # compressed: not without those before
+                yield self.read_record(after)
 
     # -- positions -----------------------------------------------------------------------------
 

@@ -232,9 +232,12 @@ def stack(values: Sequence[Any], given: Column | None = None) -> Column:
     """A column of one value for each row, of which there is at least one.
 
     Numbers and arrays of one shape and dtype become an array, in which numbers of Python take the
-    dtype of the others. str and bytes become a BytesArray. Where `given`, the column before they
-    were mapped, has rows of unequal length, it is a RaggedArray again.
+    dtype of the others. bytes become a BytesArray; str, as those of Text, an array of objects, and
+    so do lists of str. Where `given`, the column before they were mapped, has rows of unequal
+    length, it is a RaggedArray again.
     """
+    if all(_is_text(value) for value in values):
+        return _texts(values)
     rows = [_as_row(row, value) for row, value in enumerate(values)]
     first = rows[0]
     is_ragged = isinstance(given, RaggedArray) and all(len(value.shape) == 1 for value in rows)
@@ -255,6 +258,26 @@ def stack(values: Sequence[Any], given: Column | None = None) -> Column:
         return RaggedArray(np.concatenate(rows, dtype=dtype, casting="unsafe"), _splits(rows))
     # only numbers of Python are cast
     return np.stack(rows, dtype=dtype, casting="unsafe")
+
+
+def _is_text(value: Any) -> bool:
+    """Whether it is a str, or a list or an array of nothing else."""
+    if isinstance(value, str):
+        return True
+    if isinstance(value, np.ndarray):
+        return value.dtype.kind in "OU" and all(
+            type(text) is str for text in value.ravel().tolist()
+        )
+    return isinstance(value, list) and all(isinstance(text, str) for text in value)
+
+
+def _texts(values: Sequence[Any]) -> npt.NDArray[np.object_]:
+    shapes = {value.shape for value in values if isinstance(value, np.ndarray)}
+    is_alike = len(shapes) == 1 and all(isinstance(value, np.ndarray) for value in values)
+    column = np.empty((len(values), *(shapes.pop() if is_alike else ())), object)
+    for row, value in enumerate(values):
+        column[row] = value
+    return column
 
 
 def _as_row(row: int, value: Any) -> npt.NDArray[Any] | BytesArray:

@@ -91,7 +91,7 @@ class Loader:
                 must have one shape and dtype in all examples; those of unequal length stay so if
                 they were before. Entries that are handed back as they came are not copied.
             map_batches: (batch, generator) -> batch. Neither map is called for a batch without
-                rows.
+                rows: that one has the entries of the features.
             skip_errors: how many bad records are skipped before one more stops the iteration. A
                 record counts once, in however many epochs it is read.
             reuse_batches: use the memory of pixels again. A batch is intact until the next but one

@@ -43,7 +43,6 @@ def dataset(tmp_path: Path, pictures: Any) -> rs.Dataset:
     return rs.open(tmp_path)
 
 
-@pytest.mark.skipif(not hasattr(rs, "Image"), reason="there are no pictures yet")
 @pytest.mark.parametrize(
     "options",
     [

@@ -1,0 +1,117 @@
+"""Small datasets of numbered Examples, damage to them, and a feature that paints."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import recordsmith as rs
+from recordsmith.dataset import ShardWriter
+from recordsmith.errors import CorruptDataError, Defect
+from recordsmith.example import Column
+from recordsmith.loading.features import Filling, PixelFeature, Request, Rows
+
+
+def features(number: int) -> dict[str, Any]:
+    """Example `number`."""
+    return {
+        "id": number,
+        "score": number / 4,
+        "corner": [number, -number],
+        "name": f"näm {number}",
+    }
+
+
+def write(folder: Path, counts: Sequence[int], changed: Mapping[int, Any] | None = None) -> Path:
+    """A folder of shards with so many Examples each; `changed` has payloads, or other features."""
+    folder.mkdir(parents=True, exist_ok=True)
+    number = 0
+    for place, count in enumerate(counts):
+        name = f"train-{place:05}-of-{len(counts):05}.tfrecord"
+        with ShardWriter(folder / name) as writer:
+            for _ in range(count):
+                instead = (changed or {}).get(number, features(number))
+                if isinstance(instead, bytes):
+                    writer.write(instead)
+                else:
+                    writer.write_example(instead)
+                number += 1
+    return folder
+
+
+def damage(dataset: rs.Dataset, positions: Sequence[int]) -> None:
+    """Turn a bit in the payload of some records, in the files."""
+    for position in positions:
+        where = dataset.locate_record(position)
+        data = bytearray(Path(where.path).read_bytes())
+        data[where.offset + 12 + 3] ^= 4
+        Path(where.path).write_bytes(data)
+
+
+@dataclass(frozen=True)
+class Painted(PixelFeature):
+    """A picture of one colour, the record's id; `bad` ones cannot be painted."""
+
+    key: str = "id"
+    side: int = 6
+    bad: tuple[int, ...] = ()
+
+    def requests(self) -> dict[str, Request]:
+        return {self.key: Request(("int64", "float"))}
+
+    def begin(self, name: str, rows: Rows) -> Filling:
+        ids: Any = rows.columns[self.key]
+        pixels = rows.allocate(name, (rows.count, self.side, self.side), np.float32)
+        pixels.fill(-1)
+        return Painting(name, ids, pixels, self.bad)
+
+
+class Painting(Filling):
+    def __init__(self, name: str, ids: Any, pixels: Any, bad: tuple[int, ...]) -> None:
+        self.name, self.ids, self.pixels, self.bad = name, ids, pixels, bad
+
+    def fill(self, row: int) -> None:
+        if self.ids[row] in self.bad:
+            raise CorruptDataError(Defect.UNREADABLE_IMAGE, f"no paint for {self.ids[row]}")
+        self.pixels[row] = self.ids[row]
+
+    def example(self, row: int) -> dict[str, Any]:
+        return {self.name: self.pixels[row]}
+
+    def finish(self) -> dict[str, Column]:
+        return {self.name: self.pixels}
+
+
+def wait_until(is_true: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 20
+    while not is_true():
+        assert time.monotonic() < deadline, "it did not come true in time"
+        time.sleep(0.005)
+
+
+def own_threads() -> list[str]:
+    return [thread.name for thread in threading.enumerate() if thread.name[:12] == "recordsmith-"]
+
+
+@pytest.fixture
+def _nothing_stays() -> Iterator[None]:
+    """After the test no thread is left."""
+    yield
+    wait_until(lambda: not own_threads())
+
+
+@pytest.fixture(scope="session")
+def numbered() -> SimpleNamespace:
+    """The functions above."""
+    return SimpleNamespace(
+        features=features, write=write, damage=damage, Painted=Painted,
+        wait_until=wait_until, own_threads=own_threads,
+    )  # fmt: skip

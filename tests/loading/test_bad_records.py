@@ -1,0 +1,212 @@
+"""A record that is not what was declared: the error says which, where, and what was expected."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import recordsmith as rs
+from recordsmith.errors import CorruptDataError, Defect
+from recordsmith.example.keys import BOX
+
+GOOD: dict[str, Any] = {
+    "number": 3,
+    "point": [0.5, 1.5],
+    "list": [1, 2],
+    "text": "abc",
+    "raw": bytes(8),
+    **dict(zip(BOX, ([0.25], [0.25], [0.75], [1.0]), strict=True)),
+    "classes": [1],
+}
+BAD_AT = (2, 3)  # the shard, and the record in it
+COUNTS = (5, 1, 8, 4)
+
+# feature, what one record has instead, defect, words of the error
+CASES: list[tuple[Any, dict[str, Any], Defect, str]] = [
+    (rs.Scalar("number"), {"number": None}, Defect.MISSING_FEATURE,
+     r"'number' is missing; shape \(\) was declared"),
+    (rs.Scalar("number"), {"number": 0.5}, Defect.FEATURE_KIND,
+     "'number' is float, expected int64"),
+    (rs.Scalar("number"), {"number": [1, 2]}, Defect.FEATURE_SHAPE,
+     r"'number' has 2 values, expected shape \(\)"),
+    (rs.Scalar("number", dtype="uint8"), {"number": 256}, Defect.FEATURE_VALUE,
+     "'number' has the number 256, which uint8"),
+    (rs.Tensor("point", (2,)), {"point": [1.0]}, Defect.FEATURE_SHAPE,
+     r"'point' has 1 value, expected shape \(2,\)"),
+    (rs.Tensor("point", (2,), dtype="float16"), {"point": [1.0, 1e9]}, Defect.FEATURE_VALUE,
+     "'point' has the number 1000000000.0, which float16"),
+    (rs.Ragged("list"), {"list": ["a"]}, Defect.FEATURE_KIND,
+     "'list' is bytes, expected int64"),
+    (rs.Padded("list", 2), {"list": [1, 2, 3]}, Defect.FEATURE_SHAPE,
+     "'list' has 3 values, expected at most 2"),
+    (rs.Bytes("text"), {"text": ["a", "b"]}, Defect.FEATURE_SHAPE,
+     r"'text' has 2 values, expected shape \(\)"),
+    (rs.Text("text"), {"text": b"a\xffb"}, Defect.FEATURE_VALUE,
+     r"'text' is b'a\\xffb', expected UTF-8"),
+    (rs.Raw("raw", (2,), "float32"), {"raw": bytes(7)}, Defect.FEATURE_SHAPE,
+     r"'raw' has 7 bytes, expected 8 bytes: shape \(2,\) of float32"),
+    (rs.Boxes(labels="classes"), {"classes": [1, 2]}, Defect.FEATURE_SHAPE,
+     "'classes' 2; expected one for each box"),
+    (rs.Boxes(labels="classes"), {BOX[0]: [7.5]}, Defect.FEATURE_VALUE,
+     "'image/object/bbox/ymin' 7.5.*expected fractions"),
+]  # fmt: skip
+
+
+def written(folder: Path, changes: dict[str, Any], bad_at: tuple[int, int] = BAD_AT) -> rs.Dataset:
+    """Shards of which one record is changed; None takes a feature away."""
+    for shard, count in enumerate(COUNTS):
+        with rs.ShardWriter(folder / f"{shard}.tfrecord") as writer:
+            for number in range(count):
+                example = {**GOOD, **(changes if (shard, number) == bad_at else {})}
+                example["at"] = sum(COUNTS[:shard]) + number
+                kept = {key: value for key, value in example.items() if value is not None}
+                writer.write_example(kept)
+    return rs.open(folder)
+
+
+def offset_of(path: Path, number: int) -> int:
+    """Where a record's frame begins, counted by the lengths in the file."""
+    data, offset = path.read_bytes(), 0
+    for _ in range(number):
+        offset += int.from_bytes(data[offset : offset + 8], "little") + 16
+    return offset
+
+
+def loader_of(dataset: rs.Dataset, feature: Any, **options: Any) -> rs.Loader:
+    """The schema is not known, and the first records that are looked at are good ones."""
+    features = {"x": feature, "at": rs.Scalar("at")}
+    return rs.Loader(dataset, features, batch_size=4, **options)
+
+
+@pytest.fixture(autouse=True)
+def _look_at_few(monkeypatch: pytest.MonkeyPatch) -> None:
+    from recordsmith.loading import loader
+
+    monkeypatch.setattr(loader, "_GLANCE_COUNT", 4)
+
+
+@pytest.mark.parametrize(("feature", "changes", "defect", "words"), CASES)
+@pytest.mark.parametrize("threads", [0, 2])
+@pytest.mark.parametrize("shuffle", [False, True])
+def test_the_error_says_which_record(
+    tmp_path: Path, feature: Any, changes: Any, defect: Defect, words: str, threads: int,
+    *, shuffle: bool,
+) -> None:  # fmt: skip
+    dataset = written(tmp_path, changes)
+    with loader_of(dataset, feature, threads=threads, shuffle=shuffle) as loader:
+        with pytest.raises(CorruptDataError, match=words) as caught:
+            list(loader)
+        assert loader.skipped == []
+    error, path = caught.value, tmp_path / f"{BAD_AT[0]}.tfrecord"
+    assert (error.defect, error.path, error.position) == (defect, str(path), BAD_AT[1])
+    assert error.offset == offset_of(path, BAD_AT[1])
+    assert f"{path}, record {BAD_AT[1]}, byte {error.offset}: {defect}" in str(error)
+
+
+@pytest.mark.parametrize(("feature", "changes", "defect", "words"), CASES)
+@pytest.mark.parametrize("threads", [0, 2])
+@pytest.mark.parametrize("shuffle", [False, True])
+def test_a_bad_record_is_left_out_of_its_batch(
+    tmp_path: Path, feature: Any, changes: Any, defect: Defect, words: str, threads: int,
+    *, shuffle: bool,
+) -> None:  # fmt: skip
+    """All others are in the batches that they are in otherwise."""
+    (tmp_path / "bad").mkdir()
+    (tmp_path / "good").mkdir()
+    good, bad = written(tmp_path / "good", {}), written(tmp_path / "bad", changes)
+    options: dict[str, Any] = {"threads": threads, "shuffle": shuffle, "seed": 3}
+    with loader_of(good, feature, **options) as loader:
+        expected = [batch["at"].tolist() for batch in loader]
+    at = sum(COUNTS[: BAD_AT[0]]) + BAD_AT[1]
+    for batch in expected:
+        if at in batch:
+            batch.remove(at)
+    with loader_of(bad, feature, **options, skip_errors=1) as loader:
+        found = list(loader)
+    assert [batch["at"].tolist() for batch in found] == expected
+    for batch in found:
+        assert {len(column) for column in batch.values()} == {len(batch["at"])}
+    (error,) = loader.skipped
+    assert (error.defect, error.position) == (defect, BAD_AT[1])
+    assert error.offset == offset_of(tmp_path / "bad" / f"{BAD_AT[0]}.tfrecord", BAD_AT[1])
+
+
+@pytest.mark.parametrize("threads", [0, 2])
+def test_a_batch_of_which_nothing_is_left(tmp_path: Path, threads: int) -> None:
+    dataset = written(tmp_path, {})
+    feature = rs.Boxes(labels="classes", length=0)
+    with loader_of(dataset, feature, threads=threads, skip_errors=sum(COUNTS)) as loader:
+        batches = list(loader)
+        assert [batch["x"].shape for batch in batches] == [(0, 0, 4)] * 5
+        assert len(loader.skipped) == sum(COUNTS)
+    loader = loader_of(dataset, feature, threads=threads, skip_errors=6)
+    with loader, pytest.raises(CorruptDataError, match="1 box in the frame, expected at most 0"):
+        list(loader)
+
+
+@pytest.mark.parametrize("threads", [0, 2])
+def test_several_faults_of_several_features(tmp_path: Path, threads: int) -> None:
+    """Two bad records in one batch, found at different times; each is told once."""
+    with rs.ShardWriter(tmp_path / "a.tfrecord") as writer:
+        for number in range(8):
+            example = {**GOOD, "at": number}
+            if number == 1:
+                example |= {"text": b"\xff", BOX[0]: [9.0]}
+            if number == 2:
+                example[BOX[0]] = [9.0]
+            if number == 6:
+                del example["number"]
+            if number == 7:
+                example["text"] = b"\xfe"
+            writer.write_example(example)
+    features = {
+        "boxes": rs.Boxes(labels="classes"),
+        "text": rs.Text("text"),
+        "number": rs.Scalar("number"),
+        "position": rs.Position(),
+        "padded": rs.Padded("list"),
+    }
+    dataset = rs.open(tmp_path)
+    with rs.Loader(dataset, features, batch_size=8, threads=threads, skip_errors=4) as loader:
+        (batch,) = loader
+    assert batch["position"].tolist() == [0, 3, 4, 5]
+    assert batch["text"].tolist() == ["abc"] * 4
+    assert batch["boxes"].shape == (4, 1, 4)
+    assert batch["padded"].tolist() == [[1, 2]] * 4
+    assert list(batch) == ["boxes", "boxes_labels", "boxes_lengths", "text", "number", "position",
+                           "padded", "padded_lengths"]  # fmt: skip
+    assert sorted((e.position, e.defect) for e in loader.skipped) == [
+        (1, Defect.FEATURE_VALUE),
+        (2, Defect.FEATURE_VALUE),
+        (6, Defect.MISSING_FEATURE),
+        (7, Defect.FEATURE_VALUE),
+    ]
+
+
+@pytest.mark.parametrize("threads", [0, 2])
+@pytest.mark.parametrize("shuffle", [False, True])
+def test_positions_find_the_records_again(tmp_path: Path, threads: int, *, shuffle: bool) -> None:
+    dataset = written(tmp_path, {})[3:16]
+    features = {"position": rs.Position(), "at": "at", "text": rs.Text("text"),
+                "list": rs.Ragged("list")}  # fmt: skip
+    with rs.Loader(dataset, features, batch_size=4, threads=threads, shuffle=shuffle,
+                   filter=lambda example: example["at"] % 3 > 0) as loader:  # fmt: skip
+        seen = list(loader)
+    positions = np.concatenate([batch["position"] for batch in seen])
+    assert positions.dtype == np.int64
+    ats = [at for batch in seen for at in batch["at"].tolist()]
+    assert sorted(ats) == [at for at in range(3, 16) if at % 3]
+    assert [dataset[at]["at"].tolist()[0] for at in positions.tolist()] == ats  # type: ignore[union-attr, index]
+    assert {len(batch["text"]) for batch in seen} == {len(batch["at"]) for batch in seen}
+    assert all(batch["list"].tolist() == [[1, 2]] * len(batch["at"]) for batch in seen)
+
+
+def test_positions_alone_read_nothing_of_the_examples(tmp_path: Path) -> None:
+    dataset = written(tmp_path, {})
+    batches = rs.Loader(dataset, {"at": rs.Position()}, batch_size=7, threads=0)
+    assert [batch["at"].tolist() for batch in batches] == [
+        [0, 1, 2, 3, 4, 5, 6], [7, 8, 9, 10, 11, 12, 13], [14, 15, 16, 17],
+    ]  # fmt: skip

@@ -1,0 +1,532 @@
+"""Batches are right, whatever the threads; restored loaders go on exactly; ranks share exactly."""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import pickle
+import subprocess
+import sys
+import textwrap
+from typing import Any
+
+import numpy as np
+import pytest
+
+import recordsmith as rs
+
+pytestmark = pytest.mark.usefixtures("_nothing_stays")
+ID = {"id": rs.Scalar("id")}
+
+
+@pytest.fixture(scope="module")
+def dataset(numbered: Any, tmp_path_factory: pytest.TempPathFactory) -> rs.Dataset:
+    """57 records in four shards, one of them empty."""
+    return rs.open(numbered.write(tmp_path_factory.mktemp("loader"), [20, 0, 30, 7]))
+
+
+def ids(batches: Any) -> list[list[int]]:
+    return [batch["id"].tolist() for batch in batches]
+
+
+def jitter(example: dict[str, Any], generator: np.random.Generator) -> dict[str, Any]:
+    return {**example, "jitter": generator.random()}
+
+
+def noise(batch: dict[str, Any], generator: np.random.Generator) -> dict[str, Any]:
+    return {**batch, "noise": generator.random(len(batch["id"]))}
+
+
+def is_odd(example: dict[str, Any]) -> bool:
+    return bool(example["id"] % 2)
+
+
+# -- batches ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("threads", [0, 1, 8])
+def test_batches_hold_the_records_in_order(dataset: rs.Dataset, threads: int) -> None:
+    loader = rs.Loader(
+        dataset,
+        {
+            "id": rs.Scalar("id"),
+            "score": rs.Scalar("score", dtype="float16"),
+            "corner": rs.Tensor("corner", (2,)),
+        },
+        batch_size=10,
+        threads=threads,
+    )
+    batches = list(loader)
+    assert len(batches) == len(loader) == 6
+    for start, batch in zip(range(0, 57, 10), batches, strict=True):
+        numbers = np.arange(start, min(57, start + 10))
+        np.testing.assert_array_equal(batch["id"], numbers)
+        np.testing.assert_array_equal(batch["score"], numbers / 4)
+        np.testing.assert_array_equal(batch["corner"], np.stack([numbers, -numbers], axis=1))
+        assert [batch[name].dtype for name in batch] == [np.int64, np.float16, np.int64]
+
+
+def test_batches_belong_to_the_caller(dataset: rs.Dataset, numbered: Any) -> None:
+    features = {**ID, "corner": rs.Tensor("corner", (2,)), "image": numbered.Painted()}
+    batches = list(rs.Loader(dataset, features, batch_size=10, threads=2))
+    before = [{name: array.copy() for name, array in batch.items()} for batch in batches]
+    for batch in batches[::2]:
+        for array in batch.values():
+            array[...] = 77
+    for batch, expected in list(zip(batches, before, strict=True))[1::2]:
+        for name, array in batch.items():
+            np.testing.assert_array_equal(array, expected[name])
+
+
+@pytest.mark.parametrize("shuffle", [False, True, rs.Blocks(4, 3)])
+def test_threads_and_prefetch_change_nothing(dataset: rs.Dataset, shuffle: Any) -> None:
+    runs = [
+        [
+            [batch[name].tolist() for name in ("id", "jitter", "noise") if name in batch]
+            for batch in rs.Loader(
+                dataset, ID, batch_size=8, shuffle=shuffle, seed=3, epochs=3, threads=threads,
+                prefetch=prefetch, filter=is_odd, map_examples=jitter, map_batches=noise,
+            )
+        ]
+        for threads, prefetch in [(0, 2), (1, 0), (3, 1), (8, 9)]
+    ]  # fmt: skip
+    assert all(run == runs[0] for run in runs)
+    epochs = np.array_split(np.array([len(batch[0]) for batch in runs[0]]), 3)
+    assert [int(epoch.sum()) for epoch in epochs] == [28, 28, 28]
+    jitters = [number for batch in runs[0] if batch[0] for number in batch[1]]
+    assert len(set(jitters)) == len(jitters) == 3 * 28
+
+
+def test_slices_and_foreign_shards(dataset: rs.Dataset) -> None:
+    backwards = rs.Loader(dataset[50:3:-5], ID, batch_size=5)
+    assert ids(backwards) == [[50, 45, 40, 35, 30], [25, 20, 15, 10, 5]]
+    one = rs.open(dataset.shards[3].path)
+    assert ids(rs.Loader(one, ID, batch_size=4)) == [[50, 51, 52, 53], [54, 55, 56]]
+    both = rs.Loader(dataset[17:24], ID, batch_size=100, shuffle=True)
+    assert sorted(ids(both)[0]) == list(range(17, 24))
+
+
+@pytest.mark.parametrize("epochs", [1, 3, None])
+@pytest.mark.parametrize("ends", ["keep", "drop", "pad"])
+def test_an_empty_dataset_has_no_batches(dataset: rs.Dataset, epochs: Any, ends: Any) -> None:
+    for threads in (0, 2):
+        loader = rs.Loader(
+            dataset[5:5], ID, batch_size=4, epochs=epochs, ends=ends, threads=threads
+        )
+        assert list(loader) == []
+        assert list(loader) == []
+
+
+def test_fewer_records_than_ranks(dataset: rs.Dataset) -> None:
+    shares = [
+        ids(rs.Loader(dataset[:2], ID, batch_size=3, rank=rank, world_size=4)) for rank in range(4)
+    ]
+    assert shares == [[[0]], [[1]], [[]], [[]]]
+
+
+# -- iterations ------------------------------------------------------------------------------------
+
+
+def test_lengths_at_every_point(dataset: rs.Dataset) -> None:
+    loader = rs.Loader(dataset, ID, batch_size=10, epochs=2, shuffle=True)
+    assert len(loader) == 12
+    iteration = iter(loader)
+    for left in range(11, -1, -1):
+        next(iteration)
+        assert len(loader) == 12  # of the next one
+        other = rs.Loader(dataset, ID, batch_size=10, epochs=2, shuffle=True)
+        other.load_state_dict(loader.state_dict())
+        assert len(other) == (left or 12)  # at the end the next iteration begins
+        assert len(list(other)) == (left or 12)
+        assert len(other) == 12
+    assert next(iteration, None) is None
+    half = rs.Loader(dataset, ID, batch_size=10, epochs=None)
+    with pytest.raises(TypeError, match="for ever"):
+        len(half)
+
+
+def test_after_breaking_off_the_next_epoch_begins(dataset: rs.Dataset) -> None:
+    loader = rs.Loader(dataset, ID, batch_size=10, shuffle=True, threads=2)
+    whole = rs.Loader(dataset, ID, batch_size=10, shuffle=True, epochs=3, threads=0)
+    expected = ids(whole)
+    for number, _ in enumerate(loader):
+        if number == 1:
+            break
+    assert (loader.epoch, len(loader)) == (0, 6)
+    assert ids(loader) == expected[6:12]
+    assert loader.epoch == 2
+    assert ids(loader) == expected[12:]
+
+
+def test_an_iteration_begins_with_its_first_batch(dataset: rs.Dataset) -> None:
+    loader = rs.Loader(dataset, ID, batch_size=10)
+    next(iter(loader))
+    loader.load_state_dict(loader.state_dict())
+    iter(loader)  # somebody looks whether it can be iterated over
+    assert len(loader) == 5
+    assert ids(loader)[0] == list(range(10, 20))
+
+
+def test_closing(dataset: rs.Dataset, numbered: Any) -> None:
+    with rs.Loader(dataset, ID, batch_size=5, threads=3, epochs=None) as loader:
+        first, second = iter(loader), iter(loader)
+        next(first), next(second)
+    assert not numbered.own_threads()
+    assert list(first) == list(second) == []
+    assert len(ids(rs.Loader(dataset, ID, batch_size=5, threads=2))) == 12
+
+
+def test_an_abandoned_iteration_is_collected(dataset: rs.Dataset, numbered: Any) -> None:
+    loader = rs.Loader(dataset, ID, batch_size=5, threads=3, epochs=None)
+    next(iter(loader))
+    numbered.wait_until(lambda: not numbered.own_threads())
+    cycle: list[Any] = [iter(loader)]
+    cycle.append(cycle)
+    next(cycle[0])
+    del cycle
+    gc.collect()
+    numbered.wait_until(lambda: not numbered.own_threads())
+
+
+def test_functions_may_close_their_loader(dataset: rs.Dataset) -> None:
+    def closes(batch: dict[str, Any], generator: Any) -> dict[str, Any]:
+        if batch["id"][0] >= 20:
+            loader.close()
+        return batch
+
+    for threads in (0, 1, 4):
+        loader = rs.Loader(
+            dataset, ID, batch_size=5, map_batches=closes, threads=threads, prefetch=1
+        )
+        assert len(list(loader)) <= 5
+
+
+@pytest.mark.parametrize("what", ["filter", "map_examples", "map_batches"])
+@pytest.mark.parametrize("threads", [0, 2])
+def test_functions_do_not_iterate_over_their_loader(
+    dataset: rs.Dataset, what: str, threads: int
+) -> None:
+    def iterates(given: Any, generator: Any = None) -> Any:
+        return next(iter(loader))
+
+    loader = rs.Loader(dataset, ID, batch_size=5, threads=threads, **{what: iterates})  # type: ignore[arg-type]
+    with pytest.raises(rs.FunctionError, match="iterates over it") as caught:
+        list(loader)
+    assert isinstance(caught.value.__cause__, rs.OptionError)
+
+    def looks_up(batch: dict[str, Any], generator: Any) -> dict[str, Any]:
+        return {**batch, "other": np.concatenate([each["id"] for each in other])}
+
+    other = rs.Loader(dataset[:5], ID, batch_size=5, threads=1)
+    outer = rs.Loader(dataset, ID, batch_size=5, threads=threads, map_batches=looks_up, ends="drop")
+    assert next(iter(outer))["other"].tolist() == [0, 1, 2, 3, 4]
+
+
+def test_a_loader_travels(dataset: rs.Dataset) -> None:
+    loader = rs.Loader(dataset, ID, batch_size=10, shuffle=True, map_examples=jitter, threads=2)
+    iteration = iter(loader)
+    next(iteration)
+    loader.load_state_dict(loader.state_dict())
+    copy = pickle.loads(pickle.dumps(loader))
+    with pytest.raises(rs.OptionError, match="pickle the loader"):
+        pickle.dumps(iteration)
+    left, right = list(copy), list(loader)
+    assert ids(left) == ids(right)
+    assert [batch["jitter"].tolist() for batch in left] == [b["jitter"].tolist() for b in right]
+    assert len(left) == 5
+
+
+CHILD = """
+import os, signal, sys, threading, warnings
+import numpy as np
+import recordsmith as rs
+warnings.simplefilter("ignore")
+dataset = rs.open(sys.argv[1])
+loader = rs.Loader(dataset, {"id": rs.Scalar("id")}, batch_size=3, epochs=None, threads=3,
+                   map_examples=lambda example, generator: example)
+iteration = iter(loader)
+"""
+
+
+def python(script: str, dataset: rs.Dataset) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", CHILD + textwrap.dedent(script), str(dataset.shards[0].path.parent)],
+        capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+    assert (done.stdout, done.stderr, done.returncode) == ("good\n", "", 0)
+
+
+def test_a_program_ends_in_mid_iteration(dataset: rs.Dataset) -> None:
+    python("next(iteration); print('good')", dataset)
+
+
+def test_spawned_processes(dataset: rs.Dataset) -> None:
+    context = __import__("multiprocessing").get_context("spawn")
+    loader = rs.Loader(dataset, ID, batch_size=10, map_batches=noise, threads=1)
+    with context.Pool(1) as pool:
+        assert pool.apply(_first_of, (loader,)) == next(iter(loader))["noise"].tolist()
+
+
+def _first_of(loader: rs.Loader) -> list[float]:
+    return next(iter(loader))["noise"].tolist()  # type: ignore[no-any-return]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
+def test_forks_in_mid_iteration(dataset: rs.Dataset) -> None:
+    python(
+        """
+        for number in range(30):
+            next(iteration)
+            child = os.fork()
+            if not child:
+                signal.alarm(20)
+                try:
+                    next(iteration)
+                except rs.OptionError as error:
+                    assert "another process" in str(error)
+                own = next(iter(loader))["id"]
+                assert own.tolist() == [0, 1, 2], own
+                sys.exit(7)
+            assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+        first = np.array([next(iteration)["id"][0] for _ in range(8)])
+        assert first.tolist() == [33, 36, 39, 42, 45, 48, 51, 54], first
+        print("good")
+        """,
+        dataset,
+    )
+
+
+def test_no_files_stay_open(dataset: rs.Dataset, numbered: Any) -> None:
+    folder = "/proc/self/fd"
+    if not os.path.isdir(folder):
+        pytest.skip("there is no way to count them")
+    list(rs.Loader(dataset, ID, batch_size=10, threads=2))
+    before = len(os.listdir(folder))
+    for _ in range(20):
+        next(iter(rs.Loader(dataset, ID, batch_size=3, threads=4)))
+    numbered.wait_until(lambda: not numbered.own_threads())
+    assert len(os.listdir(folder)) == before
+
+
+# -- resume ----------------------------------------------------------------------------------------
+
+
+def flat(batches: Any) -> list[dict[str, Any]]:
+    return [{name: column.tolist() for name, column in batch.items()} for batch in batches]
+
+
+@pytest.mark.parametrize("threads", [0, 2])
+@pytest.mark.parametrize(
+    ("shuffle", "world_size", "ends"),
+    [(False, 1, "keep"), (True, 1, "keep"), (True, 3, "pad"), (rs.Blocks(4, 2), 2, "drop")],
+)
+def test_restored_at_every_step(
+    dataset: rs.Dataset, threads: int, shuffle: Any, world_size: int, ends: Any
+) -> None:
+    def make() -> rs.Loader:
+        return rs.Loader(
+            dataset, ID, batch_size=7, shuffle=shuffle, seed=5, epochs=3, threads=threads,
+            prefetch=3, filter=is_odd, map_examples=jitter, map_batches=noise,
+            rank=world_size - 1, world_size=world_size, ends=ends,
+        )  # fmt: skip
+
+    loader = make()
+    states = [json.dumps(loader.state_dict())]
+    undisturbed = []
+    for batch in loader:
+        undisturbed += flat([batch])
+        states.append(json.dumps(loader.state_dict()))
+    assert len(undisturbed) == len(loader) == 3 * {1: 9, 2: 4, 3: 3}[world_size]
+    following = flat(loader)  # the next three epochs
+    assert following != undisturbed or shuffle is False
+    for step, state in enumerate(states):
+        other = make()
+        other.load_state_dict(json.loads(state))
+        rest = undisturbed[step:] or following
+        assert len(other) == len(rest)
+        assert flat(other) == rest
+        if step % 4 == 0:
+            assert flat(other) == (following if step < len(undisturbed) else flat(loader))
+
+
+@pytest.mark.parametrize("threads", [0, 2])
+@pytest.mark.parametrize("worlds", [(1, 3, 2), (4, 1, 5), (2, 2, 7)])
+def test_another_number_of_ranks_goes_on(
+    dataset: rs.Dataset, threads: int, worlds: tuple[int, ...]
+) -> None:
+    """Each world takes two steps, the last one the rest: every record once."""
+    seen: list[int] = []
+    state = None
+    jitters: dict[int, float] = {}
+    for turn, world_size in enumerate(worlds):
+        is_last = turn == len(worlds) - 1
+        states = []
+        for rank in range(world_size):
+            loader = rs.Loader(
+                dataset, ID, batch_size=3, shuffle=True, seed=1, threads=threads,
+                rank=rank, world_size=world_size, map_examples=jitter,
+            )  # fmt: skip
+            if state is not None:
+                loader.load_state_dict(state)
+            for step, batch in enumerate(loader):
+                seen += batch["id"].tolist()
+                if "jitter" in batch:
+                    jitters |= dict(
+                        zip(batch["id"].tolist(), batch["jitter"].tolist(), strict=True)
+                    )
+                if step == 1 and not is_last:
+                    break
+            states.append(loader.state_dict())
+        assert all(each == states[0] for each in states)
+        state = states[0]
+    assert sorted(seen) == list(range(57))
+    alone = rs.Loader(dataset, ID, batch_size=9, shuffle=True, seed=1, map_examples=jitter)
+    for batch in alone:  # what is drawn belongs to the record's place
+        assert batch["jitter"].tolist() == [jitters[number] for number in batch["id"].tolist()]
+
+
+def test_states_of_other_loaders(dataset: rs.Dataset) -> None:
+    loader = rs.Loader(dataset, ID, batch_size=7, shuffle=True)
+    state = rs.Loader(dataset[:50], ID, batch_size=7, shuffle=True).state_dict()
+    with pytest.raises(rs.OptionError, match="record_count is 50; here it is 57"):
+        loader.load_state_dict(state)
+    with pytest.raises(rs.OptionError, match="the state is None"):
+        loader.load_state_dict(None)  # type: ignore[arg-type]
+    assert len(ids(loader)) == 9  # they changed nothing
+
+
+# -- options ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"batch_size": 0}, "batch_size is 0; expected at least 1"),
+        ({"batch_size": 2.5}, "batch_size is 2.5"),
+        ({"batch_size": None}, "batch_size is None"),
+        ({"threads": -1}, "threads is -1; expected at least 0"),
+        ({"threads": "two"}, "threads is 'two'"),
+        ({"threads": True}, "threads is True"),
+        ({"prefetch": -1}, "prefetch is -1; expected at least 0"),
+        ({"prefetch": 1.0}, "prefetch is 1.0"),
+        ({"seed": "x"}, "seed is 'x'"),
+        ({"seed": None}, "seed is None"),
+        ({"skip_errors": -1}, "skip_errors is -1"),
+        ({"skip_errors": 0.1}, "skip_errors is 0.1"),
+        ({"epochs": 0}, "epochs is 0"),
+        ({"shuffle": 1}, "shuffle is 1; expected True, False, Blocks or Buffer"),
+        ({"reuse_batches": 1}, "reuse_batches is 1"),
+        ({"reuse_batches": True}, "no feature has pixels"),
+        ({"features": {}}, "features is empty"),
+        ({"features": [rs.Scalar("id")]}, "expected a dict of features"),
+        ({"features": {"id": 5}}, "feature 'id' is 5; expected one such as Scalar"),
+        ({"features": {3: rs.Scalar("id")}}, "a feature is called 3; expected a str"),
+        ({"features": {"x": rs.Scalar("it")}}, "no of the first|no record|did you mean 'id'"),
+        ({"filter": 3}, r"filter is 3; expected a function of \(example\)"),
+        ({"filter": lambda: True}, r"filter has the arguments \(\); expected .* \(example\)"),
+        ({"map_examples": lambda e: e}, r"map_examples .*\(example, generator\): too"),
+        (
+            {"map_batches": lambda a, b, c: (a, b, c)},
+            r"map_batches .*\(batch, generator\): missing",
+        ),
+    ],
+)
+def test_options_that_make_no_sense(
+    dataset: rs.Dataset, options: dict[str, Any], words: str
+) -> None:
+    with pytest.raises(rs.OptionError, match=words):
+        rs.Loader(dataset, **{"features": ID, "batch_size": 4, **options})
+
+
+def test_functions_of_any_sort_are_taken(dataset: rs.Dataset) -> None:
+    class Maps:
+        def __call__(self, *given: Any, extra: int = 3) -> Any:
+            return given[extra]
+
+        def method(self, *anything: Any) -> Any:
+            return anything[0]
+
+    rs.Loader(
+        dataset, ID, batch_size=4, filter=bool, map_examples=Maps(), map_batches=Maps().method
+    )
+
+
+def test_numbers_of_numpy_are_taken(dataset: rs.Dataset) -> None:
+    loader = rs.Loader(
+        dataset, ID, batch_size=4, seed=np.int32(3), shuffle=True, threads=np.int8(0)  # type: ignore[arg-type]
+    )  # fmt: skip
+    next(iter(loader))
+    assert json.loads(json.dumps(loader.state_dict())) == loader.state_dict()
+
+
+# -- memory that is used again ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("threads", "prefetch"), [(0, 2), (1, 0), (4, 3)])
+def test_reused_batches(dataset: rs.Dataset, numbered: Any, threads: int, prefetch: int) -> None:
+    loader = rs.Loader(
+        dataset, {"image": numbered.Painted(), **ID}, batch_size=4, threads=threads,
+        prefetch=prefetch, epochs=2, reuse_batches=True, shuffle=True,
+    )  # fmt: skip
+    addresses = []
+    before: dict[str, Any] | None = None
+    for batch in loader:
+        addresses.append(batch["image"].ctypes.data)
+        for held in (before, batch):  # this one and the one before are whole
+            if held is not None:
+                expected = np.broadcast_to(held["id"][:, None, None], held["image"].shape)
+                np.testing.assert_array_equal(held["image"], expected)
+        before = batch
+    assert len(addresses) == 30
+    assert len(set(addresses)) == prefetch + 2
+    assert addresses == (addresses[: prefetch + 2] * 30)[:30]
+    own = rs.Loader(dataset, {"image": numbered.Painted()}, batch_size=4, threads=threads)
+    kept = list(own)
+    assert len({batch["image"].ctypes.data for batch in kept}) == len(kept)
+
+
+def test_reused_memory_grows_and_leaves_out_rows(dataset: rs.Dataset, numbered: Any) -> None:
+    def brighter(example: dict[str, Any], generator: Any) -> dict[str, Any]:
+        example["image"] += 1  # in place: it is not copied
+        return example
+
+    loader = rs.Loader(
+        dataset, {"image": numbered.Painted(bad=(8,)), **ID}, batch_size=10, threads=2,
+        reuse_batches=True, skip_errors=1, filter=is_odd, map_examples=brighter,
+    )  # fmt: skip
+    sizes = []
+    for batch in loader:
+        sizes.append(len(batch["id"]))
+        assert batch["image"].shape == (len(batch["id"]), 6, 6)
+        assert (batch["image"] == batch["id"][:, None, None] + 1).all()
+    assert sizes == [5, 5, 5, 5, 5, 3]
+
+
+# -- what it says of itself ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("threads", [0, 2])
+def test_stats(dataset: rs.Dataset, threads: int) -> None:
+    loader = rs.Loader(
+        dataset, ID, batch_size=10, threads=threads, filter=is_odd, map_batches=noise
+    )
+    assert loader.stats().batch_count == 0
+    iteration = iter(loader)
+    next(iteration), next(iteration)
+    stats = loader.stats()
+    assert (stats.batch_count, stats.record_count, stats.refused_count) == (2, 20, 10)
+    assert len(list(iteration)) == 4
+    stats = loader.stats()
+    assert (stats.batch_count, stats.record_count, stats.refused_count) == (6, 57, 29)
+    assert stats.byte_count == sum(len(record) for record in dataset.records())
+    assert stats.thread_count == threads
+    parts = stats.first_batch_seconds + stats.waited_seconds + stats.between_seconds
+    assert stats.elapsed_seconds == pytest.approx(parts)
+    assert min(stats.reading_seconds, stats.decoding_seconds, stats.function_seconds) > 0
+    assert stats.records_per_second == pytest.approx(57 / stats.elapsed_seconds)
+    assert json.loads(json.dumps(stats.to_json()))["records"] == 57
+    assert "6 batches, 57 records, 29 refused" in str(stats)
+    assert stats.bottleneck in str(stats)
+    next(iter(loader))
+    assert loader.stats().batch_count == 1  # of the last iteration
