@@ -502,3 +502,13 @@ def test_sizes_are_those_of_the_payloads(
         assert one.record_sizes(positions).tolist() == expected
         with pytest.raises(IndexError, match="position 15 is outside"):
             one.record_sizes([*positions, 15])
+
+
+def test_records_are_copied_to_where_they_are_wanted(dataset: rs.Dataset) -> None:
+    positions = [14, -15, 7]
+    payloads = [dataset.read_record(position) for position in positions]
+    out = np.full(3 * 1000, 255, np.uint8)
+    dataset.copy_records(positions, np.array([2000, 0, 1000]), out)
+    for payload, place in zip(payloads, (2000, 0, 1000), strict=True):
+        assert out[place : place + len(payload)].tobytes() == payload
+        assert (out[place + len(payload) : place + 1000] == 255).all()

@@ -78,6 +78,8 @@ def test_groups_come_in_a_random_order_if_shuffled() -> None:
     firsts = sizes[shuffled.positions(0, np.arange(400))][::10]
     assert (np.diff(firsts[:20]) < 0).any()
     assert firsts.tolist() != sizes[shuffled.positions(1, np.arange(400))][::10].tolist()
+    by_size = [np.argsort(firsts[begin : begin + 20]).tolist() for begin in (0, 20)]
+    assert by_size[0] != by_size[1], "each window has an order of its own"
     ordered = _order(sizes, window=200, group=10, shuffle=False)
     found = sizes[ordered.positions(0, np.arange(400))]
     assert found.tolist() == sorted(sizes[:200]) + sorted(sizes[200:])

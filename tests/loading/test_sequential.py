@@ -165,6 +165,14 @@ def test_no_more_is_in_memory_than_two_runs(
     assert most <= 50 + 3 * 5 + 10
 
 
+def test_epochs_without_end_begin_at_once(small: Any, zipped: rs.Dataset) -> None:
+    """A run ends where its epoch ends, also if an epoch is one run."""
+    with small.loader(zipped, batch_size=41, shuffle=rs.Buffer(10**15), epochs=None) as loader:
+        batches = [batch["id"].tolist() for _, batch in zip(range(3), loader, strict=False)]
+    assert all(sorted(batch) == list(range(41)) for batch in batches)
+    assert len({tuple(batch) for batch in batches}) == 3
+
+
 def test_nothing_stays_open(small: Any, zipped: rs.Dataset, monkeypatch: Any) -> None:
     files: list[Any] = []
     open_file = sequential.open_file
