@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     )
     from recordsmith.exporting import ExportReport, export
     from recordsmith.image import PictureOptions
-    from recordsmith.loading import Blocks, Loader, Scalar, Tensor
+    from recordsmith.loading import Blocks, Loader, LoaderStats, Scalar, Tensor
     from recordsmith.packing import PackPlan, PackReport, pack, plan
     from recordsmith.sources import (
         Coco,
@@ -112,6 +112,7 @@ _HOMES = {
     "recordsmith.loading": (
         "Blocks",
         "Loader",
+        "LoaderStats",
         "Scalar",
         "Tensor",
     ),
@@ -154,6 +155,7 @@ __all__ = [
     "ImagePairs",
     "Inspection",
     "Loader",
+    "LoaderStats",
     "MissingExtraError",
     "OptionError",
     "PackPlan",

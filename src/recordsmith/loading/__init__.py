@@ -3,5 +3,6 @@
 from recordsmith.loading.features import Scalar, Tensor
 from recordsmith.loading.loader import Loader
 from recordsmith.loading.order import Blocks
+from recordsmith.loading.stats import LoaderStats
 
-__all__ = ["Blocks", "Loader", "Scalar", "Tensor"]
+__all__ = ["Blocks", "Loader", "LoaderStats", "Scalar", "Tensor"]
