@@ -312,16 +312,20 @@ def test_closing_waits_not_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_jobs_may_close_their_engine() -> None:
     made: Any = None
+    closed = []
 
     def at(part: str, number: int, row: int = 0) -> None:
         if number == 2:
             made.close()
+            closed.append(part)
 
     for threads in (0, 1, 8):
-        made = engine(9, threads, at=at)
+        made = engine(9, threads, rows=16, at=at)
         begun = time.monotonic()
         assert len(list(made)) <= 3
-        assert time.monotonic() - begun < 2  # two that close do not wait for each other
+        wait_until(lambda: bool(closed))
+        assert time.monotonic() - begun < 2  # several that close do not wait for each other
+        closed.clear()
 
 
 @pytest.mark.parametrize("has_cycle", [False, True])
