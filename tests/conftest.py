@@ -51,6 +51,12 @@ def reference() -> Any:
 
 
 @pytest.fixture(scope="session")
+def small() -> ModuleType:
+    """tests/loading/small.py: small datasets, and what loaders read of them."""
+    return _load("loading/small")
+
+
+@pytest.fixture(scope="session")
 def tf() -> Any:
     """TensorFlow, the reference; tests that need it are skipped where it is not installed."""
     return pytest.importorskip("tensorflow", exc_type=ImportError)

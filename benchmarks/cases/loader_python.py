@@ -32,7 +32,8 @@ def _leave_out_pixels() -> None:
     import cv2
     import simplejpeg
 
-    decode, pixels = simplejpeg.decode_jpeg, []
+    pixels: list[Any] = []
+    decode = simplejpeg.decode_jpeg
 
     def decode_once(*arguments: Any, **named: Any) -> Any:
         if not pixels:
@@ -43,7 +44,7 @@ def _leave_out_pixels() -> None:
         return dst
 
     simplejpeg.decode_jpeg = decode_once
-    cv2.resize = resize  # type: ignore[assignment]
+    cv2.resize = resize
 
 
 CASE = Case(

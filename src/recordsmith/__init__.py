@@ -49,7 +49,17 @@ if TYPE_CHECKING:
     )
     from recordsmith.exporting import ExportReport, export
     from recordsmith.image import PictureOptions
-    from recordsmith.loading import Blocks, Image, Loader, Mask, Scalar, Tensor
+    from recordsmith.loading import (
+        Blocks,
+        Buckets,
+        Buffer,
+        Image,
+        Loader,
+        Mask,
+        Mix,
+        Scalar,
+        Tensor,
+    )
     from recordsmith.packing import PackPlan, PackReport, pack, plan
     from recordsmith.sources import (
         Coco,
@@ -111,9 +121,12 @@ _HOMES = {
     "recordsmith.image": ("PictureOptions",),
     "recordsmith.loading": (
         "Blocks",
+        "Buckets",
+        "Buffer",
         "Image",
         "Loader",
         "Mask",
+        "Mix",
         "Scalar",
         "Tensor",
     ),
@@ -141,6 +154,8 @@ _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
     "Blocks",
+    "Buckets",
+    "Buffer",
     "BytesArray",
     "Coco",
     "CorruptDataError",
@@ -159,6 +174,7 @@ __all__ = [
     "Loader",
     "Mask",
     "MissingExtraError",
+    "Mix",
     "OptionError",
     "PackPlan",
     "PackReport",

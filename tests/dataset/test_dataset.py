@@ -477,3 +477,28 @@ def test_records_picked_by_several_threads(dataset: rs.Dataset) -> None:
             random.Random(0).shuffle(order)
             for records in pool.map(dataset.read_records, [order] * 8):
                 assert records.tolist() == [expected[position] for position in order]
+
+
+@given(st.lists(SLICES, max_size=2))
+def test_spans_say_which_record_lies_where(dataset: rs.Dataset, slices: list[slice]) -> None:
+    for cut in slices:
+        dataset = dataset[cut]
+    found = []
+    for span in dataset.shard_spans():
+        assert span.first == len(found)
+        assert len(span.numbers) > 0
+        found += [(str(span.shard.path), number) for number in span.numbers]
+    located = [dataset.locate_record(position) for position in range(len(dataset))]
+    assert found == [(location.path, location.number) for location in located]
+
+
+@given(st.lists(st.integers(-len(IDS), len(IDS) - 1), max_size=20))
+def test_sizes_are_those_of_the_payloads(
+    dataset: rs.Dataset, compressed: rs.Dataset, positions: list[int]
+) -> None:
+    payloads = list(dataset.records())
+    expected = [len(payloads[position]) for position in positions]
+    for one in (dataset, compressed):
+        assert one.record_sizes(positions).tolist() == expected
+        with pytest.raises(IndexError, match="position 15 is outside"):
+            one.record_sizes([*positions, 15])

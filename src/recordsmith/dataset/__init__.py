@@ -3,7 +3,7 @@
 Knows where records are and what they hold, never where samples came from.
 """
 
-from recordsmith.dataset.dataset import Dataset, RecordLocation
+from recordsmith.dataset.dataset import Dataset, RecordLocation, ShardSpan
 from recordsmith.dataset.inspection import Inspection, ShardSummary, inspect
 from recordsmith.dataset.labels import (
     LABEL_MAP_NAME,
@@ -42,6 +42,7 @@ __all__ = [
     "RecordLocation",
     "Shard",
     "ShardEntry",
+    "ShardSpan",
     "ShardSummary",
     "ShardWriter",
     "VerifyReport",

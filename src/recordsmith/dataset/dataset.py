@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, overload
 
 import numpy as np
+import numpy.typing as npt
 
 from recordsmith.buffers import Int64Array
 from recordsmith.dataset.forks import renew_in_children
@@ -54,6 +55,26 @@ class RecordLocation(NamedTuple):
         return f"{self.path}, record {self.number}, byte {self.offset}"
 
 
+class ShardSpan(NamedTuple):
+    """Some records of a shard: at positions `first` and after are those with these numbers."""
+
+    shard: Shard
+    first: int
+    numbers: range
+
+
+class ShardGroup(NamedTuple):
+    """Which of many positions lie in a shard, and as which of its records.
+
+    members: int64, (n,): their places among the positions.
+    numbers: int64, (n,).
+    """
+
+    shard: Shard
+    members: Int64Array
+    numbers: Int64Array
+
+
 class Dataset:
     """The examples of some shards. Made by `recordsmith.open`.
 
@@ -77,6 +98,7 @@ class Dataset:
         self._outer_schema = schema  # of this, or of the dataset that this is a part of
         self._range = positions  # None: all of them, not counted yet
         self._starts: list[int] | None = None
+        self._starts_array: Int64Array | None = None  # the same
         self._open = _open or _OpenShards()
 
     def __repr__(self) -> str:
@@ -153,28 +175,95 @@ class Dataset:
             OptionError: a shard is compressed: those are read in order only.
             CorruptDataError: a record is damaged.
         """
+        groups = self.by_shard(positions)
+        offsets = np.zeros(len(positions) + 1, np.int64)
+        np.cumsum(_sizes(len(positions), groups), out=offsets[1:])
+        data = np.empty(int(offsets[-1]), np.uint8)
+        self._copy(groups, offsets[:-1], data)
+        return BytesArray(data, offsets)
+
+    def copy_records(
+        self,
+        positions: Sequence[int] | Int64Array,
+        places: Int64Array,
+        out: npt.NDArray[np.uint8],
+    ) -> None:
+        """Copy the payloads at many positions, each to where it shall begin in `out`.
+
+        Args:
+            positions: as of `read_records`.
+            places: int64, (count,).
+            out: uint8, with room for all: `record_sizes` tells their sizes.
+
+        Raises:
+            IndexError, OptionError, CorruptDataError: as `read_records`.
+        """
+        self._copy(self.by_shard(positions), places, out)
+
+    def record_sizes(self, positions: Sequence[int] | Int64Array) -> Int64Array:
+        """How long the payloads at many positions are, in bytes, as the indexes tell; compressed
+        shards have indexes too.
+
+        Args:
+            positions: as of `read_records`.
+
+        Returns:
+            int64, (count,).
+
+        Raises:
+            IndexError: there is no such position.
+        """
+        return _sizes(len(positions), self.by_shard(positions))
+
+    def by_shard(self, positions: Sequence[int] | Int64Array) -> list[ShardGroup]:
+        """Which of many positions lie in which shard; shards with none of them are left out.
+
+        Raises:
+            IndexError: there is no such position.
+        """
         wanted = np.asarray(positions, np.int64)
         length = len(self)
-        outside = np.flatnonzero((wanted < -length) | (wanted >= length))
-        if len(outside):
-            raise self._no_position(int(wanted[outside[0]]))
+        if wanted.size and (wanted.min() < 0 or wanted.max() >= length):
+            outside = np.flatnonzero((wanted < -length) | (wanted >= length))
+            if len(outside):
+                raise self._no_position(int(wanted[outside[0]]))
+            wanted = np.where(wanted < 0, wanted + length, wanted)
         chosen = self._positions
-        wanted = chosen.start + chosen.step * np.where(wanted < 0, wanted + length, wanted)
-        starts = np.array(self._shard_starts, np.int64)
-        of_shard = np.searchsorted(starts, wanted, side="right") - 1
-        numbers = wanted - starts[of_shard]
-        used = np.flatnonzero(np.bincount(of_shard)).tolist()  # np.unique would import much
-        groups = [(at, np.flatnonzero(of_shard == at)) for at in used]
-        sizes = np.empty(len(wanted), np.int64)
-        for at, members in groups:
-            sizes[members] = self.shards[at].sizes(numbers[members])
-        offsets = np.zeros(len(wanted) + 1, np.int64)
-        np.cumsum(sizes, out=offsets[1:])
-        data = np.empty(int(offsets[-1]), np.uint8)
-        for at, members in groups:
-            self._open.use(self.shards[at])
-            self.shards[at].gather(numbers[members], offsets[members], data)
-        return BytesArray(data, offsets)
+        if chosen.start or chosen.step != 1:
+            wanted = chosen.start + chosen.step * wanted
+        if len(self.shards) == 1 and len(wanted):
+            return [ShardGroup(self.shards[0], np.arange(len(wanted)), wanted)]
+        if self._starts_array is None:
+            self._starts_array = np.array(self._shard_starts, np.int64)
+        of_shard = np.searchsorted(self._starts_array, wanted, side="right") - 1
+        numbers = wanted - self._starts_array[of_shard]
+        grouped = of_shard.argsort(kind="stable")
+        cuts = np.flatnonzero(np.diff(of_shard[grouped])) + 1
+        return [
+            ShardGroup(self.shards[of_shard[members[0]]], members, numbers[members])
+            for members in np.split(grouped, cuts)
+            if len(members)
+        ]
+
+    def shard_spans(self) -> list[ShardSpan]:
+        """Where the shards lie in this dataset, in its order; without those it has nothing of."""
+        chosen = self._positions
+        forwards = chosen if chosen.step > 0 else chosen[::-1]
+        spans = []
+        for shard, begin, end in zip(
+            self.shards, self._shard_starts[:-1], self._shard_starts[1:], strict=True
+        ):
+            low, high = bisect.bisect_left(forwards, begin), bisect.bisect_left(forwards, end)
+            if low < high:
+                part = forwards[low:high]
+                numbers = range(part.start - begin, part.stop - begin, part.step)
+                spans.append(ShardSpan(shard, low, numbers))
+        if forwards is chosen:
+            return spans
+        return [
+            ShardSpan(shard, len(chosen) - first - len(numbers), numbers[::-1])
+            for shard, first, numbers in reversed(spans)
+        ]
 
     def locate_record(self, position: int) -> RecordLocation:
         """Where the record at a position lies.
@@ -302,6 +391,13 @@ class Dataset:
             self._starts = list(itertools.accumulate(counts, initial=0))
         return self._starts
 
+    def _copy(
+        self, groups: list[ShardGroup], places: Int64Array, out: npt.NDArray[np.uint8]
+    ) -> None:
+        for shard, members, numbers in groups:
+            self._open.use(shard)
+            shard.gather(numbers, places[members], out)
+
     def _locate(self, index: int) -> tuple[Shard, int, memoryview]:
         """(shard, number in it, payload) of a position."""
         shard, number = self._shard_of(index)
@@ -394,6 +490,13 @@ class Dataset:
             f"the records are {self.schema.payload}, not Examples, so they have no columns; read "
             "them one by one, or as bytes with records()"
         )
+
+
+def _sizes(count: int, groups: list[ShardGroup]) -> Int64Array:
+    sizes = np.empty(count, np.int64)
+    for shard, members, numbers in groups:
+        sizes[members] = shard.sizes(numbers)
+    return sizes
 
 
 class _OpenShards:

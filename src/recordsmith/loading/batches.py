@@ -23,6 +23,7 @@ from recordsmith.loading.draws import Draws
 from recordsmith.loading.features import Feature, Filling, PixelFeature, Rows, ValueFeature
 from recordsmith.loading.features.contract import empty
 from recordsmith.loading.schedule import Progress, Step
+from recordsmith.loading.sequential import HeldRecords
 from recordsmith.loading.stats import Stopwatch
 
 Example: TypeAlias = dict[str, Any]
@@ -32,8 +33,6 @@ Map: TypeAlias = Callable[[dict[str, Any], np.random.Generator], Mapping[str, An
 
 class Records(Protocol):
     """Where records are read from, by position: a Dataset, or several of them mixed."""
-
-    def __len__(self) -> int: ...
 
     def read_records(self, positions: Int64Array) -> BytesArray:
         """The payloads at many positions."""
@@ -95,9 +94,9 @@ class BatchMaker:
         self._specs = dict(specs)
         self._decoders: deque[ColumnDecoder] = deque()
 
-    def batch(self, step: Step) -> Batch:
-        """A job that makes one batch."""
-        return Batch(self, step)
+    def batch(self, step: Step, held: HeldRecords | None = None) -> Batch:
+        """A job that makes one batch; `held` are its records, if they were read before."""
+        return Batch(self, step, held)
 
     def decode(self, payloads: BytesArray) -> dict[str, Column]:
         """The columns of some payloads, which lie end to end."""
@@ -124,8 +123,11 @@ class BatchMaker:
 class Batch:
     """One batch in the making."""
 
-    def __init__(self, maker: BatchMaker, step: Step) -> None:
+    def __init__(self, maker: BatchMaker, step: Step, held: HeldRecords | None = None) -> None:
         self._maker = maker
+        self._records = held or maker.records
+        if held is not None:
+            maker.stopwatch.add("reading", held.seconds)
         self._step = step
         self._positions = step.positions
         self._draws = Draws(maker.seed, step.epoch, step.places)
@@ -202,7 +204,7 @@ class Batch:
     # -- reading -----------------------------------------------------------------------------------
 
     def _read(self) -> BytesArray:
-        records = self._maker.records
+        records = self._records
         try:
             return records.read_records(self._positions)
         except CorruptDataError:

@@ -35,7 +35,8 @@ class Draws:
     def generator(self, purpose: str, row: int | None = None) -> np.random.Generator:
         """A generator for one row, or for all of the batch."""
         key = int(self._key(purpose))
-        place = int(self.places[0]) if row is None else int(self.places[row])
+        first = 0 if row is None else row
+        place = int(self.places[first]) if first < len(self.places) else 0  # an empty batch
         return np.random.Generator(np.random.Philox(key=[key, place]))
 
     def select(self, rows: Int64Array) -> Draws:

@@ -12,15 +12,20 @@ from __future__ import annotations
 import os
 import weakref
 from collections.abc import Callable, Iterator, Mapping
+from itertools import starmap
 from typing import Any
 
 from recordsmith.dataset import Dataset
 from recordsmith.errors import CorruptDataError, OptionError
-from recordsmith.loading.batches import BatchMaker, Changes, Filter, Made, Map
+from recordsmith.loading.batches import Batch, BatchMaker, Changes, Filter, Made, Map
+from recordsmith.loading.buckets import Buckets
+from recordsmith.loading.buffer import Buffer
 from recordsmith.loading.engine import Engine
 from recordsmith.loading.features import Feature
-from recordsmith.loading.order import Blocks, Order
-from recordsmith.loading.requests import resolve_requests
+from recordsmith.loading.mix import Mix
+from recordsmith.loading.order import Blocks
+from recordsmith.loading.ordering import order_of, reader_of
+from recordsmith.loading.requests import resolve_for_all
 from recordsmith.loading.schedule import Progress, Schedule
 from recordsmith.loading.shares import Ends, Share
 from recordsmith.loading.stats import Stopwatch
@@ -37,11 +42,12 @@ class Loader:
 
     def __init__(
         self,
-        dataset: Dataset,
+        dataset: Dataset | Mix,
         features: Mapping[str, Feature],
         *,
         batch_size: int,
-        shuffle: bool | Blocks = False,
+        shuffle: bool | Blocks | Buffer = False,
+        buckets: Buckets | None = None,
         seed: int = 0,
         epochs: int | None = 1,
         rank: int = 0,
@@ -57,9 +63,12 @@ class Loader:
         """Nothing is read yet but what shows that the features are there.
 
         Args:
+            dataset: one, or a Mix of several.
             features: what a batch holds, by name.
             batch_size: examples in a batch of one rank.
-            shuffle: True for a random order of all records; Blocks to read neighbours together.
+            shuffle: True for a random order of all records; Blocks to read neighbours together;
+                Buffer for compressed shards, which can only be read from their beginning.
+            buckets: brings records of like size together, so that little is padded.
             seed: of the order and of everything else that is random.
             epochs: how many times each iteration reads the dataset; None for ever.
             rank, world_size: which process of a training job this is, of how many.
@@ -77,16 +86,20 @@ class Loader:
             OptionError: options contradict each other or the dataset.
         """
         share = Share(len(dataset), batch_size, rank, world_size, ends)
-        order = Order(len(dataset), shuffle=shuffle, seed=seed)
+        order = order_of(
+            dataset, shuffle=shuffle, seed=seed, buckets=buckets, step_size=share.step_size
+        )
         self._schedule = Schedule(order, share, epochs)
         for name, feature in features.items():
             feature.check(name, features)
-        schema, is_complete = dataset.glance(_GLANCE_COUNT)
+        datasets = dataset.datasets if isinstance(dataset, Mix) else (dataset,)
+        glances = [one.glance(_GLANCE_COUNT) for one in datasets]
         self._stopwatch = Stopwatch()
+        self._reader = reader_of(dataset, order)
         self._maker = BatchMaker(
             dataset,
             features,
-            resolve_requests(features, schema, is_complete=is_complete, may_skip=skip_errors > 0),
+            resolve_for_all(features, glances, may_skip=skip_errors > 0),
             seed=seed,
             changes=Changes(filter, map_examples, map_batches),
             may_skip=skip_errors > 0,
@@ -107,9 +120,10 @@ class Loader:
             progress = Progress(epoch, begun=epoch)
         self._is_resumed = False
         steps = self._schedule.steps(progress)
-        engine = Engine(
-            map(self._maker.batch, steps), threads=self._thread_count, prefetch=self._prefetch
-        )
+        jobs: Iterator[Batch] = map(self._maker.batch, steps)
+        if self._reader is not None:
+            jobs = starmap(self._maker.batch, self._reader.read(steps))
+        engine = Engine(jobs, threads=self._thread_count, prefetch=self._prefetch)
         iteration = Iteration(engine, self._hand_out)
         self._iterations.add(iteration)
         return iteration

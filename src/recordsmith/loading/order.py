@@ -10,6 +10,8 @@ together, which disks and networks like, and only blocks within a window are mix
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -17,7 +19,38 @@ import numpy as np
 
 from recordsmith.buffers import Int64Array
 from recordsmith.errors import OptionError
-from recordsmith.loading.permutation import Permutation
+from recordsmith.loading.options import seed_number, whole_number
+from recordsmith.loading.permutation import Permutations
+from recordsmith.loading.windows import mixed_in_windows
+
+
+class PositionOrder(ABC):
+    """Which position stands at which place of an epoch.
+
+    count: how many places an epoch has.
+    """
+
+    count: int
+
+    @abstractmethod
+    def positions(self, epoch: int, places: Int64Array) -> Int64Array:
+        """The positions at some places.
+
+        Args:
+            epoch: counted from 0.
+            places: int64, (n,), from 0 to count - 1.
+
+        Returns:
+            int64, (n,).
+        """
+
+    @abstractmethod
+    def describe(self) -> dict[str, Any]:
+        """What must be equal for two orders to be the same; JSON-able."""
+
+    def adopt(self, description: Mapping[str, Any]) -> PositionOrder:  # noqa: ARG002
+        """This order, with what nobody asked for as a state describes it."""
+        return self
 
 
 @dataclass(frozen=True)
@@ -34,38 +67,34 @@ class Blocks:
 
     def __post_init__(self) -> None:
         for name, value in vars(self).items():
-            if not isinstance(value, int) or value < 1:
-                raise OptionError(f"the {name} of blocks is {value!r}; expected at least 1")
+            object.__setattr__(self, name, whole_number(f"the {name} of blocks", value, 1))
 
 
-class Order:
+class Order(PositionOrder):
     """The order of `count` positions, anew for each epoch."""
 
     def __init__(self, count: int, *, shuffle: bool | Blocks = False, seed: int = 0) -> None:
+        """
+        Raises:
+            OptionError: `shuffle` is something else, or the seed is no whole number.
+        """
+        if not isinstance(shuffle, (bool, Blocks)):
+            raise OptionError(f"shuffle is {shuffle!r:.60}; expected True, False or Blocks")
         self.count = count
         self._shuffle = shuffle
-        self._seed = seed
+        self._seed = seed_number(seed)
+        whole_blocks = count // shuffle.size if isinstance(shuffle, Blocks) else 0
+        self._records = Permutations(count, self._seed, "records")
+        self._blocks = Permutations(whole_blocks, self._seed, "blocks")
 
     def describe(self) -> dict[str, Any]:
-        """What must be equal for two orders to be the same; JSON-able."""
         shuffle = self._shuffle if isinstance(self._shuffle, bool) else asdict(self._shuffle)
         return {"record_count": self.count, "shuffle": shuffle, "seed": self._seed}
 
     def positions(self, epoch: int, places: Int64Array) -> Int64Array:
-        """The positions at some places.
-
-        Args:
-            epoch: counted from 0.
-            places: int64, (n,), from 0 to count - 1.
-
-        Returns:
-            int64, (n,).
-        """
-        if self._shuffle is False:
-            return places
-        if self._shuffle is True:
-            return Permutation(self.count, self._seed, epoch)[places]
-        return self._in_blocks(epoch, places, self._shuffle)
+        if isinstance(self._shuffle, Blocks):
+            return self._in_blocks(epoch, places, self._shuffle)
+        return self._records.numbers(epoch, places) if self._shuffle else places
 
     def _in_blocks(self, epoch: int, places: Int64Array, blocks: Blocks) -> Int64Array:
         """Blocks in a random order; within each run of `window` blocks, records in a random order.
@@ -73,19 +102,9 @@ class Order:
         The last block may be short. It keeps its place at the end, so that all others are whole and
         a place tells its block without counting.
         """
-        whole = self.count // blocks.size
-        in_window = blocks.size * blocks.window
-        block_order = Permutation(whole, self._seed, epoch) if whole else None
-        positions = np.empty_like(places)
-        for window in np.unique(places // in_window).tolist():
-            chosen = places // in_window == window
-            begin = window * in_window
-            length = min(in_window, self.count - begin)
-            mixed = Permutation(length, self._seed, epoch + (window + 1) * 2**32)
-            at = begin + mixed[places[chosen] - begin]
-            block = at // blocks.size
-            moved = block < whole
-            if block_order is not None and moved.any():
-                block[moved] = block_order[block[moved]]
-            positions[chosen] = block * blocks.size + at % blocks.size
-        return positions
+        window = blocks.size * blocks.window
+        mixed = mixed_in_windows(places, self.count, window, self._seed, "window", epoch)
+        block = mixed // blocks.size
+        moved = np.flatnonzero(block < self._blocks.count)
+        block[moved] = self._blocks.numbers(epoch, block[moved])
+        return block * blocks.size + mixed % blocks.size

@@ -1,88 +1,107 @@
-"""A shuffle without an array: the place of any number in a random order, by arithmetic.
+"""A shuffle without an array: which number stands at a place of a random order, by arithmetic.
 
-A Feistel network permutes the numbers below a power of two, keyed by seed and epoch; numbers that
-fall outside of the count go through it again until they do not ("cycle walking": Black and Rogaway,
-Ciphers with Arbitrary Finite Domains, 2002). It takes the same memory for a million records and
-for a billion, gives the same order on every machine, and any part of the order can be asked for
-alone. Few numbers are sorted by a hash instead: narrow networks do not give all orders alike.
+A Feistel network permutes the pairs of two digits, whose bases are about the root of the count. The
+few pairs that stand for no number go through it again until they do ("cycle walking": Black and
+Rogaway, Ciphers with Arbitrary Finite Domains, 2002). It takes the same memory for a million
+records and for a billion, gives the same order on every machine, and any part of any order can be
+asked for alone. Few numbers are ranked by a hash instead, and networks for not many have more
+rounds: narrow ones do not give all orders alike.
 """
 
 from __future__ import annotations
 
 import hashlib
+import math
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from recordsmith.buffers import Int64Array
 
-_ROUNDS = 6
-_FEW = 4096
-_MULTIPLIERS = (0xBF58476D1CE4E5B9, 0x94D049BB133111EB)  # of the finaliser of SplitMix64
+_Numbers: TypeAlias = npt.NDArray[np.uint64]
+
+_FEW = 32
+_NOT_MANY = 1 << 16
+_HALF = np.uint64(32)
+# of the finaliser of SplitMix64 (Steele, Lea, Flood, Fast splittable generators, 2014)
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+_MULTIPLIERS = (np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))
 
 
-class Permutation:
-    """A random order of the numbers from 0 to count - 1.
+class Permutations:
+    """Random orders of the numbers from 0 to count - 1, one for each lap: endlessly many.
 
-    Equal (count, seed, epoch) give equal orders; orders of different epochs have nothing to do with
-    each other.
+    Equal count, key and lap give equal orders; any others have nothing to do with each other.
     """
 
-    def __init__(self, count: int, seed: int, epoch: int = 0) -> None:
+    def __init__(self, count: int, *key: int | str) -> None:
+        """`key`: the seed, and what tells these orders from others of the same seed."""
         self.count = count
-        bits = max(2, (count - 1).bit_length())
-        self._low_bits = bits // 2
-        self._high_bits = bits - self._low_bits
-        digest = hashlib.blake2b(f"{seed}/{epoch}".encode(), digest_size=8 * _ROUNDS).digest()
-        self._keys = np.frombuffer(digest, "<u8").astype(np.uint64)
-        self._order: Int64Array | None = None
-        if count <= _FEW:
-            numbers = np.arange(count, dtype=np.uint64)
-            hashes = mixed(mixed(numbers, self._keys[0]), self._keys[1])
-            self._order = np.argsort(hashes, kind="stable").astype(np.int64, copy=False)
+        self._low_base = math.isqrt(max(0, count - 1)) + 1
+        self._high_base = -(-count // self._low_base)
+        text = "/".join(map(str, key))
+        round_count = 8 if count < _NOT_MANY else 6
+        digest = hashlib.blake2b(text.encode(), digest_size=8 * round_count).digest()
+        self._keys = np.frombuffer(digest, "<u8").astype(np.uint64)[:, np.newaxis]
 
-    def __len__(self) -> int:
-        return self.count
-
-    def __getitem__(self, places: Int64Array) -> Int64Array:
-        """The numbers at some places of the order.
+    def numbers(self, lap: int | Int64Array, places: Int64Array) -> Int64Array:
+        """The numbers at some places.
 
         Args:
+            lap: which order, from 0; int64, (n,), for an order of its own for each place.
             places: int64, (n,), from 0 to count - 1.
 
         Returns:
             int64, (n,).
         """
-        if self._order is not None:
-            return self._order[places]
-        numbers = self._once(places.astype(np.uint64))
+        laps = np.atleast_1d(np.asarray(lap, np.int64)).astype(np.uint64)
+        if self.count <= _FEW:
+            return self._ranks(laps, places)
+        keys = mixed(laps, self._keys)
+        numbers = self._once(keys, places.astype(np.uint64))
         outside = np.flatnonzero(numbers >= self.count)
         while len(outside):
-            numbers[outside] = self._once(numbers[outside])
+            its_keys = keys if len(laps) == 1 else keys[:, outside]
+            numbers[outside] = self._once(its_keys, numbers[outside])
             outside = outside[numbers[outside] >= self.count]
         return numbers.astype(np.int64)
 
-    def _once(self, numbers: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-        """One pass through the network: halves of unequal width take turns."""
-        low_bits, high_bits = self._low_bits, self._high_bits
-        low = numbers & _mask(low_bits)
-        high = numbers >> np.uint64(low_bits)
-        for key in self._keys:
-            # the half that was changed last keys the change of the other; their widths swap
-            high, low = low, high ^ (mixed(low, key) & _mask(high_bits))
-            low_bits, high_bits = high_bits, low_bits
-        return (high << np.uint64(low_bits)) | low
+    def _ranks(self, laps: _Numbers, places: Int64Array) -> Int64Array:
+        own_keys = mixed(laps, self._keys[0])[:, np.newaxis]
+        hashes = mixed(np.arange(self.count, dtype=np.uint64), own_keys)
+        ranks = hashes.argsort(axis=1, kind="stable").argsort(axis=1).astype(np.int64, copy=False)
+        return ranks[0, places] if len(laps) == 1 else ranks[np.arange(len(laps)), places]
+
+    def _once(self, keys: _Numbers, numbers: _Numbers) -> _Numbers:
+        """One pass through the network. In place: making arrays would cost more than filling them.
+
+        Each round adds a hash of one digit to the other; then they change their roles.
+        """
+        low_base, high_base = np.uint64(self._low_base), np.uint64(self._high_base)
+        high = numbers // low_base
+        low = numbers - high * low_base
+        hashes, shifted = np.empty_like(low), np.empty_like(low)
+        for key in keys:
+            np.bitwise_xor(low, key, out=hashes)
+            np.multiply(hashes, _GOLDEN, out=hashes)
+            np.right_shift(hashes, _HALF, out=shifted)
+            np.bitwise_xor(hashes, shifted, out=hashes)
+            np.multiply(hashes, _MULTIPLIERS[0], out=hashes)
+            np.right_shift(hashes, _HALF, out=hashes)  # a fraction of 2**32 ..
+            np.multiply(hashes, high_base, out=hashes)
+            np.right_shift(hashes, _HALF, out=hashes)  # .. is one of the base
+            np.add(high, hashes, out=high)
+            np.subtract(high, high_base, out=hashes)  # huge where there was nothing to carry
+            np.minimum(high, hashes, out=high)
+            low, high = high, low
+            low_base, high_base = high_base, low_base
+        return high * low_base + low
 
 
-def mixed(
-    numbers: npt.NDArray[np.uint64], key: np.uint64 | npt.NDArray[np.uint64]
-) -> npt.NDArray[np.uint64]:
+def mixed(numbers: _Numbers, key: np.uint64 | _Numbers) -> _Numbers:
     """64 bits of each number, well mixed with the key, or with the key of each."""
-    mixed = (numbers + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15) ^ key
+    mixed = (numbers + np.uint64(1)) * _GOLDEN ^ key
     for shift, multiplier in zip((30, 27), _MULTIPLIERS, strict=True):
-        mixed = (mixed ^ (mixed >> np.uint64(shift))) * np.uint64(multiplier)
+        mixed = (mixed ^ (mixed >> np.uint64(shift))) * multiplier
     return mixed ^ (mixed >> np.uint64(31))
-
-
-def _mask(bits: int) -> np.uint64:
-    return np.uint64((1 << bits) - 1)

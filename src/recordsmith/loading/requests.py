@@ -6,7 +6,7 @@ Asked once, before the first batch: from the schema where it is known, else from
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from recordsmith.errors import OptionError
 from recordsmith.example import FeatureSchema, FeatureSpec, Schema
@@ -51,6 +51,25 @@ def resolve_requests(
             kind = known.kind
         specs[key] = FeatureSpec(kind, request.shape, request.default)
     return specs
+
+
+def resolve_for_all(
+    features: Mapping[str, Feature], glances: Sequence[tuple[Schema, bool]], *, may_skip: bool
+) -> dict[str, FeatureSpec]:
+    """As `resolve_requests`, for the records of several datasets, each of which must do.
+
+    Args:
+        glances: (schema, is_complete) of each dataset.
+    """
+    if len(glances) > 1:
+        for number, (schema, is_complete) in enumerate(glances):
+            try:
+                resolve_requests(features, schema, is_complete=is_complete, may_skip=may_skip)
+            except OptionError as error:
+                raise OptionError(f"dataset {number} of the mix: {error}") from None
+    merged = Schema.merged([schema for schema, _ in glances]) if len(glances) > 1 else glances[0][0]
+    is_complete = all(is_complete for _, is_complete in glances)
+    return resolve_requests(features, merged, is_complete=is_complete, may_skip=may_skip)
 
 
 def _check(

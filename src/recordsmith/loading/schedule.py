@@ -8,24 +8,19 @@ whatever the number of ranks.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from dataclasses import asdict, dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from recordsmith.buffers import Int64Array
 from recordsmith.errors import OptionError
+from recordsmith.loading.options import whole_number
+from recordsmith.loading.order import PositionOrder
 from recordsmith.loading.shares import Share
 
 _VERSION = 1
-
-
-class PositionOrder(Protocol):
-    """Which position stands at which place of an epoch."""
-
-    def positions(self, epoch: int, places: Int64Array) -> Int64Array:
-        """int64, (n,): the positions at some places."""
-
-    def describe(self) -> dict[str, Any]:
-        """What must be equal for two orders to be the same; JSON-able."""
+_PLACES_AT_ONCE = 16_384  # orders are arithmetic on arrays, which short ones make dear
 
 
 @dataclass(frozen=True)
@@ -33,20 +28,18 @@ class Progress:
     """Where a loader is.
 
     epoch: which is being read, counted from 0.
-    start: how many of its places all ranks had read when the count of steps began.
-    step: how many steps of this rank were handed out since.
+    read: how many of its places all ranks together have read.
     begun: the epoch in which this iteration began.
     """
 
     epoch: int = 0
-    start: int = 0
-    step: int = 0
+    read: int = 0
     begun: int = 0
 
     @property
     def is_inside(self) -> bool:
         """Whether the epoch was begun."""
-        return self.start > 0 or self.step > 0
+        return self.read > 0
 
 
 class Step(NamedTuple):
@@ -63,29 +56,40 @@ class Schedule:
 
     def __init__(self, order: PositionOrder, share: Share, epochs: int | None) -> None:
         """`epochs`: how many an iteration takes; None for ever."""
-        if epochs is not None and (not isinstance(epochs, int) or epochs < 1):
-            raise OptionError(f"epochs is {epochs!r}; expected at least 1, or None for ever")
         self._order = order
         self._share = share
-        self._epochs = epochs
+        self._epochs = None if epochs is None else whole_number("epochs", epochs, 1)
 
     def steps(self, progress: Progress) -> Iterator[Step]:
         """The steps of an iteration, from a place in it on."""
-        epoch, start, first = progress.epoch, progress.start, progress.step
+        epoch, read, passed = progress.epoch, progress.read, 0
         end = None if self._epochs is None else progress.begun + self._epochs
         while end is None or epoch < end:
-            steps = self._share.steps(start, first)
-            if not steps and end is None and not self._share.steps():
+            step_count = self._share.step_count(read)
+            if end is None and self._share.step_count() == 0:
                 return  # an epoch without a single step: it would go on for ever without a batch
-            for number in steps:
-                places = self._share.places(start, number)
-                after = Progress(epoch, start, number + 1, progress.begun)
-                if number == steps[-1]:
-                    after = Progress(epoch + 1, begun=progress.begun)
-                    if after.epoch == end:  # the next iteration begins
-                        after = Progress(end, begun=end)
-                yield Step(epoch, places, self._order.positions(epoch, places), after)
-            epoch, start, first = epoch + 1, 0, 0
+            for number, places, positions in self._in_epoch(epoch, read, passed):
+                after = Progress(epoch, read + (number + 1) * self._share.step_size, progress.begun)
+                if number + 1 == step_count:
+                    is_end = epoch + 1 == end
+                    after = Progress(epoch + 1, begun=epoch + 1 if is_end else progress.begun)
+                yield Step(epoch, places, positions, after)
+            epoch, read, passed = epoch + 1, 0, passed + step_count
+
+    def _in_epoch(
+        self, epoch: int, read: int, passed: int
+    ) -> Iterator[tuple[int, Int64Array, Int64Array]]:
+        """(number, places, positions) of this worker's steps of the rest of an epoch."""
+        own = self._share.own(self._share.step_count(read), passed)
+        at_once = max(1, _PLACES_AT_ONCE // self._share.batch_size)
+        for begin in range(0, len(own), at_once):
+            numbers = own[begin : begin + at_once]
+            places = self._share.places(read, numbers)
+            positions = self._order.positions(epoch, np.concatenate(places))
+            at = 0
+            for number, of_step in zip(numbers, places, strict=True):
+                yield number, of_step, positions[at : at + len(of_step)]
+                at += len(of_step)
 
     def length(self, progress: Progress) -> int:
         """How many steps are left of the iteration.
@@ -96,25 +100,17 @@ class Schedule:
         if self._epochs is None:
             raise TypeError("a loader that goes on for ever has no length; say epochs")
         later = progress.begun + self._epochs - progress.epoch - 1
-        return len(self._share.steps(progress.start, progress.step)) + later * len(
-            self._share.steps()
-        )
+        if later < 0:  # the state was of a loader that takes more epochs
+            return 0
+        step_count = self._share.step_count(progress.read) + later * self._share.step_count()
+        return len(self._share.own(step_count))
 
     def state(self, progress: Progress) -> dict[str, Any]:
         """A place as a small JSON-able dict."""
-        read = progress.start
-        if progress.step:
-            read = self._share.read_after(progress.start, progress.step - 1)
-        return {
-            "version": _VERSION,
-            "epoch": progress.epoch,
-            "read": read,
-            "begun": progress.begun,
-            "order": self._order.describe(),
-        }
+        return {"version": _VERSION, **asdict(progress), "order": self._order.describe()}
 
     def progress(self, state: Mapping[str, Any]) -> Progress:
-        """The place that `state` told.
+        """The place that `state` told, in whose order the steps are from now on.
 
         Raises:
             OptionError: it is none, or one in another order.
@@ -124,18 +120,30 @@ class Schedule:
                 f"the state is {state!r:.80}; expected what state_dict() answered, version "
                 f"{_VERSION}"
             )
-        order = state.get("order")
-        for name, own in self._order.describe().items():
-            found = order.get(name) if isinstance(order, Mapping) else None
-            if found != own:
-                raise OptionError(
-                    f"the state is of a loader whose {name} is {found!r}; here it is {own!r}, so "
-                    "other records would be read twice or left out"
-                )
         numbers = [state.get(name) for name in ("epoch", "read", "begun")]
         if not all(type(number) is int and number >= 0 for number in numbers):
             raise OptionError(
                 f"the state has epoch, read and begun {numbers}; expected whole numbers"
             )
-        epoch, read, begun = numbers
-        return Progress(epoch, min(read, self._share.count), 0, begun)  # type: ignore[type-var, arg-type]
+        progress = Progress(*numbers)  # type: ignore[arg-type]
+        if progress.begun > progress.epoch or progress.read > self._share.count:
+            raise OptionError(
+                f"the state has epoch {progress.epoch}, begun {progress.begun} and read "
+                f"{progress.read} of {self._share.count}; no loader can be there"
+            )
+        self._adopt(state.get("order"))
+        return progress
+
+    def _adopt(self, found: object) -> None:
+        """Go on in the order of a state, which must be this one."""
+        if not isinstance(found, Mapping):
+            raise OptionError(f"the state has the order {found!r:.80}; expected a dict")
+        order = self._order.adopt(found)
+        own = order.describe()
+        for name in {**own, **found}:
+            if found.get(name) != own.get(name):
+                raise OptionError(
+                    f"the state is of a loader whose {name} is {found.get(name)!r}; here it is "
+                    f"{own.get(name)!r}, so other records would be read twice or left out"
+                )
+        self._order = order

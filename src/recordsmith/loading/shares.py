@@ -6,7 +6,7 @@ is all that a job needs to go on, also with another number of ranks, and nothing
 left out. Every rank takes the same number of steps.
 
 A worker is one of several processes that feed one rank in turn: worker 1 of 3 takes the steps 1, 4,
-7 and so on of its rank.
+7 and so on of its rank, counted from where the iteration began, through all of its epochs.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import numpy as np
 
 from recordsmith.buffers import Int64Array
 from recordsmith.errors import OptionError
+from recordsmith.loading.options import whole_number
 
 Ends = Literal["keep", "drop", "pad"]
 """What becomes of the last step of an epoch, when less is left than all ranks take in a step: it is
@@ -30,7 +31,7 @@ the epoch, once more (pad)."""
 class Share:
     """What one rank, or one of its workers, reads of an epoch.
 
-    count: records in an epoch.
+    count: places in an epoch.
     rank, world_size: which process of a job this is, of how many.
     worker, worker_count: which process of this rank this is, of how many.
     """
@@ -45,44 +46,49 @@ class Share:
 
     def __post_init__(self) -> None:
         for name in ("batch_size", "world_size", "worker_count"):
-            _check_whole(name, getattr(self, name), 1)
-        for name, whole in (("rank", self.world_size), ("worker", self.worker_count)):
-            _check_whole(name, getattr(self, name), 0, whole - 1)
+            self._set(name, whole_number(name, getattr(self, name), 1))
+        self._set("rank", whole_number("rank", self.rank, 0, self.world_size - 1))
+        self._set("worker", whole_number("worker", self.worker, 0, self.worker_count - 1))
         if self.ends not in get_args(Ends):
             raise OptionError(f"ends is {self.ends!r}; expected keep, drop or pad")
+        if self.ends == "drop" and 0 < self.count < self.step_size:
+            raise OptionError(
+                f"all ranks together take {self.step_size} records in a step, but an epoch has "
+                f"{self.count}: with ends='drop' there would be no batch at all"
+            )
+
+    def _set(self, name: str, value: int) -> None:
+        object.__setattr__(self, name, value)  # the only way in a frozen dataclass
 
     @property
     def step_size(self) -> int:
         """How many places all ranks take together in a step."""
         return self.batch_size * self.world_size
 
-    def step_count(self, start: int = 0) -> int:
-        """How many steps each rank takes, when `start` places of the epoch are read already."""
-        left = self.count - start
+    def step_count(self, read: int = 0) -> int:
+        """How many steps each rank takes, when so many places of the epoch are read already."""
+        left = self.count - read
         return left // self.step_size if self.ends == "drop" else -(-left // self.step_size)
 
-    def steps(self, start: int = 0, first: int = 0) -> range:
-        """The steps of this worker, from step `first` of its rank on."""
-        skipped = -(-max(0, first - self.worker) // self.worker_count)
-        return range(
-            self.worker + skipped * self.worker_count, self.step_count(start), self.worker_count
-        )
+    def own(self, step_count: int, passed: int = 0) -> range:
+        """Which of the next steps of its rank are this worker's; `passed` are those before them."""
+        return range((self.worker - passed) % self.worker_count, step_count, self.worker_count)
 
-    def places(self, start: int, step: int) -> Int64Array:
-        """The places that this rank reads in a step: int64, (batch_size,), or fewer at the end."""
-        first = start + step * self.step_size + self.rank
-        places = first + np.arange(self.batch_size, dtype=np.int64) * self.world_size
+    def places(self, read: int, steps: range) -> list[Int64Array]:
+        """The places that this rank reads in each of some steps.
+
+        Args:
+            read: how many places of the epoch were read before step 0.
+            steps: ascending, all of them less than `step_count(read)`.
+
+        Returns:
+            Arrays of int64, (batch_size,); the last one may have fewer.
+        """
+        firsts = np.arange(steps.start, steps.stop, steps.step, dtype=np.int64) * self.step_size
+        in_step = np.arange(self.batch_size, dtype=np.int64) * self.world_size
+        table = (firsts + (read + self.rank))[:, np.newaxis] + in_step
         if self.ends == "pad":
-            return places % self.count
-        return places[places < self.count]
-
-    def read_after(self, start: int, step: int) -> int:
-        """How many places of the epoch all ranks have read when this step is done."""
-        return min(self.count, start + (step + 1) * self.step_size)
-
-
-def _check_whole(name: str, value: object, lowest: int, highest: int | None = None) -> None:
-    is_whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
-    if not is_whole or value < lowest or (highest is not None and value > highest):  # type: ignore[operator]
-        expected = f"at least {lowest}" if highest is None else f"{lowest} to {highest}"
-        raise OptionError(f"{name} is {value!r}; expected {expected}")
+            return list(table % self.count)
+        places = list(table)
+        places[-1:] = [last[last < self.count] for last in places[-1:]]
+        return places

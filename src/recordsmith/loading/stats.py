@@ -24,9 +24,12 @@ class Stopwatch:
         try:
             yield
         finally:
-            taken = time.perf_counter() - begun
-            with self._lock:
-                self.seconds[what] = self.seconds.get(what, 0.0) + taken
+            self.add(what, time.perf_counter() - begun)
+
+    def add(self, what: str, seconds: float) -> None:
+        """Add time that was taken."""
+        with self._lock:
+            self.seconds[what] = self.seconds.get(what, 0.0) + seconds
 
     def count(self, record_count: int, byte_count: int) -> None:
         """Count what was read."""

@@ -1,0 +1,217 @@
+"""Several datasets read as one, each as often as its weight says.
+
+An epoch of a mix is a number of draws, of which each dataset has its part, exactly. A dataset's
+draws go through it lap after lap, on from epoch to epoch, so that in the long run each of its
+records is read equally often. Which draw stands at which place of an epoch, and which record a draw
+is, is arithmetic: nothing is counted while reading, and nothing but the epoch need be kept.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+from itertools import accumulate
+from typing import Any
+
+import numpy as np
+
+from recordsmith.buffers import Int64Array
+from recordsmith.dataset import Dataset, RecordLocation
+from recordsmith.errors import OptionError
+from recordsmith.example import BytesArray
+from recordsmith.loading.options import whole_number
+from recordsmith.loading.order import Blocks, Order, PositionOrder
+from recordsmith.loading.permutation import Permutations
+
+_MOST_DRAWS = 1 << 31  # so that products of two of them fit in int64
+
+
+class Mix:
+    """Datasets mixed by weight, to be read by a Loader.
+
+        Mix([(flowers, 0.7), (leaves, 0.3)])
+
+    Each has draws in every epoch, in proportion to its weight. A small dataset with a large weight
+    is read several times in an epoch, a large one with a small weight goes on in the next.
+
+    datasets: in the order in which they were given.
+    draw_counts: how many draws of an epoch each of them has.
+
+    Positions are those of the datasets put one behind the other.
+    """
+
+    def __init__(
+        self, parts: Sequence[tuple[Dataset, float]], *, length: int | None = None
+    ) -> None:
+        """Mix datasets.
+
+        Args:
+            parts: datasets, each with its weight; only the proportions of weights matter.
+            length: how many examples an epoch has; as many as all datasets together, if not said.
+
+        Raises:
+            OptionError: there is no dataset; one is empty; a weight is not above 0, or so small
+                that its dataset would have no draw in an epoch.
+        """
+        for part in parts:
+            if not (isinstance(part, tuple) and len(part) == 2 and isinstance(part[0], Dataset)):
+                raise OptionError(
+                    f"a part of the mix is {part!r:.80}; expected a dataset and its weight, such "
+                    "as (dataset, 0.5)"
+                )
+        if not parts:
+            raise OptionError("there is no dataset to mix; expected pairs of dataset and weight")
+        self.datasets = tuple(dataset for dataset, _ in parts)
+        self.record_counts = tuple(len(dataset) for dataset in self.datasets)
+        for number, count in enumerate(self.record_counts):
+            if count == 0:
+                raise OptionError(f"dataset {number} of the mix is empty; leave it out")
+        weights = [_weight(number, weight) for number, (_, weight) in enumerate(parts)]
+        draw_count = sum(self.record_counts) if length is None else length
+        draw_count = whole_number("the length of the mix", draw_count, 1, _MOST_DRAWS)
+        self.draw_counts = tuple(_shared_out(draw_count, weights))
+        for number, count in enumerate(self.draw_counts):
+            if count == 0:
+                raise OptionError(
+                    f"dataset {number} of the mix has weight {parts[number][1]}, so that none of "
+                    f"the {draw_count} examples of an epoch would be of it: make the length or the "
+                    "weight larger, or leave the dataset out"
+                )
+        self._starts = np.array([0, *accumulate(self.record_counts)], np.int64)
+
+    def __len__(self) -> int:
+        """How many examples an epoch has."""
+        return sum(self.draw_counts)
+
+    def __repr__(self) -> str:
+        parts = zip(self.record_counts, self.draw_counts, strict=True)
+        words = ", ".join(f"{draws} draws of {count} records" for count, draws in parts)
+        return f"Mix({words})"
+
+    def order(self, *, shuffle: bool | Blocks, seed: int) -> MixOrder:
+        """In which order an epoch reads its draws."""
+        return MixOrder(self.record_counts, self.draw_counts, shuffle=shuffle, seed=seed)
+
+    def read_records(self, positions: Int64Array) -> BytesArray:
+        """The payloads at many positions, in that order; arguments and errors as of a Dataset."""
+        groups = self._by_dataset(positions)
+        offsets = np.zeros(len(positions) + 1, np.int64)
+        np.cumsum(self._sizes(len(positions), groups), out=offsets[1:])
+        data = np.empty(int(offsets[-1]), np.uint8)
+        for dataset, members, own in groups:
+            dataset.copy_records(own, offsets[members], data)
+        return BytesArray(data, offsets)
+
+    def record_sizes(self, positions: Int64Array) -> Int64Array:
+        """int64, (count,): how long the payloads at many positions are, in bytes."""
+        return self._sizes(len(positions), self._by_dataset(positions))
+
+    def locate_record(self, position: int) -> RecordLocation:
+        """Where the record at a position lies."""
+        at = int(np.searchsorted(self._starts, position, side="right")) - 1
+        return self.datasets[at].locate_record(position - int(self._starts[at]))
+
+    def _by_dataset(self, positions: Int64Array) -> list[tuple[Dataset, Int64Array, Int64Array]]:
+        """(dataset, places among the positions, its own positions), where there are any."""
+        of = np.searchsorted(self._starts, positions, side="right") - 1
+        groups = []
+        for at, dataset in enumerate(self.datasets):
+            members = np.flatnonzero(of == at)
+            if len(members):
+                groups.append((dataset, members, positions[members] - self._starts[at]))
+        return groups
+
+    def _sizes(
+        self, count: int, groups: list[tuple[Dataset, Int64Array, Int64Array]]
+    ) -> Int64Array:
+        sizes = np.empty(count, np.int64)
+        for dataset, members, own in groups:
+            sizes[members] = dataset.record_sizes(own)
+        return sizes
+
+
+class MixOrder(PositionOrder):
+    """The order of a mix's positions.
+
+    Draw j of a dataset in epoch e is number e * draws + j of its own endless sequence: laps through
+    the dataset, each in an order of its own if all is shuffled, in the dataset's order if nothing
+    is, or blocks are.
+    """
+
+    def __init__(
+        self,
+        record_counts: Sequence[int],
+        draw_counts: Sequence[int],
+        *,
+        shuffle: bool | Blocks,
+        seed: int,
+    ) -> None:
+        self.count = sum(draw_counts)
+        self._record_counts = tuple(record_counts)
+        self._draw_counts = tuple(draw_counts)
+        self._draw_order = Order(self.count, shuffle=shuffle, seed=seed)
+        self._shuffle = shuffle
+        self._laps = [
+            Permutations(count, seed, "mix", number) for number, count in enumerate(record_counts)
+        ]
+
+    def describe(self) -> dict[str, Any]:
+        parts = zip(self._record_counts, self._draw_counts, strict=True)
+        return {**self._draw_order.describe(), "mix": [list(part) for part in parts]}
+
+    def positions(self, epoch: int, places: Int64Array) -> Int64Array:
+        if self._shuffle is False:
+            draws = _interleaved(places, self._draw_counts)
+        else:
+            draws = self._draw_order.positions(epoch, places)
+        positions = np.empty_like(places)
+        first_draw = first_position = 0
+        for count, draw_count, laps in zip(
+            self._record_counts, self._draw_counts, self._laps, strict=True
+        ):
+            chosen = np.flatnonzero((draws >= first_draw) & (draws < first_draw + draw_count))
+            lap, own = np.divmod(draws[chosen] + (epoch * draw_count - first_draw), count)
+            if self._shuffle is True:
+                own = laps.numbers(lap, own)
+            positions[chosen] = own + first_position
+            first_draw += draw_count
+            first_position += count
+        return positions
+
+
+def _weight(number: int, weight: object) -> Fraction:
+    is_number = isinstance(weight, (int, float, np.integer, np.floating))
+    if not is_number or isinstance(weight, bool) or not math.isfinite(weight) or weight <= 0:  # type: ignore[arg-type, operator]
+        raise OptionError(
+            f"the weight of dataset {number} is {weight!r:.40}; expected a number above 0"
+        )
+    return Fraction(float(weight))  # type: ignore[arg-type]
+
+
+def _shared_out(count: int, weights: Sequence[Fraction]) -> list[int]:
+    """Whole shares that add up to `count`: what is left goes to the largest remainders."""
+    exact = [count * weight / sum(weights) for weight in weights]
+    shares = [math.floor(share) for share in exact]
+    by_remainder = sorted(range(len(exact)), key=lambda at: (shares[at] - exact[at], at))
+    for at in by_remainder[: count - sum(shares)]:
+        shares[at] += 1
+    return shares
+
+
+def _interleaved(places: Int64Array, counts: Sequence[int]) -> Int64Array:
+    """Which draw stands at each place, when those of all datasets are spread evenly.
+
+    Draws are numbered dataset by dataset. The first dataset takes its places evenly among all, the
+    second evenly among those that are left, and so on.
+    """
+    draws = np.empty_like(places)
+    rest, left = np.arange(len(places)), places
+    first, total = 0, sum(counts)
+    for count in counts:
+        before = (left * count + total // 2) // total
+        is_own = ((left + 1) * count + total // 2) // total > before
+        draws[rest[is_own]] = first + before[is_own]
+        rest, left = rest[~is_own], (left - before)[~is_own]
+        first, total = first + count, total - count
+    return draws

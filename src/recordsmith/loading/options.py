@@ -1,0 +1,26 @@
+"""Options that are numbers: are they what they can be?"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from recordsmith.errors import OptionError
+
+
+def whole_number(name: str, value: object, lowest: int, highest: int | None = None) -> int:
+    """The value of an option as an int, so that it can stand in a state that becomes JSON.
+
+    Raises:
+        OptionError: it is no whole number, or none from `lowest` to `highest`.
+    """
+    if isinstance(value, (int, np.integer)) and not isinstance(value, bool):
+        number = int(value)
+        if lowest <= number and (highest is None or number <= highest):
+            return number
+    expected = f"at least {lowest}" if highest is None else f"{lowest} to {highest}"
+    raise OptionError(f"{name} is {value!r:.60}; expected {expected}")
+
+
+def seed_number(value: object) -> int:
+    """A seed as an int; errors as of `whole_number`."""
+    return whole_number("seed", value, -(2**63), 2**64 - 1)

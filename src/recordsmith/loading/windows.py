@@ -1,0 +1,44 @@
+"""Which places change with which, when only neighbours are mixed?
+
+Places are cut into windows, and mixed within each, by arithmetic as in `permutation`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from recordsmith.buffers import Int64Array
+from recordsmith.loading.permutation import Permutations
+
+
+def window_numbers(places: Int64Array, size: int, shift: int = 0) -> Int64Array:
+    """The number of each place's window: int64, (n,). The first window ends at place `shift`."""
+    return (places + (size - shift)) // size
+
+
+def mixed_in_windows(
+    places: Int64Array, count: int, size: int, *key: int | str, shift: int = 0
+) -> Int64Array:
+    """Which of its window's places comes at each place.
+
+    Args:
+        places: int64, (n,), from 0 to count - 1.
+        size: places in a window; the last one may have fewer.
+        key: the seed, and what tells this order from others of the same seed.
+        shift: from 0 to size - 1: where the first window ends; 0: it is as long as others.
+
+    Returns:
+        int64, (n,).
+    """
+    windows = window_numbers(places, size, shift)
+    begins = windows * size - (size - shift)
+    ends = np.minimum(begins + size, count)
+    np.maximum(begins, 0, out=begins)
+    lengths = ends - begins
+    mixed = np.empty_like(places)
+    for length in np.unique(lengths).tolist():  # one or two, and one for the first window
+        chosen = np.flatnonzero(lengths == length)
+        orders = Permutations(length, *key)
+        within = places[chosen] - begins[chosen]
+        mixed[chosen] = begins[chosen] + orders.numbers(windows[chosen], within)
+    return mixed

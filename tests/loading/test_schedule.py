@@ -1,0 +1,239 @@
+"""What is read, and what was read before a state and after it, is every record as often as it
+should be, in one order, however it is shared out.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+import recordsmith as rs
+from recordsmith.loading.order import Blocks, Order
+from recordsmith.loading.schedule import Progress, Schedule, Step
+from recordsmith.loading.shares import Ends, Share
+
+COUNTS = st.integers(1, 60)
+SIZES = st.integers(1, 6)
+SHUFFLES = st.sampled_from([False, True, Blocks(4, 2)])
+EPOCHS = st.integers(1, 3)
+
+
+def _schedule(
+    count: int,
+    batch_size: int = 4,
+    rank: int = 0,
+    world_size: int = 1,
+    *,
+    ends: Ends = "keep",
+    shuffle: bool | Blocks = True,
+    epochs: int | None = 1,
+    worker: int = 0,
+    worker_count: int = 1,
+) -> Schedule:
+    share = Share(count, batch_size, rank, world_size, ends, worker, worker_count)
+    return Schedule(Order(count, shuffle=shuffle, seed=3), share, epochs)
+
+
+def _told(steps: Iterator[Step]) -> list[Any]:
+    """Steps in a form that can be compared."""
+    return [
+        (step.epoch, step.places.tolist(), step.positions.tolist(), step.after) for step in steps
+    ]
+
+
+def _together(ranks: list[list[Step]], epoch: int) -> list[int]:
+    """The positions that all ranks read in an epoch, in the order of their places."""
+    read = [
+        (place, position)
+        for steps in ranks
+        for step in steps
+        if step.epoch == epoch
+        for place, position in zip(step.places.tolist(), step.positions.tolist(), strict=True)
+    ]
+    return [position for _, position in sorted(read)]
+
+
+@given(COUNTS, SIZES, SIZES, SHUFFLES, EPOCHS)
+def test_ranks_together_read_each_record_once_in_each_epoch(
+    count: int, batch_size: int, world_size: int, shuffle: bool | Blocks, epochs: int
+) -> None:
+    schedules = [
+        _schedule(count, batch_size, rank, world_size, shuffle=shuffle, epochs=epochs)
+        for rank in range(world_size)
+    ]
+    ranks = [list(schedule.steps(Progress())) for schedule in schedules]
+    assert len({len(steps) for steps in ranks}) == 1
+    order = Order(count, shuffle=shuffle, seed=3)
+    for epoch in range(epochs):
+        assert _together(ranks, epoch) == order.positions(epoch, np.arange(count)).tolist()
+    for schedule, steps in zip(schedules, ranks, strict=True):
+        assert schedule.length(Progress()) == len(steps)
+        assert [step.epoch for step in steps] == sorted(step.epoch for step in steps)
+
+
+@given(COUNTS, SIZES, SIZES, st.sampled_from(["keep", "drop", "pad"]), SHUFFLES, EPOCHS, st.data())
+def test_resuming_at_any_step_changes_nothing(
+    count: int,
+    batch_size: int,
+    world_size: int,
+    ends: Ends,
+    shuffle: bool | Blocks,
+    epochs: int,
+    data: Any,
+) -> None:
+    assume(ends != "drop" or count >= batch_size * world_size)
+    rank = data.draw(st.integers(0, world_size - 1))
+    options: Any = {"ends": ends, "shuffle": shuffle, "epochs": epochs}
+    schedule = _schedule(count, batch_size, rank, world_size, **options)
+    undisturbed = list(schedule.steps(Progress()))
+    for done, step in enumerate(undisturbed[:-1], 1):
+        other = _schedule(count, batch_size, rank, world_size, **options)
+        progress = other.progress(json.loads(json.dumps(schedule.state(step.after))))
+        assert other.length(progress) == len(undisturbed) - done
+        assert _told(other.steps(progress)) == _told(iter(undisturbed[done:]))
+
+
+@given(COUNTS, SHUFFLES, st.lists(st.tuples(SIZES, SIZES, st.integers(0, 4)), max_size=4))
+def test_others_may_go_on_in_mid_epoch(
+    count: int, shuffle: bool | Blocks, worlds: list[tuple[int, int, int]]
+) -> None:
+    """Each world takes some steps, and hands its state on; in the end all was read once."""
+    state, read = None, []
+    for batch_size, world_size, step_count in [*worlds, (3, 2, count)]:
+        schedules = [
+            _schedule(count, batch_size, rank, world_size, shuffle=shuffle)
+            for rank in range(world_size)
+        ]
+        starts = [s.progress(state) if state else Progress() for s in schedules]
+        ranks = [
+            list(itertools.islice(schedule.steps(start), step_count))
+            for schedule, start in zip(schedules, starts, strict=True)
+        ]
+        read += _together(ranks, 0)
+        states = [
+            schedule.state(steps[-1].after if steps else start)
+            for schedule, steps, start in zip(schedules, ranks, starts, strict=True)
+        ]
+        assert all(other == states[0] for other in states), "any rank's state will do"
+        state = states[0]
+        if state["epoch"] == 1:  # the last world may have found all done
+            break
+    order = Order(count, shuffle=shuffle, seed=3)
+    assert read == order.positions(0, np.arange(count)).tolist()
+
+
+@given(COUNTS, SIZES, st.integers(1, 5), EPOCHS, st.data())
+def test_workers_in_turn_are_the_rank_without_workers(
+    count: int, batch_size: int, worker_count: int, epochs: int, data: Any
+) -> None:
+    alone = _schedule(count, batch_size, epochs=epochs)
+    start = alone.progress(
+        alone.state(Progress(0, read=data.draw(st.integers(0, count - 1)), begun=0))
+    )
+    schedules = [
+        _schedule(count, batch_size, epochs=epochs, worker=worker, worker_count=worker_count)
+        for worker in range(worker_count)
+    ]
+    workers = [_told(schedule.steps(start)) for schedule in schedules]
+    assert [schedule.length(start) for schedule in schedules] == list(map(len, workers))
+    in_turn = [step for turn in itertools.zip_longest(*workers) for step in turn if step]
+    assert in_turn == _told(alone.steps(start))
+
+
+def test_batches_are_alike_however_many_places_are_computed_at_once(monkeypatch: Any) -> None:
+    whole = _told(_schedule(1000, 7, 1, 3, worker_count=2).steps(Progress()))
+    monkeypatch.setattr("recordsmith.loading.schedule._PLACES_AT_ONCE", 20)
+    assert _told(_schedule(1000, 7, 1, 3, worker_count=2).steps(Progress())) == whole
+
+
+@pytest.mark.parametrize("count", [3, 11])
+def test_for_ever_goes_on(count: int) -> None:
+    schedule = _schedule(count, epochs=None)
+    steps = list(itertools.islice(schedule.steps(Progress()), 10))
+    in_epoch = -(-count // 4)
+    assert [step.epoch for step in steps] == [at // in_epoch for at in range(10)]
+    with pytest.raises(TypeError, match="no length"):
+        schedule.length(Progress())
+
+
+@pytest.mark.parametrize("epochs", [None, 3])
+def test_nothing_to_read_is_no_step(epochs: int | None) -> None:
+    schedule = _schedule(0, epochs=epochs)
+    assert list(schedule.steps(Progress())) == []
+
+
+@pytest.mark.parametrize("epochs", [None, 2])
+def test_a_rest_that_is_dropped_leads_to_the_next_epoch(epochs: int | None) -> None:
+    """Another number of ranks may leave less than a step."""
+    schedule = _schedule(10, 4, ends="drop", epochs=epochs)
+    steps = list(itertools.islice(schedule.steps(Progress(0, read=9)), 2))
+    assert [(step.epoch, step.places.tolist()) for step in steps] == [
+        (1, [0, 1, 2, 3]),
+        (1, [4, 5, 6, 7]),
+    ]
+
+
+def test_where_epochs_and_iterations_end() -> None:
+    steps = list(_schedule(10, 5, epochs=2).steps(Progress()))
+    assert [step.after for step in steps] == [
+        Progress(0, 5, begun=0),
+        Progress(1, 0, begun=0),
+        Progress(1, 5, begun=0),
+        Progress(2, 0, begun=2),  # the next iteration begins
+    ]
+    assert [progress.is_inside for progress in (step.after for step in steps)] == [
+        True, False, True, False,
+    ]  # fmt: skip
+    state = _schedule(10, 5, epochs=2).state(steps[-1].after)
+    resumed = _schedule(10, 5, epochs=2)
+    assert [step.epoch for step in resumed.steps(resumed.progress(state))] == [2, 2, 3, 3]
+
+
+def test_fewer_epochs_than_the_state_has_seen_leave_nothing() -> None:
+    schedule = _schedule(10, 5, epochs=1)
+    assert list(schedule.steps(Progress(2, 5, begun=0))) == []
+    assert schedule.length(Progress(2, 5, begun=0)) == 0
+
+
+def _state(**changes: Any) -> dict[str, Any]:
+    schedule = _schedule(10)
+    return {**schedule.state(Progress(3, 8, 2)), **changes}
+
+
+@pytest.mark.parametrize(
+    ("state", "words"),
+    [
+        (None, "expected what state_dict"),
+        ([], "expected what state_dict"),
+        ({}, "expected what state_dict"),
+        (_state(version=2), "expected what state_dict"),
+        (_state(epoch=-1), "expected whole numbers"),
+        (_state(epoch=None), "expected whole numbers"),
+        (_state(read=1.0), "expected whole numbers"),
+        (_state(begun=True), "expected whole numbers"),
+        (_state(begun=4), "no loader can be there"),
+        (_state(read=11), "no loader can be there"),
+        (_state(order=None), "expected a dict"),
+        (_state(order={}), "record_count is None; here it is 10"),
+        (_state(order={**_state()["order"], "seed": 4}), "seed is 4; here it is 3"),
+        (_state(order={**_state()["order"], "shuffle": False}), "shuffle is False; here it is T"),
+        (_state(order={**_state()["order"], "more": 1}), "more is 1; here it is None"),
+    ],
+)
+def test_states_that_make_no_sense(state: Any, words: str) -> None:
+    with pytest.raises(rs.OptionError, match=words):
+        _schedule(10).progress(state)
+    assert _schedule(10).progress(_state()) == Progress(3, 8, 2)
+
+
+@pytest.mark.parametrize("epochs", [0, -1, 1.5, "1", True])
+def test_epochs_that_make_no_sense(epochs: Any) -> None:
+    with pytest.raises(rs.OptionError, match="epochs is"):
+        _schedule(10, epochs=epochs)
