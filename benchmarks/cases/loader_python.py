@@ -32,8 +32,8 @@ def _leave_out_pixels() -> None:
     import cv2
     import simplejpeg
 
-    decode = simplejpeg.decode_jpeg
     pixels: list[Any] = []
+    decode = simplejpeg.decode_jpeg
 
     def decode_once(*arguments: Any, **named: Any) -> Any:
         if not pixels:
