@@ -42,6 +42,13 @@ def test_bytes_come_back(values: list[bytes]) -> None:
     assert array.packed().tolist() == values
 
 
+def test_views_share_the_memory() -> None:
+    array = BytesArray.from_values([b"ab", b"", b"c\0"])
+    views = list(array[[2, 0]].views())
+    assert [bytes(view) for view in views] == [b"c\0", b"ab"]
+    assert all(np.shares_memory(np.frombuffer(view, np.uint8), array.buffer) for view in views)
+
+
 def test_text_becomes_utf8() -> None:
     assert BytesArray.from_values(["ö", b"x", "\udcff"]).tolist() == ["ö".encode(), b"x", b"\xff"]
 
