@@ -33,6 +33,11 @@ _PACKAGES = (
     "pillow",
     "opencv-python-headless",
     "jpeglib",
+    "array_record",
+    "grain",
+    "nvidia-dali-cuda120",
+    "torch",
+    "webdataset",
 )
 
 

@@ -133,6 +133,6 @@ def test_links_lead_somewhere() -> None:
         for link in re.findall(r"\]\(([^)#:]+)\)", page.read_text("utf-8"))
     ]
     assert len(links) > 4
-    assert len(below) == 2
+    assert len(below) == 3
     for page, link in links:
         assert (page.parent / link).exists(), f"{page.name}: {link}"
