@@ -188,6 +188,25 @@ def test_columns_own_their_memory() -> None:
     assert columns["b"].tolist() == [b"xy"]
 
 
+def test_borrowed_bytes_lie_over_the_buffer() -> None:
+    rows = [{"a": [b"one", b""], "n": 1}, {"a": [], "n": 2}, {"n": 3}, {"a": [b"four"], "n": 4}]
+    payloads = BytesArray.from_values([encode_example(row) for row in rows])
+    starts, stops = payloads.offsets[:-1], payloads.offsets[1:]
+    decoder = ColumnDecoder({"a": FeatureSpec("bytes", "ragged"), "n": None}, borrowed=["a"])
+    for chosen in ([0, 1, 2, 3], [3, 0]):  # the decoder can be used again
+        decoder.append(payloads.buffer, starts[chosen], (stops - starts)[chosen])
+        columns: Any = decoder.finish()
+        assert columns["a"].tolist() == [rows[row].get("a", []) for row in chosen]
+        assert columns["n"].tolist() == [rows[row]["n"] for row in chosen]
+        assert np.shares_memory(columns["a"].values.buffer, payloads.buffer)
+        assert columns["a"].values.packed().tolist() == columns["a"].values.tolist()
+    decoder.append(payloads.buffer, starts, stops - starts)
+    with pytest.raises(OptionError, match="one buffer only"):
+        decoder.append(payloads.buffer, starts, stops - starts)
+    with pytest.raises(OptionError, match="cannot have a default"):
+        ColumnDecoder({"a": FeatureSpec("bytes", (), b"x")}, borrowed=["a"])
+
+
 def test_any_number_of_buffers() -> None:
     decoder = ColumnDecoder({"a": FeatureSpec(shape="ragged"), "b": None})
     payloads = [encode_example({"a": [n] * n, "b": f"{n}"}) for n in range(50)]

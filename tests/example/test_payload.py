@@ -179,7 +179,7 @@ def test_payloads_outside_the_buffer_are_refused(starts: list[int], lengths: lis
         kernel.FeatureSurvey().update(buffer, *arrays, 1, False)
     with pytest.raises(IndexError):
         kernel.submessages(buffer, *arrays, 1)
-    builder = kernel.ColumnBuilder([b"a"], [3], [-1], [None])
+    builder = kernel.ColumnBuilder([b"a"], [3], [-1], [None], [False])
     with pytest.raises(IndexError):
         builder.append(buffer, *arrays)
 

@@ -372,7 +372,8 @@ def drive_columns(
             else None
         )
         required.append(2 if with_default else dice.choice((-1,) * 12 + (0, 1, 2)))
-    builder = example_kernel.ColumnBuilder(keys, kinds, required, defaults)
+    are_borrowed = [default is None and dice.random() < 0.3 for default in defaults]
+    builder = example_kernel.ColumnBuilder(keys, kinds, required, defaults, are_borrowed)
     rows = 0
     for _ in range(dice.choice((1, 1, 2))):
         code, row, column, _ = builder.append(buffer, starts, lengths)
@@ -387,7 +388,15 @@ def drive_columns(
         rows += len(starts)
     else:
         counts["columns"] += len(keys)
-    for kind, values, end_memory, split_memory, _, _, _ in builder.finish():
+    for is_borrowed, (kind, values, end_memory, split_memory, _, _, _) in zip(
+        are_borrowed, builder.finish(), strict=True
+    ):
+        if is_borrowed and kind == BYTES:
+            spans = as_array(values, np.int64).reshape(-1, 2)
+            assert ((spans[:, 0] >= 0) & (spans[:, 0] <= spans[:, 1])).all()
+            assert (spans[:, 1] <= len(buffer)).all()
+            counts["borrowed"] += 1
+            continue
         item = {0: 1, BYTES: 1, FLOAT: 4, INT64: 8}[kind]
         assert len(values) % item == 0
         assert len(values) <= 8 * 2 * len(buffer) + 16 * max(1, rows + len(starts))

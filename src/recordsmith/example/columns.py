@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
@@ -71,9 +71,20 @@ FeatureRequest: TypeAlias = Mapping[str, FeatureSpec | None] | Iterable[str]
 class ColumnDecoder:
     """Collects some features of many Example payloads. Threads that append wait for each other."""
 
-    def __init__(self, features: FeatureRequest) -> None:
-        """`features` names the columns, with a FeatureSpec each where something is expected."""
+    def __init__(self, features: FeatureRequest, *, borrowed: Collection[str] = ()) -> None:
+        """Collect nothing yet.
+
+        Args:
+            features: names the columns, with a FeatureSpec each where something is expected.
+            borrowed: columns of bytes, without defaults, that are not copied: they lie over the
+                buffer that was appended, which can be one only.
+        """
         self._specs = _specs(features)
+        self._borrowed = frozenset(borrowed)
+        if any(self._specs[key].default is not None for key in self._borrowed):
+            raise OptionError(
+                "a column that is borrowed cannot have a default, which lies elsewhere"
+            )
         self._lock = threading.Lock()
         keys, kinds, required, defaults = [], [], [], []
         for key, spec in self._specs.items():
@@ -83,16 +94,20 @@ class ColumnDecoder:
             kinds.append(kind if default is None else default[0])
             required.append(math.prod(spec.shape) if isinstance(spec.shape, tuple) else -1)
             defaults.append(None if default is None else default[1])
-        self._arguments = (keys, kinds, required, defaults)
+        are_borrowed = [key in self._borrowed for key in self._specs]
+        self._arguments = (keys, kinds, required, defaults, are_borrowed)
         self._begin()
 
     def _begin(self) -> None:
         self._builder = kernel.ColumnBuilder(*self._arguments)
+        self._buffer: BytesLike = b""
         self._row_count = 0
         self._has_failed = False
 
     def append(self, buffer: BytesLike, starts: Int64Array, lengths: Int64Array) -> None:
-        """Add the Examples at buffer[starts[i]:starts[i] + lengths[i]]; the buffer is not kept.
+        """Add the Examples at buffer[starts[i]:starts[i] + lengths[i]].
+
+        The buffer is kept only for columns that are borrowed.
 
         Raises:
             CorruptDataError: malformed-example, not-an-example, missing-feature,
@@ -101,6 +116,10 @@ class ColumnDecoder:
         """
         with self._lock:
             self._check_open()
+            if self._borrowed:
+                if self._row_count:
+                    raise OptionError("columns that are borrowed can be of one buffer only")
+                self._buffer = buffer
             code, row, column, found = self._builder.append(buffer, starts, lengths)
             if code != _GOOD:
                 self._has_failed = True
@@ -119,7 +138,7 @@ class ColumnDecoder:
         with self._lock:
             self._check_open()
             finished = self._builder.finish(with_all_splits=False)
-            row_count = self._row_count
+            row_count, buffer = self._row_count, self._buffer
             self._begin()
         columns: dict[str, Column] = {}
         for (key, spec), built in zip(self._specs.items(), finished, strict=True):
@@ -130,9 +149,14 @@ class ColumnDecoder:
                     f"no record has a feature {key!r} with a value; declare its kind to read it "
                     "as empty",
                 )
-            flat: Any = _array(values, _DTYPES[kind])
-            if kind == KIND_NUMBERS["bytes"]:
-                flat = BytesArray(flat, _array(ends, np.int64))
+            if kind != KIND_NUMBERS["bytes"]:
+                flat: Any = _array(values, _DTYPES[kind])
+            elif key in self._borrowed:
+                spans = _array(values, np.int64)
+                numbers = np.arange(0, len(spans), 2)
+                flat = BytesArray(np.frombuffer(buffer, np.uint8), spans, numbers)
+            else:
+                flat = BytesArray(_array(values, np.uint8), _array(ends, np.int64))
             shape = spec.shape
             if shape is None and row_count == 0:
                 shape = "ragged"

@@ -26,6 +26,7 @@ class ColumnBuilder:
         kinds: list[int],
         required: list[int],
         defaults: list[tuple[bytes, bytes, int] | None],
+        are_borrowed: list[bool],
     ) -> None: ...
     def append(
         self, buffer: BytesLike, starts: Int64Array, lengths: Int64Array

@@ -74,7 +74,8 @@ cdef extern from "message.h" nogil:
     void release(growing *g)
     int push_int64(growing *g, int64_t value)
     int push_bytes(growing *g, const void *data, size_t size)
-    int append_values(span lst, int kind, growing *values, growing *ends, int64_t *count)
+    int append_values(span lst, int kind, const uint8_t *origin, growing *values, growing *ends,
+                      int64_t *count)
     size_t written(const backward *b)
     int make_room(backward *b, size_t extra)
     void put_delimited(backward *b, int field, size_t mark)
@@ -190,7 +191,7 @@ cdef object decode_feature(span feature, growing *scratch):
         return strings
     scratch.size = 0
     while next_list(&values, kind, &items):
-        code = append_values(items, kind, scratch, NULL, &count)
+        code = append_values(items, kind, NULL, scratch, NULL, &count)
         if code < 0:
             raise MemoryError
         if code == 0:
@@ -314,6 +315,7 @@ cdef struct column_state:
     size_t key_size
     int kind                # KIND_NONE until a record shows it
     int found               # the kind in the record at hand
+    bint is_borrowed        # of bytes: not the values, but where they are in the buffer
     int64_t required        # how many values a record must have; -1: any number
     int64_t default_count   # -1: no default
     growing default_values
@@ -343,11 +345,12 @@ cdef class ColumnBuilder:
     cdef int *slots          # open addressing over the keys: column or -1
     cdef uint64_t slot_mask
     cdef int64_t row
+    cdef const uint8_t *origin  # of the buffer at hand
     cdef bint is_finished
     cdef list keys           # the memory of each column's key
 
     def __cinit__(self, list keys not None, list kinds not None, list required not None,
-                  list defaults not None):
+                  list defaults not None, list are_borrowed not None):
         cdef uint64_t slot_count = 4
         cdef int i
         cdef bytes key
@@ -368,6 +371,7 @@ cdef class ColumnBuilder:
             c.key_size = PyBytes_GET_SIZE(key)
             c.kind = kinds[i]
             c.required = required[i]
+            c.is_borrowed = are_borrowed[i]
             c.row = -1
             c.default_count = -1
             c.next = i + 1 if i + 1 < self.column_count else 0
@@ -442,7 +446,9 @@ cdef class ColumnBuilder:
                 return GOOD if check_lists(values, kind) else MALFORMED
             c.kind = kind
         while next_list(&values, kind, &items):
-            code = append_values(items, kind, &c.values, &c.ends, &c.count)
+            code = append_values(
+                items, kind, self.origin if c.is_borrowed else NULL, &c.values, &c.ends, &c.count
+            )
             if code != 1:
                 return MALFORMED if code == 0 else NO_MEMORY
         return GOOD
@@ -552,6 +558,7 @@ cdef class ColumnBuilder:
         cdef int code = GOOD, column = 0
         cdef int64_t found = 0
         cdef const uint8_t *base = &buffer[0]
+        self.origin = base
         if self.is_finished:
             raise ValueError("the builder is finished")
         if self.column_count == 0:
@@ -586,7 +593,8 @@ cdef class ColumnBuilder:
     def finish(self, bint with_all_splits=True):
         """For each column (kind, values, ends, splits, min_length, max_length, present).
 
-        values: int64 or float32 end to end, or bytes; ends: int64, (count + 1,), for bytes;
+        values: int64 or float32 end to end, or bytes, or of bytes that are borrowed int64, (count, 2),
+        where each begins and ends in the buffer; ends: int64, (count + 1,), for other bytes;
         splits: int64, (records + 1,), or if not wanted, none where all records have min_length
         values. All as Memory. The builder can do nothing more.
         """

@@ -445,8 +445,10 @@ static inline int push_bytes(growing *g, const void *data, size_t size) {
 }
 
 /* Append the values of one list message: int64 and float32 in machine order, bytes end to end
- * with the end of each in `ends`. Answers 1, 0 malformed, -1 out of memory. */
-static int append_values(span list, int kind, growing *values, growing *ends, int64_t *count) {
+ * with the end of each in `ends`; or of bytes, if there is an `origin`, two int64: where each
+ * begins and ends, from there on. Answers 1, 0 malformed, -1 out of memory. */
+static int append_values(span list, int kind, const uint8_t *origin, growing *values,
+                         growing *ends, int64_t *count) {
     uint32_t tag;
     span inner;
     uint64_t value;
@@ -455,7 +457,11 @@ static int append_values(span list, int kind, growing *values, growing *ends, in
         if (tag == (1 << 3 | DELIMITED)) {
             if (!read_delimited(&list, &inner)) return 0;
             size_t size = (size_t)(inner.end - inner.at);
-            if (kind == KIND_BYTES) {
+            if (kind == KIND_BYTES && origin != NULL) {
+                if (!push_int64(values, inner.at - origin)) return -1;
+                if (!push_int64(values, inner.end - origin)) return -1;
+                ++*count;
+            } else if (kind == KIND_BYTES) {
                 if (!push_bytes(values, inner.at, size)) return -1;
                 if (!push_int64(ends, (int64_t)values->size)) return -1;
                 ++*count;

@@ -76,6 +76,10 @@ class BatchMaker:
         self.changes = changes or Changes()
         self.may_skip = may_skip
         self._specs = dict(specs)
+        copied = {key for feature in self.value_features.values() for key in feature.requests()}
+        self._borrowed = {
+            key for key, spec in specs.items() if spec.kind == "bytes" and key not in copied
+        }  # pictures: they are read while the batch is made, and not kept
         self._decoders: deque[ColumnDecoder] = deque()
 
     def __getstate__(self) -> dict[str, Any]:
@@ -93,7 +97,7 @@ class BatchMaker:
         try:
             decoder = self._decoders.pop()  # making one costs as much as some records
         except IndexError:
-            decoder = ColumnDecoder(self._specs)
+            decoder = ColumnDecoder(self._specs, borrowed=self._borrowed)
         starts, stops = payloads.offsets[:-1], payloads.offsets[1:]
         if rows is not None:
             starts, stops = starts[rows], stops[rows]
