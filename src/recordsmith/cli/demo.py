@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -24,6 +24,10 @@ _PNG_EVERY = 4
 _SPLITS = {"train": 0.75, "validation": 0.25}
 _BATCH_SIZE = 30
 _SHEET_NAME = "contact-sheet.png"
+_LOADER = """\
+dataset = rs.open("{dataset}", split="train")
+features = {{"image": rs.Image(size=192), "name": rs.Text("image/class/text")}}
+for batch in rs.Loader(dataset, features, batch_size=30, shuffle=True): ..."""
 
 
 def demo(
@@ -33,7 +37,7 @@ def demo(
 ) -> None:
     """Draw pictures of flowers, and do the whole main job with them.
 
-    Packs, verifies and inspects them, loads a batch, and writes a contact sheet to look at.
+    Packs, verifies and inspects them, loads batches, and draws one of them to look at.
 
     Example: `recordsmith demo`
     """
@@ -61,26 +65,28 @@ def demo(
     _say("4. See what is inside", f"recordsmith inspect {dataset}")
     print_inspection(rs.inspect(dataset))
 
-    _say(
-        "5. Load a batch",
-        f'batch = next(rs.open("{dataset}", split="train").batches({_BATCH_SIZE}))',
+    _say("5. Train from it", *_LOADER.format(dataset=dataset).splitlines())
+    loader = rs.Loader(
+        rs.open(dataset, split="train"),
+        {"image": rs.Image(size=192), "name": rs.Text("image/class/text")},
+        batch_size=_BATCH_SIZE,
+        shuffle=True,
     )
-    train = rs.open(dataset, split="train")
-    batch = next(train.batches(_BATCH_SIZE))
-    for key in sorted(batch):
-        column: Any = batch[key]
-        kind = "bytes" if isinstance(column, rs.BytesArray) else str(column.dtype)
-        print(f"  {key:20} {kind:6} shape {column.shape}")
+    batch, *_ = loader
+    for name, column in batch.items():
+        print(f"  {name:20} {column.dtype!s:6} shape {column.shape}")
+    stats = loader.stats()
+    print(f"  {stats.batch_count} batches, {stats.records_per_second:,.0f} pictures a second")
 
     sheet = Path(out) / _SHEET_NAME
-    _say(f"6. Decode it into a contact sheet: look at {sheet}")
-    page = _contact_sheet(batch, f"{len(train)} records, the first {_BATCH_SIZE} of them")
-    write_atomically(sheet, _encode(page, "PNG"))
+    _say(f"6. See what a model would be given: look at {sheet}")
+    title = "Flowers, from TFRecord"
+    rs.draw_batch(batch["image"], sheet, captions=batch["name"], title=title, overwrite=True)
 
 
-def _say(title: str, command: str | None = None) -> None:
+def _say(title: str, *commands: str) -> None:
     print(f"\n{console.bold(title)}")
-    if command is not None:
+    for command in commands:
         print(f"  $ {command}" if command.startswith("recordsmith") else f"  >>> {command}")
 
 
@@ -108,19 +114,3 @@ def _encode(picture: Image.Image, form: str) -> bytes:
     stream = io.BytesIO()
     picture.save(stream, form, quality=92)
     return stream.getvalue()
-
-
-def _contact_sheet(batch: dict[str, Any], subtitle: str) -> Image.Image:
-    from recordsmith.image import decode_image
-    from recordsmith.image.contact_sheet import contact_sheet
-
-    pictures = [
-        (decode_image(encoded), f"{label}  {text.decode()}")
-        for encoded, label, text in zip(
-            batch["image/encoded"],
-            batch["image/class/label"],
-            batch["image/class/text"],
-            strict=True,
-        )
-    ]
-    return contact_sheet(pictures, title="Flowers, from TFRecord", subtitle=subtitle)
