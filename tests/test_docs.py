@@ -84,7 +84,7 @@ def test_the_guides_python_runs(flowers: Path, capsys: pytest.CaptureFixture[str
     for block in blocks("python", GUIDE):
         exec(compile(block, "loading.md", "exec"), variables)
         told += re.findall(r"^ *print\(.*?\)  # shows (.+)$", block, re.MULTILINE)
-    shown = capsys.readouterr().out
+    shown = capsys.readouterr().out.splitlines()
     assert len(told) == 10
     for line in told:
         assert line in shown
