@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import re
 import shlex
@@ -14,15 +15,17 @@ import pytest
 from PIL import Image
 
 import recordsmith as rs
+from recordsmith import loading
 from recordsmith.cli import app
 from recordsmith.exporting.outbox import ChangedName
 
 REPOSITORY = Path(__file__).parent.parent
 README = (REPOSITORY / "README.md").read_text("utf-8")
+GUIDE = (REPOSITORY / "docs" / "loading.md").read_text("utf-8")
 
 
-def blocks(language: str) -> list[str]:
-    return re.findall(rf"^```{language}\n(.*?)^```$", README, re.DOTALL | re.MULTILINE)
+def blocks(language: str, page: str = README) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)
 
 
 @pytest.fixture
@@ -62,12 +65,60 @@ def test_the_readmes_commands_run(flowers: Path) -> None:
 
 def test_the_readmes_python_runs(flowers: Path, capsys: pytest.CaptureFixture[str]) -> None:
     found = blocks("python")
-    assert len(found) == 2
+    assert len(found) == 3
     for block in found:
         exec(compile(block, "README.md", "exec"), {})
     shown = capsys.readouterr().out.splitlines()
     assert shown[0] == "21 ('daisy', 'rose', 'tulip')"
-    assert shown[-1] == "[0 1 2 3] (1001, 2) (1001,)"
+    assert "[0 1 2 3] (1001, 2) (1001,)" in shown
+    assert sum(line.startswith("(8, 192, 192, 3) [") for line in shown) == 4
+    assert "6 batches, 42 records" in shown
+    with Image.open("batch.jpg") as page:
+        page.load()
+
+
+def test_the_guides_python_runs(flowers: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """All of it in one namespace; what its comments say is shown, is shown."""
+    variables: dict[str, Any] = {}
+    told = []
+    for block in blocks("python", GUIDE):
+        exec(compile(block, "loading.md", "exec"), variables)
+        told += re.findall(r"^ *print\(.*?\)  # shows (.+)$", block, re.MULTILINE)
+    shown = capsys.readouterr().out.splitlines()
+    assert len(told) == 10
+    for line in told:
+        assert line in shown
+
+
+def test_the_guide_tells_the_last_steps_of_ranks(flowers: Path) -> None:
+    dataset = rs.open(rs.pack(rs.ImageFolder(flowers), "out").folder)[:21]
+    rows = re.findall(r'^\| `"(keep|drop|pad)"`.*?\| (.*?) \| (.*?) \|$', GUIDE, re.MULTILINE)
+    assert [ends for ends, *_ in rows] == ["keep", "drop", "pad"]
+    for ends, *cells in rows:
+        for world_size, cell in zip((2, 3), cells, strict=True):
+            steps = []
+            for rank in range(world_size):
+                loader = rs.Loader(
+                    dataset,
+                    {"at": rs.Position()},
+                    batch_size=4,
+                    rank=rank,
+                    world_size=world_size,
+                    ends=ends,
+                    threads=0,
+                )
+                *_, last = loader
+                steps.append(", ".join(map(str, last["at"])))
+            assert " · ".join(steps) == cell
+
+
+def test_the_guide_and_the_readme_name_all_features_and_options() -> None:
+    for option in list(inspect.signature(rs.Loader).parameters)[1:]:
+        assert f"`{option}" in GUIDE, option
+    for name in loading.__all__:
+        assert name in GUIDE, name
+        if name not in ("Loader", "LoaderStats", "Mix"):
+            assert f"`{name}`" in README, name
 
 
 def test_the_readme_names_the_keys_of_a_picture(flowers: Path) -> None:
@@ -106,6 +157,7 @@ def test_every_key_of_the_json_documents_is_documented(flowers: Path, tmp_path: 
         rs.inspect("out").to_json(),
         rs.verify("out").to_json(),
         sheet.to_json(),
+        rs.LoaderStats().to_json(),
     ):
         keys = json_keys(document)
         assert len(keys) > 5
@@ -133,6 +185,6 @@ def test_links_lead_somewhere() -> None:
         for link in re.findall(r"\]\(([^)#:]+)\)", page.read_text("utf-8"))
     ]
     assert len(links) > 4
-    assert len(below) == 3
+    assert len(below) == 4
     for page, link in links:
         assert (page.parent / link).exists(), f"{page.name}: {link}"
