@@ -221,7 +221,8 @@ class Batch:
                 pieces.append(records.read_records(position[np.newaxis]).buffer.tobytes())
                 kept.append(row)
             except CorruptDataError as error:
-                self._faults.append((int(position), error))
+                # its traceback would keep all of this batch in memory
+                self._faults.append((int(position), error.with_traceback(None)))
         self._select(np.array(kept, np.int64))
         return BytesArray.from_values(pieces)
 
