@@ -132,7 +132,7 @@ class Loader:
             changes=changes,
             may_skip=self._skip_errors > 0,
         )
-        if reuse_batches and not self._maker.pixel_features:
+        if reuse_batches and not self._maker.has_pixels:
             raise OptionError(
                 "reuse_batches uses the memory of pixels again, but no feature has pixels: leave "
                 "it out"
@@ -192,7 +192,7 @@ class Loader:
         known = LoaderStats(
             thread_count=self._thread_count,
             processor_count=_processor_count(),
-            has_pixels=bool(self._maker.pixel_features),
+            has_pixels=self._maker.has_pixels,
         )
         return self._tally.stats(known)
 
