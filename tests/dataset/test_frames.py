@@ -13,7 +13,7 @@ import pytest
 import recordsmith as rs
 from recordsmith.dataset import dataset as dataset_module
 from recordsmith.dataset import frames as frames_module
-from recordsmith.dataset.frames import Frames, MappedFrames, ReadFrames, maps_well, walk
+from recordsmith.dataset.frames import FrameReader, MappedFrames, ReadFrames, maps_well, walk
 from recordsmith.wire import encode_record, encode_records
 
 DICE = random.Random(0)
@@ -31,7 +31,7 @@ def path(tmp_path: Path) -> Path:
     return path
 
 
-def _gathered(frames: Frames, numbers: list[int]) -> tuple[int, list[bytes]]:
+def _gathered(frames: FrameReader, numbers: list[int]) -> tuple[int, list[bytes]]:
     sizes = [len(PAYLOADS[number]) for number in numbers]
     places = np.cumsum([0, *sizes])
     out = np.full(places[-1], 0xAA, np.uint8)
@@ -42,7 +42,7 @@ def _gathered(frames: Frames, numbers: list[int]) -> tuple[int, list[bytes]]:
 @FORMS
 @pytest.mark.parametrize("group_bytes", [1, 50_000, 1 << 20])
 def test_payloads_in_any_order(
-    path: Path, form: type[Frames], group_bytes: int, monkeypatch: pytest.MonkeyPatch
+    path: Path, form: type[FrameReader], group_bytes: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(frames_module, "_GROUP_BYTES", group_bytes)
     frames = form(path)  # type: ignore[call-arg]
@@ -83,7 +83,7 @@ def test_reading_goes_on_where_the_system_stopped(
 
 
 @FORMS
-def test_a_file_that_is_cut_while_it_is_open(path: Path, form: type[Frames]) -> None:
+def test_a_file_that_is_cut_while_it_is_open(path: Path, form: type[FrameReader]) -> None:
     """Nothing but being there ends a program that reads past the end of a map."""
     frames = form(path)  # type: ignore[call-arg]
     assert _gathered(frames, [9])[0] == 1
@@ -95,7 +95,7 @@ def test_a_file_that_is_cut_while_it_is_open(path: Path, form: type[Frames]) -> 
 
 
 @FORMS
-def test_damage_is_never_copied_as_good(path: Path, form: type[Frames]) -> None:
+def test_damage_is_never_copied_as_good(path: Path, form: type[FrameReader]) -> None:
     data = bytearray(path.read_bytes())
     data[int(ENDS[3]) - 1] ^= 1
     path.write_bytes(data)

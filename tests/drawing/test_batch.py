@@ -71,13 +71,18 @@ def test_captions_and_an_empty_batch(tmp_path: Path) -> None:
     rs.draw_batch(_batch(), tmp_path / "b.png", captions=["rose", 4])
     assert (tmp_path / "a.png").read_bytes() != (tmp_path / "b.png").read_bytes()
     assert rs.draw_batch(_batch()[:0], tmp_path / "none.png").exists()
+    assert rs.draw_batch(np.full((1, 8, 8, 3), np.nan), tmp_path / "nan.png").exists()
 
 
 @pytest.mark.parametrize(
     ("pictures", "options", "words"),
     [
         (np.zeros((2, 8, 8)), {}, r"shape \(2, 8, 8\); expected"),
-        (np.zeros((2, 8, 8, 2)), {}, "expected numbers of shape"),
+        (np.zeros((2, 8, 8, 2)), {}, "expected uint8, uint16 or floats of shape"),
+        (np.zeros((2, 8, 8, 3), np.int64), {}, "are int64"),
+        (np.zeros((2, 0, 8, 3)), {}, r"shape \(2, 0, 8, 3\)"),
+        ([np.zeros((8, 8, 3)), np.zeros((9, 8, 3))], {}, r"shape \(2,\)"),
+        (np.zeros((2, 8, 8, 3)), {"boxes": np.full((2, 1, 4), 7)}, "a box reaches to 7"),
         (np.zeros((2, 8, 8, 3)), {"masks": np.zeros((1, 8, 8))}, "1 masks for 2 pictures"),
         (np.zeros((2, 8, 8, 3)), {"captions": "abc"}, "3 captions for 2"),
         (np.zeros((2, 8, 8, 3)), {"columns": 0}, "columns is 0"),

@@ -89,6 +89,7 @@ def test_bad_records_are_skipped(damaged: Any, threads: int, shuffle: Any) -> No
     found = {place(damaged.dataset, error): str(error.defect) for error in loader.skipped}
     assert found == damaged.bad
     assert len(loader.skipped) == len(damaged.bad)
+    assert all(error.__traceback__ is None for error in loader.skipped)  # it holds their batch
     assert loader.stats().skipped_count == 2 * len(damaged.bad)
 
 

@@ -439,6 +439,12 @@ def test_options_that_make_no_sense(
         rs.Loader(dataset, **{"features": ID, "batch_size": 4, **options})
 
 
+def test_what_is_no_dataset_is_refused(dataset: rs.Dataset) -> None:
+    for wrong in ("flowers", [dataset], None):
+        with pytest.raises(rs.OptionError, match="expected a Dataset, as recordsmith.open gives"):
+            rs.Loader(wrong, ID, batch_size=4)  # type: ignore[arg-type]
+
+
 def test_functions_of_any_sort_are_taken(dataset: rs.Dataset) -> None:
     class Maps:
         def __call__(self, *given: Any, extra: int = 3) -> Any:

@@ -106,5 +106,5 @@ def test_orders_that_make_no_sense(options: dict[str, Any], words: str) -> None:
 
 @pytest.mark.parametrize("options", [{"size": 0}, {"window": 0}, {"size": 1.5}, {"size": True}])
 def test_blocks_that_make_no_sense(options: dict[str, Any]) -> None:
-    with pytest.raises(rs.OptionError, match="expected at least 1"):
+    with pytest.raises(rs.OptionError, match=r"expected .*at least 1"):
         Blocks(**options)

@@ -399,7 +399,7 @@ def test_opencv_has_one_thread_once_a_loader_is_made(
 ) -> None:
     import cv2
 
-    from recordsmith.loading.features.framing import one_thread_in_opencv
+    from recordsmith.loading.features.picture_frames import one_thread_in_opencv
 
     before = cv2.getNumThreads()
     one_thread_in_opencv.cache_clear()

@@ -28,8 +28,8 @@ _FRAMES_FIRST, _WALK_BYTES = 64, 64 << 20  # walked before the pages of a map ar
 _GROUP_BYTES = 1 << 20  # read together, so that they are still in the cache when they are checked
 
 
-class Frames(Protocol):
-    """Frames of one file."""
+class FrameReader(Protocol):
+    """Gets at the frames of one file."""
 
     def view(self, begin: int, end: int) -> memoryview | None:
         """Some bytes, read-only; None if the file ends before them."""

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from recordsmith.buffers import Int64Array
 from recordsmith.dataset.forks import renew_in_children
-from recordsmith.dataset.frames import Frames, MappedFrames, ReadFrames, maps_well, walk
+from recordsmith.dataset.frames import FrameReader, MappedFrames, ReadFrames, maps_well, walk
 from recordsmith.dataset.index import KEEP_FROM_BYTES, ShardIndex, load_index, save_index
 from recordsmith.dataset.manifest import ShardEntry
 from recordsmith.errors import CorruptDataError, Defect, OptionError, located
@@ -56,7 +56,7 @@ class Shard:
     def _forget(self) -> None:
         """What can be had again from the file."""
         self._index: ShardIndex | None = None
-        self._frames: Frames | None = None
+        self._frames: FrameReader | None = None
         self._may_be_mapped = False
         self.renew_lock()
         renew_in_children(self)
@@ -294,7 +294,7 @@ class Shard:
                 raise error
         return None
 
-    def _open_frames(self) -> Frames:
+    def _open_frames(self) -> FrameReader:
         with self._lock:
             if self._frames is None:
                 form = MappedFrames if self._may_be_mapped else ReadFrames

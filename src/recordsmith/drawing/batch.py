@@ -20,6 +20,7 @@ from recordsmith.image import Pixels
 from recordsmith.image.overlay import blend_mask, draw_boxes, fit_to_tile
 
 _CHANNELS = (1, 3, 4)
+_LARGEST_FRACTION = 2  # boxes may reach beyond the picture, but not far
 
 
 def draw_batch(
@@ -59,7 +60,7 @@ def draw_batch(
     from recordsmith.image.contact_sheet import Tile, contact_sheet
 
     path = as_path(out)
-    shown = _channels_last(np.asarray(pictures))
+    shown = _channels_last(pictures)
     check_page(path, max(1, len(shown)), columns, overwrite=overwrite)
     for name, part in (
         ("masks", masks),
@@ -82,7 +83,7 @@ def draw_batch(
     page = contact_sheet(
         tiles,
         title=title,
-        subtitle=f"{len(shown)} x {_size(shown)}, {np.asarray(pictures).dtype}",
+        subtitle=f"{len(shown)} x {_size(shown)}, {shown.dtype}",
         columns=max(1, min(columns, len(tiles))),
         tile=TILE,
     )
@@ -90,21 +91,27 @@ def draw_batch(
     return path
 
 
-def _channels_last(pictures: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    if pictures.ndim == 4 and pictures.dtype.kind in "uif":
-        if pictures.shape[3] in _CHANNELS:
-            return pictures
-        if pictures.shape[1] in _CHANNELS:
-            return pictures.transpose(0, 2, 3, 1)
+def _channels_last(pictures: Any) -> npt.NDArray[Any]:
+    try:
+        array: npt.NDArray[Any] = np.asarray(pictures)
+    except ValueError:  # of unequal shapes
+        array = np.empty(len(pictures), object)
+    is_number = array.dtype.kind == "f" or array.dtype in (np.uint8, np.uint16)
+    if is_number and array.ndim == 4 and (array.size or not len(array)):
+        if array.shape[3] in _CHANNELS:
+            return array
+        if array.shape[1] in _CHANNELS:
+            return array.transpose(0, 2, 3, 1)
     raise OptionError(
-        f"the pictures are {pictures.dtype}, shape {pictures.shape}; expected numbers of shape "
-        "(batch, height, width, channels) or (batch, channels, height, width)"
+        f"the pictures are {array.dtype}, shape {array.shape}; expected uint8, uint16 or floats of "
+        "shape (batch, height, width, channels) or (batch, channels, height, width)"
     )
 
 
 def _as_rgb(picture: npt.NDArray[Any]) -> Pixels:
     """One picture as uint8, (height, width, 3)."""
     if picture.dtype.kind == "f":
+        picture = np.nan_to_num(picture.astype(np.float32), posinf=0, neginf=0)
         low, high = float(picture.min()), float(picture.max())
         if low < 0 or high > 1:
             picture = (picture - low) / max(high - low, 1e-9)
@@ -116,6 +123,11 @@ def _as_rgb(picture: npt.NDArray[Any]) -> Pixels:
 
 
 def _with_boxes(pixels: Pixels, boxes: npt.NDArray[Any], labels: Any) -> Pixels:
+    if boxes.size and boxes.max() > _LARGEST_FRACTION:
+        raise OptionError(
+            f"a box reaches to {boxes.max():g}; expected ymin, xmin, ymax, xmax from 0 to 1, as of "
+            "Boxes(unit='fraction', order='yxyx')"
+        )
     real = [row for row, box in enumerate(boxes.tolist()) if box[2] > box[0] and box[3] > box[1]]
     numbers = [0 if labels is None else int(labels[row]) for row in real]
     corners = [(box[0], box[1], box[2], box[3]) for box in boxes[real].tolist()]

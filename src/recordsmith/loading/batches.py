@@ -21,9 +21,8 @@ from recordsmith.errors import CorruptDataError
 from recordsmith.example import BytesArray, Column, ColumnDecoder, FeatureSpec
 from recordsmith.loading.draws import Draws
 from recordsmith.loading.features import Feature, Filling, PixelFeature, Rows, ValueFeature
-from recordsmith.loading.features.contract import empty
+from recordsmith.loading.features.contract import Allocate, empty
 from recordsmith.loading.functions import Changes, MappedRows, accepts, calling, mapped_batch
-from recordsmith.loading.reuse import Allocate
 from recordsmith.loading.schedule import Progress, Step
 from recordsmith.loading.sequential import HeldRecords
 from recordsmith.loading.stats import Spent
@@ -71,6 +70,7 @@ class BatchMaker:
             name: feature for name, feature in features.items() if isinstance(feature, ValueFeature)
         }
         self.pixel_features = _leaders_first(features)
+        self.has_pixels = any(feature.has_pixels for feature in self.pixel_features.values())
         self.names = tuple(name for key in features for name in features[key].outputs(key))
         self.seed = seed
         self.changes = changes or Changes()
@@ -225,7 +225,8 @@ class Batch:
                 pieces.append(records.read_records(position[np.newaxis]).buffer.tobytes())
                 kept.append(row)
             except CorruptDataError as error:
-                self._faults.append((int(position), error))
+                # its traceback would keep all of this batch in memory
+                self._faults.append((int(position), error.with_traceback(None)))
         self._select(np.array(kept, np.int64))
         return BytesArray.from_values(pieces)
 

@@ -90,11 +90,6 @@ class Engine(Generic[Made_co]):
         self._shared.stop()
 
     @property
-    def waited_seconds(self) -> float:
-        """How long results were waited for."""
-        return self._shared.waited_seconds
-
-    @property
     def idle_seconds(self) -> float:
         """How long threads had nothing to do, added up over all of them."""
         return self._shared.idle_seconds
@@ -143,7 +138,6 @@ class _Shared:
         self._wakes: SimpleQueue[None] = SimpleQueue()  # as many as threads shall look for work
         self._idle_count = 0  # threads that wait, less those that will be woken
         self._threads: list[threading.Thread] = []
-        self.waited_seconds = 0.0
         self.idle_seconds = 0.0
 
     # -- for the one who asks ----------------------------------------------------------------------
@@ -159,9 +153,7 @@ class _Shared:
             self._wake(1)
         if starts:
             self._start()
-        begun = time.perf_counter()
         running = self._done.get()
-        self.waited_seconds += time.perf_counter() - begun
         if running is _END:
             self._done.put(_END)  # for others who ask
             raise StopIteration

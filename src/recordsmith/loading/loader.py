@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 import time
 import weakref
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from recordsmith.dataset import Dataset
@@ -26,7 +26,7 @@ from recordsmith.loading.features import Feature
 from recordsmith.loading.features.contract import empty
 from recordsmith.loading.functions import Changes, Filter, Map, is_calling
 from recordsmith.loading.mix import Mix
-from recordsmith.loading.options import whole_number
+from recordsmith.loading.options import seed_number, whole_number
 from recordsmith.loading.order import Blocks
 from recordsmith.loading.ordering import order_of, reader_of
 from recordsmith.loading.requests import merged_glance, resolve_for_all
@@ -85,8 +85,8 @@ class Loader:
                 `pad` it with the first records of the epoch.
             threads: how many decode; None for one a processor, 0 for none but the caller's.
             prefetch: how many batches are made ahead of the one that is asked for.
-            filter: example -> whether it is kept; it sees what is not pixels. A batch has fewer
-                rows where it refuses some.
+            filter: example -> whether it is kept; it sees the features that are neither pictures
+                nor masks nor boxes. A batch has fewer rows where it refuses some.
             map_examples: (example, generator) -> example, once its pixels are decoded. An entry
                 must have one shape and dtype in all examples; those of unequal length stay so if
                 they were before. Entries that are handed back as they came are not copied.
@@ -100,7 +100,12 @@ class Loader:
         Raises:
             OptionError: options contradict each other or the dataset.
         """
-        self._seed = whole_number("seed", seed, -(2**63), 2**64 - 1)
+        if not isinstance(dataset, (Dataset, Mix)):
+            raise OptionError(
+                f"dataset is {dataset!r:.60}; expected a Dataset, as recordsmith.open gives it, or "
+                "a Mix of several"
+            )
+        self._seed = seed_number(seed)
         self._prefetch = whole_number("prefetch", prefetch, 0)
         self._skip_errors = whole_number("skip_errors", skip_errors, 0)
         self._thread_count = _thread_count(threads)
@@ -127,7 +132,7 @@ class Loader:
             changes=changes,
             may_skip=self._skip_errors > 0,
         )
-        if reuse_batches and not self._maker.pixel_features:
+        if reuse_batches and not self._maker.has_pixels:
             raise OptionError(
                 "reuse_batches uses the memory of pixels again, but no feature has pixels: leave "
                 "it out"
@@ -149,7 +154,7 @@ class Loader:
 
     def __iter__(self) -> Iteration:
         """An iteration, which begins when its first batch is asked for."""
-        iteration = Iteration(self)
+        iteration = Iteration(self._begin, self._hand_out)
         self._iterations.add(iteration)
         return iteration
 
@@ -187,7 +192,7 @@ class Loader:
         known = LoaderStats(
             thread_count=self._thread_count,
             processor_count=_processor_count(),
-            has_pixels=bool(self._maker.pixel_features),
+            has_pixels=self._maker.has_pixels,
         )
         return self._tally.stats(known)
 
@@ -209,7 +214,7 @@ class Loader:
 
     # -- for its iterations ------------------------------------------------------------------------
 
-    def begin(self) -> tuple[Engine[Made], Tally]:
+    def _begin(self) -> tuple[Engine[Made], Tally]:
         """The work of an iteration that begins now."""
         if is_calling(self._maker):
             raise OptionError(
@@ -225,7 +230,7 @@ class Loader:
         self._tally = Tally()
         return Engine(jobs, threads=self._thread_count, prefetch=self._prefetch), self._tally
 
-    def hand_out(self, made: Made) -> dict[str, Any]:
+    def _hand_out(self, made: Made) -> dict[str, Any]:
         """The batch, if not too many records were left out of it."""
         for position, fault in made.faults:
             if len(self._skipped) == self._skip_errors and position not in self._skipped:
@@ -248,8 +253,13 @@ class Loader:
 class Iteration:
     """One pass over a loader's batches: an iterator that can be closed."""
 
-    def __init__(self, loader: Loader) -> None:
-        self._loader = loader
+    def __init__(
+        self,
+        begin: Callable[[], tuple[Engine[Made], Tally]],
+        hand_out: Callable[[Made], dict[str, Any]],
+    ) -> None:
+        self._begin = begin
+        self._hand_out = hand_out
         self._engine: Engine[Made] | None = None
         self._has_ended = False
 
@@ -261,11 +271,11 @@ class Iteration:
         if self._has_ended:
             raise StopIteration
         if self._engine is None:
-            self._engine, self._tally = self._loader.begin()
+            self._engine, self._tally = self._begin()
         self._tally.ask(asked_at)
         try:
             made = next(self._engine)
-            batch = self._loader.hand_out(made)
+            batch = self._hand_out(made)
         except BaseException:
             self.close()
             raise

@@ -18,6 +18,8 @@ def whole_number(name: str, value: object, lowest: int, highest: int | None = No
         if lowest <= number and (highest is None or number <= highest):
             return number
     expected = f"at least {lowest}" if highest is None else f"{lowest} to {highest}"
+    if not isinstance(value, (int, np.integer)) or isinstance(value, bool):
+        expected = f"a whole number, {expected}"
     raise OptionError(f"{name} is {value!r:.60}; expected {expected}")
 
 

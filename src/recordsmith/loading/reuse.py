@@ -7,13 +7,12 @@ a batch is intact until the next but one is asked for: then its memory is what i
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-Allocate = Callable[[str, tuple[int, ...], Any], npt.NDArray[Any]]
+from recordsmith.loading.features.contract import Allocate
 
 
 class Ring:

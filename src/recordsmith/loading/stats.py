@@ -170,7 +170,7 @@ class Tally:
     """Adds up what one iteration does. Used by who asks for batches."""
 
     def __init__(self) -> None:
-        self.spent = Spent()
+        self._spent = Spent()
         self._batch_count = 0
         self._skipped_count = 0
         self._first = 0.0
@@ -196,7 +196,7 @@ class Tally:
         self._idle = idle_seconds
         self._batch_count += 1
         self._skipped_count += skipped_count
-        self.spent.add(spent)
+        self._spent.add(spent)
 
     def stats(self, known: LoaderStats) -> LoaderStats:
         """`known`, with everything that was added up."""
@@ -209,7 +209,7 @@ class Tally:
             idle_seconds=self._idle,
             batch_count=self._batch_count,
             skipped_count=self._skipped_count,
-            **vars(self.spent),
+            **vars(self._spent),
         )
 
 

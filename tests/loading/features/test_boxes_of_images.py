@@ -80,3 +80,11 @@ def test_boxes_lie_on_what_they_were_drawn_around(dataset: Any, options: dict[st
             found = (rows.min(), columns.min(), rows.max() + 1, columns.max() + 1)
             np.testing.assert_allclose((ymin, xmin, ymax, xmax), found, atol=1.01)
     assert seen > 8
+
+
+def test_boxes_alone_are_no_pixels(dataset: Any) -> None:
+    with rs.Loader(dataset, {"boxes": rs.Boxes()}, batch_size=4, threads=0) as loader:
+        list(loader)
+        assert not loader.stats().has_pixels
+    with pytest.raises(rs.OptionError, match="no feature has pixels"):
+        rs.Loader(dataset, {"boxes": rs.Boxes()}, batch_size=4, reuse_batches=True)

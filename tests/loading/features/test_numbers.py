@@ -164,7 +164,7 @@ def test_room_that_is_none() -> None:
     for length in (-1, 2.5, "3", True):
         with pytest.raises(OptionError, match="length is"):
             rs.Padded("k", length)  # type: ignore[arg-type]
-    with pytest.raises(OptionError, match="too_long is 'drop'; expected 'error' or 'cut'"):
+    with pytest.raises(OptionError, match="too_long is 'drop'; expected one of 'error', 'cut'"):
         rs.Padded("k", 3, too_long="drop")  # type: ignore[arg-type]
     with pytest.raises(OptionError, match="no length to cut to"):
         rs.Padded("k", too_long="cut")

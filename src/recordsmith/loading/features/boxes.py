@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, ClassVar, Literal, NamedTuple, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +18,7 @@ from recordsmith.buffers import Int64Array
 from recordsmith.errors import CorruptDataError, Defect, OptionError
 from recordsmith.example import Column, RaggedArray
 from recordsmith.example.keys import BOX, OBJECT_LABEL
+from recordsmith.image.options import check_word
 from recordsmith.loading.features.contract import (
     Feature,
     Filling,
@@ -64,6 +65,8 @@ class Boxes(PixelFeature):
         less is left, or nothing, are dropped with their labels.
     """
 
+    has_pixels: ClassVar[bool] = False
+
     keys: tuple[str, str, str, str] = BOX
     labels: str | None = OBJECT_LABEL
     of: str | None = None
@@ -80,11 +83,8 @@ class Boxes(PixelFeature):
         check_room(self.length, self.too_long)
         if not isinstance(self.keys, tuple) or len(set(self.keys)) != 4:
             raise OptionError(f"keys is {self.keys!r}; expected those of ymin, xmin, ymax, xmax")
-        for option, words in (("order", get_args(BoxOrder)), ("unit", get_args(BoxUnit))):
-            if getattr(self, option) not in words:
-                raise OptionError(
-                    f"{option} is {getattr(self, option)!r}; expected {' or '.join(words)}"
-                )
+        check_word("order", self.order, get_args(BoxOrder))
+        check_word("unit", self.unit, get_args(BoxUnit))
         if not isinstance(self.min_visible, (int, float)) or not 0 <= self.min_visible <= 1:
             raise OptionError(f"min_visible is {self.min_visible!r}; expected 0 to 1")
         if not isinstance(self.fill, (int, float)):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Literal
 
 from recordsmith.buffers import Int64Array
@@ -22,6 +22,7 @@ class Bytes(ValueFeature):
 
     key: str
     shape: tuple[int, ...] | Literal["ragged"] = ()
+    _: KW_ONLY
     default: Any = None
 
     def requests(self) -> dict[str, Request]:

@@ -14,7 +14,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +23,9 @@ from recordsmith.buffers import Int64Array
 from recordsmith.example import Column, Kind
 from recordsmith.image.fit import Placement
 from recordsmith.loading.draws import Draws
+
+Allocate: TypeAlias = Callable[[str, tuple[int, ...], Any], npt.NDArray[Any]]
+"""(name, shape, dtype) -> an array whose content does not matter."""
 
 NUMBERS: tuple[Kind, ...] = ("int64", "float")
 
@@ -77,7 +80,12 @@ class ValueFeature(Feature):
 
 
 class PixelFeature(Feature):
-    """A feature that has work for each row."""
+    """A feature that has work for each row, or that follows one which has.
+
+    has_pixels: whether its arrays are pixels, which is where the time and the memory go.
+    """
+
+    has_pixels: ClassVar[bool] = True
 
     def leader(self, name: str, features: Mapping[str, Feature]) -> str | None:
         """The name of the feature that must begin before this one, if it follows another."""
@@ -103,7 +111,7 @@ class Rows:
     count: how many there are.
     columns: what was read of them, by the records' keys.
     draws: their random numbers.
-    allocate: (name, shape, dtype) -> an array whose content does not matter.
+    allocate: what gives the arrays to be filled.
     fillings: of the pixel features that began before.
     failures: row -> what is wrong with it; such rows need not be filled.
     """
@@ -111,7 +119,7 @@ class Rows:
     count: int
     columns: Mapping[str, Column]
     draws: Draws
-    allocate: Callable[[str, tuple[int, ...], Any], npt.NDArray[Any]]
+    allocate: Allocate
     fillings: dict[str, Filling] = field(default_factory=dict)
     failures: dict[int, Exception] = field(default_factory=dict)
 

@@ -14,7 +14,6 @@ from recordsmith.example import Column
 from recordsmith.image import decode_mask
 from recordsmith.image.fit import Fit, FitKind, Placement
 from recordsmith.image.options import MAX_PIXELS, MOST_PIXELS, check_number, check_word
-from recordsmith.image.pixels import look_at_picture
 from recordsmith.image.placing import lay_numbers_in_frame
 from recordsmith.loading.features.contract import (
     Feature,
@@ -25,8 +24,8 @@ from recordsmith.loading.features.contract import (
     Rows,
 )
 from recordsmith.loading.features.following import check_leader, leading, pictures_in
-from recordsmith.loading.features.framing import checked_size, inner_sizes, place_all
-from recordsmith.loading.features.stored import RawShape, raw_shape
+from recordsmith.loading.features.picture_frames import checked_size, inner_sizes, place_all
+from recordsmith.loading.features.stored_pixels import RawShape, StoredPixels, raw_shape
 
 MaskType = Literal["uint8", "uint16", "int32", "int64"]
 
@@ -124,9 +123,7 @@ class MaskFilling(Filling):
     def __init__(self, feature: Mask, name: str, rows: Rows, image: PictureFilling | None) -> None:
         self._feature = feature
         self._name = name
-        self._raw = feature.stored()
-        self._data = list(cast("Any", rows.columns[feature.key]).views())
-        self._shapes = self._raw.shapes(rows.columns, rows.count) if self._raw else []
+        self._stored = StoredPixels(rows, feature.key, feature.stored(), feature.max_pixels)
         self._sizes: list[tuple[int, int] | None] = [None] * rows.count
         for row in range(rows.count):
             if row not in rows.failures:
@@ -144,10 +141,9 @@ class MaskFilling(Filling):
     def fill(self, row: int) -> None:
         feature, placement = self._feature, self._placements[row]
         assert placement is not None
-        if self._raw is None:
-            numbers: npt.NDArray[Any] = decode_mask(self._data[row])
-        else:
-            numbers = self._raw.view(self._shapes[row], self._data[row])[:, :, 0]
+        raw = self._stored.numbers(row)
+        numbers: npt.NDArray[Any]
+        numbers = decode_mask(self._stored.file(row)[0]) if raw is None else raw[:, :, 0]
         largest = np.iinfo(feature.dtype).max
         if np.iinfo(numbers.dtype).max > largest and numbers.max() > largest:
             raise CorruptDataError(
@@ -171,19 +167,12 @@ class MaskFilling(Filling):
 
     def _look(self, row: int, image: PictureFilling | None) -> tuple[int, int]:
         """The size of a mask, without decoding it; it must be that of its picture."""
-        feature = self._feature
-        if self._raw is None:
-            head = look_at_picture(self._data[row], max_pixels=feature.max_pixels)
-            height, width = head.height, head.width
-        else:
-            shape = self._shapes[row]
-            self._raw.check(shape, self._data[row], feature.key, feature.max_pixels)
-            height, width = int(shape[0]), int(shape[1])
+        height, width = self._stored.look(row)
         if image is not None and image.sizes[row] != (height, width):
             picture_height, picture_width = image.sizes[row] or (0, 0)
             raise CorruptDataError(
                 Defect.FEATURE_SHAPE,
-                f"the mask {feature.key!r} has {width} x {height} pixels, and its picture has "
-                f"{picture_width} x {picture_height}; expected the same",
+                f"the mask {self._feature.key!r} has {width} x {height} pixels, and its picture "
+                f"has {picture_width} x {picture_height}; expected the same",
             )
         return height, width

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, overload
 
 import numpy as np
@@ -29,6 +29,7 @@ class Tensor(ValueFeature):
 
     key: str
     shape: tuple[int, ...]
+    _: KW_ONLY
     dtype: str | None = None
     default: Any = None
 
@@ -49,6 +50,7 @@ class Scalar(ValueFeature):
     """One number from each record: int64 or float32, (batch,). Fields as of `Tensor`."""
 
     key: str
+    _: KW_ONLY
     dtype: str | None = None
     default: Any = None
 

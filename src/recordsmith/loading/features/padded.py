@@ -14,6 +14,7 @@ import numpy.typing as npt
 from recordsmith.buffers import Int64Array
 from recordsmith.errors import CorruptDataError, Defect, OptionError
 from recordsmith.example import Column, Kind, RaggedArray
+from recordsmith.image.options import check_word
 from recordsmith.loading.features.contract import NUMBERS, Request, ValueFeature
 from recordsmith.loading.features.numbers import as_dtype, check_dtype
 
@@ -115,8 +116,7 @@ def check_room(length: object, policy: object) -> None:
         raise OptionError(
             f"length is {length!r}; expected a whole number, or None for the longest of a batch"
         )
-    if policy not in get_args(TooLong):
-        raise OptionError(f"too_long is {policy!r}; expected 'error' or 'cut'")
+    check_word("too_long", policy, get_args(TooLong))
     if length is None and policy == "cut":
         raise OptionError("too_long is 'cut', but there is no length to cut to; say length")
 

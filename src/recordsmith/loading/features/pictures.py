@@ -20,13 +20,7 @@ from recordsmith.example import Column
 from recordsmith.image.fit import CROP_AREA, CROP_RATIO, Fit, FitKind, Flip, Placement
 from recordsmith.image.normalising import Layout, Normaliser
 from recordsmith.image.options import MAX_PIXELS, MOST_PIXELS, check_number, check_word
-from recordsmith.image.pixels import (
-    PictureHead,
-    decode_pixels,
-    look_at_picture,
-    with_bits,
-    with_channels,
-)
+from recordsmith.image.pixels import decode_pixels, with_bits, with_channels
 from recordsmith.image.placing import Interpolation, divisor_for, lay_in_frame
 from recordsmith.loading.features.contract import (
     Feature,
@@ -35,14 +29,14 @@ from recordsmith.loading.features.contract import (
     Request,
     Rows,
 )
-from recordsmith.loading.features.framing import (
+from recordsmith.loading.features.picture_frames import (
     LARGEST_SIDE,
     checked_size,
     inner_sizes,
     one_thread_in_opencv,
     place_all,
 )
-from recordsmith.loading.features.stored import RawShape, raw_shape
+from recordsmith.loading.features.stored_pixels import RawShape, StoredPixels, raw_shape
 
 PixelType = Literal["uint8", "uint16", "float32"]
 
@@ -137,6 +131,7 @@ class Image(PictureFeature):
         one_thread_in_opencv()
 
     def begin(self, name: str, rows: Rows) -> ImageFilling:
+        one_thread_in_opencv()  # in a process that got the loader by pickle
         return ImageFilling(self, name, rows)
 
     def geometry(self) -> Fit:
@@ -228,19 +223,16 @@ class ImageFilling(PictureFilling):
     def __init__(self, feature: Image, name: str, rows: Rows) -> None:
         self._feature = feature
         self._name = name
-        self._raw = feature.stored()
+        self._stored = StoredPixels(rows, feature.key, feature.stored(), feature.max_pixels)
         self._normaliser = feature.normaliser()
         self._bits = {"uint8": 8, "uint16": 16, "float32": None}[feature.dtype]
         self._interpolation: Interpolation = "linear" if feature.exact else feature.interpolation
         self._is_direct = feature.dtype != "float32" and feature.layout == "HWC"
-        self._data = list(cast("Any", rows.columns[feature.key]).views())
-        self._heads: list[PictureHead | None] = [None] * rows.count
-        self._shapes = self._raw.shapes(rows.columns, rows.count) if self._raw else []
         self.sizes: list[tuple[int, int] | None] = [None] * rows.count
         for row in range(rows.count):
             if row not in rows.failures:
                 try:
-                    self._look(row)
+                    self.sizes[row] = self._stored.look(row)
                 except CorruptDataError as error:
                     rows.fail(row, error)
         self.placements, self.frame = place_all(feature.geometry(), self.sizes, name, rows)
@@ -276,33 +268,19 @@ class ImageFilling(PictureFilling):
             entries[f"{self._name}_sizes"] = inner_sizes(self.placements)
         return entries
 
-    def _look(self, row: int) -> None:
-        """Find out the size of a picture, without its pixels."""
-        feature, data = self._feature, self._data[row]
-        if self._raw is None:
-            head = look_at_picture(data, max_pixels=feature.max_pixels)
-            self._heads[row] = head
-            self.sizes[row] = head.height, head.width
-        else:
-            shape = self._shapes[row]
-            self._raw.check(shape, data, feature.key, feature.max_pixels)
-            self.sizes[row] = int(shape[0]), int(shape[1])
-
     def _decode(self, row: int, placement: Placement) -> tuple[npt.NDArray[Any], int]:
         """Pixels, and at which part of their size."""
         feature = self._feature
-        if self._raw is not None:
-            pixels = with_channels(
-                self._raw.view(self._shapes[row], self._data[row]), feature.channels
-            )
+        raw = self._stored.numbers(row)
+        if raw is not None:
+            pixels = with_channels(raw, feature.channels)
             return (pixels if self._bits is None else with_bits(pixels, self._bits)), 1
-        head = self._heads[row]
-        assert head is not None
+        data, head = self._stored.file(row)
         divisor = 1
         if head.format == "jpeg" and not feature.exact:
             divisor = divisor_for(placement, head.height, head.width)
         pixels = decode_pixels(
-            self._data[row], head, channels=feature.channels, bits=self._bits, divisor=divisor
+            data, head, channels=feature.channels, bits=self._bits, divisor=divisor
         )
         return pixels, divisor
 

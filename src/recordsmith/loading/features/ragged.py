@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 
 from recordsmith.buffers import Int64Array
 from recordsmith.example import Column
@@ -22,6 +22,7 @@ class Ragged(ValueFeature):
     """
 
     key: str
+    _: KW_ONLY
     dtype: str | None = None
 
     def __post_init__(self) -> None:

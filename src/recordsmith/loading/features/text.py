@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import codecs
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from itertools import pairwise
 from typing import Any, Literal
 
@@ -29,6 +29,7 @@ class Text(ValueFeature):
 
     key: str
     shape: tuple[int, ...] | Literal["ragged"] = ()
+    _: KW_ONLY
     default: Any = None
     errors: str = "strict"
 

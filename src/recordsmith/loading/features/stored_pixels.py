@@ -1,7 +1,7 @@
 """How do pixels lie in a record? As the bytes of a file, or as rows of numbers without a header.
 
 The shape of the latter is not in their bytes: it is declared, with whole numbers or with the keys
-of the record's features that hold them.
+of the record's features that hold them. Sizes are known, and checked, before anything is decoded.
 """
 
 from __future__ import annotations
@@ -9,14 +9,15 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from recordsmith.errors import CorruptDataError, Defect, OptionError
 from recordsmith.example import Column
-from recordsmith.loading.features.contract import NUMBERS, Request
+from recordsmith.image.pixels import PictureHead, look_at_picture
+from recordsmith.loading.features.contract import NUMBERS, Request, Rows
 
 RawType = Literal["uint8", "uint16"]
 Shape = tuple[int, ...]
@@ -65,6 +66,41 @@ class RawShape:
         sides = tuple(int(side) for side in shape)
         numbers = np.frombuffer(data, np.dtype(self.dtype).newbyteorder("<"))
         return numbers.reshape(sides if len(sides) == 3 else (*sides, 1))
+
+
+class StoredPixels:
+    """The pictures, or the masks, of a batch as they lie in their records."""
+
+    def __init__(self, rows: Rows, key: str, raw: RawShape | None, max_pixels: int) -> None:
+        self._key = key
+        self._raw = raw
+        self._max_pixels = max_pixels
+        self._data = list(cast("Any", rows.columns[key]).views())
+        self._heads: list[PictureHead | None] = [None] * rows.count
+        self._shapes = raw.shapes(rows.columns, rows.count) if raw else []
+
+    def look(self, row: int) -> tuple[int, int]:
+        """Height and width of one, without decoding it.
+
+        Raises:
+            CorruptDataError: it is none, or larger than is allowed.
+        """
+        if self._raw is None:
+            head = self._heads[row] = look_at_picture(self._data[row], max_pixels=self._max_pixels)
+            return head.height, head.width
+        shape = self._shapes[row]
+        self._raw.check(shape, self._data[row], self._key, self._max_pixels)
+        return int(shape[0]), int(shape[1])
+
+    def numbers(self, row: int) -> npt.NDArray[Any] | None:
+        """The numbers of one that was looked at, (height, width, channels); None of a file."""
+        return None if self._raw is None else self._raw.view(self._shapes[row], self._data[row])
+
+    def file(self, row: int) -> tuple[memoryview, PictureHead]:
+        """The file of one that was looked at, and what its header says."""
+        head = self._heads[row]
+        assert head is not None
+        return self._data[row], head
 
 
 def raw_shape(sides: object, dtype: object, channel_words: str) -> RawShape | None:
