@@ -441,7 +441,7 @@ def test_options_that_make_no_sense(
 
 def test_what_is_no_dataset_is_refused(dataset: rs.Dataset) -> None:
     for wrong in ("flowers", [dataset], None):
-        with pytest.raises(rs.OptionError, match="expected a Dataset, as recordsmith.open gives"):
+        with pytest.raises(rs.OptionError, match="expected a Dataset, as"):
             rs.Loader(wrong, ID, batch_size=4)  # type: ignore[arg-type]
 
 
@@ -536,3 +536,30 @@ def test_stats(dataset: rs.Dataset, threads: int) -> None:
     assert stats.bottleneck in str(stats)
     next(iter(loader))
     assert loader.stats().batch_count == 1  # of the last iteration
+
+
+@pytest.mark.parametrize("worker_count", [1, 2, 3])
+def test_workers_feed_a_rank_in_turn(numbered: Any, tmp_path: Any, worker_count: int) -> None:
+    dataset = rs.open(numbered.write(tmp_path / "data", [20, 27]))
+
+    def make(**options: Any) -> rs.Loader:
+        features = {"id": rs.Scalar("id")}
+        return rs.Loader(
+            dataset, features, batch_size=3, shuffle=True, epochs=2, rank=1, world_size=2,
+            threads=0, **options,
+        )  # fmt: skip
+
+    whole = [batch["id"].tolist() for batch in make()]
+    loaders = [make(worker=worker, worker_count=worker_count) for worker in range(worker_count)]
+    assert sum(map(len, loaders)) == len(whole)
+    each = list(map(iter, loaders))
+    for step, expected in enumerate(whole):
+        assert next(each[step % worker_count])["id"].tolist() == expected
+        resumed = make()
+        resumed.load_state_dict(loaders[step % worker_count].state_dict())
+        if step + 1 < len(whole):
+            assert [batch["id"].tolist() for batch in resumed] == whole[step + 1 :]
+    for iterator in each:
+        assert next(iterator, None) is None
+    with pytest.raises(rs.OptionError, match="worker is 2; expected 0 to 1"):
+        make(worker=2, worker_count=2)

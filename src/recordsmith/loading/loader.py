@@ -59,6 +59,8 @@ class Loader:
         epochs: int | None = 1,
         rank: int = 0,
         world_size: int = 1,
+        worker: int = 0,
+        worker_count: int = 1,
         ends: Ends = "keep",
         threads: int | None = None,
         prefetch: int = 2,
@@ -81,6 +83,8 @@ class Loader:
             seed: of the order and of everything else that is random.
             epochs: how many times each iteration reads the dataset; None for ever.
             rank, world_size: which process of a training job this is, of how many.
+            worker, worker_count: which of several processes that feed this rank this is, of how
+                many; they take its steps in turn.
             ends: what becomes of the last step of an epoch: `keep` a smaller batch, `drop` it, or
                 `pad` it with the first records of the epoch.
             threads: how many decode; None for one a processor, 0 for none but the caller's.
@@ -114,7 +118,7 @@ class Loader:
         if not isinstance(reuse_batches, bool):
             raise OptionError(f"reuse_batches is {reuse_batches!r:.60}; expected True or False")
         changes = Changes(filter, map_examples, map_batches)
-        share = Share(len(dataset), batch_size, rank, world_size, ends)
+        share = Share(len(dataset), batch_size, rank, world_size, ends, worker, worker_count)
         order = order_of(
             dataset, shuffle=shuffle, seed=self._seed, buckets=buckets, step_size=share.step_size
         )
