@@ -16,7 +16,7 @@ libraries are translated where they enter; they never cross a public function.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from enum import Enum
 from pathlib import Path
@@ -173,6 +173,19 @@ class FunctionError(RecordsmithError, RuntimeError):
         self.path = path
         self.position = position
         self.offset = offset
+
+
+def names_like(name: str, known: Iterable[str], none: str) -> str:
+    """Which of the known names may be meant by another, for the end of a message; `none` if there
+    are no names.
+    """
+    import difflib
+
+    known = list(known)
+    close = difflib.get_close_matches(str(name), known, 1)
+    if close:
+        return f"did you mean {close[0]!r}?"
+    return f"there are {', '.join(known)}" if known else none
 
 
 @contextmanager

@@ -441,7 +441,7 @@ def test_options_that_make_no_sense(
 
 def test_what_is_no_dataset_is_refused(dataset: rs.Dataset) -> None:
     for wrong in ("flowers", [dataset], None):
-        with pytest.raises(rs.OptionError, match="expected a Dataset, as"):
+        with pytest.raises(rs.OptionError, match="expected what recordsmith"):
             rs.Loader(wrong, ID, batch_size=4)  # type: ignore[arg-type]
 
 

@@ -228,7 +228,7 @@ def test_bad_masks_and_bad_pictures_are_skipped_together(
     ("options", "said"),
     [
         ({"dtype": "float32"}, "dtype is 'float32'"),
-        ({"fill": 256}, "fill is 256; expected a whole number from 0 to 255"),
+        ({"fill": 256}, "fill is 256; expected 0 to 255"),
         ({"fill": -1}, "fill is -1"),
         ({"fit": "squeeze"}, "fit is 'squeeze'"),
         ({"fit": "contain"}, "size is None"),

@@ -7,7 +7,6 @@ same shards. Whole shards are read in order; single positions through the shards
 from __future__ import annotations
 
 import bisect
-import difflib
 import itertools
 import threading
 from collections import OrderedDict
@@ -22,7 +21,7 @@ from recordsmith.buffers import Int64Array
 from recordsmith.dataset.forks import renew_in_children
 from recordsmith.dataset.labels import ClassNames
 from recordsmith.dataset.shard import Shard
-from recordsmith.errors import CorruptDataError, Defect, OptionError, located
+from recordsmith.errors import CorruptDataError, Defect, OptionError, located, names_like
 from recordsmith.example import (
     BytesArray,
     Column,
@@ -500,10 +499,7 @@ class Dataset:
             raise self._no_examples()
         for key in keys:
             if key not in known:
-                close = difflib.get_close_matches(key, known, 1)
-                hint = f"there are {', '.join(known)}" if known else "there are no records"
-                if close:
-                    hint = f"did you mean {close[0]!r}?"
+                hint = names_like(key, known, "there are no records")
                 raise OptionError(f"no record has a feature {key!r}; {hint}")
 
     def _no_examples(self) -> OptionError:

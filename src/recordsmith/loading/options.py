@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TypeGuard
+
 import numpy as np
 
 from recordsmith.errors import OptionError
+
+
+def is_whole(value: object) -> TypeGuard[int]:
+    """Whether it is a whole number, of Python or of NumPy; True and False are none."""
+    return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
 
 
 def whole_number(name: str, value: object, lowest: int, highest: int | None = None) -> int:
@@ -13,12 +20,12 @@ def whole_number(name: str, value: object, lowest: int, highest: int | None = No
     Raises:
         OptionError: it is no whole number, or none from `lowest` to `highest`.
     """
-    if isinstance(value, (int, np.integer)) and not isinstance(value, bool):
+    if is_whole(value):
         number = int(value)
         if lowest <= number and (highest is None or number <= highest):
             return number
     expected = f"at least {lowest}" if highest is None else f"{lowest} to {highest}"
-    if not isinstance(value, (int, np.integer)) or isinstance(value, bool):
+    if not is_whole(value):
         expected = f"a whole number, {expected}"
     raise OptionError(f"{name} is {value!r:.60}; expected {expected}")
 

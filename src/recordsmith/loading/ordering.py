@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from recordsmith.dataset import Dataset
 from recordsmith.errors import OptionError
 from recordsmith.loading.buckets import BucketOrder, Buckets
@@ -100,8 +102,10 @@ def _compressed(dataset: Dataset) -> str | None:
 def _check_sizes(dataset: Dataset | Mix, buckets: Buckets) -> None:
     if buckets.by is None:
         return
-    counts = dataset.record_counts if isinstance(dataset, Mix) else (len(dataset),)
-    if len(buckets.by) != sum(counts):  # type: ignore[arg-type]
+    count = sum(dataset.record_counts) if isinstance(dataset, Mix) else len(dataset)
+    size_count = len(np.asarray(buckets.by))
+    if size_count != count:
         raise OptionError(
-            f"by of the buckets has {len(buckets.by)} sizes, but there are {sum(counts)} records"  # type: ignore[arg-type]
+            f"by of the buckets has {size_count} sizes, but there are {count} records; expected "
+            "one for each"
         )

@@ -5,14 +5,13 @@ Asked once, before the first batch: from the schema where it is known, else from
 
 from __future__ import annotations
 
-import difflib
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from recordsmith.errors import OptionError
+from recordsmith.errors import OptionError, names_like
 from recordsmith.example import ColumnDecoder, FeatureSchema, FeatureSpec, Kind, Schema
 from recordsmith.example.payload import encode_key
 from recordsmith.loading.features import Feature, Request
@@ -67,11 +66,8 @@ def resolve_requests(
 
 def no_such_key(name: str, key: str, schema: Schema, *, is_complete: bool) -> OptionError:
     """The error for a feature that reads a key which no record has."""
-    close = difflib.get_close_matches(key, schema.features, 1)
-    hint = f"there are {', '.join(schema.features)}" if schema.features else "they have none at all"
-    if close and close[0] != key:
-        hint = f"did you mean {close[0]!r}?"
-    elif close:
+    hint = names_like(key, schema.features, "they have none at all")
+    if key in schema.features:
         hint = "where it stands, it has no values"
     nowhere = "no record" if is_complete else f"none of the first {schema.record_count} records"
     return OptionError(f"feature {name!r}: {nowhere} has {key!r}; {hint}")

@@ -29,6 +29,7 @@ from recordsmith.loading.features.contract import (
 )
 from recordsmith.loading.features.following import check_leader, leading, pictures_in
 from recordsmith.loading.features.padded import TooLong, check_room, pad, too_long
+from recordsmith.loading.options import is_whole
 
 BoxOrder = Literal["yxyx", "xyxy", "xywh", "cxcywh"]
 """ymin, xmin, ymax, xmax; xmin, ymin, xmax, ymax; xmin, ymin, width, height; the centre's x and y,
@@ -89,7 +90,7 @@ class Boxes(PixelFeature):
             raise OptionError(f"min_visible is {self.min_visible!r}; expected 0 to 1")
         if not isinstance(self.fill, (int, float)):
             raise OptionError(f"fill is {self.fill!r}; expected a number")
-        if not isinstance(self.label_fill, int):
+        if not is_whole(self.label_fill):
             raise OptionError(f"label_fill is {self.label_fill!r}; expected a whole number")
 
     def requests(self) -> dict[str, Request]:

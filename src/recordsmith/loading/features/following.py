@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping
 
-from recordsmith.errors import OptionError
+from recordsmith.errors import OptionError, names_like
 from recordsmith.loading.features.contract import Feature, PictureFeature, PictureFilling, Rows
 
 
@@ -18,12 +17,8 @@ def check_leader(name: str, of: str | None, features: Mapping[str, Feature]) -> 
     """Raise OptionError unless it is clear which pictures the feature `name` follows, if any."""
     pictures = pictures_in(features)
     if of is not None and of not in pictures:
-        close = difflib.get_close_matches(of, pictures, 1)
-        hint = f"did you mean {close[0]!r}?" if close else f"there are {', '.join(pictures)}"
-        raise OptionError(
-            f"feature {name!r} is of {of!r}, which is no Image; "
-            f"{hint if pictures else 'there is none'}"
-        )
+        hint = names_like(of, pictures, "there is none")
+        raise OptionError(f"feature {name!r} is of {of!r}, which is no Image; {hint}")
     if of is None and len(pictures) > 1:
         raise OptionError(
             f"feature {name!r}: there are several Images, {', '.join(pictures)}; say which of them "

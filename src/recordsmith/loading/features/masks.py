@@ -13,7 +13,7 @@ from recordsmith.errors import CorruptDataError, Defect, OptionError
 from recordsmith.example import Column
 from recordsmith.image import decode_mask
 from recordsmith.image.fit import Fit, FitKind, Placement
-from recordsmith.image.options import MAX_PIXELS, MOST_PIXELS, check_number, check_word
+from recordsmith.image.options import MAX_PIXELS, MOST_PIXELS, check_word
 from recordsmith.image.placing import lay_numbers_in_frame
 from recordsmith.loading.features.contract import (
     Feature,
@@ -26,6 +26,7 @@ from recordsmith.loading.features.contract import (
 from recordsmith.loading.features.following import check_leader, leading, pictures_in
 from recordsmith.loading.features.picture_frames import checked_size, inner_sizes, place_all
 from recordsmith.loading.features.stored_pixels import RawShape, StoredPixels, raw_shape
+from recordsmith.loading.options import whole_number
 
 MaskType = Literal["uint8", "uint16", "int32", "int64"]
 
@@ -62,8 +63,8 @@ class Mask(PixelFeature):
     def __post_init__(self) -> None:
         check_word("dtype", self.dtype, get_args(MaskType))
         limits = np.iinfo(self.dtype)
-        check_number("fill", self.fill, int(limits.min), int(limits.max))
-        check_number("max_pixels", self.max_pixels, 1, MOST_PIXELS)
+        whole_number("fill", self.fill, int(limits.min), int(limits.max))
+        whole_number("max_pixels", self.max_pixels, 1, MOST_PIXELS)
         raw = self.stored()
         if raw is not None and len(raw.sides) == 3 and raw.sides[2] != 1:
             raise OptionError(

@@ -17,6 +17,7 @@ from recordsmith.example import Column, Kind, RaggedArray
 from recordsmith.image.options import check_word
 from recordsmith.loading.features.contract import NUMBERS, Request, ValueFeature
 from recordsmith.loading.features.numbers import as_dtype, check_dtype
+from recordsmith.loading.options import is_whole
 
 TooLong = Literal["error", "cut"]
 """What becomes of a row with more values than there is room for: it is an error, or its first
@@ -111,8 +112,7 @@ def holds(dtype: np.dtype[Any], number: object) -> bool:
 
 def check_room(length: object, policy: object) -> None:
     """Raise OptionError unless these are `length` and `too_long` of a feature that is padded."""
-    is_whole = isinstance(length, (int, np.integer)) and not isinstance(length, bool)
-    if length is not None and not (is_whole and length >= 0):  # type: ignore[operator]
+    if length is not None and not (is_whole(length) and length >= 0):
         raise OptionError(
             f"length is {length!r}; expected a whole number, or None for the longest of a batch"
         )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import cast
 
 import numpy as np
 
@@ -13,6 +12,7 @@ from recordsmith.errors import OptionError
 from recordsmith.image.fit import Fit, Placement, in_frame
 from recordsmith.image.options import MOST_PIXELS
 from recordsmith.loading.features.contract import Rows
+from recordsmith.loading.options import whole_number
 
 LARGEST_SIDE = 65_535
 
@@ -64,19 +64,14 @@ def checked_size(size: object, fit: str) -> tuple[int, int] | None:
                 "their batch; leave size out, or say another fit"
             )
         return None
-    sides = (size, size) if isinstance(size, int) else size
-    is_size = (
-        isinstance(sides, (tuple, list))
-        and len(sides) == 2
-        and all(isinstance(side, int) and not isinstance(side, bool) for side in sides)
-        and all(0 < side <= LARGEST_SIDE for side in sides)
-    )
-    if not is_size:
+    sides = size if isinstance(size, (tuple, list)) else (size, size)
+    try:
+        height, width = (whole_number("size", side, 1, LARGEST_SIDE) for side in sides)
+    except (OptionError, ValueError):  # no such numbers, or not two of them
         raise OptionError(
             f"size is {size!r}; expected height and width in pixels, such as (224, 224), or one "
             "number for both; pictures of different sizes need fit='pad'"
-        )
-    height, width = cast("tuple[int, int]", sides)
+        ) from None
     if height * width > MOST_PIXELS:
         raise OptionError(f"size is {size!r}; expected at most {MOST_PIXELS:,} pixels")
     return height, width

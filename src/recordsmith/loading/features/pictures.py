@@ -19,7 +19,7 @@ from recordsmith.errors import CorruptDataError, OptionError
 from recordsmith.example import Column
 from recordsmith.image.fit import CROP_AREA, CROP_RATIO, Fit, FitKind, Flip, Placement
 from recordsmith.image.normalising import Layout, Normaliser
-from recordsmith.image.options import MAX_PIXELS, MOST_PIXELS, check_number, check_word
+from recordsmith.image.options import MAX_PIXELS, MOST_PIXELS, check_word
 from recordsmith.image.pixels import decode_pixels, with_bits, with_channels
 from recordsmith.image.placing import Interpolation, divisor_for, lay_in_frame
 from recordsmith.loading.features.contract import (
@@ -37,6 +37,7 @@ from recordsmith.loading.features.picture_frames import (
     place_all,
 )
 from recordsmith.loading.features.stored_pixels import RawShape, StoredPixels, raw_shape
+from recordsmith.loading.options import whole_number
 
 PixelType = Literal["uint8", "uint16", "float32"]
 
@@ -109,7 +110,7 @@ class Image(PictureFeature):
             check_word("flip", self.flip, get_args(Flip))
         if self.channels not in (1, 3, 4):
             raise OptionError(f"channels is {self.channels!r}; expected 1, 3 or 4")
-        check_number("max_pixels", self.max_pixels, 1, MOST_PIXELS)
+        whole_number("max_pixels", self.max_pixels, 1, MOST_PIXELS)
         self._keep("size", checked_size(self.size, self.fit))
         self._check_fit()
         self._check_numbers()
@@ -171,7 +172,7 @@ class Image(PictureFeature):
                 raise OptionError(f"{name} is for {words}, but fit is {self.fit!r}; leave it out")
         for name in ("shorter_side", "longer_side"):
             if getattr(self, name) is not None:
-                check_number(name, getattr(self, name), 1, LARGEST_SIDE)
+                self._keep(name, whole_number(name, getattr(self, name), 1, LARGEST_SIDE))
         if self.fit == "center-crop" and self.shorter_side is not None:
             least = min(cast("tuple[int, int]", self.size))
             if self.shorter_side < least:

@@ -18,6 +18,7 @@ from recordsmith.errors import CorruptDataError, Defect, OptionError
 from recordsmith.example import Column
 from recordsmith.image.pixels import PictureHead, look_at_picture
 from recordsmith.loading.features.contract import NUMBERS, Request, Rows
+from recordsmith.loading.options import is_whole
 
 RawType = Literal["uint8", "uint16"]
 Shape = tuple[int, ...]
@@ -121,7 +122,7 @@ def raw_shape(sides: object, dtype: object, channel_words: str) -> RawShape | No
     is_shape = (
         isinstance(sides, (tuple, list))
         and len(sides) in (2, 3)
-        and all(side if isinstance(side, str) else _is_whole(side) for side in sides)
+        and all(side if isinstance(side, str) else is_whole(side) and side > 0 for side in sides)
     )
     if not is_shape:
         raise OptionError(
@@ -129,10 +130,6 @@ def raw_shape(sides: object, dtype: object, channel_words: str) -> RawShape | No
             "or the key of a feature, such as ('height', 'width', 3)"
         )
     return RawShape(tuple(sides), dtype)  # type: ignore[arg-type]
-
-
-def _is_whole(side: object) -> bool:
-    return isinstance(side, int) and not isinstance(side, bool) and side > 0
 
 
 def _misshapen(detail: str) -> CorruptDataError:
