@@ -104,6 +104,11 @@ class Loader:
         self._prefetch = whole_number("prefetch", prefetch, 0)
         self._skip_errors = whole_number("skip_errors", skip_errors, 0)
         self._thread_count = _thread_count(threads)
+        if not isinstance(dataset, (Dataset, Mix)):
+            raise OptionError(
+                f"the dataset is {dataset!r:.60}; expected what recordsmith.open() answers, or a "
+                "Mix of several"
+            )
         if not isinstance(shuffle, (bool, Blocks, Buffer)):
             raise OptionError(f"shuffle is {shuffle!r:.60}; expected True, False, Blocks or Buffer")
         if not isinstance(reuse_batches, bool):

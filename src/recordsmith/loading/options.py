@@ -6,6 +6,9 @@ import numpy as np
 
 from recordsmith.errors import OptionError
 
+_LARGEST_COUNT = 2**31 - 1  # the product of two such is an int64
+_MOST_RECORDS = 2**53
+
 
 def whole_number(name: str, value: object, lowest: int, highest: int | None = None) -> int:
     """The value of an option as an int, so that it can stand in a state that becomes JSON.
@@ -18,7 +21,21 @@ def whole_number(name: str, value: object, lowest: int, highest: int | None = No
         if lowest <= number and (highest is None or number <= highest):
             return number
     expected = f"at least {lowest}" if highest is None else f"{lowest} to {highest}"
-    raise OptionError(f"{name} is {value!r:.60}; expected {expected}")
+    words = "" if isinstance(value, int) and not isinstance(value, bool) else "a whole number, "
+    raise OptionError(f"{name} is {value!r:.60}; expected {words}{expected}")
+
+
+def count_number(name: str, value: object, most: int = _LARGEST_COUNT) -> int:
+    """A count that others are multiplied with; errors as of `whole_number`."""
+    count = whole_number(name, value, 1)
+    if count > most:
+        raise OptionError(f"{name} is {count}; expected at most {most}")
+    return count
+
+
+def record_count_number(name: str, value: object) -> int:
+    """A count of neighbouring records, which may be more than there are."""
+    return count_number(name, value, _MOST_RECORDS)
 
 
 def seed_number(value: object) -> int:

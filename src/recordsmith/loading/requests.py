@@ -40,6 +40,11 @@ def resolve_requests(
     requests: dict[str, tuple[str, Request]] = {}
     for name, feature in features.items():
         for key, request in feature.requests().items():
+            if request.shape is None:
+                raise OptionError(
+                    f"feature {name!r}: shape is None; expected a tuple of lengths, such as "
+                    "(), (13,) or (3, 4)"
+                )
             other_name, other = requests.setdefault(key, (name, request))
             both = _together(other, request)
             if both is None:

@@ -64,11 +64,12 @@ def checked_size(size: object, fit: str) -> tuple[int, int] | None:
                 "their batch; leave size out, or say another fit"
             )
         return None
-    sides = (size, size) if isinstance(size, int) else size
+    sides = (size, size) if isinstance(size, (int, np.integer)) else size
     is_size = (
         isinstance(sides, (tuple, list))
         and len(sides) == 2
-        and all(isinstance(side, int) and not isinstance(side, bool) for side in sides)
+        and all(isinstance(side, (int, np.integer)) for side in sides)
+        and not any(isinstance(side, bool) for side in sides)
         and all(0 < side <= LARGEST_SIDE for side in sides)
     )
     if not is_size:
@@ -76,7 +77,7 @@ def checked_size(size: object, fit: str) -> tuple[int, int] | None:
             f"size is {size!r}; expected height and width in pixels, such as (224, 224), or one "
             "number for both; pictures of different sizes need fit='pad'"
         )
-    height, width = cast("tuple[int, int]", sides)
+    height, width = map(int, cast("tuple[int, int]", sides))
     if height * width > MOST_PIXELS:
         raise OptionError(f"size is {size!r}; expected at most {MOST_PIXELS:,} pixels")
     return height, width
