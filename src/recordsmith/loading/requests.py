@@ -126,8 +126,9 @@ def _check(
     """Whether the records can have what is expected of them."""
     known = schema.features.get(key)
     if known is None or known.kind == "none":
-        # one of the other records may have it, if none must
-        if request.default is None and (request.shape != "ragged" or is_complete):
+        # one of the other records may have it, if none must; where it stands, it has no values
+        is_nowhere = is_complete and known is None
+        if request.default is None and (request.shape != "ragged" or is_nowhere):
             raise no_such_key(name, key, schema, is_complete=is_complete)
         return
     if known.kind == "mixed":
