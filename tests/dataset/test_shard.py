@@ -8,11 +8,13 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 import recordsmith as rs
 from recordsmith.dataset import Shard, ShardWriter
 from recordsmith.dataset import dataset as dataset_module
+from recordsmith.dataset.index import ShardIndex
 from recordsmith.wire import encode_record, encode_records
 
 PAYLOADS = [b"first", b"", b"x" * 300, b"fourth", b"y"]
@@ -239,3 +241,24 @@ def test_removed(path: Path) -> None:
     assert dataset.read_record(2) == PAYLOADS[2]  # still mapped
     with pytest.raises(rs.FileAccessError):
         list(dataset)
+
+
+@pytest.mark.parametrize("others", [[b"one"], [b"q" * 5000] * 9], ids=["fewer", "more"])
+def test_replaced_stays_refused_among_many(path: Path, others: list[bytes]) -> None:
+    """However often it is asked: records of another file are not those that were opened."""
+    dataset = rs.open(path)
+    count = len(dataset)
+    path.write_bytes(encode_records(others))
+    for _ in range(2):
+        for position in range(count):
+            with pytest.raises(rs.CorruptDataError, match="was changed since it was opened"):
+                dataset.read_records([position])
+
+
+def test_kept_index_of_an_older_file_is_built_anew(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    older = ShardIndex.from_lengths(np.array([3, 1]), "none")
+    monkeypatch.setattr("recordsmith.dataset.shard.load_index", lambda _: older)
+    dataset = rs.open(path)
+    assert dataset.read_record(1) == PAYLOADS[1]

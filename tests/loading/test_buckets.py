@@ -207,3 +207,8 @@ def test_buckets_that_do_not_fit(small: Any, dataset: rs.Dataset, tmp_path: Any)
     zipped = small.write_shards(tmp_path / "z", [2], ["gzip"])
     with pytest.raises(rs.OptionError, match="uncompressed to read records by their size"):
         small.loader(zipped, batch_size=2, buckets=rs.Buckets())
+
+
+def test_buckets_have_a_window() -> None:
+    with pytest.raises(rs.OptionError, match="window of the buckets is None; expected a whole"):
+        rs.Buckets(window=None)  # type: ignore[arg-type]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -237,3 +239,29 @@ def test_what_is_no_fault_of_a_record_is_not_skipped(numbered: Any, tmp_path: Pa
     with pytest.raises(rs.FileAccessError):
         list(loader)
     assert loader.skipped == []
+
+
+@pytest.mark.parametrize("threads", THREADS)
+@pytest.mark.parametrize("kept", [10, 0])
+def test_a_shard_that_is_cut_or_replaced_while_it_is_read(
+    numbered: Any, tmp_path: Path, kept: int, threads: int
+) -> None:
+    """Cut between two records, or another shard with the numbers of others: no record is read that
+    is not the one that was opened.
+    """
+    dataset = rs.open(numbered.write(tmp_path / "data", [20, 20]))
+    longer = {number: {**numbered.features(number), "more": number} for number in range(60)}
+    other = rs.open(numbered.write(tmp_path / "other", [60], longer))
+    where = dataset.locate_record(20 + kept)
+    with rs.Loader(
+        dataset, {"id": rs.Scalar("id")}, batch_size=4, threads=threads, skip_errors=99, prefetch=0
+    ) as loader:
+        iteration = iter(loader)
+        read = next(iteration)["id"].tolist()
+        if kept:
+            os.truncate(where.path, where.offset)
+        else:
+            shutil.copy(other.locate_record(0).path, where.path)
+        read += [number for batch in iteration for number in batch["id"].tolist()]
+        assert len(loader.skipped) == 40 - len(read)
+    assert read == list(range(20 + kept))

@@ -418,6 +418,14 @@ def test_states_of_other_loaders(dataset: rs.Dataset) -> None:
         ({"shuffle": 1}, "shuffle is 1; expected True, False, Blocks or Buffer"),
         ({"reuse_batches": 1}, "reuse_batches is 1"),
         ({"reuse_batches": True}, "no feature has pixels"),
+        ({"dataset": "folder"}, "the dataset is 'folder'; expected what recordsmith.open"),
+        ({"dataset": None}, "the dataset is None"),
+        ({"batch_size": 2**31}, "batch_size is 2147483648; expected at most 2147483647"),
+        ({"world_size": 10**30}, "world_size is 10+; expected at most 2147483647"),
+        ({"batch_size": 4.0}, "batch_size is 4.0; expected a whole number, at least 1"),
+        ({"ends": np.array([1, 2])}, r"ends is array\(\[1, 2\]\)"),
+        ({"features": {"x": rs.Scalar(["id"])}}, r"feature 'x' is of the key \['id'\]"),  # type: ignore[arg-type]
+        ({"features": {"x": rs.Tensor("id", None)}}, "feature 'x': shape is None"),  # type: ignore[arg-type]
         ({"features": {}}, "features is empty"),
         ({"features": [rs.Scalar("id")]}, "expected a dict of features"),
         ({"features": {"id": 5}}, "feature 'id' is 5; expected one such as Scalar"),
@@ -436,7 +444,7 @@ def test_options_that_make_no_sense(
     dataset: rs.Dataset, options: dict[str, Any], words: str
 ) -> None:
     with pytest.raises(rs.OptionError, match=words):
-        rs.Loader(dataset, **{"features": ID, "batch_size": 4, **options})
+        rs.Loader(**{"dataset": dataset, "features": ID, "batch_size": 4, **options})
 
 
 def test_what_is_no_dataset_is_refused(dataset: rs.Dataset) -> None:

@@ -243,3 +243,16 @@ def test_options_that_make_no_sense(options: dict[str, Any], said: str) -> None:
     with pytest.raises(OptionError) as caught:
         rs.Mask(**options)
     assert said in str(caught.value)
+
+
+@pytest.mark.parametrize("random", [{"flip": "horizontal"}, {"fit": "random-crop"}])
+def test_a_mask_that_would_not_follow_its_picture_is_refused(random: dict[str, Any]) -> None:
+    """It has a size of its own, but the only picture there is lies elsewhere each time."""
+    from recordsmith.example import Schema
+    from recordsmith.loading.declaring import declare_features
+
+    features = {"image": rs.Image(size=8, **random), "mask": rs.Mask(size=8)}
+    with pytest.raises(OptionError, match="'mask' has a size or fit of its own, so it would not"):
+        declare_features(features, Schema.merged([]), is_complete=True)
+    still = {**features, "still": rs.Image(size=8)}
+    assert declare_features(still, Schema.merged([]), is_complete=True) == still

@@ -254,3 +254,8 @@ def test_features_must_be_in_all_datasets(tmp_path: Any, datasets: list[rs.Datas
 
 def test_a_mix_says_what_it_is(mix: rs.Mix) -> None:
     assert repr(mix) == "Mix(9 draws of 13 records, 6 draws of 5 records, 4 draws of 1 records)"
+
+
+def test_parts_that_are_no_list() -> None:
+    with pytest.raises(rs.OptionError, match="the parts of the mix are 3; expected a list"):
+        rs.Mix(3)  # type: ignore[arg-type]

@@ -108,3 +108,15 @@ def test_orders_that_make_no_sense(options: dict[str, Any], words: str) -> None:
 def test_blocks_that_make_no_sense(options: dict[str, Any]) -> None:
     with pytest.raises(rs.OptionError, match=r"expected .*at least 1"):
         Blocks(**options)
+
+
+@pytest.mark.parametrize("size", [1, 7, 2**53])
+def test_blocks_larger_than_all_records_mix_all(size: int) -> None:
+    order = Order(50, shuffle=Blocks(size, 2**53), seed=1)
+    positions = order.positions(0, np.arange(50)).tolist()
+    assert sorted(positions) == list(range(50)) != positions
+
+
+def test_numbers_that_no_int64_holds_are_refused() -> None:
+    with pytest.raises(rs.OptionError, match="expected at most 9007199254740992"):
+        Blocks(10**30)

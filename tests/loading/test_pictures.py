@@ -409,3 +409,21 @@ def test_opencv_has_one_thread_once_a_loader_is_made(
         assert cv2.getNumThreads() == 1
     finally:
         cv2.setNumThreads(before)
+
+
+def test_sides_may_be_numbers_of_numpy() -> None:
+    assert rs.Image(size=np.int64(8)) == rs.Image(size=8)  # type: ignore[arg-type]
+    assert type(rs.Image(size=(np.int32(8), 9)).size[0]) is int  # type: ignore[arg-type,index]
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"channels": True}, "channels is True; expected 1, 3 or 4"),
+        ({"exact": "yes"}, "exact is 'yes'; expected True or False"),
+        ({"fit": np.array([1, 2])}, "expected one of 'resize'"),
+    ],
+)
+def test_options_of_another_type(options: dict[str, Any], words: str) -> None:
+    with pytest.raises(rs.OptionError, match=words):
+        rs.Image(size=8, **options)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -345,3 +346,19 @@ def test_one_record_or_a_part_without_any(tmp_path: Any) -> None:
     assert batch["k"].tolist() == [1]
     assert list(rs.Loader(dataset[1:], {"k": "k"}, batch_size=4, threads=0)) == []
     assert list(rs.Loader(dataset[1:], batch_size=4, threads=0)) == []
+
+
+def test_lists_that_are_empty_in_all_records(tmp_path: Path) -> None:
+    """Such as the boxes of pictures without objects: they are there, and have no kind."""
+    boxes = rs.Boxes(labels="classes")
+    with rs.ShardWriter(tmp_path / "empty.tfrecord") as writer:
+        for _ in range(3):
+            writer.write_example({**dict.fromkeys(boxes.keys, ()), "classes": (), "many": ()})
+    dataset = rs.open(tmp_path)
+    assert dataset.glance(3)[0].features["many"].kind == "none"
+    (batch,) = rs.Loader(dataset, {"boxes": boxes, "many": rs.Ragged("many")}, batch_size=3)
+    assert (batch["boxes"].shape, batch["boxes_labels"].shape) == ((3, 0, 4), (3, 0))
+    assert batch["boxes_lengths"].tolist() == [0, 0, 0]
+    assert batch["many"].row_splits.tolist() == [0, 0, 0, 0]
+    with pytest.raises(rs.OptionError, match="no record has 'man'; did you mean 'many'"):
+        rs.Loader(dataset, {"many": rs.Ragged("man")}, batch_size=3)

@@ -125,3 +125,18 @@ def test_integers_of_numpy_will_do() -> None:
     share = Share(10, np.int64(2), np.int32(1), np.int64(2))  # type: ignore[arg-type]
     assert _steps(share) == [[1, 3], [5, 7], [9]]
     assert type(share.step_size) is int
+
+
+@pytest.mark.parametrize("ends", ["keep", "drop"])
+def test_batches_larger_than_the_epoch_cost_no_memory(ends: Ends) -> None:
+    share = Share(5, 10**9, world_size=1) if ends == "keep" else Share(0, 10**9, ends=ends)
+    places = share.places(0, range(share.step_count()))
+    assert [of_step.tolist() for of_step in places] == [[0, 1, 2, 3, 4]][: share.step_count()]
+
+
+def test_each_rank_has_its_part_of_a_batch_larger_than_the_epoch() -> None:
+    shares = [Share(5, 10**9, rank=rank, world_size=3) for rank in range(3)]
+    places = [share.places(0, range(1))[0].tolist() for share in shares]
+    assert places == [[0, 3], [1, 4], [2]]
+    late = [share.places(1, range(1))[0].tolist() for share in shares]
+    assert late == [[1, 4], [2], [3]]

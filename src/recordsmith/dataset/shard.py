@@ -56,6 +56,8 @@ class Shard:
     def _forget(self) -> None:
         """What can be had again from the file."""
         self._index: ShardIndex | None = None
+        self._is_index_kept = False  # from another time, so that it may speak of an older file
+        self._has_moved = False  # the file is another one than that of the index
         self._frames: FrameReader | None = None
         self._may_be_mapped = False
         self.renew_lock()
@@ -67,7 +69,14 @@ class Shard:
 
     def __getstate__(self) -> dict[str, Any]:
         """A shard travels to another process without its index, open file and lock."""
-        left_behind = ("_index", "_frames", "_may_be_mapped", "_lock")
+        left_behind = (
+            "_index",
+            "_is_index_kept",
+            "_has_moved",
+            "_frames",
+            "_may_be_mapped",
+            "_lock",
+        )
         return {name: value for name, value in vars(self).items() if name not in left_behind}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -130,7 +139,10 @@ class Shard:
         """
         with self._lock:
             if self._index is None:
-                self._index = load_index(self.path) or self._build_index()
+                self._index = load_index(self.path)
+                self._is_index_kept = self._index is not None
+            if self._index is None:
+                self._index = self._build_index()
             return self._index
 
     def blocks(
@@ -202,19 +214,42 @@ class Shard:
                 "access"
             )
         payload = self._read_at(number)
-        if payload is None:  # the index may speak of an older file: build it anew, once
-            with self._lock:
-                self.close()
-                self._index = self._build_index()
+        if payload is None and self._renew_index():
             payload = self._read_at(number)
         if payload is None:
             raise self._moved(number)
         return payload
 
+    def _renew_index(self) -> bool:
+        """Whether there is another index, after a record was not where it should be: once, if it
+        was a kept one. An index that was built since the dataset was opened stays: with that of
+        another file, records would be read that are not those which were opened.
+
+        Raises:
+            CorruptDataError: frames are damaged.
+        """
+        with self._lock:
+            if self._has_moved:
+                return False
+            self.close()
+            index = self._build_index()
+            if not self._is_index_kept:
+                self._has_moved = True
+                return False
+            self._index, self._is_index_kept = index, False
+            return True
+
     def sizes(self, numbers: Int64Array) -> Int64Array:
         """int64, (count,): how long the payloads of some records are, as the index tells."""
-        offsets = self.index.offsets
+        offsets = self._offsets_of(numbers)
         return offsets[numbers + 1] - offsets[numbers] - FRAME_BYTES
+
+    def _offsets_of(self, numbers: Int64Array) -> Int64Array:
+        """The offsets of all records, if they have those of these numbers."""
+        index = self.index
+        if len(numbers) and int(numbers.max()) >= index.record_count:
+            raise self._moved(int(numbers.max()))
+        return index.offsets
 
     def gather(self, numbers: Int64Array, places: Int64Array, out: npt.NDArray[np.uint8]) -> None:
         """Copy the payloads of some records to out[places[i]:], with both checksums.
@@ -229,7 +264,7 @@ class Shard:
         """
         if self.compression != "none":
             self.read(0)  # says that it cannot be done
-        offsets = self.index.offsets
+        offsets = self._offsets_of(numbers)
         begins, ends = offsets[numbers], offsets[numbers + 1]
         done = self._open_frames().gather(begins, ends, places, out)
         for i in range(done, len(numbers)):  # one by one: that tells what is wrong

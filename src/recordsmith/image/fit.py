@@ -12,6 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
+import numpy as np
+
 FitKind = Literal["resize", "crop-or-pad", "center-crop", "contain", "random-crop", "pad"]
 Flip = Literal["horizontal", "vertical", "both"]
 CROP_AREA = (0.08, 1.0)
@@ -120,16 +122,13 @@ class Fit:
         )
 
     def _contain(self, height: int, width: int, _: object) -> Placement:
+        """In float32, as TensorFlow: where 224 rows would be 223.99998 there, they are 223."""
         frame_height, frame_width = self._frame
-        to_height, to_width, at_top, at_left = frame_height, frame_width, 0, 0
-        if height * frame_width >= width * frame_height:  # the height decides
-            wanted = width * frame_height  # over height
-            to_width = max(1, wanted // height)
-            at_left = min((frame_width * height - wanted) // (2 * height), frame_width - to_width)
-        else:
-            wanted = height * frame_width  # over width
-            to_height = max(1, wanted // width)
-            at_top = min((frame_height * width - wanted) // (2 * width), frame_height - to_height)
+        sides = np.array((height, width), np.float32)
+        frame = np.array(self._frame, np.float32)
+        fitted = sides / (sides / frame).max()
+        to_height, to_width = np.maximum(np.floor(fitted), 1).astype(int).tolist()
+        at_top, at_left = np.maximum((frame - fitted) // 2, 0).astype(int).tolist()
         return Placement(
             0, 0, height, width, to_height, to_width, at_top, at_left, frame_height, frame_width
         )

@@ -138,7 +138,7 @@ class PictureOptions:
 
 def check_word(name: str, value: object, allowed: tuple[str, ...]) -> None:
     """Raise OptionError unless a value is one of some words."""
-    if value not in allowed:
+    if not (isinstance(value, str) and value in allowed):
         words = ", ".join(repr(word) for word in allowed)
         raise OptionError(f"{name} is {value!r}; expected one of {words}")
 

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from recordsmith.buffers import Int64Array
 from recordsmith.errors import OptionError
-from recordsmith.loading.options import whole_number
+from recordsmith.loading.options import record_count_number
 from recordsmith.loading.order import PositionOrder
 from recordsmith.loading.permutation import Permutations
 
@@ -42,8 +42,8 @@ class Buckets:
     def __post_init__(self) -> None:
         for name in ("window", "group"):
             value = getattr(self, name)
-            if value is not None:
-                object.__setattr__(self, name, whole_number(f"{name} of the buckets", value, 1))
+            if name == "window" or value is not None:
+                object.__setattr__(self, name, record_count_number(f"{name} of the buckets", value))
         if self.by is not None:
             object.__setattr__(self, "by", _sizes(self.by))
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from recordsmith.buffers import Int64Array
 from recordsmith.dataset import ShardSpan
-from recordsmith.loading.options import seed_number, whole_number
+from recordsmith.loading.options import record_count_number, seed_number
 from recordsmith.loading.order import PositionOrder
 from recordsmith.loading.permutation import Permutations
 from recordsmith.loading.windows import mixed_in_windows, window_numbers
@@ -37,7 +37,7 @@ class Buffer:
     size: int = 10_000
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "size", whole_number("the size of the buffer", self.size, 1))
+        object.__setattr__(self, "size", record_count_number("the size of the buffer", self.size))
 
 
 class BufferOrder(PositionOrder):

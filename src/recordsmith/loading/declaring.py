@@ -58,6 +58,9 @@ def _declared(name: object, feature: object, schema: Schema, *, is_complete: boo
     if not isinstance(name, str):
         raise OptionError(f"a feature is called {name!r:.60}; expected a str")
     if isinstance(feature, Feature):
+        key = getattr(feature, "key", "")
+        if not isinstance(key, str):
+            raise OptionError(f"feature {name!r} is of the key {key!r:.60}; expected a str")
         return feature
     if not isinstance(feature, str):
         raise OptionError(

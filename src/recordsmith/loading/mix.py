@@ -54,6 +54,11 @@ class Mix:
             OptionError: there is no dataset; one is empty; a weight is not above 0, or so small
                 that its dataset would have no draw in an epoch.
         """
+        if not isinstance(parts, Sequence):
+            raise OptionError(
+                f"the parts of the mix are {parts!r:.80}; expected a list of datasets and their "
+                "weights, such as [(dataset, 0.5), (other, 0.5)]"
+            )
         for part in parts:
             if not (isinstance(part, tuple) and len(part) == 2 and isinstance(part[0], Dataset)):
                 raise OptionError(

@@ -8,6 +8,9 @@ import numpy as np
 
 from recordsmith.errors import OptionError
 
+_LARGEST_COUNT = 2**31 - 1  # the product of two such is an int64
+_MOST_RECORDS = 2**53
+
 
 def is_whole(value: object) -> TypeGuard[int]:
     """Whether it is a whole number, of Python or of NumPy; True and False are none."""
@@ -28,6 +31,19 @@ def whole_number(name: str, value: object, lowest: int, highest: int | None = No
     if not is_whole(value):
         expected = f"a whole number, {expected}"
     raise OptionError(f"{name} is {value!r:.60}; expected {expected}")
+
+
+def count_number(name: str, value: object, most: int = _LARGEST_COUNT) -> int:
+    """A count that others are multiplied with; errors as of `whole_number`."""
+    count = whole_number(name, value, 1)
+    if count > most:
+        raise OptionError(f"{name} is {count}; expected at most {most}")
+    return count
+
+
+def record_count_number(name: str, value: object) -> int:
+    """A count of neighbouring records, which may be more than there are."""
+    return count_number(name, value, _MOST_RECORDS)
 
 
 def seed_number(value: object) -> int:

@@ -19,7 +19,7 @@ import numpy as np
 
 from recordsmith.buffers import Int64Array
 from recordsmith.errors import OptionError
-from recordsmith.loading.options import seed_number, whole_number
+from recordsmith.loading.options import record_count_number, seed_number
 from recordsmith.loading.permutation import Permutations
 from recordsmith.loading.windows import mixed_in_windows
 
@@ -67,7 +67,7 @@ class Blocks:
 
     def __post_init__(self) -> None:
         for name, value in vars(self).items():
-            object.__setattr__(self, name, whole_number(f"the {name} of blocks", value, 1))
+            object.__setattr__(self, name, record_count_number(f"the {name} of blocks", value))
 
 
 class Order(PositionOrder):
@@ -102,7 +102,7 @@ class Order(PositionOrder):
         The last block may be short. It keeps its place at the end, so that all others are whole and
         a place tells its block without counting.
         """
-        window = blocks.size * blocks.window
+        window = min(blocks.size * blocks.window, 2**60)  # an int64, also if it is doubled
         mixed = mixed_in_windows(places, self.count, window, self._seed, "window", epoch)
         block = mixed // blocks.size
         moved = np.flatnonzero(block < self._blocks.count)

@@ -39,6 +39,11 @@ def resolve_requests(
     requests: dict[str, tuple[str, Request]] = {}
     for name, feature in features.items():
         for key, request in feature.requests().items():
+            if request.shape is None:
+                raise OptionError(
+                    f"feature {name!r}: shape is None; expected a tuple of lengths, such as "
+                    "(), (13,) or (3, 4)"
+                )
             other_name, other = requests.setdefault(key, (name, request))
             both = _together(other, request)
             if both is None:
@@ -117,8 +122,9 @@ def _check(
     """Whether the records can have what is expected of them."""
     known = schema.features.get(key)
     if known is None or known.kind == "none":
-        # one of the other records may have it, if none must
-        if request.default is None and (request.shape != "ragged" or is_complete):
+        # one of the other records may have it, if none must; where it stands, it has no values
+        is_nowhere = is_complete and known is None
+        if request.default is None and (request.shape != "ragged" or is_nowhere):
             raise no_such_key(name, key, schema, is_complete=is_complete)
         return
     if known.kind == "mixed":

@@ -18,7 +18,7 @@ import numpy as np
 
 from recordsmith.buffers import Int64Array
 from recordsmith.errors import OptionError
-from recordsmith.loading.options import whole_number
+from recordsmith.loading.options import count_number, whole_number
 
 Ends = Literal["keep", "drop", "pad"]
 """What becomes of the last step of an epoch, when less is left than all ranks take in a step: it is
@@ -46,10 +46,10 @@ class Share:
 
     def __post_init__(self) -> None:
         for name in ("batch_size", "world_size", "worker_count"):
-            self._set(name, whole_number(name, getattr(self, name), 1))
+            self._set(name, count_number(name, getattr(self, name)))
         self._set("rank", whole_number("rank", self.rank, 0, self.world_size - 1))
         self._set("worker", whole_number("worker", self.worker, 0, self.worker_count - 1))
-        if self.ends not in get_args(Ends):
+        if not (isinstance(self.ends, str) and self.ends in get_args(Ends)):
             raise OptionError(f"ends is {self.ends!r}; expected keep, drop or pad")
         if self.ends == "drop" and 0 < self.count < self.step_size:
             raise OptionError(
@@ -85,7 +85,10 @@ class Share:
             Arrays of int64, (batch_size,); the last one may have fewer.
         """
         firsts = np.arange(steps.start, steps.stop, steps.step, dtype=np.int64) * self.step_size
-        in_step = np.arange(self.batch_size, dtype=np.int64) * self.world_size
+        row_count = self.batch_size
+        if self.ends != "pad":  # a batch may be larger than the epoch
+            row_count = min(row_count, -(-self.count // self.world_size))
+        in_step = np.arange(row_count, dtype=np.int64) * self.world_size
         table = (firsts + (read + self.rank))[:, np.newaxis] + in_step
         if self.ends == "pad":
             return list(table % self.count)

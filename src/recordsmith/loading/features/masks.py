@@ -25,6 +25,7 @@ from recordsmith.loading.features.contract import (
 )
 from recordsmith.loading.features.following import check_leader, leading, pictures_in
 from recordsmith.loading.features.picture_frames import checked_size, inner_sizes, place_all
+from recordsmith.loading.features.pictures import Image
 from recordsmith.loading.features.stored_pixels import RawShape, StoredPixels, raw_shape
 from recordsmith.loading.options import whole_number
 
@@ -98,12 +99,26 @@ class Mask(PixelFeature):
 
     def check(self, name: str, features: Mapping[str, Feature]) -> None:
         if self.is_alone:
+            self._check_alone(name, features)
             return
         check_leader(name, self.of, features)
         if not pictures_in(features):
             raise OptionError(
                 f"feature {name!r} is a mask without a size, so it follows an Image, but there is "
                 "none; give it a size"
+            )
+
+    def _check_alone(self, name: str, features: Mapping[str, Feature]) -> None:
+        """Raise OptionError if no picture that there is could lie as the mask does."""
+        pictures = {one: features[one] for one in pictures_in(features)}
+        if pictures and all(
+            isinstance(picture, Image) and picture.geometry().number_count
+            for picture in pictures.values()
+        ):
+            first = next(iter(pictures))
+            raise OptionError(
+                f"feature {name!r} has a size or fit of its own, so it would not follow {first!r}, "
+                "which is cropped or turned over at random; leave size and fit out"
             )
 
     def begin(self, name: str, rows: Rows) -> MaskFilling:

@@ -108,13 +108,15 @@ class Image(PictureFeature):
         check_word("interpolation", self.interpolation, get_args(Interpolation))
         if self.flip is not None:
             check_word("flip", self.flip, get_args(Flip))
-        if self.channels not in (1, 3, 4):
+        if type(self.channels) is not int or self.channels not in (1, 3, 4):
             raise OptionError(f"channels is {self.channels!r}; expected 1, 3 or 4")
         whole_number("max_pixels", self.max_pixels, 1, MOST_PIXELS)
         self._keep("size", checked_size(self.size, self.fit))
         self._check_fit()
         self._check_numbers()
         self.stored()
+        if not isinstance(self.exact, bool):
+            raise OptionError(f"exact is {self.exact!r:.60}; expected True or False")
         if self.exact and self.interpolation not in ("auto", "linear"):
             raise OptionError(
                 f"exact is linear, as TensorFlow's resize, but interpolation is "
