@@ -107,6 +107,9 @@ class CorruptDataError(RecordsmithError, ValueError):
     def __reduce__(self) -> tuple[object, ...]:
         return (_rebuild, (self.defect, self.detail, self.path, self.position, self.offset))
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({str(self)!r})"  # in a list, too, it says where
+
     def __str__(self) -> str:
         place = [] if self.path is None else [self.path]
         if self.position is not None:

@@ -229,8 +229,14 @@ def _state(**changes: Any) -> dict[str, Any]:
 )
 def test_states_that_make_no_sense(state: Any, words: str) -> None:
     with pytest.raises(rs.OptionError, match=words):
-        _schedule(10).progress(state)
-    assert _schedule(10).progress(_state()) == Progress(3, 8, 2)
+        _schedule(10, epochs=2).progress(state)
+    assert _schedule(10, epochs=2).progress(_state()) == Progress(3, 8, 2)
+
+
+def test_a_state_of_more_epochs_is_refused() -> None:
+    with pytest.raises(rs.OptionError, match="this loader takes 1: say as many epochs"):
+        _schedule(10, epochs=1).progress(_state())
+    assert _schedule(10, epochs=None).progress(_state()) == Progress(3, 8, 2)
 
 
 @pytest.mark.parametrize("epochs", [0, -1, 1.5, "1", True])

@@ -75,7 +75,7 @@ class Loader:
         Args:
             dataset: one, or a Mix of several.
             features: what a batch holds, by name; a key alone means what the schema says of it.
-                None for every feature of the schema that has a kind.
+                None for every feature of the schema that has a kind; pictures are bytes then.
             batch_size: examples in a batch of one rank.
             shuffle: True for a random order of all records; Blocks to read neighbours together;
                 Buffer for compressed shards, which can only be read from their beginning.
@@ -155,6 +155,9 @@ class Loader:
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
         self._iterations = weakref.WeakSet()
+
+    def __repr__(self) -> str:
+        return f"Loader({', '.join(self._maker.names)}; epoch {self.epoch})"
 
     def __iter__(self) -> Iteration:
         """An iteration, which begins when its first batch is asked for."""

@@ -60,7 +60,8 @@ class Mix:
                 "weights, such as [(dataset, 0.5), (other, 0.5)]"
             )
         for part in parts:
-            if not (isinstance(part, tuple) and len(part) == 2 and isinstance(part[0], Dataset)):
+            is_pair = isinstance(part, (tuple, list)) and len(part) == 2
+            if not is_pair or not isinstance(part[0], Dataset):
                 raise OptionError(
                     f"a part of the mix is {part!r:.80}; expected a dataset and its weight, such "
                     "as (dataset, 0.5)"

@@ -83,7 +83,8 @@ def _check_payload(schema: Schema, *, may_skip: bool) -> None:
     if schema.payload not in ("Example", "mixed", "none"):
         found = "other data" if schema.payload == "other" else f"{schema.payload}s"
         raise OptionError(
-            f"the records are {found}, not Examples: features cannot be read from them"
+            f"the records are {found}, not Examples: features cannot be read from them; iterate "
+            "over the dataset, or take its payloads with records()"
         )
     if schema.payload == "mixed" and not may_skip:
         raise OptionError(

@@ -100,8 +100,6 @@ class Schedule:
         if self._epochs is None:
             raise TypeError("a loader that goes on for ever has no length; say epochs")
         later = progress.begun + self._epochs - progress.epoch - 1
-        if later < 0:  # the state was of a loader that takes more epochs
-            return 0
         step_count = self._share.step_count(progress.read) + later * self._share.step_count()
         return len(self._share.own(step_count))
 
@@ -131,11 +129,18 @@ class Schedule:
                 f"the state has epoch {progress.epoch}, begun {progress.begun} and read "
                 f"{progress.read} of {self._share.count}; no loader can be there"
             )
-        self._adopt(state.get("order"))
+        order = self._order_of(state.get("order"))
+        if self._epochs is not None and progress.epoch >= progress.begun + self._epochs:
+            raise OptionError(
+                f"the state is in epoch {progress.epoch} of an iteration that began with epoch "
+                f"{progress.begun}, but this loader takes {self._epochs}: say as many epochs as "
+                "the loader had that the state is of, or more"
+            )
+        self._order = order
         return progress
 
-    def _adopt(self, found: object) -> None:
-        """Go on in the order of a state, which must be this one."""
+    def _order_of(self, found: object) -> PositionOrder:
+        """The order of a state, which must be this one."""
         if not isinstance(found, Mapping):
             raise OptionError(f"the state has the order {found!r:.80}; expected a dict")
         order = self._order.adopt(found)
@@ -146,4 +151,4 @@ class Schedule:
                     f"the state is of a loader whose {name} is {found.get(name)!r}; here it is "
                     f"{own.get(name)!r}, so other records would be read twice or left out"
                 )
-        self._order = order
+        return order
