@@ -291,6 +291,33 @@ def test_a_shard_with_fewer_records_than_promised(small: Any, tmp_path: Path) ->
 # -- options ---------------------------------------------------------------------------------------
 
 
+def test_a_shard_that_is_replaced_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("recordsmith.wire.stream.BLOCK_BYTES", 300)  # it is begun in each epoch
+    rows = [{"id": number, "noise": f"{number * 7919 % 10007}"} for number in range(400)]
+    rs.pack(rs.Rows(rows), tmp_path / "data", compression="gzip", shards=1)
+    (path,) = (tmp_path / "data").glob("*.tfrecord.gz")
+    loader = rs.Loader(
+        rs.open(tmp_path / "data"),
+        {"id": rs.Scalar("id")},
+        batch_size=100,
+        shuffle=rs.Buffer(50),
+        epochs=3,
+        threads=0,
+    )
+    batches = iter(loader)
+    assert len(next(batches)["id"]) == 100
+    rs.pack(
+        rs.Rows([{"id": -1}] * 400), tmp_path / "other", compression="gzip", shards=1
+    )  # as many records
+    (other,) = (tmp_path / "other").glob("*.tfrecord.gz")
+    other.replace(path)
+    with pytest.raises(rs.CorruptDataError, match="its manifest says"):
+        for batch in batches:
+            assert (batch["id"] >= 0).all()
+
+
 @pytest.mark.parametrize("shuffle", [True, rs.Blocks()])
 def test_other_shuffles_are_refused_when_the_loader_is_made(
     small: Any, zipped: rs.Dataset, shuffle: Any

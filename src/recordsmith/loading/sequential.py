@@ -214,6 +214,7 @@ class _OpenShard:
 
     def _read(self) -> Generator[RecordBlock, None, None]:
         path = self._shard.path
+        self._shard.check_size()  # another file may lie there since the records were counted
         with open_file(path) as file, located(path), accessing(path):
             yield from read_blocks(file, compression=self._shard.compression, on_defect=self._note)
 
