@@ -61,11 +61,14 @@ def resize_nearest(values: npt.NDArray[Number], height: int, width: int) -> npt.
     """
     if values.shape == (height, width):
         return values
-    old_height, old_width = values.shape
-    rows = (2 * np.arange(height) + 1) * old_height // (2 * height)
-    columns = (2 * np.arange(width) + 1) * old_width // (2 * width)
+    rows, columns = nearest(values.shape[0], height), nearest(values.shape[1], width)
     resized: npt.NDArray[Number] = values[rows[:, np.newaxis], columns]
     return resized
+
+
+def nearest(length: int, to_length: int) -> npt.NDArray[np.int64]:
+    """Which of `length` pixels each of `to_length` shows: the one that holds its centre."""
+    return (2 * np.arange(to_length) + 1) * length // (2 * to_length)
 
 
 def _as_numbers(values: Any, mode: str, encoded: bytes) -> MaskValues:

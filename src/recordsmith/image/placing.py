@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from recordsmith.image.fit import Placement
+from recordsmith.image.mask import nearest
 
 Interpolation = Literal["auto", "linear", "area", "nearest", "cubic"]
 Number = TypeVar("Number", bound=np.generic)
@@ -74,8 +75,8 @@ def lay_numbers_in_frame(
         frame: (frame_height, frame_width), all of which is written, of a type that holds them.
         fill: the number around them.
     """
-    rows = _nearest(placement.top, placement.height, placement.to_height)
-    columns = _nearest(placement.left, placement.width, placement.to_width)
+    rows = placement.top + nearest(placement.height, placement.to_height)
+    columns = placement.left + nearest(placement.width, placement.to_width)
     part = numbers.take(rows, axis=0).take(columns, axis=1)
     if part.shape != frame.shape:
         frame.fill(fill)
@@ -104,7 +105,7 @@ def _resize(part: npt.NDArray[Any], target: npt.NDArray[Any], interpolation: str
 
     height, width = target.shape[:2]
     if interpolation == "nearest":
-        rows, columns = _nearest(0, part.shape[0], height), _nearest(0, part.shape[1], width)
+        rows, columns = nearest(part.shape[0], height), nearest(part.shape[1], width)
         target[...] = part.take(rows, axis=0).take(columns, axis=1)
         return
     if interpolation == "auto":
@@ -142,7 +143,3 @@ def _turn_over(frame: npt.NDArray[Any], placement: Placement) -> None:
     written = cv2.flip(whole, code, dst=whole)
     if written is not whole:
         whole[...] = written
-
-
-def _nearest(start: int, length: int, to_length: int) -> npt.NDArray[np.int64]:
-    return start + (2 * np.arange(to_length) + 1) * length // (2 * to_length)

@@ -115,7 +115,6 @@ class Batch:
     ) -> None:
         self._maker = maker
         self._records = held or maker.records
-        self._held_seconds = 0.0 if held is None else held.seconds
         self._step = step
         self._allocate = allocate
         self._positions = step.positions
@@ -125,7 +124,8 @@ class Batch:
         self._values: dict[str, Column] = {}  # of the batch, without pixels
         self._fillings: dict[str, Filling] = {}
         self._mapped: MappedRows | None = None
-        self._spent = Spent(record_count=len(step.positions))
+        held_seconds = 0.0 if held is None else held.seconds
+        self._spent = Spent(record_count=len(step.positions), reading_seconds=held_seconds)
         self._filled: list[tuple[float, float]] = []  # (decoding, functions), added by any thread
 
     # -- the three parts of the job ----------------------------------------------------------------
@@ -139,7 +139,7 @@ class Batch:
         self._decode(payloads)
         decoded = perf_counter()
         spent.byte_count = len(payloads.buffer)
-        spent.reading_seconds = read - begun + self._held_seconds
+        spent.reading_seconds += read - begun
         spent.decoding_seconds = decoded - read
         if changes.filter is not None:
             self._filter()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,31 +14,15 @@ from hypothesis import strategies as st
 import recordsmith as rs
 from recordsmith.errors import CorruptDataError, Defect, OptionError
 from recordsmith.example.keys import BOX, OBJECT_LABEL
+from recordsmith.image.fit import Placement
 from recordsmith.loading.draws import Draws
 from recordsmith.loading.features import PictureFeature, PictureFilling, Request, Rows
 from recordsmith.loading.features.contract import empty
 
 
-class Placed(NamedTuple):
-    """The fields of a Placement, in its order."""
-
-    top: int
-    left: int
-    height: int
-    width: int
-    to_height: int
-    to_width: int
-    at_top: int
-    at_left: int
-    frame_height: int
-    frame_width: int
-    is_mirrored: bool = False
-    is_upside_down: bool = False
-
-
-def whole(height: int, width: int, frame: int = 100, **changed: Any) -> Placed:
+def whole(height: int, width: int, frame: int = 100, **changed: Any) -> Placement:
     """A whole picture, stretched to a square frame."""
-    plain = Placed(0, 0, height, width, frame, frame, 0, 0, frame, frame)
+    plain = Placement(0, 0, height, width, frame, frame, 0, 0, frame, frame)
     return plain._replace(**changed)
 
 
@@ -112,11 +96,11 @@ sides = st.integers(1, 14)
 
 
 @st.composite
-def scenes(draw: Any) -> tuple[tuple[int, int], Placed, list[tuple[int, int, int, int]]]:
+def scenes(draw: Any) -> tuple[tuple[int, int], Placement, list[tuple[int, int, int, int]]]:
     """A picture's size, any placement of any part of it, and boxes in its pixels."""
     height, width = draw(sides), draw(sides)
     top, left = draw(st.integers(0, height - 1)), draw(st.integers(0, width - 1))
-    placement = Placed(
+    placement = Placement(
         top, left, draw(st.integers(1, height - top)), draw(st.integers(1, width - left)),
         draw(sides), draw(sides), draw(st.integers(-9, 9)), draw(st.integers(-9, 9)),
         draw(sides), draw(sides), draw(st.booleans()), draw(st.booleans()),
@@ -130,7 +114,7 @@ def scenes(draw: Any) -> tuple[tuple[int, int], Placed, list[tuple[int, int, int
 
 
 def drawn_and_moved(
-    size: tuple[int, int], box: tuple[int, int, int, int], placement: Placed
+    size: tuple[int, int], box: tuple[int, int, int, int], placement: Placement
 ) -> Any:
     """Which pixels of the frame show the box: drawn into a picture, moved pixel by pixel."""
     picture = np.zeros(size, bool)
@@ -186,7 +170,7 @@ def test_boxes_cover_the_pixels_they_were_drawn_around(scene: Any) -> None:
     np.testing.assert_allclose(fractions["x"] * frame, made["x"], rtol=1e-5)
 
 
-def moved_box(box: Any, size: Any, p: Placed) -> tuple[Any, float]:
+def moved_box(box: Any, size: Any, p: Placement) -> tuple[Any, float]:
     """One box in pixels of its frame, and how much of its area is left; side by side."""
     corners, share = [], 1.0
     axes = (
@@ -296,7 +280,7 @@ def test_what_is_dropped() -> None:
         [0.0, 0.5, 1.0, 0.6],
         [0.0, 0.7, 1.0, 0.7],
     ]
-    pictures = Pictures([(10, 10)], [Placed(0, 5, 10, 5, 10, 5, 0, 0, 10, 5)])
+    pictures = Pictures([(10, 10)], [Placement(0, 5, 10, 5, 10, 5, 0, 0, 10, 5)])
 
     def kept(min_visible: float) -> Any:
         feature = rs.Boxes(min_visible=min_visible)
@@ -315,7 +299,11 @@ def test_what_rounding_leaves_is_dropped(edge: int, size: int, scale: int) -> No
     side = edge * size // 100
     pictures = Pictures(
         [(size, size)],
-        [Placed(0, side, size, size - side, 10 * scale, 10 * scale, 0, 0, 10 * scale, 10 * scale)],
+        [
+            Placement(
+                0, side, size, size - side, 10 * scale, 10 * scale, 0, 0, 10 * scale, 10 * scale
+            )
+        ],
     )
     made, _ = begun(rs.Boxes(), records([[[0.0, 0.0, 1.0, side / size]]]), pictures)
     assert made["x_lengths"].tolist() == [0]

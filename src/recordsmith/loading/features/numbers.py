@@ -17,7 +17,25 @@ from recordsmith.loading.features.contract import NUMBERS, Request, ValueFeature
 
 
 @dataclass(frozen=True)
-class Tensor(ValueFeature):
+class _Numbers(ValueFeature):
+    """As many numbers from each record."""
+
+    key: str
+    _: KW_ONLY
+    dtype: str | None = None
+    default: Any = None
+
+    def __post_init__(self) -> None:
+        check_dtype(self.dtype)
+
+    def values(
+        self, name: str, columns: Mapping[str, Column], positions: Int64Array
+    ) -> dict[str, Column]:
+        return {name: as_dtype(self.key, columns[self.key], self.dtype)}
+
+
+@dataclass(frozen=True)
+class Tensor(_Numbers):
     """An array of numbers from each record: int64 or float32, (batch, *shape).
 
     key: the feature's name in the records.
@@ -27,43 +45,18 @@ class Tensor(ValueFeature):
     default: stands in where a record lacks the feature.
     """
 
-    key: str
     shape: tuple[int, ...]
-    _: KW_ONLY
-    dtype: str | None = None
-    default: Any = None
-
-    def __post_init__(self) -> None:
-        check_dtype(self.dtype)
 
     def requests(self) -> dict[str, Request]:
         return {self.key: Request(NUMBERS, self.shape, self.default)}
 
-    def values(
-        self, name: str, columns: Mapping[str, Column], positions: Int64Array
-    ) -> dict[str, Column]:
-        return {name: as_dtype(self.key, columns[self.key], self.dtype)}
-
 
 @dataclass(frozen=True)
-class Scalar(ValueFeature):
+class Scalar(_Numbers):
     """One number from each record: int64 or float32, (batch,). Fields as of `Tensor`."""
-
-    key: str
-    _: KW_ONLY
-    dtype: str | None = None
-    default: Any = None
-
-    def __post_init__(self) -> None:
-        check_dtype(self.dtype)
 
     def requests(self) -> dict[str, Request]:
         return {self.key: Request(NUMBERS, (), self.default)}
-
-    def values(
-        self, name: str, columns: Mapping[str, Column], positions: Int64Array
-    ) -> dict[str, Column]:
-        return {name: as_dtype(self.key, columns[self.key], self.dtype)}
 
 
 def check_dtype(dtype: object) -> None:
