@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import itertools
 import json
 import os
 import pickle
@@ -221,6 +222,70 @@ def test_functions_do_not_iterate_over_their_loader(
     other = rs.Loader(dataset[:5], ID, batch_size=5, threads=1)
     outer = rs.Loader(dataset, ID, batch_size=5, threads=threads, map_batches=looks_up, ends="drop")
     assert next(iter(outer))["other"].tolist() == [0, 1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("ends", ["keep", "drop"])
+@pytest.mark.parametrize("worker_count", [1, 2, 5])
+def test_workers_in_turn_are_the_loader_iteration_after_iteration(
+    dataset: rs.Dataset, worker_count: int, ends: Any
+) -> None:
+    """Also those that have no step in an iteration, or not the last one."""
+    options: Any = {"shuffle": True, "batch_size": 20, "epochs": 2, "ends": ends, "seed": 5}
+    alone = rs.Loader(dataset, ID, **options, map_examples=jitter)
+    loader = rs.Loader(dataset, ID, **options, map_examples=jitter, reuse_batches=False)
+    loader.load_state_dict(alone.state_after(1))
+    alone.load_state_dict(alone.state_after(1))
+    workers = [loader.for_worker(number, worker_count) for number in range(worker_count)]
+    for iteration in range(3):
+        shares = [list(worker) for worker in workers]
+        fresh = [
+            list(loader.for_worker(number, worker_count, iteration=iteration, skipped_count=1))
+            for number in range(worker_count)
+        ]
+        in_turn = [batch for turn in itertools.zip_longest(*shares) for batch in turn if batch]
+        expected = list(alone)
+        assert ids(in_turn) == ids(expected)
+        assert [b["jitter"].tolist() for b in in_turn] == [b["jitter"].tolist() for b in expected]
+        assert list(map(ids, fresh)) == [ids(share[1:]) for share in shares]
+
+
+def test_what_a_loader_for_a_worker_is(dataset: rs.Dataset) -> None:
+    loader = rs.Loader(dataset, ID, batch_size=4, threads=3, rank=1, world_size=2)
+    assert (loader.batch_size, loader.rank, loader.world_size) == (4, 1, 2)
+    worker = loader.for_worker(1, 3)
+    next(iter(worker))
+    assert worker.stats().thread_count == 3  # as was said
+    assert loader.state_dict()["read"] == 0
+    with pytest.raises(rs.OptionError, match="for worker 1 of 3 already"):
+        worker.for_worker(0, 2)
+    with pytest.raises(rs.OptionError, match="worker is 3"):
+        loader.for_worker(3, 3)
+
+
+def test_the_state_after_so_many_batches(dataset: rs.Dataset) -> None:
+    loader = rs.Loader(dataset, ID, batch_size=20, shuffle=True)
+    count = 0
+    for _ in range(3):
+        for _ in loader:
+            count += 1
+            assert loader.state_after(count) == loader.state_dict()
+    other = rs.Loader(dataset, ID, batch_size=20, shuffle=True)
+    other.load_state_dict(loader.state_after(4))
+    assert other.state_after(0) == other.state_dict() == loader.state_after(4)
+    for _ in other:
+        pass
+    assert other.state_after(2) == other.state_dict() == loader.state_after(6)
+    with pytest.raises(rs.OptionError, match="batch_count is -1"):
+        loader.state_after(-1)
+
+
+def test_a_closed_iteration_has_not_come_to_its_end(dataset: rs.Dataset) -> None:
+    loader = rs.Loader(dataset, ID, batch_size=20, epochs=3, threads=2)
+    iteration = iter(loader)
+    next(iteration)
+    iteration.close()
+    assert next(iteration, None) is None
+    assert loader.epoch == 0
 
 
 def test_a_loader_travels(dataset: rs.Dataset) -> None:

@@ -147,6 +147,48 @@ def test_workers_in_turn_are_the_rank_without_workers(
     assert in_turn == _told(alone.steps(start))
 
 
+@given(COUNTS, SIZES, st.integers(1, 5), EPOCHS, st.data())
+def test_a_worker_leaves_out_its_own_steps(
+    count: int, batch_size: int, worker_count: int, epochs: int, data: Any
+) -> None:
+    whole = _schedule(count, batch_size, epochs=epochs)
+    worker = whole.for_worker(data.draw(st.integers(0, worker_count - 1)), worker_count)
+    steps = _told(worker.steps(Progress()))
+    skipped_count = data.draw(st.integers(0, len(steps) + 2))
+    assert _told(worker.steps(Progress(), skipped_count)) == steps[skipped_count:]
+
+
+@given(COUNTS, SIZES, SIZES, st.sampled_from(["keep", "drop", "pad"]), EPOCHS, st.data())
+def test_the_place_after_any_number_of_steps(
+    count: int, batch_size: int, world_size: int, ends: Ends, epochs: int, data: Any
+) -> None:
+    """Over several iterations, begun anywhere."""
+    assume(ends != "drop" or count >= batch_size * world_size)
+    schedule = _schedule(count, batch_size, 0, world_size, ends=ends, epochs=epochs)
+    epoch, begun = data.draw(st.integers(0, epochs - 1)) + 7, 7
+    start = progress = Progress(epoch, data.draw(st.integers(0, count - 1)), begun)
+    step_count = 0
+    for _ in range(3):
+        for step in schedule.steps(progress):
+            step_count += 1
+            assert schedule.after(start, step_count) == step.after
+        assert schedule.end(progress) == Progress(progress.begun + epochs, 0, begun + epochs)
+        progress = Progress(begun + epochs, 0, begun + epochs)
+        begun += epochs
+        assert schedule.later(start, begun // epochs - 7 // epochs) == progress
+    assert schedule.after(start, 0) == start
+
+
+def test_places_of_what_goes_on_for_ever() -> None:
+    schedule = _schedule(10, 4, epochs=None)
+    assert schedule.end(Progress(3, 4, 2)) is None
+    assert schedule.later(Progress(3, 4, 2), 2) == Progress(5, 0, 5)
+    assert schedule.after(Progress(3, 4, 2), 2) == Progress(4, 0, 2)
+    assert schedule.after(Progress(), 3 * 10**12 + 1) == Progress(10**12, 4, 0)
+    with pytest.raises(rs.OptionError, match="there are no batches"):
+        _schedule(0).after(Progress(), 1)
+
+
 def test_batches_are_alike_however_many_places_are_computed_at_once(monkeypatch: Any) -> None:
     whole = _told(_schedule(1000, 7, 1, 3, worker_count=2).steps(Progress()))
     monkeypatch.setattr("recordsmith.loading.schedule._PLACES_AT_ONCE", 20)

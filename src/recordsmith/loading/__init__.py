@@ -2,6 +2,7 @@
 
 from recordsmith.loading.buckets import Buckets
 from recordsmith.loading.buffer import Buffer
+from recordsmith.loading.examples import Examples
 from recordsmith.loading.features import (
     Boxes,
     Bytes,
@@ -18,6 +19,7 @@ from recordsmith.loading.features import (
 from recordsmith.loading.loader import Loader
 from recordsmith.loading.mix import Mix
 from recordsmith.loading.order import Blocks
+from recordsmith.loading.specs import EntrySpec
 from recordsmith.loading.stats import LoaderStats
 
 __all__ = [
@@ -26,6 +28,8 @@ __all__ = [
     "Buckets",
     "Buffer",
     "Bytes",
+    "EntrySpec",
+    "Examples",
     "Image",
     "Loader",
     "LoaderStats",

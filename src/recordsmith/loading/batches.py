@@ -20,7 +20,7 @@ from recordsmith.dataset import RecordLocation
 from recordsmith.errors import CorruptDataError
 from recordsmith.example import BytesArray, Column, ColumnDecoder, FeatureSpec
 from recordsmith.loading.draws import Draws
-from recordsmith.loading.features import Feature, Filling, PixelFeature, Rows, ValueFeature
+from recordsmith.loading.features import Feature, Filling, PixelFeature, Rows, Text, ValueFeature
 from recordsmith.loading.features.contract import Allocate, empty
 from recordsmith.loading.functions import Changes, MappedRows, accepts, calling, mapped_batch
 from recordsmith.loading.schedule import Progress, Step
@@ -71,6 +71,10 @@ class BatchMaker:
         }
         self.pixel_features = _leaders_first(features)
         self.has_pixels = any(feature.has_pixels for feature in self.pixel_features.values())
+        self.ragged_texts = {
+            name for name, feature in features.items()
+            if isinstance(feature, Text) and feature.shape == "ragged"
+        }  # fmt: skip
         self.names = tuple(name for key in features for name in features[key].outputs(key))
         self.seed = seed
         self.changes = changes or Changes()
@@ -91,6 +95,12 @@ class BatchMaker:
     ) -> Batch:
         """A job that makes one batch; `held` are its records, if they were read before."""
         return Batch(self, step, allocate, held)
+
+    def make(self, step: Step) -> Made:
+        """One batch, at once and in this thread."""
+        batch = self.batch(step)
+        batch.fill(0, batch.begin())
+        return batch.finish()
 
     def decode(self, payloads: BytesArray, rows: Int64Array | None) -> dict[str, Column]:
         """The columns of some payloads, which lie end to end; of all of them without `rows`."""

@@ -13,30 +13,30 @@ import os
 import time
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from recordsmith.dataset import Dataset
 from recordsmith.errors import CorruptDataError, OptionError
-from recordsmith.loading.batches import Batch, BatchMaker, Made
+from recordsmith.loading.batches import Batch, Made
 from recordsmith.loading.buckets import Buckets
 from recordsmith.loading.buffer import Buffer
-from recordsmith.loading.declaring import declare_features
 from recordsmith.loading.engine import Engine
 from recordsmith.loading.features import Feature
 from recordsmith.loading.features.contract import empty
 from recordsmith.loading.functions import Changes, Filter, Map, is_calling
+from recordsmith.loading.making import batch_maker, check_dataset
 from recordsmith.loading.mix import Mix
 from recordsmith.loading.options import seed_number, whole_number
 from recordsmith.loading.order import Blocks
 from recordsmith.loading.ordering import order_of, reader_of
-from recordsmith.loading.requests import merged_glance, resolve_for_all
 from recordsmith.loading.reuse import Ring
 from recordsmith.loading.schedule import Progress, Schedule, Step
 from recordsmith.loading.sequential import HeldRecords
 from recordsmith.loading.shares import Ends, Share
+from recordsmith.loading.specs import EntrySpec, specs_of
 from recordsmith.loading.stats import LoaderStats, Tally
-
-_GLANCE_COUNT = 64  # records that are looked at where the schema is not known
 
 
 class Loader:
@@ -107,12 +107,9 @@ class Loader:
         self._seed = seed_number(seed)
         self._prefetch = whole_number("prefetch", prefetch, 0)
         self._skip_errors = whole_number("skip_errors", skip_errors, 0)
+        self._is_thread_count_said = threads is not None
         self._thread_count = _thread_count(threads)
-        if not isinstance(dataset, (Dataset, Mix)):
-            raise OptionError(
-                f"the dataset is {dataset!r:.60}; expected what recordsmith.open() answers, or a "
-                "Mix of several"
-            )
+        check_dataset(dataset)
         if not isinstance(shuffle, (bool, Blocks, Buffer)):
             raise OptionError(f"shuffle is {shuffle!r:.60}; expected True, False, Blocks or Buffer")
         if not isinstance(reuse_batches, bool):
@@ -124,14 +121,9 @@ class Loader:
         )
         self._schedule = Schedule(order, share, epochs)
         self._reader = reader_of(dataset, order)
-        datasets = dataset.datasets if isinstance(dataset, Mix) else (dataset,)
-        glances = [one.glance(_GLANCE_COUNT) for one in datasets]
-        schema, is_complete = merged_glance(glances)
-        declared = declare_features(features, schema, is_complete=is_complete)
-        self._maker = BatchMaker(
+        self._maker = batch_maker(
             dataset,
-            declared,
-            resolve_for_all(declared, glances, may_skip=self._skip_errors > 0),
+            features,
             seed=self._seed,
             changes=changes,
             may_skip=self._skip_errors > 0,
@@ -143,8 +135,9 @@ class Loader:
             )
         self._reuses = reuse_batches
         self._skipped: dict[int, CorruptDataError] = {}  # by position in the dataset
-        self._progress = Progress()
+        self._origin = self._progress = Progress()
         self._is_resumed = False
+        self._steps_skipped_count = 0
         self._tally = Tally()
         self._iterations: weakref.WeakSet[Iteration] = weakref.WeakSet()
 
@@ -161,7 +154,7 @@ class Loader:
 
     def __iter__(self) -> Iteration:
         """An iteration, which begins when its first batch is asked for."""
-        iteration = Iteration(self._begin, self._hand_out)
+        iteration = Iteration(self._begin, self._hand_out, self._end)
         self._iterations.add(iteration)
         return iteration
 
@@ -183,6 +176,26 @@ class Loader:
         """End all iterations and their threads."""
         for iteration in list(self._iterations):
             iteration.close()
+
+    @property
+    def batch_size(self) -> int:
+        """How many examples a batch has, if no function or fault leaves any out."""
+        return self._schedule.share.batch_size
+
+    @property
+    def rank(self) -> int:
+        """Which process of a training job this is, counted from 0."""
+        return self._schedule.share.rank
+
+    @property
+    def world_size(self) -> int:
+        """How many processes the training job has."""
+        return self._schedule.share.world_size
+
+    @property
+    def reuses_batches(self) -> bool:
+        """Whether the memory of pixels is used again."""
+        return self._reuses
 
     @property
     def epoch(self) -> int:
@@ -216,26 +229,110 @@ class Loader:
         Raises:
             OptionError: the state is of another dataset or order.
         """
-        self._progress = self._schedule.progress(state)
+        self._origin = self._progress = self._schedule.progress(state)
         self._is_resumed = True
+
+    def state_after(self, batch_count: int) -> dict[str, Any]:
+        """Where this loader is when a training loop has had so many batches.
+
+        For loops that something reads ahead of: worker processes, a queue, a copy to a device. The
+        loader itself is where that is, which `state_dict` says.
+
+        Args:
+            batch_count: since the loader was made, or since its `load_state_dict`; over all
+                iterations, of which none was broken off.
+        """
+        count = whole_number("batch_count", batch_count, 0)
+        return self._schedule.state(self._schedule.after(self._origin, count))
+
+    def spec(self) -> dict[str, EntrySpec]:
+        """What the entries of a batch are, by name: their sort, dtype and shape.
+
+        The first axis is the batch size only where all batches have it. Where maps change batches,
+        the first one is made to see what they answer, and other axes are as they are there.
+        """
+        changes = self._maker.changes
+        batch = self._without_rows()
+        if changes.map_examples is not None or changes.map_batches is not None:
+            with self._copy(_thread_count=0) as copy:
+                batch = next((made for made in copy if len(next(iter(made.values())))), batch)
+        may_differ = self._schedule.share.ends == "keep" or self._skip_errors or changes.map_batches
+        is_filtered = changes.filter is not None
+        batch_size = None if may_differ or is_filtered else self.batch_size
+        return specs_of(batch, batch_size, self._maker.ragged_texts)
+
+    def _without_rows(self) -> dict[str, Any]:
+        nothing = np.empty(0, np.int64)
+        return self._maker.make(Step(0, nothing, nothing, Progress())).batch
+
+    def _copy(self, **changed: Any) -> Loader:
+        """A loader like this one, but for what is changed; its iterations are its own."""
+        copy = Loader.__new__(Loader)
+        copy.__setstate__({**self.__getstate__(), "_skipped": dict(self._skipped), **changed})
+        return copy
+
+    def for_worker(
+        self, worker: int, worker_count: int, *, iteration: int = 0, skipped_count: int = 0
+    ) -> Loader:
+        """A copy for one of several processes that feed this rank: they take its steps in turn.
+
+        All of them together give what this loader's next iterations would. Threads are shared out,
+        if their number was not said; memory is not used again, as batches wait in queues there.
+
+        Args:
+            worker, worker_count: which of them it is, of how many.
+            iteration: which of the next iterations it begins with, counted from 0.
+            skipped_count: how many of its batches are left out at the beginning.
+        """
+        share, thread_count = self._schedule.share, self._thread_count
+        if share.worker_count > 1:
+            raise OptionError(
+                f"this loader is made for worker {share.worker} of {share.worker_count} already: "
+                "make it without worker and worker_count, or take no processes beside it"
+            )
+        if not self._is_thread_count_said:
+            thread_count = max(1, thread_count // worker_count)
+        begin = self._schedule.later(self._next_progress(), iteration)
+        return self._copy(
+            _schedule=self._schedule.for_worker(worker, worker_count),
+            _thread_count=thread_count,
+            _reuses=False,
+            _origin=begin,
+            _progress=begin,
+            _is_resumed=True,
+            _steps_skipped_count=skipped_count,
+        )
 
     # -- for its iterations ------------------------------------------------------------------------
 
-    def _begin(self) -> tuple[Engine[Made], Tally]:
+    def _begin(self) -> Begun:
         """The work of an iteration that begins now."""
         if is_calling(self._maker):
             raise OptionError(
                 "a function that was given to this loader iterates over it, which would never end: "
                 "make another loader for that"
             )
-        progress = self._progress
-        if not self._is_resumed:
-            epoch = progress.epoch + progress.is_inside
-            progress = Progress(epoch, begun=epoch)
+        progress = self._next_progress()
         self._is_resumed = False
-        jobs = self._jobs(progress)
+        skipped_count, self._steps_skipped_count = self._steps_skipped_count, 0
+        jobs = self._jobs(self._schedule.steps(progress, skipped_count))
         self._tally = Tally()
-        return Engine(jobs, threads=self._thread_count, prefetch=self._prefetch), self._tally
+        engine = Engine(jobs, threads=self._thread_count, prefetch=self._prefetch)
+        return Begun(engine, self._tally, self._schedule.end(progress))
+
+    def _next_progress(self) -> Progress:
+        """Where the next iteration begins."""
+        if self._is_resumed:
+            return self._progress
+        epoch = self._progress.epoch + self._progress.is_inside
+        return Progress(epoch, begun=epoch)
+
+    def _end(self, after: Progress | None) -> None:
+        """All batches of an iteration are handed out. A worker may have had none, or not the last
+        one; the next iteration begins where that of the others does.
+        """
+        if after is not None:
+            self._progress = after
 
     def _hand_out(self, made: Made) -> dict[str, Any]:
         """The batch, if not too many records were left out of it."""
@@ -246,8 +343,7 @@ class Loader:
         self._progress = made.after
         return made.batch
 
-    def _jobs(self, progress: Progress) -> Iterator[Batch]:
-        steps = self._schedule.steps(progress)
+    def _jobs(self, steps: Iterator[Step]) -> Iterator[Batch]:
         held: Iterable[tuple[Step, HeldRecords | None]] = ((step, None) for step in steps)
         if self._reader is not None:
             held = self._reader.read(steps)
@@ -257,16 +353,26 @@ class Loader:
             yield self._maker.batch(step, allocate, records)
 
 
+class Begun(NamedTuple):
+    """What an iteration works with: who makes its batches, who counts, where it will end."""
+
+    engine: Engine[Made]
+    tally: Tally
+    end: Progress | None
+
+
 class Iteration:
     """One pass over a loader's batches: an iterator that can be closed."""
 
     def __init__(
         self,
-        begin: Callable[[], tuple[Engine[Made], Tally]],
+        begin: Callable[[], Begun],
         hand_out: Callable[[Made], dict[str, Any]],
+        end: Callable[[Progress | None], None],
     ) -> None:
         self._begin = begin
         self._hand_out = hand_out
+        self._end = end
         self._engine: Engine[Made] | None = None
         self._has_ended = False
 
@@ -278,11 +384,16 @@ class Iteration:
         if self._has_ended:
             raise StopIteration
         if self._engine is None:
-            self._engine, self._tally = self._begin()
+            self._engine, self._tally, self._ends_at = self._begin()
         self._tally.ask(asked_at)
         try:
             made = next(self._engine)
             batch = self._hand_out(made)
+        except StopIteration:
+            if not self._has_ended:  # nobody has closed it meanwhile
+                self._end(self._ends_at)
+            self.close()
+            raise
         except BaseException:
             self.close()
             raise

@@ -54,7 +54,7 @@ def order_of(
 
 def reader_of(dataset: Dataset | Mix, order: PositionOrder) -> SequentialReader | None:
     """What reads shards that can only be read in order; None where there are none."""
-    if isinstance(dataset, Mix) or _compressed(dataset) is None:
+    if isinstance(dataset, Mix) or compressed_shard(dataset) is None:
         return None
     runs = order.runs if isinstance(order, BufferOrder) else None
     return SequentialReader(dataset, runs)
@@ -62,7 +62,7 @@ def reader_of(dataset: Dataset | Mix, order: PositionOrder) -> SequentialReader 
 
 def _order_of_mix(mix: Mix, shuffle: bool | Blocks | Buffer, seed: int) -> PositionOrder:
     for number, dataset in enumerate(mix.datasets):
-        compressed = _compressed(dataset)
+        compressed = compressed_shard(dataset)
         if compressed is not None:
             raise OptionError(
                 f"dataset {number} of the mix has compressed shards ({compressed}), which can only "
@@ -76,7 +76,7 @@ def _order_of_mix(mix: Mix, shuffle: bool | Blocks | Buffer, seed: int) -> Posit
 def _check_compressed(
     dataset: Dataset, shuffle: bool | Blocks | Buffer, buckets: Buckets | None
 ) -> None:
-    compressed = _compressed(dataset)
+    compressed = compressed_shard(dataset)
     if compressed is None:
         return
     why = f"{compressed} is compressed, so its records can only be read from its beginning on"
@@ -91,7 +91,7 @@ def _check_compressed(
         raise OptionError(f"{why}: take a slice without a step")
 
 
-def _compressed(dataset: Dataset) -> str | None:
+def compressed_shard(dataset: Dataset) -> str | None:
     """The first compressed shard that the dataset has records of."""
     for span in dataset.shard_spans():
         if span.shard.compression != "none":

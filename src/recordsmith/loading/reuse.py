@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from recordsmith.loading.features.contract import Allocate
+from recordsmith.loading.features.contract import Allocate, empty
 
 
 class Ring:
@@ -30,10 +30,10 @@ class Ring:
         def allocate(name: str, shape: tuple[int, ...], dtype: Any) -> npt.NDArray[Any]:
             byte_count = math.prod(shape) * np.dtype(dtype).itemsize
             if name in given:  # a second array of that name
-                return np.empty(shape, dtype)
+                return empty(name, shape, dtype)
             given.add(name)
             if name not in place or len(place[name]) < byte_count:
-                place[name] = np.empty(byte_count, np.uint8)
+                place[name] = empty(name, (byte_count,), np.uint8)
             array: npt.NDArray[Any] = place[name][:byte_count].view(dtype).reshape(shape)
             return array
 

@@ -8,7 +8,7 @@ whatever the number of ranks.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -57,34 +57,44 @@ class Schedule:
     def __init__(self, order: PositionOrder, share: Share, epochs: int | None) -> None:
         """`epochs`: how many an iteration takes; None for ever."""
         self._order = order
-        self._share = share
+        self.share = share
         self._epochs = None if epochs is None else whole_number("epochs", epochs, 1)
 
-    def steps(self, progress: Progress) -> Iterator[Step]:
-        """The steps of an iteration, from a place in it on."""
+    def for_worker(self, worker: int, worker_count: int) -> Schedule:
+        """The schedule of one of several processes that feed this rank in turn."""
+        share = replace(self.share, worker=worker, worker_count=worker_count)
+        return Schedule(self._order, share, self._epochs)
+
+    def steps(self, progress: Progress, skipped_count: int = 0) -> Iterator[Step]:
+        """The steps of an iteration, from a place in it on.
+
+        Args:
+            skipped_count: how many of this worker's steps are left out at the beginning.
+        """
         epoch, read, passed = progress.epoch, progress.read, 0
         end = None if self._epochs is None else progress.begun + self._epochs
         while end is None or epoch < end:
-            step_count = self._share.step_count(read)
-            if end is None and self._share.step_count() == 0:
+            step_count = self.share.step_count(read)
+            if end is None and self.share.step_count() == 0:
                 return  # an epoch without a single step: it would go on for ever without a batch
-            for number, places, positions in self._in_epoch(epoch, read, passed):
-                after = Progress(epoch, read + (number + 1) * self._share.step_size, progress.begun)
+            own = self.share.own(step_count, passed)
+            for number, places, positions in self._in_epoch(epoch, read, own[skipped_count:]):
+                after = Progress(epoch, read + (number + 1) * self.share.step_size, progress.begun)
                 if number + 1 == step_count:
                     is_end = epoch + 1 == end
                     after = Progress(epoch + 1, begun=epoch + 1 if is_end else progress.begun)
                 yield Step(epoch, places, positions, after)
+            skipped_count = max(0, skipped_count - len(own))
             epoch, read, passed = epoch + 1, 0, passed + step_count
 
     def _in_epoch(
-        self, epoch: int, read: int, passed: int
+        self, epoch: int, read: int, own: range
     ) -> Iterator[tuple[int, Int64Array, Int64Array]]:
         """(number, places, positions) of this worker's steps of the rest of an epoch."""
-        own = self._share.own(self._share.step_count(read), passed)
-        at_once = max(1, _PLACES_AT_ONCE // self._share.batch_size)
+        at_once = max(1, _PLACES_AT_ONCE // self.share.batch_size)
         for begin in range(0, len(own), at_once):
             numbers = own[begin : begin + at_once]
-            places = self._share.places(read, numbers)
+            places = self.share.places(read, numbers)
             positions = self._order.positions(epoch, np.concatenate(places))
             at = 0
             for number, of_step in zip(numbers, places, strict=True):
@@ -100,8 +110,44 @@ class Schedule:
         if self._epochs is None:
             raise TypeError("a loader that goes on for ever has no length; say epochs")
         later = progress.begun + self._epochs - progress.epoch - 1
-        step_count = self._share.step_count(progress.read) + later * self._share.step_count()
-        return len(self._share.own(step_count))
+        step_count = self.share.step_count(progress.read) + later * self.share.step_count()
+        return len(self.share.own(step_count))
+
+    def after(self, progress: Progress, step_count: int) -> Progress:
+        """Where a rank is that has taken so many steps more, one iteration after the other."""
+        left = self.share.step_count(progress.read)
+        per_epoch = self.share.step_count()
+        if step_count < left:
+            return replace(progress, read=progress.read + step_count * self.share.step_size)
+        if not step_count:
+            return progress
+        if not per_epoch:
+            raise OptionError(f"there are no batches, so there is no place after {step_count}")
+        further, rest = divmod(step_count - left, per_epoch)
+        epoch = progress.epoch + 1 + further
+        begun = progress.begun
+        if self._epochs is not None:
+            begun += (epoch - begun) // self._epochs * self._epochs
+        return Progress(epoch, rest * self.share.step_size, begun)
+
+    def end(self, progress: Progress) -> Progress | None:
+        """Where a rank is that has ended the iteration; None if it goes on for ever."""
+        if self._epochs is None:
+            return None
+        return self.later(progress, 1)
+
+    def later(self, progress: Progress, iteration_count: int) -> Progress:
+        """Where an iteration begins that comes so many after the one which has this place.
+
+        One that goes on for ever is followed by one that begins an epoch later than it did.
+        """
+        if not iteration_count:
+            return progress
+        if self._epochs is None:
+            epoch = progress.epoch + iteration_count
+        else:
+            epoch = progress.begun + iteration_count * self._epochs
+        return Progress(epoch, begun=epoch)
 
     def state(self, progress: Progress) -> dict[str, Any]:
         """A place as a small JSON-able dict."""
@@ -124,10 +170,10 @@ class Schedule:
                 f"the state has epoch, read and begun {numbers}; expected whole numbers"
             )
         progress = Progress(*numbers)  # type: ignore[arg-type]
-        if progress.begun > progress.epoch or progress.read > self._share.count:
+        if progress.begun > progress.epoch or progress.read > self.share.count:
             raise OptionError(
                 f"the state has epoch {progress.epoch}, begun {progress.begun} and read "
-                f"{progress.read} of {self._share.count}; no loader can be there"
+                f"{progress.read} of {self.share.count}; no loader can be there"
             )
         order = self._order_of(state.get("order"))
         if self._epochs is not None and progress.epoch >= progress.begun + self._epochs:

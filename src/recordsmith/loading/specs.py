@@ -1,0 +1,58 @@
+"""What are the entries of a batch? For frameworks that want to know before they get one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from recordsmith.example import BytesArray, Column, RaggedArray
+
+
+@dataclass(frozen=True)
+class EntrySpec:
+    """One entry of a batch.
+
+    kind: `numbers`, an ndarray; `text`, an ndarray of str objects; `bytes`, a BytesArray.
+    dtype: of numbers; None of the others.
+    shape: as long as its axes are, the first counts examples; None where batches differ.
+    is_ragged: whether rows are of unequal length, (batch, None): a RaggedArray, or of text an
+        ndarray of lists.
+    """
+
+    kind: Literal["numbers", "text", "bytes"]
+    dtype: np.dtype[Any] | None
+    shape: tuple[int | None, ...]
+    is_ragged: bool = False
+
+
+def specs_of(
+    batch: dict[str, Column], batch_size: int | None, ragged_texts: Iterable[str] = ()
+) -> dict[str, EntrySpec]:
+    """The specs of a batch's entries.
+
+    Args:
+        batch_size: of all batches; None if they differ.
+        ragged_texts: entries that are lists of text, also if there is no row that shows it.
+    """
+    return {name: _spec(entry, batch_size, name in ragged_texts) for name, entry in batch.items()}
+
+
+def _spec(entry: Column, batch_size: int | None, is_ragged_text: bool) -> EntrySpec:
+    values = entry.values if isinstance(entry, RaggedArray) else entry
+    is_ragged = isinstance(entry, RaggedArray) or is_ragged_text or _has_lists(entry)
+    # an axis without length, in a batch without rows, is as long as a batch needs it
+    axes = (None,) if is_ragged else tuple(length or None for length in values.shape[1:])
+    shape = (batch_size, *axes)
+    if isinstance(values, BytesArray):
+        return EntrySpec("bytes", None, shape, is_ragged)
+    if values.dtype == object:
+        return EntrySpec("text", None, shape, is_ragged)
+    return EntrySpec("numbers", values.dtype, shape, is_ragged)
+
+
+def _has_lists(entry: Any) -> bool:
+    is_of_objects = isinstance(entry, np.ndarray) and entry.dtype == object
+    return is_of_objects and any(isinstance(value, list) for value in entry.ravel())

@@ -1,0 +1,73 @@
+"""A small dataset of class folders; programs and pages of the documents that run on their own."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import textwrap
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import recordsmith as rs
+
+DOCS = Path(__file__).parent.parent.parent / "docs"
+Run = Callable[..., str]
+
+
+@pytest.fixture(scope="session")
+def packed(tmp_path_factory: pytest.TempPathFactory, pictures: Any) -> Path:
+    """60 pictures of three classes, 42 of them in the split `train`, in two shards each."""
+    folder = tmp_path_factory.mktemp("packed")
+    counts = {"daisy": 20, "rose": 20, "tulip": 20}
+    source = rs.ImageFolder(pictures.make_folder(folder / "flowers", counts))
+    splits = {"train": 0.7, "validation": 0.3}
+    return Path(rs.pack(source, folder / "out", splits=splits, shards=2).folder)
+
+
+@pytest.fixture
+def train(packed: Path) -> rs.Dataset:
+    return rs.open(packed, split="train")
+
+
+@pytest.fixture
+def run_program(tmp_path: Path) -> Run:
+    """Runs Python in a process of its own, in an empty folder, and answers what it printed.
+
+    A file, so that processes which are spawned can import it.
+    """
+
+    def run(program: str, *arguments: object, timeout: float = 120, status: int = 0) -> str:
+        path = tmp_path / "program.py"
+        path.write_text(textwrap.dedent(program), "utf-8")
+        done = subprocess.run(
+            [sys.executable, str(path), *map(str, arguments)],
+            cwd=tmp_path, capture_output=True, text=True, timeout=timeout, check=False,
+        )  # fmt: skip
+        assert done.returncode == status, done.stdout + done.stderr
+        return done.stdout
+
+    return run
+
+
+@pytest.fixture
+def run_page(run_program: Run, packed: Path, tmp_path: Path) -> Callable[[str], None]:
+    """Runs the Python of a page in docs/, all of it as one program, beside the folders `flowers`
+    and `out`. What its comments say is shown (`# shows ...`), is shown.
+    """
+
+    def run(name: str) -> None:
+        page = (DOCS / name).read_text("utf-8")
+        blocks = re.findall(r"^```python\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)
+        assert blocks
+        for folder in ("flowers", "out"):
+            (tmp_path / folder).symlink_to(packed.parent / folder)
+        shown = run_program("\n".join(blocks)).splitlines()
+        for block in blocks:
+            for line in re.findall(r"^ *print\(.*?\)  # shows (.+)$", block, re.MULTILINE):
+                assert line in shown
+
+    return run

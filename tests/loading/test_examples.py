@@ -1,0 +1,108 @@
+"""Examples at positions are the rows of a loader's batches."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+import numpy as np
+import pytest
+
+import recordsmith as rs
+from recordsmith.dataset import ShardWriter
+
+FEATURES: dict[str, Any] = {
+    "image": rs.Image("image", size=(8, 8)),
+    "id": "id",
+    "many": rs.Ragged("many"),
+    "name": rs.Text("name"),
+    "at": rs.Position(),
+}
+
+
+def jitter(example: dict[str, Any], generator: np.random.Generator) -> dict[str, Any]:
+    return {**example, "jitter": generator.random()}
+
+
+@pytest.fixture(scope="module")
+def dataset(tmp_path_factory: pytest.TempPathFactory, pictures: Any) -> rs.Dataset:
+    folder = tmp_path_factory.mktemp("examples")
+    for shard in range(2):
+        with ShardWriter(folder / f"{shard}.tfrecord") as writer:
+            for number in range(shard * 5, shard * 5 + 5):
+                writer.write_example(
+                    {
+                        "image": pictures.jpeg(number, 9, 7 + number),
+                        "id": number,
+                        "many": list(range(number)),
+                        "name": f"n{number}",
+                    }
+                )
+    return rs.open(folder)
+
+
+def equal(a: dict[str, Any], b: dict[str, Any]) -> bool:
+    return list(a) == list(b) and all(np.array_equal(a[name], b[name]) for name in a)
+
+
+def test_they_are_the_rows_of_batches(dataset: rs.Dataset) -> None:
+    (batch,) = rs.Loader(dataset, FEATURES, batch_size=10)
+    examples = rs.Examples(dataset, FEATURES)
+    assert len(examples) == 10
+    assert repr(examples) == "Examples(image, id, many, name, at; 10 of them)"
+    for number, example in enumerate(examples):
+        assert equal(example, {name: entry[number] for name, entry in batch.items()})
+    assert equal(examples[-1], examples[np.int64(9)])
+    chosen = [7, 0, -1, 7]
+    some = examples.batch(chosen)
+    assert some["at"].tolist() == [7, 0, 9, 7]
+    for row, position in enumerate(chosen):
+        assert equal({name: entry[row] for name, entry in some.items()}, examples[position])
+    assert len(examples.batch([])["id"]) == 0
+
+
+def test_random_numbers_belong_to_position_and_epoch(dataset: rs.Dataset) -> None:
+    features = {"image": rs.Image("image", size=4, fit="random-crop"), "at": rs.Position()}
+    examples = rs.Examples(dataset, features, seed=3, map_examples=jitter)
+    batch = examples.batch([4, 2])
+    assert equal(examples[2], {name: entry[1] for name, entry in batch.items()})
+    travelled = pickle.loads(pickle.dumps(examples))
+    assert equal(travelled[2], examples[2])
+    before = examples[2]
+    examples.set_epoch(1)
+    assert examples[2]["jitter"] != before["jitter"]
+    assert not np.array_equal(examples[2]["image"], before["image"])
+    other = rs.Examples(dataset, features, seed=4, map_examples=jitter)
+    assert other[2]["jitter"] != before["jitter"]
+
+
+@pytest.mark.parametrize("position", [10, -11])
+def test_there_is_no_such_position(dataset: rs.Dataset, position: int) -> None:
+    examples = rs.Examples(dataset, FEATURES)
+    with pytest.raises(IndexError, match=f"position {position} of 10 examples"):
+        examples[position]
+    with pytest.raises(IndexError, match=f"position {position} of 10 examples"):
+        examples.batch([0, position])
+    with pytest.raises(IndexError, match="position 0 of 0 examples"):
+        rs.Examples(dataset[:0], FEATURES)[0]
+    with pytest.raises(TypeError):
+        examples[0.5]  # type: ignore[index]
+
+
+def test_what_it_is_not_made_of(dataset: rs.Dataset, tmp_path: Any) -> None:
+    with pytest.raises(rs.OptionError, match=r"expected what recordsmith\.open"):
+        rs.Examples("folder")  # type: ignore[arg-type]
+    with pytest.raises(rs.OptionError, match="did you mean 'id'"):
+        rs.Examples(dataset, {"id": "idd"})
+    with ShardWriter(tmp_path / "a.tfrecord.gz", compression="gzip") as writer:
+        writer.write_example({"id": 1})
+    with pytest.raises(rs.OptionError, match=r"a\.tfrecord\.gz is compressed"):
+        rs.Examples(rs.open(tmp_path / "a.tfrecord.gz"))
+
+
+def test_damage_is_told(dataset: rs.Dataset, tmp_path: Any) -> None:
+    with ShardWriter(tmp_path / "a.tfrecord") as writer:
+        writer.write_example({"image": b"no picture", "id": 1, "many": [], "name": "x"})
+    examples = rs.Examples(rs.open(tmp_path), FEATURES)
+    with pytest.raises(rs.CorruptDataError, match=r"a\.tfrecord, record 0, byte 0"):
+        examples[0]
