@@ -186,12 +186,14 @@ class Iteration(grain.DatasetIterator):  # type: ignore[misc]
     def __init__(self, loader: Loader, worker: int, worker_count: int) -> None:
         super().__init__()
         self._loader = loader.for_worker(0, 1)  # of its own, as it is set to other places
+        self._own = self._loader  # that of this worker
         self._worker, self._worker_count = worker, worker_count
         self._begin(self._loader.state_dict(), 0)
 
     def _begin(self, place: Mapping[str, Any], taken_count: int, has_ended: bool = False) -> None:
         """Go on after so many batches of this worker, counted from a place."""
         self._loader.load_state_dict(place)
+        self._own.close()
         self._place, self._taken_count, self._has_ended = place, taken_count, has_ended
         self._own = self._loader.for_worker(
             self._worker, self._worker_count, skipped_count=taken_count
@@ -238,7 +240,6 @@ class Iteration(grain.DatasetIterator):  # type: ignore[misc]
                 f"the state is of process {found[0]} of {found[1]}, but this is {own[0]} of "
                 f"{own[1]}: say as many processes as there were"
             )
-        self._own.close()
         self._begin(state["loader"], state["taken"], state["has_ended"])
 
     def close(self) -> None:
