@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import pickle
 import sys
+import threading
 import types
 from collections.abc import Callable, Iterator
 from itertools import chain
@@ -216,7 +217,8 @@ def test_a_data_loader(dataset: rs.Dataset, count: int, worker_count: int) -> No
     if count == 22:
         again = iter(data_loader(dataset, features, worker_count))
         again.set_state(states[2])
-        assert ids(again) == seen[3:]
+        assert next(again)["id"].tolist() == seen[3]
+        again.close()
         other = iter(data_loader(dataset, {**features, "name": "name"}, worker_count))
         with pytest.raises(ValueError, match="DataSource in checkpoint does not match"):
             other.set_state(states[2])
@@ -340,6 +342,16 @@ def test_processes_take_the_batches_in_turn(dataset: rs.Dataset) -> None:
     assert in_processes(adapter.batches(make(dataset)), 2, states[3])[0] == wanted[3:]
 
 
+def test_what_grain_asks_of_them_in_a_process(dataset: rs.Dataset) -> None:
+    """There the dataset is cut; a state from before the first batch is of one that is not."""
+    stream = adapter.batches(make(dataset))
+    state = iter(stream).get_state()
+    stream.set_slice(slice(1, None, 2))
+    iterator = iter(stream)
+    iterator.set_state(state)
+    assert ids(iterator) == ids(make(dataset))[1::2]
+
+
 def test_more_processes_than_batches(dataset: rs.Dataset) -> None:
     assert in_processes(adapter.batches(make(dataset[:8])), 3)[0] == ids(make(dataset[:8]))
 
@@ -377,10 +389,12 @@ def test_a_function_that_raises_in_a_process(dataset: rs.Dataset) -> None:
 
 
 def test_it_closes(dataset: rs.Dataset) -> None:
-    iterator = iter(adapter.batches(make(dataset)))
+    iterator = iter(adapter.batches(make(dataset, threads=2, epochs=None)))
     next(iterator)
+    assert any("recordsmith" in thread.name for thread in threading.enumerate())
     iterator.close()
     iterator.close()
+    assert not any("recordsmith" in thread.name for thread in threading.enumerate())
     with pytest.raises(ValueError, match="is closed"):
         next(iterator)
 
