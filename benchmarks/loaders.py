@@ -32,9 +32,19 @@ def seen(images: Any, labels: Any) -> Seen:
 
 
 def recordsmith(folder: Path, packed: str = "camera-packed", threads: int = WORKERS) -> Epochs:
+    loader = _loader(folder, packed, threads)
+
+    def epoch() -> Iterator[Seen]:
+        for batch in loader:
+            yield seen(batch["image"], batch["label"])
+
+    return epoch
+
+
+def _loader(folder: Path, packed: str = "camera-packed", threads: int = WORKERS) -> Any:
     import recordsmith as rs
 
-    loader = rs.Loader(
+    return rs.Loader(
         rs.open(folder / packed),
         {
             "image": rs.Image("image/encoded", size=(SIDE, SIDE)),
@@ -44,12 +54,6 @@ def recordsmith(folder: Path, packed: str = "camera-packed", threads: int = WORK
         shuffle=True,
         threads=threads,
     )
-
-    def epoch() -> Iterator[Seen]:
-        for batch in loader:
-            yield seen(batch["image"], batch["label"])
-
-    return epoch
 
 
 def by_hand(folder: Path, decoder: str = "simplejpeg") -> Epochs:
@@ -141,25 +145,70 @@ def tensorflow(
 
 def grain(folder: Path) -> Epochs:
     """ArrayRecord, read and decoded by grain's threads; OpenCV, as TensorFlow is not needed."""
-    import cv2
     import grain
+
+    source: Any = grain.sources.ArrayRecordDataSource(str(folder / "camera.arrayrecord"))
+    return _by_grain(source, lambda record: (memoryview(record)[1:], record[0]))
+
+
+def grain_on_recordsmith(folder: Path) -> Epochs:
+    """The same on TFRecord, whose examples the source decodes."""
+    import recordsmith as rs
+    from recordsmith.grain import examples
+
+    def parts(example: dict[str, Any]) -> tuple[Any, int]:
+        return example["image/encoded"][0], example["image/class/label"][0]
+
+    return _by_grain(examples(rs.open(folder / "camera-packed")), parts)
+
+
+def _by_grain(source: Any, parts: Callable[[Any], tuple[Any, int]]) -> Epochs:
+    """`parts`: what the source gives -> JPEG file and class."""
+    import cv2
 
     cv2.setNumThreads(1)
 
-    def make(record: bytes) -> dict[str, Any]:
-        pixels = _by_opencv(memoryview(record)[1:])
+    def make(element: Any) -> dict[str, Any]:
+        encoded, label = parts(element)
+        pixels = _by_opencv(encoded)
         image = cv2.resize(pixels, (SIDE, SIDE), interpolation=cv2.INTER_LINEAR)
-        return {"image": image, "label": record[0]}
+        return {"image": image, "label": label}
 
-    source: Any = grain.sources.ArrayRecordDataSource(str(folder / "camera.arrayrecord"))
+    return _grain_epochs(source, make)
+
+
+def grain_with_image(folder: Path) -> Epochs:
+    """The source decodes the pictures too."""
+    import recordsmith as rs
+    from recordsmith.grain import examples
+
+    features: Any = {
+        "image": rs.Image("image/encoded", size=(SIDE, SIDE)),
+        "label": rs.Scalar("image/class/label"),
+    }
+    return _grain_epochs(examples(rs.open(folder / "camera-packed"), features), None)
+
+
+def _grain_epochs(source: Any, make: Callable[[Any], Any] | None) -> Epochs:
+    import grain
+
     reading = grain.ReadOptions(num_threads=WORKERS, prefetch_buffer_size=2 * BATCH)
-    dataset = (
-        grain.MapDataset.source(source)
-        .shuffle(seed=0)
-        .map(make)
-        .to_iter_dataset(reading)
-        .batch(BATCH)
-    )
+    shuffled = grain.MapDataset.source(source).shuffle(seed=0)
+    mapped = shuffled if make is None else shuffled.map(make)
+    dataset = mapped.to_iter_dataset(reading).batch(BATCH)
+
+    def epoch() -> Iterator[Seen]:
+        for batch in dataset:
+            yield seen(batch["image"], batch["label"])
+
+    return epoch
+
+
+def grain_batches(folder: Path) -> Epochs:
+    """A Loader's batches as a dataset of grain."""
+    from recordsmith.grain import batches
+
+    dataset = batches(_loader(folder))
 
     def epoch() -> Iterator[Seen]:
         for batch in dataset:

@@ -11,6 +11,7 @@ from cases import (
     boxes,
     columns,
     encode,
+    grain,
     loader,
     loader_memory,
     loader_python,
@@ -40,6 +41,7 @@ _COMPARED = (
     *resume.CASES,
     *loader.CASES,
     loader_random.CASE,
+    *grain.CASES,
     *torch.CASES,
 )
 

@@ -15,7 +15,7 @@ from cases.columns import KEYS, tensorflow_features
 from inputs import Inputs
 
 
-def _pictures(begin: Callable[..., loaders.Epochs], *needs: str, **options: Any) -> Any:
+def epochs_of(begin: Callable[..., loaders.Epochs], *needs: str, **options: Any) -> Any:
     """How a peer of `loaders` is prepared; `needs` are inputs that only it has a use for."""
 
     def prepare(inputs: Inputs) -> Task:
@@ -85,22 +85,22 @@ CASES = (
         ),
         unit="picture",
         peers=(
-            Peer(OURS, _pictures(loaders.recordsmith)),
+            Peer(OURS, epochs_of(loaders.recordsmith)),
             Peer(
                 "by hand, libjpeg-turbo and OpenCV's resize",
-                _pictures(loaders.by_hand, "camera.offsets"),
+                epochs_of(loaders.by_hand, "camera.offsets"),
                 at_most=1 / 0.95,
             ),
             Peer(
                 "by hand, OpenCV",
-                _pictures(loaders.by_hand, "camera.offsets", decoder="opencv"),
+                epochs_of(loaders.by_hand, "camera.offsets", decoder="opencv"),
                 at_most=1 / 0.95,
             ),
-            Peer("tf.data", _pictures(loaders.tensorflow), at_most=1 / 1.1),
-            Peer("grain, ArrayRecord, OpenCV", _pictures(loaders.grain, "camera.arrayrecord")),
-            Peer("DALI on the CPU", _pictures(loaders.dali, "camera.idx"), at_most=1 / 1.6),
-            Peer("torch `DataLoader`, Pillow", _pictures(loaders.torch), at_most=1 / 1.7),
-            Peer("WebDataset, Pillow", _pictures(loaders.webdataset, "camera-tars")),
+            Peer("tf.data", epochs_of(loaders.tensorflow), at_most=1 / 1.1),
+            Peer("grain, ArrayRecord, OpenCV", epochs_of(loaders.grain, "camera.arrayrecord")),
+            Peer("DALI on the CPU", epochs_of(loaders.dali, "camera.idx"), at_most=1 / 1.6),
+            Peer("torch `DataLoader`, Pillow", epochs_of(loaders.torch), at_most=1 / 1.7),
+            Peer("WebDataset, Pillow", epochs_of(loaders.webdataset, "camera-tars")),
         ),
         inputs=("camera", "camera-packed"),
         on_wall_too=True,
@@ -114,13 +114,13 @@ CASES = (
         ),
         unit="picture",
         peers=(
-            Peer(OURS, _pictures(loaders.recordsmith, packed="camera-packed-256")),
-            Peer("tf.data on the originals", _pictures(loaders.tensorflow), at_most=1 / 3),
+            Peer(OURS, epochs_of(loaders.recordsmith, packed="camera-packed-256")),
+            Peer("tf.data on the originals", epochs_of(loaders.tensorflow), at_most=1 / 3),
             Peer(
                 "tf.data on the smaller ones",
-                _pictures(loaders.tensorflow, packed="camera-packed-256"),
+                epochs_of(loaders.tensorflow, packed="camera-packed-256"),
             ),
-            Peer("recordsmith on the originals", _pictures(loaders.recordsmith)),
+            Peer("recordsmith on the originals", epochs_of(loaders.recordsmith)),
         ),
         inputs=("camera-packed", "camera-packed-256"),
         on_wall_too=True,

@@ -1,0 +1,433 @@
+"""Run by `test_grain.py` in a process of its own."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import sys
+import threading
+import types
+from collections.abc import Callable, Iterator
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import grain
+import numpy as np
+import pytest
+from absl import flags
+
+import recordsmith as rs
+import recordsmith.grain as adapter
+from recordsmith.example import BytesArray, RaggedArray
+
+flags.FLAGS.mark_as_parsed()  # grain asks for it before it begins processes
+
+pytestmark = pytest.mark.timeout(60)  # seconds: what goes wrong in a process must not hang
+
+FEATURES: dict[str, Any] = {
+    "id": "id",
+    "many": "many",
+    "name": rs.Text("name"),
+    "raw": "raw",
+    "raws": rs.Bytes("raws", shape="ragged"),
+}
+
+
+def write(path: Path, count: int) -> rs.Dataset:
+    with rs.ShardWriter(path) as writer:
+        for number in range(count):
+            writer.write_example(
+                {
+                    "id": number,
+                    "many": list(range(number % 4)),
+                    "name": f"name {number}",
+                    "raw": bytes([number, 0]),
+                    "raws": [b"\0"] * (number % 2),
+                }
+            )
+    return rs.open(path)
+
+
+@pytest.fixture(scope="module")
+def dataset(tmp_path_factory: pytest.TempPathFactory) -> rs.Dataset:
+    """22 records."""
+    return write(tmp_path_factory.mktemp("grain") / "a.tfrecord", 22)
+
+
+def make(dataset: rs.Dataset, **options: Any) -> rs.Loader:
+    return rs.Loader(dataset, FEATURES, **{"batch_size": 4, "shuffle": True, "seed": 1, **options})
+
+
+def ids(stream: Any) -> list[Any]:
+    return [np.asarray(element["id"]).tolist() for element in stream]
+
+
+def processes(count: int) -> Any:
+    return grain.MultiprocessingOptions(num_workers=count)
+
+
+def in_processes(dataset: Any, count: int, state: Any = None) -> tuple[list[Any], Any]:
+    """What grain's processes give, and their state before and after each element."""
+    iterator = iter(dataset.mp_prefetch(processes(count)))
+    if state is not None:
+        iterator.set_state(json.loads(json.dumps(state)))
+    seen, states = [], [iterator.get_state()]
+    try:
+        for element in iterator:
+            seen.append(np.array(element["id"]).tolist())
+            states.append(iterator.get_state())
+    finally:
+        iterator.close()
+    return seen, states
+
+
+def assert_goes_on_from_every_step(begin: Callable[[], Any]) -> None:
+    iterator = iter(begin())
+    wanted, states = [], [iterator.get_state()]
+    for element in iterator:
+        wanted.append(np.asarray(element["id"]).tolist())
+        states.append(json.loads(json.dumps(iterator.get_state())))
+    assert len(wanted) > 3
+    for count, state in enumerate(states):
+        again = iter(begin())
+        again.set_state(state)
+        assert ids(again) == wanted[count:]
+    again.set_state(states[1])  # back, in the same iterator
+    assert ids(again) == wanted[1:]
+
+
+# -- a source --------------------------------------------------------------------------------------
+
+
+def test_without_features_it_is_the_dataset(dataset: rs.Dataset) -> None:
+    source = adapter.examples(dataset)
+    assert isinstance(source, grain.sources.RandomAccessDataSource)
+    assert len(source) == 22
+    assert repr(source) == "Examples(22 of them)"
+    for at in (0, 21, 7):
+        own, found = dataset[at], source[at]
+        assert own.keys() == found.keys()
+        for key in own:
+            assert type(found[key]) is type(own[key])
+            assert list(found[key]) == list(own[key])
+    with pytest.raises(IndexError, match="position 22 is outside"):
+        source[22]
+
+
+def test_with_features_it_is_the_rows_of_batches(dataset: rs.Dataset) -> None:
+    source = adapter.examples(dataset, FEATURES)
+    assert repr(source) == "Examples(id, many, name, raw, raws; 22 of them)"
+    (batch,) = rs.Loader(dataset, FEATURES, batch_size=22)
+    for at in (0, 5, 21):
+        example = source[at]
+        assert list(example) == list(batch)
+        assert example["id"] == batch["id"][at]
+        assert example["many"].tolist() == batch["many"][at].tolist()
+        assert example["name"] == batch["name"][at]
+        assert example["raw"] == bytes([at, 0])
+        assert example["raws"].dtype == object
+        assert example["raws"].tolist() == [b"\0"] * (at % 2)
+
+
+def test_it_draws_and_maps_as_examples_do(train: rs.Dataset) -> None:
+    features: dict[str, Any] = {"image": rs.Image(size=8, fit="random-crop")}
+    options: dict[str, Any] = {"seed": 7, "map_examples": lambda e, g: {**e, "x": g.random()}}
+    source = adapter.examples(train, features, **options)
+    own = rs.Examples(train, features, **options)
+    assert np.array_equal(source[3]["image"], own[3]["image"])
+    assert source[3]["x"] == own[3]["x"]
+    other = adapter.examples(train, features, **{**options, "seed": 8})
+    assert other[3]["x"] != own[3]["x"]
+
+
+def test_what_a_source_is_not_made_of(dataset: rs.Dataset, tmp_path: Path) -> None:
+    with pytest.raises(rs.OptionError, match=r"expected what recordsmith\.open"):
+        adapter.examples("folder")  # type: ignore[arg-type]
+    with pytest.raises(rs.OptionError, match="take grain's own map"):
+        adapter.examples(dataset, map_examples=lambda example, _: example)
+    with pytest.raises(rs.OptionError, match="did you mean 'id'"):
+        adapter.examples(dataset, {"id": "idd"})
+    with rs.ShardWriter(tmp_path / "a.tfrecord.gz", compression="gzip") as writer:
+        writer.write_example({"id": 1})
+    with pytest.raises(rs.OptionError, match=r"a\.tfrecord\.gz is compressed"):
+        adapter.examples(rs.open(tmp_path / "a.tfrecord.gz"))
+
+
+def test_it_travels_and_takes_slices(dataset: rs.Dataset) -> None:
+    for features in (None, FEATURES):
+        source = pickle.loads(pickle.dumps(adapter.examples(dataset[3:9:2], features)))
+        assert [int(np.squeeze(source[at]["id"])) for at in range(len(source))] == [3, 5, 7]
+
+
+def pipeline(dataset: rs.Dataset, features: Any = FEATURES, **reading: Any) -> Any:
+    return (
+        grain.MapDataset.source(adapter.examples(dataset, features))
+        .shuffle(seed=3)
+        .map(lambda example: {"id": np.squeeze(example["id"])})
+        .batch(4)
+        .repeat(2)
+        .to_iter_dataset(grain.ReadOptions(**reading))
+    )
+
+
+@pytest.mark.parametrize("features", [None, FEATURES])
+def test_a_pipeline_of_grain(dataset: rs.Dataset, features: Any) -> None:
+    def begin() -> Any:
+        return pipeline(dataset, features, num_threads=3, prefetch_buffer_size=8)
+
+    seen = ids(begin())
+    assert len(seen) == 12
+    assert sorted(chain(*seen[:6])) == sorted(chain(*seen[6:])) == list(range(22))
+    assert seen[:6] != seen[6:]
+    unthreaded = pipeline(dataset, features, num_threads=0, prefetch_buffer_size=0)
+    assert ids(unthreaded) == seen
+    assert_goes_on_from_every_step(begin)
+
+
+def test_a_pipeline_in_processes(dataset: rs.Dataset) -> None:
+    wanted = ids(pipeline(dataset))
+    seen, states = in_processes(pipeline(dataset), 2)
+    assert seen == wanted
+    assert in_processes(pipeline(dataset), 2, states[5])[0] == wanted[5:]
+
+
+def data_loader(dataset: rs.Dataset, features: Any, worker_count: int, **operation: Any) -> Any:
+    return grain.DataLoader(
+        data_source=adapter.examples(dataset, features),
+        sampler=grain.samplers.IndexSampler(
+            len(dataset), grain.sharding.NoSharding(), shuffle=True, seed=1, num_epochs=1
+        ),
+        operations=[grain.transforms.Batch(4)],
+        worker_count=worker_count,
+        **operation,
+    )
+
+
+@pytest.mark.parametrize(("count", "worker_count"), [(22, 2), (1, 2)])
+def test_a_data_loader(dataset: rs.Dataset, count: int, worker_count: int) -> None:
+    """Its processes; also more of them than there are records."""
+    features = {"id": "id"}
+    iterator = iter(data_loader(dataset[:count], features, worker_count))
+    seen, states = [], []
+    for element in iterator:
+        seen.append(np.array(element["id"]).tolist())
+        states.append(iterator.get_state())
+    assert sorted(chain(*seen)) == list(range(count))
+    if count == 22:
+        again = iter(data_loader(dataset, features, worker_count))
+        again.set_state(states[2])
+        assert next(again)["id"].tolist() == seen[3]
+        again.close()
+        other = iter(data_loader(dataset, {**features, "name": "name"}, worker_count))
+        with pytest.raises(ValueError, match="DataSource in checkpoint does not match"):
+            other.set_state(states[2])
+
+
+def raising(_: Any) -> Any:
+    raise KeyError("what a map raises")
+
+
+@pytest.mark.parametrize("count", [0, 1])
+def test_a_map_that_raises(dataset: rs.Dataset, count: int) -> None:
+    source = grain.MapDataset.source(adapter.examples(dataset))
+    stream = source.map(raising).to_iter_dataset().mp_prefetch(processes(count))
+    iterator = iter(stream)
+    with pytest.raises(KeyError, match="what a map raises"):
+        next(iterator)
+    iterator.close()
+
+
+def damaged(path: Path) -> rs.Dataset:
+    """12 records; of the last one, a byte is not what it was."""
+    write(path, 12)
+    data = bytearray(path.read_bytes())
+    data[-6] ^= 1
+    path.write_bytes(data)
+    return rs.open(path)
+
+
+@pytest.mark.parametrize("count", [0, 1])
+def test_a_damaged_record(tmp_path: Path, count: int) -> None:
+    dataset = damaged(tmp_path / "a.tfrecord")
+    streams = (
+        grain.MapDataset.source(adapter.examples(dataset)).to_iter_dataset(),
+        adapter.batches(make(dataset, shuffle=False)),
+    )
+    for stream in streams:
+        iterator = iter(stream.mp_prefetch(processes(count)))
+        with pytest.raises(rs.CorruptDataError, match=r"a\.tfrecord, record 11, byte \d+") as told:
+            for _ in iterator:
+                pass
+        assert told.value.defect is rs.Defect.PAYLOAD_CRC
+        iterator.close()
+
+
+# -- batches ---------------------------------------------------------------------------------------
+
+
+def test_a_batch_has_plain_arrays(dataset: rs.Dataset) -> None:
+    (batch,) = make(dataset, batch_size=22)
+    (made,) = adapter.batches(make(dataset, batch_size=22))
+    assert list(made) == list(FEATURES)
+    assert made["id"].tolist() == batch["id"].tolist()
+    assert isinstance(made["many"], adapter.Ragged)
+    assert made["many"].values.tolist() == batch["many"].values.tolist()
+    assert made["many"].row_splits.tolist() == batch["many"].row_splits.tolist()
+    assert made["raws"].values.dtype == made["raw"].dtype == made["name"].dtype == object
+    assert made["raw"].tolist() == batch["raw"].tolist()
+    assert made["raws"].values.tolist() == batch["raws"].values.tolist()
+    for value in (BytesArray.from_values([b"a"]), RaggedArray(np.arange(1), np.array([0, 1]))):
+        assert not isinstance(adapter.convert({"x": value})["x"], type(value))
+
+
+def test_batches_are_those_of_the_loader(dataset: rs.Dataset) -> None:
+    loader = make(dataset, epochs=2)
+    stream = adapter.batches(loader)
+    wanted = ids(make(dataset, epochs=2))
+    assert ids(stream) == ids(stream) == wanted  # from the beginning each time
+    assert loader.state_dict() == make(dataset, epochs=2).state_dict()
+    assert ids(stream.map(lambda batch: {"id": batch["id"] + 1})) == [
+        [number + 1 for number in batch] for batch in wanted
+    ]
+    later = make(dataset, epochs=2)
+    later.load_state_dict(loader.state_after(3))
+    assert ids(adapter.batches(later)) == wanted[3:]
+
+
+@pytest.mark.parametrize("epochs", [1, 2])
+@pytest.mark.parametrize("buffer_size", [0, 3])
+def test_checkpoints(dataset: rs.Dataset, epochs: int, buffer_size: int) -> None:
+    def begin() -> Any:
+        stream = adapter.batches(make(dataset, epochs=epochs))
+        if not buffer_size:
+            return stream
+        return grain.experimental.ThreadPrefetchIterDataset(
+            stream, prefetch_buffer_size=buffer_size
+        )
+
+    assert_goes_on_from_every_step(begin)
+
+
+def test_checkpoints_of_an_endless_loader(dataset: rs.Dataset) -> None:
+    iterator = iter(adapter.batches(make(dataset, epochs=None)))
+    wanted = [next(iterator)["id"].tolist() for _ in range(20)]
+    for count in (0, 6, 7, 13):
+        at = iter(adapter.batches(make(dataset, epochs=None)))
+        for _ in range(count):
+            next(at)
+        again = iter(adapter.batches(make(dataset, epochs=None)))
+        again.set_state(at.get_state())
+        assert [next(again)["id"].tolist() for _ in range(20 - count)] == wanted[count:]
+
+
+def test_a_checkpoint_holds_for_other_ranks(dataset: rs.Dataset) -> None:
+    """Two ranks take two steps; one goes on alone, with another batch size."""
+    seen: list[int] = []
+    for rank in range(2):
+        loader = make(dataset, batch_size=3, rank=rank, world_size=2)
+        iterator = iter(adapter.batches(loader, any_rank=True))
+        seen += [number for _ in range(2) for number in next(iterator)["id"].tolist()]
+        state = iterator.get_state()
+    alone = iter(adapter.batches(make(dataset, batch_size=5)))
+    alone.set_state(state)
+    seen += [number for batch in ids(alone) for number in batch]
+    assert sorted(seen) == list(range(22))
+
+
+def test_processes_take_the_batches_in_turn(dataset: rs.Dataset) -> None:
+    wanted = ids(make(dataset))
+    seen, states = in_processes(adapter.batches(make(dataset)), 2)
+    assert seen == wanted
+    assert in_processes(adapter.batches(make(dataset)), 2, states[3])[0] == wanted[3:]
+
+
+def test_what_grain_asks_of_them_in_a_process(dataset: rs.Dataset) -> None:
+    """There the dataset is cut; a state from before the first batch is of one that is not."""
+    stream = adapter.batches(make(dataset))
+    state = iter(stream).get_state()
+    stream.set_slice(slice(1, None, 2))
+    iterator = iter(stream)
+    iterator.set_state(state)
+    assert ids(iterator) == ids(make(dataset))[1::2]
+
+
+def test_more_processes_than_batches(dataset: rs.Dataset) -> None:
+    assert in_processes(adapter.batches(make(dataset[:8])), 3)[0] == ids(make(dataset[:8]))
+
+
+def test_states_that_are_no_such_state(dataset: rs.Dataset) -> None:
+    iterator = iter(adapter.batches(make(dataset)))
+    for state in ({}, {"next_index": 3}, make(dataset).state_dict(), None):
+        with pytest.raises(rs.OptionError, match="expected what get_state"):
+            iterator.set_state(state)
+    state = iterator.get_state()
+    with pytest.raises(rs.OptionError, match="process 0 of 3, but this is 0 of 1"):
+        iterator.set_state({**state, "taken": 2, "worker_count": 3})
+    other = iter(adapter.batches(make(dataset, seed=2)))
+    with pytest.raises(rs.OptionError, match="whose seed is 1; here it is 2"):
+        other.set_state(state)
+    assert len(ids(other)) == 6
+
+
+def test_runs_for_processes_are_refused(dataset: rs.Dataset) -> None:
+    stream = adapter.batches(make(dataset)).mp_prefetch(processes(2), sequential_slice=True)
+    iterator = iter(stream)
+    with pytest.raises(rs.OptionError, match="leave sequential_slice out"):
+        next(iterator)
+    iterator.close()
+
+
+def test_a_function_that_raises_in_a_process(dataset: rs.Dataset) -> None:
+    def fail(batch: Any, _: Any) -> Any:
+        raise KeyError(len(batch["id"]))
+
+    iterator = iter(adapter.batches(make(dataset, map_batches=fail)).mp_prefetch(processes(1)))
+    with pytest.raises(rs.FunctionError, match="map_batches raised KeyError: 4"):
+        next(iterator)
+    iterator.close()
+
+
+def test_it_closes(dataset: rs.Dataset) -> None:
+    iterator = iter(adapter.batches(make(dataset, threads=2, epochs=None)))
+    next(iterator)
+    assert any("recordsmith" in thread.name for thread in threading.enumerate())
+    iterator.close()
+    iterator.close()
+    assert not any("recordsmith" in thread.name for thread in threading.enumerate())
+    with pytest.raises(ValueError, match="is closed"):
+        next(iterator)
+
+
+def test_what_batches_are_not_made_of(dataset: rs.Dataset) -> None:
+    with pytest.raises(rs.OptionError, match=r"expected a recordsmith\.Loader"):
+        adapter.batches(dataset)  # type: ignore[arg-type]
+    with pytest.raises(rs.OptionError, match="for worker 1 of 2 already"):
+        adapter.batches(make(dataset, worker=1, worker_count=2))
+
+
+@pytest.fixture
+def two_processes(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """As if JAX said that this is process 1 of 2."""
+    distributed = types.SimpleNamespace(is_initialized=lambda: True)
+    told: Any = types.SimpleNamespace(
+        distributed=distributed, process_index=lambda: 1, process_count=lambda: 2
+    )
+    monkeypatch.setitem(sys.modules, "jax", told)
+    yield
+    monkeypatch.undo()
+
+
+def test_ranks_alone(dataset: rs.Dataset) -> None:
+    assert adapter.this_rank() == {"rank": 0, "world_size": 1}
+    loader = make(dataset, rank=1, world_size=2)
+    with pytest.raises(rs.OptionError, match=r"rank 1 of 2, but this process is 0 of 1.*any_rank"):
+        adapter.batches(loader)
+    assert ids(adapter.batches(loader, any_rank=True)) == ids(make(dataset, rank=1, world_size=2))
+
+
+def test_ranks_of_jax(dataset: rs.Dataset, two_processes: None) -> None:
+    assert adapter.this_rank() == {"rank": 1, "world_size": 2}
+    with pytest.raises(rs.OptionError, match="rank 0 of 1, but this process is 1 of 2"):
+        adapter.batches(make(dataset))
+    adapter.batches(make(dataset, **adapter.this_rank()))

@@ -1,0 +1,54 @@
+"""recordsmith.grain, in a process of its own: grain imports JAX where that is installed, and JAX
+warns of forks.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+HERE = Path(__file__).parent
+needs_grain = pytest.mark.skipif(
+    importlib.util.find_spec("grain") is None, reason="grain is not installed"
+)
+
+
+@needs_grain
+def test_in_a_process_of_its_own() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", HERE / "grain_checks.py"],
+        env={**os.environ, "JAX_PLATFORMS": "cpu"},
+        capture_output=True, text=True, timeout=280, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    passed = re.search(r"(\d+) passed", done.stdout)
+    assert passed is not None
+    assert int(passed[1]) > 30
+
+
+def test_without_grain(run_program: Callable[..., str]) -> None:
+    shown = run_program(
+        """
+        import sys
+        sys.modules["grain"] = None
+        import recordsmith as rs
+        try:
+            import recordsmith.grain
+        except rs.MissingExtraError as error:
+            print(error)
+        """
+    )
+    assert "pip install 'recordsmith[grain]'" in shown
+
+
+@needs_grain
+def test_the_page(run_page: Any) -> None:
+    run_page("grain.md")
