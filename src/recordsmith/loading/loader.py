@@ -198,6 +198,12 @@ class Loader:
         return self._reuses
 
     @property
+    def goes_on(self) -> bool:
+        """Whether the next iteration is the rest of one that was interrupted, as a state told."""
+        is_at_begin = self._progress == Progress(self._progress.begun, begun=self._progress.begun)
+        return self._is_resumed and not is_at_begin
+
+    @property
     def epoch(self) -> int:
         """The epoch that the next batch is of, counted from 0."""
         return self._progress.epoch
