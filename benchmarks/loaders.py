@@ -32,9 +32,20 @@ def seen(images: Any, labels: Any) -> Seen:
 
 
 def recordsmith(folder: Path, packed: str = "camera-packed", threads: int = WORKERS) -> Epochs:
+    loader = picture_loader(folder, packed, threads)
+
+    def epoch() -> Iterator[Seen]:
+        for batch in loader:
+            yield seen(batch["image"], batch["label"])
+
+    return epoch
+
+
+def picture_loader(folder: Path, packed: str = "camera-packed", threads: int = WORKERS) -> Any:
+    """What recordsmith and its adapters read with."""
     import recordsmith as rs
 
-    loader = rs.Loader(
+    return rs.Loader(
         rs.open(folder / packed),
         {
             "image": rs.Image("image/encoded", size=(SIDE, SIDE)),
@@ -44,12 +55,6 @@ def recordsmith(folder: Path, packed: str = "camera-packed", threads: int = WORK
         shuffle=True,
         threads=threads,
     )
-
-    def epoch() -> Iterator[Seen]:
-        for batch in loader:
-            yield seen(batch["image"], batch["label"])
-
-    return epoch
 
 
 def by_hand(folder: Path, decoder: str = "simplejpeg") -> Epochs:
@@ -101,6 +106,24 @@ def _by_opencv(data: Any) -> Any:
 def tensorflow(
     folder: Path, packed: str = "camera-packed", buffer_size: int = SHUFFLE_BUFFER
 ) -> Epochs:
+    dataset = tensorflow_dataset(folder, packed, buffer_size)
+
+    def epoch() -> Iterator[Seen]:
+        for images, labels in dataset:
+            yield seen_tensors(images, labels)
+
+    return epoch
+
+
+def seen_tensors(images: Any, labels: Any) -> Seen:
+    """The same of tensors, by TensorFlow: numpy() of all would copy it."""
+    import tensorflow as tf
+
+    sparse = tf.cast(images[:, SPARSE, SPARSE], "int64")
+    return len(images), int(tf.reduce_sum(labels)), int(tf.reduce_sum(sparse))
+
+
+def tensorflow_dataset(folder: Path, packed: str, buffer_size: int = SHUFFLE_BUFFER) -> Any:
     """As the guides have it, with as many threads as the others."""
     import tensorflow as tf
 
@@ -118,7 +141,7 @@ def tensorflow(
     options = tf.data.Options()
     options.threading.private_threadpool_size = WORKERS
     options.threading.max_intra_op_parallelism = 1
-    dataset: Any = (
+    return (
         tf.data.TFRecordDataset([str(path) for path in (folder / packed).glob("*.tfrecord")])
         .shuffle(buffer_size)
         .map(make, num_parallel_calls=WORKERS)
@@ -127,16 +150,22 @@ def tensorflow(
         .with_options(options)
     )
 
+
+def tensorflow_adapter(folder: Path) -> Epochs:
+    """recordsmith.tensorflow."""
+    dataset = adapted_dataset(folder)
+
     def epoch() -> Iterator[Seen]:
-        for images, labels in dataset:
-            sparse = images[:, SPARSE, SPARSE]  # by TensorFlow: numpy() of all would copy it
-            yield (
-                len(images),
-                int(tf.reduce_sum(labels)),
-                int(tf.reduce_sum(tf.cast(sparse, "int64"))),
-            )
+        for batch in dataset:
+            yield seen_tensors(batch["image"], batch["label"])
 
     return epoch
+
+
+def adapted_dataset(folder: Path) -> Any:
+    from recordsmith.tensorflow import batches
+
+    return batches(picture_loader(folder))
 
 
 def grain(folder: Path) -> Epochs:
@@ -211,18 +240,7 @@ def torch_adapter(folder: Path, workers: int) -> Epochs:
     from recordsmith.torch import batches
     from torch.utils.data import DataLoader
 
-    import recordsmith as rs
-
-    loader = rs.Loader(
-        rs.open(folder / "camera-packed"),
-        {
-            "image": rs.Image("image/encoded", size=(SIDE, SIDE)),
-            "label": rs.Scalar("image/class/label"),
-        },
-        batch_size=BATCH,
-        shuffle=True,
-        threads=1 if workers else WORKERS,
-    )
+    loader = picture_loader(folder, threads=1 if workers else WORKERS)
     stream = DataLoader(
         batches(loader), batch_size=None, num_workers=workers, persistent_workers=workers > 0
     )

@@ -22,6 +22,7 @@ from cases import (
     resume,
     startup,
     tables,
+    tensorflow,
     torch,
     verify,
     write,
@@ -41,6 +42,7 @@ _COMPARED = (
     *loader.CASES,
     loader_random.CASE,
     *torch.CASES,
+    *tensorflow.CASES,
 )
 
 

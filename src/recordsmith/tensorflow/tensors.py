@@ -22,7 +22,7 @@ from recordsmith.errors import FunctionError, OptionError
 from recordsmith.example import BytesArray, Column, RaggedArray
 from recordsmith.loading import EntrySpec, Loader
 
-_ALIGNMENT = 64  # of tensors, in bytes
+ALIGNMENT = 64  # of tensors, in bytes
 
 
 def convert(batch: Mapping[str, Column]) -> dict[str, Any]:
@@ -67,7 +67,7 @@ def _tensor(entry: Column) -> Any:
 def _flat_tensor(array: npt.NDArray[Any]) -> Any:
     if array.dtype == object:
         return tf.convert_to_tensor(array, tf.string)
-    if array.flags.c_contiguous and array.flags.writeable and not array.ctypes.data % _ALIGNMENT:
+    if array.flags.c_contiguous and array.flags.writeable and not array.ctypes.data % ALIGNMENT:
         return tf.experimental.dlpack.from_dlpack(array.__dlpack__())
     return tf.convert_to_tensor(array)
 
