@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import tensorflow as tf
 
 from recordsmith.errors import OptionError
@@ -40,13 +42,16 @@ def check_rank(loader: Loader, *, any_rank: bool) -> None:
 
 def _launched() -> dict[str, int] | None:
     """What TensorFlow knows; None if this process was not launched as one of a job."""
-    resolver = (
-        tf.distribute.get_strategy().cluster_resolver if tf.distribute.has_strategy() else None
-    )
+    resolver = None
+    if tf.distribute.has_strategy():
+        resolver = tf.distribute.get_strategy().cluster_resolver
     if resolver is None:
         resolver = tf.distribute.cluster_resolver.TFConfigClusterResolver()
-    tasks = resolver.cluster_spec().as_dict()
-    kind, number = resolver.task_type, resolver.task_id
+    try:
+        tasks = resolver.cluster_spec().as_dict()
+        kind, number = resolver.task_type, resolver.task_id
+    except json.JSONDecodeError as error:
+        raise OptionError(f"TF_CONFIG is no JSON: {error}") from None
     counts = {name: len(tasks.get(name, ())) for name in _TRAINERS}
     if not any(counts.values()) or kind == "evaluator":
         return None

@@ -1,7 +1,7 @@
 """A loader as a `tf.data.Dataset`.
 
-A batch travels through `tf.data` flat, as plain arrays that are not copied, and is put together by a
-traced function. Each iteration of the dataset is one of the loader; what goes wrong there arrives
+A batch travels through `tf.data` flat, as plain arrays that are not copied, and is put together by
+a traced function. Each iteration of the dataset is one of the loader; what goes wrong there arrives
 as TensorFlow's error, with recordsmith's words.
 
 Not by `Dataset.from_generator`: that sets the whole process to clear new memory for each array of
