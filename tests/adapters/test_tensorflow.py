@@ -251,6 +251,28 @@ def test_an_element_spec_that_was_said(adapter: Any, tf: Any, dataset: rs.Datase
             adapter.batches(numbers(dataset), element_spec={"number": wrong})
 
 
+def test_arrays_of_a_map_that_are_not_as_the_loaders_own(adapter: Any, dataset: rs.Dataset) -> None:
+    def odd(batch: dict[str, Any], _: Any) -> dict[str, Any]:
+        numbers = batch["number"]
+        return {
+            "foreign": numbers.astype(">i4"),
+            "back": numbers[::-1],
+            "turned": np.stack([numbers, numbers]).T,
+            "fixed": numbers.astype("S"),
+            "words": numbers.astype("U"),
+            "bools": numbers > 2,
+            "frozen": np.frombuffer(numbers.tobytes(), np.int64),
+        }
+
+    stream = adapter.batches(numbers(dataset, map_batches=odd, ends="drop"))
+    wanted = numbers(dataset, map_batches=odd, ends="drop")
+    for tensors, batch in zip(stream, wanted, strict=True):
+        converted = adapter.convert(batch)
+        for name, entry in batch.items():
+            as_text = entry.astype(object) if entry.dtype.kind in "SU" else entry
+            assert plain(tensors[name]) == plain(converted[name]) == expected(as_text), name
+
+
 def test_what_is_refused(adapter: Any, train: rs.Dataset) -> None:
     loader = rs.Loader(train, {"image": rs.Image(size=8)}, batch_size=4, reuse_batches=True)
     with pytest.raises(rs.OptionError, match="tensors share it"):
@@ -287,10 +309,12 @@ def test_this_rank(
 def test_ranks_must_agree(
     adapter: Any, dataset: rs.Dataset, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert len(read(adapter.batches(numbers(dataset, rank=1, world_size=3)))) == 2
+    with pytest.raises(rs.OptionError, match="rank 1 of 3, but this process is rank 0 of 1"):
+        adapter.batches(numbers(dataset, rank=1, world_size=3))
+    assert len(read(adapter.batches(numbers(dataset, rank=1, world_size=3), any_rank=True))) == 2
     config = {"cluster": CLUSTER, "task": {"type": "worker", "index": 0}}
     monkeypatch.setenv("TF_CONFIG", json.dumps(config))
-    with pytest.raises(rs.OptionError, match=r"rank 0 of 1, but .* 1 of 3.*this_rank"):
+    with pytest.raises(rs.OptionError, match=r"rank 0 of 1, but .* 1 of 3: .*this_rank"):
         adapter.batches(numbers(dataset))
     assert len(read(adapter.batches(numbers(dataset), any_rank=True))) == 5
     assert len(read(adapter.batches(numbers(dataset, **adapter.this_rank())))) == 2

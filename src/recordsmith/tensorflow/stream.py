@@ -53,7 +53,8 @@ def batches(
             "this loader uses the memory of its batches again, but tensors share it and may be "
             "kept, and tf.data takes batches ahead: make the loader without reuse_batches"
         )
-    check_rank(loader, any_rank=any_rank)
+    if not any_rank:
+        check_rank(loader)
     specs = spec_of(loader) if element_spec is None else element_spec
     entries = {name: Parts(name, spec) for name, spec in specs.items()}
     flat_specs = [spec for parts in entries.values() for spec in parts.specs]

@@ -47,7 +47,9 @@ def element_spec(loader: Loader) -> dict[str, Any]:
 
 def _entry_spec(name: str, entry: EntrySpec) -> Any:
     try:
-        dtype = tf.string if entry.dtype is None else tf.as_dtype(entry.dtype)
+        dtype = tf.string
+        if entry.dtype is not None:
+            dtype = tf.as_dtype(entry.dtype.newbyteorder("="))
     except TypeError:
         raise OptionError(
             f"{name!r} has dtype {entry.dtype}, which TensorFlow has not: let a map change it"
@@ -80,7 +82,12 @@ def _is_ragged(entry: Column) -> bool:
 
 def _plain(entry: Column) -> npt.NDArray[Any]:
     """An ndarray of numbers, or of objects: bytes or str."""
-    return entry.to_numpy() if isinstance(entry, BytesArray) else np.asarray(entry)
+    if isinstance(entry, BytesArray):
+        return entry.to_numpy()
+    array = np.asarray(entry)
+    if array.dtype.kind in "SU":  # NumPy's own strings, of a user's map
+        return array.astype(object)
+    return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
 
 
 def _ragged_parts(entry: Any) -> list[npt.NDArray[Any]]:
