@@ -32,7 +32,7 @@ def seen(images: Any, labels: Any) -> Seen:
 
 
 def recordsmith(folder: Path, packed: str = "camera-packed", threads: int = WORKERS) -> Epochs:
-    loader = _loader(folder, packed, threads)
+    loader = picture_loader(folder, packed, threads)
 
     def epoch() -> Iterator[Seen]:
         for batch in loader:
@@ -41,7 +41,8 @@ def recordsmith(folder: Path, packed: str = "camera-packed", threads: int = WORK
     return epoch
 
 
-def _loader(folder: Path, packed: str = "camera-packed", threads: int = WORKERS) -> Any:
+def picture_loader(folder: Path, packed: str = "camera-packed", threads: int = WORKERS) -> Any:
+    """What recordsmith and its adapters read with."""
     import recordsmith as rs
 
     return rs.Loader(
@@ -105,6 +106,24 @@ def _by_opencv(data: Any) -> Any:
 def tensorflow(
     folder: Path, packed: str = "camera-packed", buffer_size: int = SHUFFLE_BUFFER
 ) -> Epochs:
+    dataset = tensorflow_dataset(folder, packed, buffer_size)
+
+    def epoch() -> Iterator[Seen]:
+        for images, labels in dataset:
+            yield seen_tensors(images, labels)
+
+    return epoch
+
+
+def seen_tensors(images: Any, labels: Any) -> Seen:
+    """The same of tensors, by TensorFlow: numpy() of all would copy it."""
+    import tensorflow as tf
+
+    sparse = tf.cast(images[:, SPARSE, SPARSE], "int64")
+    return len(images), int(tf.reduce_sum(labels)), int(tf.reduce_sum(sparse))
+
+
+def tensorflow_dataset(folder: Path, packed: str, buffer_size: int = SHUFFLE_BUFFER) -> Any:
     """As the guides have it, with as many threads as the others."""
     import tensorflow as tf
 
@@ -122,7 +141,7 @@ def tensorflow(
     options = tf.data.Options()
     options.threading.private_threadpool_size = WORKERS
     options.threading.max_intra_op_parallelism = 1
-    dataset: Any = (
+    return (
         tf.data.TFRecordDataset([str(path) for path in (folder / packed).glob("*.tfrecord")])
         .shuffle(buffer_size)
         .map(make, num_parallel_calls=WORKERS)
@@ -131,16 +150,22 @@ def tensorflow(
         .with_options(options)
     )
 
+
+def tensorflow_adapter(folder: Path) -> Epochs:
+    """recordsmith.tensorflow."""
+    dataset = adapted_dataset(folder)
+
     def epoch() -> Iterator[Seen]:
-        for images, labels in dataset:
-            sparse = images[:, SPARSE, SPARSE]  # by TensorFlow: numpy() of all would copy it
-            yield (
-                len(images),
-                int(tf.reduce_sum(labels)),
-                int(tf.reduce_sum(tf.cast(sparse, "int64"))),
-            )
+        for batch in dataset:
+            yield seen_tensors(batch["image"], batch["label"])
 
     return epoch
+
+
+def adapted_dataset(folder: Path) -> Any:
+    from recordsmith.tensorflow import batches
+
+    return batches(picture_loader(folder))
 
 
 def grain(folder: Path) -> Epochs:
@@ -208,7 +233,7 @@ def grain_batches(folder: Path) -> Epochs:
     """A Loader's batches as a dataset of grain."""
     from recordsmith.grain import batches
 
-    dataset = batches(_loader(folder))
+    dataset = batches(picture_loader(folder))
 
     def epoch() -> Iterator[Seen]:
         for batch in dataset:
@@ -257,21 +282,11 @@ def torch(folder: Path) -> Epochs:
 
 def torch_adapter(folder: Path, workers: int) -> Epochs:
     """recordsmith.torch under torch's DataLoader: two threads, or worker processes of one each."""
-    from recordsmith.torch import batches
     from torch.utils.data import DataLoader
 
-    import recordsmith as rs
+    from recordsmith.torch import batches
 
-    loader = rs.Loader(
-        rs.open(folder / "camera-packed"),
-        {
-            "image": rs.Image("image/encoded", size=(SIDE, SIDE)),
-            "label": rs.Scalar("image/class/label"),
-        },
-        batch_size=BATCH,
-        shuffle=True,
-        threads=1 if workers else WORKERS,
-    )
+    loader = picture_loader(folder, threads=1 if workers else WORKERS)
     stream = DataLoader(
         batches(loader), batch_size=None, num_workers=workers, persistent_workers=workers > 0
     )

@@ -23,6 +23,7 @@ from cases import (
     resume,
     startup,
     tables,
+    tensorflow,
     torch,
     verify,
     write,
@@ -43,6 +44,7 @@ _COMPARED = (
     loader_random.CASE,
     *grain.CASES,
     *torch.CASES,
+    *tensorflow.CASES,
 )
 
 

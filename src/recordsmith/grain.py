@@ -156,7 +156,7 @@ class Source:
         return f"Examples({len(self)} of them)"
 
 
-class Batches(grain.IterDataset):  # type: ignore[misc]
+class Batches(grain.IterDataset):
     """The batches of a loader. Made by `batches`."""
 
     def __init__(self, loader: Loader) -> None:
@@ -180,7 +180,7 @@ class Batches(grain.IterDataset):  # type: ignore[misc]
         self._worker, self._worker_count = sl.start, sl.step
 
 
-class Iteration(grain.DatasetIterator):  # type: ignore[misc]
+class Iteration(grain.DatasetIterator):
     """One pass over the batches: an iterator of grain."""
 
     def __init__(self, loader: Loader, worker: int, worker_count: int) -> None:

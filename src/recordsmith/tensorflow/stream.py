@@ -1,0 +1,156 @@
+"""A loader as a `tf.data.Dataset`.
+
+A batch travels through `tf.data` flat, as plain arrays that are not copied, and is put together by
+a traced function. Each iteration of the dataset is one of the loader; what goes wrong there arrives
+as TensorFlow's error, with recordsmith's words.
+
+Not by `Dataset.from_generator`: that sets the whole process to clear new memory for each array of
+128 KiB or more (M_MMAP_THRESHOLD), which costs half as much as decoding the pictures.
+"""
+
+from __future__ import annotations
+
+import itertools
+import threading
+import weakref
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from recordsmith.errors import FunctionError, OptionError
+from recordsmith.loading import Loader
+from recordsmith.loading.loader import Iteration
+from recordsmith.tensorflow.ranks import check_rank
+from recordsmith.tensorflow.tensors import ALIGNMENT, Parts
+from recordsmith.tensorflow.tensors import element_spec as spec_of
+
+_FOREVER = 2**62  # batches
+
+
+def batches(
+    loader: Loader, *, element_spec: Mapping[str, Any] | None = None, any_rank: bool = False
+) -> tf.data.Dataset:
+    """The loader's batches as a `tf.data.Dataset` of dicts of tensors, without copying numbers.
+
+    Each iteration of it, such as a Keras epoch, is one of the loader, whose epochs count on: each
+    has an order of its own. It knows its length, unless the loader goes on inside an iteration.
+
+    Args:
+        element_spec: a `tf.TensorSpec` or `tf.RaggedTensorSpec` by name, where maps make batches
+            of which the first one does not tell how all are; `element_spec(loader)` if not said.
+        any_rank: do not compare the loader's rank with that of `this_rank()`: several processes
+            shall read the same.
+
+    Raises:
+        OptionError: the loader uses memory again; its rank is not that of this process.
+    """
+    if not isinstance(loader, Loader):
+        raise OptionError(f"the loader is {loader!r:.60}; expected a recordsmith.Loader")
+    if loader.reuses_batches:
+        raise OptionError(
+            "this loader uses the memory of its batches again, but tensors share it and may be "
+            "kept, and tf.data takes batches ahead: make the loader without reuse_batches"
+        )
+    if not any_rank:
+        check_rank(loader)
+    specs = spec_of(loader) if element_spec is None else element_spec
+    entries = {name: Parts(name, spec) for name, spec in specs.items()}
+    flat_specs = [spec for parts in entries.values() for spec in parts.specs]
+    running = _Running(loader, entries)
+
+    def iteration(_: Any) -> tf.data.Dataset:
+        token, count = tf.py_function(running.begin, [], [tf.int64, tf.int64])
+        token.set_shape((1,))
+        count.set_shape(())
+
+        def batch(_: Any) -> dict[str, Any]:
+            flat = tf.numpy_function(running.next, [token], [spec.dtype for spec in flat_specs])
+            for tensor, spec in zip(flat, flat_specs, strict=True):
+                tensor.set_shape(spec.shape)
+            left = iter(flat)
+            return {
+                name: parts.join([next(left) for _ in parts.specs])
+                for name, parts in entries.items()
+            }
+
+        return tf.data.Dataset.range(count).map(tf.autograph.experimental.do_not_convert(batch))
+
+    plain = tf.autograph.experimental.do_not_convert(iteration)
+    dataset: Any = tf.data.Dataset.from_tensors(0).flat_map(plain)
+    if running.count is not None:
+        dataset = dataset.apply(tf.data.experimental.assert_cardinality(running.count))
+    options = tf.data.Options()  # ranks are the loader's: TensorFlow shall not share out once more
+    options.experimental_distribute.auto_shard_policy = tf.data.experimental.AutoShardPolicy.OFF
+    return dataset.with_options(options)
+
+
+class _Running:
+    """The iterations of a loader that TensorFlow has begun, by number.
+
+    count: how many batches each has, or TensorFlow's word for ever; None if the first one has
+        fewer than the others.
+    """
+
+    def __init__(self, loader: Loader, entries: Mapping[str, Parts]) -> None:
+        self._loader = loader
+        self._entries = entries
+        self._numbers = itertools.count()
+        self._lock = threading.Lock()
+        self._iterations: dict[int, tuple[Iteration, Iterator[dict[str, Any]]]] = {}
+        self.count = None if loader.goes_on else _length(loader)
+
+    def begin(self) -> tuple[Any, int]:
+        """A token of a new iteration, which ends when TensorFlow lets go of it, and its length."""
+        with self._lock:  # of several that begin at once, only one goes on where a state told
+            length = _length(self._loader)
+            if self.count not in (None, length):
+                raise OptionError(
+                    f"the next iteration of the loader has {length} batches, but {self.count} when "
+                    "batches(loader) was called: call it after load_state_dict"
+                )
+            iteration = iter(self._loader)
+            first = list(itertools.islice(iteration, 1))
+        number = next(self._numbers)
+        self._iterations[number] = iteration, itertools.chain(first, iteration)
+        token = _aligned(number)
+        weakref.finalize(token, self._end, number)
+        if not first:
+            length = 0
+        elif length == tf.data.INFINITE_CARDINALITY:
+            length = _FOREVER
+        # DLPack, as it says at once that the memory is no longer needed, and from any thread
+        return tf.experimental.dlpack.from_dlpack(token.__dlpack__()), length
+
+    def next(self, token: Any) -> list[Any]:
+        """The arrays of the next batch."""
+        batch = next(self._iterations[int(token[0])][1], None)
+        if batch is None:
+            raise OptionError("the loader was closed while batches were read from it")
+        if batch.keys() != self._entries.keys():
+            raise FunctionError(
+                f"this batch has the entries {', '.join(batch)}; expected "
+                f"{', '.join(self._entries)}: let your map answer these in all batches"
+            )
+        return [part for name, parts in self._entries.items() for part in parts.split(batch[name])]
+
+    def _end(self, number: int) -> None:
+        iteration, _ = self._iterations.pop(number)
+        iteration.close()
+
+
+def _aligned(number: int) -> Any:
+    """int64, (1,), where TensorFlow takes it without a copy."""
+    memory = np.empty(ALIGNMENT // 8 * 2, np.int64)
+    start = -memory.ctypes.data % ALIGNMENT // 8
+    token = memory[start : start + 1]
+    token[0] = number
+    return token
+
+
+def _length(loader: Loader) -> int:
+    try:
+        return len(loader)
+    except TypeError:
+        return int(tf.data.INFINITE_CARDINALITY)
