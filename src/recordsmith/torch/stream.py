@@ -19,6 +19,7 @@ from recordsmith.errors import OptionError
 from recordsmith.loading import Loader
 from recordsmith.torch.conversion import convert
 from recordsmith.torch.launcher import check_rank
+from recordsmith.torch.parcels import parcel
 from recordsmith.torch.turns import Entry, State, Turns, of_worker
 
 
@@ -186,7 +187,7 @@ def _hand_out(loader: Loader, state: dict[str, Any]) -> Iterator[dict[str, Any]]
     """A worker's batches; its state is kept up to date."""
     for batch in loader:
         state["handed_out_count"] += 1
-        yield convert(batch)
+        yield parcel(convert(batch))
 
 
 def _refuse_batches_of_batches() -> None:
