@@ -70,7 +70,13 @@ def _packed(entry: Any, arrays: list[npt.NDArray[Any]]) -> Any:
 
 def _opened(places: dict[str, Any], sent: Any) -> dict[str, Any]:
     """The batch, in the process that gets it."""
-    descriptor, at = sent.detach(), _BEGIN
+    try:
+        descriptor, at = sent.detach(), _BEGIN
+    except (OSError, EOFError) as error:
+        raise RuntimeError(
+            "a worker process of the DataLoader died before its last batch was fetched; what ended "
+            "it, such as lack of memory, is in the log of the system"
+        ) from error
 
     def unpacked(entry: Any) -> Any:
         nonlocal at
@@ -130,7 +136,7 @@ def _is_free(descriptor: int) -> bool:
 
 
 def _memory(array: npt.NDArray[Any]) -> memoryview:
-    return memoryview(array.reshape(-1).view(np.uint8))
+    return array.reshape(-1).view(np.uint8).data
 
 
 _files = _Files()

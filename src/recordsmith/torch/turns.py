@@ -121,11 +121,9 @@ class Turns:
                     "load_state_dict was called after the workers of this DataLoader had begun, so "
                     "they do not know the state: call it before, or make a new DataLoader"
                 )
-            begin = next((other.begin for other in reversed(entries) if other.is_same(entry)), None)
-            if entry.begin is not None and entry.begin != begin:
-                begin = None
-            if begin is None:
-                begin = entry.begin or self._next(entries, entry, later)
+            known = next((other.begin for other in reversed(entries) if other.is_same(entry)), None)
+            begin = entry.begin or known or self._next(entries, entry, later)
+            if begin != known:
                 self._add(replace(entry, begin=begin))
         return begin
 
