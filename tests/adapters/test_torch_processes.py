@@ -166,21 +166,35 @@ def test_iterations_that_are_broken_off_or_go_on_side_by_side(run: Any, train: r
             stream = under(batches(loader()), persist=persist)
             first = seen(islice(stream, 2))
             show(**{f"broken off {persist}": [first, seen(stream)]})
-        for seeds in ((0, 1), (0, 0)):
-            own = batches(loader())
-            both = []
-            for seed in seeds:
-                torch.manual_seed(seed)
-                both.append(iter(under(own)))
-            show(**{f"side by side {seeds}": [seen(stream) for stream in both]})
         own = batches(loader())
-        show(unequal=[seen(under(own, 3)), seen(under(own, 1)), seen(under(own, 2))])
+        both = [iter(under(own)), iter(under(own))]
+        show(**{"side by side": [seen(stream) for stream in both]})
+        stream, kept = under(batches(loader())), []
+        for _ in range(2):  # the first one lives on when the second one begins
+            torch.manual_seed(0)
+            kept.append(iter(stream))
+            kept.append([next(kept[-1])["at"].tolist() for _ in range(9)])
+        show(**{"one in the other": kept[1::2]})
+        kept = None
+        own = batches(loader())
+        show(unequal=[seen(under(own, count)) for count in (3, 1, 2)])
+
+        def die(worker):  # before it has asked for a batch
+            if worker == 1 and dying:
+                os._exit(1)
+        own = batches(loader())
+        for dying in (True, False):
+            torch.manual_seed(0)
+            stream = under(own, worker_init_fn=die)
+            show(**{f"dying {dying}": failure(seen, stream) if dying else seen(stream)})
     """)
     first, second, third = alone(train, 3)
     assert found["broken off False"] == found["broken off True"] == [first[:2], second]
-    for seeds in ((0, 1), (0, 0)):  # which is which is for the processes to find out
-        assert sorted(found[f"side by side {seeds}"]) == sorted([first, second])
+    assert sorted(found["side by side"]) == sorted([first, second])  # either may be the first
+    assert found["one in the other"] == [first, second]
     assert found["unequal"] == [first, second, third]
+    assert "exited unexpectedly" in found["dying True"]
+    assert found["dying False"] == second  # the worker that did not die had begun the first one
 
 
 def test_batches_arrive_as_they_were_sent(run: Any, train: rs.Dataset) -> None:
@@ -366,7 +380,7 @@ def test_what_goes_wrong_in_a_worker_is_told(run: Any, train: rs.Dataset, tmp_pa
     """, shard)  # fmt: skip
     assert found["function"].startswith("FunctionError: ")
     assert "record 0, byte 0: map_examples raised KeyError: 'no such thing'" in found["function"]
-    assert "CorruptDataError" in found["damage"]
+    assert found["damage"].startswith("RuntimeError: Caught CorruptDataError")
     assert f"{shard}, record 5, byte {len(data) // 8 * 5}: payload-crc" in found["damage"]
     assert found["batched"].startswith("OptionError: ")
     assert "say batch_size=None" in found["batched"]
@@ -395,6 +409,24 @@ def test_an_iteration_is_not_used_in_two_processes(run: Any, train: rs.Dataset) 
         words, epoch = found[f"{name} in child"]
         assert words.startswith("OptionError: this iteration was begun in another process")
         assert epoch == following
+
+
+def test_where_torch_is_missing(run_program: Any) -> None:
+    shown = run_program("""
+        import sys
+        import recordsmith as rs
+        assert "torch" not in sys.modules
+        sys.modules["torch"] = None
+        try:
+            import recordsmith.torch
+        except rs.MissingExtraError as error:
+            print(error)
+    """)
+    assert "pip install 'recordsmith[torch]'" in shown
+
+
+def test_the_page_says_what_happens(run_page: Any) -> None:
+    run_page("pytorch.md")
 
 
 # -- ranks -----------------------------------------------------------------------------------------
