@@ -408,7 +408,7 @@ def _split(sharding: Sharding) -> _Split:
 def _part_counts(sharding: Sharding) -> tuple[int, ...]:
     """A shape with one row for each part, along all axes that are cut."""
     if not isinstance(sharding, NamedSharding):
-        return (sharding.num_devices,)
+        return (len(sharding.device_set),)
     sizes = sharding.mesh.shape
     cut = [names if isinstance(names, tuple) else (names,) for names in sharding.spec] or [()]
     return tuple(math.prod(sizes[name] for name in names if name is not None) for names in cut)
