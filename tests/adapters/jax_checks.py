@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import threading
 from collections.abc import Iterator
 from itertools import islice, pairwise
@@ -360,6 +361,19 @@ def test_damage_is_told(tmp_path: Path) -> None:
     assert len(ids(islice(iteration, 2))) == 2
     with pytest.raises(rs.CorruptDataError, match=r"a\.tfrecord, record 11"):
         next(iteration)
+
+
+def test_an_iteration_stays_in_its_process(
+    dataset: rs.Dataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    iteration = iter(adapter.batches(make(dataset)))
+    next(iteration)
+    next(iteration)  # another one is put ahead
+    with monkeypatch.context() as forked:
+        forked.setattr(os, "getpid", lambda: -1)
+        with pytest.raises(rs.OptionError, match="begun in another process"):
+            next(iteration)
+    assert len(list(iteration)) == 4
 
 
 def test_threads_end(dataset: rs.Dataset) -> None:
