@@ -187,6 +187,7 @@ class Iteration(grain.DatasetIterator):
         super().__init__()
         self._loader = loader.for_worker(0, 1)  # of its own, as it is set to other places
         self._own = self._loader  # that of this worker
+        self._is_closed = False
         self._worker, self._worker_count = worker, worker_count
         self._begin(self._loader.state_dict(), 0)
 
@@ -204,7 +205,7 @@ class Iteration(grain.DatasetIterator):
         return f"recordsmith.grain.batches({self._loader!r})"
 
     def __next__(self) -> Batch:
-        if self._closed:
+        if self._is_closed:
             raise OptionError("this iterator is closed: begin another one with iter()")
         if self._has_ended:
             raise StopIteration
@@ -243,8 +244,8 @@ class Iteration(grain.DatasetIterator):
         self._begin(state["loader"], state["taken"], state["has_ended"])
 
     def close(self) -> None:
-        """End the threads that work for it."""
-        super().close()
+        """End the threads that work for it. There are no more batches afterwards."""
+        self._is_closed = True
         self._own.close()
 
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import functools
 import math
+import os
 from collections import deque
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple, TypeAlias
@@ -242,7 +243,12 @@ class Iteration:
         if self._is_closed:
             raise StopIteration
         if self._source is None:
-            self._source = self._batches.begin()
+            self._source, self._process = self._batches.begin(), os.getpid()
+        if os.getpid() != self._process:
+            raise OptionError(
+                "this iteration was begun in another process, which goes on with it: begin one of "
+                "your own with iter(), in a process that was spawned, as JAX does not bear forks"
+            )
         self._asked_count += 1
         # the first batch waits for no other, and the loop runs while those ahead of it are made
         wanted = min(self._asked_count, self._prefetch + 1)
@@ -408,7 +414,7 @@ def _split(sharding: Sharding) -> _Split:
 def _part_counts(sharding: Sharding) -> tuple[int, ...]:
     """A shape with one row for each part, along all axes that are cut."""
     if not isinstance(sharding, NamedSharding):
-        return (sharding.num_devices,)
+        return (len(sharding.device_set),)
     sizes = sharding.mesh.shape
     cut = [names if isinstance(names, tuple) else (names,) for names in sharding.spec] or [()]
     return tuple(math.prod(sizes[name] for name in names if name is not None) for names in cut)

@@ -67,6 +67,12 @@ def processes(count: int) -> Any:
     return grain.MultiprocessingOptions(num_workers=count)
 
 
+def close(iterator: Any) -> None:
+    """End grain's processes; older ones end when the iterator is collected."""
+    if hasattr(iterator, "close"):
+        iterator.close()
+
+
 def in_processes(dataset: Any, count: int, state: Any = None) -> tuple[list[Any], Any]:
     """What grain's processes give, and their state before and after each element."""
     iterator = iter(dataset.mp_prefetch(processes(count)))
@@ -78,7 +84,7 @@ def in_processes(dataset: Any, count: int, state: Any = None) -> tuple[list[Any]
             seen.append(np.array(element["id"]).tolist())
             states.append(iterator.get_state())
     finally:
-        iterator.close()
+        close(iterator)
     return seen, states
 
 
@@ -218,7 +224,7 @@ def test_a_data_loader(dataset: rs.Dataset, count: int, worker_count: int) -> No
         again = iter(data_loader(dataset, features, worker_count))
         again.set_state(states[2])
         assert next(again)["id"].tolist() == seen[3]
-        again.close()
+        close(again)
         other = iter(data_loader(dataset, {**features, "name": "name"}, worker_count))
         with pytest.raises(ValueError, match="DataSource in checkpoint does not match"):
             other.set_state(states[2])
@@ -235,7 +241,7 @@ def test_a_map_that_raises(dataset: rs.Dataset, count: int) -> None:
     iterator = iter(stream)
     with pytest.raises(KeyError, match="what a map raises"):
         next(iterator)
-    iterator.close()
+    close(iterator)
 
 
 def damaged(path: Path) -> rs.Dataset:
@@ -256,11 +262,13 @@ def test_a_damaged_record(tmp_path: Path, count: int) -> None:
     )
     for stream in streams:
         iterator = iter(stream.mp_prefetch(processes(count)))
-        with pytest.raises(rs.CorruptDataError, match=r"a\.tfrecord, record 11, byte \d+") as told:
+        # of processes, older versions of grain tell the words only
+        expected = (rs.CorruptDataError, RuntimeError) if count else rs.CorruptDataError
+        words = r"a\.tfrecord, record 11, byte \d+: payload-crc-mismatch"
+        with pytest.raises(expected, match=words):
             for _ in iterator:
                 pass
-        assert told.value.defect is rs.Defect.PAYLOAD_CRC
-        iterator.close()
+        close(iterator)
 
 
 # -- batches ---------------------------------------------------------------------------------------
@@ -375,7 +383,7 @@ def test_runs_for_processes_are_refused(dataset: rs.Dataset) -> None:
     iterator = iter(stream)
     with pytest.raises(rs.OptionError, match="leave sequential_slice out"):
         next(iterator)
-    iterator.close()
+    close(iterator)
 
 
 def test_a_function_that_raises_in_a_process(dataset: rs.Dataset) -> None:
@@ -385,7 +393,7 @@ def test_a_function_that_raises_in_a_process(dataset: rs.Dataset) -> None:
     iterator = iter(adapter.batches(make(dataset, map_batches=fail)).mp_prefetch(processes(1)))
     with pytest.raises(rs.FunctionError, match="map_batches raised KeyError: 4"):
         next(iterator)
-    iterator.close()
+    close(iterator)
 
 
 def test_it_closes(dataset: rs.Dataset) -> None:

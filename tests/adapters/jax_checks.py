@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import threading
 from collections.abc import Iterator
 from itertools import islice, pairwise
@@ -108,10 +109,13 @@ def test_pictures_are_not_copied_on_the_cpu(train: rs.Dataset) -> None:
 def test_numbers_that_do_not_fit_are_refused(array: Any, word: str) -> None:
     with pytest.raises(rs.OptionError, match=rf"'it' has {word}.*jax_enable_x64"):
         adapter.convert({"it": array})
-    with jax.enable_x64(True):
+    jax.config.update("jax_enable_x64", True)
+    try:
         made = adapter.convert({"it": array})["it"]
         assert made.dtype == array.dtype
         assert made.tolist() == array.tolist()
+    finally:
+        jax.config.update("jax_enable_x64", False)
 
 
 def test_numbers_that_fit_become_narrow() -> None:
@@ -250,7 +254,6 @@ def test_what_is_found_in_the_batch(dataset: rs.Dataset) -> None:
     [
         ("data", "the sharding is 'data'; expected"),
         ({"id": P("data")}, "the sharding of 'id' is .*; expected"),
-        (NamedSharding(MESH.abstract_mesh, P("data")), "tells no devices"),
     ],
 )
 def test_what_is_no_sharding(dataset: rs.Dataset, sharding: Any, words: str) -> None:
@@ -258,6 +261,12 @@ def test_what_is_no_sharding(dataset: rs.Dataset, sharding: Any, words: str) -> 
         adapter.batches(make(dataset), sharding)
     with pytest.raises(rs.OptionError, match=words):
         adapter.convert({"id": np.arange(4)}, sharding)
+
+
+@pytest.mark.skipif(not hasattr(MESH, "abstract_mesh"), reason="an older JAX")
+def test_a_mesh_without_devices(dataset: rs.Dataset) -> None:
+    with pytest.raises(rs.OptionError, match="tells no devices"):
+        adapter.batches(make(dataset), NamedSharding(MESH.abstract_mesh, P("data")))
 
 
 def test_jit_over_batches(train: rs.Dataset) -> None:
@@ -352,6 +361,19 @@ def test_damage_is_told(tmp_path: Path) -> None:
     assert len(ids(islice(iteration, 2))) == 2
     with pytest.raises(rs.CorruptDataError, match=r"a\.tfrecord, record 11"):
         next(iteration)
+
+
+def test_an_iteration_stays_in_its_process(
+    dataset: rs.Dataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    iteration = iter(adapter.batches(make(dataset)))
+    next(iteration)
+    next(iteration)  # another one is put ahead
+    with monkeypatch.context() as forked:
+        forked.setattr(os, "getpid", lambda: -1)
+        with pytest.raises(rs.OptionError, match="begun in another process"):
+            next(iteration)
+    assert len(list(iteration)) == 4
 
 
 def test_threads_end(dataset: rs.Dataset) -> None:

@@ -427,6 +427,16 @@ def test_records_of_positions_outside(dataset: rs.Dataset, positions: list[int])
         dataset.read_records(positions)
 
 
+@pytest.mark.parametrize("position", [0, 5, -1, np.int64(7)])
+def test_one_record_is_as_one_of_many(dataset: rs.Dataset, position: int) -> None:
+    one = dataset.read_records([position])
+    assert one.tolist() == dataset.read_records([position, 3]).tolist()[:1]
+    assert one.offsets.dtype == np.int64
+    assert one.buffer.flags.writeable
+    one.buffer[:] = 0  # the memory is its own
+    assert dataset.read_records([position]).tolist() == [dataset.read_record(int(position))]
+
+
 def test_records_of_compressed_shards_cannot_be_picked(compressed: rs.Dataset) -> None:
     with pytest.raises(rs.OptionError, match="is compressed"):
         compressed.read_records([3])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -148,3 +149,34 @@ def test_a_spec_needs_no_file(dataset: rs.Dataset, tmp_path: Path) -> None:
         assert told(loader.spec()) == SPECS
     finally:
         moved.rename(path)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"batch_size": 2}, r"has 1 of the 2 records of a step: say ends='drop' or ends='pad'"),
+        ({"batch_size": 1, "world_size": 3}, "has 2 of the 3 records"),
+        ({"batch_size": 5, "skip_errors": 1}, "skip_errors leaves rows out"),
+        ({"batch_size": 5, "filter": bool}, "filter leaves rows out"),
+        ({"batch_size": 5}, None),
+        ({"batch_size": 2, "ends": "drop"}, None),
+        ({"batch_size": 2, "ends": "pad"}, None),
+    ],
+)
+def test_why_batches_may_be_shorter(dataset: rs.Dataset, options: Any, words: str | None) -> None:
+    loader = rs.Loader(dataset, {"id": "id"}, **options)
+    if words is None:
+        assert loader.shorter_batches is None
+        assert {len(batch["id"]) for batch in loader} == {loader.batch_size}
+    else:
+        assert re.search(words, loader.shorter_batches or "")
+
+
+def test_batches_may_be_shorter_after_going_on(dataset: rs.Dataset) -> None:
+    one = rs.Loader(dataset[:4], {"id": "id"}, batch_size=1)
+    loader = rs.Loader(dataset[:4], {"id": "id"}, batch_size=2)
+    assert loader.shorter_batches is None
+    loader.load_state_dict(one.state_after(1))
+    assert loader.shorter_batches is not None
+    assert [len(batch["id"]) for batch in loader] == [2, 1]
+    assert loader.shorter_batches is None
