@@ -41,7 +41,7 @@ def feature_spec(
     if schema.payload != "Example":
         advice = ": see sequence_feature_spec" if schema.payload == "SequenceExample" else ""
         raise OptionError(f"the records are {_payload(schema)}; expected Examples{advice}")
-    return _section(schema.features, schema.record_count, features, defaults or {})
+    return _section(schema.features, features, defaults or {})
 
 
 def sequence_feature_spec(
@@ -69,7 +69,7 @@ def sequence_feature_spec(
     lists = schema.sections.get("feature_lists", {})
     wanted = [None, None] if features is None else _shared_out(list(features), context, lists)
     return {
-        "context_features": _section(context, schema.record_count, wanted[0], defaults or {}),
+        "context_features": _section(context, wanted[0], defaults or {}),
         "sequence_features": {
             key: _list_feature(key, lists[key], schema.record_count)
             for key in _chosen(lists, wanted[1])
@@ -85,7 +85,6 @@ def _shared_out(keys: list[str], *sections: Mapping[str, FeatureSchema]) -> list
 
 def _section(
     section: Mapping[str, FeatureSchema],
-    record_count: int,
     features: Iterable[str] | None,
     defaults: Mapping[str, Any],
 ) -> dict[str, Any]:
@@ -93,7 +92,7 @@ def _section(
     for key in defaults:
         if key not in chosen:
             raise OptionError(f"there is a default for {key!r}; {names_like(key, chosen, 'none')}")
-    return {key: _feature(key, section[key], record_count, defaults.get(key)) for key in chosen}
+    return {key: _feature(key, section[key], defaults.get(key)) for key in chosen}
 
 
 def _chosen(section: Mapping[str, FeatureSchema], features: Iterable[str] | None) -> list[str]:
@@ -110,7 +109,7 @@ def _chosen(section: Mapping[str, FeatureSchema], features: Iterable[str] | None
     return chosen
 
 
-def _feature(key: str, feature: FeatureSchema, record_count: int, default: Any) -> Any:
+def _feature(key: str, feature: FeatureSchema, default: Any) -> Any:
     dtype = _dtype(key, feature)
     if default is not None:
         if feature.min_length != feature.max_length:
@@ -120,7 +119,7 @@ def _feature(key: str, feature: FeatureSchema, record_count: int, default: Any) 
             )
         shape = () if feature.max_length == 1 else (feature.max_length,)
         return tf.io.FixedLenFeature(shape, dtype, default)
-    if feature.shape is None or feature.present < record_count or not feature.max_length:
+    if feature.shape is None or not feature.max_length:  # a shape is that of every record
         return tf.io.RaggedFeature(dtype, row_splits_dtype=tf.int64)
     return tf.io.FixedLenFeature(feature.shape, dtype)
 
