@@ -16,9 +16,11 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from recordsmith.dataset import (
         Dataset,
+        IndexReport,
         Inspection,
         ShardWriter,
         VerifyReport,
+        index,
         inspect,
         open,  # noqa: A004 - named as users say it
         verify,
@@ -90,9 +92,11 @@ __version__ = "0.1.0"
 _HOMES = {
     "recordsmith.dataset": (
         "Dataset",
+        "IndexReport",
         "Inspection",
         "ShardWriter",
         "VerifyReport",
+        "index",
         "inspect",
         "open",
         "verify",
@@ -195,6 +199,7 @@ __all__ = [
     "ImageFiles",
     "ImageFolder",
     "ImagePairs",
+    "IndexReport",
     "Inspection",
     "Loader",
     "LoaderStats",
@@ -234,6 +239,7 @@ __all__ = [
     "encode_example",
     "encode_sequence_example",
     "export",
+    "index",
     "inspect",
     "open",
     "pack",
