@@ -73,6 +73,7 @@ if TYPE_CHECKING:
         Text,
     )
     from recordsmith.packing import PackPlan, PackReport, pack, plan
+    from recordsmith.readers import reader_code
     from recordsmith.sources import (
         Coco,
         ImageFiles,
@@ -161,6 +162,7 @@ _HOMES = {
         "pack",
         "plan",
     ),
+    "recordsmith.readers": ("reader_code",),
     "recordsmith.sources": (
         "Coco",
         "ImageFiles",
@@ -245,6 +247,7 @@ __all__ = [
     "pack",
     "plan",
     "read_records",
+    "reader_code",
     "sheet",
     "verify",
 ]
