@@ -34,9 +34,9 @@ def dict_lines(name: str, entries: Iterable[tuple[str, str, str]]) -> list[str]:
 
 
 def list_lines(name: str, values: Sequence[str]) -> list[str]:
-    """A list of expressions, in a line if it is short."""
+    """A list of expressions, in a line if it is short or has only one."""
     line = f"{name} = [{', '.join(values)}]"
-    if len(line) <= 88:
+    if len(values) == 1 or len(line) <= 88:
         return [line]
     return [f"{name} = [", *(f"    {value}," for value in values), "]"]
 
