@@ -80,6 +80,9 @@ for number, path in enumerate(json.loads(sys.argv[1])):
                 expected = rs.SequenceExample(expected, {})
             check_values(schema.sections["context"], context, expected.context, path)
             for key, feature in schema.sections["feature_lists"].items():
+                if feature.kind == "none":
+                    assert key not in sequences, path
+                    continue
                 wanted = [list(step) for step in expected.feature_lists.get(key, [])]
                 if feature.max_length == feature.min_length == 1:
                     wanted = [value for step in wanted for value in step]
@@ -99,6 +102,63 @@ for number, path in enumerate(json.loads(sys.argv[1])):
 """
 
 
+LOADED = """\
+import contextlib, io, json, pathlib, runpy, sys
+import numpy as np
+import recordsmith as rs
+
+def plain(value):
+    if isinstance(value, tuple):  # ragged
+        rows = zip(value.row_splits[:-1], value.row_splits[1:])
+        return [list(map(plain, value.values[start:stop])) for start, stop in rows]
+    if hasattr(value, "numpy"):
+        value = value.numpy()
+    return value.tolist() if isinstance(value, np.ndarray) else value
+
+def as_bytes(value):
+    if isinstance(value, (list, np.ndarray)):
+        return [as_bytes(one) for one in value]
+    return value.encode() if isinstance(value, str) else value
+
+reader = sys.argv[1]
+for number, path in enumerate(json.loads(sys.argv[2])):
+    file = pathlib.Path(f"reader{number}.py")
+    file.write_text(rs.reader_code(path, reader), "utf-8")
+    shown = io.StringIO()
+    with contextlib.redirect_stdout(shown):
+        variables = runpy.run_path(str(file))
+    schema, features = rs.inspect(path).schema, variables["features"]
+    told = {eval(line.rpartition(": ")[0]) for line in shown.getvalue().splitlines()}
+    assert told == set(features) == {k for k, f in schema.features.items() if f.kind != "none"}
+    read = {key: [] for key in features}
+    count = 0
+    loaded = variables.get("loaded")
+    if loaded is None:
+        loaded = sys.modules["recordsmith.torch"].batches(variables["loader"])
+    for batch in loaded:
+        is_batch = reader == "torch" or ".batch(" in file.read_text("utf-8")
+        for key, value in batch.items():
+            read[key] += list(plain(value) if is_batch else [plain(value)])
+    expected = {key: [] for key in features}
+    for example in rs.open(path):
+        count += 1
+        for key, feature in schema.features.items():
+            if key in features:
+                is_fixed = feature.min_length == feature.max_length
+                lacking = [b"" if feature.kind == "bytes" else 0] * feature.max_length * is_fixed
+                values = as_bytes(plain(example.get(key, lacking)))
+                expected[key].append(values[0] if is_fixed and len(values) == 1 else values)
+    order = list(map(expected["id"].index, read["id"]))
+    assert sorted(order) == list(range(count)) and count
+    for key, rows in expected.items():
+        if isinstance(features[key], (rs.Image, rs.Mask)):
+            assert np.shape(read[key])[:3] == (count, *features[key].size or (9, 9)), key
+        else:
+            assert as_bytes(read[key]) == [rows[at] for at in order], (path, key)
+    print(count, "records")
+"""
+
+
 def write_odd_files(folder: Path, pictures: Any) -> list[Path]:
     """Examples and SequenceExamples with everything that can be odd about them."""
     from PIL import Image
@@ -109,6 +169,7 @@ def write_odd_files(folder: Path, pictures: Any) -> list[Path]:
     with rs.ShardWriter(values) as writer:
         for number in range(5):
             example: dict[str, Any] = {
+                "id": number,
                 "\"]; import os; os.abort() #": number,
                 "größe\n'": [0.5, float(number)],
                 "ragged": [b"x" * at for at in range(number)],
@@ -122,6 +183,7 @@ def write_odd_files(folder: Path, pictures: Any) -> list[Path]:
             grey = Image.new("L", (8, 6), number * 60)
             deep = Image.new("I;16", (8, 6), number * 9999)
             example = {
+                "id": number,
                 "image/encoded": pictures.jpeg(number, height=8 + number),
                 "mask": pictures.encode(grey, "PNG"),
                 "deep_mask": pictures.encode(deep, "PNG"),
@@ -175,3 +237,23 @@ def test_tensorflow_reads_what_others_wrote(run_program: Run, shared_data: Path)
     assert len(chosen) > 12
     shown = run_program(TENSORFLOW, json.dumps([str(zoo / row["file"]) for row in chosen]))
     assert shown.splitlines() == [f"{row['records']} records" for row in chosen]
+
+
+@needs("torch")
+def test_torch(run_program: Run, packed: Path, tmp_path: Path, pictures: Any) -> None:
+    values, looks, *_ = write_odd_files(tmp_path, pictures)
+    shown = run_program(LOADED, "torch", json.dumps([str(values), str(looks)]))
+    assert shown.splitlines() == ["5 records", "4 records"]
+
+
+@needs("grain")
+def test_grain(run_program: Run, packed: Path, tmp_path: Path, pictures: Any) -> None:
+    values, *_ = write_odd_files(tmp_path, pictures)
+    stacked = tmp_path / "stacked.tfrecord"
+    with rs.ShardWriter(stacked) as writer:
+        for number in range(5):
+            example = {"id": number, "picture": pictures.jpeg(number), "name": f"name {number}"}
+            writer.write_example(example | {"box": [0.5, 1.0]})
+    assert ".batch(32)" in rs.reader_code(stacked, "grain")
+    shown = run_program(LOADED, "grain", json.dumps([str(values), str(stacked)]))
+    assert shown.splitlines() == ["5 records", "5 records"]
