@@ -84,8 +84,7 @@ def test_every_kind_and_shape_in_tensorflow(numbers: Path) -> None:
         "'ragged': tf.io.RaggedFeature(tf.int64),  # 0 to 5 values",
         "'word': tf.io.FixedLenFeature([], tf.string),",
         "'words': tf.io.FixedLenFeature([2], tf.string),",
-        "'sometimes': tf.io.FixedLenFeature([], tf.float32, default_value=0.0),"
-        "  # missing in 3 of 6 records",
+        "'sometimes': tf.io.FixedLenFeature([], tf.float32, default_value=0.0),  # missing in 3 of",
         "'pair': tf.io.FixedLenFeature([2], tf.int64, default_value=[0] * 2),",
         "'note': tf.io.FixedLenFeature([], tf.string, default_value=''),",
     ):
@@ -139,19 +138,26 @@ def write_pictures(path: Path, pictures: Any, **more: Any) -> Path:
 
 
 def test_pictures_are_decoded(pictures: Any, tmp_path: Path) -> None:
-    grey = pictures.encode(Image.new("L", (8, 6), 7), "PNG")
-    palette = pictures.encode(Image.new("P", (8, 6), 7), "PNG")
-    path = write_pictures(
-        tmp_path / "x.tfrecord", pictures, **{"the_mask": grey, "odd/segmentation": palette}
-    )
+    path = tmp_path / "x.tfrecord"
+    with rs.ShardWriter(path) as writer:
+        for height in (20, 21):
+            masks = {
+                "the_mask": pictures.encode(Image.new("L", (12, height), 7), "PNG"),
+                "deep_mask": pictures.encode(Image.new("I;16", (12, height), 777), "PNG"),
+                "odd/segmentation": pictures.encode(Image.new("P", (8, 6), 7), "PNG"),
+            }
+            writer.write_example({"image/encoded": pictures.jpeg(height=height), **masks})
     code = rs.reader_code(path, "tf")
     assert "example['image/encoded'] = tf.io.decode_image(" in code
     assert "example['the_mask'] = tf.io.decode_png(" in code
+    assert "example['deep_mask'], channels=1, dtype=tf.uint16" in code
     assert "example['odd/segmentation'] = " not in code
     assert "recordsmith.Mask" in next(said for said in comments(code) if "colours" in said)
     code = rs.reader_code(path, "torch")
     assert "rs.Image('image/encoded', size=(224, 224)),  # jpeg\n" in code
-    assert "rs.Mask('the_mask'),  # png, 8x6\n" in code
+    assert "rs.Mask('the_mask'),  # png\n" in code
+    assert "rs.Mask('deep_mask', dtype='uint16'),  # png\n" in code
+    assert "rs.Mask('odd/segmentation', size=(6, 8)),  # png, 8x6\n" in code  # not the picture's
     code = rs.reader_code(path, "dali")
     assert "fn.decoders.image(example['image/encoded'], device='cpu')" in code
     assert "fn.decoders.image(example['the_mask'], device='cpu', output_type=types.GRAY)" in code
@@ -199,9 +205,15 @@ def test_many_label_names_are_cut(tmp_path: Path) -> None:
 
 @pytest.fixture
 def packed_flowers(tmp_path: Path, pictures: Any) -> Path:
-    source = rs.ImageFolder(pictures.make_folder(tmp_path / "f", {"daisy": 4, "rose": 4, "tulip": 4}))
+    source = rs.ImageFolder(
+        pictures.make_folder(tmp_path / "f", {"daisy": 4, "rose": 4, "tulip": 4})
+    )
     splits = {"train": 0.5, "validation": 0.5}
-    return Path(rs.pack(source, tmp_path / "out", splits=splits, shards={"train": 6, "validation": 2}).folder)
+    return Path(
+        rs.pack(
+            source, tmp_path / "out", splits=splits, shards={"train": 6, "validation": 2}
+        ).folder
+    )
 
 
 def shards(folder: Path, split: str) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from recordsmith.example.keys import PICTURE
 from recordsmith.readers.description import Description, Field
 from recordsmith.readers.source_text import comment, dict_lines
 
@@ -18,10 +19,9 @@ def dataset_line(description: Description) -> str:
 
 def feature_lines(description: Description) -> list[str]:
     """The lines that say what `features` are."""
-    leader = next((f for f in description.fields if _is_image(f)), None)
     lines = dict_lines(
         "features",
-        [(f.key, _feature(f, leader, description), _said(f)) for f in description.fields],
+        [(f.key, _feature(f, description), _said(f)) for f in description.fields],
     )
     why = [comment(f"{key!r} is left out: {why}").strip() for key, why in description.left_out]
     return [*why, *lines]
@@ -45,15 +45,12 @@ def _is_mask(field: Field) -> bool:
     return field.content == "mask" and field.length == 1 and not field.missing_count
 
 
-def _feature(field: Field, leader: Field | None, description: Description) -> str:
+def _feature(field: Field, description: Description) -> str:
     key = repr(field.key)
     if _is_image(field):
         return f"rs.Image({key}, size={_size(field)})"
     if _is_mask(field):
-        if leader is None:
-            return f"rs.Mask({key}, size={_size(field)})"
-        is_only = sum(_is_image(other) for other in description.fields) == 1
-        return f"rs.Mask({key})" if is_only else f"rs.Mask({key}, of={leader.key!r})"
+        return _mask(field, [other for other in description.fields if _is_image(other)])
     default = ""
     if field.missing_count and field.shape is not None:
         default = f", default={'0' if field.content == 'number' else repr(b'')}"
@@ -65,6 +62,17 @@ def _feature(field: Field, leader: Field | None, description: Description) -> st
     name = "Text" if field.content == "text" else "Bytes"
     shape = ", 'ragged'" if field.shape is None else f", {field.shape}" if field.shape else ""
     return f"rs.{name}({key}{shape}{default})"
+
+
+def _mask(field: Field, pictures: Sequence[Field]) -> str:
+    """A mask that follows a picture of its size, if there is one."""
+    key = repr(field.key)
+    dtype = ", dtype='uint16'" if any(bits > 8 for _, bits in field.glance.png_sorts) else ""
+    leaders = [picture.key for picture in pictures if picture.glance.sizes == field.glance.sizes]
+    if not leaders:
+        return f"rs.Mask({key}, size={_size(field)}{dtype})"
+    leader = PICTURE if PICTURE in leaders else leaders[0]
+    return f"rs.Mask({key}{'' if len(pictures) == 1 else f', of={leader!r}'}{dtype})"
 
 
 def _size(field: Field) -> tuple[int, int]:
