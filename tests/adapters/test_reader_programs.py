@@ -1,13 +1,15 @@
 """Programs of `rs.reader_code` read what they were written for: each runs in a process of its own,
 and gives what recordsmith reads.
 
-That of DALI is run by tests/peers/read_by_dali.py, where DALI is installed.
+What DALI and the `tfrecord` package read needs environments of their own; where these are not,
+the programs reads_by_dali.py and reads_by_tfrecord_package.py can be run by themselves.
 """
 
 from __future__ import annotations
 
 import importlib.util
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +17,7 @@ import pytest
 
 import recordsmith as rs
 
-from .conftest import Run
+Run = Callable[..., str]
 
 
 def program(name: str) -> str:
@@ -75,9 +77,16 @@ def write_odd_files(folder: Path, pictures: Any) -> list[Path]:
     return [values, looks, steps, frames]
 
 
+def _is_installed(name: str) -> bool:
+    try:
+        return importlib.util.find_spec(name) is not None
+    except ModuleNotFoundError:  # the package around it
+        return False
+
+
 def needs(*packages: str) -> pytest.MarkDecorator:
     """Skips where one is missing; imports none."""
-    missing = [name for name in packages if importlib.util.find_spec(name) is None]
+    missing = [name for name in packages if not _is_installed(name)]
     return pytest.mark.skipif(bool(missing), reason=f"needs {', '.join(missing)}")
 
 
@@ -126,3 +135,13 @@ def test_grain(run_program: Run, packed: Path, tmp_path: Path, pictures: Any) ->
         program("reads_by_adapters.py"), "grain", json.dumps([str(values), str(stacked)])
     )
     assert shown.splitlines() == ["5 records", "5 records"]
+
+
+@needs("nvidia.dali")
+def test_dali(run_program: Run) -> None:
+    assert run_program(program("reads_by_dali.py")).startswith("good: ")
+
+
+@needs("tfrecord")
+def test_the_tfrecord_package_reads_by_the_index(run_program: Run) -> None:
+    assert run_program(program("reads_by_tfrecord_package.py")).startswith("good: ")
