@@ -72,6 +72,7 @@ if TYPE_CHECKING:
         Tensor,
         Text,
     )
+    from recordsmith.measuring import BenchReport, bench
     from recordsmith.packing import PackPlan, PackReport, pack, plan
     from recordsmith.readers import reader_code
     from recordsmith.sources import (
@@ -156,6 +157,10 @@ _HOMES = {
         "Tensor",
         "Text",
     ),
+    "recordsmith.measuring": (
+        "BenchReport",
+        "bench",
+    ),
     "recordsmith.packing": (
         "PackPlan",
         "PackReport",
@@ -180,6 +185,7 @@ _HOMES = {
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
+    "BenchReport",
     "Blocks",
     "Boxes",
     "Buckets",
@@ -234,6 +240,7 @@ __all__ = [
     "WebDataset",
     "Yolo",
     "__version__",
+    "bench",
     "classify",
     "decode_example",
     "decode_sequence_example",
