@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import os
+import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -392,3 +393,14 @@ def test_wrong_options(numbers: Path, tmp_path: Path) -> None:
         writer.write(b"")
     with pytest.raises(rs.OptionError, match="have no features"):
         rs.reader_code(tmp_path / "bare.tfrecord", "tf")
+
+
+def test_the_page_shows_the_program(
+    tmp_path: Path, pictures: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = (Path(__file__).parent.parent.parent / "docs" / "dali.md").read_text("utf-8")
+    (shown,) = re.findall(r"^```python\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)
+    monkeypatch.chdir(tmp_path)
+    pictures.make_folder(tmp_path / "flowers", {"daisy": 20, "rose": 20, "tulip": 20})
+    rs.pack(rs.ImageFolder("flowers"), "out", splits={"train": 0.7, "validation": 0.3}, shards=2)
+    assert rs.reader_code("out", "dali", "train") == shown

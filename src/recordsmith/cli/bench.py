@@ -119,19 +119,17 @@ def print_bench_report(report: rs.BenchReport) -> None:
 
 
 def _wrapped(sentence: str) -> list[str]:
-    """A sentence as an item of a list; a command in it stays on a line, so that it can be copied."""
-    whole = re.sub(
-        "`[^`]*`", lambda command: command[0].replace(" ", _GLUE), console.printable(sentence)
-    )
-    lines = textwrap.wrap(
-        whole,
+    """A sentence as an item of a list; a command in it stays on one line, to be copied."""
+    text = console.printable(sentence)
+    whole = re.sub("`[^`]*`", lambda command: command[0].replace(" ", _GLUE), text)
+    wrapper = textwrap.TextWrapper(
         _WIDTH,
         initial_indent="- ",
         subsequent_indent="  ",
         break_long_words=False,
         break_on_hyphens=False,
     )
-    return [line.replace(_GLUE, " ") for line in lines]
+    return [line.replace(_GLUE, " ") for line in wrapper.wrap(whole)]
 
 
 def _headings(report: rs.BenchReport) -> tuple[str, ...]:
@@ -212,15 +210,15 @@ def _picture(report: rs.BenchReport) -> Any:
         ProgressBar(report.total_seconds, elapsed, width=_BAR_WIDTH),
         Text(report.doing, "bold"),
     )
-    running = [trial for trial in report.trials if trial.in_words == report.doing and trial.rounds]
-    if not running:
+    running = [trial for trial in report.trials if trial.in_words == report.doing]
+    if not report.trials:
         return clock
-    (trial,) = running
+    trial = running[0] if running else report.asked
     latest = trial.rounds[-1]
     bars = Table.grid(padding=(0, 2))
     bars.add_row(
         Text(f"{latest.records_per_second:,.0f} {_unit(report)}", "bold cyan"),
-        Text(f"{console.size(latest.byte_count / latest.seconds)}/s", "cyan"),
+        Text(f"{console.size(trial.bytes_per_second)}/s", "cyan"),
     )
     for name, share in trial.shares.items():
         bars.add_row(name, ProgressBar(1.0, share, width=_BAR_WIDTH), f"{100 * share:.0f}%")

@@ -144,6 +144,14 @@ class Sample:
     byte_count: int
     smaller_byte_count: int
 
+    def to_json(self) -> dict[str, Any]:
+        """A JSON-able dict: pictures, bytes, smaller_bytes."""
+        return {
+            "pictures": self.count,
+            "bytes": self.byte_count,
+            "smaller_bytes": self.smaller_byte_count,
+        }
+
 
 @dataclass(frozen=True)
 class BenchReport:
@@ -201,13 +209,7 @@ class BenchReport:
             "elapsed_seconds": self.elapsed_seconds,
             "is_complete": not self.doing,
             "trials": [trial.to_json() for trial in self.trials],
-            "sample": None
-            if self.sample is None
-            else {
-                "pictures": self.sample.count,
-                "bytes": self.sample.byte_count,
-                "smaller_bytes": self.sample.smaller_byte_count,
-            },
+            "sample": None if self.sample is None else self.sample.to_json(),
             "skipped": list(self.skipped),
             "advice": list(self.advice),
         }

@@ -13,7 +13,7 @@ from recordsmith.loading import Loader, LoaderStats
 from recordsmith.measuring.report import Measured
 
 _FIRST_BATCHES = 3
-_TOLD_EVERY_SECONDS = 0.1
+_TOLD_EVERY_SECONDS = 0.25
 _WARM_UP_SHARE = 0.5  # of the time, where batches take long
 
 
