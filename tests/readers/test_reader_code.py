@@ -264,6 +264,7 @@ def test_a_glob_stays_one(packed_flowers: Path, monkeypatch: pytest.MonkeyPatch)
 def test_several_paths_and_paths_that_are_globs_to_others(packed_flowers: Path) -> None:
     odd = packed_flowers.parent / "a [b] * 'c' \"d\" \\n"
     shutil.copytree(packed_flowers, odd)
+    assert "files = sorted(glob.glob(" in rs.reader_code(odd, "tf", "train")
     for reader in get_args(Reader):
         code = rs.reader_code(odd, reader, "train")
         assert os.fspath(odd) in constants(code) or files_of(code) == shards(odd, "train")

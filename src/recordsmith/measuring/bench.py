@@ -18,7 +18,7 @@ from recordsmith.dataset import Dataset, dataset_of
 from recordsmith.dataset.locate import Paths
 from recordsmith.errors import OptionError
 from recordsmith.image.fit import FitKind
-from recordsmith.loading import Image, Loader
+from recordsmith.loading import Image, Loader, LoaderStats
 from recordsmith.measuring.advice import advise
 from recordsmith.measuring.page_cache import cached_share
 from recordsmith.measuring.report import BenchReport, Measured, Trial
@@ -183,6 +183,6 @@ class _Measuring:
 
 def _checked(
     dataset: Dataset, features: Any, options: dict[str, Any], *, shuffle: bool, threads: int | None
-) -> Any:
+) -> LoaderStats:
     """What a loader of these options says of itself; OptionError if they cannot be."""
     return Loader(dataset, features, shuffle=shuffle, threads=threads, **options).stats()
