@@ -18,6 +18,7 @@ import recordsmith as rs
 from recordsmith import loading
 from recordsmith.cli import app
 from recordsmith.exporting.outbox import ChangedName
+from recordsmith.measuring.report import Sample
 
 REPOSITORY = Path(__file__).parent.parent
 README = (REPOSITORY / "README.md").read_text("utf-8")
@@ -148,6 +149,8 @@ def test_every_key_of_the_json_documents_is_documented(flowers: Path, tmp_path: 
     exported = rs.export("out", "boxes", "yolo")  # which has no place for classes of pictures
     exported.changed_names.append(ChangedName(0, "a/b", "a_b"))
     sheet = rs.sheet("out", "sheet.png", count=4)
+    indexed = rs.index("out")
+    measured = rs.bench("out", size=8, seconds=0.1)
     with (tmp_path / "out" / "train-00000-of-00001.tfrecord").open("r+b") as shard:
         shard.seek(30)
         shard.write(b"\0\0")
@@ -158,6 +161,8 @@ def test_every_key_of_the_json_documents_is_documented(flowers: Path, tmp_path: 
         rs.verify("out").to_json(),
         sheet.to_json(),
         rs.LoaderStats().to_json(),
+        indexed.to_json(),
+        {**measured.to_json(), "sample": Sample(1, 2, 3).to_json()},
     ):
         keys = json_keys(document)
         assert len(keys) > 5
@@ -170,7 +175,9 @@ def test_every_defect_and_command_is_documented() -> None:
     for defect in rs.Defect:
         assert f"`{defect}`" in documented
     names = {command.callback.__name__ for command in app.registered_commands if command.callback}
-    assert names == {"pack", "inspect", "head", "sheet", "verify", "export", "demo"}
+    assert names == {
+        "pack", "inspect", "head", "sheet", "verify", "export", "index", "bench", "demo",
+    }  # fmt: skip
     for name in names - {"demo"}:
         assert f"recordsmith {name}" in documented
         assert f"recordsmith {name}" in README

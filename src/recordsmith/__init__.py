@@ -16,9 +16,11 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from recordsmith.dataset import (
         Dataset,
+        IndexReport,
         Inspection,
         ShardWriter,
         VerifyReport,
+        index,
         inspect,
         open,  # noqa: A004 - named as users say it
         verify,
@@ -70,7 +72,9 @@ if TYPE_CHECKING:
         Tensor,
         Text,
     )
+    from recordsmith.measuring import BenchReport, bench
     from recordsmith.packing import PackPlan, PackReport, pack, plan
+    from recordsmith.readers import reader_code
     from recordsmith.sources import (
         Coco,
         ImageFiles,
@@ -90,9 +94,11 @@ __version__ = "0.1.0"
 _HOMES = {
     "recordsmith.dataset": (
         "Dataset",
+        "IndexReport",
         "Inspection",
         "ShardWriter",
         "VerifyReport",
+        "index",
         "inspect",
         "open",
         "verify",
@@ -151,12 +157,17 @@ _HOMES = {
         "Tensor",
         "Text",
     ),
+    "recordsmith.measuring": (
+        "BenchReport",
+        "bench",
+    ),
     "recordsmith.packing": (
         "PackPlan",
         "PackReport",
         "pack",
         "plan",
     ),
+    "recordsmith.readers": ("reader_code",),
     "recordsmith.sources": (
         "Coco",
         "ImageFiles",
@@ -174,6 +185,7 @@ _HOMES = {
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
+    "BenchReport",
     "Blocks",
     "Boxes",
     "Buckets",
@@ -195,6 +207,7 @@ __all__ = [
     "ImageFiles",
     "ImageFolder",
     "ImagePairs",
+    "IndexReport",
     "Inspection",
     "Loader",
     "LoaderStats",
@@ -227,6 +240,7 @@ __all__ = [
     "WebDataset",
     "Yolo",
     "__version__",
+    "bench",
     "classify",
     "decode_example",
     "decode_sequence_example",
@@ -234,11 +248,13 @@ __all__ = [
     "encode_example",
     "encode_sequence_example",
     "export",
+    "index",
     "inspect",
     "open",
     "pack",
     "plan",
     "read_records",
+    "reader_code",
     "sheet",
     "verify",
 ]

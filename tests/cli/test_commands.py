@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-COMMANDS = ("pack", "inspect", "head", "sheet", "verify", "export", "demo")
+COMMANDS = ("pack", "inspect", "head", "sheet", "verify", "export", "index", "bench", "demo")
 CONTROL = re.compile(r"[^\x20-\x7e\n\u00a0-\U0010ffff]")
 
 
@@ -81,7 +81,7 @@ def test_foreign_files_are_one_paragraph(run, tmp_path: Path, command: str) -> N
             assert len(outcome.err.splitlines()) == 1
 
 
-@pytest.mark.parametrize("command", ["inspect", "verify", "head"])
+@pytest.mark.parametrize("command", ["inspect", "verify", "head", "index", "bench"])
 def test_paths_that_lead_nowhere(run, tmp_path: Path, command: str) -> None:
     (tmp_path / "empty folder").mkdir()
     for path, word in (
@@ -139,6 +139,9 @@ def test_piped_output_has_no_control_characters(run_process, pictures: Path) -> 
         ("head", out),
         ("verify", out),
         ("verify", out / "nothing"),
+        ("index", out, "--format", "dali"),
+        ("inspect", out, "--reader", "tf"),
+        ("bench", out, "--size", "8", "--seconds", "0.1"),
         ("pack", "--help"),
         ("pack", "--wrong"),
     ):

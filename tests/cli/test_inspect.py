@@ -1,8 +1,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 import recordsmith as rs
+from recordsmith.readers import READERS
 
 
 def test_tables_name_what_there_is(run, packed: Path) -> None:
@@ -54,3 +58,17 @@ def test_ragged_and_sparse_features(run, tmp_path: Path) -> None:
     assert ["a", "int64", "1", "to", "3", "all"] in [line[:6] for line in lines]
     assert ["b\\x1b[2J", "float", "1", "1"] in [line[:4] for line in lines]
     assert "\x1b" not in outcome.out
+
+
+@pytest.mark.parametrize("reader", READERS)
+def test_reader_code(run, packed: Path, reader: Any) -> None:
+    outcome = run("inspect", packed, "--split", "train", "--reader", reader)
+    assert outcome.code == 0
+    assert outcome.out == rs.reader_code(str(packed), reader, "train")
+
+
+def test_wrong_readers(run, packed: Path) -> None:
+    outcome = run("inspect", packed, "--reader", "keras")
+    assert outcome.code == 2
+    assert "tf, torch, dali, grain" in outcome.err
+    assert run("inspect", packed, "--reader", "tf", "--json").code == 2

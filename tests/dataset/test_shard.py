@@ -14,7 +14,7 @@ import pytest
 import recordsmith as rs
 from recordsmith.dataset import Shard, ShardWriter
 from recordsmith.dataset import dataset as dataset_module
-from recordsmith.dataset.index import ShardIndex
+from recordsmith.dataset.shard_index import ShardIndex
 from recordsmith.wire import encode_record, encode_records
 
 PAYLOADS = [b"first", b"", b"x" * 300, b"fourth", b"y"]

@@ -17,17 +17,19 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 import recordsmith
+from recordsmith.cli.bench import bench
 from recordsmith.cli.console import print_error, print_json
 from recordsmith.cli.demo import demo
 from recordsmith.cli.export import export
 from recordsmith.cli.head import head
+from recordsmith.cli.index import index
 from recordsmith.cli.inspect import inspect
 from recordsmith.cli.pack import pack
 from recordsmith.cli.sheet import sheet
 from recordsmith.cli.verify import verify
 from recordsmith.errors import CorruptDataError, RecordsmithError, SourceError
 
-_COMMANDS = (pack, inspect, head, sheet, verify, export, demo)
+_COMMANDS = (pack, inspect, head, sheet, verify, export, index, bench, demo)
 
 _DEFECTS, _WRONG_COMMAND, _STOPPED, _PIPE_CLOSED, _TERMINATED = 1, 2, 130, 141, 143
 

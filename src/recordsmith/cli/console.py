@@ -35,6 +35,18 @@ def print_json(document: Any) -> None:
     print(json.dumps(document, indent=1, allow_nan=False))
 
 
+def print_code(code: str) -> None:
+    """Python, in colours on a terminal; it can be copied from there as it is."""
+    if not sys.stdout.isatty():
+        print(code, end="")
+        return
+    from rich.console import Console
+    from rich.syntax import Syntax
+
+    syntax = Syntax("", "python", theme="ansi_dark", background_color="default")
+    Console().print(syntax.highlight(code), soft_wrap=True, end="")
+
+
 def printable(text: str, keep: str = "") -> str:
     """`text` with whatever could move a cursor written as an escape."""
     if text.isprintable():

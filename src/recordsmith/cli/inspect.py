@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Annotated, Any
+
+import typer
 
 import recordsmith as rs
 from recordsmith.cli import console
 from recordsmith.cli.options import Json, Paths, Split, one_or_all
+from recordsmith.errors import OptionError
 
 _PAYLOADS = {  # payload -> what one is called, and several
     "Example": ("Example", "Examples"),
@@ -19,14 +23,35 @@ _PAYLOADS = {  # payload -> what one is called, and several
 }
 
 
-def inspect(paths: Paths, split: Split = None, json: Json = False) -> None:
+def inspect(
+    paths: Paths,
+    split: Split = None,
+    reader: Annotated[
+        str | None,
+        typer.Option(
+            help="Print instead a program that reads these files: tf, torch, dali or grain.",
+            metavar="NAME",
+        ),
+    ] = None,
+    json: Json = False,
+) -> None:
     """Say what a dataset holds: records, splits, features, classes, sizes.
 
-    Example: `recordsmith inspect out`
+    With --reader, print a program that reads it, with every feature declared, to be pasted.
+
+    Example: `recordsmith inspect out`, `recordsmith inspect out --reader torch`
     """
+    if json and reader is not None:
+        raise OptionError("--reader prints a program, --json a document; expected one of them")
     with console.progress_bar("reading", of_bytes=True) as progress:
-        inspection = rs.inspect(one_or_all(paths), split, progress=progress)
-    if json:
+        if reader is not None:
+            name: Any = reader
+            code = rs.reader_code(one_or_all(paths), name, split, progress=progress)
+        else:
+            inspection = rs.inspect(one_or_all(paths), split, progress=progress)
+    if reader is not None:
+        console.print_code(code)
+    elif json:
         console.print_json(inspection.to_json())
     else:
         print_inspection(inspection)

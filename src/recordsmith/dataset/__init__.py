@@ -4,6 +4,7 @@ Knows where records are and what they hold, never where samples came from.
 """
 
 from recordsmith.dataset.dataset import Dataset, RecordLocation, ShardSpan
+from recordsmith.dataset.indexing import IndexFile, IndexReport, index
 from recordsmith.dataset.inspection import Inspection, ShardSummary, inspect
 from recordsmith.dataset.labels import (
     LABEL_MAP_NAME,
@@ -37,6 +38,8 @@ __all__ = [
     "Begun",
     "ClassNames",
     "Dataset",
+    "IndexFile",
+    "IndexReport",
     "Inspection",
     "Manifest",
     "RecordLocation",
@@ -49,6 +52,7 @@ __all__ = [
     "begun_path",
     "class_names_of",
     "dataset_of",
+    "index",
     "inspect",
     "label_map_to_bytes",
     "labels_to_bytes",

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import mmap
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
 
@@ -136,9 +137,10 @@ class ReadFrames:
         return True
 
 
-def walk(file: int) -> tuple[Int64Array, bool]:
+def walk(file: int, tell: Callable[[int], None] | None = None) -> tuple[Int64Array, bool]:
     """How long the payloads of a file are, by their headers alone; and whether it ends where the
-    last frame does. `file` is a descriptor of a file that is not empty.
+    last frame does. `file` is a descriptor of a file that is not empty; `tell` is told how many of
+    its bytes are walked.
     """
     pieces, at, limit = [], 0, _FRAMES_FIRST
     with (
@@ -154,6 +156,8 @@ def walk(file: int) -> tuple[Int64Array, bool]:
             at = frames.stop
             if hasattr(mmap, "MADV_DONTNEED"):
                 mapped.madvise(mmap.MADV_DONTNEED)  # the system has them as long as it likes
+            if tell is not None:
+                tell(at)
         is_whole = at == len(view)
     return np.concatenate(pieces), is_whole
 

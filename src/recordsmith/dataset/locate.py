@@ -21,7 +21,7 @@ from recordsmith.dataset.manifest import (
     read_begun,
     read_manifest,
 )
-from recordsmith.dataset.names import parse_shard_name, shard_name, split_of
+from recordsmith.dataset.names import is_text_index_name, parse_shard_name, shard_name, split_of
 from recordsmith.dataset.shard import Shard
 from recordsmith.errors import CorruptDataError, Defect, OptionError
 from recordsmith.files import PathLike, accessing, as_path, list_folder, read_head
@@ -94,11 +94,11 @@ def _locate_one(path: Path) -> Located:
         if path.is_dir():
             return _locate_folder(path)
         if not path.exists() and glob.has_magic(str(path)):
-            # a pattern should mean records: what pack writes beside them is passed over
+            # a pattern should mean records: what stands beside them is passed over
             found = [
                 Path(name)
                 for name in sorted(glob.glob(str(path), recursive=True))
-                if os.path.isfile(name) and Path(name).name not in (MANIFEST_NAME, LABELS_NAME)
+                if os.path.isfile(name) and not _stands_beside(Path(name))
             ]
             if not found:
                 raise OptionError(f"no file matches {path}")
@@ -109,7 +109,20 @@ def _locate_one(path: Path) -> Located:
         path.stat()  # says it in words if it is not there
     if path.name in (MANIFEST_NAME, LABELS_NAME):
         raise OptionError(f"{path} is a part of a dataset; name its folder, {path.parent}")
+    if _is_text_index(path):
+        raise OptionError(
+            f"{path} says where the records of another file begin, and holds none: name that file, "
+            "or quote a pattern ('out/train-*'), so that such files are passed over"
+        )
     return Located([Shard(path, split_of(path.name))], class_names=read_labels(path.parent))
+
+
+def _stands_beside(path: Path) -> bool:
+    return path.name in (MANIFEST_NAME, LABELS_NAME) or _is_text_index(path)
+
+
+def _is_text_index(path: Path) -> bool:
+    return is_text_index_name(path.name) and not _looks_like_records(path)
 
 
 def _common_labels(files: Iterable[Path]) -> ClassNames | None:
@@ -192,4 +205,4 @@ def _looks_like_records(path: Path) -> bool:
         frames: Frames = scan(head, check_payloads=False, limit=1)
         if len(frames.starts) or frames.defect is Defect.TRUNCATED_PAYLOAD:
             return True
-    return bool(_USUAL_NAME.fullmatch(path.name))
+    return bool(_USUAL_NAME.fullmatch(path.name)) and not is_text_index_name(path.name)

@@ -25,6 +25,12 @@ _TAIL_NUMBERED = re.compile(
 _WIDTH = re.compile(r"0?\d{0,2}[ds]?")
 
 
+TEXT_INDEX_SUFFIX = ".idx"
+"""Of the text files beside shards that say where records begin, for other readers."""
+
+_TEXT_INDEX = re.compile(r".+\.(?:idx|tfindex)")
+
+
 class ShardNumber(NamedTuple):
     """What a numbered shard name says: which shard of how many, of which split."""
 
@@ -85,6 +91,11 @@ def parse_shard_name(name: str) -> ShardNumber | None:
     if match is None:
         return None
     return ShardNumber(match["stem"], int(match["number"]), int(match["count"]))
+
+
+def is_text_index_name(name: str) -> bool:
+    """Whether a file of this name says where records begin, and holds none."""
+    return _TEXT_INDEX.fullmatch(name) is not None
 
 
 def split_of(name: str) -> str:

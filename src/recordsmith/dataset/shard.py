@@ -7,7 +7,7 @@ goes where the index says (see `frames`); each record is checked against it and 
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +17,8 @@ import numpy.typing as npt
 from recordsmith.buffers import Int64Array
 from recordsmith.dataset.forks import renew_in_children
 from recordsmith.dataset.frames import FrameReader, MappedFrames, ReadFrames, maps_well, walk
-from recordsmith.dataset.index import KEEP_FROM_BYTES, ShardIndex, load_index, save_index
 from recordsmith.dataset.manifest import ShardEntry
+from recordsmith.dataset.shard_index import KEEP_FROM_BYTES, ShardIndex, load_index, save_index
 from recordsmith.errors import CorruptDataError, Defect, OptionError, located
 from recordsmith.files import accessing, open_file, read_head, size_of
 from recordsmith.wire import (
@@ -336,13 +336,21 @@ class Shard:
                 self._frames = form(self.path)
             return self._frames
 
-    def _build_index(self) -> ShardIndex:
-        """By walking the frames: of a plain file only the headers, of a compressed one all."""
+    def walk(self, tell: Callable[[int], None] | None = None) -> ShardIndex:
+        """The index of the file as it is now, which is not kept. Of a plain file only the headers
+        are read, of a compressed one all.
+
+        Args:
+            tell: told how many bytes of a plain file are walked.
+
+        Raises:
+            CorruptDataError: frames are damaged.
+        """
         if self.size_bytes == 0:
             return ShardIndex(np.zeros(1, np.int64), "none")
         if self.compression == "none":
             with open_file(self.path) as file, accessing(self.path):
-                lengths, is_whole = walk(file.fileno())
+                lengths, is_whole = walk(file.fileno(), tell)
                 if not is_whole:
                     with located(self.path):
                         for _ in read_blocks(file, check_payloads=False):  # raises it in words
@@ -352,7 +360,10 @@ class Shard:
             with open_file(self.path) as file, located(self.path), accessing(self.path):
                 pieces = [block.lengths for block in read_blocks(file)]
             lengths = np.concatenate(pieces) if pieces else np.empty(0, np.int64)
-        index = ShardIndex.from_lengths(lengths, self.compression)
+        return ShardIndex.from_lengths(lengths, self.compression)
+
+    def _build_index(self) -> ShardIndex:
+        index = self.walk()
         if self.size_bytes >= KEEP_FROM_BYTES:
             save_index(self.path, index)
         return index

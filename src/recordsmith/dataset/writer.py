@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any, BinaryIO, cast
 import numpy as np
 
 from recordsmith.buffers import BytesLike, as_view
-from recordsmith.dataset.index import KEEP_FROM_BYTES, ShardIndex, index_to_bytes, save_index
 from recordsmith.dataset.shard import Shard
+from recordsmith.dataset.shard_index import KEEP_FROM_BYTES, ShardIndex, index_to_bytes, save_index
 from recordsmith.errors import FileAccessError, OptionError
 from recordsmith.example import Column, ColumnEncoder, Kind, encode_example
 from recordsmith.files import (

@@ -15,7 +15,7 @@ import pytest
 
 import recordsmith as rs
 from recordsmith.dataset import Shard
-from recordsmith.dataset.index import (
+from recordsmith.dataset.shard_index import (
     KEEP_FROM_BYTES,
     ShardIndex,
     index_paths,

@@ -84,6 +84,12 @@ def index_paths(shard: Path) -> tuple[Path, Path]:
 
 def load_index(shard: Path) -> ShardIndex | None:
     """The index of a shard, if there is one that fits what the shard holds now."""
+    found = find_index(shard)
+    return None if found is None else found[1]
+
+
+def find_index(shard: Path) -> tuple[Path, ShardIndex] | None:
+    """The same, and where it lies."""
     for path in index_paths(shard):
         try:
             data = read_file(path)
@@ -91,7 +97,7 @@ def load_index(shard: Path) -> ShardIndex | None:
             continue
         index = _parse(data, shard)
         if index is not None:
-            return index
+            return path, index
     return None
 
 

@@ -1,0 +1,185 @@
+"""What would help? Sentences with the figures that they come from.
+
+One way is called faster than another only where each of its rounds was faster than each of the
+other's, and all of them together by a fifth; where there was time for one round only, by two.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from recordsmith.measuring.report import BenchReport, Trial
+
+_CLEAR, _CLEAR_IN_ONE_ROUND = 1.2, 1.4
+_LARGE_SPREAD = 0.15
+_MOSTLY_IDLE = 0.5
+_MOSTLY_CACHED = 0.9
+_ORDERS = {
+    "in order": "in order (shuffle=False)",
+    "shuffled": "shuffled (shuffle=True)",
+    "blocks": "in blocks (shuffle=recordsmith.Blocks())",
+    "buffer": "through a buffer (shuffle=recordsmith.Buffer())",
+}
+
+
+def advise(report: BenchReport) -> tuple[str, ...]:
+    """What the trials so far tell, the most important first."""
+    if not report.trials or not report.asked.rounds:
+        return ()
+    return tuple(
+        sentence
+        for part in (_smaller, _threads, _order, _step, _what_was_not_measured)
+        for sentence in part(report)
+    )
+
+
+def is_faster(one: Trial, other: Trial) -> bool:
+    """Whether it is clearly so."""
+    if not one.rounds or not other.rounds or not other.records_per_second:
+        return False
+    needed = _CLEAR if min(len(one.rounds), len(other.rounds)) > 1 else _CLEAR_IN_ONE_ROUND
+    ratio = one.records_per_second / other.records_per_second
+    return ratio >= needed and one.lowest > other.highest
+
+
+def _smaller(report: BenchReport) -> Iterator[str]:
+    found = {trial.name: trial for trial in report.trials if trial.rounds}
+    if "sample" not in found or "smaller" not in found or report.sample is None:
+        return
+    as_it_is, smaller = found["sample"], found["smaller"]
+    size = f"{100 * report.sample.smaller_byte_count / report.sample.byte_count:.0f}% of the bytes"
+    of = f"{report.sample.count:,} of these pictures"
+    if is_faster(smaller, as_it_is):
+        yield (
+            f"Pack the pictures at a smaller side: {of}, packed at a shorter side of "
+            f"{smaller.shorter_side}, loaded {_times(smaller, as_it_is)} as fast, "
+            f"{_instead(smaller, as_it_is, report)}, and have {size}: `recordsmith pack PATH OUT "
+            f"--as shards --shorter-side {smaller.shorter_side}`."
+        )
+    else:
+        yield (
+            f"A smaller side made it not clearly faster: {of}, packed at a shorter side of "
+            f"{smaller.shorter_side}, loaded at {_rate(smaller, report)}, as they are at "
+            f"{_rate(as_it_is, report)}; they have {size}."
+        )
+
+
+def _threads(report: BenchReport) -> Iterator[str]:
+    asked = report.asked
+    others = [trial for trial in report.trials if trial.name == "threads" and trial.rounds]
+    if not others:
+        if asked.thread_count == 1 and report.processor_count == 1:
+            yield "There is one processor, so other numbers of threads were not tried."
+        return
+    best = max(others, key=lambda trial: trial.records_per_second)
+    told = ", ".join(
+        f"{_rate(trial, report)} with {_count(trial.thread_count)}"
+        for trial in sorted((asked, *others), key=lambda trial: trial.thread_count)
+    )
+    if is_faster(best, asked):
+        yield (
+            f"Take {_count(best.thread_count)} (threads={best.thread_count}): "
+            f"{_times(best, asked)} as fast, {_instead(best, asked, report)}."
+        )
+    elif all(is_faster(asked, trial) for trial in others):
+        all_of_them = asked.thread_count >= report.processor_count
+        yield f"Threads help: {told}" + (
+            "; this machine has no more processors." if all_of_them else "."
+        )
+    else:
+        yield f"No other number of threads was clearly faster or slower: {told}."
+    if asked.thread_count > 1 and asked.shares["idle"] > _MOSTLY_IDLE:
+        yield (
+            f"Threads had nothing to do {100 * asked.shares['idle']:.0f}% of their time: batches "
+            f"of {report.batch_size} give them too little to do at once."
+        )
+
+
+def _order(report: BenchReport) -> Iterator[str]:
+    asked = report.asked
+    others = [trial for trial in report.trials if trial.name == "order" and trial.rounds]
+    if not others:
+        return
+    best = max(others, key=lambda trial: trial.records_per_second)
+    if is_faster(best, asked):
+        yield (
+            f"Read {_ORDERS[best.order]}: {_times(best, asked)} as fast, "
+            f"{_instead(best, asked, report)}."
+        )
+    else:
+        told = ", ".join(f"{trial.order} {_rate(trial, report)}" for trial in (asked, *others))
+        yield f"No other order was clearly faster: {told}."
+
+
+def _step(report: BenchReport) -> Iterator[str]:
+    rate = report.asked.records_per_second
+    if rate:
+        count = min(report.batch_size, report.record_count)
+        yield (
+            f"A training step of {count:,} that takes longer than {_rounded(1000 * count / rate)} "
+            "ms will not wait for this loader."
+        )
+
+
+def _what_was_not_measured(report: BenchReport) -> Iterator[str]:
+    asked = report.asked
+    spread = (asked.highest - asked.lowest) / asked.highest if asked.highest else 0.0
+    if spread > _LARGE_SPREAD:
+        yield (
+            f"The rounds of what was asked differ by {100 * spread:.0f}%, as on a busy machine: "
+            "measure for longer (seconds, --seconds), or when it is quiet."
+        )
+    share = report.cached_share
+    if share is None:
+        yield "The system does not say whether the files were in its memory before."
+    elif share >= _MOSTLY_CACHED:
+        yield (
+            f"{100 * share:.0f}% of the files were in the system's memory before, so the disk was "
+            "not measured."
+        )
+    elif share > 1 - _MOSTLY_CACHED:
+        yield (
+            f"{100 * share:.0f}% of the files were in the system's memory before; the others came "
+            "from the disk, where the later trials may have found them in memory."
+        )
+    else:
+        yield (
+            "The files were not in the system's memory before; they came from the disk once, and "
+            "the later trials may have found them in memory."
+        )
+    if report.compression != "none":
+        yield (
+            f"The shards are compressed ({report.compression}), so all of them is decompressed by "
+            "every rank, and records are mixed with their neighbours only; other orders cannot be "
+            "tried. `recordsmith pack PATH OUT --as shards` writes them uncompressed."
+        )
+    if report.record_count < report.batch_size:
+        yield (
+            f"There are fewer records than a batch holds: each batch was an epoch of "
+            f"{report.record_count:,}."
+        )
+
+
+def _times(one: Trial, other: Trial) -> str:
+    return f"{one.records_per_second / other.records_per_second:.1f} times"
+
+
+def _instead(one: Trial, other: Trial, report: BenchReport) -> str:
+    return f"{_number(one)} instead of {_rate(other, report)}"
+
+
+def _rate(trial: Trial, report: BenchReport) -> str:
+    return f"{_number(trial)} {'pictures' if report.picture_key else 'records'}/s"
+
+
+def _number(trial: Trial) -> str:
+    return _rounded(trial.records_per_second)
+
+
+def _rounded(number: float) -> str:
+    """Three digits that say something: 1,230; 45.6."""
+    return f"{float(f'{number:.3g}'):,.10g}"
+
+
+def _count(thread_count: int) -> str:
+    return f"{thread_count} thread{'s' * (thread_count != 1)}"

@@ -1,0 +1,188 @@
+"""`recordsmith.bench`: measure how fast a dataset loads, and what would make it faster.
+
+What was asked for is measured first; then, in short trials, other numbers of threads, other orders,
+and some of its pictures packed at a smaller side. All of it is done twice, in turn, so that a
+machine that is busy for a moment is not taken for a slow way to load.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import replace
+from typing import Any
+
+from recordsmith.dataset import Dataset, dataset_of
+from recordsmith.dataset.locate import Paths
+from recordsmith.errors import OptionError
+from recordsmith.image.fit import FitKind
+from recordsmith.loading import Image, Loader, LoaderStats
+from recordsmith.measuring.advice import advise
+from recordsmith.measuring.page_cache import cached_share
+from recordsmith.measuring.report import BenchReport, Measured, Trial
+from recordsmith.measuring.selection import columns_of, image_of, in_words, picture_key
+from recordsmith.measuring.smaller import sampled, side_for
+from recordsmith.measuring.trial import load_for
+from recordsmith.measuring.ways import Way, other_ways
+
+_ROUNDS = 2
+_ASKED_WEIGHT = 3  # it gets as much time as so many other trials
+_SAMPLING_SHARE = 0.1  # of the time, to make pictures smaller
+_SHORTEST_SECONDS = 0.02
+_GLANCE_COUNT = 64
+
+Tell = Callable[[BenchReport], None]
+
+
+def bench(
+    paths_or_dataset: Paths | Dataset,
+    split: str | None = None,
+    *,
+    batch_size: int = 32,
+    size: tuple[int, int] | int = 224,
+    fit: FitKind = "resize",
+    key: str | None = None,
+    threads: int | None = None,
+    shuffle: bool | None = None,
+    skip_errors: int = 0,
+    seconds: float = 10.0,
+    tell: Tell | None = None,
+) -> BenchReport:
+    """Measure how fast a dataset loads, and what would make it faster.
+
+    Args:
+        paths_or_dataset: what `open` takes, or a Dataset.
+        split: only this split of a path.
+        batch_size, threads, skip_errors: as of a Loader.
+        size, fit: as of an Image; with `pad`, the longer side is brought to the size.
+        key: the feature that holds the pictures; if not said, one that does. Records without
+            pictures are read as columns, all features.
+        shuffle: whether records are shuffled; by default they are, compressed ones by a Buffer.
+        seconds: how long all of it may take, about.
+        tell: called with what is known so far, some times a second.
+
+    Returns:
+        What was measured, and in sentences what would help. Nothing in it is a guess: a way to load
+        is called faster only where it clearly was.
+
+    Raises:
+        OptionError: options contradict each other or the data; there are no records.
+        CorruptDataError: a record is damaged, after `skip_errors` others.
+        FileAccessError: as of `open`.
+    """
+    is_number = isinstance(seconds, (int, float)) and not isinstance(seconds, bool)
+    if not is_number or not 0 < seconds < math.inf:
+        raise OptionError(f"seconds is {seconds!r:.60}; expected a number above 0")
+    dataset = dataset_of(paths_or_dataset, split)
+    if not len(dataset):
+        raise OptionError("there are no records, so there is nothing to measure")
+    schema, _ = dataset.glance(_GLANCE_COUNT)
+    key = picture_key(schema, key)
+    image = None if key is None else image_of(key, size, fit)
+    options = {"batch_size": batch_size, "skip_errors": skip_errors, "epochs": None}
+    features = columns_of(schema) if image is None else {"image": image}
+    compressions = {shard.compression for shard in dataset.shards if shard.size_bytes}
+    shuffled = "shuffled" if shuffle or not compressions - {"none"} else "buffer"
+    order = "in order" if shuffle is False else shuffled
+    known = _checked(dataset, features, options, shuffle=shuffled == "shuffled", threads=threads)
+    report = BenchReport(
+        record_count=len(dataset),
+        size_bytes=sum(shard.size_bytes for shard in dataset.shards),
+        batch_size=batch_size,
+        picture_key=key,
+        picture="" if image is None else in_words(image),
+        compression="mixed" if len(compressions) > 1 else next(iter(compressions), "none"),
+        processor_count=known.processor_count,
+        cached_share=cached_share(dataset.shards),
+        total_seconds=float(seconds),
+    )
+    asked = Way(Trial("asked", known.thread_count, order), dataset)
+    measuring = _Measuring(report, features, options, tell)
+    with ExitStack() as stack:
+        measuring.run(asked, image, stack)
+    return measuring.report
+
+
+class _Measuring:
+    """Measures ways in turn, and keeps what came out."""
+
+    def __init__(
+        self, report: BenchReport, features: Any, options: dict[str, Any], tell: Tell | None
+    ) -> None:
+        self.report = report
+        self._features = features
+        self._options = options
+        self._tell = tell
+        self._begun = time.perf_counter()
+        self._rounds: dict[Trial, tuple[Measured, ...]] = {}
+
+    def run(self, asked: Way, image: Image | None, stack: ExitStack) -> None:
+        """Measure all ways twice, as far as there is time; the first one in any case."""
+        seconds = self.report.total_seconds
+        others = other_ways(asked, self.report.processor_count)
+        expected = _ASKED_WEIGHT + len(others) + (2 if image is not None else 0)
+        self._measure(asked, seconds * _ASKED_WEIGHT / expected / _ROUNDS)
+        if image is not None:
+            others += self._samples(asked, image, stack)
+        weights = [(way, 1) for way in others]
+        plan = [*weights, *[(asked, _ASKED_WEIGHT), *weights] * (_ROUNDS - 1)]
+        while plan:
+            weight_left = sum(weight for _, weight in plan)
+            way, weight = plan.pop(0)
+            stretch = (seconds - self._elapsed_seconds) * weight / weight_left
+            if stretch >= _SHORTEST_SECONDS:
+                self._measure(way, stretch)
+        self._update("")
+
+    def _samples(self, asked: Way, image: Image, stack: ExitStack) -> list[Way]:
+        """The ways to load a sample of the pictures, if they are large enough."""
+        self._update("making some pictures smaller")
+        size = image.size if isinstance(image.size, tuple) else (image.longer_side or 1,) * 2
+        seconds = _SAMPLING_SHARE * self.report.total_seconds
+        sample = stack.enter_context(sampled(asked.dataset, image.key, side_for(size), seconds))
+        if sample is None:
+            return []
+        self.report = replace(self.report, sample=sample.counts)
+        trial = replace(asked.trial, name="sample", order="shuffled")
+        smaller = replace(trial, name="smaller", shorter_side=sample.shorter_side)
+        return [Way(trial, sample.original), Way(smaller, sample.smaller)]
+
+    def _measure(self, way: Way, seconds: float) -> None:
+        before = self._rounds.get(way.trial, ())
+
+        def keep(measured: Measured) -> None:
+            self._rounds[way.trial] = (*before, measured)
+            self._update(way.trial.in_words)
+
+        self._update(way.trial.in_words)
+        measured, skipped = load_for(
+            seconds, lambda: way.loader(self._features, self._options), keep
+        )
+        all_skipped = dict.fromkeys(self.report.skipped) | skipped
+        self.report = replace(self.report, skipped=tuple(all_skipped))
+        keep(measured)
+
+    @property
+    def _elapsed_seconds(self) -> float:
+        return time.perf_counter() - self._begun
+
+    def _update(self, doing: str) -> None:
+        """Note what is known, and tell it."""
+        report = replace(
+            self.report,
+            trials=tuple(replace(trial, rounds=done) for trial, done in self._rounds.items()),
+            elapsed_seconds=self._elapsed_seconds,
+            doing=doing,
+        )
+        self.report = replace(report, advice=advise(report))
+        if self._tell is not None:
+            self._tell(self.report)
+
+
+def _checked(
+    dataset: Dataset, features: Any, options: dict[str, Any], *, shuffle: bool, threads: int | None
+) -> LoaderStats:
+    """What a loader of these options says of itself; OptionError if they cannot be."""
+    return Loader(dataset, features, shuffle=shuffle, threads=threads, **options).stats()

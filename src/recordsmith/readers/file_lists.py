@@ -1,0 +1,60 @@
+"""Which files does a program read? A glob where it finds just these, else their names."""
+
+from __future__ import annotations
+
+import glob
+import os
+import re
+
+from recordsmith.readers.description import Description
+from recordsmith.readers.source_text import comment, is_utf8, list_lines
+
+_MOST_NAMED = 4
+_NUMBER = re.compile(r"\d+$")
+
+
+def file_lines(description: Description) -> list[str]:
+    """The line, or lines, that say what `files` are, and the import that they need."""
+    pattern = _pattern(description)
+    shards = "1 shard" if len(description.files) == 1 else f"{len(description.files):,} shards"
+    said = comment(shards, description.counted)
+    if pattern is None:
+        lines = list_lines("files", [path_literal(file) for file in description.files])
+    else:
+        recursive = ", recursive=True" if "**" in pattern else ""
+        lines = [f"files = sorted(glob.glob({pattern!r}{recursive}))"]
+    return [said.strip(), *lines]
+
+
+def imports(lines: list[str]) -> list[str]:
+    """What these lines need to be imported, and a line without anything."""
+    return ["import glob", ""] if any("glob.glob(" in line for line in lines) else []
+
+
+def path_literal(path: str) -> str:
+    """A path as text, or as bytes where it is no text."""
+    return repr(path) if is_utf8(path) else repr(os.fsencode(path))
+
+
+def _pattern(description: Description) -> str | None:
+    """A glob that finds these files and no others, where that says it better than their names."""
+    given, files = description.paths, list(description.files)
+    if not isinstance(given, str):
+        return None
+    candidates: tuple[str, ...] = ()
+    if not os.path.exists(given):
+        candidates = (given,)
+    elif len(files) > _MOST_NAMED:
+        candidates = _common_patterns(files)
+    for pattern in candidates:
+        if is_utf8(pattern) and sorted(glob.glob(pattern, recursive=True)) == files:
+            return pattern
+    return None
+
+
+def _common_patterns(files: list[str]) -> tuple[str, ...]:
+    first, last = min(files), max(files)
+    same = next((n for n, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), 0)
+    begin = glob.escape(_NUMBER.sub("", first[:same]))
+    _, dot, suffix = os.path.basename(first).partition(".")
+    return f"{begin}*{glob.escape(dot + suffix)}", f"{begin}*"

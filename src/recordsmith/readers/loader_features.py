@@ -1,0 +1,85 @@
+"""The features of a recordsmith loader, as code: what the programs for torch and grain share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from recordsmith.example.keys import PICTURE
+from recordsmith.readers.description import Description, Field
+from recordsmith.readers.source_text import comment, dict_lines
+
+_USUAL_SIZE = (224, 224)
+
+
+def dataset_line(description: Description) -> str:
+    """The line that opens the dataset, by the paths that were given."""
+    split = "" if description.split is None else f", split={description.split!r}"
+    return f"dataset = rs.open({description.paths!r}{split}){comment(description.counted)}"
+
+
+def feature_lines(description: Description) -> list[str]:
+    """The lines that say what `features` are."""
+    lines = dict_lines(
+        "features",
+        [(f.key, _feature(f, description), _said(f)) for f in description.fields],
+    )
+    why = [comment(f"{key!r} is left out: {why}").strip() for key, why in description.left_out]
+    return [*why, *lines]
+
+
+def stacks(fields: Sequence[Field]) -> bool:
+    """Whether the examples have the same shapes, and no bytes, which NumPy would cut short: then
+    they can be stacked.
+    """
+    return all(
+        _is_image(f) or _is_mask(f) or (f.content in ("number", "text") and f.length)
+        for f in fields
+    )
+
+
+def _is_image(field: Field) -> bool:
+    return field.content == "picture" and field.length == 1 and not field.missing_count
+
+
+def _is_mask(field: Field) -> bool:
+    return field.content == "mask" and field.length == 1 and not field.missing_count
+
+
+def _feature(field: Field, description: Description) -> str:
+    key = repr(field.key)
+    if _is_image(field):
+        return f"rs.Image({key}, size={_size(field)})"
+    if _is_mask(field):
+        return _mask(field, [other for other in description.fields if _is_image(other)])
+    default = ""
+    if field.missing_count and field.shape is not None:
+        default = f", default={'0' if field.content == 'number' else repr(b'')}"
+    if field.content == "number":
+        if field.shape is None:
+            return f"rs.Ragged({key})"
+        name, shape = ("Tensor", f", {field.shape}") if field.shape else ("Scalar", "")
+        return f"rs.{name}({key}{shape}{default})"
+    name = "Text" if field.content == "text" else "Bytes"
+    shape = ", 'ragged'" if field.shape is None else f", {field.shape}" if field.shape else ""
+    return f"rs.{name}({key}{shape}{default})"
+
+
+def _mask(field: Field, pictures: Sequence[Field]) -> str:
+    """A mask that follows a picture of its size, if there is one."""
+    key = repr(field.key)
+    dtype = ", dtype='uint16'" if any(bits > 8 for _, bits in field.glance.png_sorts) else ""
+    leaders = [picture.key for picture in pictures if picture.glance.sizes == field.glance.sizes]
+    if not leaders:
+        return f"rs.Mask({key}, size={_size(field)}{dtype})"
+    leader = PICTURE if PICTURE in leaders else leaders[0]
+    return f"rs.Mask({key}{'' if len(pictures) == 1 else f', of={leader!r}'}{dtype})"
+
+
+def _size(field: Field) -> tuple[int, int]:
+    """That of the pictures, if all that were looked at have one."""
+    return next(iter(field.glance.sizes)) if len(field.glance.sizes) == 1 else _USUAL_SIZE
+
+
+def _said(field: Field) -> str:
+    kind = field.kind if field.content == "number" else ""
+    return comment(kind, field.said)

@@ -1,0 +1,147 @@
+"""Programs of `rs.reader_code` read what they were written for: each runs in a process of its own,
+and gives what recordsmith reads.
+
+What DALI and the `tfrecord` package read needs environments of their own; where these are not,
+the programs reads_by_dali.py and reads_by_tfrecord_package.py can be run by themselves.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import recordsmith as rs
+
+Run = Callable[..., str]
+
+
+def program(name: str) -> str:
+    return (Path(__file__).parent / name).read_text("utf-8")
+
+
+def write_odd_files(folder: Path, pictures: Any) -> list[Path]:
+    """Examples and SequenceExamples with everything that can be odd about them."""
+    from PIL import Image
+
+    folder = folder / "a folder [b] 'c' \\n"
+    folder.mkdir()
+    values, looks, steps = folder / "values.tfrecord", folder / "looks.tfrecord.gz", folder / "s"
+    with rs.ShardWriter(values) as writer:
+        for number in range(5):
+            example: dict[str, Any] = {
+                "id": number,
+                '"]; import os; os.abort() #': number,
+                "größe\n'": [0.5, float(number)],
+                "ragged": [b"x" * at for at in range(number)],
+                "missing everywhere but here": [] if number else [7],
+            }
+            if number % 2:
+                example |= {"sometimes": 1.5, "pair": [1, 2], "note": "x"}
+            writer.write_example(example)
+    with rs.ShardWriter(looks, compression="gzip") as writer:
+        for number in range(4):
+            grey = Image.new("L", (8, 6), number * 60)
+            deep = Image.new("I;16", (8, 6), number * 9999)
+            example = {
+                "id": number,
+                "image/encoded": pictures.jpeg(number, height=8 + number),
+                "mask": pictures.encode(grey, "PNG"),
+                "deep_mask": pictures.encode(deep, "PNG"),
+                "palette_mask": pictures.encode(Image.new("P", (8, 6), number), "PNG"),
+                "gif": pictures.encode(Image.new("RGB", (8, 6), (9, 9, number)), "GIF"),
+                "bmp": pictures.encode(Image.new("RGB", (8, 6), (9, 9, number)), "BMP"),
+                "tiff": pictures.encode(Image.new("RGB", (8, 6), (9, 9, number)), "TIFF"),
+                "two": [pictures.jpeg(1), pictures.jpeg(2)],
+            }
+            if number != 2:
+                example["thumbnail"] = pictures.jpeg(number)
+            writer.write_example(example)
+    with rs.ShardWriter(steps) as writer:
+        for number in range(4):
+            lists: dict[str, Any] = {
+                "step": [[1]] * number,
+                "pair": [[0.5, 1.0]] * 2,
+                "ragged": [list(range(at)) for at in range(number)],
+            }
+            if number:
+                lists |= {"lack": [["x"]], "ragged lack": [[1] * number]}
+            writer.write(rs.encode_sequence_example({"name": "n", "numbers": [1] * number}, lists))
+    frames = folder / "frames"
+    with rs.ShardWriter(frames) as writer:
+        writer.write(rs.encode_sequence_example({}, {"word": [["a"]], "none": []}))
+    return [values, looks, steps, frames]
+
+
+def _is_installed(name: str) -> bool:
+    try:
+        return importlib.util.find_spec(name) is not None
+    except ModuleNotFoundError:  # the package around it
+        return False
+
+
+def needs(*packages: str) -> pytest.MarkDecorator:
+    """Skips where one is missing; imports none."""
+    missing = [name for name in packages if not _is_installed(name)]
+    return pytest.mark.skipif(bool(missing), reason=f"needs {', '.join(missing)}")
+
+
+@needs("tensorflow")
+def test_tensorflow(run_program: Run, packed: Path, tmp_path: Path, pictures: Any) -> None:
+    paths = [f"{packed}/*.tfrecord", *map(str, write_odd_files(tmp_path, pictures))]
+    shown = run_program(program("reads_by_tensorflow.py"), json.dumps(paths))
+    assert shown.splitlines() == [f"{count} records" for count in (60, 5, 4, 4, 1)]
+
+
+@needs("tensorflow")
+def test_tensorflow_reads_what_others_wrote(run_program: Run, shared_data: Path) -> None:
+    zoo = shared_data / "zoo"
+    rows = [json.loads(line) for line in (zoo / "expected.jsonl").read_text().splitlines()]
+    chosen = [
+        row
+        for row in rows
+        if row["payload"] in ("Example", "SequenceExample") and row["records"] < 5000
+    ]
+    assert len(chosen) > 12
+    shown = run_program(
+        program("reads_by_tensorflow.py"), json.dumps([str(zoo / row["file"]) for row in chosen])
+    )
+    assert shown.splitlines() == [f"{row['records']} records" for row in chosen]
+
+
+@needs("torch")
+def test_torch(run_program: Run, packed: Path, tmp_path: Path, pictures: Any) -> None:
+    values, looks, *_ = write_odd_files(tmp_path, pictures)
+    shown = run_program(
+        program("reads_by_adapters.py"), "torch", json.dumps([str(values), str(looks)])
+    )
+    assert shown.splitlines() == ["5 records", "4 records"]
+
+
+@needs("grain")
+def test_grain(run_program: Run, packed: Path, tmp_path: Path, pictures: Any) -> None:
+    values, *_ = write_odd_files(tmp_path, pictures)
+    stacked = tmp_path / "stacked.tfrecord"
+    with rs.ShardWriter(stacked) as writer:
+        for number in range(5):
+            example = {"id": number, "picture": pictures.jpeg(number), "name": f"name {number}"}
+            writer.write_example(example | {"box": [0.5, 1.0]})
+    assert ".batch(32)" in rs.reader_code(stacked, "grain")
+    shown = run_program(
+        program("reads_by_adapters.py"), "grain", json.dumps([str(values), str(stacked)])
+    )
+    assert shown.splitlines() == ["5 records", "5 records"]
+
+
+@needs("nvidia.dali")
+def test_dali(run_program: Run) -> None:
+    assert run_program(program("reads_by_dali.py")).startswith("good: ")
+
+
+@needs("tfrecord")
+def test_the_tfrecord_package_reads_by_the_index(run_program: Run) -> None:
+    assert run_program(program("reads_by_tfrecord_package.py")).startswith("good: ")

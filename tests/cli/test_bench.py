@@ -1,0 +1,98 @@
+from __future__ import annotations
+
+import os
+import pty
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from recordsmith.cli.bench import _wrapped
+
+QUICK = ("--size", 8, "--batch-size", 4)
+
+
+def test_a_table_and_advice(run, packed: Path) -> None:
+    outcome = run("bench", packed, "--split", "train", *QUICK, "--seconds", 0.5)
+    assert outcome.code == 0
+    assert re.match(r"[\d,]+ pictures/s, .*/s: image/encoded to 8x8, fit=resize, ", outcome.out)
+    assert "\ntried " in outcome.out
+    for line in (r"as asked +\d+ +shuffled +", r"- A training step of 4 that takes longer "):
+        assert re.search(f"^{line}", outcome.out, re.MULTILINE)
+    assert outcome.err == ""
+
+
+def test_json_document(run, packed: Path) -> None:
+    options = ("--threads", 1, "--no-shuffle", "--seconds", 0.3, "--json")
+    document = run("bench", packed, *QUICK, *options).document
+    assert (document["records"], document["picture_key"]) == (9, "image/encoded")
+    assert document["is_complete"]
+    asked = document["trials"][0]
+    assert (asked["name"], asked["threads"], asked["order"]) == ("asked", 1, "in order")
+    assert asked["records"] > 0
+    assert asked["records_per_second"] == pytest.approx(asked["records"] / asked["seconds"])
+    assert document["advice"]
+
+
+def test_commands_in_advice_stay_on_one_line() -> None:
+    command = "`recordsmith pack PATH OUT --as shards --shorter-side 256`"
+    for length in range(60, 100):
+        lines = _wrapped(f"{'word ' * (length // 5)}{'x' * (length % 5)} {command}.\x1b[2J")
+        assert sum(command in line for line in lines) == 1
+        assert all(line.startswith("- " if n == 0 else "  ") for n, line in enumerate(lines))
+        assert max(map(len, lines)) <= 100
+        assert "\x1b" not in "".join(lines)
+
+
+def test_wrong_commands(run, packed: Path, tmp_path: Path) -> None:
+    for arguments, said in (
+        ((tmp_path / "none",), "no such file"),
+        ((packed, "--size", "big"), "expected a number, or height and width"),
+        ((packed, "--fit", "none"), "fit is 'none'"),
+        ((packed, "--key", "image/class/text"), "it holds text"),
+        ((packed, "--seconds", "0"), "expected a number above 0"),
+    ):
+        outcome = run("bench", *arguments)
+        assert outcome.code == 2
+        assert said in outcome.err
+        assert outcome.out == ""
+
+
+def test_a_damaged_record_is_named(run, packed: Path) -> None:
+    shard = min(packed.glob("*.tfrecord"))
+    data = bytearray(shard.read_bytes())
+    data[40] ^= 1
+    shard.write_bytes(data)
+    outcome = run("bench", packed, *QUICK, "--seconds", 0.3)
+    assert outcome.code == 1
+    assert f"{shard}, record 0, byte 0: payload-crc-mismatch" in outcome.err
+    outcome = run("bench", packed, *QUICK, "--seconds", 0.3, "--skip-errors", 1)
+    assert outcome.code == 0
+    assert f"skipped, 1:\n  {shard}, record 0" in outcome.out
+
+
+def test_on_a_terminal_and_interrupted(packed: Path) -> None:
+    """It shows what it does while it does it; on Ctrl-C it prints what it has."""
+    main, terminal = pty.openpty()
+    with subprocess.Popen(
+        [sys.executable, "-m", "recordsmith", "bench", packed, "--size", "8", "--seconds", "60"],
+        stdout=subprocess.PIPE,
+        stderr=terminal,
+        env={**os.environ, "TERM": "xterm", "COLUMNS": "110"},
+    ) as process:
+        os.close(terminal)
+        shown = b""
+        while b"decoding" not in shown:
+            shown += os.read(main, 65536)
+        process.send_signal(signal.SIGINT)
+        assert process.stdout is not None
+        printed = process.stdout.read().decode()
+    os.close(main)
+    assert process.returncode == 130
+    assert b"of 60 s" in shown
+    assert "as asked" in shown.decode()
+    assert re.match(r"[\d,]+ pictures/s, ", printed)
+    assert "\x1b" not in printed

@@ -1,0 +1,44 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import recordsmith as rs
+
+
+def test_own_indexes(run, packed: Path) -> None:
+    outcome = run("index", packed)
+    assert outcome.code == 0
+    shards = sorted(packed.glob("*.tfrecord"))
+    assert "4 shards" in outcome.out
+    for shard in shards:
+        assert f"  {packed}/.recordsmith/{shard.name}.index\n" in outcome.out
+    assert run("index", packed).out.startswith("nothing to do: the indexes of 9 records in 4")
+    assert run("index", packed, "--overwrite").out.startswith("wrote 4 indexes, of 9 records in 4")
+
+
+def test_text_for_dali(run, packed: Path, tmp_path: Path) -> None:
+    arguments = ("index", packed, "--split", "train", "--format", "dali", "--to", tmp_path / "idx")
+    document = run(*arguments, "--json").document
+    assert document["format"] == "dali"
+    assert document["records"] == sum(file["records"] for file in document["files"]) == 6
+    assert [file["is_new"] for file in document["files"]] == [True, True]
+    for file in document["files"]:
+        assert Path(file["path"]) == tmp_path / "idx" / f"{Path(file['shard']).name}.idx"
+        assert len(Path(file["path"]).read_text().splitlines()) == file["records"]
+    (tmp_path / "idx" / "train-00000-of-00002.tfrecord.idx").write_text("mine")
+    refused = run(*arguments)
+    assert refused.code == 2
+    assert "--overwrite" in refused.err
+    outcome = run(*arguments, "--overwrite")
+    assert outcome.out.startswith("wrote 1 index, of 6 records in 2 shards; 1 right already")
+
+
+def test_wrong_commands(run, packed: Path, tmp_path: Path) -> None:
+    assert "expected 'recordsmith' or 'dali'" in run("index", packed, "--format", "x").err
+    assert run("index", packed, "--to", tmp_path / "idx").code == 2
+    assert run("index", tmp_path / "none").code == 2
+    with rs.ShardWriter(tmp_path / "x.tfrecord.gz", compression="gzip") as writer:
+        writer.write_example({"a": 1})
+    refused = run("index", tmp_path / "x.tfrecord.gz", "--format", "dali")
+    assert refused.code == 2
+    assert "recordsmith pack PATH OUT --as shards" in refused.err

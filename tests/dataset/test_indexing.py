@@ -1,0 +1,184 @@
+"""`rs.index`: its own indexes, and the text that DALI's tfrecord2idx writes."""
+
+from __future__ import annotations
+
+import os
+import struct
+from pathlib import Path
+
+import pytest
+
+import recordsmith as rs
+from recordsmith.dataset.shard_index import find_index, index_paths
+from recordsmith.wire import encode_record
+
+COUNTS = {"a.tfrecord": 5, "b.tfrecord": 1, "c.tfrecord": 0}
+
+
+def tfrecord2idx(path: Path) -> str:
+    """What DALI's script computes, by its rule: where it stands, and how far a record takes it."""
+    lines = []
+    with path.open("rb") as file:
+        while True:
+            begin = file.tell()
+            head = file.read(8)
+            if not head:
+                return "".join(lines)
+            file.seek(4 + struct.unpack("<q", head)[0] + 4, os.SEEK_CUR)
+            lines.append(f"{begin} {file.tell() - begin}\n")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Shards of 5, 1 and 0 records of any length, one of them empty."""
+    folder = tmp_path / "data"
+    folder.mkdir()
+    for name, count in COUNTS.items():
+        payloads = [bytes(1000 * number**2) for number in range(count)]
+        (folder / name).write_bytes(b"".join(map(encode_record, payloads)))
+    return folder
+
+
+def test_text_is_what_the_scripts_of_others_write(folder: Path) -> None:
+    report = rs.index(folder, format="dali")
+    assert [Path(file.path).name for file in report.files] == [f"{name}.idx" for name in COUNTS]
+    assert [file.record_count for file in report.files] == [*COUNTS.values()]
+    assert (report.record_count, report.new_count) == (6, 3)
+    for name in COUNTS:
+        expected = tfrecord2idx(folder / name)
+        assert (folder / f"{name}.idx").read_bytes() == expected.encode()
+    assert not list(folder.glob(".*.partial"))
+
+
+def test_text_of_more_lines_than_are_made_at_once(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("recordsmith.dataset.indexing._LINES_AT_ONCE", 2)
+    rs.index(folder / "a.tfrecord", format="dali")
+    assert (folder / "a.tfrecord.idx").read_text() == tfrecord2idx(folder / "a.tfrecord")
+    assert not rs.index(folder / "a.tfrecord", format="dali").new_count
+    (folder / "a.tfrecord.idx").write_text(tfrecord2idx(folder / "a.tfrecord") + "9 9\n")
+    with pytest.raises(rs.OptionError, match="holds something else"):
+        rs.index(folder / "a.tfrecord", format="dali")
+
+
+def test_text_files_are_no_shards(folder: Path) -> None:
+    rs.index(folder, format="dali")
+    assert len(rs.open(folder)) == len(rs.open(f"{folder}/*")) == 6
+    with pytest.raises(rs.OptionError, match="name that file"):
+        rs.open(folder / "a.tfrecord.idx")
+    records = folder / "records.idx"  # the name says little where the bytes are records
+    records.write_bytes((folder / "a.tfrecord").read_bytes())
+    assert len(rs.open(records)) == 5
+    assert len(rs.open(folder)) == len(rs.open(f"{folder}/*")) == 11
+
+
+def test_another_folder(folder: Path, tmp_path: Path) -> None:
+    to = tmp_path / "deep" / "indexes"
+    rs.index(folder, format="dali", to=to)
+    assert sorted(path.name for path in to.iterdir()) == [f"{name}.idx" for name in COUNTS]
+    assert not list(folder.glob("*.idx"))
+
+
+def test_two_shards_of_one_name_are_refused_before_anything_is_written(
+    folder: Path, tmp_path: Path
+) -> None:
+    other = tmp_path / "other" / "a.tfrecord"
+    other.parent.mkdir()
+    other.write_bytes(encode_record(b"x"))
+    with pytest.raises(rs.OptionError, match="would both have the index"):
+        rs.index([folder / "a.tfrecord", other], format="dali", to=tmp_path / "to")
+    assert not (tmp_path / "to").exists()
+    assert rs.index([folder / "a.tfrecord", other], format="dali").new_count == 2
+
+
+def test_what_is_there_is_not_replaced_unless_told(folder: Path) -> None:
+    mine = folder / "a.tfrecord.idx"
+    mine.write_text("0 17\n")
+    with pytest.raises(rs.OptionError, match=r"a\.tfrecord\.idx is there already"):
+        rs.index(folder, format="dali")
+    assert mine.read_text() == "0 17\n"
+    assert rs.index(folder, format="dali", overwrite=True).new_count == 3
+    assert mine.read_text() == tfrecord2idx(folder / "a.tfrecord")
+    before = mine.stat().st_mtime_ns
+    again = rs.index(folder, format="dali", overwrite=True)
+    assert not again.new_count
+    assert mine.stat().st_mtime_ns == before
+
+
+def test_damaged_frames_are_told_and_leave_no_text(folder: Path) -> None:
+    shard = folder / "a.tfrecord"
+    data = bytearray(shard.read_bytes())
+    data[16 + 8] ^= 1  # the checksum of the second length
+    shard.write_bytes(data)
+    with pytest.raises(rs.CorruptDataError) as caught:
+        rs.index(shard, format="dali")
+    assert caught.value.defect is rs.Defect.LENGTH_CRC
+    assert (caught.value.path, caught.value.position) == (str(shard), 1)
+    shard.write_bytes(data[:10])
+    with pytest.raises(rs.CorruptDataError):
+        rs.index(shard, format="dali")
+    shard.write_bytes(b"")
+    with pytest.raises(rs.CorruptDataError) as caught:
+        rs.index(shard, format="dali")
+    assert caught.value.defect is rs.Defect.EMPTY_FILE
+    assert list(folder.glob("*idx*")) == []
+
+
+def test_compressed_shards(tmp_path: Path) -> None:
+    path = tmp_path / "x.tfrecord.gz"
+    with rs.ShardWriter(path, compression="gzip") as writer:
+        writer.write_example({"a": 1})
+        writer.write_example({"a": 2})
+    with pytest.raises(rs.OptionError, match="compressed with gzip"):
+        rs.index(path, format="dali")
+    assert rs.index(path).record_count == 2
+
+
+def test_own_indexes_are_kept_however_small(folder: Path) -> None:
+    report = rs.index(folder)
+    assert (report.format, report.record_count, report.new_count) == ("recordsmith", 6, 3)
+    for file in report.files:
+        found = find_index(Path(file.shard))
+        assert found is not None
+        assert file.path == str(found[0])
+        assert found[1].record_count == file.record_count
+    again = rs.index(folder)
+    assert not again.new_count
+    assert [file.path for file in again.files] == [file.path for file in report.files]
+    assert rs.index(folder, overwrite=True).new_count == 3
+    with (folder / "a.tfrecord").open("ab") as shard:
+        shard.write(encode_record(b"more"))
+    assert [file.is_new for file in rs.index(folder).files] == [True, False, False]
+
+
+def test_places_that_cannot_be_written(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder / ".recordsmith").write_text("a file, where a folder should be")
+    (file,) = rs.index(folder / "a.tfrecord").files
+    assert file.path == str(index_paths(folder / "a.tfrecord")[1])
+    monkeypatch.setenv("XDG_CACHE_HOME", str(folder / "a.tfrecord"))
+    with pytest.raises(rs.FileAccessError, match="cannot make folder"):
+        rs.index(folder / "a.tfrecord", overwrite=True)
+    with pytest.raises(rs.FileAccessError, match="cannot make folder"):
+        rs.index(folder / "a.tfrecord", format="dali", to=folder / "b.tfrecord" / "idx")
+
+
+def test_options(folder: Path, tmp_path: Path) -> None:
+    with pytest.raises(rs.OptionError, match="expected 'recordsmith' or 'dali'"):
+        rs.index(folder, format="idx")  # type: ignore[arg-type]
+    with pytest.raises(rs.OptionError, match="finds its own indexes"):
+        rs.index(folder, to=tmp_path)
+    with pytest.raises(rs.OptionError, match="cannot be a path"):
+        rs.index(folder, format="dali", to="")
+
+
+@pytest.mark.parametrize("format_", ["recordsmith", "dali"])
+def test_progress_ends_with_all_bytes(folder: Path, format_: str) -> None:
+    told: list[tuple[int, int]] = []
+    rs.index(folder, format=format_, progress=lambda *at: told.append(at))  # type: ignore[arg-type]
+    total = sum((folder / name).stat().st_size for name in COUNTS)
+    assert told == sorted(told)
+    assert told[-1] == (total, total)
+    assert {of for _, of in told} == {total}

@@ -1,0 +1,150 @@
+"""Sentences say what was measured, and call nothing faster that was not clearly so."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from recordsmith.measuring import BenchReport, Measured, Trial
+from recordsmith.measuring.advice import advise, is_faster
+from recordsmith.measuring.report import Sample
+
+
+def trial(name: str, *rates: float, threads: int = 2, order: str = "shuffled", side=None) -> Trial:
+    """A trial whose rounds of a second had so many records a second."""
+    rounds = tuple(
+        Measured(1.0, 10, int(rate), 100 * int(rate), 0.1, 1.5, 0.4, 0.9) for rate in rates
+    )
+    return Trial(name, threads, order, side, rounds)
+
+
+def report(*trials: Trial, **changed: Any) -> BenchReport:
+    known = BenchReport(
+        record_count=5000,
+        size_bytes=10**8,
+        batch_size=32,
+        picture_key="image/encoded",
+        picture="224x224, fit=resize",
+        compression="none",
+        processor_count=4,
+        cached_share=1.0,
+        total_seconds=10.0,
+        trials=trials,
+    )
+    return replace(known, **changed)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "is_so"),
+    [
+        ((1300, 1310), (1000, 1010), True),
+        ((1100, 1110), (1000, 1010), False),  # a tenth
+        ((1600, 1000), (1000, 1050), False),  # in one of two rounds
+        ((1300,), (1000,), False),
+        ((1500,), (1000,), True),
+        ((1500,), (1000, 1010), True),
+        ((), (1000,), False),
+        ((1000,), (), False),
+    ],
+)
+def test_faster_is_clearly_faster(one, other, is_so: bool) -> None:
+    assert is_faster(trial("threads", *one), trial("asked", *other)) is is_so
+
+
+def test_nothing_is_said_of_nothing() -> None:
+    assert advise(report()) == ()
+    assert advise(report(trial("asked"))) == ()
+
+
+def test_threads() -> None:
+    asked = trial("asked", 1000, 1000)
+    more = trial("threads", 1900, 1950, threads=4)
+    less = trial("threads", 500, 510, threads=1)
+    said = " ".join(advise(report(asked, less, more)))
+    assert (
+        "Take 4 threads (threads=4): 1.9 times as fast, 1,920 instead of 1,000 pictures/s" in said
+    )
+    said = " ".join(advise(report(asked, less)))
+    assert "Threads help: 505 pictures/s with 1 thread, 1,000 pictures/s with 2 threads." in said
+    said = " ".join(advise(report(asked, less, processor_count=2)))
+    assert "no more processors" in said
+    same = trial("threads", 980, 1020, threads=1)
+    said = " ".join(advise(report(asked, same)))
+    assert "No other number of threads was clearly faster or slower" in said
+
+
+def test_order() -> None:
+    asked = trial("asked", 1000, 1000)
+    blocks = trial("order", 1500, 1510, order="blocks")
+    in_order = trial("order", 1040, 1000, order="in order")
+    said = " ".join(advise(report(asked, in_order, blocks, picture_key=None)))
+    assert "Read in blocks (shuffle=recordsmith.Blocks()): 1.5 times as fast, 1,500" in said
+    said = " ".join(advise(report(asked, in_order, picture_key=None)))
+    assert "No other order was clearly faster: shuffled 1,000 records/s, in order 1,020" in said
+
+
+def test_a_smaller_side_is_compared_with_the_same_pictures() -> None:
+    trials = (
+        trial("asked", 5000, 5000),
+        trial("sample", 1000, 1000),
+        trial("smaller", 2500, 2500, side=256),
+    )
+    first, *_ = advise(report(*trials, sample=Sample(64, 1000, 250)))
+    assert "64 of these pictures, packed at a shorter side of 256, loaded 2.5 times" in first
+    assert "2,500 instead of 1,000 pictures/s, and have 25% of the bytes" in first
+    assert "`recordsmith pack PATH OUT --as shards --shorter-side 256`" in first
+    trials = (*trials[:2], trial("smaller", 1010, 1010, side=256))
+    first, *_ = advise(report(*trials, sample=Sample(64, 1000, 250)))
+    assert "made it not clearly faster" in first
+
+
+def test_the_step_that_does_not_wait() -> None:
+    assert "step of 32 that takes longer than 32 ms will" in " ".join(
+        advise(report(trial("asked", 1000)))
+    )
+    said = " ".join(advise(report(trial("asked", 10), record_count=20)))
+    assert "step of 20 that takes longer than 2,000 ms will" in said
+    assert "each batch was an epoch of 20" in said
+
+
+@pytest.mark.parametrize(
+    ("share", "words"),
+    [
+        (1.0, "100% of the files were in the system's memory before, so the disk was not"),
+        (0.5, "50% of the files were in the system's memory before; the others came"),
+        (0.0, "The files were not in the system's memory before"),
+        (None, "does not say whether"),
+    ],
+)
+def test_what_was_not_measured(share, words: str) -> None:
+    assert words in " ".join(advise(report(trial("asked", 1000), cached_share=share)))
+
+
+def test_a_busy_machine_and_compressed_shards_are_told() -> None:
+    said = " ".join(advise(report(trial("asked", 1000, 700), compression="gzip")))
+    assert "differ by 30%" in said
+    assert "compressed (gzip)" in said
+    said = " ".join(advise(report(trial("asked", 1000, 990))))
+    assert "differ by" not in said
+    assert "compressed" not in said
+
+
+def test_idle_threads_are_told() -> None:
+    idle = replace(trial("asked"), rounds=(Measured(1.0, 10, 1000, 1, 0.1, 0.1, 1.8),))
+    said = " ".join(advise(report(idle, trial("threads", 1000, threads=1))))
+    assert "nothing to do 90% of their time" in said
+
+
+def test_figures_of_a_trial() -> None:
+    measured = trial("asked", 1000, 3000)
+    assert measured.total.record_count == 4000
+    assert measured.records_per_second == 2000
+    assert (measured.lowest, measured.highest) == (1000, 3000)
+    assert measured.bytes_per_second == 200_000
+    assert measured.shares == pytest.approx({"reading": 0.05, "decoding": 0.75, "idle": 0.2})
+    assert measured.waiting_share == pytest.approx(0.9)
+    nothing = trial("asked")
+    assert nothing.records_per_second == nothing.lowest == nothing.bytes_per_second == 0
+    assert set(nothing.shares.values()) == {0.0}

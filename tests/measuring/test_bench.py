@@ -1,0 +1,225 @@
+"""`rs.bench`: it tries what it says, in the time that it has, and tells faults as a loader does.
+
+How fast anything is is not tested.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import recordsmith as rs
+from recordsmith.dataset import Shard
+from recordsmith.measuring.page_cache import cached_share
+from recordsmith.measuring.ways import Way, other_ways
+
+
+@pytest.fixture(scope="module")
+def large(tmp_path_factory: pytest.TempPathFactory, pictures: Any) -> Path:
+    """Pictures that are worth packing at a smaller side for 8 pixels, and labels."""
+    path = tmp_path_factory.mktemp("large") / "large.tfrecord"
+    with rs.ShardWriter(path) as writer:
+        for number in range(20):
+            picture = pictures.jpeg(number, width=80, height=60)
+            writer.write_example({"image/encoded": picture, "label": number})
+    return path
+
+
+@pytest.fixture(autouse=True)
+def _two_processors(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("recordsmith.loading.loader._processor_count", lambda: 2)
+
+
+@pytest.fixture
+def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Everything is tried, however slow the machine is."""
+    module = sys.modules["recordsmith.measuring.bench"]
+    monkeypatch.setattr(module, "_SHORTEST_SECONDS", float("-inf"))
+
+
+@pytest.mark.usefixtures("_patient")
+def test_everything_is_tried_twice(large: Path) -> None:
+    report = rs.bench(large, batch_size=4, size=8, seconds=1.0)
+    assert [(trial.name, trial.thread_count, trial.order) for trial in report.trials] == [
+        ("asked", 2, "shuffled"),
+        ("threads", 1, "shuffled"),
+        ("order", 2, "in order"),
+        ("sample", 2, "shuffled"),
+        ("smaller", 2, "shuffled"),
+    ]
+    for trial in report.trials:
+        assert len(trial.rounds) == 2
+        for measured in trial.rounds:
+            assert measured.batch_count >= 1
+            assert measured.record_count == 4 * measured.batch_count
+            assert measured.decoding_seconds > 0
+    assert (report.picture_key, report.picture) == ("image/encoded", "8x8, fit=resize")
+    assert (report.record_count, report.size_bytes) == (20, large.stat().st_size)
+    assert (report.doing, report.skipped) == ("", ())
+    assert report.advice
+    asked = report.asked.total
+    assert asked.byte_count / asked.record_count == pytest.approx(
+        large.stat().st_size / 20 - 16, rel=0.1
+    )
+
+
+@pytest.mark.usefixtures("_patient")
+def test_the_sample_is_smaller_and_leaves_nothing_behind(
+    large: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    report = rs.bench(large, batch_size=4, size=14, seconds=0.5)
+    smaller = report.trials[-1]
+    assert (smaller.name, smaller.shorter_side) == ("smaller", 16)
+    assert report.sample is not None
+    assert report.sample.smaller_byte_count < report.sample.byte_count
+    assert report.sample.count <= 20
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_without_time_only_what_was_asked_for_is_measured(large: Path) -> None:
+    report = rs.bench(large, batch_size=4, size=8, seconds=1e-9)
+    assert [(trial.name, len(trial.rounds)) for trial in report.trials] == [("asked", 1)]
+    assert report.asked.total.batch_count >= 1
+
+
+def test_small_pictures_are_not_packed_smaller(large: Path) -> None:
+    report = rs.bench(large, batch_size=4, size=50, seconds=0.2)
+    assert report.sample is None
+    assert {"sample", "smaller"}.isdisjoint(trial.name for trial in report.trials)
+
+
+@pytest.mark.usefixtures("_patient")
+def test_all_is_told_while_it_goes_on(large: Path) -> None:
+    told: list[rs.BenchReport] = []
+    report = rs.bench(large, batch_size=4, size=8, seconds=0.5, tell=told.append)
+    assert told[-1] == report
+    assert told[0].trials == ()
+    assert [one.elapsed_seconds for one in told] == sorted(one.elapsed_seconds for one in told)
+    said = list(dict.fromkeys(one.doing for one in told))
+    assert said[0] == "as asked"
+    assert {"1 thread", "in order", "making some pictures smaller", ""} <= {*said}
+    counts = [sum(len(trial.rounds) for trial in one.trials) for one in told]
+    assert counts == sorted(counts)
+
+
+@pytest.mark.usefixtures("_patient")
+def test_what_was_told_outlives_an_interruption(large: Path) -> None:
+    told: list[rs.BenchReport] = []
+
+    def stop(report: rs.BenchReport) -> None:
+        told.append(report)
+        if len(report.trials) == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        rs.bench(large, batch_size=4, size=8, seconds=0.5, tell=stop)
+    assert told[-1].asked.records_per_second > 0
+    assert told[-1].doing == "1 thread"
+    assert not told[-1].to_json()["is_complete"]
+
+
+def test_columns(tmp_path: Path) -> None:
+    with rs.ShardWriter(tmp_path / "x.tfrecord") as writer:
+        for number in range(40):
+            kind = {"either": 1} if number % 2 else {"either": "word"}
+            writer.write_example({"id": number, "list": list(range(number % 3)), **kind})
+    report = rs.bench(tmp_path / "x.tfrecord", batch_size=8, seconds=0.2)
+    assert (report.picture_key, report.picture) == (None, "")
+    assert "records/s" in " ".join(report.advice)
+
+
+@pytest.mark.parametrize("compression", ["gzip", "zlib"])
+@pytest.mark.usefixtures("_patient")
+def test_compressed_shards(tmp_path: Path, compression: Any) -> None:
+    path = tmp_path / "x"
+    with rs.ShardWriter(path, compression=compression) as writer:
+        for number in range(40):
+            writer.write_example({"id": number})
+    report = rs.bench(path, batch_size=8, seconds=0.2)
+    assert report.compression == compression
+    assert report.asked.order == "buffer"
+    assert {trial.order for trial in report.trials if trial.name == "order"} == {"in order"}
+    in_order = rs.bench(path, batch_size=8, shuffle=False, seconds=0.2)
+    assert {trial.order for trial in in_order.trials if trial.name == "order"} == {"buffer"}
+    with pytest.raises(rs.OptionError, match="shuffle with Buffer"):
+        rs.bench(path, batch_size=8, shuffle=True)
+
+
+def test_one_record_and_batches_larger_than_the_dataset(tmp_path: Path, pictures: Any) -> None:
+    with rs.ShardWriter(tmp_path / "x.tfrecord") as writer:
+        writer.write_example({"image/encoded": pictures.jpeg()})
+    report = rs.bench(tmp_path / "x.tfrecord", batch_size=1000, size=8, seconds=0.1)
+    measured = report.asked.total
+    assert measured.record_count == measured.batch_count >= 1
+    assert "each batch was an epoch of 1" in " ".join(report.advice)
+
+
+def test_no_records(tmp_path: Path) -> None:
+    with rs.ShardWriter(tmp_path / "x.tfrecord"):
+        pass
+    with pytest.raises(rs.OptionError, match="nothing to measure"):
+        rs.bench(tmp_path / "x.tfrecord")
+
+
+def test_damaged_records(tmp_path: Path, pictures: Any) -> None:
+    with rs.ShardWriter(tmp_path / "x.tfrecord") as writer:
+        for number in range(6):
+            picture = pictures.jpeg(number, width=40, height=30)
+            writer.write_example({"image/encoded": picture[:150] if number == 3 else picture})
+    with pytest.raises(rs.CorruptDataError) as caught:
+        rs.bench(tmp_path / "x.tfrecord", batch_size=2, size=8, seconds=0.2)
+    assert (caught.value.defect, caught.value.position) == (rs.Defect.UNREADABLE_IMAGE, 3)
+    report = rs.bench(tmp_path / "x.tfrecord", batch_size=2, size=8, seconds=0.5, skip_errors=1)
+    (skipped,) = report.skipped
+    assert "record 3" in skipped
+    assert report.sample is None or report.sample.count == 5
+
+
+def test_which_pictures(tmp_path: Path, pictures: Any, large: Path) -> None:
+    path = tmp_path / "x.tfrecord"
+    with rs.ShardWriter(path) as writer:
+        big, small = pictures.jpeg(width=40, height=30), pictures.jpeg()
+        writer.write_example({"a": small, "z": big, "z_mask": big + bytes(9999), "word": "x"})
+    assert rs.bench(path, size=8, seconds=0.05).picture_key == "z"
+    assert rs.bench(path, size=8, seconds=0.05, key="a").picture_key == "a"
+    with pytest.raises(rs.OptionError, match="'word', as it holds text: they are in 'a', 'z'"):
+        rs.bench(path, key="word")
+    with pytest.raises(rs.OptionError, match="it is in no record"):
+        rs.bench(path, key="b")
+    assert rs.bench(large, size=8, fit="pad", seconds=0.05).picture.startswith("longer side 8")
+
+
+@pytest.mark.parametrize("seconds", [0, -1, float("nan"), float("inf"), True, "9"])
+def test_seconds(large: Path, seconds: Any) -> None:
+    with pytest.raises(rs.OptionError, match="seconds is"):
+        rs.bench(large, seconds=seconds)
+
+
+def test_other_ways(monkeypatch: pytest.MonkeyPatch, large: Path) -> None:
+    dataset = rs.open(large)
+    asked = Way(rs.bench(large, size=8, seconds=0.05).asked, dataset)
+
+    def tried(processor_count: int) -> list[tuple[int, str]]:
+        return [
+            (way.trial.thread_count, way.trial.order) for way in other_ways(asked, processor_count)
+        ]
+
+    assert tried(6) == [
+        (1, "shuffled"), (4, "shuffled"), (6, "shuffled"), (2, "in order"),
+    ]  # fmt: skip
+    assert tried(1) == [(1, "shuffled"), (2, "in order")]
+    monkeypatch.setattr(rs.Dataset, "__len__", lambda _: 1_000_000)
+    assert (2, "blocks") in tried(2)
+
+
+def test_the_page_cache_is_asked_without_reading(tmp_path: Path) -> None:
+    (tmp_path / "x").write_bytes(bytes(1 << 20))
+    (tmp_path / "empty").write_bytes(b"")
+    shards = [Shard(tmp_path / name, "") for name in ("x", "empty")]
+    assert cached_share(shards) in (1.0, None)  # it was written just now
+    assert cached_share(shards[1:]) is None

@@ -1,0 +1,407 @@
+"""What the programs say: paths, kinds, shapes, comments; and that nothing in a file becomes code.
+
+That they read what they were written for is tested in tests/adapters/test_reader_programs.py.
+"""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+from PIL import Image
+
+import recordsmith as rs
+from recordsmith.readers import READERS
+from recordsmith.readers.reader_code import Reader
+
+HOSTILE = (
+    "\"]; import os; os.system('x') #",
+    "'''\nimport os\n'''",
+    "\nimport os\n# ",
+    "\\",
+    "\\'",
+    "{__import__('os')}",
+    "a\rimport os",
+    "a\u2028import os\u2029\x85\x0b\x0c",
+    "\x1b[2J\x00",
+    "größe 花 \u202e",
+)
+
+
+def constants(code: str) -> set[Any]:
+    return {node.value for node in ast.walk(ast.parse(code)) if isinstance(node, ast.Constant)}
+
+
+def names(code: str) -> set[str]:
+    """Every name and attribute that the program uses, and what it imports."""
+    tree = ast.parse(code)
+    found = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+    found |= {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.Import, ast.ImportFrom)):
+            found |= {alias.name for alias in node.names}
+    return found
+
+
+def comments(code: str) -> Iterator[str]:
+    """The comment of each line that has one."""
+    for line in code.splitlines():
+        _, mark, said = line.partition("  # ")
+        if mark:
+            yield said
+
+
+@pytest.fixture
+def numbers(tmp_path: Path) -> Path:
+    """Features of every shape; some are missing in some records."""
+    path = tmp_path / "numbers.tfrecord"
+    with rs.ShardWriter(path) as writer:
+        for number in range(6):
+            example: dict[str, Any] = {
+                "one": number,
+                "three": [0.5, 1.0, float(number)],
+                "ragged": list(range(number)),
+                "word": f"word {number}",
+                "words": ["a", "b"],
+                "raw": b"\xff\0\xfe" * number,
+            }
+            if number % 2:
+                example |= {"sometimes": 1.5, "pair": [1, 2], "note": "x"}
+            writer.write_example(example)
+    return path
+
+
+def test_every_kind_and_shape_in_tensorflow(numbers: Path) -> None:
+    code = rs.reader_code(numbers, "tf")
+    for line in (
+        "'one': tf.io.FixedLenFeature([], tf.int64),",
+        "'three': tf.io.FixedLenFeature([3], tf.float32),",
+        "'ragged': tf.io.RaggedFeature(tf.int64),  # 0 to 5 values",
+        "'word': tf.io.FixedLenFeature([], tf.string),",
+        "'words': tf.io.FixedLenFeature([2], tf.string),",
+        "'sometimes': tf.io.FixedLenFeature([], tf.float32, default_value=0.0),  # missing in 3 of",
+        "'pair': tf.io.FixedLenFeature([2], tf.int64, default_value=[0] * 2),",
+        "'note': tf.io.FixedLenFeature([], tf.string, default_value=''),",
+    ):
+        assert f"\n    {line}" in code
+    assert "decode" not in code
+    assert f"files = [{str(numbers)!r}]\n" in code
+    assert "recordsmith" not in names(code)
+
+
+@pytest.mark.parametrize("reader", ["torch", "grain"])
+def test_every_kind_and_shape_of_a_loader(numbers: Path, reader: Any) -> None:
+    code = rs.reader_code(numbers, reader)
+    for line in (
+        "'one': rs.Scalar('one'),  # int64",
+        "'three': rs.Tensor('three', (3,)),  # float",
+        "'ragged': rs.Ragged('ragged'),  # int64; 0 to 5 values",
+        "'word': rs.Text('word'),",
+        "'words': rs.Text('words', (2,)),",
+        "'raw': rs.Bytes('raw'),",
+        "'sometimes': rs.Scalar('sometimes', default=0),  # float; missing in 3 of 6 records",
+        "'pair': rs.Tensor('pair', (2,), default=0),",
+        "'note': rs.Text('note', default=b''),",
+    ):
+        assert f"\n    {line}" in code
+    assert f"dataset = rs.open({str(numbers)!r})  # 6 records\n" in code
+
+
+def test_dali_leaves_out_what_it_would_read_wrong(numbers: Path) -> None:
+    code = rs.reader_code(numbers, "dali")
+    features = {
+        "one": "tfrec.FixedLenFeature([], tfrec.int64, 0)",
+        "three": "tfrec.FixedLenFeature([3], tfrec.float32, 0.0)",
+        "ragged": "tfrec.VarLenFeature(tfrec.int64, 0)",
+        "word": "tfrec.FixedLenFeature([], tfrec.string, '')",
+        "raw": "tfrec.FixedLenFeature([], tfrec.string, '')",
+    }
+    for key, feature in features.items():
+        assert f"\n    {key!r}: {feature}," in code
+    assert "'sometimes' is left out: missing in 3 of 6 records, where DALI" in code
+    assert "'words' is left out: DALI reads one byte string" in code
+    assert not constants(code) & {"sometimes", "pair", "note", "words"}
+    assert f"# made by: recordsmith index {numbers} --format dali\n" in code
+
+
+def write_pictures(path: Path, pictures: Any, **more: Any) -> Path:
+    with rs.ShardWriter(path) as writer:
+        for number in range(3):
+            example = {"image/encoded": pictures.jpeg(height=20 + number), **more}
+            writer.write_example({key: value for key, value in example.items() if value})
+    return path
+
+
+def test_pictures_are_decoded(pictures: Any, tmp_path: Path) -> None:
+    path = tmp_path / "x.tfrecord"
+    with rs.ShardWriter(path) as writer:
+        for height in (20, 21):
+            masks = {
+                "the_mask": pictures.encode(Image.new("L", (12, height), 7), "PNG"),
+                "deep_mask": pictures.encode(Image.new("I;16", (12, height), 777), "PNG"),
+                "odd/segmentation": pictures.encode(Image.new("P", (8, 6), 7), "PNG"),
+            }
+            writer.write_example({"image/encoded": pictures.jpeg(height=height), **masks})
+    code = rs.reader_code(path, "tf")
+    assert "example['image/encoded'] = tf.io.decode_image(" in code
+    assert "example['the_mask'] = tf.io.decode_png(" in code
+    assert "example['deep_mask'], channels=1, dtype=tf.uint16" in code
+    assert "example['odd/segmentation'] = " not in code
+    assert "recordsmith.Mask" in next(said for said in comments(code) if "colours" in said)
+    code = rs.reader_code(path, "torch")
+    assert "rs.Image('image/encoded', size=(224, 224)),  # jpeg\n" in code
+    assert "rs.Mask('the_mask'),  # png\n" in code
+    assert "rs.Mask('deep_mask', dtype='uint16'),  # png\n" in code
+    assert "rs.Mask('odd/segmentation', size=(6, 8)),  # png, 8x6\n" in code  # not the picture's
+    code = rs.reader_code(path, "dali")
+    assert "fn.decoders.image(example['image/encoded'], device='cpu')" in code
+    assert "fn.decoders.image(example['the_mask'], device='cpu', output_type=types.GRAY)" in code
+
+
+def test_the_size_of_pictures_is_theirs_if_they_have_one(pictures: Any, tmp_path: Path) -> None:
+    with rs.ShardWriter(tmp_path / "x.tfrecord") as writer:
+        for _ in range(3):
+            writer.write_example({"digit": pictures.encode(Image.new("RGB", (28, 20)), "PNG")})
+    code = rs.reader_code(tmp_path / "x.tfrecord", "torch")
+    assert "rs.Image('digit', size=(20, 28)),  # png, 28x20\n" in code
+
+
+def test_pictures_that_a_framework_cannot_decode_stay_bytes(pictures: Any, tmp_path: Path) -> None:
+    tiff = pictures.encode(Image.new("RGB", (8, 6)), "TIFF")
+    gif = pictures.encode(Image.new("RGB", (8, 6)), "GIF")
+    path = write_pictures(tmp_path / "x.tfrecord", pictures, tiff=tiff, gif=gif, two=[gif, gif])
+    code = rs.reader_code(path, "tf")
+    assert "example['gif'] = " in code
+    assert "example['tiff'] = " not in code
+    assert "# tiff, 8x6; TensorFlow does not decode tiff\n" in code
+    assert "example['two'] = " not in code
+    code = rs.reader_code(path, "dali")
+    assert "example['tiff'] = " in code
+    assert "example['gif'] = " not in code
+    code = rs.reader_code(path, "torch")
+    assert "rs.Image('tiff', " in code
+    assert "rs.Bytes('two', (2,))" in code
+
+
+def test_label_names_stand_in_a_comment(packed_flowers: Path) -> None:
+    for reader in READERS:
+        code = rs.reader_code(packed_flowers, reader)
+        (said,) = [said for said in comments(code) if "daisy" in said]
+        assert "0 daisy, 1 rose, 2 tulip" in said
+
+
+def test_many_label_names_are_cut(tmp_path: Path) -> None:
+    with rs.ShardWriter(tmp_path / "x.tfrecord") as writer:
+        writer.write_example({"label": 1})
+    (tmp_path / "labels.txt").write_text("".join(f"{n}:class {n}\n" for n in range(50)))
+    (said,) = [said for said in comments(rs.reader_code(tmp_path, "tf")) if "class" in said]
+    assert said.endswith("9 class 9, … 50 classes")
+
+
+@pytest.fixture
+def packed_flowers(tmp_path: Path, pictures: Any) -> Path:
+    source = rs.ImageFolder(
+        pictures.make_folder(tmp_path / "f", {"daisy": 4, "rose": 4, "tulip": 4})
+    )
+    splits = {"train": 0.5, "validation": 0.5}
+    return Path(
+        rs.pack(
+            source, tmp_path / "out", splits=splits, shards={"train": 6, "validation": 2}
+        ).folder
+    )
+
+
+def shards(folder: Path, split: str) -> list[str]:
+    return [str(path) for path in sorted(folder.glob(f"{split}-*.tfrecord"))]
+
+
+def files_of(code: str) -> list[str]:
+    """What the program's `files` are, as it says it."""
+    tree = ast.parse(code)
+    (at,) = [
+        number
+        for number, node in enumerate(tree.body)
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "files"
+    ]
+    imports = [node for node in tree.body[:at] if ast.unparse(node) == "import glob"]
+    variables: dict[str, Any] = {}
+    exec(compile(ast.Module([*imports, tree.body[at]], []), "files", "exec"), variables)
+    found: list[str] = variables["files"]
+    return found
+
+
+def test_few_files_are_named_many_are_globbed(packed_flowers: Path) -> None:
+    code = rs.reader_code(packed_flowers, "tf", "validation")
+    assert "glob" not in names(code)
+    assert files_of(code) == shards(packed_flowers, "validation")
+    code = rs.reader_code(packed_flowers, "tf", "train")
+    assert f"files = sorted(glob.glob({str(packed_flowers / 'train-*.tfrecord')!r}))\n" in code
+    assert "# 6 shards; 6 records\n" in code
+    assert files_of(code) == shards(packed_flowers, "train")
+    code = rs.reader_code(packed_flowers, "tf")
+    assert "12 records of the splits train, validation; --split takes one of them\n" in code
+    assert files_of(code) == shards(packed_flowers, "*")
+
+
+def test_a_glob_stays_one(packed_flowers: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(packed_flowers)
+    code = rs.reader_code("validation-*.tfrecord", "tf")
+    assert "files = sorted(glob.glob('validation-*.tfrecord'))\n" in code
+    assert "rs.open('validation-*.tfrecord')" in rs.reader_code("validation-*.tfrecord", "torch")
+    code = rs.reader_code("**/train-*", "tf")
+    assert files_of(code) == [Path(path).name for path in shards(packed_flowers, "train")]
+    rs.index("validation-*", format="dali")
+    code = rs.reader_code("validation-*", "dali")  # which finds the indexes, too
+    assert files_of(code) == [Path(path).name for path in shards(packed_flowers, "validation")]
+
+
+def test_several_paths_and_paths_that_are_globs_to_others(packed_flowers: Path) -> None:
+    odd = packed_flowers.parent / "a [b] * 'c' \"d\" \\n"
+    shutil.copytree(packed_flowers, odd)
+    assert "files = sorted(glob.glob(" in rs.reader_code(odd, "tf", "train")
+    for reader in get_args(Reader):
+        code = rs.reader_code(odd, reader, "train")
+        assert os.fspath(odd) in constants(code) or files_of(code) == shards(odd, "train")
+        paths = [odd / "train-00000-of-00006.tfrecord", str(odd / "train-00002-of-00006.tfrecord")]
+        code = rs.reader_code(paths, reader)
+        assert {*map(os.fspath, paths)} <= constants(code)
+
+
+def test_split_is_said(packed_flowers: Path) -> None:
+    code = rs.reader_code(packed_flowers, "torch", "train")
+    assert f"rs.open({str(packed_flowers)!r}, split='train')  # 6 records\n" in code
+    assert "--split train --format dali\n" in rs.reader_code(packed_flowers, "dali", "train")
+
+
+def test_compression(tmp_path: Path) -> None:
+    for compression, word in (("gzip", "GZIP"), ("zlib", "ZLIB")):
+        path = tmp_path / f"x.tfrecord.{compression}"
+        with rs.ShardWriter(path, compression=compression) as writer:  # type: ignore[arg-type]
+            writer.write_example({"a": 1})
+        code = rs.reader_code(path, "tf")
+        assert f"tf.data.TFRecordDataset(files, compression_type='{word}')" in code
+        assert "shuffle=rs.Buffer())" in rs.reader_code(path, "torch")
+        for reader in ("dali", "grain"):
+            with pytest.raises(rs.OptionError, match=f"compressed with {compression}"):
+                rs.reader_code(path, reader)  # type: ignore[arg-type]
+    with pytest.raises(rs.OptionError, match="that are alike"):
+        rs.reader_code(tmp_path, "tf")
+
+
+def test_what_a_file_says_never_becomes_code(tmp_path: Path, pictures: Any) -> None:
+    """Keys, the names of classes, of files and of splits."""
+    plain = tmp_path / "plain.tfrecord"
+    with rs.ShardWriter(plain) as writer:
+        writer.write_example({**{f"k{n}": 1 for n in range(len(HOSTILE))}, "label": 1})
+    hostile = tmp_path / "'] + open(chr(120)) # \n\t.tfrecord"
+    with rs.ShardWriter(hostile) as writer:
+        writer.write_example({**dict.fromkeys(HOSTILE, 1), "label": 1})
+        # these are missing in some records, so that DALI leaves them out, in a comment
+        writer.write_example({**dict.fromkeys(HOSTILE[3:], 1), "label": 1})
+    for reader in READERS:
+        code = rs.reader_code(hostile, reader)
+        assert names(code) == names(rs.reader_code(plain, reader))
+        keys = HOSTILE[3:] if reader == "dali" else HOSTILE
+        assert {*keys, str(hostile)} <= constants(code)
+        assert "\x1b" not in code
+        assert code.isascii() or "größe 花" in code
+
+
+def test_hostile_class_names(tmp_path: Path) -> None:
+    with rs.ShardWriter(tmp_path / "x.tfrecord") as writer:
+        writer.write_example({"label": 1})
+    (tmp_path / "labels.txt").write_bytes(b"0:a\rimport os\x0cimport os\x1b[2J\n1:\xe2\x80\xa8b\n")
+    for reader in READERS:
+        code = rs.reader_code(tmp_path, reader)
+        assert "os" not in names(code)
+        assert "\x1b" not in code
+
+
+def test_keys_that_are_no_text(tmp_path: Path) -> None:
+    odd = b"\xff\xfe".decode("utf-8", "surrogateescape")
+    with rs.ShardWriter(tmp_path / "x.tfrecord") as writer:
+        writer.write_example({odd: 1, "a": 1})
+    for reader in READERS:
+        code = rs.reader_code(tmp_path / "x.tfrecord", reader)
+        code.encode()  # it can be printed
+        assert (odd in constants(code)) == (reader in ("torch", "grain"))
+        if reader in ("tf", "dali"):
+            assert "left out" in code
+
+
+def test_features_of_no_one_kind_are_left_out(tmp_path: Path, reference: Any) -> None:
+    with rs.ShardWriter(tmp_path / "x.tfrecord") as writer:
+        writer.write_example({"a": 1, "b": 1})
+        writer.write_example({"a": 1, "b": 1.5})
+    for reader in READERS:
+        code = rs.reader_code(tmp_path / "x.tfrecord", reader)
+        assert "# 'b' is left out: its kind differs\n" in code
+        assert "b" not in constants(code)
+
+
+def test_sequence_examples(tmp_path: Path) -> None:
+    path = tmp_path / "x.tfrecord"
+    with rs.ShardWriter(path) as writer:
+        for number in range(3):
+            lists: dict[str, Any] = {
+                "step": [[1]] * number,
+                "pair": [[0.5, 1.0]] * 2,
+                "ragged": [list(range(at)) for at in range(number)],
+            }
+            if number:
+                lists["lack"] = [["x"]]
+            writer.write(rs.encode_sequence_example({"name": "n"}, lists))
+    code = rs.reader_code(path, "tf")
+    for line in (
+        "'name': tf.io.FixedLenFeature([], tf.string),",
+        "'step': tf.io.FixedLenSequenceFeature([], tf.int64),  # 0 to 2 steps",
+        "'pair': tf.io.FixedLenSequenceFeature([2], tf.float32),  # 2 steps",
+        "'ragged': tf.io.RaggedFeature(tf.int64),  # 0 to 1 values; 0 to 2 steps",
+        "'lack': tf.io.FixedLenSequenceFeature([], tf.string, allow_missing=True),",
+    ):
+        assert f"\n    {line}" in code
+    for reader in ("torch", "dali", "grain"):
+        with pytest.raises(rs.OptionError, match=f"SequenceExamples, which {reader} does not read"):
+            rs.reader_code(path, reader)  # type: ignore[arg-type]
+
+
+def test_other_payloads_are_said(shared_data: Path) -> None:
+    zoo = shared_data / "zoo"
+    for name, said in (
+        ("tensorflow+lingvo/events.out.tfevents.test", "TensorBoard events"),
+        ("tensorflow+ranking/eval_elwc.tfrecord", "ELWC"),
+        ("kuangyh+tfrecord/test.tfrecord", "no Examples"),
+    ):
+        for reader in READERS:
+            with pytest.raises(rs.OptionError, match=said):
+                rs.reader_code(zoo / name, reader)
+
+
+def test_wrong_options(numbers: Path, tmp_path: Path) -> None:
+    with pytest.raises(rs.OptionError, match="did you mean 'torch'"):
+        rs.reader_code(numbers, "pytorch")  # type: ignore[arg-type]
+    with pytest.raises(rs.OptionError, match="there is no split"):
+        rs.reader_code(numbers, "tf", "test")
+    with pytest.raises(rs.FileAccessError):
+        rs.reader_code(tmp_path / "none", "tf")
+    with rs.ShardWriter(tmp_path / "bare.tfrecord") as writer:
+        writer.write(b"")
+    with pytest.raises(rs.OptionError, match="have no features"):
+        rs.reader_code(tmp_path / "bare.tfrecord", "tf")
+
+
+def test_the_page_shows_the_program(
+    tmp_path: Path, pictures: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = (Path(__file__).parent.parent.parent / "docs" / "dali.md").read_text("utf-8")
+    (shown,) = re.findall(r"^```python\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)
+    monkeypatch.chdir(tmp_path)
+    pictures.make_folder(tmp_path / "flowers", {"daisy": 20, "rose": 20, "tulip": 20})
+    rs.pack(rs.ImageFolder("flowers"), "out", splits={"train": 0.7, "validation": 0.3}, shards=2)
+    assert rs.reader_code("out", "dali", "train") == shown
