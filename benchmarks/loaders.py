@@ -206,6 +206,34 @@ def torch(folder: Path) -> Epochs:
     return epoch
 
 
+def torch_adapter(folder: Path, workers: int) -> Epochs:
+    """recordsmith.torch under torch's DataLoader: two threads, or worker processes of one each."""
+    from recordsmith.torch import batches
+    from torch.utils.data import DataLoader
+
+    import recordsmith as rs
+
+    loader = rs.Loader(
+        rs.open(folder / "camera-packed"),
+        {
+            "image": rs.Image("image/encoded", size=(SIDE, SIDE)),
+            "label": rs.Scalar("image/class/label"),
+        },
+        batch_size=BATCH,
+        shuffle=True,
+        threads=1 if workers else WORKERS,
+    )
+    stream = DataLoader(
+        batches(loader), batch_size=None, num_workers=workers, persistent_workers=workers > 0
+    )
+
+    def epoch() -> Iterator[Seen]:
+        for batch in stream:
+            yield seen(batch["image"].numpy(), batch["label"].numpy())
+
+    return epoch
+
+
 def webdataset(folder: Path) -> Epochs:
     """Two tar files, Pillow, two worker processes that stay and make the batches."""
     import webdataset

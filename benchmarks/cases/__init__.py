@@ -22,6 +22,7 @@ from cases import (
     resume,
     startup,
     tables,
+    torch,
     verify,
     write,
 )
@@ -39,6 +40,7 @@ _COMPARED = (
     *resume.CASES,
     *loader.CASES,
     loader_random.CASE,
+    *torch.CASES,
 )
 
 

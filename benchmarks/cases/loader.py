@@ -22,12 +22,12 @@ def _pictures(begin: Callable[..., loaders.Epochs], *needs: str, **options: Any)
         for name in needs:
             inputs.make(name)
         epoch = begin(inputs.folder, **options)
-        return Task(lambda: list(epoch()), inputs.camera_count, digest=_digest)
+        return Task(lambda: list(epoch()), inputs.camera_count, digest=digest)
 
     return prepare
 
 
-def _digest(batches: list[loaders.Seen]) -> list[int]:
+def digest(batches: list[loaders.Seen]) -> list[int]:
     """How many pictures, their classes, and their mean value, in steps of 16."""
     count, labels, values = map(sum, zip(*batches, strict=True))
     side = len(range(0, loaders.SIDE, loaders.SPARSE.step))

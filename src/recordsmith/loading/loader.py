@@ -193,9 +193,34 @@ class Loader:
         return self._schedule.share.world_size
 
     @property
+    def shorter_batches(self) -> str | None:
+        """Why some of the next batches, here or on other ranks, may have fewer rows than
+        `batch_size`, and what to do; None if none may, but for what `map_batches` does.
+        """
+        share, changes = self._schedule.share, self._maker.changes
+        if changes.filter is not None:
+            return "filter leaves rows out: select records before they are packed, or by a slice"
+        if self._skip_errors:
+            return "skip_errors leaves rows out: without it, a damaged record stops the iteration"
+        read = self._progress.read if self._is_resumed else 0
+        is_even = share.count % share.step_size == 0 == (share.count - read) % share.step_size
+        if share.ends == "keep" and not is_even:
+            return (
+                f"the last step of an epoch has {share.count % share.step_size or 'fewer'} of the "
+                f"{share.step_size} records of a step: say ends='drop' or ends='pad'"
+            )
+        return None
+
+    @property
     def reuses_batches(self) -> bool:
         """Whether the memory of pixels is used again."""
         return self._reuses
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether the next iteration is the rest of one that was interrupted, as a state told."""
+        is_at_begin = self._progress == Progress(self._progress.begun, begun=self._progress.begun)
+        return self._is_resumed and not is_at_begin
 
     @property
     def epoch(self) -> int:

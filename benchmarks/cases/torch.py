@@ -1,0 +1,55 @@
+"""recordsmith.torch under PyTorch's DataLoader, beside the loader alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import loaders
+from case import OURS, Case, Peer, Task
+from cases.loader import digest
+from inputs import Inputs
+
+_WHAT = (
+    "The JPEG files of 500 by 375 pixels and 107 kB to shuffled batches of 32 pictures of 224 by "
+    "224 pixels, uint8, as tensors. "
+)
+
+
+def _tensors(begin: Callable[..., loaders.Epochs], **options: Any) -> Callable[[Inputs], Task]:
+    def prepare(inputs: Inputs) -> Task:
+        import torch
+
+        torch.set_num_threads(1)  # what sums up the batches is not measured
+        epoch = begin(inputs.folder, **options)
+        return Task(lambda: list(epoch()), inputs.camera_count, digest=digest)
+
+    return prepare
+
+
+_BARE = Peer("the loader alone", _tensors(loaders.recordsmith), at_most=1 / 0.9)
+
+CASES = (
+    Case(
+        name="torch",
+        title="PyTorch's DataLoader without workers",
+        what=_WHAT + "Two threads decode.",
+        unit="picture",
+        peers=(
+            Peer(OURS, _tensors(loaders.torch_adapter, workers=0)),
+            _BARE,
+            Peer("a folder of files, Pillow, two workers", _tensors(loaders.torch)),
+        ),
+        inputs=("camera", "camera-packed"),
+        on_wall_too=True,
+    ),
+    Case(
+        name="torch-workers",
+        title="PyTorch's DataLoader with two workers",
+        what=_WHAT + "Two worker processes of one thread each; the loader alone has two threads.",
+        unit="picture",
+        peers=(Peer(OURS, _tensors(loaders.torch_adapter, workers=2)), _BARE),
+        inputs=("camera", "camera-packed"),
+        on_wall_too=True,
+    ),
+)

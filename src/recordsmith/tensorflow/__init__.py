@@ -1,0 +1,29 @@
+"""Batches for TensorFlow: a `tf.data.Dataset` over a loader, and specs for plain `TFRecordDataset`.
+
+import recordsmith.tensorflow
+
+for batch in recordsmith.tensorflow.batches(loader): ...
+"""
+
+try:
+    import tensorflow as _  # noqa: F401
+except ModuleNotFoundError as error:
+    if error.name != "tensorflow":
+        raise  # it is there, but something that it needs is not
+    from recordsmith.errors import MissingExtraError
+
+    raise MissingExtraError("tensorflow", "tensorflow") from None
+
+from recordsmith.tensorflow.parsing import feature_spec, sequence_feature_spec
+from recordsmith.tensorflow.ranks import this_rank
+from recordsmith.tensorflow.stream import batches
+from recordsmith.tensorflow.tensors import convert, element_spec
+
+__all__ = [
+    "batches",
+    "convert",
+    "element_spec",
+    "feature_spec",
+    "sequence_feature_spec",
+    "this_rank",
+]

@@ -1,0 +1,162 @@
+"""What are the entries of a batch as tensors?
+
+Numbers are taken where they lie, without a copy, if TensorFlow can: it wants memory that begins at
+a multiple of 64 bytes, which that of pixels does. Bytes and text become `tf.string`, rows of
+unequal length a `tf.RaggedTensor`. A tensor and the array that it was made of may share memory:
+leave the array alone.
+
+As `tf.data` hands on plain arrays only, a ragged entry travels in two parts, values and row splits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import chain
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import tensorflow as tf
+
+from recordsmith.errors import FunctionError, OptionError
+from recordsmith.example import BytesArray, Column, RaggedArray
+from recordsmith.loading import EntrySpec, Loader
+
+_ALIGNMENT = 64  # of tensors, in bytes
+
+
+def convert(batch: Mapping[str, Column]) -> dict[str, Any]:
+    """A batch of a loader with tensors instead of arrays.
+
+    Numbers keep dtype and shape; bytes and text become `tf.string`; rows of unequal length a
+    `tf.RaggedTensor` with int64 row splits.
+    """
+    return {name: _tensor(entry) for name, entry in batch.items()}
+
+
+def element_spec(loader: Loader) -> dict[str, Any]:
+    """What `tf.data` calls the element spec: a `tf.TensorSpec` or `tf.RaggedTensorSpec` by name.
+
+    The first axis is as long as `loader.spec()` says: known with `ends="drop"` or `"pad"`.
+
+    Raises:
+        OptionError: TensorFlow has no such dtype.
+    """
+    return {name: _entry_spec(name, entry) for name, entry in loader.spec().items()}
+
+
+def _entry_spec(name: str, entry: EntrySpec) -> Any:
+    try:
+        dtype = tf.string if entry.dtype is None else tf.as_dtype(entry.dtype)
+    except TypeError:
+        raise OptionError(
+            f"{name!r} has dtype {entry.dtype}, which TensorFlow has not: let a map change it"
+        ) from None
+    if entry.is_ragged:
+        return tf.RaggedTensorSpec(entry.shape, dtype, row_splits_dtype=tf.int64)
+    return tf.TensorSpec(entry.shape, dtype)
+
+
+def _tensor(entry: Column) -> Any:
+    if _is_ragged(entry):
+        values, row_splits = map(_flat_tensor, _ragged_parts(entry))
+        return tf.RaggedTensor.from_row_splits(values, row_splits, validate=False)
+    return _flat_tensor(_plain(entry))
+
+
+def _flat_tensor(array: npt.NDArray[Any]) -> Any:
+    if array.dtype == object:
+        return tf.convert_to_tensor(array, tf.string)
+    if array.flags.c_contiguous and array.flags.writeable and not array.ctypes.data % _ALIGNMENT:
+        return tf.experimental.dlpack.from_dlpack(array.__dlpack__())
+    return tf.convert_to_tensor(array)
+
+
+def _is_ragged(entry: Column) -> bool:
+    if isinstance(entry, np.ndarray) and entry.dtype == object:
+        return len(entry) > 0 and isinstance(entry.flat[0], list)
+    return isinstance(entry, RaggedArray)
+
+
+def _plain(entry: Column) -> npt.NDArray[Any]:
+    """An ndarray of numbers, or of objects: bytes or str."""
+    return entry.to_numpy() if isinstance(entry, BytesArray) else np.asarray(entry)
+
+
+def _ragged_parts(entry: Any) -> list[npt.NDArray[Any]]:
+    """Values and row splits."""
+    if isinstance(entry, RaggedArray):
+        return [_plain(entry.values), entry.row_splits]
+    row_splits = np.zeros(len(entry) + 1, np.int64)
+    np.cumsum([len(texts) for texts in entry], out=row_splits[1:])
+    values = np.empty(row_splits[-1], object)
+    values[:] = list(chain.from_iterable(entry))
+    return [values, row_splits]
+
+
+class Parts:
+    """One entry on its way through `tf.data`: one array, or two if it is ragged.
+
+    specs: of these arrays.
+    """
+
+    def __init__(self, name: str, spec: Any) -> None:
+        self._name = name
+        self._is_ragged = isinstance(spec, tf.RaggedTensorSpec)
+        if not self._is_ragged and not isinstance(spec, tf.TensorSpec):
+            raise OptionError(
+                f"element_spec has {spec!r:.80} for {name!r}; expected a tf.TensorSpec or a "
+                "tf.RaggedTensorSpec"
+            )
+        self._dtype = np.dtype(spec.dtype.as_numpy_dtype)
+        self._shape = tuple(spec.shape)
+        if not self._is_ragged:
+            self.specs = [tf.TensorSpec(spec.shape, spec.dtype)]
+            return
+        if len(self._shape) != 2 or spec.ragged_rank != 1 or spec.row_splits_dtype != tf.int64:
+            raise OptionError(
+                f"element_spec has {spec} for {name!r}; expected one of shape (batch, None) with "
+                "int64 row splits"
+            )
+        count = self._shape[0]
+        splits_shape = (None if count is None else count + 1,)
+        self.specs = [tf.TensorSpec((None,), spec.dtype), tf.TensorSpec(splits_shape, tf.int64)]
+
+    def split(self, entry: Any) -> list[npt.NDArray[Any]]:
+        """The arrays of an entry.
+
+        Raises:
+            FunctionError: it is not what the spec says.
+        """
+        parts = _ragged_parts(entry) if self._may_be_ragged(entry) else [_plain(entry)]
+        is_ragged = len(parts) == 2
+        shape = (len(parts[1]) - 1, None) if is_ragged else parts[0].shape
+        fits = (
+            is_ragged == self._is_ragged
+            and parts[0].dtype == self._dtype
+            and len(shape) == len(self._shape)
+            and all(b is None or a == b for a, b in zip(shape, self._shape, strict=True))
+        )
+        if not fits:
+            raise FunctionError(
+                f"{self._name!r} is {_told(parts[0].dtype, shape, is_ragged)} in this batch; "
+                f"expected {_told(self._dtype, self._shape, self._is_ragged)}: let your map answer "
+                "that in all batches, or say element_spec"
+            )
+        return parts
+
+    def _may_be_ragged(self, entry: Any) -> bool:
+        """Without rows it cannot be seen whether text is ragged: then it is what was said."""
+        has_no_rows = isinstance(entry, np.ndarray) and entry.dtype == object and not len(entry)
+        return self._is_ragged if has_no_rows else _is_ragged(entry)
+
+    def join(self, parts: list[Any]) -> Any:
+        """The tensor of what `split` gave, when its arrays are tensors."""
+        if not self._is_ragged:
+            return parts[0]
+        return tf.RaggedTensor.from_row_splits(*parts, validate=False)
+
+
+def _told(dtype: Any, shape: tuple[int | None, ...], is_ragged: bool) -> str:
+    kind = "strings" if dtype == object else str(dtype)
+    return f"{'ragged ' * is_ragged}{kind} of shape {shape}"
