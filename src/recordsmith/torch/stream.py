@@ -1,0 +1,205 @@
+"""A loader's batches as a dataset of torch's, whose items are whole batches.
+
+Without workers a DataLoader gets the batches of the loader, which its threads make. Each worker
+process has a copy of the loader that takes its turn among them; where they begin is in `turns`.
+"""
+
+from __future__ import annotations
+
+import inspect
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+import torch.utils.data
+from torch.utils.data import default_collate, get_worker_info
+
+from recordsmith.errors import OptionError
+from recordsmith.loading import Loader
+from recordsmith.torch.conversion import convert
+from recordsmith.torch.launcher import check_rank
+from recordsmith.torch.turns import Entry, State, Turns, of_worker
+
+
+class Batches(torch.utils.data.IterableDataset[dict[str, Any]]):
+    """The batches of a loader, as tensors: iterate over it, or give it to a DataLoader.
+
+        stream = DataLoader(batches(loader), batch_size=None, num_workers=0)
+
+    With or without workers, whether they persist, and however they are begun, each iteration gives
+    what the next iteration of the loader would give, in the same order. `batches` makes one.
+    """
+
+    def __init__(self, loader: Loader, *, any_rank: bool = False) -> None:
+        """As `batches`."""
+        if not isinstance(loader, Loader):
+            raise OptionError(f"the loader is {loader!r:.60}; expected a recordsmith.Loader")
+        self._loader = loader
+        self._any_rank = any_rank
+        self._turns = Turns()
+        self._load_count = 0
+        self._laps = (0, 0)  # a process, how many iterations it has begun
+        self._given: dict[str, Any] | None = None  # a worker's state, for its next iteration
+        self._worker_state: dict[str, Any] = {}
+        self._check_rank()
+
+    def __repr__(self) -> str:
+        return f"batches({self._loader})"
+
+    def __len__(self) -> int:
+        """How many batches the next iteration gives, from all workers together.
+
+        Raises:
+            TypeError: it goes on for ever.
+        """
+        return len(self._at(self._turns.next(self._here(), self._later)))
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        _refuse_batches_of_batches()
+        info = get_worker_info()
+        if info is not None:
+            return self._in_worker(info)
+        self._check_rank()
+        self._check_read_here()
+        return map(convert, self._loader)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Where the loader is, small and JSON-able: `Loader.state_dict`.
+
+        In a worker process, where that worker is: for torchdata's StatefulDataLoader. With workers
+        under torch's own DataLoader, take the loader's `state_after`.
+
+        Raises:
+            OptionError: worker processes read, so that it cannot be known here.
+        """
+        if get_worker_info() is not None:
+            return dict(self._worker_state)
+        self._check_read_here()
+        return self._loader.state_dict()
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on where a loader, or a worker under StatefulDataLoader, was.
+
+        Raises:
+            OptionError: the state is of another dataset or order.
+        """
+        info = get_worker_info()
+        if info is not None:
+            self._given = self._checked(state, info)
+            return
+        self._loader.load_state_dict(state)
+        self._load_count += 1
+        self._turns.note_loaded(self._here())
+
+    # -- in the main process -----------------------------------------------------------------------
+
+    def _check_rank(self) -> None:
+        if not self._any_rank:
+            check_rank(self._loader)
+
+    def _check_read_here(self) -> None:
+        if self._turns.has_any(self._here()):
+            raise OptionError(
+                "worker processes of a DataLoader have read from this loader, so this process does "
+                "not know where it is: take loader.state_after(n), n being how many batches your "
+                "loop had; to read on here, load that state first"
+            )
+
+    def _here(self) -> Entry:
+        """What all iterations have in common whose workers this process begins now."""
+        return Entry(os.getpid(), self._load_count, self._origin())
+
+    # -- in a worker -------------------------------------------------------------------------------
+
+    def _in_worker(self, info: Any) -> Iterator[dict[str, Any]]:
+        process, lap = self._laps
+        self._laps = (os.getpid(), lap + 1 if process == os.getpid() else 1)
+        given, self._given = self._given or {}, None
+        entry = of_worker(self._load_count, self._origin(), info, lap=self._laps[1])
+        begin = self._turns.join(replace(entry, begin=given.get("begin")), self._later)
+        handed_out_count = given.get("handed_out_count", 0)
+        state = {**self._share(info), "begin": begin, "handed_out_count": handed_out_count}
+        self._worker_state = state
+        loader = self._at(begin).for_worker(
+            info.id, info.num_workers, skipped_count=handed_out_count
+        )
+        return _hand_out(loader, state)
+
+    def _share(self, info: Any) -> dict[str, int]:
+        """What must be equal for a worker's state to be loaded."""
+        return {
+            "worker": info.id,
+            "worker_count": info.num_workers,
+            "batch_size": self._loader.batch_size,
+            "world_size": self._loader.world_size,
+        }
+
+    def _checked(self, state: Mapping[str, Any], info: Any) -> dict[str, Any]:
+        names = {*self._share(info), "begin", "handed_out_count"}
+        if not isinstance(state, Mapping) or set(state) != names:
+            raise OptionError(
+                f"the state is {state!r:.80}; expected what state_dict() answered in a worker"
+            )
+        for name, own in self._share(info).items():
+            if state[name] != own:
+                raise OptionError(
+                    f"the state is of a worker whose {name} is {state[name]}; here it is {own}: "
+                    "go on with the same numbers, or load loader.state_after(n) instead, which "
+                    "goes with any"
+                )
+        self._at(state["begin"])  # for what it refuses
+        return dict(state)
+
+    # -- in both -----------------------------------------------------------------------------------
+
+    def _origin(self) -> State:
+        """Where the loader would begin."""
+        return self._loader.for_worker(0, 1).state_dict()
+
+    def _at(self, state: State) -> Loader:
+        """A copy of the loader that goes on there."""
+        copy = self._loader.for_worker(0, 1)
+        copy.load_state_dict(state)
+        return copy
+
+    def _later(self, state: State) -> State:
+        """Where the iteration begins that comes after the one which begins there."""
+        return self._at(state).for_worker(0, 1, iteration=1).state_dict()
+
+
+def batches(loader: Loader, *, any_rank: bool = False) -> Batches:
+    """The batches of a loader as a dataset of torch's, whose items are whole batches of tensors.
+
+    Args:
+        loader: its memory is that of the tensors; worker processes have copies of it.
+        any_rank: it is right that the loader's rank and world_size are not those of this process,
+            as where several ranks shall read the same.
+
+    Raises:
+        OptionError: the launcher says that this process is another rank, or of another number.
+    """
+    return Batches(loader, any_rank=any_rank)
+
+
+def _hand_out(loader: Loader, state: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """A worker's batches; its state is kept up to date."""
+    for batch in loader:
+        state["handed_out_count"] += 1
+        yield convert(batch)
+
+
+def _refuse_batches_of_batches() -> None:
+    """Raise OptionError if a DataLoader asks that would put several batches into one.
+
+    Nothing tells a dataset what is done with its items but the frame that asks for its iterator.
+    """
+    frame = inspect.currentframe()
+    for _ in range(2):
+        frame = frame and frame.f_back
+    asked = {} if frame is None else frame.f_locals
+    if asked.get("auto_collation") and asked.get("collate_fn") is default_collate:
+        raise OptionError(
+            "this DataLoader would put batches together to batches: say batch_size=None, as the "
+            "loader makes whole batches"
+        )
