@@ -13,6 +13,7 @@ import os
 import time
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -139,6 +140,7 @@ class Loader:
         self._is_resumed = False
         self._steps_skipped_count = 0
         self._tally = Tally()
+        self._begun_count = 0
         self._iterations: weakref.WeakSet[Iteration] = weakref.WeakSet()
 
     def __getstate__(self) -> dict[str, Any]:
@@ -337,13 +339,20 @@ class Loader:
                 "a function that was given to this loader iterates over it, which would never end: "
                 "make another loader for that"
             )
-        progress = self._next_progress()
-        self._is_resumed = False
-        skipped_count, self._steps_skipped_count = self._steps_skipped_count, 0
+        before = self._progress, self._is_resumed, self._steps_skipped_count
+        progress, skipped_count = self._next_progress(), self._steps_skipped_count
+        self._is_resumed, self._steps_skipped_count = False, 0
+        self._begun_count += 1
+        take_back = partial(self._take_back, self._begun_count, before)
         jobs = self._jobs(self._schedule.steps(progress, skipped_count))
         self._tally = Tally()
         engine = Engine(jobs, threads=self._thread_count, prefetch=self._prefetch)
-        return Begun(engine, self._tally, self._schedule.end(progress))
+        return Begun(engine, self._tally, self._schedule.end(progress), take_back)
+
+    def _take_back(self, number: int, before: tuple[Progress, bool, int]) -> None:
+        """Be where it was before an iteration, the last one that was begun."""
+        if number == self._begun_count:
+            self._progress, self._is_resumed, self._steps_skipped_count = before
 
     def _next_progress(self) -> Progress:
         """Where the next iteration begins."""
@@ -379,11 +388,14 @@ class Loader:
 
 
 class Begun(NamedTuple):
-    """What an iteration works with: who makes its batches, who counts, where it will end."""
+    """What an iteration works with: who makes its batches, who counts, where it will end, and what
+    undoes it.
+    """
 
     engine: Engine[Made]
     tally: Tally
     end: Progress | None
+    take_back: Callable[[], None]
 
 
 class Iteration:
@@ -409,7 +421,7 @@ class Iteration:
         if self._has_ended:
             raise StopIteration
         if self._engine is None:
-            self._engine, self._tally, self._ends_at = self._begin()
+            self._engine, self._tally, self._ends_at, self._undo = self._begin()
         self._tally.ask(asked_at)
         try:
             made = next(self._engine)
@@ -438,6 +450,16 @@ class Iteration:
         self._has_ended = True
         if self._engine is not None:
             self._engine.close()
+
+    def take_back(self) -> None:
+        """Close it as if it had never begun: the loader's next iteration gives the same batches.
+
+        For frameworks that look at some batches before they train. It is only closed if another
+        iteration was begun after it.
+        """
+        self.close()
+        if self._engine is not None:
+            self._undo()
 
 
 def _processor_count() -> int:

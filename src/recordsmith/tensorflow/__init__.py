@@ -6,7 +6,7 @@ for batch in recordsmith.tensorflow.batches(loader): ...
 """
 
 try:
-    import tensorflow as _  # noqa: F401
+    import tensorflow as tf  # noqa: F401 - to say what is missing if it is
 except ModuleNotFoundError as error:
     if error.name != "tensorflow":
         raise  # it is there, but something that it needs is not

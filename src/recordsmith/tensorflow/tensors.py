@@ -157,6 +157,6 @@ class Parts:
         return tf.RaggedTensor.from_row_splits(*parts, validate=False)
 
 
-def _told(dtype: Any, shape: tuple[int | None, ...], is_ragged: bool) -> str:
-    kind = "strings" if dtype == object else str(dtype)
+def _told(dtype: np.dtype[Any], shape: tuple[int | None, ...], is_ragged: bool) -> str:
+    kind = "strings" if dtype.hasobject else str(dtype)
     return f"{'ragged ' * is_ragged}{kind} of shape {shape}"
