@@ -18,7 +18,7 @@ from recordsmith.loading.features import Feature
 from recordsmith.loading.functions import Changes, Map
 from recordsmith.loading.making import batch_maker
 from recordsmith.loading.options import seed_number, whole_number
-from recordsmith.loading.ordering import compressed_shard
+from recordsmith.loading.ordering import check_readable_at_positions
 from recordsmith.loading.schedule import Progress, Step
 
 
@@ -51,16 +51,7 @@ class Examples:
             OptionError: options contradict the dataset; its shards are compressed, which can only
                 be read from their beginning.
         """
-        if not isinstance(dataset, Dataset):
-            raise OptionError(
-                f"the dataset is {dataset!r:.60}; expected what recordsmith.open() answers"
-            )
-        compressed = compressed_shard(dataset)
-        if compressed is not None:
-            raise OptionError(
-                f"{compressed} is compressed, so its records can only be read from its beginning "
-                "on: write the shards uncompressed to read examples at positions, or take a Loader"
-            )
+        check_readable_at_positions(dataset)
         self._dataset = dataset
         self._epoch = 0
         changes = Changes(map_examples=map_examples)

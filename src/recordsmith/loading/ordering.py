@@ -91,6 +91,24 @@ def _check_compressed(
         raise OptionError(f"{why}: take a slice without a step")
 
 
+def check_readable_at_positions(dataset: Dataset) -> None:
+    """Whether single records can be read, at any position.
+
+    Raises:
+        OptionError: it is no dataset; its shards are compressed.
+    """
+    if not isinstance(dataset, Dataset):
+        raise OptionError(
+            f"the dataset is {dataset!r:.60}; expected what recordsmith.open() answers"
+        )
+    compressed = compressed_shard(dataset)
+    if compressed is not None:
+        raise OptionError(
+            f"{compressed} is compressed, so its records can only be read from its beginning "
+            "on: write the shards uncompressed to read examples at positions, or take a Loader"
+        )
+
+
 def compressed_shard(dataset: Dataset) -> str | None:
     """The first compressed shard that the dataset has records of."""
     for span in dataset.shard_spans():

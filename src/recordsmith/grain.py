@@ -1,0 +1,255 @@
+"""A dataset as a source of grain, and a loader as one of its datasets.
+
+    grain.MapDataset.source(examples(dataset, features)).shuffle(seed=0).batch(32)
+    batches(loader).mp_prefetch(grain.MultiprocessingOptions(num_workers=2))
+
+`examples` is for pipelines that are built in grain: grain draws the order, and reads at positions.
+`batches` is for those that begin with what a Loader makes: its order, split and resume are kept,
+and grain's checkpoints hold where it is.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from recordsmith.dataset import Dataset
+from recordsmith.errors import MissingExtraError, OptionError
+from recordsmith.example import BytesArray, RaggedArray
+from recordsmith.loading import Examples, Loader
+from recordsmith.loading.features import Feature
+from recordsmith.loading.functions import Map
+from recordsmith.loading.ordering import check_readable_at_positions
+
+try:
+    import grain
+except ModuleNotFoundError as error:
+    raise MissingExtraError("grain", "grain") from error
+
+Batch: TypeAlias = dict[str, Any]
+
+
+class Ragged(NamedTuple):
+    """Rows of unequal length: row i is values[row_splits[i]:row_splits[i + 1]]. A pytree.
+
+    values: numbers, or bytes objects, (value_count,).
+    row_splits: int64, (row_count + 1,).
+    """
+
+    values: npt.NDArray[Any]
+    row_splits: npt.NDArray[np.int64]
+
+
+def examples(
+    dataset: Dataset,
+    features: Mapping[str, Feature | str] | None = None,
+    *,
+    seed: int = 0,
+    map_examples: Map | None = None,
+) -> Source:
+    """A source for `grain.MapDataset.source` and `grain.DataLoader`: the examples at positions.
+
+    Args:
+        dataset: uncompressed, as those are that are read at positions.
+        features: what an example holds, as of a Loader; None for `dataset[i]` as it is.
+        seed, map_examples: as of `recordsmith.Examples`. What is random there is the same each
+            time an example is read, in all epochs: grain asks for it. Where that shall differ, use
+            grain's `random_map`, or `batches`.
+
+    Raises:
+        OptionError: options contradict the dataset or each other; it is compressed.
+    """
+    if features is not None:
+        return Source(Examples(dataset, features, seed=seed, map_examples=map_examples))
+    if map_examples is not None:
+        raise OptionError(
+            "map_examples is called with what features make, and there are none: say them, or "
+            "take grain's own map"
+        )
+    check_readable_at_positions(dataset)
+    return Source(dataset)
+
+
+def batches(loader: Loader, *, any_rank: bool = False) -> Batches:
+    """The batches of a loader, converted, as a `grain.IterDataset`.
+
+    It begins where the loader is now, each time it is iterated over, and leaves the loader there:
+    `epochs` of the loader says how many there are. Its iterators tell their place with `get_state`
+    and go there with `set_state`. Under `mp_prefetch` the processes take the batches in turn, which
+    changes nothing about their order.
+
+    Args:
+        any_rank: the loader may have another rank and world_size than this process: for processes
+            that shall read the same.
+
+    Raises:
+        OptionError: the loader reads the records of another rank, or is one of several workers.
+    """
+    if not isinstance(loader, Loader):
+        raise OptionError(f"the loader is {loader!r:.60}; expected a recordsmith.Loader")
+    here = this_rank()
+    if not any_rank and (loader.rank, loader.world_size) != (here["rank"], here["world_size"]):
+        raise OptionError(
+            f"the loader reads for rank {loader.rank} of {loader.world_size}, but this process is "
+            f"{here['rank']} of {here['world_size']}. Make it with Loader(..., **this_rank()), "
+            "after jax.distributed.initialize(); say any_rank=True if it is meant so"
+        )
+    return Batches(loader.for_worker(0, 1))
+
+
+def convert(batch: Mapping[str, Any]) -> Batch:
+    """A batch of plain ndarrays, which grain hands from process to process and to your functions.
+
+    Byte strings become an array of bytes objects, ragged entries a `Ragged`; all else is as it is.
+    """
+    return {name: _convert(entry) for name, entry in batch.items()}
+
+
+def this_rank() -> dict[str, int]:
+    """Which process this is, of how many: `Loader(..., **this_rank())`.
+
+    That is JAX's answer, if `jax.distributed` is initialised; else 0 of 1.
+    """
+    jax = sys.modules.get("jax")  # who has not imported it cannot have initialised it
+    if jax is None or not _is_distributed(jax):
+        return {"rank": 0, "world_size": 1}
+    return {"rank": jax.process_index(), "world_size": jax.process_count()}
+
+
+def _is_distributed(jax: Any) -> bool:
+    """Without asking for devices, which would occupy them."""
+    ask = getattr(jax.distributed, "is_initialized", None)
+    return bool(jax.process_count() > 1 if ask is None else ask())
+
+
+class Source:
+    """A `grain.sources.RandomAccessDataSource`. Made by `examples`.
+
+    Safe to read from several threads; it may travel to another process by pickle.
+    """
+
+    def __init__(self, examples: Dataset | Examples) -> None:
+        self._examples = examples
+        self._is_decoded = isinstance(examples, Examples)
+
+    def __len__(self) -> int:
+        return len(self._examples)
+
+    def __getitem__(self, index: int) -> Any:
+        """The example at a position.
+
+        Raises:
+            IndexError: there is no such position.
+            CorruptDataError: the record is damaged, or not what was declared.
+        """
+        example = self._examples[index]
+        return convert(example) if self._is_decoded else example
+
+    def __repr__(self) -> str:
+        """grain's DataLoader compares it with that in a checkpoint: what differs must not go on."""
+        if self._is_decoded:
+            return repr(self._examples)
+        return f"Examples({len(self)} of them)"
+
+
+class Batches(grain.IterDataset):  # type: ignore[misc]
+    """The batches of a loader. Made by `batches`."""
+
+    def __init__(self, loader: Loader) -> None:
+        super().__init__()
+        self._loader = loader
+        self._worker, self._worker_count = 0, 1
+
+    def __str__(self) -> str:
+        return f"recordsmith.grain.batches({self._loader!r})"
+
+    def __iter__(self) -> Iteration:
+        return Iteration(self._loader, self._worker, self._worker_count)
+
+    def set_slice(self, sl: slice, sequential_slice: bool = False) -> None:
+        """grain calls it in each of its processes: take batches `start`, `start + step`, ..."""
+        if sequential_slice:
+            raise OptionError(
+                "the batches of a loader are taken in turn by grain's processes: leave "
+                "sequential_slice out"
+            )
+        self._worker, self._worker_count = sl.start, sl.step
+
+
+class Iteration(grain.DatasetIterator):  # type: ignore[misc]
+    """One pass over the batches: an iterator of grain."""
+
+    def __init__(self, loader: Loader, worker: int, worker_count: int) -> None:
+        super().__init__()
+        self._loader = loader.for_worker(0, 1)  # of its own, as it is set to other places
+        self._worker, self._worker_count = worker, worker_count
+        self._begin(self._loader.state_dict(), 0)
+
+    def _begin(self, place: Mapping[str, Any], taken_count: int, has_ended: bool = False) -> None:
+        """Go on after so many batches of this worker, counted from a place."""
+        self._loader.load_state_dict(place)
+        self._place, self._taken_count, self._has_ended = place, taken_count, has_ended
+        self._own = self._loader.for_worker(
+            self._worker, self._worker_count, skipped_count=taken_count
+        )
+        self._running = iter(self._own)
+
+    def __str__(self) -> str:
+        return f"recordsmith.grain.batches({self._loader!r})"
+
+    def __next__(self) -> Batch:
+        if self._closed:
+            raise OptionError("this iterator is closed: begin another one with iter()")
+        if self._has_ended:
+            raise StopIteration
+        batch = next(self._running)
+        self._taken_count += 1
+        return convert(batch)
+
+    def get_state(self) -> dict[str, Any]:
+        """Where it is: small and JSON-able.
+
+        Without grain's processes it tells what all ranks have read, so that it holds for any number
+        of them, and for another batch size; with them, how many batches each has taken.
+        """
+        state = {"worker": self._worker, "worker_count": self._worker_count}
+        if self._worker_count > 1:
+            return {"loader": self._place, "taken": self._taken_count, "has_ended": False, **state}
+        place = self._own.state_dict()
+        has_ended = self._has_ended or place["begun"] != self._place["begun"]
+        return {"loader": place, "taken": 0, "has_ended": has_ended, **state}
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Go on where another iterator was.
+
+        Raises:
+            OptionError: it is none of these batches, or of another number of processes.
+        """
+        names = {"loader", "taken", "has_ended", "worker", "worker_count"}
+        if not isinstance(state, Mapping) or set(state) != names:
+            raise OptionError(f"the state is {state!r:.80}; expected what get_state() answered")
+        own, found = (self._worker, self._worker_count), (state["worker"], state["worker_count"])
+        if state["taken"] and own != found:
+            raise OptionError(
+                f"the state is of process {found[0]} of {found[1]}, but this is {own[0]} of "
+                f"{own[1]}: say as many processes as there were"
+            )
+        self._own.close()
+        self._begin(state["loader"], state["taken"], state["has_ended"])
+
+    def close(self) -> None:
+        """End the threads that work for it."""
+        super().close()
+        self._own.close()
+
+
+def _convert(entry: Any) -> Any:
+    if isinstance(entry, BytesArray):
+        return entry.to_numpy()
+    if isinstance(entry, RaggedArray):
+        return Ragged(_convert(entry.values), entry.row_splits)
+    return entry
