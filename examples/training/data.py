@@ -32,14 +32,19 @@ class Drawn(NamedTuple):
     boxes: list[str]
 
 
-def options(doc: str | None, *, pictures: int, epochs: int) -> argparse.ArgumentParser:
-    """What every program can be told."""
+def options(
+    doc: str | None, *, pictures: int, epochs: int, resumes: bool = False
+) -> argparse.ArgumentParser:
+    """What every program can be told; and, if it `resumes`, how to stop and to go on."""
     raw = argparse.RawDescriptionHelpFormatter
     parser = argparse.ArgumentParser(description=doc, formatter_class=raw)
     add = parser.add_argument
     add("--folder", type=Path, default=Path("recordsmith-training"), help="where all files go")
     add("--pictures", type=int, default=pictures, metavar="N", help="how many are drawn")
     add("--epochs", type=int, default=epochs, metavar="N", help="how long to train")
+    if resumes:
+        add("--stop-after", type=int, metavar="STEP", help="write a checkpoint and stop")
+        add("--resume", action="store_true", help="go on from the checkpoint")
     return parser
 
 
@@ -95,7 +100,9 @@ def draw_meadow(number: int) -> Drawn:
 def _draw(rng: random.Random, flowers: list[tuple[int, float, float, float]]) -> Drawn:
     """Species, x, y and radius of each flower; drawn at twice the size, and reduced."""
     side = 2 * SIDE
-    hues = np.random.default_rng(rng.randrange(2**32)).integers((50, 80, 40), (120, 170, 90), (5, 5, 3))
+    hues = np.random.default_rng(rng.randrange(2**32)).integers(
+        (50, 80, 40), (120, 170, 90), (5, 5, 3)
+    )
     meadow = Image.fromarray(hues.astype(np.uint8)).resize((side, side), Image.Resampling.BICUBIC)
     mask = Image.new("L", meadow.size)
     boxes = []

@@ -27,6 +27,7 @@ import recordsmith.jax
 BATCH_SIZE = 20
 optimizer = optax.adamw(4e-3)
 
+
 def make_params(key: jax.Array) -> Any:
     """Three convolutions of 3 by 3 and a dense layer."""
     shapes = [(3, 3, 3, 16), (3, 3, 16, 32), (3, 3, 32, 64), (64, len(NAMES))]
@@ -45,7 +46,9 @@ def logits(params: Any, pixels: jax.Array) -> jax.Array:
             x, layer["w"], (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC")
         )
         x = jax.nn.standardize(x, axis=(1, 2)) * layer["scale"] + layer["b"]
-        x = lax.reduce_window(jax.nn.relu(x), -jnp.inf, lax.max, (1, 2, 2, 1), (1, 2, 2, 1), "VALID")
+        x = lax.reduce_window(
+            jax.nn.relu(x), -jnp.inf, lax.max, (1, 2, 2, 1), (1, 2, 2, 1), "VALID"
+        )
     return x.mean((1, 2)) @ params[-1]["w"] + params[-1]["b"]
 
 
@@ -86,16 +89,16 @@ def with_grain(train: rs.Dataset, epochs: int) -> Any:
     """Batches of grain: its order and threads; crops are drawn by its generators."""
     import grain
 
-    import recordsmith.grain
+    from recordsmith.grain import examples
 
     def crop_and_flip(example: dict[str, Any], generator: np.random.Generator) -> dict[str, Any]:
         top, left = generator.integers(17, size=2)
         pixels = example["image"][top : top + 48, left : left + 48]
         return {**example, "image": pixels[:, :: generator.choice((1, -1))]}
 
-    features = {"image": rs.Image("image/encoded", 64), "label": "image/class/label"}
+    source = examples(train, {"image": rs.Image("image/encoded", 64), "label": "image/class/label"})
     stream = iter(
-        grain.MapDataset.source(recordsmith.grain.examples(train, features))
+        grain.MapDataset.source(source)
         .seed(0)
         .shuffle()
         .random_map(crop_and_flip)
@@ -107,10 +110,8 @@ def with_grain(train: rs.Dataset, epochs: int) -> Any:
 
 
 def main() -> None:
-    parser = options(__doc__, pictures=300, epochs=12)
+    parser = options(__doc__, pictures=300, epochs=12, resumes=True)
     parser.add_argument("--grain", action="store_true", help="read through grain")
-    parser.add_argument("--stop-after", type=int, metavar="STEP", help="write a checkpoint and stop")
-    parser.add_argument("--resume", action="store_true", help="go on from the checkpoint")
     args = parser.parse_args()
 
     dataset = packed_flowers(args.folder, args.pictures)
@@ -134,7 +135,7 @@ def main() -> None:
         epoch, step = divmod(len(losses), step_count)
         if step == 0:
             right = sum(right_count(params, batch) for batch in recordsmith.jax.batches(unseen))
-            mean = np.mean(losses[-step_count:])
+            mean = sum(map(float, losses[-step_count:])) / step_count
             print(f"epoch {epoch:2}  loss {mean:.4f}  accuracy {right / len(validation):.1%}")
         if len(losses) == args.stop_after:
             print(f"stopped after step {len(losses)}, in epoch {epoch + 1}")

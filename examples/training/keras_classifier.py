@@ -1,8 +1,8 @@
 """Keras: a classifier of flowers, on whatever backend.
 
-    KERAS_BACKEND=tensorflow python examples/training/keras_classifier.py
-    KERAS_BACKEND=torch python examples/training/keras_classifier.py
-    KERAS_BACKEND=jax python examples/training/keras_classifier.py
+KERAS_BACKEND=tensorflow python examples/training/keras_classifier.py
+KERAS_BACKEND=torch python examples/training/keras_classifier.py
+KERAS_BACKEND=jax python examples/training/keras_classifier.py
 """
 
 from __future__ import annotations

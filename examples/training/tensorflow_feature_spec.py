@@ -27,7 +27,9 @@ def read(folder: Path, split: str) -> tf.data.Dataset:
 
     def parse(payloads: Any) -> Any:
         features = tf.io.parse_example(payloads, spec)
-        decoded = tf.map_fn(tf.io.decode_jpeg, features["image/encoded"], fn_output_signature=tf.uint8)
+        decoded = tf.map_fn(
+            tf.io.decode_jpeg, features["image/encoded"], fn_output_signature=tf.uint8
+        )
         return tf.ensure_shape(decoded, (None, 96, 96, 3)), features["image/class/label"]
 
     records = tf.data.TFRecordDataset(tf.io.gfile.glob(f"{folder}/{split}-*.tfrecord"))

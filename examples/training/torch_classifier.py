@@ -10,8 +10,10 @@ losses and what is in a checkpoint are the same.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import torch
-from data import options, packed_flowers
+from data import NAMES, options, packed_flowers
 from torch import nn
 from torch.nn.functional import cross_entropy
 from torch.utils.data import DataLoader
@@ -42,21 +44,16 @@ def accuracy(model: nn.Module, stream: DataLoader) -> float:
 
 
 def main() -> None:
-    parser = options(__doc__, pictures=300, epochs=12)
+    parser = options(__doc__, pictures=300, epochs=12, resumes=True)
     parser.add_argument("--workers", type=int, default=0, metavar="N", help="processes that decode")
-    parser.add_argument("--stop-after", type=int, metavar="STEP", help="write a checkpoint and stop")
-    parser.add_argument("--resume", action="store_true", help="go on from the checkpoint")
     args = parser.parse_args()
     torch.manual_seed(0)
     torch.use_deterministic_algorithms(True)
 
     dataset = packed_flowers(args.folder, args.pictures)
     train, validation = (rs.open(dataset, split=name) for name in ("train", "validation"))
-    pixels = {"dtype": "float32", "mean": MEAN, "std": STD, "layout": "CHW"}
-    crop = rs.Image(
-        "image/encoded", 48, "random-crop", crop_area=(0.4, 1), flip="horizontal", **pixels
-    )
-    whole = rs.Image("image/encoded", 48, "center-crop", **pixels)
+    whole = rs.Image("image/encoded", 48, dtype="float32", mean=MEAN, std=STD, layout="CHW")
+    crop = replace(whole, fit="random-crop", crop_area=(0.4, 1), flip="horizontal")
     label = rs.Scalar("image/class/label")
     loader = rs.Loader(
         train, {"image": crop, "label": label}, batch_size=20, shuffle=True, seed=0, ends="drop"
@@ -66,7 +63,7 @@ def main() -> None:
     unseen = rs.Loader(validation, {"image": whole, "label": label}, batch_size=60)
     unseen_stream = DataLoader(batches(unseen), batch_size=None)
 
-    model = make_model(len(train.class_names))
+    model = make_model(len(NAMES))
     optimizer = torch.optim.AdamW(model.parameters(), lr=2e-3)
     losses: list[float] = []
     checkpoint_path = args.folder / "torch_classifier.pt"
@@ -97,7 +94,7 @@ def main() -> None:
             losses.append(loss.item())
             if len(losses) == args.stop_after:
                 save()
-                print(f"stopped in epoch {epoch + 1}, after step {len(losses)}")
+                print(f"stopped after step {len(losses)}, in epoch {epoch + 1}")
                 return
         mean = sum(losses[-step_count:]) / step_count
         right = accuracy(model, unseen_stream)

@@ -10,9 +10,11 @@ process writes a checkpoint for all, also for those of a job with another number
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import torch
 import torch.distributed as dist
-from data import options, packed_flowers
+from data import NAMES, options, packed_flowers
 from torch import nn
 from torch.nn.functional import cross_entropy
 from torch.nn.parallel import DistributedDataParallel
@@ -40,10 +42,7 @@ def accuracy(model: nn.Module, stream: DataLoader) -> float:
 
 
 def main() -> None:
-    parser = options(__doc__, pictures=300, epochs=12)
-    parser.add_argument("--stop-after", type=int, metavar="STEP", help="write a checkpoint and stop")
-    parser.add_argument("--resume", action="store_true", help="go on from the checkpoint")
-    args = parser.parse_args()
+    args = options(__doc__, pictures=300, epochs=12, resumes=True).parse_args()
     dist.init_process_group("gloo")
     is_first = dist.get_rank() == 0
     torch.manual_seed(0)
@@ -54,11 +53,8 @@ def main() -> None:
     dist.barrier()
     dataset = packed_flowers(args.folder, args.pictures)  # is there by now
     train, validation = (rs.open(dataset, split=name) for name in ("train", "validation"))
-    pixels = {"dtype": "float32", "mean": MEAN, "std": STD, "layout": "CHW"}
-    crop = rs.Image(
-        "image/encoded", 48, "random-crop", crop_area=(0.4, 1), flip="horizontal", **pixels
-    )
-    whole = rs.Image("image/encoded", 48, "center-crop", **pixels)
+    whole = rs.Image("image/encoded", 48, dtype="float32", mean=MEAN, std=STD, layout="CHW")
+    crop = replace(whole, fit="random-crop", crop_area=(0.4, 1), flip="horizontal")
     label = rs.Scalar("image/class/label")
     loader = rs.Loader(
         train,
@@ -73,7 +69,7 @@ def main() -> None:
     stream = DataLoader(batches(loader), batch_size=None)
     unseen_stream = DataLoader(batches(unseen), batch_size=None)
 
-    model = DistributedDataParallel(make_model(len(train.class_names)))
+    model = DistributedDataParallel(make_model(len(NAMES)))
     optimizer = torch.optim.AdamW(model.parameters(), lr=2e-3)
     losses: list[float] = []  # of the epoch
     step = 0

@@ -9,6 +9,7 @@ of a batch are made at once, without a loop over its pictures.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import torch
@@ -87,9 +88,8 @@ def main() -> None:
 
     dataset = packed_meadows(args.folder, args.pictures, boxes=True)
     boxes = rs.Boxes()  # ymin, xmin, ymax, xmax from 0 to 1; boxes_labels, boxes_lengths
-    pixels = {"dtype": "float32", "layout": "CHW"}
-    crop = rs.Image("image/encoded", SIDE, "random-crop", crop_area=(0.4, 1), flip="both", **pixels)
-    whole = rs.Image("image/encoded", SIDE, **pixels)
+    whole = rs.Image("image/encoded", SIDE, dtype="float32", layout="CHW")
+    crop = replace(whole, fit="random-crop", crop_area=(0.4, 1), flip="both")
     train, validation = (rs.open(dataset, split=name) for name in ("train", "validation"))
     loader = rs.Loader(
         train, {"image": crop, "boxes": boxes}, batch_size=10, shuffle=True, seed=0, ends="drop"
@@ -129,7 +129,9 @@ def draw(batch: dict[str, Tensor], path: Path) -> None:
         title="A batch of the detector", overwrite=True,
     )  # fmt: skip
     lengths = ", ".join(map(str, arrays["boxes_lengths"]))
-    print(f"{labels.shape[0]} pictures with {lengths} boxes, filled up to {labels.shape[1]}: {path}")
+    print(
+        f"{labels.shape[0]} pictures with {lengths} boxes, filled up to {labels.shape[1]}: {path}"
+    )
 
 
 if __name__ == "__main__":

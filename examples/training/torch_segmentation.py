@@ -8,10 +8,11 @@ end pictures that it has not seen are drawn with the masks that it predicts.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import torch
-from data import NAMES, options, packed_meadows
+from data import NAMES, SIDE, options, packed_meadows
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, interpolate
 from torch.utils.data import DataLoader
@@ -57,10 +58,9 @@ def main() -> None:
     torch.use_deterministic_algorithms(True)
 
     dataset = packed_meadows(args.folder, args.pictures)
-    pixels = {"dtype": "float32", "layout": "CHW"}
     mask = rs.Mask("image/segmentation/class/encoded", dtype="int64")
-    crop = rs.Image("image/encoded", 64, "random-crop", crop_area=(0.3, 1), flip="both", **pixels)
-    whole = rs.Image("image/encoded", 96, **pixels)
+    whole = rs.Image("image/encoded", SIDE, dtype="float32", layout="CHW")
+    crop = replace(whole, size=64, fit="random-crop", crop_area=(0.3, 1), flip="both")
     loader = rs.Loader(
         rs.open(dataset, split="train"),
         {"image": crop, "mask": mask},  # a mask follows its picture
@@ -96,7 +96,9 @@ def main() -> None:
 def draw_predictions(model: nn.Module, batch: dict[str, Tensor], path: Path) -> None:
     predicted = model(batch["image"]).argmax(1)
     title = "Pictures that the model has not seen, and what it takes each pixel for"
-    rs.draw_batch(batch["image"].numpy(), path, masks=predicted.numpy(), title=title, overwrite=True)
+    rs.draw_batch(
+        batch["image"].numpy(), path, masks=predicted.numpy(), title=title, overwrite=True
+    )
     print("drawn:", path)
 
 
