@@ -20,7 +20,7 @@ def make_model() -> keras.Model:
     x = layers.Rescaling(1 / 127.5, offset=-1)(x)
     for filters in (16, 32, 64):
         x = layers.Conv2D(filters, 3, padding="same", use_bias=False)(x)
-        x = layers.BatchNormalization(momentum=0.9)(x)
+        x = layers.BatchNormalization(momentum=0.8)(x)
         x = layers.ReLU()(x)
         x = layers.MaxPooling2D()(x)
     x = layers.GlobalAveragePooling2D()(x)

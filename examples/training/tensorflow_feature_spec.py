@@ -48,7 +48,7 @@ def make_model() -> tf.keras.Model:
     for filters in (16, 32, 64):
         model += [
             layers.Conv2D(filters, 3, padding="same", use_bias=False),
-            layers.BatchNormalization(momentum=0.9),
+            layers.BatchNormalization(momentum=0.8),
             layers.ReLU(),
             layers.MaxPooling2D(),
         ]
