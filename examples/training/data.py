@@ -1,0 +1,120 @@
+"""What the programs beside this file learn from: flowers, drawn and packed, the same on every run.
+
+Class folders for the classifiers; and meadows, pictures of several flowers, with a mask that says
+which flower each pixel is of, and a box around each flower.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from PIL import Image, ImageDraw
+
+import recordsmith as rs
+from recordsmith.image.flowers import SPECIES
+
+NAMES = tuple(sorted(SPECIES))
+SIDE = 96  # height and width in pixels
+SPLITS = {"train": 0.7, "validation": 0.3}
+
+
+class Drawn(NamedTuple):
+    """A picture; its mask, 0 for the meadow and species from 1; a line of YOLO for each flower:
+    its species from 0, and of its box the centre's x and y, width and height, as fractions.
+    """
+
+    picture: Image.Image
+    mask: Image.Image
+    boxes: list[str]
+
+
+def options(
+    doc: str | None, *, pictures: int, epochs: int, resumes: bool = False
+) -> argparse.ArgumentParser:
+    """What every program can be told; and, if it `resumes`, how to stop and to go on."""
+    raw = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser(description=doc, formatter_class=raw)
+    add = parser.add_argument
+    add("--folder", type=Path, default=Path("recordsmith-training"), help="where all files go")
+    add("--pictures", type=int, default=pictures, metavar="N", help="how many are drawn")
+    add("--epochs", type=int, default=epochs, metavar="N", help="how long to train")
+    if resumes:
+        add("--stop-after", type=int, metavar="STEP", help="write a checkpoint and stop")
+        add("--resume", action="store_true", help="go on from the checkpoint")
+    return parser
+
+
+def packed_flowers(folder: Path, count: int) -> Path:
+    """A dataset of flowers and their species, drawn and packed if it is not there yet."""
+    flowers = folder / f"flowers-{count}"
+    for number in range(count):
+        species = number % len(NAMES)
+        path = flowers / NAMES[species] / f"{number:04d}.jpg"
+        if not path.exists():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            draw_flower(number, species).picture.save(path, quality=90)
+    source = rs.ImageFolder(flowers)  # or your folder with a folder for each class
+    return rs.pack(source, f"{flowers}-packed", splits=SPLITS, stratify=True, shards=2).folder
+
+
+def packed_meadows(folder: Path, count: int, *, boxes: bool = False) -> Path:
+    """A dataset of meadows with masks, or with boxes, drawn and packed if it is not there yet."""
+    meadows = folder / f"meadows-{count}"
+    for name in ("images", "masks", "labels"):
+        (meadows / name).mkdir(parents=True, exist_ok=True)
+    (meadows / "data.yaml").write_text(f"train: images\nnames: [{', '.join(NAMES)}]\n")
+    for number in range(count):
+        lines = meadows / "labels" / f"{number:04d}.txt"
+        if not lines.exists():
+            drawn = draw_meadow(number)
+            drawn.picture.save(meadows / "images" / f"{number:04d}.jpg", quality=95)
+            drawn.mask.save(meadows / "masks" / f"{number:04d}.png")
+            lines.write_text("\n".join(drawn.boxes))
+    if boxes:
+        return rs.pack(rs.Yolo(meadows), f"{meadows}-boxes", splits=SPLITS).folder
+    source = rs.ImagePairs(pictures=meadows / "images", masks=meadows / "masks")
+    return rs.pack(source, f"{meadows}-masks", splits=SPLITS).folder
+
+
+def draw_flower(number: int, species: int) -> Drawn:
+    """One flower, somewhere near the middle."""
+    rng = random.Random(number)
+    x, y, radius = rng.uniform(0.35, 0.65), rng.uniform(0.35, 0.65), rng.uniform(0.2, 0.36)
+    return _draw(rng, [(species, x, y, radius)])
+
+
+def draw_meadow(number: int) -> Drawn:
+    """Two to five flowers, each at one of nine places."""
+    rng = random.Random(number)
+    flowers = []
+    for place in rng.sample(range(9), rng.randint(2, 5)):
+        x, y = ((at + rng.uniform(0.4, 0.6)) / 3 for at in divmod(place, 3))
+        flowers.append((rng.randrange(len(NAMES)), x, y, rng.uniform(0.11, 0.17)))
+    return _draw(rng, flowers)
+
+
+def _draw(rng: random.Random, flowers: list[tuple[int, float, float, float]]) -> Drawn:
+    """Species, x, y and radius of each flower; drawn at twice the size, and reduced."""
+    side = 2 * SIDE
+    hues = np.random.default_rng(rng.randrange(2**32)).integers(
+        (50, 80, 40), (120, 170, 90), (5, 5, 3)
+    )
+    meadow = Image.fromarray(hues.astype(np.uint8)).resize((side, side), Image.Resampling.BICUBIC)
+    mask = Image.new("L", meadow.size)
+    boxes = []
+    for species, x, y, radius in flowers:
+        flower = Image.new("RGB", meadow.size)
+        draw = ImageDraw.Draw(flower)
+        SPECIES[NAMES[species]](draw, rng, (x * side, y * side), radius * side)
+        shape = flower.convert("L").point(lambda grey: 255 * (grey > 0))
+        meadow.paste(flower, mask=shape)
+        mask.paste(species + 1, mask=shape)
+        left, top, right, bottom = (edge / side for edge in shape.getbbox() or (0, 0, 0, 0))
+        box = (left + right) / 2, (top + bottom) / 2, right - left, bottom - top
+        boxes.append(" ".join(map(str, (species, *box))))
+    small = meadow.resize((SIDE, SIDE), Image.Resampling.LANCZOS)
+    return Drawn(small, mask.resize((SIDE, SIDE), Image.Resampling.NEAREST), boxes)

@@ -1,0 +1,255 @@
+"""examples/training: the programs learn, and one that was stopped goes on as if it had not been.
+
+Each runs in processes of its own, smaller than by default. Those that stop and go on are called
+several times in one process, as loading and compiling a framework takes longer than training: what
+they go on with comes from the checkpoint alone.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+from PIL import Image
+
+TRAINING = Path(__file__).parent.parent / "examples" / "training"
+README = (TRAINING.parent / "README.md").read_text("utf-8")
+PROGRAMS = {  # and what they need
+    "torch_classifier": ("torch",),
+    "torch_ddp": ("torch",),
+    "torch_segmentation": ("torch",),
+    "torch_detection": ("torch",),
+    "jax_classifier": ("jax", "optax"),
+    "keras_classifier": ("keras",),
+    "tensorflow_feature_spec": ("tensorflow",),
+}
+PICTURES = 150  # 105 of them to train with: 5 steps an epoch
+CHANCE = 20  # percent: there are five species
+CALLS = """\
+import importlib, json, sys
+sys.path.insert(0, sys.argv[1])
+program = importlib.import_module(sys.argv[2])
+for arguments in json.loads(sys.argv[3]):
+    sys.argv = [program.__file__, *arguments]
+    program.main()
+    print("done", flush=True)
+"""
+
+
+Folders = Callable[[str], Path]
+
+
+class Epoch(NamedTuple):
+    """What a program prints after an epoch; the score in percent."""
+
+    number: int
+    loss: float
+    score: float
+
+
+def epochs_in(output: str) -> list[Epoch]:
+    lines = re.findall(r"^epoch +(\d+)  loss ([\d.]+)  \D+ ([\d.]+)%$", output, re.MULTILINE)
+    return [Epoch(int(number), float(loss), float(score)) for number, loss, score in lines]
+
+
+def skip_without(*packages: str) -> None:
+    """They are looked for, not imported: programs run in other processes."""
+    for package in packages:
+        if importlib.util.find_spec(package) is None:
+            pytest.skip(f"{package} is not installed")
+
+
+def run(command: list[Any], **environment: str) -> str:
+    done = subprocess.run(
+        [sys.executable, *map(str, command)],
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
+        env={
+            **os.environ,
+            "OMP_NUM_THREADS": "1",
+            "GLOO_SOCKET_IFNAME": "lo" if sys.platform == "linux" else "lo0",
+            **environment,
+        },
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def options(folder: Path, epochs: int, pictures: int = PICTURES) -> list[str]:
+    return ["--folder", str(folder), "--pictures", str(pictures), "--epochs", str(epochs)]
+
+
+def run_alone(
+    name: str, folder: Path, epochs: int, pictures: int = PICTURES, **environment: str
+) -> str:
+    skip_without(*PROGRAMS[name])
+    return run([TRAINING / f"{name}.py", *options(folder, epochs, pictures)], **environment)
+
+
+def run_calls(name: str, epochs: int, *calls: tuple[Path, str]) -> list[str]:
+    """What each of several calls in one process printed."""
+    skip_without(*PROGRAMS[name])
+    arguments = json.dumps([options(folder, epochs) + words.split() for folder, words in calls])
+    return run(["-c", CALLS, TRAINING, name, arguments]).split("done\n")[:-1]
+
+
+@pytest.fixture(scope="module")
+def drawn(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the flowers that all classifiers take."""
+    folder = tmp_path_factory.mktemp("training")
+    draw = (
+        "import pathlib, sys; sys.path.insert(0, sys.argv[1]); import data; "
+        "data.packed_flowers(pathlib.Path(sys.argv[2]), int(sys.argv[3]))"
+    )
+    run(["-c", draw, TRAINING, folder, PICTURES])
+    return folder
+
+
+@pytest.fixture
+def folders(drawn: Path, tmp_path: Path) -> Folders:
+    """Makes folders with the same flowers, to write checkpoints into."""
+    return lambda name: Path(shutil.copytree(drawn, tmp_path / name))
+
+
+def check_learned(output: str, epoch_count: int, bar: float) -> None:
+    epochs = epochs_in(output)
+    assert [epoch.number for epoch in epochs] == list(range(1, epoch_count + 1))
+    assert epochs[-1].loss < 0.7 * epochs[0].loss
+    assert epochs[-1].score > bar
+
+
+def test_there_is_no_other_program_and_the_readme_shows_each() -> None:
+    assert {path.stem for path in TRAINING.glob("*.py")} == {"data", *PROGRAMS}
+    for name in PROGRAMS:
+        words = ast.get_docstring(ast.parse((TRAINING / f"{name}.py").read_text("utf-8"))) or ""
+        commands = re.findall(rf"^ +(.*examples/training/{name}\.py.*)$", words, re.MULTILINE)
+        assert commands
+        for command in commands:
+            assert f"\n$ {command}\n" in README
+        assert f"](training/{name}.py)" in README
+
+
+# -- classifiers -----------------------------------------------------------------------------------
+
+
+def equal(one: Any, other: Any) -> bool:
+    """Bit for bit, however deep."""
+    import torch
+
+    if isinstance(one, torch.Tensor):
+        return torch.equal(one, other)
+    if isinstance(one, dict):
+        return one.keys() == other.keys() and all(equal(one[key], other[key]) for key in one)
+    return bool(one == other)
+
+
+def test_torch_goes_on_with_and_without_workers(folders: Folders) -> None:
+    folder, undisturbed = folders("stopped"), folders("undisturbed")
+    whole, *parts = run_calls(
+        "torch_classifier",
+        8,
+        (undisturbed, ""),
+        (folder, "--stop-after 12"),
+        (folder, "--resume --workers 2 --stop-after 18"),
+        (folder, "--resume"),
+    )
+    check_learned(whole, 8, bar=3 * CHANCE)
+    assert [part.splitlines()[-1] for part in parts[:2]] == [
+        "stopped after step 12, in epoch 3",  # of 5 steps each
+        "stopped after step 18, in epoch 4",
+    ]
+    assert [epoch for part in parts for epoch in epochs_in(part)] == epochs_in(whole)
+
+    import torch
+
+    saved, expected = (torch.load(path / "torch_classifier.pt") for path in (folder, undisturbed))
+    assert len(expected["losses"]) == 40
+    assert equal(saved, expected)
+
+
+def test_jax_goes_on_with_the_loader_and_with_grain(folders: Folders) -> None:
+    has_grain = importlib.util.find_spec("grain") is not None
+    calls, compared = [], []
+    for reader in ["", "--grain"] if has_grain else [""]:
+        folder, undisturbed = folders(f"stopped{reader}"), folders(f"undisturbed{reader}")
+        calls += [(undisturbed, reader), (folder, f"{reader} --stop-after 12")]
+        calls += [(folder, f"{reader} --resume")]
+        compared += [(folder, undisturbed)]
+    outputs = run_calls("jax_classifier", 8, *calls)
+    for number, paths in enumerate(compared):
+        whole, stopped, resumed = outputs[3 * number : 3 * number + 3]
+        check_learned(whole, 8, bar=3 * CHANCE)
+        assert stopped.splitlines()[-1] == "stopped after step 12, in epoch 3"
+        assert epochs_in(stopped) + epochs_in(resumed) == epochs_in(whole)
+        saved, expected = (np.load(path / "jax_classifier.npz") for path in paths)
+        assert saved.files == expected.files
+        assert len(expected["losses"]) == 40
+        for name in expected.files:
+            np.testing.assert_array_equal(saved[name], expected[name])
+
+
+def test_processes_of_ddp_go_on(drawn: Path) -> None:
+    skip_without("torch")
+
+    def run_two(*arguments: str) -> str:
+        launcher = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
+        return run([*launcher, TRAINING / "torch_ddp.py", *options(drawn, 8), *arguments])
+
+    whole = run_two()
+    check_learned(whole, 8, bar=3 * CHANCE)
+    stopped, resumed = run_two("--stop-after", "12"), run_two("--resume")
+    assert stopped.splitlines()[-1] == "stopped after step 12, in epoch 3"
+    assert epochs_in(stopped) + epochs_in(resumed) == epochs_in(whole)
+
+
+@pytest.mark.parametrize("backend", ["tensorflow", "torch"])
+def test_keras_learns_on_each_backend(drawn: Path, backend: str) -> None:
+    skip_without(backend)
+    output = run_alone("keras_classifier", drawn, 10, KERAS_BACKEND=backend)
+    assert f"backend: {backend}\n" in output
+    losses = re.findall(r" - loss: ([\d.]+)", output)
+    scores = re.findall(r" - val_accuracy: ([\d.]+)", output)
+    assert len(losses) == len(scores) == 10
+    assert float(losses[-1]) < 0.7 * float(losses[0])
+    assert 100 * float(scores[-1]) > 2 * CHANCE
+
+
+def test_tensorflow_learns_from_records_alone(drawn: Path) -> None:
+    output = run_alone("tensorflow_feature_spec", drawn, 10)
+    assert "image/encoded       FixedLenFeature(shape=(), dtype=tf.string" in output
+    check_learned(output, 10, bar=2 * CHANCE)
+
+
+# -- meadows ---------------------------------------------------------------------------------------
+
+
+def test_segmentation_learns(tmp_path: Path) -> None:
+    output = run_alone("torch_segmentation", tmp_path, 6, pictures=120)
+    check_learned(output, 6, bar=30)  # 14 are right where all is taken for meadow
+    with Image.open(tmp_path / "segmentation.jpg") as page:
+        assert page.width > page.height > 96
+
+
+def test_detection_learns(tmp_path: Path) -> None:
+    output = run_alone("torch_detection", tmp_path, 6, pictures=100)
+    check_learned(output, 6, bar=30)
+    told = re.match(r"10 pictures with ([\d, ]+) boxes, filled up to (\d)", output)
+    assert told is not None
+    counts = [int(count) for count in told[1].split(", ")]
+    assert len(counts) == 10
+    assert len(set(counts)) > 1
+    assert max(counts) == int(told[2])
+    assert (tmp_path / "detection.jpg").exists()
