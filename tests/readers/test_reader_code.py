@@ -23,9 +23,11 @@ from recordsmith.readers.reader_code import Reader
 HOSTILE = (
     "\"]; import os; os.system('x') #",
     "'''\nimport os\n'''",
+    '"""\nimport os\n"""',
     "\nimport os\n# ",
     "\\",
     "\\'",
+    '\\"',
     "{__import__('os')}",
     "a\rimport os",
     "a\u2028import os\u2029\x85\x0b\x0c",
@@ -80,18 +82,18 @@ def numbers(tmp_path: Path) -> Path:
 def test_every_kind_and_shape_in_tensorflow(numbers: Path) -> None:
     code = rs.reader_code(numbers, "tf")
     for line in (
-        "'one': tf.io.FixedLenFeature([], tf.int64),",
-        "'three': tf.io.FixedLenFeature([3], tf.float32),",
-        "'ragged': tf.io.RaggedFeature(tf.int64),  # 0 to 5 values",
-        "'word': tf.io.FixedLenFeature([], tf.string),",
-        "'words': tf.io.FixedLenFeature([2], tf.string),",
-        "'sometimes': tf.io.FixedLenFeature([], tf.float32, default_value=0.0),  # missing in 3 of",
-        "'pair': tf.io.FixedLenFeature([2], tf.int64, default_value=[0] * 2),",
-        "'note': tf.io.FixedLenFeature([], tf.string, default_value=''),",
+        '"one": tf.io.FixedLenFeature([], tf.int64),',
+        '"three": tf.io.FixedLenFeature([3], tf.float32),',
+        '"ragged": tf.io.RaggedFeature(tf.int64),  # 0 to 5 values',
+        '"word": tf.io.FixedLenFeature([], tf.string),',
+        '"words": tf.io.FixedLenFeature([2], tf.string),',
+        '"sometimes": tf.io.FixedLenFeature([], tf.float32, default_value=0.0),  # missing in 3 of',
+        '"pair": tf.io.FixedLenFeature([2], tf.int64, default_value=[0] * 2),',
+        '"note": tf.io.FixedLenFeature([], tf.string, default_value=""),',
     ):
         assert f"\n    {line}" in code
     assert "decode" not in code
-    assert f"files = [{str(numbers)!r}]\n" in code
+    assert f'files = ["{numbers}"]\n' in code
     assert "recordsmith" not in names(code)
 
 
@@ -99,18 +101,18 @@ def test_every_kind_and_shape_in_tensorflow(numbers: Path) -> None:
 def test_every_kind_and_shape_of_a_loader(numbers: Path, reader: Any) -> None:
     code = rs.reader_code(numbers, reader)
     for line in (
-        "'one': rs.Scalar('one'),  # int64",
-        "'three': rs.Tensor('three', (3,)),  # float",
-        "'ragged': rs.Ragged('ragged'),  # int64; 0 to 5 values",
-        "'word': rs.Text('word'),",
-        "'words': rs.Text('words', (2,)),",
-        "'raw': rs.Bytes('raw'),",
-        "'sometimes': rs.Scalar('sometimes', default=0),  # float; missing in 3 of 6 records",
-        "'pair': rs.Tensor('pair', (2,), default=0),",
-        "'note': rs.Text('note', default=b''),",
+        '"one": rs.Scalar("one"),  # int64',
+        '"three": rs.Tensor("three", (3,)),  # float',
+        '"ragged": rs.Ragged("ragged"),  # int64; 0 to 5 values',
+        '"word": rs.Text("word"),',
+        '"words": rs.Text("words", (2,)),',
+        '"raw": rs.Bytes("raw"),',
+        '"sometimes": rs.Scalar("sometimes", default=0),  # float; missing in 3 of 6 records',
+        '"pair": rs.Tensor("pair", (2,), default=0),',
+        '"note": rs.Text("note", default=b""),',
     ):
         assert f"\n    {line}" in code
-    assert f"dataset = rs.open({str(numbers)!r})  # 6 records\n" in code
+    assert f'dataset = rs.open("{numbers}")  # 6 records\n' in code
 
 
 def test_dali_leaves_out_what_it_would_read_wrong(numbers: Path) -> None:
@@ -119,11 +121,11 @@ def test_dali_leaves_out_what_it_would_read_wrong(numbers: Path) -> None:
         "one": "tfrec.FixedLenFeature([], tfrec.int64, 0)",
         "three": "tfrec.FixedLenFeature([3], tfrec.float32, 0.0)",
         "ragged": "tfrec.VarLenFeature(tfrec.int64, 0)",
-        "word": "tfrec.FixedLenFeature([], tfrec.string, '')",
-        "raw": "tfrec.FixedLenFeature([], tfrec.string, '')",
+        "word": 'tfrec.FixedLenFeature([], tfrec.string, "")',
+        "raw": 'tfrec.FixedLenFeature([], tfrec.string, "")',
     }
     for key, feature in features.items():
-        assert f"\n    {key!r}: {feature}," in code
+        assert f'\n    "{key}": {feature},' in code
     assert "'sometimes' is left out: missing in 3 of 6 records, where DALI" in code
     assert "'words' is left out: DALI reads one byte string" in code
     assert not constants(code) & {"sometimes", "pair", "note", "words"}
@@ -149,19 +151,19 @@ def test_pictures_are_decoded(pictures: Any, tmp_path: Path) -> None:
             }
             writer.write_example({"image/encoded": pictures.jpeg(height=height), **masks})
     code = rs.reader_code(path, "tf")
-    assert "example['image/encoded'] = tf.io.decode_image(" in code
-    assert "example['the_mask'] = tf.io.decode_png(" in code
-    assert "example['deep_mask'], channels=1, dtype=tf.uint16" in code
-    assert "example['odd/segmentation'] = " not in code
+    assert 'example["image/encoded"] = tf.io.decode_image(' in code
+    assert 'example["the_mask"] = tf.io.decode_png(' in code
+    assert 'example["deep_mask"], channels=1, dtype=tf.uint16' in code
+    assert 'example["odd/segmentation"] = ' not in code
     assert "recordsmith.Mask" in next(said for said in comments(code) if "colours" in said)
     code = rs.reader_code(path, "torch")
-    assert "rs.Image('image/encoded', size=(224, 224)),  # jpeg\n" in code
-    assert "rs.Mask('the_mask'),  # png\n" in code
-    assert "rs.Mask('deep_mask', dtype='uint16'),  # png\n" in code
-    assert "rs.Mask('odd/segmentation', size=(6, 8)),  # png, 8x6\n" in code  # not the picture's
+    assert 'rs.Image("image/encoded", size=(224, 224)),  # jpeg\n' in code
+    assert 'rs.Mask("the_mask"),  # png\n' in code
+    assert 'rs.Mask("deep_mask", dtype="uint16"),  # png\n' in code
+    assert 'rs.Mask("odd/segmentation", size=(6, 8)),  # png, 8x6\n' in code  # not the picture's
     code = rs.reader_code(path, "dali")
-    assert "fn.decoders.image(example['image/encoded'], device='cpu')" in code
-    assert "fn.decoders.image(example['the_mask'], device='cpu', output_type=types.GRAY)" in code
+    assert 'fn.decoders.image(example["image/encoded"], device="cpu")' in code
+    assert 'fn.decoders.image(example["the_mask"], device="cpu", output_type=types.GRAY)' in code
 
 
 def test_the_size_of_pictures_is_theirs_if_they_have_one(pictures: Any, tmp_path: Path) -> None:
@@ -169,7 +171,7 @@ def test_the_size_of_pictures_is_theirs_if_they_have_one(pictures: Any, tmp_path
         for _ in range(3):
             writer.write_example({"digit": pictures.encode(Image.new("RGB", (28, 20)), "PNG")})
     code = rs.reader_code(tmp_path / "x.tfrecord", "torch")
-    assert "rs.Image('digit', size=(20, 28)),  # png, 28x20\n" in code
+    assert 'rs.Image("digit", size=(20, 28)),  # png, 28x20\n' in code
 
 
 def test_pictures_that_a_framework_cannot_decode_stay_bytes(pictures: Any, tmp_path: Path) -> None:
@@ -177,16 +179,16 @@ def test_pictures_that_a_framework_cannot_decode_stay_bytes(pictures: Any, tmp_p
     gif = pictures.encode(Image.new("RGB", (8, 6)), "GIF")
     path = write_pictures(tmp_path / "x.tfrecord", pictures, tiff=tiff, gif=gif, two=[gif, gif])
     code = rs.reader_code(path, "tf")
-    assert "example['gif'] = " in code
-    assert "example['tiff'] = " not in code
+    assert 'example["gif"] = ' in code
+    assert 'example["tiff"] = ' not in code
     assert "# tiff, 8x6; TensorFlow does not decode tiff\n" in code
-    assert "example['two'] = " not in code
+    assert 'example["two"] = ' not in code
     code = rs.reader_code(path, "dali")
-    assert "example['tiff'] = " in code
-    assert "example['gif'] = " not in code
+    assert 'example["tiff"] = ' in code
+    assert 'example["gif"] = ' not in code
     code = rs.reader_code(path, "torch")
-    assert "rs.Image('tiff', " in code
-    assert "rs.Bytes('two', (2,))" in code
+    assert 'rs.Image("tiff", ' in code
+    assert 'rs.Bytes("two", (2,))' in code
 
 
 def test_label_names_stand_in_a_comment(packed_flowers: Path) -> None:
@@ -241,7 +243,7 @@ def test_few_files_are_named_many_are_globbed(packed_flowers: Path) -> None:
     assert "glob" not in names(code)
     assert files_of(code) == shards(packed_flowers, "validation")
     code = rs.reader_code(packed_flowers, "tf", "train")
-    assert f"files = sorted(glob.glob({str(packed_flowers / 'train-*.tfrecord')!r}))\n" in code
+    assert f'files = sorted(glob.glob("{packed_flowers}/train-*.tfrecord"))\n' in code
     assert "# 6 shards; 6 records\n" in code
     assert files_of(code) == shards(packed_flowers, "train")
     code = rs.reader_code(packed_flowers, "tf")
@@ -252,8 +254,8 @@ def test_few_files_are_named_many_are_globbed(packed_flowers: Path) -> None:
 def test_a_glob_stays_one(packed_flowers: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(packed_flowers)
     code = rs.reader_code("validation-*.tfrecord", "tf")
-    assert "files = sorted(glob.glob('validation-*.tfrecord'))\n" in code
-    assert "rs.open('validation-*.tfrecord')" in rs.reader_code("validation-*.tfrecord", "torch")
+    assert 'files = sorted(glob.glob("validation-*.tfrecord"))\n' in code
+    assert 'rs.open("validation-*.tfrecord")' in rs.reader_code("validation-*.tfrecord", "torch")
     code = rs.reader_code("**/train-*", "tf")
     assert files_of(code) == [Path(path).name for path in shards(packed_flowers, "train")]
     rs.index("validation-*", format="dali")
@@ -275,7 +277,7 @@ def test_several_paths_and_paths_that_are_globs_to_others(packed_flowers: Path) 
 
 def test_split_is_said(packed_flowers: Path) -> None:
     code = rs.reader_code(packed_flowers, "torch", "train")
-    assert f"rs.open({str(packed_flowers)!r}, split='train')  # 6 records\n" in code
+    assert f'rs.open("{packed_flowers}", split="train")  # 6 records\n' in code
     assert "--split train --format dali\n" in rs.reader_code(packed_flowers, "dali", "train")
 
 
@@ -285,7 +287,7 @@ def test_compression(tmp_path: Path) -> None:
         with rs.ShardWriter(path, compression=compression) as writer:  # type: ignore[arg-type]
             writer.write_example({"a": 1})
         code = rs.reader_code(path, "tf")
-        assert f"tf.data.TFRecordDataset(files, compression_type='{word}')" in code
+        assert f'tf.data.TFRecordDataset(files, compression_type="{word}")' in code
         assert "shuffle=rs.Buffer())" in rs.reader_code(path, "torch")
         for reader in ("dali", "grain"):
             with pytest.raises(rs.OptionError, match=f"compressed with {compression}"):
@@ -359,11 +361,11 @@ def test_sequence_examples(tmp_path: Path) -> None:
             writer.write(rs.encode_sequence_example({"name": "n"}, lists))
     code = rs.reader_code(path, "tf")
     for line in (
-        "'name': tf.io.FixedLenFeature([], tf.string),",
-        "'step': tf.io.FixedLenSequenceFeature([], tf.int64),  # 0 to 2 steps",
-        "'pair': tf.io.FixedLenSequenceFeature([2], tf.float32),  # 2 steps",
-        "'ragged': tf.io.RaggedFeature(tf.int64),  # 0 to 1 values; 0 to 2 steps",
-        "'lack': tf.io.FixedLenSequenceFeature([], tf.string, allow_missing=True),",
+        '"name": tf.io.FixedLenFeature([], tf.string),',
+        '"step": tf.io.FixedLenSequenceFeature([], tf.int64),  # 0 to 2 steps',
+        '"pair": tf.io.FixedLenSequenceFeature([2], tf.float32),  # 2 steps',
+        '"ragged": tf.io.RaggedFeature(tf.int64),  # 0 to 1 values; 0 to 2 steps',
+        '"lack": tf.io.FixedLenSequenceFeature([], tf.string, allow_missing=True),',
     ):
         assert f"\n    {line}" in code
     for reader in ("torch", "dali", "grain"):

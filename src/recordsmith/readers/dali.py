@@ -11,10 +11,10 @@ import shlex
 from recordsmith.errors import OptionError
 from recordsmith.readers.description import Description, Field
 from recordsmith.readers.file_lists import file_lines, imports
-from recordsmith.readers.source_text import comment, dict_lines, is_utf8
+from recordsmith.readers.source_text import comment, dict_lines, is_utf8, literal
 
 _DTYPES = {"bytes": "tfrec.string", "float": "tfrec.float32", "int64": "tfrec.int64"}
-_DEFAULTS = {"bytes": "''", "float": "0.0", "int64": "0"}
+_DEFAULTS = {"bytes": '""', "float": "0.0", "int64": "0"}
 _DECODED = frozenset(("bmp", "jpeg", "png", "tiff", "webp"))
 
 
@@ -47,7 +47,7 @@ def program(description: Description) -> str:
             "",
             *files,
             comment(f"made by: {_command(description)}").strip(),
-            "indexes = [file + '.idx' for file in files]",
+            'indexes = [file + ".idx" for file in files]',
             "",
             *(comment(line).strip() for line in left_out),
             *dict_lines("features", [(f.key, _feature(f), _said(f)) for f in fields]),
@@ -65,7 +65,7 @@ def program(description: Description) -> str:
             "batches = pipeline()",
             "batches.build()",
             "for key, values in zip(features, batches.run()):",
-            "    print(f'{key!r}: {values.dtype} {values.at(0).shape}')",
+            '    print(f"{key!r}: {values.dtype} {values.at(0).shape}")',
             "",
         ]
     )
@@ -106,9 +106,9 @@ def _is_decoded(field: Field) -> bool:
 def _decoding(field: Field) -> list[str]:
     if not _is_decoded(field):
         return []
-    value = f"example[{field.key!r}]"
+    value = f"example[{literal(field.key)}]"
     options = ", output_type=types.GRAY" if field.content == "mask" else ""
-    return [f"    {value} = fn.decoders.image({value}, device='cpu'{options})"]
+    return [f'    {value} = fn.decoders.image({value}, device="cpu"{options})']
 
 
 def _said(field: Field) -> str:

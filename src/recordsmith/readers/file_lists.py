@@ -7,7 +7,7 @@ import os
 import re
 
 from recordsmith.readers.description import Description
-from recordsmith.readers.source_text import comment, is_utf8, list_lines
+from recordsmith.readers.source_text import comment, is_utf8, list_lines, literal
 
 _MOST_NAMED = 4
 _NUMBER = re.compile(r"\d+$")
@@ -22,7 +22,7 @@ def file_lines(description: Description) -> list[str]:
         lines = list_lines("files", [path_literal(file) for file in description.files])
     else:
         recursive = ", recursive=True" if "**" in pattern else ""
-        lines = [f"files = sorted(glob.glob({pattern!r}{recursive}))"]
+        lines = [f"files = sorted(glob.glob({literal(pattern)}{recursive}))"]
     return [said.strip(), *lines]
 
 
@@ -33,7 +33,7 @@ def imports(lines: list[str]) -> list[str]:
 
 def path_literal(path: str) -> str:
     """A path as text, or as bytes where it is no text."""
-    return repr(path) if is_utf8(path) else repr(os.fsencode(path))
+    return literal(path if is_utf8(path) else os.fsencode(path))
 
 
 def _pattern(description: Description) -> str | None:

@@ -43,7 +43,7 @@ def program(description: Description) -> str:
             "",
             f"for {one} in loaded:",
             f"    for key, value in {one}.items():",
-            "        print(f'{key!r}: {np.asarray(value).dtype} {np.shape(value)}')",
+            '        print(f"{key!r}: {np.asarray(value).dtype} {np.shape(value)}")',
             "    break",
             "",
         ]

@@ -6,15 +6,17 @@ from collections.abc import Sequence
 
 from recordsmith.example.keys import PICTURE
 from recordsmith.readers.description import Description, Field
-from recordsmith.readers.source_text import comment, dict_lines
+from recordsmith.readers.source_text import comment, dict_lines, literal
 
 _USUAL_SIZE = (224, 224)
 
 
 def dataset_line(description: Description) -> str:
     """The line that opens the dataset, by the paths that were given."""
-    split = "" if description.split is None else f", split={description.split!r}"
-    return f"dataset = rs.open({description.paths!r}{split}){comment(description.counted)}"
+    split = "" if description.split is None else f", split={literal(description.split)}"
+    given = description.paths
+    paths = literal(given) if isinstance(given, str) else f"[{', '.join(map(literal, given))}]"
+    return f"dataset = rs.open({paths}{split}){comment(description.counted)}"
 
 
 def feature_lines(description: Description) -> list[str]:
@@ -46,33 +48,33 @@ def _is_mask(field: Field) -> bool:
 
 
 def _feature(field: Field, description: Description) -> str:
-    key = repr(field.key)
+    key = literal(field.key)
     if _is_image(field):
         return f"rs.Image({key}, size={_size(field)})"
     if _is_mask(field):
         return _mask(field, [other for other in description.fields if _is_image(other)])
     default = ""
     if field.missing_count and field.shape is not None:
-        default = f", default={'0' if field.content == 'number' else repr(b'')}"
+        default = ", default=0" if field.content == "number" else ', default=b""'
     if field.content == "number":
         if field.shape is None:
             return f"rs.Ragged({key})"
         name, shape = ("Tensor", f", {field.shape}") if field.shape else ("Scalar", "")
         return f"rs.{name}({key}{shape}{default})"
     name = "Text" if field.content == "text" else "Bytes"
-    shape = ", 'ragged'" if field.shape is None else f", {field.shape}" if field.shape else ""
+    shape = ', "ragged"' if field.shape is None else f", {field.shape}" if field.shape else ""
     return f"rs.{name}({key}{shape}{default})"
 
 
 def _mask(field: Field, pictures: Sequence[Field]) -> str:
     """A mask that follows a picture of its size, if there is one."""
-    key = repr(field.key)
-    dtype = ", dtype='uint16'" if any(bits > 8 for _, bits in field.glance.png_sorts) else ""
+    key = literal(field.key)
+    dtype = ', dtype="uint16"' if any(bits > 8 for _, bits in field.glance.png_sorts) else ""
     leaders = [picture.key for picture in pictures if picture.glance.sizes == field.glance.sizes]
     if not leaders:
         return f"rs.Mask({key}, size={_size(field)}{dtype})"
     leader = PICTURE if PICTURE in leaders else leaders[0]
-    return f"rs.Mask({key}{'' if len(pictures) == 1 else f', of={leader!r}'}{dtype})"
+    return f"rs.Mask({key}{'' if len(pictures) == 1 else f', of={literal(leader)}'}{dtype})"
 
 
 def _size(field: Field) -> tuple[int, int]:

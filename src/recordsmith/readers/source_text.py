@@ -11,6 +11,15 @@ from collections.abc import Iterable, Sequence
 _LONGEST_COMMENT = 200
 
 
+def literal(value: str | bytes) -> str:
+    """What `repr` makes of a text or bytes, between double quotes where it holds none."""
+    text = repr(value)
+    prefix, body = ("b", text[1:]) if isinstance(value, bytes) else ("", text)
+    if body[0] == '"' or '"' in body:
+        return text
+    return f'{prefix}"{body[1:-1]}"'
+
+
 def comment(*parts: str) -> str:
     """`  # this; and that`, or nothing; in one line, whatever the parts hold."""
     text = "; ".join(part for part in parts if part)
@@ -29,7 +38,7 @@ def dict_lines(name: str, entries: Iterable[tuple[str, str, str]]) -> list[str]:
     Args:
         entries: of each the key, the expression of the value, and the comment.
     """
-    lines = [f"    {key!r}: {value},{said}" for key, value, said in entries]
+    lines = [f"    {literal(key)}: {value},{said}" for key, value, said in entries]
     return [f"{name} = {{", *lines, "}"] if lines else [f"{name} = {{}}"]
 
 

@@ -10,15 +10,15 @@ from collections.abc import Sequence
 
 from recordsmith.readers.description import Description, Field
 from recordsmith.readers.file_lists import file_lines, imports
-from recordsmith.readers.source_text import comment, dict_lines, is_utf8
+from recordsmith.readers.source_text import comment, dict_lines, is_utf8, literal
 
 _DTYPES = {"bytes": "tf.string", "float": "tf.float32", "int64": "tf.int64"}
-_DEFAULTS = {"bytes": "''", "float": "0.0", "int64": "0"}
+_DEFAULTS = {"bytes": '""', "float": "0.0", "int64": "0"}
 _DECODED = frozenset(("bmp", "gif", "jpeg", "png"))
 _COMPRESSION = {
     "none": "",
-    "gzip": ", compression_type='GZIP'",
-    "zlib": ", compression_type='ZLIB'",
+    "gzip": ', compression_type="GZIP"',
+    "zlib": ', compression_type="ZLIB"',
 }
 _PARALLEL = "num_parallel_calls=tf.data.AUTOTUNE"
 _OPTIONAL = """\
@@ -81,7 +81,7 @@ def _examples(fields: Sequence[Field]) -> _Body:
     decoding = [line for field in fields for line in _decoding(field, "example")]
     shown = [
         "    for key, value in {}.items():",
-        "        print(f'{key!r}: {value.dtype.name} {value.shape}')",
+        '        print(f"{key!r}: {value.dtype.name} {value.shape}")',
     ]
     if not decoding:
         return _Body(
@@ -149,7 +149,7 @@ def _sequences(sections: dict[str, list[Field]]) -> _Body:
             "",
             "for context, sequences in dataset.take(1):",
             "    for key, value in [*context.items(), *sequences.items()]:",
-            "        print(f'{key!r}: {value.dtype.name} {value.shape}')",
+            '        print(f"{key!r}: {value.dtype.name} {value.shape}")',
         ],
     )
 
@@ -206,7 +206,7 @@ def _needs_optional(fields: Sequence[Field]) -> bool:
 def _decoding(field: Field, variable: str) -> list[str]:
     if not _is_decoded(field):
         return []
-    value = f"{variable}[{field.key!r}]"
+    value = f"{variable}[{literal(field.key)}]"
     if field.missing_count:
         return [f"    {value} = decode_if_there({value})"]
     function, options = _decoder(field)
@@ -216,7 +216,7 @@ def _decoding(field: Field, variable: str) -> list[str]:
 def _decoding_steps(field: Field) -> list[str]:
     if not _is_decoded(field) or not field.is_always_stepped:
         return []
-    value = f"sequences[{field.key!r}]"
+    value = f"sequences[{literal(field.key)}]"
     function, options = _decoder(field)
     dtype = "tf.uint16" if "uint16" in options else "tf.uint8"
     return [

@@ -20,7 +20,7 @@ def program(description: Description) -> str:
             "",
             "for batch in recordsmith.torch.batches(loader):",
             "    for key, value in batch.items():",
-            "        print(f'{key!r}:', getattr(value, 'shape', f'{len(value)} values'))",
+            '        print(f"{key!r}:", getattr(value, "shape", f"{len(value)} values"))',
             "    break",
             "",
         ]
