@@ -49,6 +49,7 @@ def main() -> None:
     args = parser.parse_args()
     torch.manual_seed(0)
     torch.use_deterministic_algorithms(True)
+    torch.set_num_threads(1)  # the model is small, and the loader's threads want processors too
 
     dataset = packed_flowers(args.folder, args.pictures)
     train, validation = (rs.open(dataset, split=name) for name in ("train", "validation"))

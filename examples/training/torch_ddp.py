@@ -47,6 +47,7 @@ def main() -> None:
     is_first = dist.get_rank() == 0
     torch.manual_seed(0)
     torch.use_deterministic_algorithms(True)
+    torch.set_num_threads(1)  # the model is small, and the loader's threads want processors too
 
     if is_first:
         packed_flowers(args.folder, args.pictures)

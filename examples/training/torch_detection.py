@@ -85,6 +85,7 @@ def main() -> None:
     args = options(__doc__, pictures=300, epochs=15).parse_args()
     torch.manual_seed(0)
     torch.use_deterministic_algorithms(True)
+    torch.set_num_threads(1)  # the model is small, and the loader's threads want processors too
 
     dataset = packed_meadows(args.folder, args.pictures, boxes=True)
     boxes = rs.Boxes()  # ymin, xmin, ymax, xmax from 0 to 1; boxes_labels, boxes_lengths

@@ -56,6 +56,7 @@ def main() -> None:
     args = options(__doc__, pictures=240, epochs=12).parse_args()
     torch.manual_seed(0)
     torch.use_deterministic_algorithms(True)
+    torch.set_num_threads(1)  # the model is small, and the loader's threads want processors too
 
     dataset = packed_meadows(args.folder, args.pictures)
     mask = rs.Mask("image/segmentation/class/encoded", dtype="int64")
