@@ -40,7 +40,6 @@ class Batches(torch.utils.data.IterableDataset[dict[str, Any]]):
         self._any_rank = any_rank
         self._turns = Turns()
         self._load_count = 0
-        self._laps = (0, 0)  # a process, how many iterations it has begun
         self._given: Mapping[str, Any] | None = None  # a worker's state, for its next iteration
         self._worker_state: dict[str, Any] = {}
         self._check_rank()
@@ -116,11 +115,9 @@ class Batches(torch.utils.data.IterableDataset[dict[str, Any]]):
     # -- in a worker -------------------------------------------------------------------------------
 
     def _in_worker(self, info: Any) -> Iterator[dict[str, Any]]:
-        process, lap = self._laps
-        self._laps = (os.getpid(), lap + 1 if process == os.getpid() else 1)
         given, self._given = self._given or {}, None
         handed_out_count = given.get("handed_out_count", 0)
-        entry = of_worker(self._load_count, self._origin(), info, lap=self._laps[1])
+        entry = of_worker(self._load_count, self._origin(), info)
         try:
             begin = self._turns.join(replace(entry, begin=given.get("begin")), self._later)
         except OptionError as error:

@@ -5,9 +5,9 @@ But torch tells nobody in the main process that an iteration begins, and the wor
 copies each time. So they keep a list in memory that the main process and its workers share: the
 first worker of an iteration writes down where it begins, the others find it there and join.
 
-Workers of one iteration have the seed in common that torch draws for it. Users may make torch draw
-the same seed each time; then it is another iteration if a worker of this number has joined already,
-or if those who have joined are no more.
+Workers of one iteration have the seed in common that torch draws for it. But workers that persist
+keep theirs, and users may make torch draw the same one each time. Then it is another iteration if a
+worker of this number has joined already, or if those who have joined are no more.
 
 Nothing is ever changed or taken out of the list, so a worker that is killed leaves no harm; if it
 has the lock, that ends with it.
@@ -44,8 +44,7 @@ class Entry:
     main: the process id of the one that has begun the workers. It comes first in a line.
     load_count: how many states the stream in the main process had loaded by then.
     origin: where the loader of the main process would begin.
-    seed, worker_count: of the workers of this iteration.
-    lap: the how manyeth iteration of these processes it is; more than 1 if they persist.
+    seed, worker_count: of the workers of this iteration; those that persist keep their seed.
     worker, process: which worker this is, and its process id.
     number: of the iteration, counted up in each main process.
     begin: where the iteration begins; None if this is no worker.
@@ -56,7 +55,6 @@ class Entry:
     origin: State
     seed: int = 0
     worker_count: int = 0
-    lap: int = 0
     worker: int = 0
     process: int = 0
     number: int = 0
@@ -68,11 +66,11 @@ class Entry:
 
     def may_join(self, other: Entry) -> bool:
         """Whether both may be workers of one iteration."""
-        own = (self.seed, self.worker_count, self.lap)
-        return self.has_base(other) and own == (other.seed, other.worker_count, other.lap)
+        own = (self.seed, self.worker_count)
+        return self.has_base(other) and own == (other.seed, other.worker_count)
 
 
-def of_worker(load_count: int, origin: State, info: Any, lap: int) -> Entry:
+def of_worker(load_count: int, origin: State, info: Any) -> Entry:
     """The entry of this worker process, still without a begin.
 
     `info`: what `torch.utils.data.get_worker_info` answers.
@@ -84,7 +82,6 @@ def of_worker(load_count: int, origin: State, info: Any, lap: int) -> Entry:
         origin=origin,
         seed=info.seed - info.id,
         worker_count=info.num_workers,
-        lap=lap,
         worker=info.id,
         process=os.getpid(),
     )
