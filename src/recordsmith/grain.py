@@ -24,6 +24,7 @@ from recordsmith.loading import Examples, Loader
 from recordsmith.loading.features import Feature
 from recordsmith.loading.functions import Map
 from recordsmith.loading.ordering import check_readable_at_positions
+from recordsmith.loading.suitable import Rank, check_loader, check_rank
 
 try:
     import grain
@@ -89,14 +90,10 @@ def batches(loader: Loader, *, any_rank: bool = False) -> Batches:
     Raises:
         OptionError: the loader reads the records of another rank, or is one of several workers.
     """
-    if not isinstance(loader, Loader):
-        raise OptionError(f"the loader is {loader!r:.60}; expected a recordsmith.Loader")
-    here = this_rank()
-    if not any_rank and (loader.rank, loader.world_size) != (here["rank"], here["world_size"]):
-        raise OptionError(
-            f"the loader reads for rank {loader.rank} of {loader.world_size}, but this process is "
-            f"{here['rank']} of {here['world_size']}. Make it with Loader(..., **this_rank()), "
-            "after jax.distributed.initialize(); say any_rank=True if it is meant so"
+    check_loader(loader)
+    if not any_rank:
+        check_rank(
+            loader, this_rank(), "Loader(..., **this_rank()), after jax.distributed.initialize()"
         )
     return Batches(loader.for_worker(0, 1))
 
@@ -109,15 +106,15 @@ def convert(batch: Mapping[str, Any]) -> Batch:
     return {name: _convert(entry) for name, entry in batch.items()}
 
 
-def this_rank() -> dict[str, int]:
+def this_rank() -> Rank:
     """Which process this is, of how many: `Loader(..., **this_rank())`.
 
     That is JAX's answer, if `jax.distributed` is initialised; else 0 of 1.
     """
     jax = sys.modules.get("jax")  # who has not imported it cannot have initialised it
     if jax is None or not _is_distributed(jax):
-        return {"rank": 0, "world_size": 1}
-    return {"rank": jax.process_index(), "world_size": jax.process_count()}
+        return Rank(rank=0, world_size=1)
+    return Rank(rank=jax.process_index(), world_size=jax.process_count())
 
 
 def _is_distributed(jax: Any) -> bool:

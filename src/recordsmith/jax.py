@@ -23,6 +23,7 @@ from recordsmith.errors import MissingExtraError, OptionError, names_like
 from recordsmith.example import BytesArray, RaggedArray
 from recordsmith.loading import Loader
 from recordsmith.loading.options import whole_number
+from recordsmith.loading.suitable import Rank, check_loader, check_rank
 
 try:
     import jax
@@ -66,18 +67,16 @@ def batches(
         OptionError: the loader reads the records of another rank; batches cannot be divided by
             the devices; the loader uses memory again.
     """
-    if not isinstance(loader, Loader):
-        raise OptionError(f"the loader is {loader!r:.60}; expected a recordsmith.Loader")
-    if loader.reuses_batches:
-        raise OptionError(
-            "the loader has reuse_batches=True, but a JAX array on the CPU is the memory of the "
-            "batch itself, and another device may still copy from it when the loader would use it "
-            "again: leave reuse_batches out"
-        )
+    check_loader(
+        loader,
+        reuse="a JAX array on the CPU is the memory of the batch itself, and another device may "
+        "still copy from it",
+    )
     ahead_count = whole_number("prefetch", prefetch, 0)
     splits = _splits(sharding)
     if not any_rank:
-        _check_rank(loader, splits)
+        how = "Loader(..., **this_rank(sharding))" if splits else "Loader(..., **this_rank())"
+        check_rank(loader, this_rank(sharding), f"{how}, after jax.distributed.initialize()")
     made = Batches(loader, sharding, splits, ahead_count)
     made.check_rows()
     return made
@@ -112,7 +111,7 @@ def convert(batch: Mapping[str, Any], sharding: Shardings = None) -> Batch:
     return {name: _convert(name, entry, sharding.get(name)) for name, entry in batch.items()}
 
 
-def this_rank(sharding: Shardings = None) -> dict[str, int]:
+def this_rank(sharding: Shardings = None) -> Rank:
     """Which process this is, of how many: `Loader(..., **this_rank())`.
 
     Args:
@@ -121,8 +120,8 @@ def this_rank(sharding: Shardings = None) -> dict[str, int]:
     """
     splits = _splits(sharding)
     if splits:
-        return {"rank": splits[0].rank, "world_size": splits[0].world_size}
-    return {"rank": jax.process_index(), "world_size": jax.process_count()}
+        return Rank(rank=splits[0].rank, world_size=splits[0].world_size)
+    return Rank(rank=jax.process_index(), world_size=jax.process_count())
 
 
 class Batches:
@@ -432,24 +431,4 @@ def _check_shape(name: str, shape: tuple[int, ...], sharding: Sharding) -> None:
         raise OptionError(
             f"entry {name!r} has {shape[0]} rows, which {part_count} devices cannot share: make "
             "the loader with ends='drop' or ends='pad', and leave out what makes batches smaller"
-        )
-
-
-def _check_rank(loader: Loader, splits: list[_Split]) -> None:
-    """Whether the loader reads the records of this process.
-
-    Raises:
-        OptionError: it does not.
-    """
-    rank, world_size = jax.process_index(), jax.process_count()
-    words = "JAX says"
-    if splits:
-        rank, world_size = splits[0].rank, splits[0].world_size
-        words = "JAX and the sharding say"
-    if (loader.rank, loader.world_size) != (rank, world_size):
-        raise OptionError(
-            f"the loader reads for rank {loader.rank} of {loader.world_size}, but {words} that "
-            f"this process is {rank} of {world_size}. Make it with Loader(..., **this_rank()), or "
-            "this_rank(sharding), after jax.distributed.initialize(); say any_rank=True if it is "
-            "meant so"
         )

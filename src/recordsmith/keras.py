@@ -15,6 +15,7 @@ from typing import Any
 from recordsmith.errors import MissingExtraError, OptionError, names_like
 from recordsmith.loading import Loader
 from recordsmith.loading.loader import Iteration
+from recordsmith.loading.suitable import check_loader
 
 try:
     import keras
@@ -55,13 +56,7 @@ class _Batches(keras.utils.PyDataset):
         sample_weight: str | None,
     ) -> None:
         super().__init__()
-        if not isinstance(loader, Loader):
-            raise OptionError(f"the loader is {loader!r:.60}; expected a recordsmith.Loader")
-        if loader.reuses_batches:
-            raise OptionError(
-                "this loader uses the memory of its batches again, but Keras takes batches ahead: "
-                "make the loader without reuse_batches"
-            )
+        check_loader(loader, reuse="Keras takes batches ahead")
         if y is None and sample_weight is not None:
             raise OptionError("sample_weight weighs targets, but there is no y")
         self._chosen = [entry for entry in (x, y, sample_weight) if entry is not None]

@@ -429,13 +429,13 @@ def two_processes(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 def test_ranks_alone(dataset: rs.Dataset) -> None:
     assert adapter.this_rank() == {"rank": 0, "world_size": 1}
     loader = make(dataset, rank=1, world_size=2)
-    with pytest.raises(rs.OptionError, match=r"rank 1 of 2, but this process is 0 of 1.*any_rank"):
+    with pytest.raises(rs.OptionError, match=r"rank 1 of 2, but this process is rank 0 of 1.*any_rank"):
         adapter.batches(loader)
     assert ids(adapter.batches(loader, any_rank=True)) == ids(make(dataset, rank=1, world_size=2))
 
 
 def test_ranks_of_jax(dataset: rs.Dataset, two_processes: None) -> None:
     assert adapter.this_rank() == {"rank": 1, "world_size": 2}
-    with pytest.raises(rs.OptionError, match="rank 0 of 1, but this process is 1 of 2"):
+    with pytest.raises(rs.OptionError, match="rank 0 of 1, but this process is rank 1 of 2"):
         adapter.batches(make(dataset))
     adapter.batches(make(dataset, **adapter.this_rank()))

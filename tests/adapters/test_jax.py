@@ -60,7 +60,7 @@ DISTRIBUTED = """
     try:
         adapter.batches(rs.Loader(dataset, features, **options), rows)
     except rs.OptionError as error:
-        assert f"this process is {rank} of 2" in str(error), error
+        assert f"this process is rank {rank} of 2" in str(error), error
     else:
         raise SystemExit("two processes would read the same")
     try:

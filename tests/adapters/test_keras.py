@@ -207,7 +207,7 @@ def test_what_is_refused(run_program: Any, path: Path, packed: Path) -> None:
             "'some' is ragged; Keras wants numbers",
             "'text' is text; Keras wants numbers",
             "there is no y",
-            "uses the memory of its batches again",
+            "has reuse_batches=True",
             "goes on for ever",
             "expected a recordsmith.Loader",
             "3 batches, but Keras was told 5: call batches(loader) after load_state_dict",

@@ -3,21 +3,13 @@
 from __future__ import annotations
 
 import json
-from typing import TypedDict
 
 import tensorflow as tf
 
 from recordsmith.errors import OptionError
-from recordsmith.loading import Loader
+from recordsmith.loading.suitable import Rank
 
 _TRAINERS = ("chief", "master", "worker")  # in the order of TensorFlow's own numbers
-
-
-class Rank(TypedDict):
-    """What a Loader takes."""
-
-    rank: int
-    world_size: int
 
 
 def this_rank() -> Rank:
@@ -47,14 +39,3 @@ def this_rank() -> Rank:
     before = _TRAINERS[: _TRAINERS.index(kind)]
     rank = sum(counts[name] for name in before) + int(number)
     return Rank(rank=rank, world_size=sum(counts.values()))
-
-
-def check_rank(loader: Loader) -> None:
-    """Raise OptionError unless the loader reads the share of this process."""
-    launched = this_rank()
-    if (loader.rank, loader.world_size) != (launched["rank"], launched["world_size"]):
-        raise OptionError(
-            f"the loader reads for rank {loader.rank} of {loader.world_size}, but this process is "
-            f"rank {launched['rank']} of {launched['world_size']}: make it with "
-            "Loader(..., **this_rank()); if other ranks shall read the same, say any_rank=True"
-        )

@@ -22,7 +22,8 @@ import tensorflow as tf
 from recordsmith.errors import FunctionError, OptionError
 from recordsmith.loading import Loader
 from recordsmith.loading.loader import Iteration
-from recordsmith.tensorflow.ranks import check_rank
+from recordsmith.loading.suitable import check_loader, check_rank
+from recordsmith.tensorflow.ranks import this_rank
 from recordsmith.tensorflow.tensors import ALIGNMENT, Parts
 from recordsmith.tensorflow.tensors import element_spec as spec_of
 
@@ -46,15 +47,9 @@ def batches(
     Raises:
         OptionError: the loader uses memory again; its rank is not that of this process.
     """
-    if not isinstance(loader, Loader):
-        raise OptionError(f"the loader is {loader!r:.60}; expected a recordsmith.Loader")
-    if loader.reuses_batches:
-        raise OptionError(
-            "this loader uses the memory of its batches again, but tensors share it and may be "
-            "kept, and tf.data takes batches ahead: make the loader without reuse_batches"
-        )
+    check_loader(loader, reuse="tensors share its memory, and tf.data takes batches ahead")
     if not any_rank:
-        check_rank(loader)
+        check_rank(loader, this_rank())
     specs = spec_of(loader) if element_spec is None else element_spec
     entries = {name: Parts(name, spec) for name, spec in specs.items()}
     flat_specs = [spec for parts in entries.values() for spec in parts.specs]

@@ -3,19 +3,11 @@
 from __future__ import annotations
 
 import os
-from typing import TypedDict
 
 import torch.distributed
 
 from recordsmith.errors import OptionError
-from recordsmith.loading import Loader
-
-
-class Rank(TypedDict):
-    """What a Loader takes."""
-
-    rank: int
-    world_size: int
+from recordsmith.loading.suitable import Rank
 
 
 def this_rank() -> Rank:
@@ -44,14 +36,3 @@ def this_rank() -> Rank:
             "on and less than the world size"
         )
     return Rank(rank=rank, world_size=world_size)
-
-
-def check_rank(loader: Loader) -> None:
-    """Raise OptionError unless the loader reads the share of this process."""
-    launched = this_rank()
-    if (loader.rank, loader.world_size) != (launched["rank"], launched["world_size"]):
-        raise OptionError(
-            f"the loader reads for rank {loader.rank} of {loader.world_size}, but this process is "
-            f"rank {launched['rank']} of {launched['world_size']}: make it with "
-            "Loader(..., **this_rank()); if other ranks shall read the same, say any_rank=True"
-        )

@@ -17,8 +17,9 @@ from torch.utils.data import default_collate, get_worker_info
 
 from recordsmith.errors import OptionError
 from recordsmith.loading import Loader
+from recordsmith.loading.suitable import check_loader, check_rank
 from recordsmith.torch.conversion import convert
-from recordsmith.torch.launcher import check_rank
+from recordsmith.torch.launcher import this_rank
 from recordsmith.torch.parcels import parcel
 from recordsmith.torch.turns import Entry, State, Turns, of_worker
 
@@ -34,8 +35,7 @@ class Batches(torch.utils.data.IterableDataset[dict[str, Any]]):
 
     def __init__(self, loader: Loader, *, any_rank: bool = False) -> None:
         """As `batches`."""
-        if not isinstance(loader, Loader):
-            raise OptionError(f"the loader is {loader!r:.60}; expected a recordsmith.Loader")
+        check_loader(loader)
         self._loader = loader
         self._any_rank = any_rank
         self._turns = Turns()
@@ -98,7 +98,7 @@ class Batches(torch.utils.data.IterableDataset[dict[str, Any]]):
 
     def _check_rank(self) -> None:
         if not self._any_rank:
-            check_rank(self._loader)
+            check_rank(self._loader, this_rank())
 
     def _check_read_here(self) -> None:
         if self._turns.has_any(self._here()):
