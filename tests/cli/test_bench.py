@@ -49,7 +49,7 @@ def test_commands_in_advice_stay_on_one_line() -> None:
         assert "\x1b" not in "".join(lines)
 
 
-@pytest.mark.parametrize("width", [100, 60, 40])
+@pytest.mark.parametrize("width", [100, 60])
 def test_a_narrow_terminal(
     packed: Path,
     width: int,
