@@ -325,8 +325,10 @@ def _put(name: str, array: Any, sharding: Sharding | None) -> jax.Array:
 def _narrowed(name: str, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """The array in the dtype that JAX will have it in.
 
-    JAX itself would wrap integers around.
+    JAX itself would wrap integers around, and takes no foreign byte order.
     """
+    if not array.dtype.isnative:
+        array = array.astype(array.dtype.newbyteorder("="))
     narrow = _NARROW.get(array.dtype.name)
     if narrow is None or jax.config.jax_enable_x64:
         return array

@@ -91,6 +91,13 @@ def test_what_becomes_of_each_kind(dataset: rs.Dataset) -> None:
     assert len(leaves) == 4
 
 
+def test_foreign_byte_order_is_turned() -> None:
+    made = adapter.convert({"it": np.array([1, -2], ">i4"), "wide": np.array([3], ">i8")})
+    assert (made["it"].tolist(), made["wide"].tolist()) == ([1, -2], [3])
+    with pytest.raises(rs.OptionError, match="'it' has 2147483648"):
+        adapter.convert({"it": np.array([2**31], ">i8")})
+
+
 def test_pictures_are_not_copied_on_the_cpu(train: rs.Dataset) -> None:
     for batch in rs.Loader(train, {"image": rs.Image(size=16)}, batch_size=8):
         made = adapter.convert(batch)

@@ -238,8 +238,12 @@ def test_examples_are_the_rows_of_batches(train: rs.Dataset) -> None:
         assert example["name"] == batch["name"][number]
         assert example["format"] == batch["format"][number]
         assert example["size"].tolist() == batch["size"].tolist()[number]
+    assert equal(examples[torch.tensor(7)]["image"], batch["image"][7])
     with pytest.raises(IndexError, match="position 42 of 42"):
         examples[42]
+    for wrong in (1.5, "3"):
+        with pytest.raises(TypeError):
+            examples[wrong]  # type: ignore[index]
 
 
 def test_examples_that_are_not_decoded(train: rs.Dataset) -> None:

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from recordsmith.cli.bench import _wrapped
+import recordsmith as rs
+from recordsmith.cli.bench import _wrapped, print_bench_report
 
 QUICK = ("--size", 8, "--batch-size", 4)
 
@@ -40,11 +41,31 @@ def test_json_document(run, packed: Path) -> None:
 def test_commands_in_advice_stay_on_one_line() -> None:
     command = "`recordsmith pack PATH OUT --as shards --shorter-side 256`"
     for length in range(60, 100):
-        lines = _wrapped(f"{'word ' * (length // 5)}{'x' * (length % 5)} {command}.\x1b[2J")
+        words = f"{'word ' * (length // 5)}{'x' * (length % 5)} {command}.\x1b[2J"
+        lines = _wrapped(words, 100, "- ")
         assert sum(command in line for line in lines) == 1
         assert all(line.startswith("- " if n == 0 else "  ") for n, line in enumerate(lines))
         assert max(map(len, lines)) <= 100
         assert "\x1b" not in "".join(lines)
+
+
+@pytest.mark.parametrize("width", [100, 60])
+def test_a_narrow_terminal(
+    packed: Path,
+    width: int,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """No line is broken by the terminal, but a command; columns without room are left out."""
+    report = rs.bench(packed, size=8, batch_size=4, seconds=0.2)
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", str(width))
+    print_bench_report(report)
+    lines = re.sub(r"\x1b\[\d*m", "", capsys.readouterr().out).splitlines()
+    assert max(len(line) for line in lines if "`" not in line) <= width
+    headings = next(line for line in lines if line.startswith("tried "))
+    assert "pictures/s" in headings
+    assert ("measured" in headings) is (width == 100)
 
 
 def test_wrong_commands(run, packed: Path, tmp_path: Path) -> None:
@@ -74,14 +95,15 @@ def test_a_damaged_record_is_named(run, packed: Path) -> None:
     assert f"skipped, 1:\n  {shard}, record 0" in outcome.out
 
 
-def test_on_a_terminal_and_interrupted(packed: Path) -> None:
+@pytest.mark.parametrize("columns", ["110", "60"])
+def test_on_a_terminal_and_interrupted(packed: Path, columns: str) -> None:
     """It shows what it does while it does it; on Ctrl-C it prints what it has."""
     main, terminal = pty.openpty()
     with subprocess.Popen(
         [sys.executable, "-m", "recordsmith", "bench", packed, "--size", "8", "--seconds", "60"],
         stdout=subprocess.PIPE,
         stderr=terminal,
-        env={**os.environ, "TERM": "xterm", "COLUMNS": "110"},
+        env={**os.environ, "TERM": "xterm", "COLUMNS": columns},
     ) as process:
         os.close(terminal)
         shown = b""
@@ -94,5 +116,6 @@ def test_on_a_terminal_and_interrupted(packed: Path) -> None:
     assert process.returncode == 130
     assert b"of 60 s" in shown
     assert "as asked" in shown.decode()
+    assert "…" not in shown.decode()  # as rich cuts a table that is too wide
     assert re.match(r"[\d,]+ pictures/s, ", printed)
     assert "\x1b" not in printed

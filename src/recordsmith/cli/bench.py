@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 import sys
 import textwrap
 from collections.abc import Callable, Iterator
@@ -21,7 +22,8 @@ if TYPE_CHECKING:
 
 _SIZE = re.compile(r"(\d{1,6})(?:x(\d{1,6}))?", re.ASCII)
 _BAR_WIDTH = 30
-_WIDTH = 100
+_WIDTH = 100  # of a line at most
+_SPARED = ("measured", "rounds", "MB/s")  # columns that a narrow terminal is spared, in this order
 _GLUE = "\0"  # for a space at which no line ends
 
 
@@ -107,29 +109,42 @@ def print_bench_report(report: rs.BenchReport) -> None:
     """What was measured, as a table, and what would help."""
     asked = report.asked
     rate = f"{asked.records_per_second:,.0f} {_unit(report)}"
-    print(f"{console.bold(rate)}, {console.size(asked.bytes_per_second)}/s: {_asked(report)}")
-    print(_spent(asked))
+    width = min(_WIDTH, shutil.get_terminal_size().columns) if sys.stdout.isatty() else _WIDTH
+    loaded = _wrapped(f"{rate}, {console.size(asked.bytes_per_second)}/s: {_asked(report)}", width)
+    print("\n".join(loaded).replace(rate, console.bold(rate), 1))
+    print("\n".join(_wrapped(_spent(asked), width)))
     print()
-    headings = _headings(report)
-    console.print_table(headings, [_row(trial) for trial in report.trials], " ".join(headings[3:]))
+    headings, *rows = _table(report, width)
+    console.print_table(headings, rows, " ".join(headings[3:]))
     print()
     for sentence in report.advice:
-        print("\n".join(_wrapped(sentence)))
+        print("\n".join(_wrapped(sentence, width, "- ")))
     console.print_list(f"skipped, {len(report.skipped):,}", report.skipped)
 
 
-def _wrapped(sentence: str) -> list[str]:
-    """A sentence as an item of a list; a command in it stays on one line, to be copied."""
+def _wrapped(sentence: str, width: int, bullet: str = "") -> list[str]:
+    """The lines of a sentence; a command in it stays on one line, to be copied."""
     text = console.printable(sentence)
     whole = re.sub("`[^`]*`", lambda command: command[0].replace(" ", _GLUE), text)
     wrapper = textwrap.TextWrapper(
-        _WIDTH,
-        initial_indent="- ",
-        subsequent_indent="  ",
+        width,
+        initial_indent=bullet,
+        subsequent_indent=" " * len(bullet),
         break_long_words=False,
         break_on_hyphens=False,
     )
     return [line.replace(_GLUE, " ") for line in wrapper.wrap(whole)]
+
+
+def _table(report: rs.BenchReport, width: int) -> list[tuple[str, ...]]:
+    """The headings and a row for each trial, in as many columns as lines of this width can hold."""
+    lines = [_headings(report), *map(_row, report.trials)]
+    for spared in _SPARED:
+        if sum(max(map(len, column)) + 2 for column in zip(*lines, strict=True)) - 2 <= width:
+            break
+        at = lines[0].index(spared)
+        lines = [(*line[:at], *line[at + 1 :]) for line in lines]
+    return lines
 
 
 def _headings(report: rs.BenchReport) -> tuple[str, ...]:
@@ -192,11 +207,12 @@ def _display() -> Iterator[Callable[[rs.BenchReport], None]]:
     from rich.console import Console
     from rich.live import Live
 
-    with Live(console=Console(stderr=True), transient=True, auto_refresh=False) as live:
-        yield lambda report: live.update(_picture(report), refresh=True)
+    terminal = Console(stderr=True)
+    with Live(console=terminal, transient=True, auto_refresh=False) as live:
+        yield lambda report: live.update(_picture(report, terminal.width - 2), refresh=True)
 
 
-def _picture(report: rs.BenchReport) -> Any:
+def _picture(report: rs.BenchReport, width: int) -> Any:
     """The display: what is measured, how fast, where the time goes, and what came out so far."""
     from rich.console import Group
     from rich.progress_bar import ProgressBar
@@ -223,8 +239,9 @@ def _picture(report: rs.BenchReport) -> Any:
     for name, share in trial.shares.items():
         bars.add_row(name, ProgressBar(1.0, share, width=_BAR_WIDTH), f"{100 * share:.0f}%")
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
-    for number, heading in enumerate(_headings(report)):
+    headings, *rows = _table(report, width)
+    for number, heading in enumerate(headings):
         table.add_column(heading, justify="right" if number >= 3 else "left", no_wrap=True)
-    for done in report.trials:
-        table.add_row(*_row(done))
+    for row in rows:
+        table.add_row(*row)
     return Group(clock, "", bars, "", table)

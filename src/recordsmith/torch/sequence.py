@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Mapping, Sequence
 from typing import Any, SupportsIndex
 
@@ -37,7 +38,7 @@ class ExampleDataset(torch.utils.data.Dataset[dict[str, Any]]):
 
     def __getitems__(self, positions: Sequence[SupportsIndex]) -> list[dict[str, Any]]:
         """The examples at many positions, read together: what a DataLoader asks for."""
-        numbers = [int(position) for position in positions]
+        numbers = [operator.index(position) for position in positions]
         if self._decoded is None:
             return [self._dataset[number] for number in numbers]
         return rows(convert(self._decoded.batch(numbers)))
