@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import re
 import subprocess
 import sys
 import textwrap
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,13 @@ import recordsmith as rs
 
 DOCS = Path(__file__).parent.parent.parent / "docs"
 Run = Callable[..., str]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _collected() -> Iterator[None]:
+    """Other tests count open files: none waits for the garbage collector."""
+    yield
+    gc.collect()
 
 
 @pytest.fixture(scope="session")

@@ -53,8 +53,8 @@ def dead() -> int:
 def test_workers_join_and_the_next_iteration_follows(join: Any) -> None:
     assert [join(1), join(0)] == [0, 0]
     assert [join(0, seed=6), join(1, seed=6)] == [1, 1]
-    assert [join(number, seed=8, worker_count=3) for number in (2, 0, 1)] == [2, 2, 2]
-    assert [join(0, seed=8), join(1, seed=8)] == [3, 3]  # other workers than the three
+    assert [join(number, seed=8, worker_count=3) for number in (2, 0)] == [2, 2]
+    assert [join(1, seed=8), join(0, seed=8)] == [3, 3]  # other workers than the three
 
 
 def test_workers_that_persist_keep_their_seed(join: Any) -> None:
@@ -63,8 +63,10 @@ def test_workers_that_persist_keep_their_seed(join: Any) -> None:
 
 
 def test_iterations_go_on_side_by_side(join: Any) -> None:
-    assert [join(0, seed=seed) for seed in range(16)] == list(range(16))
-    assert [join(1, seed=seed) for seed in range(16)] == list(range(16))
+    assert [join(0, seed=100 + seed) for seed in range(16)] == list(range(16))
+    order = [0, 15, 7, *range(1, 7), *range(8, 15)]
+    assert [join(1, seed=100 + seed) for seed in order] == order
+    assert [join(0), join(0), join(1)] == [16, 17, 17]
 
 
 def test_the_same_seed_after_workers_that_are_no_more(join: Any, dead: int) -> None:
