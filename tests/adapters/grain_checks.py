@@ -23,7 +23,7 @@ from recordsmith.example import BytesArray, RaggedArray
 
 flags.FLAGS.mark_as_parsed()  # grain asks for it before it begins processes
 
-pytestmark = pytest.mark.timeout(60)  # seconds: what goes wrong in a process must not hang
+pytestmark = pytest.mark.timeout(120)  # seconds: what goes wrong in a process must not hang
 
 FEATURES: dict[str, Any] = {
     "id": "id",
