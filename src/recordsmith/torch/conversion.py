@@ -61,11 +61,11 @@ def _converted(name: str, entry: Any) -> Any:
 def _tensor(name: str, array: npt.NDArray[Any]) -> torch.Tensor:
     if not array.dtype.isnative:
         array = array.astype(array.dtype.newbyteorder("="))
-    if not array.flags.writeable or any(stride < 0 for stride in array.strides):
-        array = array.copy()  # tensors can always be written to, and go forward in memory
+    if not array.flags.writeable:
+        array = array.copy()  # as tensors can always be written to
     try:
         return torch.from_numpy(array)
-    except ValueError:  # strides that are no whole number of values
+    except ValueError:  # strides that are negative, or no whole number of values
         return torch.from_numpy(array.copy())
     except TypeError as error:
         raise OptionError(

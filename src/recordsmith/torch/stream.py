@@ -19,6 +19,7 @@ from recordsmith.errors import OptionError
 from recordsmith.loading import Loader
 from recordsmith.torch.conversion import convert
 from recordsmith.torch.launcher import check_rank
+from recordsmith.torch.parcels import parcel
 from recordsmith.torch.turns import Entry, State, Turns, of_worker
 
 
@@ -39,10 +40,10 @@ class Batches(torch.utils.data.IterableDataset[dict[str, Any]]):
         self._any_rank = any_rank
         self._turns = Turns()
         self._load_count = 0
-        self._laps = (0, 0)  # a process, how many iterations it has begun
-        self._given: dict[str, Any] | None = None  # a worker's state, for its next iteration
+        self._given: Mapping[str, Any] | None = None  # a worker's state, for its next iteration
         self._worker_state: dict[str, Any] = {}
         self._check_rank()
+        self._origin()  # refuses a loader that is one worker's already
 
     def __repr__(self) -> str:
         return f"batches({self._loader})"
@@ -86,7 +87,8 @@ class Batches(torch.utils.data.IterableDataset[dict[str, Any]]):
         """
         info = get_worker_info()
         if info is not None:
-            self._given = self._checked(state, info)
+            self._check_given(state, info)
+            self._given = state
             return
         self._loader.load_state_dict(state)
         self._load_count += 1
@@ -113,12 +115,13 @@ class Batches(torch.utils.data.IterableDataset[dict[str, Any]]):
     # -- in a worker -------------------------------------------------------------------------------
 
     def _in_worker(self, info: Any) -> Iterator[dict[str, Any]]:
-        process, lap = self._laps
-        self._laps = (os.getpid(), lap + 1 if process == os.getpid() else 1)
         given, self._given = self._given or {}, None
-        entry = of_worker(self._load_count, self._origin(), info, lap=self._laps[1])
-        begin = self._turns.join(replace(entry, begin=given.get("begin")), self._later)
         handed_out_count = given.get("handed_out_count", 0)
+        entry = of_worker(self._load_count, self._origin(), info)
+        try:
+            begin = self._turns.join(replace(entry, begin=given.get("begin")), self._later)
+        except OptionError as error:
+            return _failing(error)
         state = {**self._share(info), "begin": begin, "handed_out_count": handed_out_count}
         self._worker_state = state
         loader = self._at(begin).for_worker(
@@ -135,7 +138,7 @@ class Batches(torch.utils.data.IterableDataset[dict[str, Any]]):
             "world_size": self._loader.world_size,
         }
 
-    def _checked(self, state: Mapping[str, Any], info: Any) -> dict[str, Any]:
+    def _check_given(self, state: Mapping[str, Any], info: Any) -> None:
         names = {*self._share(info), "begin", "handed_out_count"}
         if not isinstance(state, Mapping) or set(state) != names:
             raise OptionError(
@@ -149,7 +152,6 @@ class Batches(torch.utils.data.IterableDataset[dict[str, Any]]):
                     "goes with any"
                 )
         self._at(state["begin"])  # for what it refuses
-        return dict(state)
 
     # -- in both -----------------------------------------------------------------------------------
 
@@ -186,7 +188,13 @@ def _hand_out(loader: Loader, state: dict[str, Any]) -> Iterator[dict[str, Any]]
     """A worker's batches; its state is kept up to date."""
     for batch in loader:
         state["handed_out_count"] += 1
-        yield convert(batch)
+        yield parcel(convert(batch))
+
+
+def _failing(error: OptionError) -> Iterator[dict[str, Any]]:
+    """Fails when a batch is asked for; a worker that persists would die of it before."""
+    yield from ()
+    raise error
 
 
 def _refuse_batches_of_batches() -> None:

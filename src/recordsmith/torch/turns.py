@@ -3,10 +3,14 @@
 All workers of one iteration must begin at one place, and the next iteration where that one ends.
 But torch tells nobody in the main process that an iteration begins, and the workers are fresh
 copies each time. So they keep a list in memory that the main process and its workers share: the
-first worker of an iteration writes down where it begins, the others find it there.
+first worker of an iteration writes down where it begins, the others find it there and join.
 
-What workers of one iteration have in common is an `Entry` of the list. Nothing is ever changed or
-taken out, so that one who is killed leaves no harm, and the lock ends with the process that has it.
+Workers of one iteration have the seed in common that torch draws for it. But workers that persist
+keep theirs, and users may make torch draw the same one each time. Then it is another iteration if a
+worker of this number has joined already, or if those who have joined are no more.
+
+Nothing is ever changed or taken out of the list, so a worker that is killed leaves no harm; if it
+has the lock, that ends with it.
 """
 
 from __future__ import annotations
@@ -29,20 +33,21 @@ from recordsmith.errors import OptionError
 State: TypeAlias = dict[str, Any]
 """Where a loader is, as its `state_dict` says."""
 
+_SIDE_BY_SIDE = 16
+"""How many iterations may go on at the same time and still be told apart."""
+
 
 @dataclass(frozen=True)
 class Entry:
-    """An iteration that worker processes of a DataLoader make together.
+    """A worker process that begins an iteration.
 
-    main: the process id of the one that has begun the workers.
+    main: the process id of the one that has begun the workers. It comes first in a line.
     load_count: how many states the stream in the main process had loaded by then.
     origin: where the loader of the main process would begin.
-    seed: what torch drew for the workers; by the user's will it may be the same each time.
-    worker_count: how many workers there are.
-    process: the number of the first worker among the main process's children. The others come after
-        it one by one, but for children that another thread begins meanwhile.
-    lap: the how manyeth iteration of these workers it is; more than 1 if they persist.
-    begin: where it begins.
+    seed, worker_count: of the workers of this iteration; those that persist keep their seed.
+    worker, process: which worker this is, and its process id.
+    number: of the iteration, counted up in each main process.
+    begin: where the iteration begins; None if this is no worker.
     """
 
     main: int
@@ -50,41 +55,35 @@ class Entry:
     origin: State
     seed: int = 0
     worker_count: int = 0
+    worker: int = 0
     process: int = 0
-    lap: int = 0
+    number: int = 0
     begin: State | None = None
 
     def has_base(self, other: Entry) -> bool:
-        """Whether both count from one place in the main process."""
-        return (self.main, self.load_count, self.origin) == (
-            other.main, other.load_count, other.origin,
-        )  # fmt: skip
+        """Whether both count from one place."""
+        return (self.load_count, self.origin) == (other.load_count, other.origin)
 
-    def is_same(self, other: Entry) -> bool:
-        """Whether both are one iteration."""
-        return (
-            self.has_base(other)
-            and (self.seed, self.worker_count, self.lap)
-            == (other.seed, other.worker_count, other.lap)
-            and abs(self.process - other.process) < self.worker_count
-        )
+    def may_join(self, other: Entry) -> bool:
+        """Whether both may be workers of one iteration."""
+        own = (self.seed, self.worker_count)
+        return self.has_base(other) and own == (other.seed, other.worker_count)
 
 
-def of_worker(load_count: int, origin: State, info: Any, lap: int) -> Entry:
-    """The entry of the iteration that this worker process begins, without its begin.
+def of_worker(load_count: int, origin: State, info: Any) -> Entry:
+    """The entry of this worker process, still without a begin.
 
     `info`: what `torch.utils.data.get_worker_info` answers.
     """
     main = multiprocessing.parent_process()
-    numbers = multiprocessing.current_process()._identity  # noqa: SLF001 - no other name tells it
     return Entry(
-        main=main.pid if main is not None and main.pid is not None else os.getppid(),
+        main=os.getppid() if main is None or main.pid is None else main.pid,
         load_count=load_count,
         origin=origin,
         seed=info.seed - info.id,
         worker_count=info.num_workers,
-        process=(numbers[-1] if numbers else 0) - info.id,
-        lap=lap,
+        worker=info.id,
+        process=os.getpid(),
     )
 
 
@@ -102,56 +101,54 @@ class Turns:
         return _spawned, (reduction.DupFd(self._descriptor),)
 
     def join(self, entry: Entry, later: Callable[[State], State]) -> State:
-        """Where an iteration begins: as those say who have joined it, or after the last one.
+        """Where the iteration of a worker begins: as those say who have joined it, or after the
+        last one.
 
         Args:
-            entry: if it has a begin, it is that one which counts from now on.
+            entry: if it has a begin, that is what counts for this iteration from now on.
             later: where an iteration begins that comes after the one that begins at a place.
 
         Raises:
             OptionError: the main process has loaded a state since this worker began.
         """
         with self._locked():
-            entries = self._entries()
-            if any(
-                other.main == entry.main and other.load_count > entry.load_count
-                for other in entries
-            ):
+            entries = self._entries(entry.main)
+            if any(other.load_count > entry.load_count for other in entries):
                 raise OptionError(
                     "load_state_dict was called after the workers of this DataLoader had begun, so "
                     "they do not know the state: call it before, or make a new DataLoader"
                 )
-            begin = next((other.begin for other in reversed(entries) if other.is_same(entry)), None)
-            if entry.begin is not None and entry.begin != begin:
-                begin = None
-            if begin is None:
-                begin = entry.begin or self._next(entries, entry, later)
-                self._add(replace(entry, begin=begin))
+            mate = _mate(entries, entry)
+            number = mate.number if mate else _last_number(entries) + 1
+            begin = entry.begin or (mate.begin if mate else _next(entries, entry, later))
+            self._add(replace(entry, number=number, begin=begin))
+        assert begin is not None
         return begin
 
     def next(self, entry: Entry, later: Callable[[State], State]) -> State:
-        """Where an iteration would begin."""
-        return self._next(self._entries(), entry, later)
+        """Where the next iteration of the main process would begin."""
+        return _next(self._entries(entry.main), entry, later)
 
     def has_any(self, entry: Entry) -> bool:
-        """Whether workers have begun an iteration from that base."""
-        return any(other.begin is not None and other.has_base(entry) for other in self._entries())
+        """Whether workers have begun an iteration from where the main process is."""
+        return _last(self._entries(entry.main), entry) is not None
 
     def note_loaded(self, entry: Entry) -> None:
         """The main process has loaded a state: workers that have begun before do not know it."""
         with self._locked():
-            self._add(entry)
+            self._add(replace(entry, number=_last_number(self._entries(entry.main))))
 
-    @staticmethod
-    def _next(entries: list[Entry], entry: Entry, later: Callable[[State], State]) -> State:
-        for other in reversed(entries):
-            if other.has_base(entry) and other.begin is not None:
-                return later(other.begin)
-        return entry.origin
-
-    def _entries(self) -> list[Entry]:
+    def _entries(self, main: int) -> list[Entry]:
+        """What counts of a main process, the newest first."""
+        entries: list[Entry] = []
         text = os.pread(self._descriptor, os.fstat(self._descriptor).st_size, 0)
-        return [Entry(**json.loads(line)) for line in text.splitlines()]
+        for line in reversed(text.splitlines()):
+            if line.startswith(b'{"main": %d,' % main):
+                entry = Entry(**json.loads(line))
+                if entries and entry.number + _SIDE_BY_SIDE <= entries[0].number:
+                    break
+                entries.append(entry)
+        return entries
 
     def _add(self, entry: Entry) -> None:
         line = json.dumps(asdict(entry)).encode() + b"\n"
@@ -166,13 +163,47 @@ class Turns:
             fcntl.lockf(self._descriptor, fcntl.LOCK_UN)
 
 
+def _mate(entries: list[Entry], entry: Entry) -> Entry | None:
+    """One that has joined the iteration which this one shall join."""
+    alike = [other for other in entries if other.begin is not None and other.may_join(entry)]
+    for number in sorted({other.number for other in alike}, reverse=True):
+        mates = [other for other in alike if other.number == number]
+        is_new = all(other.worker != entry.worker for other in mates)
+        if is_new and any(_is_alive(other.process) for other in mates):
+            return mates[0]
+    return None
+
+
+def _last(entries: list[Entry], entry: Entry) -> Entry | None:
+    """Of the last iteration that counts from where this one does."""
+    begun = [other for other in entries if other.begin is not None and other.has_base(entry)]
+    return max(begun, key=lambda other: other.number, default=None)
+
+
+def _last_number(entries: list[Entry]) -> int:
+    return max((other.number for other in entries), default=0)
+
+
+def _next(entries: list[Entry], entry: Entry, later: Callable[[State], State]) -> State:
+    last = _last(entries, entry)
+    return entry.origin if last is None or last.begin is None else later(last.begin)
+
+
+def _is_alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
 def _spawned(descriptor: Any) -> Turns:
     return Turns(descriptor.detach())
 
 
 def _anonymous_file() -> int:
     if sys.platform == "linux":
-        return os.memfd_create("recordsmith")
+        return os.memfd_create("recordsmith-turns")
     descriptor, path = tempfile.mkstemp()
     os.unlink(path)
     return descriptor

@@ -1,0 +1,329 @@
+"""recordsmith.torch in one process: tensors, streams, examples at positions, ranks."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import warnings
+from itertools import chain, pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+
+import recordsmith as rs
+from recordsmith.example import BytesArray, RaggedArray
+
+torch = pytest.importorskip("torch")
+rt = pytest.importorskip("recordsmith.torch")
+
+from torch.utils.data import (  # noqa: E402
+    DataLoader,
+    DistributedSampler,
+    RandomSampler,
+    WeightedRandomSampler,
+    random_split,
+)
+
+FEATURES: dict[str, Any] = {
+    "image": rs.Image(size=(16, 24), fit="random-crop", flip="horizontal"),
+    "label": "image/class/label",
+    "at": rs.Position(),
+    "name": rs.Text("image/filename"),
+    "format": rs.Bytes("image/format"),
+    "size": rs.Ragged("image/height"),
+}
+
+
+def loader(dataset: rs.Dataset, **options: Any) -> rs.Loader:
+    """Batches of 5 positions in a random order."""
+    options = {"batch_size": 5, "shuffle": True, "seed": 3, **options}
+    return rs.Loader(dataset, {"at": rs.Position()}, **options)
+
+
+def seen(stream: Any) -> list[list[int]]:
+    return [batch["at"].tolist() for batch in stream]
+
+
+def equal(entry: Any, array: Any) -> bool:
+    """Whether a converted entry says the same as what it was made of."""
+    if isinstance(array, RaggedArray):
+        if isinstance(entry, rt.Ragged):
+            splits = entry.row_splits.tolist()
+            entry = [entry.values[a:b].tolist() for a, b in pairwise(splits)]
+        return bool(entry == array.tolist())
+    if isinstance(entry, torch.Tensor):
+        same_dtype = str(entry.dtype) == f"torch.{array.dtype}"
+        return same_dtype and np.array_equal(entry.numpy(), array)
+    return bool(entry == array.tolist())
+
+
+# -- tensors ---------------------------------------------------------------------------------------
+
+DTYPES = "bool u1 u2 u4 u8 i1 i2 i4 i8 f2 f4 f8 c8"
+
+
+@pytest.mark.parametrize("dtype", DTYPES.split())
+def test_tensors_have_the_memory_of_the_arrays(dtype: str) -> None:
+    array = np.arange(24).astype(dtype).reshape(2, 3, 4)
+    turned = array.transpose(0, 2, 1)  # not contiguous
+    some = array[:, ::2]
+    made = rt.convert({"array": array, "turned": turned, "some": some})
+    for name, source in (("array", array), ("turned", turned), ("some", some)):
+        assert made[name].data_ptr() == source.ctypes.data
+        assert equal(made[name], source)
+    made["turned"][0, 1, 0] = 1
+    assert array[0, 0, 1] == 1
+
+
+def test_the_memory_of_a_batch_is_not_copied(train: rs.Dataset) -> None:
+    source = rs.Loader(train, FEATURES, batch_size=5, threads=0)
+    batch = next(iter(source))
+    made = rt.convert(batch)
+    assert list(made) == list(batch)
+    for name in ("image", "label", "at"):
+        assert made[name].data_ptr() == batch[name].ctypes.data
+    assert made["size"].values.data_ptr() == batch["size"].values.ctypes.data
+    for name in batch:
+        assert equal(made[name], batch[name])
+    assert type(made["name"][0]) is str
+    assert set(made["format"]) == {b"jpeg", b"png"}
+
+
+def test_arrays_that_torch_cannot_take_are_copied() -> None:
+    read_only = np.arange(6, dtype=np.uint16)
+    read_only.flags.writeable = False
+    packed = np.zeros(3, np.dtype([("flag", "u1"), ("value", "f4")]))
+    packed["value"] = 1, 2, 3
+    batch = {
+        "read-only": read_only,
+        "backward": np.arange(6)[::-1],
+        "foreign": np.arange(6).astype(">i4"),
+        "in records": packed["value"],
+    }
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        made = rt.convert(batch)
+    for name, array in batch.items():
+        assert made[name].tolist() == array.tolist()
+    made["read-only"][0] = 9
+    assert read_only[0] == 0
+
+
+def test_bytes_and_text_are_lists() -> None:
+    names = BytesArray.from_values([b"a", b"b\0", b"", b"d", b"e", b"f"])
+    made = rt.convert(
+        {
+            "bytes": names,
+            "in rows": names.reshape(2, 3),
+            "ragged": RaggedArray(names, np.array([0, 0, 4, 6])),
+            "numbers": RaggedArray(np.arange(3, dtype=np.float32), np.array([0, 3, 3])),
+            "text": np.array(["ä", "b"], object),
+            "texts": np.array([["a"], ["b", "c"]], object),
+            "fixed": np.array([["ab", "c"]]),
+            "other": "as it is",
+        }
+    )
+    assert made["bytes"] == [b"a", b"b\0", b"", b"d", b"e", b"f"]
+    assert made["in rows"] == [[b"a", b"b\0", b""], [b"d", b"e", b"f"]]
+    assert made["ragged"] == [[], [b"a", b"b\0", b"", b"d"], [b"e", b"f"]]
+    assert made["numbers"].values.tolist() == [0, 1, 2]
+    assert made["numbers"].row_splits.tolist() == [0, 3, 3]
+    assert made["text"] == ["ä", "b"]
+    assert made["texts"] == [["a"], ["b", "c"]]
+    assert made["fixed"] == [["ab", "c"]]
+    assert made["other"] == "as it is"
+
+
+def test_ragged_becomes_a_nested_tensor_without_a_copy() -> None:
+    rows = RaggedArray(np.arange(5, dtype=np.float32), np.array([0, 2, 2, 5]))
+    ragged = rt.convert({"rows": rows})["rows"]
+    nested = torch.nested.nested_tensor_from_jagged(*ragged)
+    assert [row.tolist() for row in nested.unbind()] == rows.tolist()
+    assert nested.values().data_ptr() == rows.values.ctypes.data
+
+
+def test_a_dtype_that_torch_has_not_is_named() -> None:
+    with pytest.raises(rs.OptionError, match=r"'when' is an array of datetime64.*map_batches"):
+        rt.convert({"when": np.array(["2020-01-01"], "datetime64[D]")})
+
+
+# -- a stream of batches ---------------------------------------------------------------------------
+
+
+def test_batches_are_those_of_the_loader(train: rs.Dataset) -> None:
+    bare = rs.Loader(train, FEATURES, batch_size=5, shuffle=True)
+    alone = rt.batches(rs.Loader(train, FEATURES, batch_size=5, shuffle=True))
+    under = rt.batches(rs.Loader(train, FEATURES, batch_size=5, shuffle=True))
+    stream = DataLoader(under, batch_size=None)
+    assert isinstance(alone, torch.utils.data.IterableDataset)
+    assert len(bare) == len(alone) == len(stream) == 9
+    for _ in range(2):  # each epoch has an order of its own
+        for batch, other, third in zip(bare, alone, stream, strict=True):
+            for name in batch:
+                assert equal(other[name], batch[name])
+                assert equal(third[name], batch[name])
+
+
+def test_an_iteration_that_is_broken_off_is_left(train: rs.Dataset) -> None:
+    bare = loader(train)
+    expected = [seen(bare) for _ in range(3)]
+    stream = DataLoader(rt.batches(loader(train)), batch_size=None)
+    assert seen(stream) == expected[0]
+    assert next(iter(stream))["at"].tolist() == expected[1][0]
+    assert seen(stream) == expected[2]
+
+
+def test_it_goes_on_where_a_loader_was(train: rs.Dataset) -> None:
+    expected = seen(loader(train, epochs=2))
+    first = rt.batches(loader(train, epochs=2))
+    states = [json.dumps(first.state_dict())]
+    states += [json.dumps(first.state_dict()) for _ in first]
+    for done, state in enumerate(states[:-1]):
+        second = rt.batches(loader(train, epochs=2))
+        second.load_state_dict(json.loads(state))
+        assert len(second) == len(expected) - done
+        assert seen(second) == expected[done:]
+
+
+def test_memory_is_used_again_if_that_was_asked_for(train: rs.Dataset) -> None:
+    options: dict[str, Any] = {"batch_size": 5, "threads": 0, "prefetch": 0}
+    source = rs.Loader(train, {"image": rs.Image(size=8)}, reuse_batches=True, **options)
+    whole = list(rs.Loader(train, {"image": rs.Image(size=8)}, **options))
+    addresses = set()
+    for batch, expected in zip(rt.batches(source), whole, strict=True):
+        addresses.add(batch["image"].data_ptr())
+        assert equal(batch["image"], expected["image"])
+    assert len(addresses) < len(whole)
+
+
+def test_what_a_stream_is_made_of(train: rs.Dataset) -> None:
+    with pytest.raises(rs.OptionError, match="expected a recordsmith"):
+        rt.batches(train)
+    with pytest.raises(rs.OptionError, match="made for worker 1 of 2 already"):
+        rt.batches(loader(train, worker=1, worker_count=2))
+    with pytest.raises(TypeError, match="for ever"):
+        len(rt.batches(loader(train, epochs=None)))
+    assert repr(rt.batches(loader(train))) == "batches(Loader(at; epoch 0))"
+
+
+def test_a_data_loader_that_would_batch_batches_is_refused(train: rs.Dataset) -> None:
+    stream = rt.batches(loader(train))
+    for options in ({}, {"batch_size": 4}):
+        with pytest.raises(rs.OptionError, match="say batch_size=None"):
+            next(iter(DataLoader(stream, **options)))
+    own = DataLoader(stream, batch_size=2, collate_fn=lambda items: items)
+    assert len(next(iter(own))) == 2
+
+
+def test_a_copy_reads_for_itself(train: rs.Dataset) -> None:
+    stream = rt.batches(loader(train))
+    expected = [seen(stream), seen(stream)]
+    travelled = pickle.loads(pickle.dumps(rt.batches(loader(train))))
+    assert [seen(travelled), seen(travelled)] == expected
+
+
+# -- examples at positions -------------------------------------------------------------------------
+
+
+def test_examples_are_the_rows_of_batches(train: rs.Dataset) -> None:
+    examples = rt.examples(train, FEATURES, seed=4)
+    (batch,) = rs.Loader(train, FEATURES, batch_size=42, seed=4)
+    assert len(examples) == 42
+    for number in (0, 7, -1):
+        example = examples[number]
+        assert list(example) == list(FEATURES)
+        assert equal(example["image"], batch["image"][number])
+        assert int(example["label"]) == batch["label"][number]
+        assert example["name"] == batch["name"][number]
+        assert example["format"] == batch["format"][number]
+        assert example["size"].tolist() == batch["size"].tolist()[number]
+    with pytest.raises(IndexError, match="position 42 of 42"):
+        examples[42]
+
+
+def test_examples_that_are_not_decoded(train: rs.Dataset) -> None:
+    examples = rt.examples(train)
+    assert examples[3]["image/encoded"] == train[3]["image/encoded"]
+    assert len(examples) == 42
+    with pytest.raises(rs.OptionError, match="say features"):
+        rt.examples(train, map_examples=lambda example, _: example)
+
+
+def test_random_numbers_belong_to_position_and_epoch(train: rs.Dataset) -> None:
+    examples = rt.examples(train, FEATURES)
+    first = examples[5]["image"]
+    assert torch.equal(first, examples[5]["image"])
+    assert torch.equal(first, pickle.loads(pickle.dumps(examples))[5]["image"])
+    examples.set_epoch(1)
+    assert not torch.equal(first, examples[5]["image"])
+
+
+def test_samplers_draw_examples(train: rs.Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[list[int]] = []
+    read = rs.Examples.batch
+    monkeypatch.setattr(
+        rs.Examples,
+        "batch",
+        lambda self, positions: asked.append(positions) or read(self, positions),
+    )
+    features = {"image": rs.Image(size=8), "at": rs.Position(), "name": rs.Text("image/filename")}
+    examples = rt.examples(train, features)
+
+    ranks = []
+    for rank in range(2):
+        sampler = DistributedSampler(examples, num_replicas=2, rank=rank, seed=1)
+        batches = list(DataLoader(examples, batch_size=4, sampler=sampler))
+        assert batches[0]["image"].shape == (4, 8, 8, 3)
+        assert batches[0]["image"].dtype == torch.uint8
+        assert len(batches[0]["name"]) == 4
+        ranks.append([at for batch in batches for at in batch["at"].tolist()])
+    assert sorted(ranks[0] + ranks[1]) == list(range(42))
+    assert [len(positions) for positions in asked] == [4, 4, 4, 4, 4, 1] * 2  # each read at once
+
+    weights = [0.0] * 40 + [1.0, 2.0]
+    sampler = WeightedRandomSampler(weights, 20)
+    drawn = [
+        at for batch in DataLoader(examples, 5, sampler=sampler) for at in batch["at"].tolist()
+    ]
+    assert set(drawn) == {40, 41}
+
+    parts = random_split(examples, [30, 12])
+    of_parts = [
+        [at for batch in DataLoader(part, 7) for at in batch["at"].tolist()] for part in parts
+    ]
+    assert [len(part) for part in of_parts] == [30, 12]
+    assert sorted(chain(*of_parts)) == list(range(42))
+    assert len(list(DataLoader(examples, sampler=RandomSampler(examples), batch_size=42))) == 1
+
+
+# -- ranks -----------------------------------------------------------------------------------------
+
+
+def test_the_launcher_tells_the_rank(train: rs.Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("RANK", raising=False)
+    monkeypatch.delenv("WORLD_SIZE", raising=False)
+    assert rt.this_rank() == {"rank": 0, "world_size": 1}
+    monkeypatch.setenv("RANK", "1")
+    assert rt.this_rank() == {"rank": 0, "world_size": 1}
+    monkeypatch.setenv("WORLD_SIZE", "3")
+    assert rt.this_rank() == {"rank": 1, "world_size": 3}
+    stream = rt.batches(loader(train, **rt.this_rank()))
+    assert seen(stream) == seen(loader(train, rank=1, world_size=3))
+    for options in ({}, {"rank": 2, "world_size": 3}, {"rank": 1, "world_size": 2}):
+        with pytest.raises(rs.OptionError, match=r"this process is rank 1 of 3.*this_rank"):
+            rt.batches(loader(train, **options))
+    assert len(seen(rt.batches(loader(train), any_rank=True))) == 9
+    monkeypatch.setenv("RANK", "2")
+    with pytest.raises(rs.OptionError, match="this process is rank 2 of 3"):
+        iter(stream)
+
+
+@pytest.mark.parametrize(("rank", "world_size"), [("3", "3"), ("-1", "2"), ("a", "2"), ("0", "")])
+def test_an_environment_that_makes_no_sense(
+    monkeypatch: pytest.MonkeyPatch, rank: str, world_size: str
+) -> None:
+    monkeypatch.setenv("RANK", rank)
+    monkeypatch.setenv("WORLD_SIZE", world_size)
+    with pytest.raises(rs.OptionError, match=f"RANK={rank} and WORLD_SIZE={world_size}"):
+        rt.this_rank()
