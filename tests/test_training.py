@@ -140,6 +140,8 @@ def test_there_is_no_other_program_and_the_readme_shows_each() -> None:
         for command in commands:
             assert f"\n$ {command}\n" in README
         assert f"](training/{name}.py)" in README
+    for link in re.findall(r"\]\(([^)]+)\)", README):
+        assert (TRAINING.parent / link).exists(), link
 
 
 # -- classifiers -----------------------------------------------------------------------------------
