@@ -1,7 +1,7 @@
 """JAX: a classifier of flowers, which can be stopped in the middle of an epoch and goes on.
 
     python examples/training/jax_classifier.py
-    python examples/training/jax_classifier.py --stop-after 50
+    python examples/training/jax_classifier.py --stop-after 55
     python examples/training/jax_classifier.py --resume
 
 With `--grain` the pictures come through a pipeline of grain's, which reads recordsmith's examples

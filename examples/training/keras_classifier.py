@@ -31,6 +31,10 @@ def main() -> None:
     args = options(__doc__, pictures=300, epochs=12).parse_args()
     keras.utils.set_random_seed(0)
     print("backend:", keras.backend.backend())
+    if keras.backend.backend() == "torch":
+        import torch
+
+        torch.set_num_threads(1)  # the model is small, and the loader's threads want processors too
 
     dataset = packed_flowers(args.folder, args.pictures)
     crop = rs.Image("image/encoded", 48, "random-crop", crop_area=(0.4, 1), flip="horizontal")

@@ -1,7 +1,7 @@
 """PyTorch: a classifier of flowers, which can be stopped in the middle of an epoch and goes on.
 
     python examples/training/torch_classifier.py
-    python examples/training/torch_classifier.py --stop-after 100
+    python examples/training/torch_classifier.py --stop-after 55
     python examples/training/torch_classifier.py --resume
 
 The loader's threads decode the pictures. With `--workers 2` processes of DataLoader do; batches,
