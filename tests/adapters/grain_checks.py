@@ -150,7 +150,7 @@ def test_it_draws_and_maps_as_examples_do(train: rs.Dataset) -> None:
 def test_what_a_source_is_not_made_of(dataset: rs.Dataset, tmp_path: Path) -> None:
     with pytest.raises(rs.OptionError, match=r"expected what recordsmith\.open"):
         adapter.examples("folder")  # type: ignore[arg-type]
-    with pytest.raises(rs.OptionError, match="take grain's own map"):
+    with pytest.raises(rs.OptionError, match="say features as well"):
         adapter.examples(dataset, map_examples=lambda example, _: example)
     with pytest.raises(rs.OptionError, match="did you mean 'id'"):
         adapter.examples(dataset, {"id": "idd"})
@@ -429,7 +429,9 @@ def two_processes(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 def test_ranks_alone(dataset: rs.Dataset) -> None:
     assert adapter.this_rank() == {"rank": 0, "world_size": 1}
     loader = make(dataset, rank=1, world_size=2)
-    with pytest.raises(rs.OptionError, match=r"rank 1 of 2, but this process is rank 0 of 1.*any_rank"):
+    with pytest.raises(
+        rs.OptionError, match=r"rank 1 of 2, but this process is rank 0 of 1.*any_rank"
+    ):
         adapter.batches(loader)
     assert ids(adapter.batches(loader, any_rank=True)) == ids(make(dataset, rank=1, world_size=2))
 
