@@ -29,6 +29,8 @@ from recordsmith.loading.suitable import Rank, check_loader, check_rank
 try:
     import grain
 except ModuleNotFoundError as error:
+    if error.name != "grain":
+        raise  # it is there, but something that it needs is not
     raise MissingExtraError("grain", "grain") from error
 
 Batch: TypeAlias = dict[str, Any]
