@@ -208,7 +208,10 @@ def test_a_mesh_of_two_axes(dataset: rs.Dataset) -> None:
         ),
         ({"ends": "drop", "skip_errors": 1}, "skip_errors leaves rows out"),
         ({"ends": "pad", "filter": lambda _: True}, "filter leaves rows out"),
-        ({"ends": "pad", "rank": 1, "world_size": 2}, r"rank 1 of 2.*0 of 1.*this_rank\(sharding\)"),
+        (
+            {"ends": "pad", "rank": 1, "world_size": 2},
+            r"rank 1 of 2.*0 of 1.*this_rank\(sharding\)",
+        ),
     ],
 )
 def test_what_cannot_be_spread_is_refused_before_reading(
