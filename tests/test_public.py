@@ -13,7 +13,8 @@ import pytest
 
 import recordsmith
 
-HEAVY = ("cv2", "PIL", "typer", "rich", "tensorflow", "torch", "google.protobuf")
+FRAMEWORKS = ("grain", "jax", "keras", "tensorflow", "torch")
+HEAVY = ("cv2", "PIL", "typer", "rich", "google.protobuf", *FRAMEWORKS)
 
 
 def _typed_imports() -> dict[str, str]:
@@ -72,6 +73,12 @@ def _loaded_by(statement: str) -> set[str]:
 
 def test_import_costs_next_to_nothing() -> None:
     assert not _loaded_by("import recordsmith") & {*HEAVY, "numpy"}
+
+
+def test_no_name_loads_a_framework() -> None:
+    loaded = _loaded_by("import recordsmith as rs; [getattr(rs, name) for name in rs.__all__]")
+    assert "recordsmith.readers" in loaded
+    assert not loaded & set(FRAMEWORKS)
 
 
 def test_reading_needs_neither_pictures_nor_the_command_line() -> None:

@@ -21,14 +21,16 @@ from recordsmith.dataset import Dataset
 from recordsmith.errors import MissingExtraError, OptionError
 from recordsmith.example import BytesArray, RaggedArray
 from recordsmith.loading import Examples, Loader
+from recordsmith.loading.examples import decoded_or_plain
 from recordsmith.loading.features import Feature
 from recordsmith.loading.functions import Map
-from recordsmith.loading.ordering import check_readable_at_positions
 from recordsmith.loading.suitable import Rank, check_loader, check_rank
 
 try:
     import grain
 except ModuleNotFoundError as error:
+    if error.name != "grain":
+        raise  # it is there, but something that it needs is not
     raise MissingExtraError("grain", "grain") from error
 
 Batch: TypeAlias = dict[str, Any]
@@ -64,15 +66,7 @@ def examples(
     Raises:
         OptionError: options contradict the dataset or each other; it is compressed.
     """
-    if features is not None:
-        return Source(Examples(dataset, features, seed=seed, map_examples=map_examples))
-    if map_examples is not None:
-        raise OptionError(
-            "map_examples is called with what features make, and there are none: say them, or "
-            "take grain's own map"
-        )
-    check_readable_at_positions(dataset)
-    return Source(dataset)
+    return Source(decoded_or_plain(dataset, features, seed=seed, map_examples=map_examples))
 
 
 def batches(loader: Loader, *, any_rank: bool = False) -> Batches:
@@ -129,7 +123,7 @@ class Source:
     Safe to read from several threads; it may travel to another process by pickle.
     """
 
-    def __init__(self, examples: Dataset | Examples) -> None:
+    def __init__(self, examples: Examples | Dataset) -> None:
         self._examples = examples
         self._is_decoded = isinstance(examples, Examples)
 

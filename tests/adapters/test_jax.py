@@ -11,7 +11,6 @@ import socket
 import subprocess
 import sys
 import textwrap
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -128,21 +127,6 @@ def test_two_processes(tmp_path: Path) -> None:
     finally:
         for process in ranks:
             process.kill()
-
-
-def test_without_jax(run_program: Callable[..., str]) -> None:
-    shown = run_program(
-        """
-        import sys
-        sys.modules["jax"] = None
-        import recordsmith as rs
-        try:
-            import recordsmith.jax
-        except rs.MissingExtraError as error:
-            print(error)
-        """
-    )
-    assert "pip install 'recordsmith[jax]'" in shown
 
 
 @needs_jax

@@ -187,12 +187,6 @@ REFUSED = """
         data[0]
     except rs.OptionError as error:
         print(error)
-    sys.modules["keras"] = None
-    del sys.modules["recordsmith.keras"]
-    try:
-        import recordsmith.keras
-    except rs.MissingExtraError as error:
-        print(error)
 """
 
 
@@ -211,7 +205,6 @@ def test_what_is_refused(run_program: Any, path: Path, packed: Path) -> None:
             "goes on for ever",
             "expected a recordsmith.Loader",
             "3 batches, but Keras was told 5: call batches(loader) after load_state_dict",
-            "pip install 'recordsmith[keras]'",
         ),
         strict=True,
     ):

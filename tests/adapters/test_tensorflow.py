@@ -488,20 +488,5 @@ def test_distribution_xla_and_the_end_of_the_program(tf: Any, path: Path, run_pr
     assert run_program(DISTRIBUTED, path).split() == ["done"]
 
 
-def test_without_tensorflow(run_program: Any) -> None:
-    program = """
-        import sys
-
-        sys.modules["tensorflow"] = None
-        import recordsmith as rs
-
-        try:
-            import recordsmith.tensorflow
-        except rs.MissingExtraError as error:
-            print(error)
-    """
-    assert "pip install 'recordsmith[tensorflow]'" in run_program(program)
-
-
 def test_the_page(tf: Any, run_page: Any) -> None:
     run_page("tensorflow.md")

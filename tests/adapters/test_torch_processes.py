@@ -24,7 +24,6 @@ import multiprocessing
 import os
 import signal
 import sys
-import time
 import warnings
 from itertools import islice
 
@@ -387,9 +386,8 @@ def test_what_goes_wrong_in_a_worker_is_told(run: Any, train: rs.Dataset, tmp_pa
         stream = under(batches(loader(epochs=None)))
         iterator = iter(stream)
         next(iterator)
-        begun = time.monotonic()
         os.kill(multiprocessing.active_children()[0].pid, signal.SIGKILL)
-        show(killed=failure(list, iterator), seconds=time.monotonic() - begun)
+        show(killed=failure(list, iterator))
         del iterator
         show(then=seen(islice(stream, 9)))
     """, shard)  # fmt: skip
@@ -402,7 +400,6 @@ def test_what_goes_wrong_in_a_worker_is_told(run: Any, train: rs.Dataset, tmp_pa
     assert found["killed"].startswith("RuntimeError: ")
     said = ("killed by signal", "exited unexpectedly", "worker process of the DataLoader died")
     assert any(words in found["killed"] for words in said)
-    assert found["seconds"] < 30
     assert found["then"] == alone(train, 2)[1]
 
 
@@ -424,20 +421,6 @@ def test_an_iteration_is_not_used_in_two_processes(run: Any, train: rs.Dataset) 
         words, epoch = found[f"{name} in child"]
         assert words.startswith("OptionError: this iteration was begun in another process")
         assert epoch == following
-
-
-def test_where_torch_is_missing(run_program: Any) -> None:
-    shown = run_program("""
-        import sys
-        import recordsmith as rs
-        assert "torch" not in sys.modules
-        sys.modules["torch"] = None
-        try:
-            import recordsmith.torch
-        except rs.MissingExtraError as error:
-            print(error)
-    """)
-    assert "pip install 'recordsmith[torch]'" in shown
 
 
 def test_the_page_says_what_happens(run_page: Any) -> None:

@@ -39,3 +39,10 @@ OBJECT_IS_CROWD = "image/object/is_crowd"
 OBJECT_DIFFICULT = "image/object/difficult"
 OBJECT_TRUNCATED = "image/object/truncated"
 OBJECT_VIEW = "image/object/view"
+
+_MASK_WORDS = ("mask", "segment")
+
+
+def is_of_mask(key: str) -> bool:
+    """Whether a picture by this key is a mask, as far as its name tells."""
+    return any(word in key.lower() for word in _MASK_WORDS)

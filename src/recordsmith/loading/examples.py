@@ -88,3 +88,23 @@ class Examples:
             raise IndexError(f"position {wrong[0]} of {count} examples")
         chosen %= max(1, count)
         return self._maker.make(Step(self._epoch, chosen, chosen, Progress())).batch
+
+
+def decoded_or_plain(
+    dataset: Dataset,
+    features: Mapping[str, Feature | str] | None,
+    *,
+    seed: int,
+    map_examples: Map | None,
+) -> Examples | Dataset:
+    """What adapters read at positions: Examples, or without features the dataset as it is.
+
+    Raises:
+        OptionError: as of Examples; there is a map, and nothing is decoded.
+    """
+    if features is not None:
+        return Examples(dataset, features, seed=seed, map_examples=map_examples)
+    if map_examples is not None:
+        raise OptionError("map_examples changes decoded examples: say features as well")
+    check_readable_at_positions(dataset)
+    return dataset

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from recordsmith.errors import OptionError
 from recordsmith.example import Schema
-from recordsmith.example.keys import PICTURE
+from recordsmith.example.keys import PICTURE, is_of_mask
 from recordsmith.image.fit import FitKind
 from recordsmith.loading import Image
 from recordsmith.loading.features import Feature
 from recordsmith.loading.options import whole_number
-
-_MASK_WORDS = ("mask", "segment")
 
 
 def picture_key(schema: Schema, key: str | None) -> str | None:
@@ -21,7 +19,7 @@ def picture_key(schema: Schema, key: str | None) -> str | None:
     """
     pictures = [name for name, known in schema.features.items() if known.content == "image"]
     if key is None:
-        no_masks = [name for name in pictures if not any(word in name for word in _MASK_WORDS)]
+        no_masks = [name for name in pictures if not is_of_mask(name)]
         largest = max(no_masks, key=lambda name: schema.features[name].value_bytes, default=None)
         return PICTURE if PICTURE in pictures else largest
     if key in pictures:

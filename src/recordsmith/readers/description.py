@@ -17,13 +17,13 @@ from recordsmith.dataset import open as open_dataset
 from recordsmith.dataset.locate import Paths
 from recordsmith.errors import CorruptDataError, OptionError
 from recordsmith.example import FeatureSchema, FeatureValue, SequenceExample, decode_payload
+from recordsmith.example.keys import is_of_mask
 from recordsmith.files import Progress
 from recordsmith.image import probe_image
 from recordsmith.image.png import GREY, PALETTE, read_header
 
 _GLANCE_COUNT = 64
 _NAMES_SHOWN = 10
-_MASK_WORDS = ("mask", "segment")
 
 Content = Literal["picture", "mask", "text", "bytes", "number"]
 
@@ -220,8 +220,7 @@ def _content(key: str, known: FeatureSchema, glance: Glance) -> Content:
     if known.kind != "bytes":
         return "number"
     if known.content == "image":
-        is_mask = glance.may_be_masks and any(word in key.lower() for word in _MASK_WORDS)
-        return "mask" if is_mask else "picture"
+        return "mask" if glance.may_be_masks and is_of_mask(key) else "picture"
     return "text" if known.content == "text" else "bytes"
 
 

@@ -9,8 +9,8 @@ from typing import Any, SupportsIndex
 import torch.utils.data
 
 from recordsmith.dataset import Dataset
-from recordsmith.errors import OptionError
 from recordsmith.loading import Examples
+from recordsmith.loading.examples import decoded_or_plain
 from recordsmith.loading.features import Feature
 from recordsmith.loading.functions import Map
 from recordsmith.torch.conversion import convert, rows
@@ -22,15 +22,14 @@ class ExampleDataset(torch.utils.data.Dataset[dict[str, Any]]):
     Reads only what is asked for. `examples` makes one.
     """
 
-    def __init__(self, dataset: Dataset, decoded: Examples | None) -> None:
-        self._dataset = dataset
-        self._decoded = decoded
+    def __init__(self, examples: Examples | Dataset) -> None:
+        self._examples = examples
 
     def __repr__(self) -> str:
-        return f"examples({self._dataset if self._decoded is None else self._decoded})"
+        return f"examples({self._examples})"
 
     def __len__(self) -> int:
-        return len(self._dataset)
+        return len(self._examples)
 
     def __getitem__(self, position: SupportsIndex) -> dict[str, Any]:
         """The example at a position; negative ones count from the end."""
@@ -39,17 +38,17 @@ class ExampleDataset(torch.utils.data.Dataset[dict[str, Any]]):
     def __getitems__(self, positions: Sequence[SupportsIndex]) -> list[dict[str, Any]]:
         """The examples at many positions, read together: what a DataLoader asks for."""
         numbers = [operator.index(position) for position in positions]
-        if self._decoded is None:
-            return [self._dataset[number] for number in numbers]
-        return rows(convert(self._decoded.batch(numbers)))
+        if isinstance(self._examples, Examples):
+            return rows(convert(self._examples.batch(numbers)))
+        return [self._examples[number] for number in numbers]
 
     def set_epoch(self, epoch: int) -> None:
         """Draw other random numbers from now on: those of this epoch.
 
         Workers that persist have a copy, which this does not reach.
         """
-        if self._decoded is not None:
-            self._decoded.set_epoch(epoch)
+        if isinstance(self._examples, Examples):
+            self._examples.set_epoch(epoch)
 
 
 def examples(
@@ -73,10 +72,4 @@ def examples(
         OptionError: options contradict the dataset; its shards are compressed, which can only be
             read from their beginning.
     """
-    if features is not None:
-        decoded = Examples(dataset, features, seed=seed, map_examples=map_examples)
-        return ExampleDataset(dataset, decoded)
-    if map_examples is not None:
-        raise OptionError("map_examples changes decoded examples: say features as well")
-    Examples(dataset)  # for what it refuses
-    return ExampleDataset(dataset, None)
+    return ExampleDataset(decoded_or_plain(dataset, features, seed=seed, map_examples=map_examples))

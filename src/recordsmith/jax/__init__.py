@@ -1,0 +1,21 @@
+"""Batches of a loader as JAX arrays: on one device, or spread over many.
+
+    for batch in recordsmith.jax.batches(loader, sharding):
+        state = train_step(state, batch["image"], batch["label"])
+
+`conversion` puts one batch on devices, `stream` does it a few batches ahead of the loop,
+`shardings` tells which rows are whose.
+"""
+
+try:
+    from recordsmith.jax.conversion import Ragged, convert
+    from recordsmith.jax.shardings import this_rank
+    from recordsmith.jax.stream import Batches, batches
+except ModuleNotFoundError as error:
+    from recordsmith.errors import MissingExtraError
+
+    if error.name != "jax":
+        raise  # it is there, but something that it needs is not
+    raise MissingExtraError("jax", "jax") from error
+
+__all__ = ["Batches", "Ragged", "batches", "convert", "this_rank"]
