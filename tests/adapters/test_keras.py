@@ -174,7 +174,7 @@ REFUSED = """
     for arguments in (
         (loader, "feature"), (loader, "number", "some"), (loader, "text"),
         (loader, "number", None, "number"), (reusing, "image"), (endless, "number"),
-        (dataset, "number"),
+        (dataset, "number"), (loader, []), (loader, 3),
     ):
         try:
             batches(*arguments)
@@ -185,6 +185,12 @@ REFUSED = """
     late.load_state_dict(late.state_after(2))
     try:
         data[0]
+    except rs.OptionError as error:
+        print(error)
+    refused = lambda example: example["number"] > 3
+    few = rs.Loader(dataset, {"number": "number"}, batch_size=4, filter=refused)
+    try:
+        batches(few, "number")[0]
     except rs.OptionError as error:
         print(error)
     sys.modules["keras"] = None
@@ -210,7 +216,10 @@ def test_what_is_refused(run_program: Any, path: Path, packed: Path) -> None:
             "uses the memory of its batches again",
             "goes on for ever",
             "expected a recordsmith.Loader",
+            "[] names no entry",
+            "3 names no entry",
             "3 batches, but Keras was told 5: call batches(loader) after load_state_dict",
+            "left out all records of a batch",
             "pip install 'recordsmith[keras]'",
         ),
         strict=True,
