@@ -92,6 +92,12 @@ class _Batches(keras.utils.PyDataset):
             if self._iteration is None:
                 self._iteration = self._begin()
             batch = next(self._iteration)
+            if not len(next(iter(batch.values()))):
+                raise OptionError(
+                    "filter or skip_errors left out all records of a batch, and the loss of none "
+                    "is no number: say a larger batch_size, or select records before they are "
+                    "packed, or by a slice"
+                )
             self._given_count += 1
             return tuple(_picked(batch, entry) for entry in self._chosen)
 
@@ -125,7 +131,13 @@ class _Batches(keras.utils.PyDataset):
 def _check_entries(loader: Loader, chosen: list[str | Sequence[str]]) -> None:
     specs = loader.spec()
     for entry in chosen:
-        for name in [entry] if isinstance(entry, str) else entry:
+        if isinstance(entry, str):
+            names = [entry]
+        elif isinstance(entry, Sequence) and entry:
+            names = list(entry)
+        else:
+            raise OptionError(f"{entry!r:.60} names no entry; expected a name or a list of names")
+        for name in names:
             spec = specs.get(name)
             if spec is None:
                 raise OptionError(f"batches have no {name!r}; {names_like(name, specs, 'nothing')}")

@@ -174,7 +174,7 @@ REFUSED = """
     for arguments in (
         (loader, "feature"), (loader, "number", "some"), (loader, "text"),
         (loader, "number", None, "number"), (reusing, "image"), (endless, "number"),
-        (dataset, "number"),
+        (dataset, "number"), (loader, []), (loader, 3),
     ):
         try:
             batches(*arguments)
@@ -187,6 +187,21 @@ REFUSED = """
         data[0]
     except rs.OptionError as error:
         print(error)
+<<<<<<< HEAD
+=======
+    refused = lambda example: example["number"] > 3
+    few = rs.Loader(dataset, {"number": "number"}, batch_size=4, filter=refused)
+    try:
+        batches(few, "number")[0]
+    except rs.OptionError as error:
+        print(error)
+    sys.modules["keras"] = None
+    del sys.modules["recordsmith.keras"]
+    try:
+        import recordsmith.keras
+    except rs.MissingExtraError as error:
+        print(error)
+>>>>>>> usr
 """
 
 
@@ -204,7 +219,10 @@ def test_what_is_refused(run_program: Any, path: Path, packed: Path) -> None:
             "has reuse_batches=True",
             "goes on for ever",
             "expected a recordsmith.Loader",
+            "[] names no entry",
+            "3 names no entry",
             "3 batches, but Keras was told 5: call batches(loader) after load_state_dict",
+            "left out all records of a batch",
         ),
         strict=True,
     ):

@@ -238,6 +238,17 @@ def test_batches_that_contradict_the_spec(
         read(stream)
 
 
+def test_a_batch_of_which_nothing_is_left(adapter: Any, tf: Any, dataset: rs.Dataset) -> None:
+    """Maps are not called for it, so their entries are not there."""
+    options = {"filter": lambda example: example["number"] < 4 or example["number"] > 8}
+    assert [len(batch) for batch in read(adapter.batches(numbers(dataset, **options)))][1] == 0
+    named = numbers(
+        dataset, map_batches=lambda batch, _: {**batch, "more": batch["number"]}, **options
+    )
+    with pytest.raises(tf.errors.OpError, match=r"left out all of its records, so no map"):
+        list(adapter.batches(named))
+
+
 def test_an_element_spec_that_was_said(adapter: Any, tf: Any, dataset: rs.Dataset) -> None:
     def wider(batch: dict[str, Any], _: Any) -> dict[str, Any]:
         return {"number": np.zeros((4, 1 + batch["number"][0]))}

@@ -53,6 +53,13 @@ def test_faster_is_clearly_faster(one, other, is_so: bool) -> None:
     assert is_faster(trial("threads", *one), trial("asked", *other)) is is_so
 
 
+def test_a_handful_of_batches_tells_nothing() -> None:
+    """Some of them were ready when the clock began."""
+    few = Trial("order", 2, "in order", None, (Measured(0.1, 3, 10**6, 10**8, 0, 0, 0, 0),))
+    assert not is_faster(few, trial("asked", 1000, 1000))
+    assert not is_faster(trial("asked", 10**8), few)
+
+
 def test_nothing_is_said_of_nothing() -> None:
     assert advise(report()) == ()
     assert advise(report(trial("asked"))) == ()

@@ -1,7 +1,8 @@
 """What would help? Sentences with the figures that they come from.
 
 One way is called faster than another only where each of its rounds was faster than each of the
-other's, and all of them together by a fifth; where there was time for one round only, by two.
+other's, and all of them together by a fifth; where there was time for one round only, by two. A
+handful of batches tells nothing: some were made before the clock began.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from collections.abc import Iterator
 from recordsmith.measuring.report import BenchReport, Trial
 
 _CLEAR, _CLEAR_IN_ONE_ROUND = 1.2, 1.4
+_FEWEST_BATCHES = 8
 _LARGE_SPREAD = 0.15
 _MOSTLY_IDLE = 0.5
 _MOSTLY_CACHED = 0.9
@@ -36,6 +38,8 @@ def advise(report: BenchReport) -> tuple[str, ...]:
 def is_faster(one: Trial, other: Trial) -> bool:
     """Whether it is clearly so."""
     if not one.rounds or not other.rounds or not other.records_per_second:
+        return False
+    if min(trial.total.batch_count for trial in (one, other)) < _FEWEST_BATCHES:
         return False
     needed = _CLEAR if min(len(one.rounds), len(other.rounds)) > 1 else _CLEAR_IN_ONE_ROUND
     ratio = one.records_per_second / other.records_per_second

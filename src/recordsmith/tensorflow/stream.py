@@ -124,9 +124,15 @@ class _Running:
         if batch is None:
             raise OptionError("the loader was closed while batches were read from it")
         if batch.keys() != self._entries.keys():
+            what_to_do = "let your map answer these in all batches"
+            if not len(next(iter(batch.values()))):
+                what_to_do = (
+                    "filter or skip_errors left out all of its records, so no map was called; say "
+                    "a larger batch_size, or make in .map of tf.data what your map makes"
+                )
             raise FunctionError(
                 f"this batch has the entries {', '.join(batch)}; expected "
-                f"{', '.join(self._entries)}: let your map answer these in all batches"
+                f"{', '.join(self._entries)}: {what_to_do}"
             )
         return [part for name, parts in self._entries.items() for part in parts.split(batch[name])]
 
