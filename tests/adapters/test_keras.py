@@ -187,21 +187,12 @@ REFUSED = """
         data[0]
     except rs.OptionError as error:
         print(error)
-<<<<<<< HEAD
-=======
     refused = lambda example: example["number"] > 3
     few = rs.Loader(dataset, {"number": "number"}, batch_size=4, filter=refused)
     try:
         batches(few, "number")[0]
     except rs.OptionError as error:
         print(error)
-    sys.modules["keras"] = None
-    del sys.modules["recordsmith.keras"]
-    try:
-        import recordsmith.keras
-    except rs.MissingExtraError as error:
-        print(error)
->>>>>>> usr
 """
 
 
