@@ -205,7 +205,7 @@ def test_iterations_that_are_broken_off_or_go_on_side_by_side(run: Any, train: r
     assert found["dying False"] == second  # the worker that did not die had begun the first one
 
 
-def test_batches_arrive_as_they_were_sent(run: Any, train: rs.Dataset) -> None:
+def test_batches_and_examples_arrive_as_they_were_sent(run: Any, train: rs.Dataset) -> None:
     found = run("""
         from recordsmith.torch import Ragged, parcels
 
@@ -241,6 +241,12 @@ def test_batches_arrive_as_they_were_sent(run: Any, train: rs.Dataset) -> None:
 
         stream = under(pictures(epochs=9), 1, collate_fn=files)
         show(files=max(batch["files"] for batch in stream))
+        small = {"image": rs.Image(size=8), "at": rs.Position(), "label": "image/class/label"}
+        (batch,) = batches(rs.Loader(dataset(), small, batch_size=42))
+        parts = list(DataLoader(examples(dataset(), small), batch_size=16, num_workers=2))
+        show(lengths=[len(part["at"]) for part in parts], examples=[
+            torch.equal(torch.cat([part[name] for part in parts]), batch[name]) for name in batch
+        ])
 
         def refuse(arrays):
             raise OSError("no space")
@@ -252,21 +258,10 @@ def test_batches_arrive_as_they_were_sent(run: Any, train: rs.Dataset) -> None:
     assert found["types"] == ["dict"]
     assert (found["half"], found["same"]) == ("torch.bfloat16", True)
     assert (found["mean"], found["names"]) == (True, ["mean", "at"])
+    assert (found["lengths"], found["examples"]) == ([16, 16, 10], [True, True, True])
     assert found["without"]
     if sys.platform == "linux":
         assert 1 <= found["files"] <= 5  # of 27 batches; torch asks for 2 ahead
-
-
-def test_examples_in_workers(run: Any, train: rs.Dataset) -> None:
-    found = run("""
-        features = {"image": rs.Image(size=8), "at": rs.Position(), "label": "image/class/label"}
-        whole = next(iter(batches(rs.Loader(dataset(), features, batch_size=42))))
-        parts = list(DataLoader(examples(dataset(), features), batch_size=16, num_workers=2))
-        show(lengths=[len(part["at"]) for part in parts], equal=[
-            torch.equal(torch.cat([part[name] for part in parts]), whole[name]) for name in whole
-        ])
-    """)
-    assert found == {"lengths": [16, 16, 10], "equal": [True, True, True]}
 
 
 # -- stopping and going on -------------------------------------------------------------------------
