@@ -244,8 +244,8 @@ class Iteration(grain.DatasetIterator):
         taken_count, has_ended = state["taken"], state["has_ended"]
         if type(taken_count) is not int or taken_count < 0 or not isinstance(has_ended, bool):
             raise OptionError(
-                f"the state has taken {taken_count!r:.40} and has_ended {has_ended!r:.40}; expected "
-                "how many batches, and True or False"
+                f"the state has taken {taken_count!r:.40} and has_ended {has_ended!r:.40}; "
+                "expected how many batches, and True or False"
             )
         self._begin(state["loader"], taken_count, has_ended)
 
