@@ -10,6 +10,7 @@ process writes a checkpoint for all, also for those of a job with another number
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
 
 import torch
@@ -43,6 +44,8 @@ def accuracy(model: nn.Module, stream: DataLoader) -> float:
 
 def main() -> None:
     args = options(__doc__, pictures=300, epochs=12, resumes=True).parse_args()
+    if not dist.is_torchelastic_launched():
+        sys.exit("start it with torchrun: its head says how")
     dist.init_process_group("gloo")
     is_first = dist.get_rank() == 0
     torch.manual_seed(0)

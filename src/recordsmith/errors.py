@@ -130,6 +130,8 @@ class FileAccessError(RecordsmithError, OSError):
     """The operating system refused: no such file, no permission, no space."""
 
     def __str__(self) -> str:
+        if self.strerror is None:  # made again of its text, as torch does with a worker's error
+            return super().__str__()
         return str(self.strerror)
 
 

@@ -232,7 +232,13 @@ class Iteration(grain.DatasetIterator):
                 f"the state is of process {found[0]} of {found[1]}, but this is {own[0]} of "
                 f"{own[1]}: say as many processes as there were"
             )
-        self._begin(state["loader"], state["taken"], state["has_ended"])
+        taken_count, has_ended = state["taken"], state["has_ended"]
+        if type(taken_count) is not int or taken_count < 0 or not isinstance(has_ended, bool):
+            raise OptionError(
+                f"the state has taken {taken_count!r:.40} and has_ended {has_ended!r:.40}; "
+                "expected how many batches, and True or False"
+            )
+        self._begin(state["loader"], taken_count, has_ended)
 
     def close(self) -> None:
         """End the threads that work for it. There are no more batches afterwards."""

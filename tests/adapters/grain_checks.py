@@ -351,6 +351,9 @@ def test_states_that_are_no_such_state(dataset: rs.Dataset) -> None:
         with pytest.raises(rs.OptionError, match="expected what get_state"):
             iterator.set_state(state)
     state = iterator.get_state()
+    for wrong in ({"taken": -3}, {"taken": "1"}, {"has_ended": 0}):
+        with pytest.raises(rs.OptionError, match=r"the state has taken .* expected how many"):
+            iterator.set_state({**state, **wrong})
     with pytest.raises(rs.OptionError, match="process 0 of 3, but this is 0 of 1"):
         iterator.set_state({**state, "taken": 2, "worker_count": 3})
     other = iter(adapter.batches(make(dataset, seed=2)))

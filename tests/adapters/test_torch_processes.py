@@ -493,3 +493,36 @@ def test_ranks_share_every_record_and_others_go_on(run: Any, train: rs.Dataset) 
     assert [len(steps) for steps in (whole, begun, rest, following)] == [7, 3, 3, 5]
     of_first = chain(*alone(train, 2, batch_size=3, world_size=2))
     assert [step[0] for step in whole + begun] == list(of_first)[:10]
+
+
+def test_workers_without_descriptors(run_program: Any, packed: Path) -> None:
+    """Torch would wait for ever for a batch that could not be sent."""
+    program = HEAD + textwrap.dedent("""
+        def starved(batch, generator):  # all shards are open by now
+            import resource
+
+            if multiprocessing.parent_process():
+                resource.setrlimit(resource.RLIMIT_NOFILE, (3, 3))
+            return batch
+
+
+        stream = under(batches(loader(batch_size=20, map_batches=starved)), timeout=30)
+        assert seen(stream) == seen(loader(batch_size=20))
+        print("done")
+    """)
+    assert run_program(program, packed).split()[-1:] == ["done"]
+
+
+def test_what_the_system_refuses_a_worker_is_told(run_program: Any, packed: Path) -> None:
+    program = HEAD + textwrap.dedent("""
+        def gone(worker):
+            os.rename(sys.argv[1], sys.argv[1] + ".gone")
+
+
+        import shutil
+
+        shutil.copytree(sys.argv[1], "copied")
+        sys.argv[1] = "copied"
+        print(failure(seen, under(batches(loader()), 1, worker_init_fn=gone)))
+    """)
+    assert "copied" in run_program(program, packed)

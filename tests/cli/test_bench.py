@@ -38,6 +38,14 @@ def test_json_document(run, packed: Path) -> None:
     assert document["advice"]
 
 
+def test_compressed_shards_are_shuffled_through_a_buffer(run, tmp_path: Path) -> None:
+    with rs.ShardWriter(tmp_path / "a.tfrecord.gz", compression="gzip") as writer:
+        for number in range(40):
+            writer.write_example({"number": number})
+    outcome = run("bench", tmp_path / "a.tfrecord.gz", "--shuffle", "--seconds", 0.2, "--json")
+    assert outcome.document["trials"][0]["order"] == "buffer"
+
+
 def test_commands_in_advice_stay_on_one_line() -> None:
     command = "`recordsmith pack PATH OUT --as shards --shorter-side 256`"
     for length in range(60, 100):

@@ -340,6 +340,7 @@ def test_bad_pictures_are_named_or_skipped(
     ("options", "said"),
     [
         ({}, "size is None; expected height and width"),
+        ({"key": 224}, "key is 224; expected the feature that holds the pictures, such as"),
         ({"size": 0}, "size is 0"),
         ({"size": True}, "size is True"),
         ({"size": (4, 5, 3)}, "size is "),

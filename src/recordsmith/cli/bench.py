@@ -70,7 +70,8 @@ def bench(
 
     Example: `recordsmith bench out --split train --batch-size 32 --size 224`
     """
-    options: dict[str, Any] = {"size": _parse_size(size), "fit": fit, "shuffle": shuffle}
+    options: dict[str, Any] = {"size": _parse_size(size), "fit": fit}
+    options["shuffle"] = None if shuffle else shuffle  # what is compressed through a buffer
     report: rs.BenchReport | None = None
     try:
         with _display() as show:

@@ -5,8 +5,8 @@ by page, for every batch. Here a worker writes the tensors of a batch, one after
 file in memory, the main process reads them into tensors of its own, and the file is used again: two
 copies, which cost less than the pages. Nor does it need any room in /dev/shm.
 
-Whatever else is in a batch is sent as torch sends it; and so is everything where the system has no
-files in memory.
+Whatever else is in a batch is sent as torch sends it. Where the system has no files in memory, that
+is everything; where it has no descriptors or no room left, the numbers go through the pipe.
 """
 
 from __future__ import annotations
@@ -42,9 +42,15 @@ class _Parcel(dict[str, Any]):
         places = {name: _packed(entry, arrays) for name, entry in self.items()}
         try:
             descriptor = _files.write(arrays)
-        except OSError:  # no memory, no descriptors: an error here would be lost, and torch wait
-            return dict, (dict(self),)
-        return _opened, (places, reduction.DupFd(descriptor))
+            try:
+                return _opened, (places, reduction.DupFd(descriptor))
+            except OSError:
+                os.pwrite(descriptor, _FREE, 0)
+                raise
+        except OSError:
+            # No memory, no descriptors, which torch's own way needs as well. An error here would be
+            # lost, and torch wait for ever: send the numbers themselves.
+            return _unpacked, (places, arrays)
 
 
 class _Place(NamedTuple):
@@ -66,6 +72,18 @@ def _packed(entry: Any, arrays: list[npt.NDArray[Any]]) -> Any:
         return entry
     arrays.append(array)
     return _Place(array.dtype.str, array.shape)
+
+
+def _unpacked(places: dict[str, Any], arrays: list[npt.NDArray[Any]]) -> dict[str, Any]:
+    """The batch whose numbers were sent without a file."""
+    left = iter(arrays)
+
+    def unpacked(entry: Any) -> Any:
+        if isinstance(entry, Ragged):
+            return Ragged(*map(unpacked, entry))
+        return torch.from_numpy(next(left)) if isinstance(entry, _Place) else entry
+
+    return {name: unpacked(entry) for name, entry in places.items()}
 
 
 def _opened(places: dict[str, Any], sent: Any) -> dict[str, Any]:

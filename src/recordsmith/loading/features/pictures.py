@@ -102,6 +102,11 @@ class Image(PictureFeature):
     max_pixels: int = MAX_PIXELS
 
     def __post_init__(self) -> None:
+        if not isinstance(self.key, str):
+            raise OptionError(
+                f"key is {self.key!r:.60}; expected the feature that holds the pictures, such as "
+                "'image/encoded'; the size is what comes after it, or size=..."
+            )
         check_word("fit", self.fit, get_args(FitKind))
         check_word("dtype", self.dtype, get_args(PixelType))
         check_word("layout", self.layout, get_args(Layout))
