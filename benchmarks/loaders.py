@@ -280,13 +280,13 @@ def torch(folder: Path) -> Epochs:
     return epoch
 
 
-def torch_adapter(folder: Path, workers: int) -> Epochs:
+def torch_adapter(folder: Path, workers: int, packed: str = "camera-packed") -> Epochs:
     """recordsmith.torch under torch's DataLoader: two threads, or worker processes of one each."""
     from torch.utils.data import DataLoader
 
     from recordsmith.torch import batches
 
-    loader = picture_loader(folder, threads=1 if workers else WORKERS)
+    loader = picture_loader(folder, packed, 1 if workers else WORKERS)
     stream = DataLoader(
         batches(loader), batch_size=None, num_workers=workers, persistent_workers=workers > 0
     )

@@ -16,18 +16,22 @@ _WHAT = (
 )
 
 
-def _tensors(begin: Callable[..., loaders.Epochs], **options: Any) -> Callable[[Inputs], Task]:
+def _tensors(
+    begin: Callable[..., loaders.Epochs], times: int = 1, **options: Any
+) -> Callable[[Inputs], Task]:
+    """`times`: how often the pictures are in an epoch."""
+
     def prepare(inputs: Inputs) -> Task:
         import torch
 
         torch.set_num_threads(1)  # what sums up the batches is not measured
         epoch = begin(inputs.folder, **options)
-        return Task(lambda: list(epoch()), inputs.camera_count, digest=digest)
+        return Task(lambda: list(epoch()), times * inputs.camera_count, digest=digest)
 
     return prepare
 
 
-_BARE = Peer("the loader alone", _tensors(loaders.recordsmith), at_most=1 / 0.9)
+_TEN_TIMES: Any = {"times": 10, "packed": "camera-packed-10-times"}
 
 CASES = (
     Case(
@@ -37,7 +41,7 @@ CASES = (
         unit="picture",
         peers=(
             Peer(OURS, _tensors(loaders.torch_adapter, workers=0)),
-            _BARE,
+            Peer("the loader alone", _tensors(loaders.recordsmith), at_most=1 / 0.9),
             Peer("a folder of files, Pillow, two workers", _tensors(loaders.torch)),
         ),
         inputs=("camera", "camera-packed"),
@@ -46,10 +50,18 @@ CASES = (
     Case(
         name="torch-workers",
         title="PyTorch's DataLoader with two workers",
-        what=_WHAT + "Two worker processes of one thread each; the loader alone has two threads.",
+        what=(
+            _WHAT
+            + "Two worker processes of one thread each; the loader alone has two threads. Each "
+            "picture ten times: in a short epoch it shows that one worker makes the first batch, "
+            "and the other the last one, alone."
+        ),
         unit="picture",
-        peers=(Peer(OURS, _tensors(loaders.torch_adapter, workers=2)), _BARE),
-        inputs=("camera", "camera-packed"),
+        peers=(
+            Peer(OURS, _tensors(loaders.torch_adapter, workers=2, **_TEN_TIMES)),
+            Peer("the loader alone", _tensors(loaders.recordsmith, **_TEN_TIMES), at_most=1 / 0.9),
+        ),
+        inputs=("camera-packed-10-times",),
         on_wall_too=True,
     ),
 )
