@@ -15,19 +15,23 @@ from cases.columns import KEYS, tensorflow_features
 from inputs import Inputs
 
 
-def epochs_of(begin: Callable[..., loaders.Epochs], *needs: str, **options: Any) -> Any:
-    """How a peer of `loaders` is prepared; `needs` are inputs that only it has a use for."""
+def epochs_of(
+    begin: Callable[..., loaders.Epochs], *needs: str, times: int = 1, **options: Any
+) -> Any:
+    """How a peer of `loaders` is prepared; `needs` are inputs that only it has a use for, `times`
+    is how often the pictures are in an epoch.
+    """
 
     def prepare(inputs: Inputs) -> Task:
         for name in needs:
             inputs.make(name)
         epoch = begin(inputs.folder, **options)
-        return Task(lambda: list(epoch()), inputs.camera_count, digest=digest)
+        return Task(lambda: list(epoch()), times * inputs.camera_count, digest=_digest)
 
     return prepare
 
 
-def digest(batches: list[loaders.Seen]) -> list[int]:
+def _digest(batches: list[loaders.Seen]) -> list[int]:
     """How many pictures, their classes, and their mean value, in steps of 16."""
     count, labels, values = map(sum, zip(*batches, strict=True))
     side = len(range(0, loaders.SIDE, loaders.SPARSE.step))

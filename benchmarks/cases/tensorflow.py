@@ -7,21 +7,13 @@ from typing import Any
 
 import loaders
 from case import OURS, Case, Peer, Task
-from cases.loader import digest
+from cases.loader import epochs_of
 from inputs import Inputs
 
 _WHAT = (
     "The JPEG files of 500 by 375 pixels and 107 kB to shuffled batches of 32 pictures of 224 by "
     "224 pixels, uint8, as tensors, two threads. "
 )
-
-
-def _tensors(begin: Callable[..., loaders.Epochs]) -> Callable[[Inputs], Task]:
-    def prepare(inputs: Inputs) -> Task:
-        epoch = begin(inputs.folder)
-        return Task(lambda: list(epoch()), inputs.camera_count, digest=digest)
-
-    return prepare
 
 
 def _fit(data: Callable[[Inputs], Any]) -> Callable[[Inputs], Task]:
@@ -72,9 +64,9 @@ CASES = (
         what=_WHAT,
         unit="picture",
         peers=(
-            Peer(OURS, _tensors(loaders.tensorflow_adapter)),
-            Peer("tf.data", _tensors(loaders.tensorflow), at_most=1 / 1.1),
-            Peer("the loader alone", _tensors(loaders.recordsmith)),
+            Peer(OURS, epochs_of(loaders.tensorflow_adapter)),
+            Peer("tf.data", epochs_of(loaders.tensorflow), at_most=1 / 1.1),
+            Peer("the loader alone", epochs_of(loaders.recordsmith)),
         ),
         inputs=("camera", "camera-packed"),
         on_wall_too=True,

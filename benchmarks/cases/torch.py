@@ -2,33 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import loaders
-from case import OURS, Case, Peer, Task
-from cases.loader import digest
-from inputs import Inputs
+from case import OURS, Case, Peer
+from cases.loader import epochs_of
 
 _WHAT = (
     "The JPEG files of 500 by 375 pixels and 107 kB to shuffled batches of 32 pictures of 224 by "
     "224 pixels, uint8, as tensors. "
 )
-
-
-def _tensors(
-    begin: Callable[..., loaders.Epochs], times: int = 1, **options: Any
-) -> Callable[[Inputs], Task]:
-    """`times`: how often the pictures are in an epoch."""
-
-    def prepare(inputs: Inputs) -> Task:
-        import torch
-
-        torch.set_num_threads(1)  # what sums up the batches is not measured
-        epoch = begin(inputs.folder, **options)
-        return Task(lambda: list(epoch()), times * inputs.camera_count, digest=digest)
-
-    return prepare
 
 
 _TEN_TIMES: Any = {"times": 10, "packed": "camera-packed-10-times"}
@@ -40,9 +23,9 @@ CASES = (
         what=_WHAT + "Two threads decode.",
         unit="picture",
         peers=(
-            Peer(OURS, _tensors(loaders.torch_adapter, workers=0)),
-            Peer("the loader alone", _tensors(loaders.recordsmith), at_most=1 / 0.9),
-            Peer("a folder of files, Pillow, two workers", _tensors(loaders.torch)),
+            Peer(OURS, epochs_of(loaders.torch_adapter, workers=0)),
+            Peer("the loader alone", epochs_of(loaders.recordsmith), at_most=1 / 0.9),
+            Peer("a folder of files, Pillow, two workers", epochs_of(loaders.torch)),
         ),
         inputs=("camera", "camera-packed"),
         on_wall_too=True,
@@ -58,8 +41,8 @@ CASES = (
         ),
         unit="picture",
         peers=(
-            Peer(OURS, _tensors(loaders.torch_adapter, workers=2, **_TEN_TIMES)),
-            Peer("the loader alone", _tensors(loaders.recordsmith, **_TEN_TIMES), at_most=1 / 0.9),
+            Peer(OURS, epochs_of(loaders.torch_adapter, workers=2, **_TEN_TIMES)),
+            Peer("the loader alone", epochs_of(loaders.recordsmith, **_TEN_TIMES), at_most=1 / 0.9),
         ),
         inputs=("camera-packed-10-times",),
         on_wall_too=True,
