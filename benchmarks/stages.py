@@ -66,9 +66,9 @@ class Steps:
 
 def pack_in_steps(source: Any, out: Path) -> tuple[Steps, int]:
     """What `pack` does, step by step, into one shard."""
+    from recordsmith.building import read_back
     from recordsmith.dataset import ShardWriter
     from recordsmith.packing.recipe import Recipe
-    from recordsmith.packing.writing import _read_back
     from recordsmith.sources.contract import unheard
 
     steps = Steps()
@@ -93,7 +93,7 @@ def pack_in_steps(source: Any, out: Path) -> tuple[Steps, int]:
         with steps.step("writing"):
             writer.seal()
         with steps.step("reading back, counting features"):
-            _read_back(writer)
+            read_back(writer)
     return steps, len(numbers)
 
 

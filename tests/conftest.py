@@ -51,6 +51,12 @@ def reference() -> Any:
 
 
 @pytest.fixture(scope="session")
+def made() -> ModuleType:
+    """tests/made.py: small datasets of numbered Examples, foreign ones and packed ones."""
+    return _load("made")
+
+
+@pytest.fixture(scope="session")
 def small() -> ModuleType:
     """tests/loading/small.py: small datasets, and what loaders read of them."""
     return _load("loading/small")

@@ -17,13 +17,9 @@ if TYPE_CHECKING:
     from recordsmith.dataset import (
         Dataset,
         IndexReport,
-        Inspection,
         ShardWriter,
-        VerifyReport,
         index,
-        inspect,
         open,  # noqa: A004 - named as users say it
-        verify,
     )
     from recordsmith.drawing import SheetReport, draw_batch, sheet
     from recordsmith.errors import (
@@ -36,6 +32,7 @@ if TYPE_CHECKING:
         RecordsmithError,
         SourceError,
     )
+    from recordsmith.examining import Inspection, VerifyReport, inspect, verify
     from recordsmith.example import (
         BytesArray,
         FeatureSchema,
@@ -95,13 +92,9 @@ _HOMES = {
     "recordsmith.dataset": (
         "Dataset",
         "IndexReport",
-        "Inspection",
         "ShardWriter",
-        "VerifyReport",
         "index",
-        "inspect",
         "open",
-        "verify",
     ),
     "recordsmith.drawing": (
         "SheetReport",
@@ -130,6 +123,12 @@ _HOMES = {
         "decode_sequence_example",
         "encode_example",
         "encode_sequence_example",
+    ),
+    "recordsmith.examining": (
+        "Inspection",
+        "VerifyReport",
+        "inspect",
+        "verify",
     ),
     "recordsmith.exporting": (
         "ExportReport",

@@ -1,11 +1,10 @@
-"""Many shards as one sequence: names, index, manifest, random access, verification.
+"""Many shards as one sequence: names, index, manifest, random access.
 
 Knows where records are and what they hold, never where samples came from.
 """
 
 from recordsmith.dataset.dataset import Dataset, RecordLocation, ShardSpan
 from recordsmith.dataset.indexing import IndexFile, IndexReport, index
-from recordsmith.dataset.inspection import Inspection, ShardSummary, inspect
 from recordsmith.dataset.labels import (
     LABEL_MAP_NAME,
     LABELS_NAME,
@@ -27,7 +26,6 @@ from recordsmith.dataset.manifest import (
 from recordsmith.dataset.names import DEFAULT_TEMPLATE, parse_shard_name, shard_name
 from recordsmith.dataset.opening import dataset_of, open  # noqa: A004 - named as users say it
 from recordsmith.dataset.shard import Shard
-from recordsmith.dataset.verification import VerifyReport, verify
 from recordsmith.dataset.writer import ShardWriter
 
 __all__ = [
@@ -40,20 +38,16 @@ __all__ = [
     "Dataset",
     "IndexFile",
     "IndexReport",
-    "Inspection",
     "Manifest",
     "RecordLocation",
     "Shard",
     "ShardEntry",
     "ShardSpan",
-    "ShardSummary",
     "ShardWriter",
-    "VerifyReport",
     "begun_path",
     "class_names_of",
     "dataset_of",
     "index",
-    "inspect",
     "label_map_to_bytes",
     "labels_to_bytes",
     "open",
@@ -62,5 +56,4 @@ __all__ = [
     "read_label_map",
     "read_manifest",
     "shard_name",
-    "verify",
 ]

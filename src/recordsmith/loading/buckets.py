@@ -19,7 +19,7 @@ from recordsmith.buffers import Int64Array
 from recordsmith.errors import OptionError
 from recordsmith.loading.options import record_count_number
 from recordsmith.loading.order import PositionOrder
-from recordsmith.loading.permutation import Permutations
+from recordsmith.permutation import Permutations
 
 
 @dataclass(frozen=True, eq=False)

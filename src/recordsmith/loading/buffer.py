@@ -16,8 +16,8 @@ from recordsmith.buffers import Int64Array
 from recordsmith.dataset import ShardSpan
 from recordsmith.loading.options import record_count_number, seed_number
 from recordsmith.loading.order import PositionOrder
-from recordsmith.loading.permutation import Permutations
 from recordsmith.loading.windows import mixed_in_windows, window_numbers
+from recordsmith.permutation import Permutations
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from recordsmith.buffers import Int64Array
-from recordsmith.loading.permutation import mixed
+from recordsmith.permutation import mixed
 
 
 class Draws:

@@ -22,7 +22,7 @@ from recordsmith.errors import OptionError
 from recordsmith.example import BytesArray
 from recordsmith.loading.options import whole_number
 from recordsmith.loading.order import Blocks, Order, PositionOrder
-from recordsmith.loading.permutation import Permutations
+from recordsmith.permutation import Permutations
 
 _MOST_DRAWS = 1 << 31  # so that products of two of them fit in int64
 

@@ -20,8 +20,8 @@ import numpy as np
 from recordsmith.buffers import Int64Array
 from recordsmith.errors import OptionError
 from recordsmith.loading.options import record_count_number, seed_number
-from recordsmith.loading.permutation import Permutations
 from recordsmith.loading.windows import mixed_in_windows
+from recordsmith.permutation import Permutations
 
 
 class PositionOrder(ABC):

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from recordsmith.buffers import Int64Array
-from recordsmith.loading.permutation import Permutations
+from recordsmith.permutation import Permutations
 
 
 def window_numbers(places: Int64Array, size: int, shift: int = 0) -> Int64Array:

@@ -10,47 +10,34 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal
 
-from recordsmith.dataset import (
-    DEFAULT_TEMPLATE,
-    LABEL_MAP_NAME,
-    LABELS_NAME,
-    MANIFEST_NAME,
-    Manifest,
-    ShardEntry,
-    begun_path,
-    read_begun,
-    read_manifest,
+from recordsmith.building import (
+    Noted,
+    ShardResult,
+    clean_up,
+    earlier_dataset,
+    publish_dataset,
+    replaced_names,
+    working_in,
 )
-from recordsmith.errors import CorruptDataError, FileAccessError, OptionError, SourceError
+from recordsmith.dataset import DEFAULT_TEMPLATE, Manifest, ShardEntry, begun_path
+from recordsmith.errors import CorruptDataError, OptionError, SourceError
 from recordsmith.example import Schema
 from recordsmith.files import (
-    INTERNAL_FOLDER,
     PathLike,
     Progress,
     accessing,
     as_path,
-    exclusive,
-    list_folder,
-    make_folder,
     remove,
-    size_of,
 )
 from recordsmith.image import PictureOptions
 from recordsmith.packing.planning import Plan, Shards
-from recordsmith.packing.publishing import (
-    clean_up,
-    publish_dataset,
-    replaced_names,
-    small_files_of,
-)
 from recordsmith.packing.recipe import Recipe
 from recordsmith.packing.report import PackReport
-from recordsmith.packing.result import Noted, ShardResult
 from recordsmith.packing.writing import ShardJobs
 from recordsmith.sources import Listing, Source
 
@@ -157,14 +144,20 @@ def pack_by(
         )
     if listing.class_names is not None:
         report.class_count = sum(name is not None for name in listing.class_names)
-    with _working_in(folder):
-        earlier = _earlier_dataset(folder, plan, listing, overwrite=overwrite)
+    with working_in(folder):
+        files = [shard.file for shard in plan.shards]
+        earlier = earlier_dataset(
+            folder,
+            plan.fingerprint,
+            files,
+            has_label_map=listing.has_label_map,
+            overwrite=overwrite,
+        )
         if earlier is not None and not overwrite:
             _report_earlier(report, earlier, len(listing.samples), on_error)
             remove(begun_path(folder))
             clean_up(folder)
             return report
-        files = [shard.file for shard in plan.shards]
         clean_up(folder, keeping=files)
         jobs = ShardJobs(source, listing, plan, folder, recipe.preparation(source), progress)
         try:
@@ -180,10 +173,10 @@ def pack_by(
             manifest = _manifest(plan, listing, results, made_from)
             publish_dataset(
                 folder,
-                plan,
+                plan.fingerprint,
                 manifest,
                 has_label_map=listing.has_label_map,
-                replaced=replaced_names(folder, plan, earlier),
+                replaced=replaced_names(folder, plan.splits, earlier),
             )
         except (SourceError, OptionError, CorruptDataError):
             clean_up(folder)  # it cannot end well as it is
@@ -306,74 +299,6 @@ def check_source(source: object) -> None:
 def thread_count(threads: int | None) -> int:
     """How many threads work, if that is not told."""
     return threads or min(8, os.cpu_count() or 1)
-
-
-@contextmanager
-def _working_in(folder: Path) -> Iterator[None]:
-    """Hold the folder for this job; leave no empty folders behind."""
-    is_new = not folder.exists()
-    internal = folder / INTERNAL_FOLDER
-    make_folder(internal)
-    try:
-        with exclusive(folder):
-            yield
-    finally:
-        with suppress(OSError):
-            internal.rmdir()
-            if is_new:
-                folder.rmdir()
-
-
-def _earlier_dataset(
-    folder: Path, plan: Plan, listing: Listing, *, overwrite: bool
-) -> Manifest | None:
-    """The dataset that is in the folder already: the same one, or with `overwrite` any.
-
-    Raises:
-        OptionError: it is another one, or there are files in the way, and overwrite is not said.
-    """
-    try:
-        manifest = read_manifest(folder)
-    except CorruptDataError:
-        if not overwrite:
-            raise
-        manifest = None
-    if overwrite:
-        return manifest
-    if manifest is not None:
-        if manifest.made_from.get("plan") != plan.fingerprint:
-            raise OptionError(
-                f"{folder} holds another dataset of {manifest.record_count} records, made from "
-                "other files or with other options; choose another folder, or say overwrite=True "
-                "(--overwrite) to replace it"
-            )
-        return manifest if _is_complete(folder, manifest, listing) else None
-    begun = read_begun(folder)
-    if begun is not None and begun.plan == plan.fingerprint:
-        return None  # this very job was killed while it gave its files their names
-    names = {entry.name for entry in list_folder(folder)}
-    in_the_way = sorted(
-        names & {*(shard.file for shard in plan.shards), LABELS_NAME, LABEL_MAP_NAME}
-    )
-    if in_the_way:
-        raise OptionError(
-            f"{folder} holds {in_the_way[0]} already, and no manifest says where it comes from; "
-            "choose another folder, or say overwrite=True (--overwrite) to replace it"
-        )
-    return None
-
-
-def _is_complete(folder: Path, manifest: Manifest, listing: Listing) -> bool:
-    """Whether all its files are there in their size; what is in them is for `verify` to say."""
-    expected = {
-        shard.file: shard.size_bytes for shards in manifest.splits.values() for shard in shards
-    }
-    small_files = small_files_of(manifest, has_label_map=listing.has_label_map)
-    expected |= {name: len(data) for name, data in small_files.items() if name != MANIFEST_NAME}
-    try:
-        return all(size_of(folder / name) == size for name, size in expected.items())
-    except FileAccessError:
-        return False
 
 
 def _unreadable(problems: list[str], sample_count: int) -> SourceError:

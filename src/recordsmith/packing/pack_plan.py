@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from recordsmith.building import ShardResult
 from recordsmith.errors import OptionError, SourceError
 from recordsmith.files import (
     INTERNAL_FOLDER,
@@ -34,7 +35,6 @@ from recordsmith.packing.pack import (
 from recordsmith.packing.planning import Plan
 from recordsmith.packing.recipe import Recipe
 from recordsmith.packing.report import PackReport
-from recordsmith.packing.result import ShardResult
 from recordsmith.packing.writing import ShardJobs
 from recordsmith.sources import Listing, Source
 

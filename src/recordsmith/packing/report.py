@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from recordsmith.building import Noted
 from recordsmith.dataset import Manifest
-from recordsmith.packing.result import Noted
 
 
 @dataclass

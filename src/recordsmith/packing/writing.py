@@ -15,13 +15,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import NamedTuple
 
-from recordsmith.dataset import ShardWriter
-from recordsmith.errors import CorruptDataError, Defect, FileAccessError, SourceError
-from recordsmith.example import Schema, SchemaSurvey
-from recordsmith.files import Progress, publish, remove, temporary_name, write_atomically
-from recordsmith.packing.planning import Plan, PlannedShard
-from recordsmith.packing.preparing import Preparation
-from recordsmith.packing.result import (
+from recordsmith.building import (
     Noted,
     ShardResult,
     Versions,
@@ -29,8 +23,13 @@ from recordsmith.packing.result import (
     done_path,
     keep_result,
     partial_path,
-    versions_of,
+    read_back,
 )
+from recordsmith.dataset import ShardWriter
+from recordsmith.errors import CorruptDataError, FileAccessError, SourceError
+from recordsmith.files import Progress, publish, remove, temporary_name, write_atomically
+from recordsmith.packing.planning import Plan, PlannedShard
+from recordsmith.packing.preparing import Preparation
 from recordsmith.sources import Listing, Sample, Source
 
 _AHEAD = 2  # samples in preparation for each thread: enough that none waits for another
@@ -110,7 +109,7 @@ class ShardJobs:
         result = complete_result(
             self._folder,
             plan,
-            lambda: versions_of(self._listing, shard),
+            lambda: _versions_of(self._listing, shard),
             shard.file,
             trusting=trusting,
         )
@@ -156,7 +155,7 @@ class ShardJobs:
             self._advance(1)
         result = ShardResult(
             file=shard.file,
-            schema=_read_back(writer),
+            schema=read_back(writer),
             record_count=writer.record_count,
             size_bytes=writer.size_bytes,
             crc32c=writer.crc32c,
@@ -220,18 +219,9 @@ class _Prepared(NamedTuple):
     notes: list[tuple[str, str]]
 
 
-def _read_back(writer: ShardWriter) -> Schema:
-    """Prove what was written, every checksum, and count its features."""
-    survey = SchemaSurvey()
-    records = 0
-    for block in writer.written_blocks():
-        survey.update(block.buffer, block.starts, block.lengths)
-        records += len(block)
-    if records != writer.record_count:
-        raise CorruptDataError(
-            Defect.RECORD_COUNT,
-            f"{writer.record_count} records were written, {records} came back; the disk or its "
-            "file system is failing",
-            path=writer.path,
-        )
-    return survey.finish()
+def _versions_of(listing: Listing, shard: PlannedShard) -> str | None:
+    """What `Versions` says of the samples of a shard."""
+    versions = Versions()
+    for number in shard.samples:
+        versions.add(listing.samples[number].version)
+    return versions.hexdigest()

@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Literal
 
-from recordsmith.dataset import Inspection, inspect
 from recordsmith.dataset import open as open_dataset
 from recordsmith.dataset.locate import Paths
 from recordsmith.errors import CorruptDataError, OptionError
+from recordsmith.examining import Inspection, inspect
 from recordsmith.example import FeatureSchema, FeatureValue, SequenceExample, decode_payload
 from recordsmith.example.keys import is_of_mask
 from recordsmith.files import Progress

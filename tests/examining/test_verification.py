@@ -12,7 +12,7 @@ import pytest
 
 import recordsmith as rs
 from recordsmith.dataset import MANIFEST_NAME, ShardWriter
-from recordsmith.dataset import verification as verification_module
+from recordsmith.examining import verification as verification_module
 from recordsmith.wire import COMPRESSIONS, encode_record
 
 

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-import pytest
 
 from recordsmith.dataset import (
     LABELS_NAME,
@@ -22,7 +20,7 @@ from recordsmith.dataset import (
 )
 from recordsmith.example import SchemaSurvey
 
-CLASS_NAMES = ("daisy", "müsli", "a b")
+class_names = ("daisy", "müsli", "a b")
 
 
 def features(number: int) -> dict[str, Any]:
@@ -43,9 +41,7 @@ def write_shard(path: Path, ids: Sequence[int], compression: str = "none") -> Pa
     return path
 
 
-def make_packed(
-    folder: Path, splits: Mapping[str, Sequence[int]], compression: Any = "none"
-) -> Path:
+def packed(folder: Path, splits: Mapping[str, Sequence[int]], compression: Any = "none") -> Path:
     """A folder with a manifest; `splits` says how many records each shard of a split has.
 
     Ids count up through all shards.
@@ -73,11 +69,11 @@ def make_packed(
         survey.finish(),
         {split: of_split.finish() for split, of_split in surveys.items()},
         compression,
-        CLASS_NAMES,
+        class_names,
         {"seed": 0},
     )
     (folder / MANIFEST_NAME).write_bytes(manifest.to_bytes())
-    (folder / LABELS_NAME).write_bytes(labels_to_bytes(CLASS_NAMES))
+    (folder / LABELS_NAME).write_bytes(labels_to_bytes(class_names))
     return folder
 
 
@@ -94,16 +90,3 @@ def assert_is_example(example: Any, number: int) -> None:
     assert example["name"] == [expected["name"].encode()]
     np.testing.assert_array_equal(example["score"], [expected["score"]])
     np.testing.assert_array_equal(example["steps"], expected["steps"])
-
-
-@pytest.fixture(scope="session")
-def made() -> SimpleNamespace:
-    """The functions above."""
-    return SimpleNamespace(
-        features=features,
-        write_shard=write_shard,
-        packed=make_packed,
-        ids_of=ids_of,
-        assert_is_example=assert_is_example,
-        class_names=CLASS_NAMES,
-    )

@@ -25,8 +25,6 @@ from recordsmith.files import (
     remove,
     write_atomically,
 )
-from recordsmith.packing.planning import PlannedShard
-from recordsmith.sources import Listing
 from recordsmith.wire import crc32c
 
 MOST_PLACES = 1000
@@ -102,14 +100,6 @@ class Versions:
 def complete_shards(folder: Path) -> list[str]:
     """The shards of a job that was stopped which need not be written again, as their notes say."""
     return sorted(note.stem for note in (folder / INTERNAL_FOLDER).glob("*.done"))
-
-
-def versions_of(listing: Listing, shard: PlannedShard) -> str | None:
-    """What `Versions` says of the samples of a shard."""
-    versions = Versions()
-    for number in shard.samples:
-        versions.add(listing.samples[number].version)
-    return versions.hexdigest()
 
 
 def keep_result(folder: Path, plan: str, versions: str | None, result: ShardResult) -> None:

@@ -7,10 +7,11 @@ nothing by halves, and the same job run again finishes it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from recordsmith.building.finished import done_path, partial_path
 from recordsmith.dataset import (
     LABEL_MAP_NAME,
     LABELS_NAME,
@@ -33,25 +34,29 @@ from recordsmith.files import (
     write_atomically,
     write_synced,
 )
-from recordsmith.packing.planning import Plan
-from recordsmith.packing.result import done_path, partial_path
 
 
 def publish_dataset(
-    folder: Path, plan: Plan, manifest: Manifest, *, has_label_map: bool, replaced: set[str]
+    folder: Path,
+    fingerprint: str,
+    manifest: Manifest,
+    *,
+    has_label_map: bool,
+    replaced: set[str],
 ) -> None:
     """Give everything its final name.
 
     Args:
+        fingerprint: of the job, so that it is known again if it is killed now.
         replaced: files of an earlier dataset, which go.
     """
     internal = folder / INTERNAL_FOLDER
     small_files = small_files_of(manifest, has_label_map=has_label_map)
     for name, data in small_files.items():
         write_synced(partial_path(folder, name), data)
-    shards = [shard.file for shard in plan.shards]
+    shards = shard_files(manifest)
     new = {*shards, *small_files}
-    begun = Begun(plan.fingerprint, tuple(sorted(replaced | new)))
+    begun = Begun(fingerprint, tuple(sorted(replaced | new)))
     write_atomically(begun_path(folder), begun.to_bytes())
     remove(folder / MANIFEST_NAME)  # from here on the folder is no dataset
     for name in sorted({*replaced, LABELS_NAME, LABEL_MAP_NAME} - new):
@@ -74,6 +79,11 @@ def _name(partial: Path, final: Path) -> None:
         publish(partial, final)
 
 
+def shard_files(manifest: Manifest) -> list[str]:
+    """The names of all shards."""
+    return [shard.file for shards in manifest.splits.values() for shard in shards]
+
+
 def small_files_of(manifest: Manifest, *, has_label_map: bool) -> dict[str, bytes]:
     """What lies beside the shards, the manifest last."""
     files = {}
@@ -84,15 +94,15 @@ def small_files_of(manifest: Manifest, *, has_label_map: bool) -> dict[str, byte
     return files | {MANIFEST_NAME: manifest.to_bytes()}
 
 
-def replaced_names(folder: Path, plan: Plan, earlier: Manifest | None) -> set[str]:
+def replaced_names(folder: Path, splits: Collection[str], earlier: Manifest | None) -> set[str]:
     """Files of an earlier dataset, or of a job that was killed: they go when the new ones come."""
     names = set()
     if earlier is not None:
-        names |= {shard.file for shards in earlier.splits.values() for shard in shards}
+        names.update(shard_files(earlier))
     else:  # no manifest tells: what would be taken for a shard of a split that is packed now
         for entry in list_folder(folder):
             number = parse_shard_name(entry.name)
-            if number is not None and number.split in plan.splits:
+            if number is not None and number.split in splits:
                 names.add(entry.name)
     begun = read_begun(folder)
     if begun is not None:

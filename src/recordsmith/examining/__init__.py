@@ -1,0 +1,6 @@
+"""What is in these files, and is it right? Reads everything, changes nothing."""
+
+from recordsmith.examining.inspection import Inspection, ShardSummary, inspect
+from recordsmith.examining.verification import VerifyReport, verify
+
+__all__ = ["Inspection", "ShardSummary", "VerifyReport", "inspect", "verify"]
