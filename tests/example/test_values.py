@@ -141,6 +141,14 @@ def test_compared_value_by_value(values: list[bytes], other: bytes) -> None:
     assert (array[::-1] == BytesArray.from_values(values[::-1])).all()
 
 
+def test_long_values_are_compared_to_their_end() -> None:
+    values = [b"x" * 40, b"x" * 39 + b"y", b"y" + b"x" * 39, b"x" * 41, b"x" * 40]
+    array = BytesArray.from_values(values)
+    assert (array == b"x" * 40).tolist() == [True, False, False, False, True]
+    assert (array[::-2] == b"x" * 40).tolist() == [True, False, True]
+    assert (array[1:5].reshape(2, 2) == b"x" * 40).tolist() == [[False, False], [False, True]]
+
+
 def test_compared_with_other_things() -> None:
     array = BytesArray.from_values(["ö", "o", "o\0", ""]).reshape(2, 2)
     assert (array == "ö").tolist() == [[True, False], [False, False]]

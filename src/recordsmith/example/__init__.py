@@ -22,6 +22,7 @@ from recordsmith.example.columns import (
     decode_columns,
     encode_columns,
 )
+from recordsmith.example.entries import Entry, Section, context_payload, delimited, sections_of
 from recordsmith.example.payload import Kind, PayloadKind, classify
 from recordsmith.example.schema import FeatureSchema, Schema, SchemaSurvey
 from recordsmith.example.values import BytesArray, Column, RaggedArray
@@ -31,6 +32,7 @@ __all__ = [
     "Column",
     "ColumnDecoder",
     "ColumnEncoder",
+    "Entry",
     "FeatureRequest",
     "FeatureSchema",
     "FeatureSpec",
@@ -41,13 +43,17 @@ __all__ = [
     "RaggedArray",
     "Schema",
     "SchemaSurvey",
+    "Section",
     "SequenceExample",
     "classify",
+    "context_payload",
     "decode_columns",
     "decode_example",
     "decode_payload",
     "decode_sequence_example",
+    "delimited",
     "encode_columns",
     "encode_example",
     "encode_sequence_example",
+    "sections_of",
 ]

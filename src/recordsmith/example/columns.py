@@ -128,8 +128,12 @@ class ColumnDecoder:
                 raise error
             self._row_count += len(starts)
 
-    def finish(self) -> dict[str, Column]:
+    def finish(self, *, all_there: bool = True) -> dict[str, Column]:
         """The columns of what was appended. They own their memory; the decoder is empty again.
+
+        Args:
+            all_there: False leaves a feature out whose kind no record showed and nobody declared,
+                instead of raising.
 
         Raises:
             CorruptDataError: missing-feature, if no record showed the kind of a feature and
@@ -143,6 +147,8 @@ class ColumnDecoder:
         columns: dict[str, Column] = {}
         for (key, spec), built in zip(self._specs.items(), finished, strict=True):
             kind, values, ends, splits, shortest, longest, present = built
+            if kind == 0 and not all_there:
+                continue
             if kind == 0:
                 raise CorruptDataError(
                     Defect.MISSING_FEATURE,

@@ -16,6 +16,8 @@ import numpy.typing as npt
 from recordsmith.buffers import BytesLike, Int64Array
 from recordsmith.errors import OptionError
 
+_NARROWED_BYTES = 16  # compared over all values at once; what is longer, one by one after that
+
 
 class BytesArray:
     """An array of byte strings over one buffer.
@@ -109,15 +111,35 @@ class BytesArray:
 
     def __eq__(self, other: object) -> Any:
         if isinstance(other, (str, bytes)):
-            wanted = _as_bytes(other, 0)
-            equal = (view == wanted for view in self.views())
-        elif isinstance(other, BytesArray):
+            return self._equal_to(bytes(_as_bytes(other, 0)))
+        if isinstance(other, BytesArray):
             if self.shape != other.shape:
                 raise OptionError(f"shapes {self.shape} and {other.shape} cannot be compared")
             equal = (a == b for a, b in zip(self.views(), other.views(), strict=True))
         else:
             return NotImplemented
         return np.fromiter(equal, bool, self._numbers.size).reshape(self.shape)
+
+    def _equal_to(self, wanted: bytes) -> npt.NDArray[np.bool_]:
+        """Which values these bytes are: byte after byte, over those that may still be it."""
+        numbers = self._numbers.ravel()
+        equal: npt.NDArray[np.bool_] = self.offsets[numbers + 1] - self.offsets[numbers] == len(
+            wanted
+        )
+        candidates = np.flatnonzero(equal)
+        starts = self.offsets[numbers[candidates]]
+        for place, byte in enumerate(wanted[:_NARROWED_BYTES]):
+            alike = self.buffer[starts + place] == byte
+            starts, candidates = starts[alike], candidates[alike]
+        if len(wanted) > _NARROWED_BYTES:
+            memory = memoryview(self.buffer)  # type: ignore[arg-type]
+            alike = np.fromiter(
+                (memory[at : at + len(wanted)] == wanted for at in starts.tolist()), bool
+            )
+            candidates = candidates[alike]
+        equal[:] = False
+        equal[candidates] = True
+        return equal.reshape(self.shape)
 
     def __ne__(self, other: object) -> Any:
         equal = self.__eq__(other)
