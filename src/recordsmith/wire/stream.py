@@ -127,7 +127,7 @@ def read_records(
 
 
 def foreign_defect(head: bytes) -> CorruptDataError | None:
-    """The error for a file that is something else, told by its first bytes; None if nothing fits."""
+    """The error for a file that is something else, by its first bytes; None if nothing fits."""
     foreign = describe_foreign(head)
     if foreign is None:
         return None
