@@ -12,7 +12,7 @@ from case import OURS, Case, Peer, Task
 from inputs import LARGE_BYTES, Inputs
 
 
-def _recordsmith(name: str) -> Any:
+def _recordsmith(name: str, threads: int = 1) -> Any:
     def prepare(inputs: Inputs) -> Task:
         from recordsmith import verify
 
@@ -22,7 +22,7 @@ def _recordsmith(name: str) -> Any:
             assert report.is_good
             return int(report.record_count)
 
-        return Task(lambda: verify(path), _count(inputs, name), digest=records)
+        return Task(lambda: verify(path, threads=threads), _count(inputs, name), digest=records)
 
     return prepare
 
@@ -46,6 +46,24 @@ def _tensorflow(name: str, batch_size: int) -> Any:
     return prepare
 
 
+def _memory(name: str) -> Any:
+    """How fast one core reads the same bytes: their checksum in memory, by the fastest library."""
+
+    def prepare(inputs: Inputs) -> Task:
+        import google_crc32c
+
+        data = inputs.path(name).read_bytes()
+        count = _count(inputs, name)
+
+        def run() -> int:
+            google_crc32c.value(data)
+            return count
+
+        return Task(run, count, digest=int)
+
+    return prepare
+
+
 def _count(inputs: Inputs, name: str) -> int:
     return inputs.small_count if name == "small.tfrecord" else inputs.large_count
 
@@ -58,6 +76,7 @@ CASES = (
         unit="record",
         peers=(
             Peer(OURS, _recordsmith("small.tfrecord")),
+            Peer("a checksum of the bytes, in memory", _memory("small.tfrecord"), at_most=1 / 0.6),
             Peer(
                 "TFRecordDataset, batch(1024)", _tensorflow("small.tfrecord", 1024), at_most=1 / 20
             ),
@@ -71,6 +90,8 @@ CASES = (
         unit="record",
         peers=(
             Peer(OURS, _recordsmith("large.tfrecord")),
+            Peer("two threads (see the wall)", _recordsmith("large.tfrecord", 2)),
+            Peer("a checksum of the bytes, in memory", _memory("large.tfrecord"), at_most=1 / 0.6),
             Peer("TFRecordDataset, batch(8)", _tensorflow("large.tfrecord", 8), at_most=1 / 8),
         ),
         inputs=("large.tfrecord",),

@@ -43,8 +43,11 @@ class Defect(str, Enum):
     FEATURE_KIND = "feature-kind-mismatch"
     FEATURE_SHAPE = "feature-shape-mismatch"
     FEATURE_VALUE = "feature-value-mismatch"
+    UNEXPECTED_FEATURE = "unexpected-feature"
     # pictures
     UNREADABLE_IMAGE = "unreadable-image"
+    IMAGE_SIZE = "image-size-mismatch"
+    IMAGE_FORMAT = "image-format-mismatch"
     # datasets
     UNFINISHED_DATASET = "unfinished-dataset"
     MISSING_SHARD = "missing-shard"
@@ -52,8 +55,13 @@ class Defect(str, Enum):
     SHARD_SIZE = "shard-size-mismatch"
     SHARD_CHECKSUM = "shard-checksum-mismatch"
     RECORD_COUNT = "record-count-mismatch"
+    SWAPPED_SHARD = "swapped-shard"
+    EXTRA_SHARD = "extra-shard"
     LABELS = "labels-mismatch"
     BROKEN_MANIFEST = "broken-manifest"
+    # what is told of a file that is not condemned
+    TRANSIENT_READ = "transient-read"
+    CHANGING_SHARD = "changing-shard"
 
     def __str__(self) -> str:
         return self.value

@@ -141,7 +141,9 @@ def test_swapped_shards(tmp_path: Path, made: SimpleNamespace) -> None:
     os.replace(two, one)
     os.replace(folder / "other", two)
     report = rs.verify(folder)
-    assert [error.defect for error in report.defects] == [rs.Defect.SHARD_CHECKSUM] * 2
+    assert [error.defect for error in report.defects] == [rs.Defect.SWAPPED_SHARD] * 2
+    assert two.name in report.defects[0].detail
+    assert one.name in report.defects[1].detail
     assert {error.path for error in report.defects} == {str(one), str(two)}
 
 
@@ -224,11 +226,17 @@ def test_report_as_json(tiny: Path) -> None:
     tiny.write_bytes(data)
     document = json.loads(json.dumps(rs.verify(tiny).to_json()))
     (defect,) = document.pop("defects")
+    explanation = document.pop("explanations").pop("payload-crc-mismatch")
+    assert explanation.keys() == {"meaning", "advice"}
     assert document == {
         "records": 2,
         "shards": 1,
         "size_bytes": len(data),
+        "pictures": 0,
+        "deep": False,
         "defect_count": 1,
+        "notices": [],
+        "remarks": [],
     }
     assert defect.pop("detail")
     assert defect == {
@@ -245,7 +253,9 @@ def test_a_list_of_one_folder_is_that_folder(made: SimpleNamespace, tmp_path: Pa
     first, second = sorted(folder.glob("*.tfrecord"))
     second.write_bytes(first.read_bytes())
     for paths in (folder, [folder], [folder, made.packed(tmp_path / "more", {"train": [1]})]):
-        assert {error.defect for error in rs.verify(paths).defects} == {rs.Defect.SHARD_SIZE}
+        (error,) = rs.verify(paths).defects
+        assert (error.defect, error.path) == (rs.Defect.SWAPPED_SHARD, str(second))
+        assert "copy of that file" in error.detail
         with pytest.raises(rs.CorruptDataError) as caught:
             rs.open(paths)
         assert caught.value.defect is rs.Defect.SHARD_SIZE

@@ -122,7 +122,7 @@ def _stands_beside(path: Path) -> bool:
 
 
 def _is_text_index(path: Path) -> bool:
-    return is_text_index_name(path.name) and not _looks_like_records(path)
+    return is_text_index_name(path.name) and not looks_like_records(path)
 
 
 def _common_labels(files: Iterable[Path]) -> ClassNames | None:
@@ -147,7 +147,7 @@ def _locate_folder(folder: Path) -> Located:
     for entry in list_folder(folder):
         if entry.name.startswith(".") or not entry.is_file():
             continue
-        if not _looks_like_records(Path(entry.path)):
+        if not looks_like_records(Path(entry.path)):
             other.append(entry.name)
             continue
         shards.append(Shard(Path(entry.path), split_of(entry.name)))
@@ -197,7 +197,7 @@ def _locate_packed(folder: Path, manifest: Manifest) -> Located:
     return Located(shards, manifest, manifest.class_names, tuple(missing))
 
 
-def _looks_like_records(path: Path) -> bool:
+def looks_like_records(path: Path) -> bool:
     head = read_head(path, HEAD_BYTES)
     if detect_compression(head) != "none":
         return bool(_USUAL_NAME.fullmatch(path.name))

@@ -1,6 +1,7 @@
 """What is in these files, and is it right? Reads everything, changes nothing."""
 
 from recordsmith.examining.inspection import Inspection, ShardSummary, inspect
-from recordsmith.examining.verification import VerifyReport, verify
+from recordsmith.examining.verification import verify
+from recordsmith.examining.verify_report import ShardFindings, VerifyReport
 
-__all__ = ["Inspection", "ShardSummary", "VerifyReport", "inspect", "verify"]
+__all__ = ["Inspection", "ShardFindings", "ShardSummary", "VerifyReport", "inspect", "verify"]

@@ -1,79 +1,41 @@
 """Are these shards what they should be? Every checksum, and what the manifest says of them.
 
-Each shard is read once, in order, by one of several threads; a damaged payload does not end the
-reading of its shard, a damaged length does, as the way to the next record is lost.
+Shards are read by several threads, a large plain one by all of them; a damaged payload does not end
+the reading of its shard, a damaged length does, as the way to the next record is lost. What looks
+damaged is read once more past the system's memory before it is called so. With `deep`, payloads and
+pictures are looked at too.
 """
 
 from __future__ import annotations
 
-import io
 import os
+import stat
 import threading
-from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
-from typing import Any, BinaryIO, cast
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from itertools import chain, islice
+from typing import Any, TypeVar
 
-from recordsmith.dataset.labels import LABELS_NAME, read_labels
 from recordsmith.dataset.locate import Located, Paths, locate
-from recordsmith.dataset.manifest import ShardEntry
 from recordsmith.dataset.shard import Shard, empty_file
 from recordsmith.errors import CorruptDataError, Defect, FileAccessError, MissingFileError
-from recordsmith.files import Progress, accessing, open_file, size_of
-from recordsmith.wire import crc32c, read_blocks
+from recordsmith.examining import manifest_check
+from recordsmith.examining.frame_ranges import RangeCheck, RangeFindings, join_ranges, ranges_of
+from recordsmith.examining.shard_stream import read_stream
+from recordsmith.examining.verify_report import ShardFindings, VerifyReport
+from recordsmith.files import Progress, accessing, open_file
+from recordsmith.wire import HEAD_BYTES, detect_compression, join_crc32c
 
 MAX_DEFECTS_PER_SHARD = 1000
 """So many are listed one by one; the rest of a shard's are only counted."""
 
+_SHARED_FROM_BYTES = 128 << 20  # plain shards of this size are read by several threads
+_AHEAD = 4  # jobs for each thread that wait: few, however many shards there are
 
-@dataclass
-class VerifyReport:
-    """What a verification found.
-
-    record_count: intact records.
-    shard_count: shards that were read.
-    size_bytes: bytes that were read.
-    defects: everything that is wrong, at most MAX_DEFECTS_PER_SHARD of each shard.
-    defect_count: how many there are, listed or not.
-    """
-
-    record_count: int = 0
-    shard_count: int = 0
-    size_bytes: int = 0
-    defects: list[CorruptDataError] = field(default_factory=list)
-    defect_count: int = 0
-
-    @property
-    def is_good(self) -> bool:
-        """Nothing is wrong."""
-        return self.defect_count == 0
-
-    def add(self, defects: Iterable[CorruptDataError], count: int | None = None) -> None:
-        """Add defects; `count` is how many there really are, if not all are listed."""
-        listed = list(defects)
-        self.defects += listed
-        self.defect_count += len(listed) if count is None else count
-
-    def to_json(self) -> dict[str, Any]:
-        """records, shards, size_bytes, defect_count, and defects with defect, path, position,
-        offset (null where none is meant) and detail.
-        """
-        return {
-            "records": self.record_count,
-            "shards": self.shard_count,
-            "size_bytes": self.size_bytes,
-            "defect_count": self.defect_count,
-            "defects": [
-                {
-                    "defect": str(error.defect),
-                    "path": error.path,
-                    "position": error.position,
-                    "offset": error.offset,
-                    "detail": error.detail,
-                }
-                for error in self.defects
-            ],
-        }
+_Result = TypeVar("_Result")
 
 
 def verify(
@@ -88,7 +50,7 @@ def verify(
     Args:
         paths: a file, folder, glob or a list of these.
         split: only this one.
-        threads: how many shards are read at once; None: one for each processor.
+        threads: how many work at once; None: one for each processor.
         progress: told the bytes done and in all.
 
     Returns:
@@ -101,39 +63,18 @@ def verify(
     report = VerifyReport()
     try:
         located = locate(paths, split)
-        report.add(error for _, error in located.missing)
-        report.add(_check_labels(located))
     except CorruptDataError as error:  # a broken manifest: a finding, not a failure
         report.add([error])
         return report
-    total = sum(size_of(shard.path) for shard in located.shards)
-    lock = threading.Lock()
-    stopping = threading.Event()
-
-    def advance(count: int) -> None:
-        if stopping.is_set():
-            raise _StoppedError
-        with lock:
-            report.size_bytes += count
-            if progress is not None:
-                progress(report.size_bytes, total)
-
-    def check(shard: Shard) -> _ShardFindings:
-        findings = _ShardFindings(shard)
-        findings.read(advance)
-        return findings
-
-    workers = max(1, min(threads or os.cpu_count() or 1, len(located.shards)))
-    with ThreadPoolExecutor(workers) as pool:
-        try:
-            for findings in pool.map(check, located.shards):
-                report.shard_count += 1
-                report.record_count += findings.record_count
-                report.add(findings.defects, findings.defect_count)
-        except BaseException:
-            stopping.set()
-            pool.shutdown(cancel_futures=True)
-            raise
+    report.add(error for _, error in located.missing)
+    report.add(manifest_check.check_labels(located))
+    report.add(manifest_check.find_extra_shards(located, split))
+    thread_count = max(1, threads or os.cpu_count() or 1)
+    telling = _Telling(progress, [shard.path for shard in located.shards])
+    found = _check_all(located, thread_count, telling)
+    manifest_check.compare(located, found, MAX_DEFECTS_PER_SHARD)
+    for findings in found:
+        report.add_shard(findings)
     return report
 
 
@@ -141,106 +82,216 @@ class _StoppedError(Exception):
     """Somebody else failed, or the user wants to stop: leave the shard at hand."""
 
 
-def _check_labels(located: Located) -> list[CorruptDataError]:
-    """`labels.txt` must say what the manifest says."""
-    manifest = located.manifest
-    if manifest is None or manifest.class_names is None or not located.shards:
-        return []
-    folder = located.shards[0].path.parent
-    if read_labels(folder) == manifest.class_names:
-        return []
-    return [
-        CorruptDataError(
-            Defect.LABELS,
-            f"{LABELS_NAME} does not name the classes that the manifest names. One of them was "
-            "changed after packing, or the file is missing.",
-            path=folder / LABELS_NAME,
-        )
-    ]
+class _Telling:
+    """Tells how far all threads together are, and stops them."""
 
+    def __init__(self, progress: Progress | None, paths: Iterable[Any]) -> None:
+        self._progress = progress
+        self._total = sum(map(_size, paths)) if progress is not None else 0
+        self._done = 0
+        self._lock = threading.Lock()
+        self.stopping = threading.Event()
 
-class _ShardFindings:
-    """Reads one shard and collects what is wrong with it."""
-
-    def __init__(self, shard: Shard) -> None:
-        self._shard = shard
-        self.record_count = 0
-        self.defects: list[CorruptDataError] = []
-        self.defect_count = 0
-
-    def read(self, advance: Callable[[int], None]) -> None:
-        """The file's own bytes say how it is compressed, not its manifest."""
-        path, entry = self._shard.path, self._shard.entry
-        try:
-            with open_file(path) as file, accessing(path):
-                stream = _WatchedStream(file, advance, with_checksum=entry is not None)
-                for block in read_blocks(cast(BinaryIO, stream), on_defect=self._add):
-                    self.record_count += len(block)
-                stream.drain()
-        except FileAccessError as error:
-            is_missing = isinstance(error, MissingFileError)
-            defect = Defect.MISSING_SHARD if is_missing else Defect.UNREADABLE_SHARD
-            self._add(CorruptDataError(defect, str(error), path=path))
+    def advance(self, count: int) -> None:
+        if self.stopping.is_set():
+            raise _StoppedError
+        if self._progress is None or not count:
             return
-        if stream.size_bytes == 0 and (entry is None or entry.record_count):
-            self._add(empty_file(path))
-        elif entry is not None:
-            self._compare(entry, stream.size_bytes, stream.crc32c)
+        with self._lock:
+            self._done = min(self._done + count, self._total)
+            self._progress(self._done, self._total)
 
-    def _add(self, error: CorruptDataError) -> None:
-        if error.path is None:
-            error.path = str(self._shard.path)
-        self.defect_count += 1
-        if len(self.defects) < MAX_DEFECTS_PER_SHARD:
-            self.defects.append(error)
+    def finish(self) -> None:
+        if self._progress is not None and self._done < self._total:
+            self.advance(self._total - self._done)
 
-    def _compare(self, entry: ShardEntry, size: int, checksum: int) -> None:
-        """With the manifest: says only what the records have not said already."""
-        if size != entry.size_bytes:
-            self._differs(Defect.SHARD_SIZE, f"{size} bytes", f"{entry.size_bytes}")
-        elif checksum != entry.crc32c and not self.defects:
-            self._differs(Defect.SHARD_CHECKSUM, f"checksum {checksum:08x}", f"{entry.crc32c:08x}")
-        if self.record_count != entry.record_count and not self.defects:
-            self._differs(
-                Defect.RECORD_COUNT, f"{self.record_count} records", f"{entry.record_count}"
-            )
 
-    def _differs(self, defect: Defect, found: str, expected: str) -> None:
-        self._add(
-            CorruptDataError(
-                defect,
-                f"the shard has {found}, its manifest says {expected}. It was changed, replaced or "
-                "mixed up with another after it was packed.",
-                path=self._shard.path,
-            )
+def _size(path: Any) -> int:
+    try:
+        return os.stat(path).st_size
+    except OSError:
+        return 0
+
+
+@dataclass
+class _Plan:
+    """How a shard is read: calls that may run side by side, and what makes one of their answers."""
+
+    calls: list[Callable[[], Any]]
+    finish: Callable[[Iterator[Any]], ShardFindings]
+
+
+def _check_all(located: Located, thread_count: int, telling: _Telling) -> list[ShardFindings]:
+    plans: deque[_Plan] = deque()
+
+    def calls() -> Iterator[Callable[[], Any]]:
+        for shard in located.shards:
+            plan = _plan(shard, thread_count, telling)
+            plans.append(plan)
+            yield from plan.calls
+
+    found = []
+    with ThreadPoolExecutor(thread_count) as pool:
+        try:
+            results = _in_order(pool, calls(), _AHEAD * thread_count)
+            for first in results:
+                plan = plans.popleft()
+                parts = chain((first,), islice(results, len(plan.calls) - 1))
+                found.append(plan.finish(parts))
+                deque(parts, maxlen=0)
+            telling.finish()
+        except BaseException:
+            telling.stopping.set()
+            pool.shutdown(cancel_futures=True)
+            raise
+    return found
+
+
+def _in_order(
+    pool: ThreadPoolExecutor, calls: Iterator[Callable[[], _Result]], ahead: int
+) -> Iterator[_Result]:
+    """What calls answer, in their order, with so many of them on the way."""
+    waiting: deque[Future[_Result]] = deque()
+    for call in calls:
+        waiting.append(pool.submit(call))
+        if len(waiting) >= ahead:
+            yield waiting.popleft().result()
+    while waiting:
+        yield waiting.popleft().result()
+
+
+def _plan(shard: Shard, thread_count: int, telling: _Telling) -> _Plan:
+    size = _size(shard.path)
+    if thread_count > 1 and size >= _SHARED_FROM_BYTES:
+        try:
+            is_plain = detect_compression(_head(shard)) == "none"
+        except FileAccessError:
+            is_plain = False
+        if is_plain:
+            return _plan_of_ranges(shard, size, telling)
+    return _Plan([partial(_check_shard, shard, telling)], next)
+
+
+def _head(shard: Shard) -> bytes:
+    with open_file(shard.path) as file, accessing(shard.path):
+        return file.read(HEAD_BYTES)
+
+
+def _plan_of_ranges(shard: Shard, size: int, telling: _Telling) -> _Plan:
+    ranges = ranges_of(size)
+    with_checksum = shard.entry is not None
+
+    def check(start: int, stop: int) -> RangeFindings | FileAccessError:
+        try:
+            with open_file(shard.path) as file:
+                checker = RangeCheck(
+                    file.fileno(), shard.path, size, telling.advance, with_checksum=with_checksum
+                )
+                return checker.range(start, stop, is_guess=start > 0)
+        except FileAccessError as error:
+            return error
+
+    def finish(parts: Iterator[RangeFindings | FileAccessError]) -> ShardFindings:
+        findings = ShardFindings(str(shard.path), size)
+        try:
+            with open_file(shard.path) as file:
+                checker = RangeCheck(
+                    file.fileno(), shard.path, size, telling.advance, with_checksum=with_checksum
+                )
+                _take(findings, join_ranges(_raising(parts), ranges, checker))
+        except FileAccessError as error:
+            _refused(findings, error)
+        _look_for_changes(shard, findings)
+        return findings
+
+    return _Plan([partial(check, start, stop) for start, stop in ranges], finish)
+
+
+def _raising(parts: Iterator[RangeFindings | FileAccessError]) -> Iterator[RangeFindings]:
+    for part in parts:
+        if isinstance(part, FileAccessError):
+            raise part
+        yield part
+
+
+def _take(findings: ShardFindings, parts: Iterable[RangeFindings]) -> None:
+    """Put the ranges of a shard together."""
+    checksum: int | None = 0
+    for part in parts:
+        findings.record_count += part.record_count
+        findings.seen_count += part.seen_count
+        findings.add(part.errors, MAX_DEFECTS_PER_SHARD, part.error_count)
+        findings.notice(part.notices)
+        size = part.stop - (part.start or 0)
+        if checksum is not None:
+            checksum = join_crc32c(checksum, part.checksum, size)
+        if part.is_lost:  # the rest was not read
+            checksum = None
+    findings.checksum = checksum
+
+
+def _check_shard(shard: Shard, telling: _Telling) -> ShardFindings:
+    """One shard by one thread. The file's own bytes say how it is compressed."""
+    findings = ShardFindings(str(shard.path))
+    with_checksum = shard.entry is not None
+    try:
+        with open_file(shard.path) as file, accessing(shard.path):
+            status = os.fstat(file.fileno())
+            is_regular = stat.S_ISREG(status.st_mode)
+            findings.size_bytes = status.st_size
+            head = os.pread(file.fileno(), HEAD_BYTES, 0) if is_regular else b""
+            if is_regular and detect_compression(head) == "none":
+                checker = RangeCheck(
+                    file.fileno(),
+                    shard.path,
+                    status.st_size,
+                    telling.advance,
+                    with_checksum=with_checksum,
+                )
+                _take(findings, [checker.range(0, status.st_size)])
+            else:
+                read_stream(file, findings, telling.advance, MAX_DEFECTS_PER_SHARD)
+    except FileAccessError as error:
+        _refused(findings, error)
+        return findings
+    if is_regular:
+        _look_for_changes(shard, findings)
+    entry = shard.entry
+    if findings.size_bytes == 0 and (entry is None or entry.record_count):
+        findings.add([empty_file(shard.path)], MAX_DEFECTS_PER_SHARD)
+    return findings
+
+
+def _refused(findings: ShardFindings, error: FileAccessError) -> None:
+    is_missing = isinstance(error, MissingFileError)
+    defect = Defect.MISSING_SHARD if is_missing else Defect.UNREADABLE_SHARD
+    findings.is_read, findings.checksum = False, None
+    findings.add([CorruptDataError(defect, str(error))], MAX_DEFECTS_PER_SHARD)
+
+
+def _look_for_changes(shard: Shard, findings: ShardFindings) -> None:
+    """A file that grew while it was read: what was there when that began was judged."""
+    try:
+        size = os.stat(shard.path).st_size
+    except OSError:
+        findings.notice(
+            [
+                CorruptDataError(
+                    Defect.CHANGING_SHARD,
+                    "the file was removed while it was read; what is said of it holds for what "
+                    "was there.",
+                )
+            ]
         )
-
-
-class _WatchedStream(io.RawIOBase):
-    """A file, not owned, that tells how far it was read; keeps a checksum of it on request."""
-
-    def __init__(
-        self, file: BinaryIO, advance: Callable[[int], None], *, with_checksum: bool
-    ) -> None:
-        self._file = file
-        self._advance = advance
-        self._with_checksum = with_checksum
-        self.size_bytes = 0
-        self.crc32c = 0
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, target: Any) -> int:
-        count = self._file.readinto(target)  # type: ignore[attr-defined]
-        if self._with_checksum and count:
-            self.crc32c = crc32c(memoryview(target)[:count], self.crc32c)
-        self.size_bytes += count
-        self._advance(count)
-        return cast(int, count)
-
-    def drain(self) -> None:
-        """Read what is left, so that size and checksum are those of the file."""
-        scratch = bytearray(1 << 20)
-        while self.readinto(scratch):
-            pass
+        return
+    if size > findings.size_bytes:
+        findings.notice(
+            [
+                CorruptDataError(
+                    Defect.CHANGING_SHARD,
+                    f"the file grew from {findings.size_bytes} to {size} bytes while it was read; "
+                    "what was there at first was judged. Another program is writing it: verify it "
+                    "again when that is done.",
+                )
+            ]
+        )

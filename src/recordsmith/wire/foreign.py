@@ -10,10 +10,11 @@ from typing import NamedTuple
 
 
 class Foreign(NamedTuple):
-    """What a file is instead of a TFRecord, with its article, and what to do."""
+    """What a file is instead of a TFRecord, with its article, what to do, and what tells it."""
 
     name: str
     advice: str
+    evidence: str = "its first bytes are those of"
 
 
 _PACK = "Pack pictures with `recordsmith pack FOLDER OUT`."

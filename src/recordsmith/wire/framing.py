@@ -28,6 +28,7 @@ _DEFECTS = {
     _PAYLOAD_CRC: Defect.PAYLOAD_CRC,
 }
 _FIRST_CAPACITY = 1024
+_POLYNOMIAL = 0x82F63B78  # of CRC-32C, reflected
 
 
 class Frames(NamedTuple):
@@ -48,6 +49,38 @@ class Frames(NamedTuple):
 def crc32c(data: BytesLike, value: int = 0) -> int:
     """CRC-32C of `data`; `value` continues the checksum of the bytes before it."""
     return kernel.crc32c(data, value)
+
+
+def join_crc32c(first: int, second: int, size: int) -> int:
+    """The CRC-32C of two pieces one after the other, from those of each; the second has `size`
+    bytes.
+
+    Going on over n bytes is a multiplication by x^(8n) modulo the polynomial.
+    """
+    power, factor, left = 1 << 31, 1 << 23, size  # x^0 and x^8, as reflected polynomials
+    while left:
+        if left & 1:
+            power = _product(power, factor)
+        factor = _product(factor, factor)
+        left >>= 1
+    return _product(power, first) ^ second
+
+
+def _product(one: int, other: int) -> int:
+    """Of two reflected polynomials over GF(2), modulo that of CRC-32C."""
+    product = 0
+    while one:
+        if one & 1 << 31:
+            product ^= other
+        one = one << 1 & 0xFFFFFFFF
+        other = other >> 1 ^ (_POLYNOMIAL if other & 1 else 0)
+    return product
+
+
+def stored_crc(crc: int) -> bytes:
+    """A checksum as a frame stores it: rotated by 15 bits, and moved on."""
+    rotated = crc >> 15 | crc << 17
+    return ((rotated + 0xA282EAD8) & 0xFFFFFFFF).to_bytes(4, "little")
 
 
 def encode_record(payload: BytesLike) -> bytes:
@@ -114,6 +147,34 @@ def scan(
     else:
         starts, lengths = (np.concatenate(column) for column in zip(*pieces, strict=True))
     return Frames(starts, lengths, start, _DEFECTS.get(code))
+
+
+class CheckedFrames(NamedTuple):
+    """What a check found.
+
+    record_count: intact records.
+    stop: where it ended: the end of the buffer, or the frame that `defect` is about.
+    defect: what ended it, or None when it reached the end of the buffer.
+    """
+
+    record_count: int
+    stop: int
+    defect: Defect | None
+
+
+def check_frames(buffer: BytesLike, start: int = 0) -> CheckedFrames:
+    """Check both checksums of the records in `buffer`, as `scan` does, and only count them."""
+    count, stop, code = kernel.check(buffer, start)
+    return CheckedFrames(count, stop, _DEFECTS.get(code))
+
+
+def find_header(buffer: BytesLike, longest: int) -> int | None:
+    """The first place with 12 bytes that are a length, of at most `longest`, with its checksum.
+
+    None if there is no such place. It may be inside of a payload: only the frames before it tell.
+    """
+    place = kernel.find_header(buffer, 0, len(buffer), longest)
+    return None if place < 0 else place
 
 
 def gather(

@@ -144,6 +144,61 @@ def scan(
     return count, at, code
 
 
+def check(const uint8_t[::1] buffer not None, Py_ssize_t start):
+    """Walk frames from `start` with both checksums, and only count them.
+
+    Returns (count, stop, code), as `scan` does.
+    """
+    cdef Py_ssize_t size = buffer.shape[0], at = start, count = 0
+    cdef const uint8_t *base = &buffer[0] if size else NULL
+    cdef const uint8_t *payload
+    cdef uint64_t length
+    cdef int code = END
+    if start < 0 or start > size:
+        raise IndexError("start lies outside the buffer")
+    with nogil:
+        while at < size:
+            if size - at < HEADER:
+                code = PARTIAL_HEADER
+                break
+            length = load64(base + at)
+            if load32(base + at + 8) != crc32c_mask(c_crc32c(0, base + at, 8)):
+                code = LENGTH_CRC
+                break
+            if size - at < HEADER + FOOTER or length > <uint64_t>(size - at - HEADER - FOOTER):
+                code = PARTIAL_PAYLOAD
+                break
+            payload = base + at + HEADER
+            if load32(payload + length) != crc32c_mask(c_crc32c(0, payload, length)):
+                code = PAYLOAD_CRC
+                break
+            count += 1
+            at += HEADER + <Py_ssize_t>length + FOOTER
+    return count, at, code
+
+
+def find_header(
+    const uint8_t[::1] buffer not None, Py_ssize_t start, Py_ssize_t stop, uint64_t longest
+):
+    """The first place in start:stop with 12 bytes that are a length, of at most `longest`, with its
+    checksum; -1 if there is none."""
+    cdef Py_ssize_t at = start
+    cdef Py_ssize_t last = min(stop, buffer.shape[0] - HEADER + 1)
+    cdef const uint8_t *base = &buffer[0] if buffer.shape[0] else NULL
+    cdef bint found = False
+    if start < 0:
+        raise IndexError("start lies outside the buffer")
+    with nogil:
+        while at < last:
+            if load64(base + at) <= longest and load32(base + at + 8) == crc32c_mask(
+                c_crc32c(0, base + at, 8)
+            ):
+                found = True
+                break
+            at += 1
+    return at if found else -1
+
+
 def gather(
     const uint8_t[::1] buffer not None,
     const int64_t[::1] begins not None,

@@ -137,6 +137,18 @@ def read_records(
             yield bytes(payload)
 
 
+def foreign_defect(head: bytes) -> CorruptDataError | None:
+    """The error for a file that is something else, by its first bytes; None if nothing fits."""
+    foreign = describe_foreign(head)
+    if foreign is None:
+        return None
+    return CorruptDataError(
+        Defect.NOT_A_TFRECORD,
+        f"this is no TFRecord file; {foreign.evidence} {foreign.name}. {foreign.advice}",
+        offset=0,
+    )
+
+
 class RecordWriter:
     """Write records to a binary stream, compressed on request. The stream is not closed.
 
@@ -291,14 +303,9 @@ class _BlockReader:
         # a first length that is right, or that was cut off, belongs to a TFRecord
         is_cut = frames.defect is Defect.TRUNCATED_HEADER and self.lacks_end_mark
         if offset == 0 and not is_cut and frames.defect in _WITHOUT_LENGTH:
-            foreign = describe_foreign(self._head)
+            foreign = foreign_defect(self._head)
             if foreign is not None:
-                return CorruptDataError(
-                    Defect.NOT_A_TFRECORD,
-                    f"this is no TFRecord file; its first bytes are those of {foreign.name}. "
-                    f"{foreign.advice}",
-                    offset=0,
-                )
+                return foreign
         return describe_defect(frames, buffer, position=self._position, offset=offset)
 
 
