@@ -4,6 +4,7 @@ One at a time (`codec`) or a whole batch as columns (`columns`). Nothing here kn
 files. The messages are stated in tensorflow/core/example/example.proto and feature.proto.
 """
 
+from recordsmith.example.canonical import canonical
 from recordsmith.example.codec import (
     Features,
     FeatureValue,
@@ -23,6 +24,8 @@ from recordsmith.example.columns import (
     encode_columns,
 )
 from recordsmith.example.payload import Kind, PayloadKind, classify
+from recordsmith.example.protobuf import MessageDecoder
+from recordsmith.example.raw_fields import RawField, decode_fields
 from recordsmith.example.schema import FeatureSchema, Schema, SchemaSurvey
 from recordsmith.example.values import BytesArray, Column, RaggedArray
 
@@ -37,14 +40,18 @@ __all__ = [
     "FeatureValue",
     "Features",
     "Kind",
+    "MessageDecoder",
     "PayloadKind",
     "RaggedArray",
+    "RawField",
     "Schema",
     "SchemaSurvey",
     "SequenceExample",
+    "canonical",
     "classify",
     "decode_columns",
     "decode_example",
+    "decode_fields",
     "decode_payload",
     "decode_sequence_example",
     "encode_columns",
