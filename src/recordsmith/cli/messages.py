@@ -69,8 +69,9 @@ def _field_lines(fields: Sequence[RawField], indent: str) -> list[str]:
 def _value_text(field: RawField) -> str:
     value = field.value
     if isinstance(value, int):
-        words = str(field.signed)
-        return words if field.as_float is None else f"{words}, or {field.as_float:.7g} as a float"
+        if field.as_float is None:
+            return str(field.signed)
+        return f"{field.as_float:.7g}, or {field.signed} as an integer"
     if isinstance(value, bytes):
         return bytes_text(value) if value else "0 bytes"
     if isinstance(value, str):
