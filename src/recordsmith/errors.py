@@ -39,6 +39,7 @@ class Defect(str, Enum):
     # payloads
     MALFORMED_EXAMPLE = "malformed-example"
     NOT_AN_EXAMPLE = "not-an-example"
+    MALFORMED_MESSAGE = "malformed-message"
     MISSING_FEATURE = "missing-feature"
     FEATURE_KIND = "feature-kind-mismatch"
     FEATURE_SHAPE = "feature-shape-mismatch"

@@ -20,6 +20,7 @@ import recordsmith
 from recordsmith.cli.bench import bench
 from recordsmith.cli.console import print_error, print_json
 from recordsmith.cli.demo import demo
+from recordsmith.cli.diff import diff
 from recordsmith.cli.export import export
 from recordsmith.cli.head import head
 from recordsmith.cli.index import index
@@ -29,7 +30,7 @@ from recordsmith.cli.sheet import sheet
 from recordsmith.cli.verify import verify
 from recordsmith.errors import CorruptDataError, RecordsmithError, SourceError
 
-_COMMANDS = (pack, inspect, head, sheet, verify, export, index, bench, demo)
+_COMMANDS = (pack, inspect, head, sheet, verify, diff, export, index, bench, demo)
 
 _DEFECTS, _WRONG_COMMAND, _STOPPED, _PIPE_CLOSED, _TERMINATED = 1, 2, 130, 141, 143
 

@@ -7,6 +7,8 @@ import math
 from typing import Any
 
 from recordsmith.cli import console
+from recordsmith.cli.messages import describe_other, to_fields
+from recordsmith.cli.values import begin_of, bytes_document, bytes_text
 from recordsmith.errors import CorruptDataError
 from recordsmith.example import (
     Features,
@@ -15,26 +17,17 @@ from recordsmith.example import (
     classify,
     decode_payload,
 )
-from recordsmith.image import ImageInfo, probe_image
 
 _VALUES_SHOWN = 8
 _STEPS_SHOWN = 3
-_TEXT_SHOWN = 60
-_BYTES_SHOWN = 16
-_OTHER_PAYLOADS = {
-    "ELWC": "a ranking list (ExampleListWithContext)",
-    "Event": "a TensorBoard event",
-    "other": "no Example",
-}
 
 # -- for people ----------------------------------------------------------------------------------
 
 
 def describe(record: bytes) -> list[str]:
     """What a record says, for people: one feature a line, each cut to about a line."""
-    payload = classify(record)
-    if payload not in ("Example", "SequenceExample"):
-        return [f"{_OTHER_PAYLOADS[payload]}: {_bytes_text(record)}"]
+    if classify(record) not in ("Example", "SequenceExample"):
+        return describe_other(record)
     example = decode_payload(record)
     if not isinstance(example, SequenceExample):
         return _table(example) or ["an Example without features"]
@@ -59,24 +52,13 @@ def _table(features: Features) -> list[str]:
 def _text(value: FeatureValue) -> str:
     """The values of a feature, cut to about a line."""
     if isinstance(value, list):
-        shown = ", ".join(_bytes_text(item) for item in value[:_VALUES_SHOWN])
+        shown = ", ".join(bytes_text(item) for item in value[:_VALUES_SHOWN])
     else:
         shown = ", ".join(map(str, value[:_VALUES_SHOWN]))
     if len(value) == 1:
         return shown
     more = ", …" if len(value) > _VALUES_SHOWN else ""
     return f"[{shown}{more}]" + (f"  {len(value):,} values" if more else "")
-
-
-def _bytes_text(value: bytes) -> str:
-    info = _probe(value)
-    if info is not None:
-        return f"{info.format} picture, {info.width}x{info.height}, {console.size(len(value))}"
-    text = _as_text(value)
-    if text is None:
-        return f"{console.size(len(value))}: {_hex(value)}"
-    quoted = console.printable(json.dumps(text[:_TEXT_SHOWN], ensure_ascii=False))
-    return quoted + (f" … {console.size(len(value))}" if len(text) > _TEXT_SHOWN else "")
 
 
 # -- for programs --------------------------------------------------------------------------------
@@ -88,7 +70,7 @@ def to_document(record: bytes) -> dict[str, Any]:
     try:
         example = decode_payload(record)
     except CorruptDataError as error:
-        return document | {"error": str(error), "begins": _hex(record)}
+        return document | {"error": str(error), "begins": begin_of(record)} | to_fields(record)
     if isinstance(example, SequenceExample):
         return document | {
             "context": _feature_documents(example.context),
@@ -106,7 +88,7 @@ def _feature_documents(features: Features) -> dict[str, Any]:
 
 def _feature_document(value: FeatureValue) -> dict[str, Any]:
     if isinstance(value, list):
-        return {"kind": _kind(value), "values": [_bytes_document(item) for item in value]}
+        return {"kind": _kind(value), "values": [bytes_document(item) for item in value]}
     numbers = value.tolist()
     if value.dtype == "float32":  # as short as says the same; JSON has no NaN and no infinity
         numbers = [
@@ -114,15 +96,6 @@ def _feature_document(value: FeatureValue) -> dict[str, Any]:
             for number in value
         ]
     return {"kind": _kind(value), "values": numbers}
-
-
-def _bytes_document(value: bytes) -> str | dict[str, Any]:
-    """Text as a string; other bytes by what they are, as they would fill the screen."""
-    info = _probe(value)
-    if info is not None:
-        return {"size_bytes": len(value), "image": info._asdict()}
-    text = _as_text(value)
-    return {"size_bytes": len(value), "begins": _hex(value)} if text is None else text
 
 
 # -- for both ------------------------------------------------------------------------------------
@@ -134,26 +107,5 @@ def _kind(value: FeatureValue) -> str:
     return "int64" if value.dtype == "int64" else "float"
 
 
-def _probe(value: bytes) -> ImageInfo | None:
-    if len(value) < _BYTES_SHOWN or _as_text(value) is not None:
-        return None
-    try:
-        return probe_image(value)
-    except CorruptDataError:
-        return None
-
-
-def _as_text(value: bytes) -> str | None:
-    try:
-        text = value.decode()
-    except UnicodeDecodeError:
-        return None
-    return text if all(char.isprintable() or char in "\t\r\n" for char in text) else None
-
-
 def _json_text(key: str) -> str:
     return key.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
-
-
-def _hex(value: bytes) -> str:
-    return value[:_BYTES_SHOWN].hex(" ") + (" …" if len(value) > _BYTES_SHOWN else "")

@@ -22,6 +22,8 @@ _PAYLOADS = {  # payload -> what one is called, and several
     "other": ("record that is no Example", "records that are no Examples"),
 }
 
+_FIELDS_SHOWN = 40
+
 
 def inspect(
     paths: Paths,
@@ -85,6 +87,7 @@ def print_inspection(inspection: rs.Inspection) -> None:
             continue
         print()
         _print_features(section, features, inspection.record_count)
+    _print_other_fields(inspection)
     if inspection.class_names is not None:
         print()
         names = [
@@ -116,6 +119,35 @@ def _print_features(section: str, features: Mapping[str, rs.FeatureSchema], reco
             )
         )
     console.print_table((title, "kind", "values", "records", "bytes each"), rows)
+
+
+def _print_other_fields(inspection: rs.Inspection) -> None:
+    """What records are that are no Examples, as far as their bytes tell."""
+    found = inspection.other_fields
+    if found is None or not found.record_count:
+        return
+    print()
+    looked_at = console.count(found.record_count, "record")
+    if not found.message_count:
+        print(f"None of the first {looked_at} that are no Examples is a protobuf message.")
+        return
+    print(
+        f"Of the first {looked_at} that are no Examples, {found.message_count:,} are messages of "
+        "unknown type; `recordsmith head` shows them."
+    )
+    rows = [
+        (
+            str(field.number),
+            ", ".join(field.wire_types),
+            ", ".join(field.contents),
+            f"{field.present:,}",
+            f"{field.count / field.present:,.1f}",
+        )
+        for field in found.fields[:_FIELDS_SHOWN]
+    ]
+    console.print_table(("field", "wire type", "seems to be", "records", "times each"), rows)
+    if len(found.fields) > _FIELDS_SHOWN:
+        print(f"… and {len(found.fields) - _FIELDS_SHOWN:,} more fields")
 
 
 def _span(low: int, high: int) -> str:

@@ -1,7 +1,18 @@
-"""What is in these files, and is it right? Reads everything, changes nothing."""
+"""What is in these files, is it right, what differs? Reads everything, changes nothing."""
 
+from recordsmith.examining.diff_report import DiffReport
+from recordsmith.examining.difference import diff
 from recordsmith.examining.inspection import Inspection, ShardSummary, inspect
 from recordsmith.examining.verification import verify
 from recordsmith.examining.verify_report import ShardFindings, VerifyReport
 
 __all__ = ["Inspection", "ShardFindings", "ShardSummary", "VerifyReport", "inspect", "verify"]
+__all__ = [
+    "DiffReport",
+    "Inspection",
+    "ShardSummary",
+    "VerifyReport",
+    "diff",
+    "inspect",
+    "verify",
+]

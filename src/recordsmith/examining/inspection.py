@@ -10,6 +10,7 @@ from recordsmith.dataset.labels import ClassNames
 from recordsmith.dataset.locate import Paths, locate
 from recordsmith.dataset.shard import Shard, empty_file
 from recordsmith.errors import located
+from recordsmith.examining.field_survey import FieldSurvey, survey_fields
 from recordsmith.example import Schema, SchemaSurvey
 from recordsmith.files import Progress
 
@@ -32,6 +33,7 @@ class Inspection:
     compression: none, gzip or zlib; "mixed" if shards differ.
     schema: of all records.
     from_manifest: whether a manifest tells all this, rather than the records themselves.
+    other_fields: of records that are no Examples; None if there are none.
     """
 
     shards: tuple[ShardSummary, ...]
@@ -39,6 +41,7 @@ class Inspection:
     schema: Schema
     class_names: ClassNames | None
     from_manifest: bool = False
+    other_fields: FieldSurvey | None = None
 
     @property
     def record_count(self) -> int:
@@ -86,6 +89,7 @@ class Inspection:
                 for shard in self.shards
             ],
             "class_names": None if self.class_names is None else list(self.class_names),
+            "other_fields": None if self.other_fields is None else self.other_fields.to_json(),
             "features": {},
         } | {key: section for key, section in schema.items() if key != "records"}
 
@@ -128,6 +132,7 @@ def inspect(
         schema,
         found.class_names,
         from_manifest=found.manifest is not None,
+        other_fields=survey_fields(found.shards) if schema.payload in ("other", "mixed") else None,
     )
 
 

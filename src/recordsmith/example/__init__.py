@@ -4,6 +4,7 @@ One at a time (`codec`) or a whole batch as columns (`columns`). Nothing here kn
 files. The messages are stated in tensorflow/core/example/example.proto and feature.proto.
 """
 
+from recordsmith.example.canonical import canonical
 from recordsmith.example.codec import (
     Features,
     FeatureValue,
@@ -24,6 +25,8 @@ from recordsmith.example.columns import (
 )
 from recordsmith.example.entries import Entry, Section, context_payload, delimited, sections_of
 from recordsmith.example.payload import Kind, PayloadKind, classify
+from recordsmith.example.protobuf import MessageDecoder
+from recordsmith.example.raw_fields import RawField, decode_fields
 from recordsmith.example.schema import FeatureSchema, Schema, SchemaSurvey
 from recordsmith.example.values import BytesArray, Column, RaggedArray
 
@@ -39,16 +42,20 @@ __all__ = [
     "FeatureValue",
     "Features",
     "Kind",
+    "MessageDecoder",
     "PayloadKind",
     "RaggedArray",
+    "RawField",
     "Schema",
     "SchemaSurvey",
     "Section",
     "SequenceExample",
+    "canonical",
     "classify",
     "context_payload",
     "decode_columns",
     "decode_example",
+    "decode_fields",
     "decode_payload",
     "decode_sequence_example",
     "delimited",

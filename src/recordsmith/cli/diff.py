@@ -1,0 +1,198 @@
+"""`recordsmith diff`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import zip_longest
+from typing import Annotated
+
+import typer
+
+import recordsmith as rs
+from recordsmith.cli import console
+from recordsmith.cli.options import Json, Split, Threads
+
+_SHOWN = 10
+_FEATURES_SHOWN = 20
+
+
+def diff(
+    a: Annotated[str, typer.Argument(help="A file, folder or glob.", show_default=False)],
+    b: Annotated[str, typer.Argument(help="What to compare it with.", show_default=False)],
+    by: Annotated[
+        str | None,
+        typer.Option(
+            help="The feature that names a record, to say what changed in it. "
+            "[default: image/filename and the like]",
+            metavar="KEY",
+        ),
+    ] = None,
+    split: Split = None,
+    threads: Threads = None,
+    json: Json = False,
+) -> None:
+    """Compare two datasets by the content of their records, not by their order or their shards.
+
+    Exits with 1 if they differ.
+
+    Example: `recordsmith diff out old`, `recordsmith diff a.tfrecord b.tfrecord --by id`
+    """
+    with console.progress_bar("comparing", of_bytes=True) as progress:
+        report = rs.diff(a, b, split=split, by=by, threads=threads, progress=progress)
+    if json:
+        console.print_json(report.to_json())
+    else:
+        print_diff_report(report)
+    if not report.is_equal:
+        raise typer.Exit(1)
+
+
+def print_diff_report(report: rs.DiffReport) -> None:
+    """A sentence, and below it what differs."""
+    same = console.count(report.same_count, "record")
+    if report.is_equal:
+        print(f"{console.bold('equal')}: the same {same}")
+    else:
+        print(f"{console.bold('different')}: {_headline(report)}")
+    _print_asides(report)
+    if report.moved_count:
+        console.print_list(
+            f"{console.count(report.moved_count, 'record')} in another split",
+            [f"{move.a} -> {move.b}: {move.record_count:,}" for move in report.moves],
+            _SHOWN,
+        )
+    console.print_list(
+        "features of the datasets",
+        [
+            f"{change.feature or 'payload'}{_of_section(change.section)}: "
+            f"{'' if change.what in ('feature', 'payload') else change.what + ' '}"
+            f"{_arrow(change.a, change.b, 'not there')}"
+            for change in report.schema
+        ],
+        _FEATURES_SHOWN,
+    )
+    if report.class_names_differ:
+        console.print_list("class names", _differing_names(*report.class_names), _SHOWN)
+    _print_changes(report)
+    for side, count, listed in (
+        ("A", report.only_a_count, report.only_a),
+        ("B", report.only_b_count, report.only_b),
+    ):
+        _print_some(
+            f"{console.count(count, 'record')} only in {side}",
+            [
+                f"{record.place.path}, record {record.place.number}"
+                + (f": {record.key}" if record.key else "")
+                for record in listed
+            ],
+            count,
+        )
+
+
+def _headline(report: rs.DiffReport) -> str:
+    parts = [f"{console.count(report.same_count, 'record')} in both"]
+    if report.changed_count:
+        parts.append(f"{report.changed_count:,} changed")
+    if report.only_a_count:
+        parts.append(f"{report.only_a_count:,} only in A")
+    if report.only_b_count:
+        parts.append(f"{report.only_b_count:,} only in B")
+    if report.moved_count:
+        parts.append(f"{report.moved_count:,} in another split")
+    return ", ".join(parts)
+
+
+def _print_asides(report: rs.DiffReport) -> None:
+    """What may differ between equal datasets."""
+    for name, side in (("A", report.a), ("B", report.b)):
+        splits = ", ".join(f"{split} {count:,}" for split, count in side.splits.items())
+        compression = side.compression
+        print(
+            f"  {name}: {console.count(side.record_count, 'record')} "
+            f"({console.printable(splits)}) in {console.count(side.shard_count, 'shard')}, "
+            f"{console.size(side.size_bytes)}, "
+            + ("not compressed" if compression == "none" else f"compressed with {compression}")
+        )
+    in_other_bytes = report.same_count - report.same_bytes_count
+    if in_other_bytes:
+        print(
+            f"  {in_other_bytes:,} of the same records are written in other bytes: their features "
+            "in another order, or lists packed differently"
+        )
+    if not report.is_same_order:
+        print("  the same records are in another order")
+    if report.moves and not report.splits_are_comparable:
+        print("  the splits have other names")
+    a, b = report.class_names
+    if (a is None) != (b is None) and not report.class_names_differ:
+        print(f"  only {'B' if a is None else 'A'} has class names")
+
+
+def _print_changes(report: rs.DiffReport) -> None:
+    if report.changed_features:
+        among = (
+            f"the first {report.compared_count:,} changed records"
+            if report.compared_count < report.changed_count
+            else console.count(report.changed_count, "changed record")
+        )
+        console.print_list(
+            f"features that differ in {among}, known by {report.by}",
+            [f"{name}: in {count:,}" for name, count in report.changed_features.items()],
+            _FEATURES_SHOWN,
+        )
+    lines = []
+    for change in report.changes[:_SHOWN]:
+        lines.append(
+            f"{change.key}  ({change.a.path}, record {change.a.number}; "
+            f"{change.b.path}, record {change.b.number})"
+        )
+        lines += [
+            f"  {feature.feature}{_of_section(feature.section)}: "
+            f"{_arrow(feature.a, feature.b, 'not there')}"
+            for feature in change.features[:_FEATURES_SHOWN]
+        ]
+    if lines:
+        print(f"{console.count(report.changed_count, 'changed record')}:")
+        for line in lines:
+            print(f"  {console.shortened(console.printable(line))}")
+        _print_more(report.changed_count - min(_SHOWN, len(report.changes)))
+    if report.shared_key_count:
+        print(
+            f"  {report.shared_key_count:,} more may be changes of each other, but they share "
+            f"their {console.printable(report.by or '')} with other records"
+        )
+    if report.by is None and report.only_a_count and report.only_b_count:
+        print("no feature names each record, so what changed is not told: name one with --by")
+
+
+def _print_some(title: str, lines: Sequence[str], count: int) -> None:
+    if not lines:
+        return
+    print(f"{title}:")
+    for line in lines[:_SHOWN]:
+        print(f"  {console.shortened(console.printable(line))}")
+    _print_more(count - min(_SHOWN, len(lines)))
+
+
+def _print_more(count: int) -> None:
+    if count:
+        print(f"  … and {count:,} more")
+
+
+def _arrow(a: str | None, b: str | None, none: str) -> str:
+    return console.printable(f"{none if a is None else a} -> {none if b is None else b}")
+
+
+def _of_section(section: str) -> str:
+    return {"": "", "features": ""}.get(section, f" ({section})")
+
+
+def _differing_names(a: Sequence[str | None] | None, b: Sequence[str | None] | None) -> list[str]:
+    if a is None or b is None:
+        return [f"only {'B' if a is None else 'A'} has them"]
+    pairs = zip_longest(a, b)
+    return [
+        f"{label}: {_arrow(one, other, 'none')}"
+        for label, (one, other) in enumerate(pairs)
+        if one != other
+    ]

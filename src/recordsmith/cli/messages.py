@@ -1,0 +1,159 @@
+"""Payloads that are no Examples, in words: the raw fields of a message, or those that a descriptor
+names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from recordsmith.cli import console
+from recordsmith.cli.values import bytes_document, bytes_text, number_document
+from recordsmith.errors import CorruptDataError, OptionError
+from recordsmith.example import RawField, classify, decode_fields
+from recordsmith.example.raw_fields import as_text
+
+_LINES_SHOWN = 40
+_VALUES_SHOWN = 8
+_FIRST_PRINTED = " "
+_WORDS = {
+    "ELWC": "a ranking list (ExampleListWithContext)",
+    "Event": "a TensorBoard event",
+    "other": "no Example",
+    "Example": "no well-formed Example",
+}
+
+# -- raw fields ----------------------------------------------------------------------------------
+
+
+def describe_other(record: bytes) -> list[str]:
+    """What a record says that is no Example: its fields, if it is a message, or its first bytes."""
+    words = _WORDS[classify(record)]
+    fields = _fields(record)
+    if fields is None:
+        return [f"{words}: {bytes_text(record)}"]
+    return [f"{words}; as a message of unknown type:", *_cut(_field_lines(fields, "  "))]
+
+
+def to_fields(record: bytes) -> dict[str, Any]:
+    """The same for programs; nothing if it is no message."""
+    fields = _fields(record)
+    return {} if fields is None else {"fields": [_field_document(field) for field in fields]}
+
+
+def _fields(record: bytes) -> tuple[RawField, ...] | None:
+    """None for text too, which may look like a message by chance."""
+    text = as_text(record)
+    if not record or (text is not None and text[0] >= _FIRST_PRINTED):
+        return None
+    try:
+        return decode_fields(record)
+    except (CorruptDataError, OptionError):  # no message, or one of more fields than anyone reads
+        return None
+
+
+def _field_lines(fields: Sequence[RawField], indent: str) -> list[str]:
+    lines = []
+    for field in fields:
+        kind = field.wire_type if field.content in ("number", "message") else field.content
+        if isinstance(field.value, tuple) and field.content == "message":
+            kind = "group" if field.wire_type == "group" else "message"
+            lines.append(f"{indent}{field.number}  {kind}")
+            inner: Any = field.value
+            lines += _field_lines(inner, indent + "  ")
+        else:
+            lines.append(f"{indent}{field.number}  {kind}  {_value_text(field)}")
+    return lines
+
+
+def _value_text(field: RawField) -> str:
+    value = field.value
+    if isinstance(value, int):
+        if field.as_float is None:
+            return str(field.signed)
+        return f"{field.as_float:.7g}, or {field.signed} as an integer"
+    if isinstance(value, bytes):
+        return bytes_text(value) if value else "0 bytes"
+    if isinstance(value, str):
+        return bytes_text(value.encode())
+    return _list_text([f"{item:.7g}" if isinstance(item, float) else str(item) for item in value])
+
+
+def _field_document(field: RawField) -> dict[str, Any]:
+    value: Any = field.value
+    document: dict[str, Any] = {
+        "number": field.number,
+        "wire_type": field.wire_type,
+        "content": field.content,
+    }
+    if field.content == "message":
+        return document | {"fields": [_field_document(inner) for inner in value]}
+    if isinstance(value, int):
+        document["value"] = field.signed
+        if field.as_float is not None:
+            document["float"] = number_document(field.as_float)
+    elif isinstance(value, bytes):
+        document["value"] = bytes_document(value)
+    else:
+        document["value"] = list(value) if isinstance(value, tuple) else value
+    return document
+
+
+# -- with descriptors ----------------------------------------------------------------------------
+
+
+def describe_message(fields: dict[str, Any]) -> list[str]:
+    """The fields of a message by name, one a line."""
+    return _cut(_message_lines(fields, "")) or ["no field is set"]
+
+
+def message_document(value: Any) -> Any:
+    """The same for programs: bytes by what they are, floats as JSON has them."""
+    if isinstance(value, dict):
+        return {key: message_document(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [message_document(item) for item in value]
+    if isinstance(value, bytes):
+        return bytes_document(value)
+    return number_document(value) if isinstance(value, float) else value
+
+
+def _message_lines(fields: dict[str, Any], indent: str) -> list[str]:
+    lines = []
+    for name, value in fields.items():
+        key = console.printable(name)
+        if isinstance(value, dict):
+            lines += [f"{indent}{key}", *_message_lines(value, indent + "  ")]
+        elif isinstance(value, list) and value and isinstance(value[0], dict):
+            for place, item in enumerate(value):
+                lines += [f"{indent}{key}[{place}]", *_message_lines(item, indent + "  ")]
+        elif isinstance(value, list):
+            lines.append(f"{indent}{key}  {_list_text([_plain_text(item) for item in value])}")
+        else:
+            lines.append(f"{indent}{key}  {_plain_text(value)}")
+    return lines
+
+
+def _plain_text(value: Any) -> str:
+    if isinstance(value, bytes):
+        return bytes_text(value) if value else "0 bytes"
+    if isinstance(value, str):
+        return bytes_text(value.encode("utf-8", "surrogatepass"))
+    if isinstance(value, bool):
+        return str(value).lower()
+    return f"{value:.7g}" if isinstance(value, float) else str(value)
+
+
+# -- for both ------------------------------------------------------------------------------------
+
+
+def _list_text(words: Sequence[str]) -> str:
+    if len(words) <= _VALUES_SHOWN:
+        return f"[{', '.join(words)}]"
+    return f"[{', '.join(words[:_VALUES_SHOWN])}, …]  {len(words):,} values"
+
+
+def _cut(lines: list[str]) -> list[str]:
+    if len(lines) <= _LINES_SHOWN:
+        return lines
+    return [*lines[:_LINES_SHOWN], f"… and {len(lines) - _LINES_SHOWN:,} more fields"]

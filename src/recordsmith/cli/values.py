@@ -1,0 +1,55 @@
+"""Single values in words, for people and for programs: bytes, text and numbers of any record."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+from recordsmith.cli import console
+from recordsmith.errors import CorruptDataError
+from recordsmith.example.raw_fields import as_text
+from recordsmith.image import ImageInfo, probe_image
+
+_TEXT_SHOWN = 60
+_BYTES_SHOWN = 16
+
+
+def bytes_text(value: bytes) -> str:
+    """What bytes are: a picture, text, or how many and how they begin."""
+    info = _probe(value)
+    if info is not None:
+        return f"{info.format} picture, {info.width}x{info.height}, {console.size(len(value))}"
+    text = as_text(value)
+    if text is None:
+        return f"{console.size(len(value))}: {begin_of(value)}"
+    quoted = console.printable(json.dumps(text[:_TEXT_SHOWN], ensure_ascii=False))
+    return quoted + (f" … {console.size(len(value))}" if len(text) > _TEXT_SHOWN else "")
+
+
+def bytes_document(value: bytes) -> str | dict[str, Any]:
+    """Text as a string; other bytes by what they are, as they would fill the screen."""
+    info = _probe(value)
+    if info is not None:
+        return {"size_bytes": len(value), "image": info._asdict()}
+    text = as_text(value)
+    return {"size_bytes": len(value), "begins": begin_of(value)} if text is None else text
+
+
+def number_document(value: float) -> float | str:
+    """A float for JSON, which has no NaN and no infinity."""
+    return value if math.isfinite(value) else json.dumps(value)
+
+
+def _probe(value: bytes) -> ImageInfo | None:
+    if len(value) < _BYTES_SHOWN or as_text(value) is not None:
+        return None
+    try:
+        return probe_image(value)
+    except CorruptDataError:
+        return None
+
+
+def begin_of(value: bytes) -> str:
+    """The first bytes, in hexadecimal."""
+    return value[:_BYTES_SHOWN].hex(" ") + (" …" if len(value) > _BYTES_SHOWN else "")

@@ -1,0 +1,377 @@
+"""What differs between two datasets? Their records by content, whatever their order and shards.
+
+First records are matched that are equal byte for byte, then, among the others, those of equal
+content (see `example/canonical.py`), each by a digest of 128 bits. What is left is matched by a
+feature that names a record, so that it can be said what changed in it. Each step looks only at what
+the one before has left.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from hashlib import blake2b
+
+import numpy as np
+import numpy.typing as npt
+
+from recordsmith.buffers import Int64Array
+from recordsmith.dataset.locate import Paths, locate
+from recordsmith.dataset.shard import empty_file
+from recordsmith.errors import OptionError, names_like
+from recordsmith.examining.comparing import (
+    DIGESTS_AT_ONCE,
+    DigestStore,
+    MakeDigest,
+    Reading,
+    Side,
+    Wanted,
+)
+from recordsmith.examining.diff_report import (
+    MAX_COMPARED,
+    MAX_LISTED,
+    DatasetSummary,
+    DiffReport,
+    LoneRecord,
+    Move,
+    RecordChange,
+)
+from recordsmith.examining.matching import has_repeats, pairs_of, with_tag
+from recordsmith.examining.record_changes import (
+    RecordNotes,
+    changes_between,
+    in_words,
+    key_of,
+    take_notes,
+    value_digest,
+)
+from recordsmith.examining.schema_changes import schema_changes
+from recordsmith.example import Schema
+from recordsmith.example.canonical import canonical
+from recordsmith.files import Progress
+
+KEY_FEATURES = (
+    "image/filename",
+    "image/source_id",
+    "image/key/sha256",
+    "filename",
+    "source_id",
+    "id",
+    "key",
+    "uuid",
+    "name",
+)
+"""Features that usually name a record, most likely first."""
+
+
+def diff(
+    a: Paths,
+    b: Paths,
+    *,
+    split: str | None = None,
+    by: str | None = None,
+    threads: int | None = None,
+    progress: Progress | None = None,
+) -> DiffReport:
+    """Compare two datasets by the content of their records, not by their order or their shards.
+
+    Args:
+        a, b: a file, folder, glob or a list of these each.
+        split: only this one of both.
+        by: the feature that names a record, to say what changed in it. None: the first of
+            KEY_FEATURES that all records have, each with another value; else changed records count
+            as one that only A has and one that only B has.
+        threads: how many shards are read at once; None: one for each processor.
+        progress: told the bytes read and in all; the latter grows when records must be read again.
+
+    Raises:
+        CorruptDataError: a record is damaged, a shard is missing: `verify` lists all that is.
+        FileAccessError, OptionError: as in `recordsmith.open`; no record has the feature `by`.
+    """
+    sides = (_side(a, split), _side(b, split))
+    reading = Reading(sides, threads, progress)
+    matching = _Matching(reading)
+    matching.match_first(lambda payload: blake2b(payload, digest_size=16).digest())
+    if by is not None:
+        _check_key(by, sides)
+    report = _report(sides)
+    report.same_bytes_count = matching.count
+    matching.match(lambda payload: blake2b(canonical(payload), digest_size=16).digest())
+    report.same_count = matching.count
+    report.is_same_order = matching.is_same_order()
+    _count_moves(report, matching)
+    _compare_rest(report, matching, by)
+    return report
+
+
+def _side(paths: Paths, split: str | None) -> Side:
+    found = locate(paths, split)
+    for _, missing in found.missing:
+        raise missing
+    for shard in found.shards:
+        shard.check_size()
+    if len(found.shards) == 1 and found.manifest is None and found.shards[0].size_bytes == 0:
+        raise empty_file(found.shards[0].path)
+    return Side.of(found)
+
+
+def _check_key(by: str, sides: tuple[Side, Side]) -> None:
+    for side in sides:
+        known = side.schema.sections.get(_key_section(side.schema), {})
+        if by not in known and side.record_count:
+            hint = names_like(by, known, "its records have no features")
+            raise OptionError(f"no record in {side.shards[0].path} has a feature {by!r}; {hint}")
+
+
+def _key_section(schema: Schema) -> str:
+    """Where the features are that may name a record."""
+    return "context" if schema.payload == "SequenceExample" else "features"
+
+
+def _report(sides: tuple[Side, Side]) -> DiffReport:
+    a, b = sides
+    both = a.class_names is not None and b.class_names is not None
+    return DiffReport(
+        _summary(a),
+        _summary(b),
+        schema=schema_changes(a.schema, b.schema),
+        class_names=(a.class_names, b.class_names),
+        class_names_differ=a.class_names != b.class_names
+        and (both or (a.has_manifest and b.has_manifest)),
+    )
+
+
+def _summary(side: Side) -> DatasetSummary:
+    splits: dict[str, int] = {}
+    for shard, count in zip(side.shards, np.diff(side.starts).tolist(), strict=True):
+        splits[shard.split] = splits.get(shard.split, 0) + count
+    compressions = {shard.compression for shard in side.shards if shard.size_bytes}
+    return DatasetSummary(
+        side.record_count,
+        len(side.shards),
+        sum(shard.size_bytes for shard in side.shards),
+        "mixed" if len(compressions) > 1 else next(iter(compressions), "none"),
+        side.schema.payload,
+        splits,
+    )
+
+
+class _Matching:
+    """Which records of A are which of B.
+
+    partners: int64, (records of A,): positions in B, -1 where there is none.
+    is_taken: bool, (records of B,): whether a record has a partner.
+    """
+
+    def __init__(self, reading: Reading) -> None:
+        self.reading = reading
+        self.sides = reading.sides
+        names = [shard.split for side in self.sides for shard in side.shards]
+        self.splits = list(dict.fromkeys(names))
+        self._split_numbers = {name: number for number, name in enumerate(self.splits)}
+        self.partners: Int64Array = np.zeros(0, np.int64)
+        self.is_taken: npt.NDArray[np.bool_] = np.zeros(0, bool)
+
+    @property
+    def count(self) -> int:
+        return int(np.count_nonzero(self.partners >= 0))
+
+    def left(self) -> Wanted:
+        """The records of both that have no partner."""
+        return np.flatnonzero(self.partners < 0), np.flatnonzero(~self.is_taken)
+
+    def splits_of(self, side: int, positions: Int64Array) -> Int64Array:
+        """int64, (count,): the numbers of the splits that records are in."""
+        return self.sides[side].splits_of(positions, self._split_numbers)
+
+    def match_first(self, make: MakeDigest) -> None:
+        """Match all records by their digests."""
+        store = DigestStore(limit=DIGESTS_AT_ONCE)
+        self.reading.first(make, store)
+        self.partners = np.full(self.sides[0].record_count, -1, np.int64)
+        self.is_taken = np.zeros(self.sides[1].record_count, bool)
+        self._take_equal(store)
+        self._other_parts(make, store.bits, None)
+
+    def match(self, make: MakeDigest) -> None:
+        """Match those that are left, by other digests."""
+        wanted = self.left()
+        if not len(wanted[0]) or not len(wanted[1]):
+            return
+        store = DigestStore(limit=DIGESTS_AT_ONCE)
+        self.reading.digests(make, store, wanted)
+        self._take_equal(store)
+        self._other_parts(make, store.bits, wanted)
+
+    def _other_parts(self, make: MakeDigest, bits: int, wanted: Wanted | None) -> None:
+        for part in range(1, 1 << bits):
+            store = DigestStore(bits, part)
+            self.reading.digests(make, store, wanted)
+            self._take_equal(store)
+
+    def _take_equal(self, store: DigestStore) -> None:
+        """Equal ones in the same split first, so that copies in several splits stay where they are;
+        then any.
+        """
+        found = [store.taken(side, self.sides[side].starts) for side in (0, 1)]
+        (of_a, digests_a), (of_b, digests_b) = found
+        tagged = [
+            with_tag(digests, self.splits_of(side, positions))
+            for side, (positions, digests) in enumerate(found)
+        ]
+        self._pair(of_a, of_b, *pairs_of(*tagged))
+        rest_a = self.partners[of_a] < 0
+        rest_b = ~self.is_taken[of_b]
+        of_a, of_b = of_a[rest_a], of_b[rest_b]
+        self._pair(of_a, of_b, *pairs_of(digests_a[rest_a], digests_b[rest_b]))
+
+    def _pair(
+        self, of_a: Int64Array, of_b: Int64Array, places_a: Int64Array, places_b: Int64Array
+    ) -> None:
+        self.partners[of_a[places_a]] = of_b[places_b]
+        self.is_taken[of_b[places_b]] = True
+
+    def is_same_order(self) -> bool:
+        """Whether in each split records follow each other as their partners do."""
+        of_a = np.flatnonzero(self.partners >= 0)
+        of_b = self.partners[of_a]
+        splits_a, splits_b = self.splits_of(0, of_a), self.splits_of(1, of_b)
+        for a, b in np.unique(np.stack([splits_a, splits_b], 1), axis=0).tolist():
+            in_order = of_b[(splits_a == a) & (splits_b == b)]
+            if (in_order[1:] < in_order[:-1]).any():
+                return False
+        return True
+
+    def moves(self) -> list[Move]:
+        """How many records are in splits of another name, by both names."""
+        of_a = np.flatnonzero(self.partners >= 0)
+        splits = np.stack([self.splits_of(0, of_a), self.splits_of(1, self.partners[of_a])], 1)
+        names, counts = np.unique(splits[splits[:, 0] != splits[:, 1]], axis=0, return_counts=True)
+        return [
+            Move(self.splits[a], self.splits[b], count)
+            for (a, b), count in zip(names.tolist(), counts.tolist(), strict=True)
+        ]
+
+
+def _count_moves(report: DiffReport, matching: _Matching) -> None:
+    report.moves = tuple(matching.moves())
+    report.splits_are_comparable = bool(report.a.splits.keys() & report.b.splits.keys())
+
+
+def _compare_rest(report: DiffReport, matching: _Matching, by: str | None) -> None:
+    """Records without a partner: those that changed, and those that only one dataset has."""
+    left = matching.left()
+    if len(left[0]) and len(left[1]):
+        by = by or _find_key(matching)
+    pairs = (np.zeros(0, np.int64), np.zeros(0, np.int64))
+    if by is not None:
+        report.by = by
+        pairs, report.shared_key_count = _pairs_by_key(matching, left, by)
+    report.changed_count = len(pairs[0])
+    lone = tuple(
+        np.setdiff1d(all_left, paired, assume_unique=True)
+        for all_left, paired in zip(left, pairs, strict=True)
+    )
+    report.only_a_count, report.only_b_count = map(len, lone)
+    _tell(report, matching, pairs, (lone[0][:MAX_LISTED], lone[1][:MAX_LISTED]))
+
+
+def _make_key_digest(key: str) -> MakeDigest:
+    def make(payload: memoryview) -> bytes | None:
+        value = key_of(payload, key)
+        return None if value is None else value_digest(value)
+
+    return make
+
+
+def _find_key(matching: _Matching) -> str | None:
+    """The first of the usual names that each record has, with a value that no other has."""
+    for key in KEY_FEATURES:
+        if all(_names_each(side.schema, key) for side in matching.sides):
+            make = _make_key_digest(key)
+            if not _repeats(matching, make, matching.left()) and not _repeats(matching, make, None):
+                return key
+    return None
+
+
+def _names_each(schema: Schema, key: str) -> bool:
+    """Whether each record has one value of it, as far as the schema tells."""
+    feature = schema.sections.get(_key_section(schema), {}).get(key)
+    return feature is not None and feature.shape == () and feature.kind in ("bytes", "int64")
+
+
+def _repeats(matching: _Matching, make: MakeDigest, wanted: Wanted | None) -> bool:
+    """Whether two records of a dataset have the same key."""
+    store = DigestStore(limit=DIGESTS_AT_ONCE)
+    part = 0
+    while True:
+        matching.reading.digests(make, store, wanted)
+        for side in (0, 1):
+            if has_repeats(store.taken(side, matching.sides[side].starts)[1]):
+                return True
+        part += 1
+        if part >= 1 << store.bits:
+            return False
+        store = DigestStore(store.bits, part)
+
+
+def _pairs_by_key(
+    matching: _Matching, left: Wanted, key: str
+) -> tuple[tuple[Int64Array, Int64Array], int]:
+    """Positions of records that have the same key, and how many more there would be if no two of a
+    dataset had the same.
+    """
+    make = _make_key_digest(key)
+    found: list[tuple[Int64Array, Int64Array]] = []
+    shared = 0
+    bits, part = 0, 0
+    while part < 1 << bits:
+        store = DigestStore(bits, part)
+        matching.reading.digests(make, store, left)
+        bits, part = store.bits, part + 1
+        of_a, digests_a = store.taken(0, matching.sides[0].starts)
+        of_b, digests_b = store.taken(1, matching.sides[1].starts)
+        places_a, places_b = pairs_of(digests_a, digests_b, only_unique=True)
+        found.append((of_a[places_a], of_b[places_b]))
+        shared += len(pairs_of(digests_a, digests_b)[0]) - len(places_a)
+    a = np.concatenate([pairs[0] for pairs in found])
+    b = np.concatenate([pairs[1] for pairs in found])
+    order = np.argsort(a)
+    return (a[order], b[order]), shared
+
+
+def _tell(
+    report: DiffReport,
+    matching: _Matching,
+    pairs: tuple[Int64Array, Int64Array],
+    lone: tuple[Int64Array, Int64Array],
+) -> None:
+    """What changed in the first records, and the first that only one dataset has."""
+    compared = (pairs[0][:MAX_COMPARED], pairs[1][:MAX_COMPARED])
+    notes: tuple[dict[int, RecordNotes], dict[int, RecordNotes]] = ({}, {})
+    keys: tuple[dict[int, str], dict[int, str]] = ({}, {})
+    are_lone = (set(lone[0].tolist()), set(lone[1].tolist()))
+
+    def note(side: int, position: int, payload: memoryview) -> None:
+        value = None if report.by is None else key_of(payload, report.by)
+        if value is not None:
+            keys[side][position] = in_words(value)
+        if position not in are_lone[side]:
+            notes[side][position] = take_notes(payload) or {}
+
+    wanted = tuple(
+        np.union1d(of_side, alone) for of_side, alone in zip(compared, lone, strict=True)
+    )
+    matching.reading.payloads((wanted[0], wanted[1]), note)
+    counts: Counter[str] = Counter()
+    for a, b in zip(compared[0].tolist(), compared[1].tolist(), strict=True):
+        changes = changes_between(notes[0][a], notes[1][b])
+        counts.update(change.feature for change in changes)
+        if len(report.changes) < MAX_LISTED:
+            places = matching.sides[0].place(a), matching.sides[1].place(b)
+            report.changes.append(RecordChange(keys[0][a], *places, changes))
+    report.changed_features = dict(counts.most_common())
+    report.compared_count = len(compared[0])
+    for side, listed in enumerate((report.only_a, report.only_b)):
+        for position in lone[side].tolist():
+            place = matching.sides[side].place(position)
+            listed.append(LoneRecord(keys[side].get(position), place))

@@ -1,0 +1,70 @@
+"""Which of two heaps of digests are the same? Pairs of equal ones, as multisets.
+
+Sorted together, equal ones stand in a run, those of the first heap before those of the second.
+Order within a heap is kept, so that the first of several equal ones is paired with the first.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from recordsmith.buffers import Int64Array
+
+DIGEST_BYTES = 16
+
+Digests = npt.NDArray[np.uint64]
+"""(count, 2): digests of 128 bits."""
+
+
+def as_digests(data: bytes | bytearray) -> Digests:
+    """Digests that were written end to end."""
+    return np.frombuffer(data, np.uint64).reshape(-1, 2)
+
+
+def pairs_of(a: Digests, b: Digests, *, only_unique: bool = False) -> tuple[Int64Array, Int64Array]:
+    """Pair equal digests, each used once.
+
+    Args:
+        a, b: uint64, (count, 2).
+        only_unique: leave out those that are there several times on a side.
+
+    Returns:
+        Two of int64, (pair_count,): places in `a`, and in `b`.
+    """
+    order, starts, stops = _runs(np.concatenate([a, b]))
+    is_a = np.zeros(len(order) + 1, np.int64)
+    np.cumsum(order < len(a), out=is_a[1:])
+    of_a = is_a[stops] - is_a[starts]
+    of_b = stops - starts - of_a
+    counts = np.minimum(of_a, of_b)
+    if only_unique:
+        counts[(of_a > 1) | (of_b > 1)] = 0
+    within = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
+    first_a = np.repeat(starts, counts) + within
+    first_b = first_a + np.repeat(of_a, counts)
+    return order[first_a], order[first_b] - len(a)
+
+
+def has_repeats(digests: Digests) -> bool:
+    """Whether one is there twice."""
+    _, starts, _ = _runs(digests)
+    return len(starts) < len(digests)
+
+
+def with_tag(digests: Digests, tags: Int64Array) -> Digests:
+    """Digests of the same things together with a number each."""
+    tagged = digests.copy()
+    tagged[:, 1] ^= tags.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+    return tagged
+
+
+def _runs(digests: Digests) -> tuple[Int64Array, Int64Array, Int64Array]:
+    """The order that sorts them, and where in it runs of equal ones start and stop."""
+    order = np.lexsort((digests[:, 1], digests[:, 0]))  # stable
+    in_order = digests[order]
+    differs = (in_order[1:] != in_order[:-1]).any(axis=1)
+    edges = np.flatnonzero(differs) + 1
+    if not len(order):
+        return order, np.zeros(0, np.int64), np.zeros(0, np.int64)
+    return order, np.concatenate([[0], edges]), np.concatenate([edges, [len(order)]])
