@@ -6,10 +6,10 @@ from recordsmith.examining.inspection import Inspection, ShardSummary, inspect
 from recordsmith.examining.verification import verify
 from recordsmith.examining.verify_report import ShardFindings, VerifyReport
 
-__all__ = ["Inspection", "ShardFindings", "ShardSummary", "VerifyReport", "inspect", "verify"]
 __all__ = [
     "DiffReport",
     "Inspection",
+    "ShardFindings",
     "ShardSummary",
     "VerifyReport",
     "diff",
