@@ -72,6 +72,7 @@ if TYPE_CHECKING:
     from recordsmith.measuring import BenchReport, bench
     from recordsmith.packing import PackPlan, PackReport, pack, plan
     from recordsmith.readers import reader_code
+    from recordsmith.reshaping import SalvageReport, salvage
     from recordsmith.sources import (
         Coco,
         ImageFiles,
@@ -167,6 +168,7 @@ _HOMES = {
         "plan",
     ),
     "recordsmith.readers": ("reader_code",),
+    "recordsmith.reshaping": ("SalvageReport", "salvage"),
     "recordsmith.sources": (
         "Coco",
         "ImageFiles",
@@ -224,6 +226,7 @@ __all__ = [
     "Raw",
     "RecordsmithError",
     "Rows",
+    "SalvageReport",
     "Scalar",
     "Schema",
     "SequenceExample",
@@ -254,6 +257,7 @@ __all__ = [
     "plan",
     "read_records",
     "reader_code",
+    "salvage",
     "sheet",
     "verify",
 ]

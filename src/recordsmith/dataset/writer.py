@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 import numpy as np
 
-from recordsmith.buffers import BytesLike, as_view
+from recordsmith.buffers import BytesLike, Int64Array, as_view
 from recordsmith.dataset.shard import Shard
 from recordsmith.dataset.shard_index import KEEP_FROM_BYTES, ShardIndex, index_to_bytes, save_index
 from recordsmith.errors import FileAccessError, OptionError
@@ -191,6 +191,18 @@ class ShardWriter:
         self.seal()
         self._is_open = False
         return self._temporary
+
+    def write_piece(self, frames: BytesLike, lengths: Int64Array) -> None:
+        """Write a piece of frames that are encoded already and known to be right.
+
+        Args:
+            frames: where the last piece ended, this one goes on.
+            lengths: int64, (count,): of the payloads of those that end in this piece.
+        """
+        self._check_open()
+        self._flush()
+        self._write_frames(frames)
+        self._lengths.frombytes(np.ascontiguousarray(lengths, np.int64).tobytes())
 
     def discard(self) -> None:
         """Leave nothing behind."""

@@ -25,6 +25,8 @@ from recordsmith.wire.framing import (
     gather,
     scan,
 )
+from recordsmith.wire.reinflating import inflate_around_breaks
+from recordsmith.wire.rescuing import Finding, LostRange, Repair, Whole, rescue
 from recordsmith.wire.stream import RecordBlock, RecordWriter, read_blocks, read_records
 
 __all__ = [
@@ -34,9 +36,13 @@ __all__ = [
     "HEADER_BYTES",
     "HEAD_BYTES",
     "Compression",
+    "Finding",
     "Frames",
+    "LostRange",
     "RecordBlock",
     "RecordWriter",
+    "Repair",
+    "Whole",
     "check_compression",
     "crc32c",
     "describe_foreign",
@@ -46,7 +52,9 @@ __all__ = [
     "encode_records",
     "encode_slices",
     "gather",
+    "inflate_around_breaks",
     "read_blocks",
     "read_records",
+    "rescue",
     "scan",
 ]

@@ -13,6 +13,7 @@ def scan(
     lengths: npt.NDArray[np.int64],
     check_payload_crc: bool,
 ) -> tuple[int, int, int]: ...
+def find_header(buffer: BytesLike, start: int, stop: int, end: int) -> int: ...
 def gather(
     buffer: BytesLike,
     begins: npt.NDArray[np.int64],
