@@ -145,11 +145,11 @@ def damaged(
         for place, end in zip(places, ends, strict=True)
     ]
     data = bytearray(shard.data)
-    for damage in reversed(damages):
-        data[damage.start : damage.stop] = damage.put
+    for change in reversed(damages):
+        data[change.start : change.stop] = change.put
     intact: Counter[bytes] = Counter()
     left = iter(damages)
-    damage = next(left, None)
+    damage: Damage | None = next(left, None)
     for payload, (start, stop) in zip(shard.payloads, pairwise(shard.borders), strict=True):
         is_intact = True
         while damage is not None and damage.start < stop:
