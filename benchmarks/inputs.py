@@ -81,8 +81,10 @@ class Inputs:
         self._makers: dict[str, Callable[[Path], None]] = {
             "small.tfrecord": self._make_small,
             "small-4-times.tfrecord": self._make_small_4_times,
+            "small-damaged.tfrecord": lambda path: self._damage("small.tfrecord", 25, path),
             "small.parquet": self._make_parquet,
             "large.tfrecord": self._make_large,
+            "large-damaged.tfrecord": lambda path: self._damage("large.tfrecord", 5, path),
             "pictures": self._make_pictures,
             "pictures-quarter": self._make_quarter,
             "photographs": lambda path: annotated.draw_photographs(path, self.photograph_count),
@@ -174,6 +176,23 @@ class Inputs:
         data = self.path("small.tfrecord").read_bytes()
         with open(path, "wb") as file:
             file.writelines(data for _ in range(4))
+
+    def _damage(self, name: str, times: int, path: Path) -> None:
+        """So many copies in one file, with a hundred damages of each of three kinds: a flipped bit,
+        4 KiB of zeros, 5,000 bytes missing.
+        """
+        self.make(name)
+        good = self.path(name).read_bytes()
+        count = 100 // times
+        with open(path, "wb") as file:
+            for _ in range(times):
+                data = bytearray(good)
+                for number in reversed(range(count)):
+                    at = (2 * number + 1) * len(data) // (2 * count)
+                    data[at] ^= 1
+                    data[at + 20_000 : at + 20_000 + 4096] = bytes(4096)
+                    del data[at + 40_000 : at + 45_000]
+                file.write(data)
 
     def _make_parquet(self, path: Path) -> None:
         import pyarrow.parquet

@@ -19,6 +19,7 @@ from recordsmith import loading
 from recordsmith.cli import app
 from recordsmith.exporting.outbox import ChangedName
 from recordsmith.measuring.report import Sample
+from recordsmith.wire import Repair
 
 REPOSITORY = Path(__file__).parent.parent
 README = (REPOSITORY / "README.md").read_text("utf-8")
@@ -154,6 +155,8 @@ def test_every_key_of_the_json_documents_is_documented(flowers: Path, tmp_path: 
     with (tmp_path / "out" / "train-00000-of-00001.tfrecord").open("r+b") as shard:
         shard.seek(30)
         shard.write(b"\0\0")
+    salvaged = rs.salvage("out", "rescued")
+    salvaged.shards[0].add_repair(Repair(0, 0, "length"))
     for document in (
         report.to_json(),
         exported.to_json(),
@@ -162,6 +165,7 @@ def test_every_key_of_the_json_documents_is_documented(flowers: Path, tmp_path: 
         sheet.to_json(),
         rs.LoaderStats().to_json(),
         indexed.to_json(),
+        salvaged.to_json(),
         {**measured.to_json(), "sample": Sample(1, 2, 3).to_json()},
     ):
         keys = json_keys(document)
@@ -176,7 +180,7 @@ def test_every_defect_and_command_is_documented() -> None:
         assert f"`{defect}`" in documented
     names = {command.callback.__name__ for command in app.registered_commands if command.callback}
     assert names == {
-        "pack", "inspect", "head", "sheet", "verify", "export", "index", "bench", "demo",
+        "pack", "inspect", "head", "sheet", "verify", "salvage", "export", "index", "bench", "demo",
     }  # fmt: skip
     for name in names - {"demo"}:
         assert f"recordsmith {name}" in documented

@@ -14,13 +14,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from recordsmith.dataset import (
-        Dataset,
-        IndexReport,
-        ShardWriter,
-        index,
-        open,  # noqa: A004 - named as users say it
-    )
+    from recordsmith.dataset import Dataset, IndexReport, ShardWriter, index, open
     from recordsmith.drawing import SheetReport, draw_batch, sheet
     from recordsmith.errors import (
         CorruptDataError,
@@ -75,7 +69,7 @@ if TYPE_CHECKING:
     from recordsmith.measuring import BenchReport, bench
     from recordsmith.packing import PackPlan, PackReport, pack, plan
     from recordsmith.readers import reader_code
-    from recordsmith.reshaping import ReshardReport, reshard
+    from recordsmith.reshaping import ReshardReport, SalvageReport, reshard, salvage
     from recordsmith.sources import (
         Coco,
         ImageFiles,
@@ -106,14 +100,22 @@ _HOMES = {
         "sheet",
     ),
     "recordsmith.errors": (
-        "FunctionError",
         "CorruptDataError",
         "Defect",
         "FileAccessError",
+        "FunctionError",
         "MissingExtraError",
         "OptionError",
         "RecordsmithError",
         "SourceError",
+    ),
+    "recordsmith.examining": (
+        "DiffReport",
+        "Inspection",
+        "VerifyReport",
+        "diff",
+        "inspect",
+        "verify",
     ),
     "recordsmith.example": (
         "BytesArray",
@@ -130,14 +132,6 @@ _HOMES = {
         "decode_sequence_example",
         "encode_example",
         "encode_sequence_example",
-    ),
-    "recordsmith.examining": (
-        "DiffReport",
-        "Inspection",
-        "VerifyReport",
-        "diff",
-        "inspect",
-        "verify",
     ),
     "recordsmith.exporting": (
         "ExportReport",
@@ -178,7 +172,9 @@ _HOMES = {
     "recordsmith.readers": ("reader_code",),
     "recordsmith.reshaping": (
         "ReshardReport",
+        "SalvageReport",
         "reshard",
+        "salvage",
     ),
     "recordsmith.sources": (
         "Coco",
@@ -241,6 +237,7 @@ __all__ = [
     "RecordsmithError",
     "ReshardReport",
     "Rows",
+    "SalvageReport",
     "Scalar",
     "Schema",
     "SequenceExample",
@@ -274,6 +271,7 @@ __all__ = [
     "read_records",
     "reader_code",
     "reshard",
+    "salvage",
     "sheet",
     "verify",
 ]

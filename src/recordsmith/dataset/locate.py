@@ -10,7 +10,7 @@ import glob
 import os
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeAlias
 
@@ -43,28 +43,33 @@ class Located:
     manifest: if the path was a folder with one.
     class_names: from the manifest or `labels.txt`.
     missing: shards that should be there and are not: for each its split, and what to say.
+    ignored: what would have been raised, had it not been asked to go around it.
     """
 
     shards: list[Shard]
     manifest: Manifest | None = None
     class_names: ClassNames | None = None
     missing: tuple[tuple[str, CorruptDataError], ...] = ()
+    ignored: tuple[CorruptDataError, ...] = ()
 
 
-def locate(paths: Paths, split: str | None = None) -> Located:
+def locate(paths: Paths, split: str | None = None, *, around_defects: bool = False) -> Located:
     """Find the shards that `paths` means, of one split or of all.
+
+    With `around_defects`, a folder whose manifest is broken or not written yet is taken for one
+    without.
 
     Raises:
         FileAccessError: a path does not exist or cannot be read.
         OptionError: nothing there looks like a TFRecord, or there is no such split.
-        CorruptDataError: broken-manifest.
+        CorruptDataError: broken-manifest, unfinished-dataset.
     """
     if isinstance(paths, (str, os.PathLike)) or not isinstance(paths, Iterable):
-        parts = [_locate_one(as_path(paths))]
+        parts = [_locate_one(as_path(paths), around_defects)]
     elif isinstance(paths, bytes) or hasattr(paths, "read"):
         raise OptionError(f"{type(paths).__name__} is no path; expected a path or a list of them")
     else:
-        parts = [_locate_one(as_path(path)) for path in paths]
+        parts = [_locate_one(as_path(path), around_defects) for path in paths]
     if not parts:
         raise OptionError("the list of paths is empty")
     names = {part.class_names for part in parts}
@@ -73,6 +78,7 @@ def locate(paths: Paths, split: str | None = None) -> Located:
         manifest=parts[0].manifest if len(parts) == 1 else None,
         class_names=names.pop() if len(names) == 1 else None,
         missing=tuple(missing for part in parts for missing in part.missing),
+        ignored=tuple(error for part in parts for error in part.ignored),
     )
     if split is not None:
         _keep_only(located, split)
@@ -89,10 +95,10 @@ def _keep_only(located: Located, split: str) -> None:
     located.missing = tuple(missing for missing in located.missing if missing[0] == split)
 
 
-def _locate_one(path: Path) -> Located:
+def _locate_one(path: Path, around_defects: bool) -> Located:
     with accessing(path):
         if path.is_dir():
-            return _locate_folder(path)
+            return _locate_folder(path, around_defects)
         if not path.exists() and glob.has_magic(str(path)):
             # a pattern should mean records: what stands beside them is passed over
             found = [
@@ -130,17 +136,26 @@ def _common_labels(files: Iterable[Path]) -> ClassNames | None:
     return read_labels(folders.pop()) if len(folders) == 1 else None
 
 
-def _locate_folder(folder: Path) -> Located:
-    manifest = read_manifest(folder)
-    if manifest is not None:
-        return _locate_packed(folder, manifest)
-    if read_begun(folder) is not None:
-        raise CorruptDataError(
-            Defect.UNFINISHED_DATASET,
-            "a job was stopped while it gave the files their names, so some may be missing. Run "
-            "the same job again: it finishes the dataset.",
-            path=folder,
-        )
+def _locate_folder(folder: Path, around_defects: bool) -> Located:
+    try:
+        manifest = read_manifest(folder)
+        if manifest is not None:
+            return _locate_packed(folder, manifest)
+        if read_begun(folder) is not None:
+            raise CorruptDataError(
+                Defect.UNFINISHED_DATASET,
+                "a job was stopped while it gave the files their names, so some may be missing. "
+                "Run the same job again: it finishes the dataset.",
+                path=folder,
+            )
+    except CorruptDataError as error:
+        if not around_defects:
+            raise
+        return replace(_locate_files(folder), ignored=(error,))
+    return _locate_files(folder)
+
+
+def _locate_files(folder: Path) -> Located:
     shards = []
     numbered: dict[tuple[str, int], set[int]] = {}
     other = []

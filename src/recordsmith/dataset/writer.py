@@ -214,6 +214,18 @@ class ShardWriter:
         self._is_open = False
         return self._temporary
 
+    def write_piece(self, frames: BytesLike, lengths: Int64Array) -> None:
+        """Write a piece of frames that are encoded already and known to be right.
+
+        Args:
+            frames: where the last piece ended, this one goes on.
+            lengths: int64, (count,): of the payloads of those that end in this piece.
+        """
+        self._check_open()
+        self._flush()
+        self._write_frames(frames)
+        self._lengths.frombytes(np.ascontiguousarray(lengths, np.int64).tobytes())
+
     def discard(self) -> None:
         """Leave nothing behind."""
         self._is_open = False

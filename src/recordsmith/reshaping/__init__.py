@@ -3,5 +3,15 @@
 from recordsmith.reshaping.contract import Change, Selection
 from recordsmith.reshaping.report import ReshardReport
 from recordsmith.reshaping.reshard import reshard
+from recordsmith.reshaping.salvage import salvage
+from recordsmith.reshaping.salvage_report import SalvagedShard, SalvageReport
 
-__all__ = ["Change", "ReshardReport", "Selection", "reshard"]
+__all__ = [
+    "Change",
+    "ReshardReport",
+    "SalvageReport",
+    "SalvagedShard",
+    "Selection",
+    "reshard",
+    "salvage",
+]

@@ -28,6 +28,8 @@ from recordsmith.wire.framing import (
     join_crc32c,
     scan,
 )
+from recordsmith.wire.reinflating import inflate_around_breaks
+from recordsmith.wire.rescuing import Finding, LostRange, Repair, Whole, rescue
 from recordsmith.wire.stream import RecordBlock, RecordWriter, read_blocks, read_records
 
 __all__ = [
@@ -38,9 +40,13 @@ __all__ = [
     "HEAD_BYTES",
     "CheckedFrames",
     "Compression",
+    "Finding",
     "Frames",
+    "LostRange",
     "RecordBlock",
     "RecordWriter",
+    "Repair",
+    "Whole",
     "check_compression",
     "check_frames",
     "crc32c",
@@ -51,8 +57,10 @@ __all__ = [
     "encode_records",
     "encode_slices",
     "gather",
+    "inflate_around_breaks",
     "join_crc32c",
     "read_blocks",
     "read_records",
+    "rescue",
     "scan",
 ]

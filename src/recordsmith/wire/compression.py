@@ -89,6 +89,11 @@ class Inflater(io.RawIOBase):
         """Whether the last member read so far had its end mark."""
         return self._engine.eof
 
+    @property
+    def consumed_bytes(self) -> int:
+        """How many compressed bytes were understood so far."""
+        return self._input_bytes - len(self._pending)
+
     def readable(self) -> bool:
         return True
 
@@ -166,11 +171,11 @@ class Inflater(io.RawIOBase):
         return bytes(rescued)
 
     def _broken(self, error: zlib.error) -> CorruptDataError:
-        consumed = self._input_bytes - len(self._pending)
         reason = str(error).partition(": ")[2] or str(error)
         return CorruptDataError(
             Defect.BROKEN_COMPRESSION,
-            f"the {self._compression} data cannot be decompressed near byte {consumed} of the file"
+            f"the {self._compression} data cannot be decompressed near byte {self.consumed_bytes} "
+            "of the file"
             f" ({reason}). What was read before is intact; fetch the file again.",
         )
 

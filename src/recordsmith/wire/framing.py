@@ -168,13 +168,14 @@ def check_frames(buffer: BytesLike, start: int = 0) -> CheckedFrames:
     return CheckedFrames(count, stop, _DEFECTS.get(code))
 
 
-def find_header(buffer: BytesLike, longest: int) -> int | None:
-    """The first place with 12 bytes that are a length, of at most `longest`, with its checksum.
+def find_header(buffer: BytesLike, end: int) -> int | None:
+    """The first place with 12 bytes that are a length with its checksum, of a frame that ends at
+    `end` or before; that counts from the start of the buffer, and may lie behind it.
 
     None if there is no such place. It may be inside of a payload: only the frames before it tell.
     """
-    place = kernel.find_header(buffer, 0, len(buffer), longest)
-    return None if place < 0 else place
+    place = kernel.find_header(buffer, 0, len(buffer), end)
+    return None if place == len(buffer) else place
 
 
 def gather(

@@ -10,7 +10,7 @@ Every length is compared with the bytes that are left before it is used; nothing
 """
 
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
-from libc.string cimport memcpy
+from libc.string cimport memcpy, memset
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 
@@ -177,26 +177,48 @@ def check(const uint8_t[::1] buffer not None, Py_ssize_t start):
     return count, at, code
 
 
-def find_header(
-    const uint8_t[::1] buffer not None, Py_ssize_t start, Py_ssize_t stop, uint64_t longest
-):
-    """The first place in start:stop with 12 bytes that are a length, of at most `longest`, with its
-    checksum; -1 if there is none."""
-    cdef Py_ssize_t at = start
-    cdef Py_ssize_t last = min(stop, buffer.shape[0] - HEADER + 1)
+def find_header(const uint8_t[::1] buffer not None, Py_ssize_t start, Py_ssize_t stop, int64_t end):
+    """The first place in buffer[start:stop] where twelve bytes are a length with its checksum, and
+    a frame of that length ends at `end` or before; `stop` if there is none.
+
+    `end` counts from the start of the buffer and may lie behind it: it is where the bytes end that
+    the buffer is a part of. A place whose twelve bytes the buffer does not hold is not looked at.
+
+    What always holds: start <= answer <= stop; where the answer is below stop, buffer[answer:] has
+    twelve bytes, their checksum is right, and answer + 16 + length <= end; no place before it in
+    [start, stop) is one of those. Nothing is read outside of the buffer.
+    """
+    cdef Py_ssize_t at = start, last = min(stop, buffer.shape[0] - HEADER + 1), step
     cdef const uint8_t *base = &buffer[0] if buffer.shape[0] else NULL
-    cdef bint found = False
-    if start < 0:
-        raise IndexError("start lies outside the buffer")
+    cdef const uint8_t *place
+    cdef uint64_t length
+    cdef uint8_t zeros[8]
+    cdef uint32_t of_nothing
+    if start < 0 or start > stop or stop > buffer.shape[0]:
+        raise IndexError("start and stop lie outside the buffer")
+    # no frame is longer than this, so that the top byte of a length is zero: whatever is at
+    # at + 7, unless it is zero, is none of the top bytes of a length at `at` or shortly behind
+    end = min(end, (<int64_t>1 << 56) - 1)
+    step = 1
+    while step < 7 and end >> (8 * (7 - step)) == 0:
+        step += 1
     with nogil:
+        memset(zeros, 0, 8)
+        of_nothing = crc32c_mask(c_crc32c(0, zeros, 8))
         while at < last:
-            if load64(base + at) <= longest and load32(base + at + 8) == crc32c_mask(
-                c_crc32c(0, base + at, 8)
-            ):
-                found = True
-                break
+            place = base + at
+            if place[7]:
+                at += step
+                continue
+            length = load64(place)
+            if at + HEADER + FOOTER <= end and length <= <uint64_t>(end - at - HEADER - FOOTER):
+                # zeros are what disks leave behind: not a checksum for each of them
+                if load32(place + 8) == (
+                    crc32c_mask(c_crc32c(0, place, 8)) if length else of_nothing
+                ):
+                    break
             at += 1
-    return at if found else -1
+    return at if at < last else stop
 
 
 def gather(

@@ -1,0 +1,76 @@
+"""Every whole record of a damaged file written into a new dataset, and read back there.
+
+No other tool does it. What it is compared with is reading the file, undamaged, with every checksum,
+which is the least that rescuing takes.
+"""
+
+from __future__ import annotations
+
+import shutil
+from typing import Any
+
+from case import OURS, Case, Peer, Task
+from inputs import LARGE_BYTES, Inputs
+
+_TIMES = {"small": 25, "large": 5}
+
+
+def _salvage(size: str) -> Any:
+    def prepare(inputs: Inputs) -> Task:
+        from recordsmith import salvage
+
+        path, out = inputs.path(f"{size}-damaged.tfrecord"), inputs.out("salvaged")
+
+        def run() -> None:
+            report = salvage(path, out)
+            assert report.shards[0].lost_count >= 100
+            assert report.record_count > 0.5 * _count(inputs, size)
+
+        return Task(
+            run, _count(inputs, size), before=lambda: shutil.rmtree(out, ignore_errors=True)
+        )
+
+    return prepare
+
+
+def _verify(size: str) -> Any:
+    def prepare(inputs: Inputs) -> Task:
+        from recordsmith import verify
+
+        path = inputs.path(f"{size}.tfrecord")
+
+        def run() -> None:
+            assert verify(path).is_good
+
+        return Task(run, _count(inputs, size) // _TIMES[size])
+
+    return prepare
+
+
+def _count(inputs: Inputs, size: str) -> int:
+    """Before it was damaged."""
+    return _TIMES[size] * (inputs.small_count if size == "small" else inputs.large_count)
+
+
+def _case(size: str, of_what: str) -> Case:
+    return Case(
+        name=f"salvage-{size}",
+        title=f"Salvage {size} records",
+        what=(
+            f"Whole records of {of_what} in a file with a hundred damages of each of three kinds, "
+            "written, synced, read back and surveyed, beside `verify` of such records undamaged."
+        ),
+        unit="record",
+        peers=(
+            Peer(OURS, _salvage(size)),
+            Peer("recordsmith `verify`", _verify(size), at_most=3),
+        ),
+        inputs=(f"{size}.tfrecord", f"{size}-damaged.tfrecord"),
+        on_wall_too=True,
+    )
+
+
+CASES = (
+    _case("small", "about 200 bytes"),
+    _case("large", f"about {LARGE_BYTES // 1000} kB"),
+)

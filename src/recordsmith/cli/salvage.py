@@ -1,0 +1,126 @@
+"""`recordsmith salvage`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+import recordsmith as rs
+from recordsmith.cli import console
+from recordsmith.cli.options import Json, Split, Threads
+from recordsmith.reshaping import SalvagedShard
+
+_FIELDS = {
+    "length": "its length",
+    "length-crc": "the checksum of its length",
+    "payload-crc": "the checksum of its payload",
+}
+_MOST_SHARDS = 20
+
+
+def salvage(
+    path: Annotated[
+        str,
+        typer.Argument(
+            help="TFRecord file, a folder of them, or a glob.", metavar="PATH", show_default=False
+        ),
+    ],
+    out: Annotated[
+        str,
+        typer.Argument(help="The folder of the new dataset.", metavar="OUT", show_default=False),
+    ],
+    split: Split = None,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace a dataset that is in OUT.")
+    ] = False,
+    threads: Threads = None,
+    json: Json = False,
+) -> None:
+    """Rescue every whole record from damaged shards into a new dataset.
+
+    PATH is only read. A record comes back if both of its checksums are right, wherever it lies in
+    its file; one flipped bit in a length or a checksum is turned back, and reported.
+
+    Exits with 0 if nothing was lost, with 1 if something was, or nothing could be rescued.
+
+    Example: `recordsmith salvage damaged rescued`
+    """
+    with console.progress_bar("salvaging", of_bytes=True) as progress:
+        report = rs.salvage(
+            path, out, split=split, overwrite=overwrite, threads=threads, progress=progress
+        )
+    if json:
+        console.print_json(report.to_json())
+    else:
+        print_salvage_report(report)
+    if not report.is_whole:
+        raise typer.Exit(1)
+
+
+def print_salvage_report(report: rs.SalvageReport) -> None:
+    """What is there again, and what is not, shard by shard."""
+    of_all = "" if report.expected_count is None else f" of {report.expected_count:,}"
+    print(
+        console.bold(
+            f"rescued {report.record_count:,}{of_all} records into "
+            f"{console.printable(str(report.folder))}"
+        )
+    )
+    lost = [shard for shard in report.shards if not shard.is_whole or shard.repair_count]
+    for shard in lost[:_MOST_SHARDS]:
+        _print_shard(shard)
+    if len(lost) > _MOST_SHARDS:
+        print(f"  … and {len(lost) - _MOST_SHARDS:,} more shards (all of them with --json)")
+    whole = len(report.shards) - len(lost)
+    if whole:
+        print(f"  {console.count(whole, 'shard')} without a defect")
+    console.print_list("missing", report.missing)
+    console.print_list("gone around", report.notices)
+
+
+def _print_shard(shard: SalvagedShard) -> None:
+    name = console.printable(str(shard.path))
+    if shard.file is None:
+        print(f"  {name}: left out, {console.printable(shard.problem)}")
+        return
+    of_all = "" if shard.expected_count is None else f" of {shard.expected_count:,}"
+    print(f"  {name}: {shard.record_count:,}{of_all} records")
+    ranges = [
+        f"bytes {lost.start:,} to {lost.stop:,} ({console.size(lost.stop - lost.start)}): "
+        f"{lost.defect}"
+        for lost in shard.lost
+    ]
+    where = ", in the decompressed data" if shard.compression != "none" else ""
+    _print_some(
+        f"lost, {console.count(shard.lost_count, 'range')} with "
+        f"{console.size(shard.lost_bytes)}{where}",
+        ranges,
+        shard.lost_count,
+    )
+    breaks = [
+        f"bytes {lost.start:,} to {lost.stop:,}: {lost.defect}"
+        if lost.start < lost.stop
+        else f"{lost.defect}: the end mark is missing"
+        for lost in shard.breaks
+    ]
+    _print_some("not to be decompressed", breaks, len(breaks))
+    repairs = [
+        f"byte {repair.offset:,}, bit {repair.bit}, in {_FIELDS[repair.field]}"
+        for repair in shard.repairs
+    ]
+    _print_some(
+        f"repaired, {console.count(shard.repair_count, 'record')} with one flipped bit",
+        repairs,
+        shard.repair_count,
+    )
+
+
+def _print_some(title: str, lines: list[str], count: int, most: int = 10) -> None:
+    if not count:
+        return
+    print(f"    {title}:")
+    for line in lines[:most]:
+        print(f"      {line}")
+    if count > most:
+        print(f"      … and {count - most:,} more")

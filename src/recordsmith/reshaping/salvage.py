@@ -1,0 +1,428 @@
+"""What can be had back from damaged shards, as a dataset of its own.
+
+Each shard becomes one of the same name in a new folder, with every record that its checksums prove
+whole. Nothing appears there before all of them are written and read back. The damaged files are
+only read.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import tempfile
+import threading
+from collections import Counter
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, suppress
+from pathlib import Path
+from typing import BinaryIO, Literal, cast
+
+from recordsmith.building import (
+    ShardResult,
+    clean_up,
+    earlier_dataset,
+    partial_path,
+    publish_dataset,
+    read_back,
+    replaced_names,
+    working_in,
+)
+from recordsmith.dataset import (
+    LABEL_MAP_NAME,
+    Manifest,
+    Shard,
+    ShardEntry,
+    ShardWriter,
+)
+from recordsmith.dataset.locate import Located, Paths, locate
+from recordsmith.errors import CorruptDataError, Defect, FileAccessError, OptionError, located
+from recordsmith.example import Schema
+from recordsmith.files import (
+    INTERNAL_FOLDER,
+    PathLike,
+    Progress,
+    accessing,
+    as_path,
+    open_file,
+    publish,
+    read_head,
+    size_of,
+    temporary_name,
+    write_atomically,
+)
+from recordsmith.reshaping.salvage_report import SalvagedShard, SalvageReport
+from recordsmith.wire import (
+    HEAD_BYTES,
+    Compression,
+    LostRange,
+    Repair,
+    Whole,
+    describe_foreign,
+    detect_compression,
+    inflate_around_breaks,
+    rescue,
+)
+
+_NOT_IN_NAMES = re.compile(r"[/\\:\0]")
+
+
+def salvage(
+    paths: Paths,
+    out: PathLike,
+    *,
+    split: str | None = None,
+    overwrite: bool = False,
+    threads: int | None = None,
+    progress: Progress | None = None,
+) -> SalvageReport:
+    """Rescue every whole record from damaged shards into a new dataset.
+
+    A record comes back if its bytes prove it with both checksums, wherever it lies. Where one
+    flipped bit in a length or in a checksum is all that is wrong, it is turned back, and reported.
+    No record is put together from pieces.
+
+    Args:
+        paths: a file, folder, glob or a list of these. Of a folder whose manifest is broken or
+            missing, the files that are there.
+        out: the folder of the new dataset; another one than that of the shards.
+        split: only this one.
+        overwrite: replace a dataset that is in `out`.
+        threads: how many shards are read at once; None: one for each processor, at most 8.
+        progress: told the bytes done and in all.
+
+    Returns:
+        What was rescued, lost and repaired, shard by shard. A shard of which nothing is left has no
+        file in `out`.
+
+    Raises:
+        CorruptDataError: not-a-tfrecord, empty-file, missing-shard: nothing can be rescued;
+            nothing is written then.
+        OptionError: nothing there looks like a TFRecord; `out` holds another dataset, or is the
+            folder of the shards.
+        FileAccessError: a path does not exist, or `out` cannot be written.
+    """
+    folder = as_path(out)
+    at_once = _thread_count(threads)
+    found = locate(paths, split, around_defects=True)
+    _check_apart(folder, found)
+    names = _names_of(found.shards)
+    job = _Salvage(found, folder, names, progress)
+    fingerprint = job.fingerprint
+    with working_in(folder):
+        earlier = earlier_dataset(
+            folder,
+            fingerprint,
+            list(names.values()),
+            has_label_map=job.has_label_map,
+            overwrite=overwrite,
+        )
+        clean_up(folder)
+        try:
+            results = job.run(at_once)
+            manifest = job.manifest(results)
+            publish_dataset(
+                folder,
+                fingerprint,
+                manifest,
+                has_label_map=job.has_label_map,
+                replaced=replaced_names(folder, list(manifest.splits), earlier),
+            )
+        finally:
+            clean_up(folder)
+    return job.report
+
+
+class _StoppedError(Exception):
+    """Somebody else failed, or the user wants to stop: leave the shard at hand."""
+
+
+class _Salvage:
+    """One job: the shards that were found, and what comes of them."""
+
+    def __init__(
+        self,
+        found: Located,
+        folder: Path,
+        names: Mapping[Path, str],
+        progress: Progress | None,
+    ) -> None:
+        self._found = found
+        self._folder = folder
+        self._names = names
+        self._progress = progress
+        self._total = 0
+        self._done = 0
+        self._lock = threading.Lock()
+        self._stopping = threading.Event()
+        self._compression = _compression_of(found)
+        self.has_label_map = found.class_names is not None and any(
+            (shard.path.parent / LABEL_MAP_NAME).is_file() for shard in found.shards[:1]
+        )
+        self.report = SalvageReport(
+            folder,
+            missing=[str(error) for _, error in found.missing],
+            notices=[str(error) for error in found.ignored],
+        )
+
+    @property
+    def fingerprint(self) -> str:
+        """Of this job: equal for the same files, as far as name, size and time tell."""
+        files = []
+        for path, name in self._names.items():
+            with suppress(OSError):
+                status = os.stat(path)
+                files.append((os.path.realpath(path), name, status.st_size, status.st_mtime_ns))
+        return hashlib.blake2b(json.dumps(["salvage", files]).encode(), digest_size=16).hexdigest()
+
+    def run(self, threads: int) -> list[ShardResult | None]:
+        """Rescue all shards; None for one of which nothing is left.
+
+        Raises:
+            CorruptDataError: nothing is left of any.
+        """
+        shards = self._found.shards
+        for shard in shards:
+            with suppress(FileAccessError):
+                self._total += size_of(shard.path)
+        with ThreadPoolExecutor(max(1, min(threads, len(shards)))) as pool:
+            try:
+                outcomes = list(pool.map(self._rescue_shard, shards))
+            except BaseException:
+                self._stopping.set()
+                pool.shutdown(cancel_futures=True)
+                raise
+        self.report.shards = [salvaged for salvaged, _ in outcomes]
+        results = [result for _, result in outcomes]
+        if not any(results):
+            raise self._nothing()
+        return results
+
+    def manifest(self, results: list[ShardResult | None]) -> Manifest:
+        """What the new dataset consists of."""
+        splits: dict[str, list[ShardResult]] = {}
+        for shard, result in zip(self._found.shards, results, strict=True):
+            if result is not None:
+                splits.setdefault(shard.split, []).append(result)
+        schemas = {
+            split: Schema.merged([result.schema for result in of_split])
+            for split, of_split in splits.items()
+        }
+        old = self._found.manifest
+        report = self.report
+        return Manifest(
+            {
+                split: tuple(
+                    ShardEntry(result.file, result.record_count, result.size_bytes, result.crc32c)
+                    for result in of_split
+                )
+                for split, of_split in splits.items()
+            },
+            Schema.merged(list(schemas.values())),
+            schemas,
+            self._compression,
+            self._found.class_names,
+            {
+                "salvage": {
+                    "expected": report.expected_count,
+                    "lost_bytes": report.lost_bytes,
+                    "repair_count": report.repair_count,
+                },
+                "plan": self.fingerprint,
+                "before": None if old is None else dict(old.made_from),
+            },
+        )
+
+    def _nothing(self) -> CorruptDataError:
+        """The error for shards of which nothing is left, and what the first of them is."""
+        if not self.report.shards:
+            _, error = self._found.missing[0]
+            return error
+        first = self.report.shards[0]
+        others = len(self.report.shards) - 1
+        more = f" Nor from {others:,} other files." if others else ""
+        defect = Defect.NOT_A_TFRECORD if first.size_bytes else Defect.EMPTY_FILE
+        return CorruptDataError(
+            defect,
+            f"no record could be rescued from it: {first.problem}.{more} Nothing was written.",
+            path=first.path,
+        )
+
+    def _rescue_shard(self, shard: Shard) -> tuple[SalvagedShard, ShardResult | None]:
+        salvaged = SalvagedShard(
+            shard.path,
+            shard.split,
+            expected_count=None if shard.entry is None else shard.entry.record_count,
+        )
+        try:
+            result = self._rewrite(salvaged)
+        except FileAccessError as error:
+            if error.filename != os.fspath(shard.path):
+                raise
+            salvaged.record_count = 0
+            salvaged.problem = str(error)
+            return salvaged, None
+        return salvaged, result
+
+    def _rewrite(self, salvaged: SalvagedShard) -> ShardResult | None:
+        """Write what is whole under a temporary name."""
+        path, name = salvaged.path, self._names[salvaged.path]
+        partial = partial_path(self._folder, name)
+        with ExitStack() as stack:
+            file = stack.enter_context(open_file(path))
+            stack.enter_context(accessing(path))
+            stack.enter_context(located(path))
+            salvaged.size_bytes = os.fstat(file.fileno()).st_size
+            head = file.read(HEAD_BYTES)
+            salvaged.compression = detect_compression(head)
+            stream = file
+            if salvaged.compression != "none":
+                stream = self._inflated(file, salvaged, stack)
+            writer = ShardWriter(
+                self._folder / name,
+                compression=self._compression,
+                overwrite=True,
+                temporary=temporary_name(partial),
+            )
+            try:
+                self._copy(stream, writer, salvaged, counted=stream is file)
+                salvaged.record_count = writer.record_count
+                if not writer.record_count and salvaged.expected_count != 0:
+                    salvaged.problem = _what_is_there(head)
+                    writer.discard()
+                    return None
+                schema = read_back(writer)
+                index = partial_path(self._folder, f"{name}.index")
+                write_atomically(index, writer.index_bytes())
+                publish(writer.release(), partial)
+            except BaseException:
+                writer.discard()
+                raise
+        salvaged.file = name
+        return ShardResult(
+            file=name,
+            record_count=writer.record_count,
+            size_bytes=writer.size_bytes,
+            crc32c=writer.crc32c,
+            bytes_in=salvaged.size_bytes,
+            schema=schema,
+            skipped={},
+            notes={},
+        )
+
+    def _copy(
+        self, stream: BinaryIO, writer: ShardWriter, salvaged: SalvagedShard, *, counted: bool
+    ) -> None:
+        """Everything whole, as it lies there."""
+        told = 0
+        for finding in rescue(stream):
+            if isinstance(finding, Whole):
+                writer.write_piece(finding.frames, finding.lengths)
+                reached = finding.offset + len(finding.frames)
+            elif isinstance(finding, Repair):
+                salvaged.add_repair(finding)
+                reached = finding.offset
+            else:
+                salvaged.add_lost(finding)
+                reached = finding.stop
+            self._advance(max(0, reached - told) if counted else 0)
+            told = max(told, reached)
+
+    def _inflated(self, file: BinaryIO, salvaged: SalvagedShard, stack: ExitStack) -> BinaryIO:
+        """What a compressed shard holds, in a file without a name: any part of it may be wanted."""
+        internal = self._folder / INTERNAL_FOLDER
+        with accessing(internal, "write"):
+            spool = tempfile.TemporaryFile(dir=internal)  # noqa: SIM115 - closed by the stack
+        stack.enter_context(spool)
+        compression = cast(Literal["gzip", "zlib"], salvaged.compression)
+        told = 0
+        for piece in inflate_around_breaks(file, compression):
+            if isinstance(piece, LostRange):
+                salvaged.breaks.append(piece)
+                continue
+            with accessing(internal, "write"):
+                spool.write(piece)
+            reached = file.tell()
+            self._advance(max(0, reached - told))
+            told = max(told, reached)
+        with accessing(internal, "write"):
+            spool.flush()
+        return spool
+
+    def _advance(self, count: int) -> None:
+        if self._stopping.is_set():
+            raise _StoppedError
+        with self._lock:
+            self._done += count
+            if self._progress is not None:
+                self._progress(self._done, self._total)
+
+
+def _compression_of(found: Located) -> Compression:
+    """One for the new dataset: what the manifest says, or what most shards have."""
+    if found.manifest is not None:
+        return found.manifest.compression
+    heads: Counter[Compression] = Counter()
+    for shard in found.shards:
+        with suppress(FileAccessError):
+            heads[detect_compression(read_head(shard.path, HEAD_BYTES))] += 1
+    return heads.most_common(1)[0][0] if heads else "none"
+
+
+def _what_is_there(head: bytes) -> str:
+    """Why nothing was rescued, from the first bytes of the file."""
+    if not head:
+        return "the file has 0 bytes"
+    foreign = describe_foreign(head)
+    if foreign is not None:
+        return f"its first bytes are those of {foreign.name}. {foreign.advice}".removesuffix(".")
+    if not any(head):
+        return "it begins with zeros, and nowhere holds a record whose checksums are right"
+    return "it nowhere holds a record whose checksums are right"
+
+
+def _names_of(shards: list[Shard]) -> dict[Path, str]:
+    """For each shard its name in the new folder.
+
+    Raises:
+        OptionError: two have the same.
+    """
+    names: dict[Path, str] = {}
+    taken: dict[str, Path] = {}
+    for shard in shards:
+        name = _NOT_IN_NAMES.sub("_", shard.path.name)
+        other = taken.setdefault(name, shard.path)
+        if shard.path in names or other != shard.path:
+            raise OptionError(
+                f"{other} and {shard.path} would have the same name in the new dataset; salvage "
+                "each into a folder of its own"
+            )
+        names[shard.path] = name
+    return names
+
+
+def _check_apart(folder: Path, found: Located) -> None:
+    """
+    Raises:
+        OptionError: the new dataset would lie where the damaged shards are, or there is a file.
+    """
+    with accessing(folder, "write"):
+        if folder.exists() and not folder.is_dir():
+            raise OptionError(f"{folder} is a file; expected the name of a folder")
+    target = os.path.realpath(folder)
+    for shard in found.shards:
+        if os.path.realpath(shard.path.parent) == target:
+            raise OptionError(
+                f"{folder} is the folder of the damaged shards, which are left as they are; choose "
+                "another folder"
+            )
+
+
+def _thread_count(threads: int | None) -> int:
+    if threads is None:
+        return min(8, os.cpu_count() or 1)
+    if not isinstance(threads, int) or threads < 1:
+        raise OptionError(f"threads is {threads!r}; expected a number, at least 1")
+    return threads

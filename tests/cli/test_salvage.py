@@ -1,0 +1,42 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+
+def test_nothing_is_lost(run, packed: Path, tmp_path: Path) -> None:
+    outcome = run("salvage", packed, tmp_path / "rescued")
+    assert outcome.code == 0
+    assert "rescued 9 of 9 records" in outcome.out
+    assert "4 shards without a defect" in outcome.out
+    assert run("verify", tmp_path / "rescued").code == 0
+
+
+def test_what_is_lost_and_repaired(run, packed: Path, tmp_path: Path) -> None:
+    shard = packed / "train-00000-of-00002.tfrecord"
+    data = bytearray(shard.read_bytes())
+    first = int.from_bytes(data[:8], "little") + 16
+    data[0] ^= 1
+    data[first + 20] ^= 1
+    shard.write_bytes(data)
+    (packed / "train-00001-of-00002.tfrecord").write_bytes(b"a text")
+    outcome = run("salvage", packed, tmp_path / "rescued")
+    assert outcome.code == 1
+    assert f"{shard}: 2 of 3 records" in outcome.out
+    assert f"bytes {first:,} to " in outcome.out
+    assert "payload-crc-mismatch" in outcome.out
+    assert "byte 0, bit 0, in its length" in outcome.out
+    assert "left out, its first bytes are those of a text file" in outcome.out
+    document = run("salvage", packed, tmp_path / "rescued", "--json").document
+    assert document["records"] == 5
+    assert document["expected"] == 9
+    assert not document["is_whole"]
+
+
+def test_nothing_can_be_rescued(run, tmp_path: Path) -> None:
+    path = tmp_path / "a.tfrecord"
+    path.write_bytes(b"version https://git-lfs.github.com/spec/v1\n")
+    outcome = run("salvage", path, tmp_path / "rescued")
+    assert outcome.code == 1
+    assert "git-lfs pointer" in outcome.err
+    assert run("salvage", path, tmp_path).code == 2
+    assert run("salvage", tmp_path / "nowhere", tmp_path / "rescued").code == 2

@@ -1,0 +1,448 @@
+"""Damaged shards, salvaged: what is whole is a true dataset again, and everything else is told."""
+
+from __future__ import annotations
+
+import gzip
+import importlib.util
+import json
+import os
+import sys
+import threading
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+import recordsmith as rs
+from recordsmith.dataset import begun_path
+from recordsmith.errors import CorruptDataError, Defect, FileAccessError, OptionError
+from recordsmith.files import INTERNAL_FOLDER
+from recordsmith.reshaping.salvage_report import MOST_LISTED, SalvagedShard
+from recordsmith.wire import LostRange, Repair, encode_records, inflate_around_breaks, read_records
+
+SHARD = "train-00000-of-00002.tfrecord"
+BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
+
+
+def change(path: Path, edit: Callable[[bytearray], Any]) -> None:
+    data = bytearray(path.read_bytes())
+    edit(data)
+    path.write_bytes(data)
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }
+
+
+@pytest.fixture
+def packed(made, tmp_path: Path) -> Path:
+    return made.packed(tmp_path / "in", {"train": [20, 10], "validation": [5]})
+
+
+@pytest.fixture
+def damage() -> ModuleType:
+    """The program that damages and counts."""
+    spec = importlib.util.spec_from_file_location(
+        "salvage_damage", BENCHMARKS / "salvage_damage.py"
+    )
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # its dataclasses look there
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_every_way_of_damage(damage, capsys: pytest.CaptureFixture[str]) -> None:
+    assert damage.main(["--records", "120", "--damages", "25", "--seed", "3"]) == 0
+    out = capsys.readouterr().out
+    assert "nothing is missing, nothing is foreign" in out
+    lines = [line.split(" | ") for line in out.splitlines() if line.startswith("| ")]
+    assert len(lines) == 2 + 9
+    assert all(int(line[2].replace(",", "")) > 50 for line in lines[2:])
+
+
+def test_the_program_would_notice(damage, tmp_path: Path) -> None:
+    """A rescue that loses or makes up a record is found out."""
+    shard = damage.Shard(30, 0)
+    way = "flipped bit"
+    right = damage.salvaged
+
+    def losing(data: bytes, folder: Path) -> Any:
+        records, repaired = right(data, folder)
+        records[next(iter(records))] -= 1
+        records[b"made up"] += 1
+        return +records, repaired
+
+    assert damage.tally(shard, way, 5, 1, 0, tmp_path).missed == 0
+    damage.salvaged = losing
+    result = damage.tally(shard, way, 5, 1, 0, tmp_path)
+    assert result.missed == 5
+    assert result.foreign == 5
+
+
+def test_an_undamaged_dataset_comes_out_as_it_is(packed: Path, tmp_path: Path) -> None:
+    before = contents(packed)
+    report = rs.salvage(packed, tmp_path / "out")
+    assert report.is_whole
+    assert report.record_count == report.expected_count == 35
+    assert contents(packed) == before
+    after = contents(tmp_path / "out")
+    for name in before:
+        if name != "dataset.json":
+            assert after[name] == before[name]
+    old, new = rs.open(packed), rs.open(tmp_path / "out")
+    assert new.schema == old.schema
+    assert new.class_names == old.class_names
+    assert rs.verify(tmp_path / "out").is_good
+
+
+def test_what_is_lost_and_repaired_is_told(made, packed: Path, tmp_path: Path) -> None:
+    borders = [0]
+    for payload in rs.open(packed / SHARD).records():
+        borders.append(borders[-1] + len(payload) + 16)
+
+    def edit(data: bytearray) -> None:
+        data[borders[3] + 20] ^= 4  # a payload
+        data[borders[5] + 1] ^= 2  # a length
+        data[borders[8] - 1] ^= 128  # a checksum, of record 7
+        data[borders[10] + 2 : borders[11] + 30] = bytes(borders[11] - borders[10] + 28)
+
+    change(packed / SHARD, edit)
+    progress: list[tuple[int, int]] = []
+    report = rs.salvage(
+        packed, tmp_path / "out", progress=lambda done, total: progress.append((done, total))
+    )
+    assert not report.is_whole
+    assert report.record_count == 32
+    assert report.expected_count == 35
+    first = report.shards[0]
+    assert (first.record_count, first.expected_count, first.file) == (17, 20, SHARD)
+    assert first.lost == [
+        LostRange(borders[3], borders[4], Defect.PAYLOAD_CRC),
+        LostRange(borders[10], borders[12], Defect.LENGTH_CRC),
+    ]
+    assert first.repairs == [
+        Repair(borders[5] + 1, 1, "length"),
+        Repair(borders[8] - 1, 7, "payload-crc"),
+    ]
+    assert [shard.is_whole for shard in report.shards] == [False, True, True]
+    ids = made.ids_of(rs.open(tmp_path / "out"))
+    assert ids == [number for number in range(35) if number not in (3, 10, 11)]
+    for example, number in zip(rs.open(tmp_path / "out"), ids, strict=True):
+        made.assert_is_example(example, number)
+    assert rs.verify(tmp_path / "out").is_good
+    assert rs.inspect(tmp_path / "out").to_json()["features"]["id"]["present"] == 32
+    total = sum(shard.size_bytes for shard in report.shards)
+    assert progress[-1] == (total, total)
+    assert progress == sorted(progress)
+    document = json.loads(json.dumps(report.to_json()))
+    assert document["shards"][0]["lost"][0] == {
+        "start": borders[3],
+        "stop": borders[4],
+        "defect": "payload-crc-mismatch",
+    }
+
+
+def test_one_split(made, packed: Path, tmp_path: Path) -> None:
+    rs.salvage(packed, tmp_path / "out", split="validation")
+    assert made.ids_of(rs.open(tmp_path / "out")) == [30, 31, 32, 33, 34]
+    with pytest.raises(OptionError, match="no split"):
+        rs.salvage(packed, tmp_path / "other", split="test")
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_threads_give_the_same_bytes(packed: Path, tmp_path: Path, threads: int) -> None:
+    change(packed / SHARD, lambda data: data.__setitem__(50, data[50] ^ 1))
+    rs.salvage(packed, tmp_path / "one", threads=1)
+    rs.salvage(packed, tmp_path / "out", threads=threads)
+    assert contents(tmp_path / "one") == contents(tmp_path / "out")
+
+
+def test_a_shard_of_which_nothing_is_left(made, packed: Path, tmp_path: Path) -> None:
+    (packed / SHARD).write_bytes(b"<html><body>404</body></html>")
+    report = rs.salvage(packed, tmp_path / "out")
+    assert not report.is_whole
+    assert report.shards[0].file is None
+    assert "an HTML page" in report.shards[0].problem
+    assert report.expected_count == 35
+    assert made.ids_of(rs.open(tmp_path / "out")) == list(range(20, 35))
+    assert not (tmp_path / "out" / SHARD).exists()
+    assert rs.verify(tmp_path / "out").is_good
+
+
+def test_a_missing_shard(packed: Path, tmp_path: Path) -> None:
+    (packed / SHARD).unlink()
+    report = rs.salvage(packed, tmp_path / "out")
+    assert report.record_count == 15
+    assert not report.is_whole
+    assert len(report.missing) == 1
+    assert SHARD in report.missing[0]
+
+
+def test_around_a_broken_manifest(made, packed: Path, tmp_path: Path) -> None:
+    (packed / "dataset.json").write_text('{"format": "recordsmith-da')
+    (packed / SHARD).write_bytes((packed / SHARD).read_bytes()[:-3])
+    report = rs.salvage(packed, tmp_path / "out")
+    assert "broken-manifest" in report.notices[0]
+    assert report.expected_count is None
+    assert made.ids_of(rs.open(tmp_path / "out")) == [*range(19), *range(20, 35)]
+    assert rs.open(tmp_path / "out").class_names == made.class_names
+
+
+def test_around_a_job_that_was_stopped(made, packed: Path, tmp_path: Path) -> None:
+    (packed / "dataset.json").unlink()
+    (packed / "train-00001-of-00002.tfrecord").unlink()
+    begun_path(packed).parent.mkdir()
+    begun_path(packed).write_text("{}")
+    report = rs.salvage(packed, tmp_path / "out")
+    assert "unfinished-dataset" in report.notices[0]
+    assert len(report.missing) == 1
+    assert made.ids_of(rs.open(tmp_path / "out")) == [*range(20), *range(30, 35)]
+
+
+@pytest.mark.parametrize("compression", ["gzip", "zlib"])
+def test_compressed_shards(made, tmp_path: Path, compression: str) -> None:
+    folder = made.packed(tmp_path / "in", {"train": [2000, 10]}, compression)
+    shard = next(folder.glob("train-00000*"))
+    size = shard.stat().st_size
+    change(shard, lambda data: data.__setitem__(slice(size // 2, size // 2 + 20), bytes(20)))
+    progress: list[tuple[int, int]] = []
+    report = rs.salvage(folder, tmp_path / "out", progress=lambda *done: progress.append(done))
+    first = report.shards[0]
+    assert 200 < first.record_count < 2000
+    assert first.compression == compression
+    assert first.breaks[0].defect is Defect.BROKEN_COMPRESSION
+    assert size // 2 - 64 <= first.breaks[0].start < first.breaks[0].stop == size
+    assert sorted(path.name for path in (tmp_path / "out").glob("train*")) == sorted(
+        path.name for path in folder.glob("train*")
+    )
+    ids = made.ids_of(rs.open(tmp_path / "out"))
+    assert ids[: first.record_count - 5] == list(range(first.record_count - 5))
+    assert ids[-10:] == list(range(2000, 2010))
+    inspected = rs.inspect(tmp_path / "out")
+    assert inspected.compression == compression
+    assert rs.verify(tmp_path / "out").is_good
+    assert progress[-1][0] == progress[-1][1]
+
+
+def test_a_compressed_shard_without_its_end_mark(made, tmp_path: Path) -> None:
+    path = made.write_shard(tmp_path / "a.tfrecord.gz", range(10), "gzip")
+    change(path, lambda data: data.__delitem__(slice(-8, None)))
+    report = rs.salvage(path, tmp_path / "out")
+    assert report.record_count == 10
+    assert not report.is_whole  # records may be missing
+    size = path.stat().st_size
+    assert report.shards[0].breaks == [LostRange(size, size, Defect.TRUNCATED_COMPRESSION)]
+
+
+def test_members_behind_a_break(made, tmp_path: Path) -> None:
+    members = [
+        gzip.compress(encode_records([bytes([number, i]) * 50 for i in range(100)]), mtime=0)
+        for number in range(3)
+    ]
+    second = bytearray(members[1])
+    second[30:50] = b"\x1f\x8b\x08" + bytes(17)  # looks like the next one, and is not
+    path = tmp_path / "a.tfrecord.gz"
+    path.write_bytes(members[0] + second + members[2])
+    report = rs.salvage(path, tmp_path / "out")
+    with gzip.open(tmp_path / "out" / path.name) as file:
+        records = list(read_records(file))
+    assert len(records) == report.record_count
+    assert records[:100] == [bytes([0, i]) * 50 for i in range(100)]
+    assert records[-100:] == [bytes([2, i]) * 50 for i in range(100)]
+    (lost,) = report.shards[0].breaks
+    assert lost.stop == len(members[0]) + len(second)
+
+
+def test_what_would_be_a_decompression_bomb_is_cut(tmp_path: Path) -> None:
+    import io
+
+    data = zlib.compress(bytes(1 << 20))
+    pieces = list(inflate_around_breaks(io.BytesIO(data), "zlib", max_bytes=1000))
+    assert pieces[-1].defect is Defect.DECOMPRESSION_LIMIT
+
+
+@pytest.mark.parametrize(
+    ("content", "defect", "words"),
+    [
+        (b"just a text\n" * 10, Defect.NOT_A_TFRECORD, "a text file"),
+        (b"\x89PNG\r\n\x1a\n" + bytes(50), Defect.NOT_A_TFRECORD, "a PNG picture"),
+        (bytes(500), Defect.NOT_A_TFRECORD, "zeros"),
+        (bytes(range(250, 256)) * 40, Defect.NOT_A_TFRECORD, "nowhere"),
+        (gzip.compress(b"just a text"), Defect.NOT_A_TFRECORD, "gzip of something else"),
+        (b"", Defect.EMPTY_FILE, "0 bytes"),
+    ],
+)
+def test_nothing_to_rescue(tmp_path: Path, content: bytes, defect: Defect, words: str) -> None:
+    path = tmp_path / "a.tfrecord"
+    path.write_bytes(content)
+    with pytest.raises(CorruptDataError, match=words) as caught:
+        rs.salvage(path, tmp_path / "out")
+    assert caught.value.defect is defect
+    assert caught.value.path == str(path)
+    assert not (tmp_path / "out").exists()
+
+
+def test_all_shards_are_missing(packed: Path, tmp_path: Path) -> None:
+    for path in packed.glob("*.tfrecord"):
+        path.unlink()
+    with pytest.raises(CorruptDataError) as caught:
+        rs.salvage(packed, tmp_path / "out")
+    assert caught.value.defect is Defect.MISSING_SHARD
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_dataset_without_records(made, tmp_path: Path) -> None:
+    folder = made.packed(tmp_path / "in", {"train": [0]})
+    report = rs.salvage(folder, tmp_path / "out")
+    assert report.is_whole
+    assert len(rs.open(tmp_path / "out")) == 0
+
+
+def test_payloads_of_any_kind(tmp_path: Path) -> None:
+    path = tmp_path / "a.tfrecord"
+    payloads = [b"", b"no example", bytes(200 << 10), b"", b"\xff" * 10]
+    path.write_bytes(encode_records(payloads)[:-1] + b"?")
+    rs.salvage(path, tmp_path / "out")
+    with (tmp_path / "out" / path.name).open("rb") as file:
+        assert list(read_records(file)) == payloads[:4]
+
+
+def test_folders_that_cannot_be_meant(packed: Path, tmp_path: Path) -> None:
+    for out in (packed, packed / "." / "", tmp_path / "in" / ".." / "in"):
+        with pytest.raises(OptionError, match="folder of the damaged shards"):
+            rs.salvage(packed, out)
+    with pytest.raises(OptionError, match="folder of the damaged shards"):
+        rs.salvage(packed / SHARD, packed)
+    with pytest.raises(OptionError, match="is a file"):
+        rs.salvage(packed, packed / "labels.txt")
+    with pytest.raises(OptionError, match="threads"):
+        rs.salvage(packed, tmp_path / "out", threads=0)
+    with pytest.raises(FileAccessError):
+        rs.salvage(tmp_path / "nowhere", tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_two_shards_of_one_name(made, packed: Path, tmp_path: Path) -> None:
+    made.packed(tmp_path / "other", {"train": [2, 2]})
+    with pytest.raises(OptionError, match="same name"):
+        rs.salvage([packed, tmp_path / "other"], tmp_path / "out")
+    with pytest.raises(OptionError, match="same name"):
+        rs.salvage([packed / SHARD, packed / SHARD], tmp_path / "out")
+
+
+def test_names_that_a_manifest_may_not_have(made, tmp_path: Path) -> None:
+    path = made.write_shard(tmp_path / "10:30.tfrecord", range(3))
+    rs.salvage(path, tmp_path / "out")
+    assert (tmp_path / "out" / "10_30.tfrecord").exists()
+    assert len(rs.open(tmp_path / "out")) == 3
+
+
+def test_what_is_there_is_not_overwritten(made, packed: Path, tmp_path: Path) -> None:
+    out = made.packed(tmp_path / "out", {"train": [3], "test": [3]})
+    before = contents(out)
+    with pytest.raises(OptionError, match="--overwrite"):
+        rs.salvage(packed, out)
+    assert contents(out) == before
+    rs.salvage(packed, out, overwrite=True)
+    assert made.ids_of(rs.open(out)) == list(range(35))
+    assert not (out / "test-00000-of-00001.tfrecord").exists()
+    again = contents(out)
+    rs.salvage(packed, out)  # the same job, again
+    assert contents(out) == again
+
+
+def test_a_job_that_is_stopped_leaves_nothing(packed: Path, tmp_path: Path) -> None:
+    def stop(done: int, total: int) -> None:
+        if done > total // 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        rs.salvage(packed, tmp_path / "out", threads=1, progress=stop)
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_job_that_was_killed_while_it_gave_names(
+    packed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from recordsmith.building import publishing
+
+    out = tmp_path / "out"
+    name = publishing._name
+
+    def dying(partial: Path, final: Path) -> None:
+        if final.name == "labels.txt":
+            raise SystemExit
+        name(partial, final)
+
+    monkeypatch.setattr(publishing, "_name", dying)
+    with pytest.raises(SystemExit):
+        rs.salvage(packed, out)
+    monkeypatch.undo()
+    with pytest.raises(CorruptDataError):
+        rs.open(out)
+    rs.salvage(packed, out)
+    rs.salvage(packed, tmp_path / "undisturbed")
+    assert contents(out) == contents(tmp_path / "undisturbed")
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+def test_a_shard_that_may_not_be_read(packed: Path, tmp_path: Path) -> None:
+    (packed / SHARD).chmod(0)
+    report = rs.salvage(packed, tmp_path / "out")
+    assert report.record_count == 15
+    assert "permission" in report.shards[0].problem
+
+
+def test_a_disk_that_cannot_read_a_shard(
+    packed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The others are rescued; a fault of the new folder ends the job."""
+    module = sys.modules["recordsmith.reshaping.salvage"]
+    rescue = module.rescue
+
+    def failing(stream: Any) -> Any:
+        if stream.name == os.fspath(packed / SHARD):
+            yield next(rescue(stream))
+            raise OSError(5, "Input/output error")
+        yield from rescue(stream)
+
+    monkeypatch.setattr(module, "rescue", failing)
+    report = rs.salvage(packed, tmp_path / "out")
+    assert "read or write error" in report.shards[0].problem
+    assert report.record_count == 15
+    assert rs.verify(tmp_path / "out").is_good
+
+    def full(*_: object) -> None:
+        raise FileAccessError(28, "no space is left", os.fspath(tmp_path / "full"))
+
+    monkeypatch.setattr(rs.ShardWriter, "write_piece", full)
+    with pytest.raises(FileAccessError, match="no space"):
+        rs.salvage(packed, tmp_path / "full")
+    assert not (tmp_path / "full").exists()
+
+
+def test_no_thread_is_left(packed: Path, tmp_path: Path) -> None:
+    before = threading.active_count()
+    rs.salvage(packed, tmp_path / "out")
+    assert threading.active_count() == before
+    assert not [
+        path for path in (tmp_path / "out" / INTERNAL_FOLDER).iterdir() if path.suffix != ".index"
+    ]
+
+
+def test_long_lists_are_cut_and_counted() -> None:
+    shard = SalvagedShard(Path("a"), "train")
+    for number in range(MOST_LISTED + 5):
+        shard.add_lost(LostRange(2 * number, 2 * number + 1, Defect.LENGTH_CRC))
+        shard.add_repair(Repair(number, 0, "length"))
+    assert len(shard.lost) == len(shard.repairs) == MOST_LISTED
+    assert shard.lost_count == shard.lost_bytes == shard.repair_count == MOST_LISTED + 5
