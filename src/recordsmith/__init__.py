@@ -72,6 +72,7 @@ if TYPE_CHECKING:
     from recordsmith.measuring import BenchReport, bench
     from recordsmith.packing import PackPlan, PackReport, pack, plan
     from recordsmith.readers import reader_code
+    from recordsmith.reshaping import ReshardReport, reshard
     from recordsmith.sources import (
         Coco,
         ImageFiles,
@@ -167,6 +168,10 @@ _HOMES = {
         "plan",
     ),
     "recordsmith.readers": ("reader_code",),
+    "recordsmith.reshaping": (
+        "ReshardReport",
+        "reshard",
+    ),
     "recordsmith.sources": (
         "Coco",
         "ImageFiles",
@@ -223,6 +228,7 @@ __all__ = [
     "RaggedArray",
     "Raw",
     "RecordsmithError",
+    "ReshardReport",
     "Rows",
     "Scalar",
     "Schema",
@@ -254,6 +260,7 @@ __all__ = [
     "plan",
     "read_records",
     "reader_code",
+    "reshard",
     "sheet",
     "verify",
 ]

@@ -216,7 +216,9 @@ def drive_scan(buffer: Array, dice: random.Random) -> Iterator[bytes]:
 
 
 def drive_gather(buffer: Array, dice: random.Random) -> None:
-    """Gather frames from where they are, and from where they are not."""
+    """Gather frames or their payloads from where they are, and from where they are not."""
+    whole = dice.random() < 0.5
+    first, added = (0, 16) if whole else (12, 0)
     frames = scan(buffer)
     begins = [int(start) - 12 for start in frames.starts]
     ends = [int(s + n) + 4 for s, n in zip(frames.starts, frames.lengths, strict=True)]
@@ -228,7 +230,8 @@ def drive_gather(buffer: Array, dice: random.Random) -> None:
             begins.append(dice.choice((wild, dice.randrange(len(buffer) + 1))))
             ends.append(dice.choice((wild, begins[-1] + dice.randrange(40), len(buffer))))
     sizes = [
-        max(0, min(end - begin - 16, 1 << 16)) for begin, end in zip(begins, ends, strict=True)
+        max(0, min(end - begin - 16, 1 << 16)) + added
+        for begin, end in zip(begins, ends, strict=True)
     ]
     places = [sum(sizes[:n]) for n in range(len(sizes))]
     room = sum(sizes)
@@ -237,7 +240,7 @@ def drive_gather(buffer: Array, dice: random.Random) -> None:
     out = exact(bytes(room)).copy()
     arrays = [np.array([wrapped(n) for n in column], np.int64) for column in (begins, ends, places)]
     try:
-        count, code = wire_kernel.gather(buffer, *arrays, out, dice.random() < 0.7)
+        count, code = wire_kernel.gather(buffer, *arrays, out, dice.random() < 0.7, whole)
     except IndexError:
         assert any(
             place < 0 or place + size > room for place, size in zip(places, sizes, strict=True)
@@ -247,7 +250,7 @@ def drive_gather(buffer: Array, dice: random.Random) -> None:
     assert (code == 0) == (count == len(begins))
     assert code in (0, 3, 4, 5)
     for begin, size, place in list(zip(begins, sizes, places, strict=True))[:count]:
-        assert out[place : place + size].tobytes() == buffer[begin + 12 :][:size].tobytes()
+        assert out[place : place + size].tobytes() == buffer[begin + first :][:size].tobytes()
 
 
 def wrapped(number: int) -> int:

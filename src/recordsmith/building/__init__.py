@@ -14,27 +14,51 @@ from recordsmith.building.finished import (
     keep_result,
     partial_path,
 )
-from recordsmith.building.folder import earlier_dataset, working_in
+from recordsmith.building.folder import check_folder, earlier_dataset, thread_count, working_in
 from recordsmith.building.proving import read_back
 from recordsmith.building.publishing import (
     clean_up,
     publish_dataset,
     replaced_names,
 )
+from recordsmith.building.shares import (
+    DEFAULT_SHARD_SIZE_BYTES,
+    Shards,
+    bounds_of,
+    check_shard_options,
+    check_shares,
+    exact_share,
+    files_of_splits,
+    is_no_file_name,
+    shard_counts,
+    share_counts,
+)
 
 __all__ = [
+    "DEFAULT_SHARD_SIZE_BYTES",
     "Noted",
     "ShardResult",
+    "Shards",
     "Versions",
+    "bounds_of",
+    "check_folder",
+    "check_shard_options",
+    "check_shares",
     "clean_up",
     "complete_result",
     "complete_shards",
     "done_path",
     "earlier_dataset",
+    "exact_share",
+    "files_of_splits",
+    "is_no_file_name",
     "keep_result",
     "partial_path",
     "publish_dataset",
     "read_back",
     "replaced_names",
+    "shard_counts",
+    "share_counts",
+    "thread_count",
     "working_in",
 ]

@@ -1,7 +1,11 @@
-"""The folder that a dataset is built in: held by one job, and looked at before that writes."""
+"""The folder that a dataset is built in: held by one job, and looked at before that writes; and how
+many threads work there.
+"""
 
 from __future__ import annotations
 
+import os
+import stat
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -16,7 +20,38 @@ from recordsmith.dataset import (
     read_manifest,
 )
 from recordsmith.errors import CorruptDataError, FileAccessError, OptionError
-from recordsmith.files import INTERNAL_FOLDER, exclusive, list_folder, make_folder, size_of
+from recordsmith.files import (
+    INTERNAL_FOLDER,
+    accessing,
+    exclusive,
+    list_folder,
+    make_folder,
+    size_of,
+)
+
+
+def check_folder(folder: Path) -> None:
+    """
+    Raises:
+        OptionError: there is a file of this name.
+        FileAccessError: its path cannot be used.
+    """
+    with accessing(folder, "write"), suppress(FileNotFoundError):
+        if not stat.S_ISDIR(os.stat(folder).st_mode):
+            raise OptionError(f"{folder} is a file; expected the name of a folder")
+
+
+def thread_count(threads: int | None) -> int:
+    """How many threads work: as many as is said, or one for each processor, at most 8.
+
+    Raises:
+        OptionError: it is no number of threads.
+    """
+    if threads is None:
+        return min(8, os.cpu_count() or 1)
+    if not isinstance(threads, int) or threads < 1:
+        raise OptionError(f"threads is {threads!r}; expected a number, at least 1")
+    return threads
 
 
 @contextmanager

@@ -35,7 +35,7 @@ from recordsmith.example import (
     SequenceExample,
     decode_payload,
 )
-from recordsmith.wire import RecordBlock
+from recordsmith.wire import FRAME_BYTES, RecordBlock
 
 _OPEN_SHARDS = 256
 """How many shards stay open: file descriptors are few."""
@@ -202,6 +202,26 @@ class Dataset:
             IndexError, OptionError, CorruptDataError: as `read_records`.
         """
         self._copy(self.by_shard(positions), places, out)
+
+    def read_frames(self, positions: Sequence[int] | Int64Array) -> BytesArray:
+        """The records at many positions as they lie in their files, framing and checksums included,
+        after these were checked; copied end to end.
+
+        Args:
+            positions: as of `read_records`.
+
+        Returns:
+            BytesArray, (count,).
+
+        Raises:
+            IndexError, OptionError, CorruptDataError: as `read_records`.
+        """
+        groups = self.by_shard(positions)
+        offsets = np.zeros(len(positions) + 1, np.int64)
+        np.cumsum(_sizes(len(positions), groups) + FRAME_BYTES, out=offsets[1:])
+        data = np.empty(int(offsets[-1]), np.uint8)
+        self._copy(groups, offsets[:-1], data, whole=True)
+        return BytesArray(data, offsets)
 
     def record_sizes(self, positions: Sequence[int] | Int64Array) -> Int64Array:
         """How long the payloads at many positions are, in bytes, as the indexes tell; compressed
@@ -415,11 +435,16 @@ class Dataset:
         return self._starts
 
     def _copy(
-        self, groups: list[ShardGroup], places: Int64Array, out: npt.NDArray[np.uint8]
+        self,
+        groups: list[ShardGroup],
+        places: Int64Array,
+        out: npt.NDArray[np.uint8],
+        *,
+        whole: bool = False,
     ) -> None:
         for shard, members, numbers in groups:
             self._open.use(shard)
-            shard.gather(numbers, places[members], out)
+            shard.gather(numbers, places[members], out, whole=whole)
 
     def _locate(self, index: int) -> tuple[Shard, int, memoryview]:
         """(shard, number in it, payload) of a position."""

@@ -36,9 +36,15 @@ class FrameReader(Protocol):
         """Some bytes, read-only; None if the file ends before them."""
 
     def gather(
-        self, begins: Int64Array, ends: Int64Array, places: Int64Array, out: npt.NDArray[np.uint8]
+        self,
+        begins: Int64Array,
+        ends: Int64Array,
+        places: Int64Array,
+        out: npt.NDArray[np.uint8],
+        *,
+        whole: bool = False,
     ) -> int:
-        """Copy the payloads of some frames, as `wire.gather` does.
+        """Copy the payloads of some frames, or all of these, as `wire.gather` does.
 
         Returns:
             How many of the first ones were surely copied: fewer than all if anything is wrong.
@@ -68,11 +74,17 @@ class MappedFrames:
         return memoryview(self._map)[begin:end]
 
     def gather(
-        self, begins: Int64Array, ends: Int64Array, places: Int64Array, out: npt.NDArray[np.uint8]
+        self,
+        begins: Int64Array,
+        ends: Int64Array,
+        places: Int64Array,
+        out: npt.NDArray[np.uint8],
+        *,
+        whole: bool = False,
     ) -> int:
         if self._map.size() < len(self._map):
             return 0
-        return gather(memoryview(self._map), begins, ends, places, out)
+        return gather(memoryview(self._map), begins, ends, places, out, whole=whole)
 
 
 class ReadFrames:
@@ -93,7 +105,13 @@ class ReadFrames:
         return memoryview(buffer).toreadonly() if self._read(begin, memoryview(buffer)) else None
 
     def gather(
-        self, begins: Int64Array, ends: Int64Array, places: Int64Array, out: npt.NDArray[np.uint8]
+        self,
+        begins: Int64Array,
+        ends: Int64Array,
+        places: Int64Array,
+        out: npt.NDArray[np.uint8],
+        *,
+        whole: bool = False,
     ) -> int:
         order = np.argsort(begins, kind="stable")
         begins, ends, places = begins[order], ends[order], places[order]
@@ -103,13 +121,19 @@ class ReadFrames:
             before = int(stops[at - 1]) if at else 0
             stop = max(at + 1, int(np.searchsorted(stops, before + _GROUP_BYTES, side="right")))
             group = slice(at, stop)
-            if not self._gather_group(begins[group], ends[group], places[group], out):
+            if not self._gather_group(begins[group], ends[group], places[group], out, whole=whole):
                 return 0
             at = stop
         return len(begins)
 
     def _gather_group(
-        self, begins: Int64Array, ends: Int64Array, places: Int64Array, out: npt.NDArray[np.uint8]
+        self,
+        begins: Int64Array,
+        ends: Int64Array,
+        places: Int64Array,
+        out: npt.NDArray[np.uint8],
+        *,
+        whole: bool,
     ) -> bool:
         """Frames in the order of the file."""
         stops = np.cumsum(ends - begins)
@@ -123,7 +147,7 @@ class ReadFrames:
         )
         if not all(self._read(begin, view[start:stop]) for begin, start, stop in runs):
             return False
-        return gather(buffer, starts, stops, places, out) == len(begins)
+        return gather(buffer, starts, stops, places, out, whole=whole) == len(begins)
 
     def _read(self, begin: int, target: memoryview) -> bool:
         """Fill `target` from a place of the file; whether there was enough."""

@@ -71,6 +71,22 @@ def read_labels(folder: Path) -> ClassNames | None:
     return tuple(names)
 
 
+def carried_class_names(folder: Path, known: ClassNames | None) -> tuple[ClassNames | None, bool]:
+    """The class names that records of this folder take with them, and whether a label map says
+    them: then one goes with them, too.
+
+    Args:
+        known: the names that are told otherwise.
+
+    Raises:
+        OptionError: there is a label map, and it cannot be understood.
+    """
+    path = folder / LABEL_MAP_NAME
+    if not path.is_file():
+        return known, False
+    return read_label_map(path), True
+
+
 def label_map_to_bytes(class_names: Sequence[str | None]) -> bytes:
     """What `label_map.pbtxt` holds: an item with id and name for each class that has a name."""
     items = [

@@ -28,6 +28,7 @@ from recordsmith.wire import (
     Compression,
     RecordBlock,
     detect_compression,
+    encode_record,
     read_blocks,
     scan,
 )
@@ -44,9 +45,16 @@ class Shard:
         *,
         entry: ShardEntry | None = None,
         compression: Compression | None = None,
+        keeps_index: bool = True,
     ) -> None:
-        """`entry` is what a manifest says of it; `compression` is given where that is known."""
+        """
+        Args:
+            entry: what a manifest says of it.
+            compression: given where that is known.
+            keeps_index: False for a temporary file, whose index nobody needs another time.
+        """
         self.path = path
+        self._keeps_index = keeps_index
         self.split = split
         self.entry = entry
         self._record_count = None if entry is None else entry.record_count
@@ -139,7 +147,7 @@ class Shard:
         """
         with self._lock:
             if self._index is None:
-                self._index = load_index(self.path)
+                self._index = load_index(self.path) if self._keeps_index else None
                 self._is_index_kept = self._index is not None
             if self._index is None:
                 self._index = self._build_index()
@@ -251,13 +259,21 @@ class Shard:
             raise self._moved(int(numbers.max()))
         return index.offsets
 
-    def gather(self, numbers: Int64Array, places: Int64Array, out: npt.NDArray[np.uint8]) -> None:
+    def gather(
+        self,
+        numbers: Int64Array,
+        places: Int64Array,
+        out: npt.NDArray[np.uint8],
+        *,
+        whole: bool = False,
+    ) -> None:
         """Copy the payloads of some records to out[places[i]:], with both checksums.
 
         Args:
             numbers: int64, (count,): which records, in any order.
             places: int64, (count,).
             out: uint8, with room for all.
+            whole: copy the frames, not only their payloads.
 
         Raises:
             OptionError, CorruptDataError: as `read`.
@@ -266,12 +282,13 @@ class Shard:
             self.read(0)  # says that it cannot be done
         offsets = self._offsets_of(numbers)
         begins, ends = offsets[numbers], offsets[numbers + 1]
-        done = self._open_frames().gather(begins, ends, places, out)
+        done = self._open_frames().gather(begins, ends, places, out, whole=whole)
         for i in range(done, len(numbers)):  # one by one: that tells what is wrong
             payload = self.read(int(numbers[i]))
             if len(payload) != ends[i] - begins[i] - FRAME_BYTES:
                 raise self._moved(int(numbers[i]))
-            out[places[i] : places[i] + len(payload)] = payload
+            copied = np.frombuffer(encode_record(payload) if whole else payload, np.uint8)
+            out[places[i] : places[i] + len(copied)] = copied
 
     @property
     def maps_well(self) -> bool:
@@ -364,7 +381,7 @@ class Shard:
 
     def _build_index(self) -> ShardIndex:
         index = self.walk()
-        if self.size_bytes >= KEEP_FROM_BYTES:
+        if self._keeps_index and self.size_bytes >= KEEP_FROM_BYTES:
             save_index(self.path, index)
         return index
 

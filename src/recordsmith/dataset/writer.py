@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 import numpy as np
 
-from recordsmith.buffers import BytesLike, as_view
+from recordsmith.buffers import BytesLike, Int64Array, as_view
 from recordsmith.dataset.shard import Shard
 from recordsmith.dataset.shard_index import KEEP_FROM_BYTES, ShardIndex, index_to_bytes, save_index
 from recordsmith.errors import FileAccessError, OptionError
@@ -31,6 +31,7 @@ from recordsmith.files import (
     temporary_name,
 )
 from recordsmith.wire import (
+    FRAME_BYTES,
     RecordBlock,
     RecordWriter,
     check_compression,
@@ -143,6 +144,27 @@ class ShardWriter:
             data, offsets = encoder.encode(start, stop)
             self._write_frames(encode_slices(data, offsets))
             self._lengths.frombytes(np.diff(offsets).tobytes())
+
+    def write_frames(self, frames: BytesLike, lengths: Int64Array) -> None:
+        """Write records that are framed already, such as those of another shard, as they are.
+
+        Args:
+            frames: end to end; their checksums are not checked here.
+            lengths: int64, (count,): of their payloads.
+
+        Raises:
+            OptionError: frames of these lengths take another number of bytes.
+        """
+        self._check_open()
+        expected = int(lengths.sum()) + FRAME_BYTES * len(lengths)
+        if as_view(frames).nbytes != expected:
+            raise OptionError(
+                f"frames has {as_view(frames).nbytes} bytes; {len(lengths)} records of these "
+                f"lengths take {expected}"
+            )
+        self._flush()
+        self._write_frames(frames)
+        self._lengths.frombytes(np.ascontiguousarray(lengths, np.int64).tobytes())
 
     def close(self) -> None:
         """Give the complete file its name; nothing more can be written. Twice is fine.

@@ -9,19 +9,20 @@ run again, goes on with the others.
 from __future__ import annotations
 
 import os
-import stat
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal
 
 from recordsmith.building import (
     Noted,
     ShardResult,
+    Shards,
+    check_folder,
     clean_up,
     earlier_dataset,
     publish_dataset,
     replaced_names,
+    thread_count,
     working_in,
 )
 from recordsmith.dataset import DEFAULT_TEMPLATE, Manifest, ShardEntry, begun_path
@@ -30,12 +31,11 @@ from recordsmith.example import Schema
 from recordsmith.files import (
     PathLike,
     Progress,
-    accessing,
     as_path,
     remove,
 )
 from recordsmith.image import PictureOptions
-from recordsmith.packing.planning import Plan, Shards
+from recordsmith.packing.planning import Plan
 from recordsmith.packing.recipe import Recipe
 from recordsmith.packing.report import PackReport
 from recordsmith.packing.writing import ShardJobs
@@ -267,16 +267,13 @@ def check_arguments(source: Source, out: PathLike, threads: int | None) -> Path:
     """
     folder = as_path(out)
     check_source(source)
-    if threads is not None and (not isinstance(threads, int) or threads < 1):
-        raise OptionError(f"threads is {threads!r}; expected a number, at least 1")
+    thread_count(threads)
     root = getattr(source, "root", None)
     if root is not None and Path(os.path.realpath(folder)).is_relative_to(os.path.realpath(root)):
         raise OptionError(
             f"{folder} lies in the folder that is packed, {root}; choose one outside of it"
         )
-    with accessing(folder, "write"), suppress(FileNotFoundError):
-        if not stat.S_ISDIR(os.stat(folder).st_mode):
-            raise OptionError(f"{folder} is a file; expected the name of a folder")
+    check_folder(folder)
     return folder
 
 
@@ -294,11 +291,6 @@ def check_source(source: object) -> None:
             f"{source!r} is a {type(source).__name__}; expected a source, such as "
             "recordsmith.ImageFolder(path) or recordsmith.Rows(rows)"
         )
-
-
-def thread_count(threads: int | None) -> int:
-    """How many threads work, if that is not told."""
-    return threads or min(8, os.cpu_count() or 1)
 
 
 def _unreadable(problems: list[str], sample_count: int) -> SourceError:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from recordsmith.building import ShardResult
+from recordsmith.building import ShardResult, thread_count
 from recordsmith.errors import OptionError, SourceError
 from recordsmith.files import (
     INTERNAL_FOLDER,
@@ -30,7 +30,6 @@ from recordsmith.packing.pack import (
     check_arguments,
     check_source,
     pack_by,
-    thread_count,
 )
 from recordsmith.packing.planning import Plan
 from recordsmith.packing.recipe import Recipe

@@ -10,26 +10,30 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 from array import array
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
 from recordsmith.buffers import Int64Array
-from recordsmith.dataset import DEFAULT_TEMPLATE, shard_name
+from recordsmith.building import (
+    Shards,
+    bounds_of,
+    check_shard_options,
+    check_shares,
+    files_of_splits,
+    is_no_file_name,
+    shard_counts,
+    share_counts,
+)
+from recordsmith.dataset import DEFAULT_TEMPLATE
 from recordsmith.errors import OptionError, SourceError
 from recordsmith.packing.survey import Survey, hashes_of
 from recordsmith.sources import Listing
 from recordsmith.wire import Compression
 
-DEFAULT_SHARD_SIZE_BYTES = 256_000_000
-_EXAMPLE = "{'train': 0.7, 'validation': 0.3}"
-_FORBIDDEN = frozenset("/\\\0:*?[]\n\r")
-Shards: TypeAlias = int | Mapping[str, int]
 _Members = TypeVar("_Members", bound=Sequence[int] | Int64Array)
 
 
@@ -85,16 +89,9 @@ def make_plan(
     _check_names(listing)
     if not isinstance(seed, int):
         raise OptionError(f"seed is {seed!r}; expected an integer")
-    if shards is not None and shard_size_bytes is not None:
-        raise OptionError("give shards or shard_size_bytes, not both")
-    if shard_size_bytes is not None and (
-        not isinstance(shard_size_bytes, int) or shard_size_bytes < 1
-    ):
-        raise OptionError(f"shard_size_bytes is {shard_size_bytes!r}; expected bytes, at least 1")
-    if not isinstance(shard_names, str):
-        raise OptionError(f"shard_names is {shard_names!r}; expected a template of names")
+    check_shard_options(shards, shard_size_bytes, shard_names)
     shares = {"train": 1.0} if splits is None else splits
-    _check_splits(shares)
+    check_shares(shares)
     survey = Survey(listing, seed)
     order = _order(survey, shuffle=shuffle)
     if listing.splits:
@@ -109,32 +106,20 @@ def make_plan(
                     f"split {split!r} would be empty: {shares[split]:g}{every} of "
                     f"{len(listing.samples)} samples is none{whole}; give it a larger share"
                 )
-    for split in parts:
-        if _is_no_file_name(split):
-            raise OptionError(f"split name {split!r} cannot be part of a file name")
-    _check_shards(shards, parts)
+    counts = shard_counts(
+        {split: len(members) for split, members in parts.items()},
+        {split: int(survey.sizes[members].sum()) for split, members in parts.items()},
+        shards,
+        shard_size_bytes,
+        noun="sample",
+    )
     planned: list[PlannedShard] = []
-    for split, members in parts.items():
-        count = _shard_count(split, members, survey.sizes, shards, shard_size_bytes)
-        bounds = [len(members) * number // count for number in range(count + 1)]
+    for split, files in files_of_splits(counts, compression, shard_names).items():
+        bounds = bounds_of(len(parts[split]), len(files))
         planned += [
-            PlannedShard(
-                shard_name(split, number, count, compression, shard_names),
-                split,
-                _as_array(members[bounds[number] : bounds[number + 1]]),
-            )
-            for number in range(count)
+            PlannedShard(file, split, _as_array(parts[split][start:stop]))
+            for file, start, stop in zip(files, bounds[:-1], bounds[1:], strict=True)
         ]
-    for shard in planned:
-        if _is_no_file_name(shard.file):
-            raise OptionError(
-                f"shard_names is {shard_names!r}; {shard.file!r} cannot be the name of a file"
-            )
-    if len({shard.file for shard in planned}) < len(planned):
-        raise OptionError(
-            f"shard_names is {shard_names!r}, which gives several shards one name; expected it to "
-            "have {split}, {shard} and {shards}, as in " + repr(DEFAULT_TEMPLATE)
-        )
     options = {"compression": compression, **(making or {})}
     fingerprint = _fingerprint(listing, survey, planned, options)
     return Plan(tuple(planned), tuple(parts), compression, fingerprint)
@@ -157,38 +142,10 @@ def _check_names(listing: Listing) -> None:
     problems += [
         f"the source's split {split!r:.80} cannot be part of a file name"
         for split in listing.splits
-        if _is_no_file_name(split)
+        if is_no_file_name(split)
     ]
     if problems:
         raise SourceError(f"{'; '.join(problems[:3])}; rename it in the source", problems)
-
-
-def _is_no_file_name(name: str) -> bool:
-    return not name or name.startswith(".") or not _FORBIDDEN.isdisjoint(name)
-
-
-def _check_shards(shards: Shards | None, splits: Mapping[str, Any]) -> None:
-    numbers = shards if isinstance(shards, Mapping) else dict.fromkeys(splits, shards)
-    for split, number in numbers.items():
-        if split not in splits:
-            raise OptionError(f"shards names {split!r}, which is none of {', '.join(splits)}")
-        if number is not None and (not isinstance(number, int) or number < 1):
-            raise OptionError(f"the number of shards is {number!r}; expected 1 or more")
-
-
-def _check_splits(splits: Mapping[str, float]) -> None:
-    if not isinstance(splits, Mapping):
-        raise OptionError(f"splits is {splits!r}; expected shares by name, such as {_EXAMPLE}")
-    if not splits:
-        raise OptionError(f"splits is empty; give shares by name, such as {_EXAMPLE}")
-    for name, share in splits.items():
-        if not isinstance(name, str) or isinstance(share, str):
-            raise OptionError(f"splits has {name!r}: {share!r}; expected a name and a number")
-        if not 0 < share <= 1:
-            raise OptionError(f"split {name!r} has the share {share:g}; expected 0 < share <= 1")
-    total = math.fsum(splits.values())
-    if abs(total - 1) > 1e-6:
-        raise OptionError(f"the shares of the splits add up to {total:g}; expected 1, or 100%")
 
 
 def _order(survey: Survey, *, shuffle: bool) -> Int64Array:
@@ -247,41 +204,13 @@ def _cut_groups(listing: Listing, shares: Mapping[str, float], seed: int) -> dic
 
 
 def _cut(members: _Members, splits: Mapping[str, float]) -> dict[str, _Members]:
-    """Consecutive runs whose lengths are the shares, rounded so that they add up."""
-    shares = [Fraction(share).limit_denominator(10**9) for share in splits.values()]
-    exact = [len(members) * share / sum(shares) for share in shares]
-    lengths = [math.floor(length) for length in exact]
-    by_remainder = sorted(range(len(exact)), key=lambda i: lengths[i] - exact[i])
-    for place in by_remainder[: len(members) - sum(lengths)]:
-        lengths[place] += 1
+    """Consecutive runs whose lengths are the shares."""
     parts: dict[str, Any] = {}
     start = 0
-    for split, length in zip(splits, lengths, strict=True):
+    for split, length in share_counts(len(members), splits).items():
         parts[split] = members[start : start + length]
         start += length
     return parts
-
-
-def _shard_count(
-    split: str,
-    members: Int64Array,
-    sizes: Int64Array,
-    shards: Shards | None,
-    shard_size_bytes: int | None,
-) -> int:
-    if shards is None:
-        size = int(sizes[members].sum())
-        return min(len(members), max(1, -(-size // (shard_size_bytes or DEFAULT_SHARD_SIZE_BYTES))))
-    if isinstance(shards, Mapping):
-        if split not in shards:
-            raise OptionError(f"shards has no number for split {split!r}")
-        shards = shards[split]
-    if shards > len(members):
-        raise OptionError(
-            f"split {split!r} is too small for {shards} shards: it has one sample for each of at "
-            f"most {len(members)}"
-        )
-    return shards
 
 
 def _fingerprint(

@@ -10,11 +10,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from recordsmith.building import Shards
 from recordsmith.dataset import DEFAULT_TEMPLATE
 from recordsmith.errors import OptionError
 from recordsmith.image import PictureOptions
 from recordsmith.packing.keys import KeyScheme, resolve_keys
-from recordsmith.packing.planning import Plan, Shards, make_plan
+from recordsmith.packing.planning import Plan, make_plan
 from recordsmith.packing.preparing import Preparation
 from recordsmith.sources import Listing, Source
 from recordsmith.wire import check_compression

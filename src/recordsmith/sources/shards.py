@@ -15,12 +15,11 @@ import numpy as np
 
 from recordsmith.buffers import Int64Array
 from recordsmith.dataset import (
-    LABEL_MAP_NAME,
     ClassNames,
     Dataset,
     Shard,
+    carried_class_names,
     parse_shard_name,
-    read_label_map,
 )
 from recordsmith.dataset import open as open_dataset
 from recordsmith.errors import CorruptDataError, Defect, OptionError, SourceError, located
@@ -150,10 +149,7 @@ class Shards:
 
     def _classes(self, known: ClassNames | None) -> tuple[ClassNames | None, bool]:
         """Names of classes, and whether they are those of a label map."""
-        path = None if self.root is None else self.root / LABEL_MAP_NAME
-        if path is None or not path.is_file():
-            return known, False
-        return read_label_map(path), True
+        return (known, False) if self.root is None else carried_class_names(self.root, known)
 
 
 def _spooled(shard: Shard, notices: list[str]) -> Spool:

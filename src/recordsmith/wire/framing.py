@@ -124,6 +124,7 @@ def gather(
     out: npt.NDArray[np.uint8],
     *,
     check_payloads: bool = True,
+    whole: bool = False,
 ) -> int:
     """Copy the payloads of some frames, wherever they lie, with both checksums.
 
@@ -131,12 +132,13 @@ def gather(
         begins, ends: int64, (count,): the frames are buffer[begins[i]:ends[i]].
         places: int64, (count,): their payloads go to out[places[i]:].
         out: uint8; has to have room for all.
+        whole: copy the frames, not only their payloads.
 
     Returns:
         How many were copied: count, or the number of the first frame that is damaged or is not
         there, of which a scan of its bytes tells more.
     """
-    return kernel.gather(buffer, begins, ends, places, out, check_payloads)[0]
+    return kernel.gather(buffer, begins, ends, places, out, check_payloads, whole)[0]
 
 
 def describe_defect(

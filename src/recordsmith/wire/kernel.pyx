@@ -151,8 +151,10 @@ def gather(
     const int64_t[::1] places not None,
     uint8_t[::1] out not None,
     bint check_payload_crc,
+    bint whole,
 ):
-    """Copy the payloads of the frames buffer[begins[i]:ends[i]] to out[places[i]:].
+    """Copy the payloads of the frames buffer[begins[i]:ends[i]] to out[places[i]:]; or, if `whole`,
+    the frames.
 
     Returns (count, code): how many were copied, and what is wrong with the frame that ended it:
     END if nothing is, MISPLACED if the frame is not as long as it should be.
@@ -161,7 +163,7 @@ def gather(
     cdef const uint8_t *base = &buffer[0] if size else NULL
     cdef uint8_t *target = &out[0] if room else NULL
     cdef const uint8_t *frame
-    cdef int64_t length
+    cdef int64_t length, copied, skipped = 0 if whole else HEADER
     cdef int code = END
     if ends.shape[0] != count or places.shape[0] != count:
         raise IndexError("begins, ends and places differ in length")
@@ -188,14 +190,15 @@ def gather(
             ):
                 code = PAYLOAD_CRC
                 break
-            if places[i] < 0 or length > room - places[i]:
+            copied = length + HEADER + FOOTER if whole else length
+            if places[i] < 0 or copied > room - places[i]:
                 code = NO_ROOM
                 break
-            if length:
-                memcpy(target + places[i], frame + HEADER, length)
+            if copied:
+                memcpy(target + places[i], frame + skipped, copied)
             i += 1
     if code == NO_ROOM:
-        raise IndexError("a payload does not fit into its place")
+        raise IndexError("a payload or frame does not fit into its place")
     return i, code
 
 

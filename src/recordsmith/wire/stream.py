@@ -26,7 +26,9 @@ from recordsmith.wire.compression import (
 )
 from recordsmith.wire.foreign import describe_foreign
 from recordsmith.wire.framing import (
+    FOOTER_BYTES,
     FRAME_BYTES,
+    HEADER_BYTES,
     Frames,
     describe_defect,
     encode_record,
@@ -65,6 +67,15 @@ class RecordBlock:
         """Each payload, as a view."""
         for start, length in zip(self.starts.tolist(), self.lengths.tolist(), strict=True):
             yield self.buffer[start : start + length]
+
+    def frames(self) -> memoryview:
+        """All of them with their framing, as a view. They follow one another without a gap, unless
+        a defect between them was passed over.
+        """
+        if not len(self.starts):
+            return self.buffer[:0]
+        start = int(self.starts[0]) - HEADER_BYTES
+        return self.buffer[start : int(self.starts[-1] + self.lengths[-1]) + FOOTER_BYTES]
 
 
 def read_blocks(

@@ -1,0 +1,132 @@
+"""Which records go on into a split, and in which order? Arithmetic over numbers of records.
+
+A `Pool` is what a split has to give: some inputs, and of each the records that are kept. Records
+that a condition has refused are marked in a bit each; what is drawn by chance needs no memory at
+all, as a random order of all ranks tells for each one whether it is among the first (`Draw`). So a
+sample has exactly as many records as it shall, and new splits have no record in common.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from recordsmith.buffers import Int64Array
+from recordsmith.permutation import Permutations
+
+_AT_A_TIME = 1 << 20
+
+
+@dataclass(frozen=True)
+class Draw:
+    """Keeps those ranks whose place in a random order is in low:high."""
+
+    permutation: Permutations
+    low: int
+    high: int
+
+    def keeps(self, start: int, stop: int) -> npt.NDArray[np.bool_]:
+        """bool, (stop - start,), of the ranks start:stop."""
+        kept = np.empty(stop - start, np.bool_)
+        for low in range(start, stop, _AT_A_TIME):
+            high = min(low + _AT_A_TIME, stop)
+            places = self.permutation.numbers(0, np.arange(low, high))
+            kept[low - start : high - start] = (self.low <= places) & (places < self.high)
+        return kept
+
+
+class Kept:
+    """The records of one input that a condition has kept, one bit for each record."""
+
+    def __init__(self, chosen: Sequence[npt.NDArray[np.bool_]], size_bytes: int) -> None:
+        """`chosen`: for the records of the input in order; `size_bytes`: of those that are kept."""
+        flags = np.concatenate(chosen) if chosen else np.empty(0, np.bool_)
+        self._bits = np.packbits(flags)
+        self._record_count = len(flags)
+        self.count = int(np.count_nonzero(flags))
+        self.size_bytes = size_bytes
+
+    def numbers(self) -> Int64Array:
+        """int64, (count,), ascending."""
+        flags = np.unpackbits(self._bits, count=self._record_count)
+        return np.flatnonzero(flags).astype(np.int64, copy=False)
+
+
+class Pool:
+    """The records of one split, ranked from 0 in the order of the inputs.
+
+    inputs: their numbers, in order.
+    starts: int64, (len(inputs) + 1,): the rank of each input's first record, and the end.
+    size_bytes: how much all of them take, framing included; about, where they were drawn.
+    is_whole: all records of all its inputs are there.
+    """
+
+    def __init__(
+        self,
+        inputs: Sequence[int],
+        record_counts: Sequence[int],
+        sizes: Sequence[int],
+        kept: Mapping[int, Kept] | None = None,
+        draw: Draw | None = None,
+    ) -> None:
+        """`record_counts`, `sizes`: of these inputs; `kept`: by number, None for all records."""
+        self.inputs = tuple(inputs)
+        self._record_counts = tuple(record_counts)
+        self._kept = kept
+        self._draw = draw
+        if kept is not None:
+            record_counts = [kept[number].count for number in inputs]
+            sizes = [kept[number].size_bytes for number in inputs]
+        self._drawn_from = _starts(record_counts)
+        size = sum(sizes)
+        if draw is None:
+            self.starts = self._drawn_from
+        else:
+            self.starts = _starts([self._count_drawn(at) for at in range(len(inputs))])
+            size = size * len(self) // max(1, int(self._drawn_from[-1]))
+        self.size_bytes = size
+        self.is_whole = len(self) == sum(self._record_counts)
+
+    def __len__(self) -> int:
+        return int(self.starts[-1])
+
+    def numbers(self, at: int) -> Int64Array:
+        """Which records of `inputs[at]` are here: int64, ascending."""
+        if self._kept is None:
+            numbers = np.arange(self._record_counts[at], dtype=np.int64)
+        else:
+            numbers = self._kept[self.inputs[at]].numbers()
+        return numbers if self._draw is None else numbers[self._drawn(self._draw, at)]
+
+    def has_all_of(self, at: int) -> bool:
+        """Whether all records of `inputs[at]` are here."""
+        return int(self.starts[at + 1] - self.starts[at]) == self._record_counts[at]
+
+    def _count_drawn(self, at: int) -> int:
+        assert self._draw is not None
+        return int(np.count_nonzero(self._drawn(self._draw, at)))
+
+    def _drawn(self, draw: Draw, at: int) -> npt.NDArray[np.bool_]:
+        return draw.keeps(int(self._drawn_from[at]), int(self._drawn_from[at + 1]))
+
+
+@dataclass(frozen=True)
+class Order:
+    """The ranks of a pool in the order in which they are written: its first `count` ones."""
+
+    count: int
+    permutation: Permutations | None = None
+
+    def ranks(self, start: int, stop: int) -> Int64Array:
+        """int64, (stop - start,), at the places start:stop."""
+        places = np.arange(start, stop, dtype=np.int64)
+        return places if self.permutation is None else self.permutation.numbers(0, places)
+
+
+def _starts(counts: Sequence[int]) -> Int64Array:
+    starts = np.zeros(len(counts) + 1, np.int64)
+    np.cumsum(counts, out=starts[1:])
+    return starts

@@ -1,0 +1,242 @@
+"""Write one new shard, whole or not at all.
+
+Records that stand side by side are read block by block, their checksums checked, and the same bytes
+written; others are read where they lie, many at a time. What is written is read back where it is
+not what was checked: where it was changed, or compressed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from recordsmith.buffers import Int64Array, as_view
+from recordsmith.building import (
+    ShardResult,
+    complete_result,
+    done_path,
+    keep_result,
+    partial_path,
+    read_back,
+)
+from recordsmith.dataset import Dataset, ShardWriter
+from recordsmith.errors import CorruptDataError
+from recordsmith.example import Schema, SchemaSurvey
+from recordsmith.files import publish, remove, temporary_name, write_atomically
+from recordsmith.reshaping.choosing import Pool
+from recordsmith.reshaping.contract import Change
+from recordsmith.reshaping.plan import PlannedShard, ReshardPlan
+from recordsmith.reshaping.records import Records
+from recordsmith.wire import FRAME_BYTES, HEADER_BYTES, RecordBlock
+
+_POSITIONS = 1 << 16  # looked up at a time
+_READ_BYTES = 4 << 20  # of records here and there, read at a time
+
+
+class Piece(NamedTuple):
+    """Some records on their way; `place` says where the one is from that an error is about."""
+
+    block: RecordBlock
+    place: Callable[[CorruptDataError], None]
+
+
+class Copier:
+    """All new shards of one plan, while they are written. Safe to use from several threads."""
+
+    def __init__(
+        self,
+        folder: Path,
+        plan: ReshardPlan,
+        fingerprint: str,
+        versions: str,
+        records: Records,
+        *,
+        change: Change | None,
+        surveyed: Mapping[str, bool],
+        advance: Callable[[int], None],
+    ) -> None:
+        """
+        Args:
+            versions: a hash of the files that are read.
+            surveyed: for each split whether the schema of its records has to be found.
+            advance: told how many more bytes are dealt with.
+        """
+        self._folder = folder
+        self._plan = plan
+        self._fingerprint = fingerprint
+        self._versions = versions
+        self._records = records
+        self._change = change
+        self._surveyed = surveyed
+        self._advance = advance
+        # where records are read in a random order, all that is needed is looked up once
+        self._scattered = {
+            split: _Scattered(records, pool)
+            for split, pool in plan.pools.items()
+            if plan.orders[split].permutation is not None
+        }
+
+    def complete(self, shard: PlannedShard, *, trusting: bool) -> ShardResult:
+        """Write one shard under its temporary name, unless that is done already."""
+        result = complete_result(
+            self._folder, self._fingerprint, lambda: self._versions, shard.file, trusting=trusting
+        )
+        if result is not None:
+            self._advance(result.bytes_in)
+            return result
+        remove(done_path(self._folder, shard.file))
+        partial = partial_path(self._folder, shard.file)
+        writer = ShardWriter(
+            self._folder / shard.file,
+            compression=self._plan.compression,
+            overwrite=True,
+            temporary=temporary_name(partial),
+        )
+        try:
+            schema, bytes_in = self._write(shard, writer)
+            result = ShardResult(
+                file=shard.file,
+                record_count=writer.record_count,
+                size_bytes=writer.size_bytes,
+                crc32c=writer.crc32c,
+                bytes_in=bytes_in,
+                schema=schema,
+                skipped={},
+                notes={},
+            )
+            index = partial_path(self._folder, f"{shard.file}.index")
+            write_atomically(index, writer.index_bytes())
+            publish(writer.release(), partial)
+        except BaseException:
+            writer.discard()
+            raise
+        keep_result(self._folder, self._fingerprint, self._versions, result)
+        return result
+
+    def _write(self, shard: PlannedShard, writer: ShardWriter) -> tuple[Schema, int]:
+        """The schema of what was written (of no records, if it is known), and its bytes before."""
+        survey = SchemaSurvey()
+        is_as_checked = self._change is None and self._plan.compression == "none"
+        is_surveyed = self._surveyed[shard.split] and is_as_checked
+        bytes_in = 0
+        for block, place in self._pieces(shard):
+            try:
+                if self._change is None:
+                    writer.write_frames(block.frames(), block.lengths)
+                else:
+                    _write_changed(writer, block, self._change)
+                if is_surveyed:
+                    survey.update(block.buffer, block.starts, block.lengths)
+            except CorruptDataError as error:
+                place(error)
+                raise
+            size_bytes = len(block.frames())
+            bytes_in += size_bytes
+            self._advance(size_bytes)
+        if is_as_checked:
+            writer.seal()
+            return survey.finish(), bytes_in
+        schema = read_back(writer)
+        return schema if self._surveyed[shard.split] else survey.finish(), bytes_in
+
+    def _pieces(self, shard: PlannedShard) -> Iterator[Piece]:
+        scattered = self._scattered.get(shard.split)
+        if scattered is not None:
+            order = self._plan.orders[shard.split]
+            for start in range(shard.start, shard.stop, _POSITIONS):
+                stop = min(start + _POSITIONS, shard.stop)
+                yield from scattered.pieces(order.ranks(start, stop))
+            return
+        pool = self._plan.pools[shard.split]
+        first = int(np.searchsorted(pool.starts, shard.start, side="right")) - 1
+        for at in range(first, len(pool.inputs)):
+            low, high = int(pool.starts[at]), int(pool.starts[at + 1])
+            start, stop = max(low, shard.start) - low, min(high, shard.stop) - low
+            if low >= shard.stop:
+                return
+            if start < stop and pool.has_all_of(at):
+                yield from _neighbours(self._records, pool.inputs[at], start, stop)
+            elif start < stop:
+                dataset = Dataset((self._records.shard(pool.inputs[at]),))
+                numbers = pool.numbers(at)[start:stop]
+                for begin in range(0, len(numbers), _POSITIONS):
+                    chosen = numbers[begin : begin + _POSITIONS]
+                    yield from _gathered(self._records, dataset, chosen)
+
+
+def _neighbours(records: Records, number: int, start: int, stop: int) -> Iterator[Piece]:
+    """The records start:stop of an input, block by block.
+
+    Raises:
+        CorruptDataError: one of them is damaged, or the file does not end where it should.
+    """
+    path = records.path(number)
+    is_to_end = stop == records.counts[number]
+    seen = start
+    for block in records.shard(number).blocks(start, None if is_to_end else stop):
+        seen = block.position + len(block)
+
+        def place(error: CorruptDataError, block: RecordBlock = block) -> None:
+            at = error.position or 0
+            error.path = str(path)
+            error.position = block.position + at
+            error.offset = block.offset + int(block.starts[at]) - HEADER_BYTES
+
+        yield Piece(block, place)
+    if seen != stop:
+        raise records.count_error(number, seen)
+
+
+class _Scattered:
+    """The records of a pool, of which any can be read."""
+
+    def __init__(self, records: Records, pool: Pool) -> None:
+        self._records = records
+        self._dataset = records.joined(pool.inputs)
+        self._positions: Int64Array | None = None  # of each rank, if they are not the same
+        if not pool.is_whole:
+            counts = [records.counts[number] for number in pool.inputs]
+            firsts = np.cumsum([0, *counts[:-1]])
+            self._positions = np.concatenate(
+                [pool.numbers(at) + first for at, first in enumerate(firsts.tolist())]
+            )
+
+    def pieces(self, ranks: Int64Array) -> Iterator[Piece]:
+        """The records of these ranks, in this order."""
+        positions = ranks if self._positions is None else self._positions[ranks]
+        yield from _gathered(self._records, self._dataset, positions)
+
+
+def _gathered(records: Records, dataset: Dataset, positions: Int64Array) -> Iterator[Piece]:
+    """Records from here and there, some MiB at a time."""
+    stops = np.cumsum(dataset.record_sizes(positions) + FRAME_BYTES)
+    begin = 0
+    while begin < len(positions):
+        before = int(stops[begin - 1]) if begin else 0
+        end = max(begin + 1, int(np.searchsorted(stops, before + _READ_BYTES, side="right")))
+        frames = dataset.read_frames(positions[begin:end])
+        offsets = frames.offsets
+
+        def place(error: CorruptDataError, begin: int = begin) -> None:
+            location = dataset.locate_record(int(positions[begin + (error.position or 0)]))
+            error.path = str(records.given(Path(location.path)))
+            error.position, error.offset = location.number, location.offset
+
+        lengths = np.diff(offsets) - FRAME_BYTES
+        yield Piece(
+            RecordBlock(as_view(frames.buffer), offsets[:-1] + HEADER_BYTES, lengths, 0, 0), place
+        )
+        begin = end
+
+
+def _write_changed(writer: ShardWriter, block: RecordBlock, change: Change) -> None:
+    for number, payload in enumerate(block.payloads()):
+        try:
+            changed = change.apply(payload)
+        except CorruptDataError as error:
+            error.position = number
+            raise
+        writer.write(changed)

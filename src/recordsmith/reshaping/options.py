@@ -1,0 +1,85 @@
+"""What `reshard` is asked for: checked as early as possible, and written down as JSON."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, cast
+
+from recordsmith.building import Shards, check_shard_options, check_shares, is_no_file_name
+from recordsmith.dataset import DEFAULT_TEMPLATE
+from recordsmith.errors import OptionError
+from recordsmith.reshaping.contract import Change, Selection
+from recordsmith.wire import check_compression
+
+
+@dataclass(frozen=True)
+class ReshardOptions:
+    """The options of `reshard` that decide what is in the shards; its docstring says what they are.
+
+    Raises:
+        OptionError: one of them cannot be meant, or they contradict each other.
+    """
+
+    split: str | None = None
+    shards: Shards | None = None
+    shard_size_bytes: int | None = None
+    shuffle: bool = False
+    seed: int = 0
+    take: int | None = None
+    sample: float | None = None
+    splits: Mapping[str, float] | None = None
+    where: Selection | None = None
+    change: Change | None = None
+    compression: str | None = None
+    shard_names: str = DEFAULT_TEMPLATE
+
+    def __post_init__(self) -> None:
+        check_shard_options(self.shards, self.shard_size_bytes, self.shard_names)
+        if self.compression is not None:
+            check_compression(self.compression)
+        if not isinstance(self.seed, int):
+            raise OptionError(f"seed is {self.seed!r}; expected an integer")
+        if self.take is not None and (not isinstance(self.take, int) or self.take < 1):
+            raise OptionError(f"take is {self.take!r}; expected a number of records, at least 1")
+        if self.sample is not None and not (
+            isinstance(self.sample, (int, float)) and 0 < self.sample <= 1
+        ):
+            raise OptionError(f"sample is {self.sample!r}; expected a share, 0 < share <= 1")
+        if self.splits is not None:
+            check_shares(self.splits)
+            for name in self.splits:
+                if is_no_file_name(name):
+                    raise OptionError(f"split name {name!r} cannot be part of a file name")
+
+    def to_json(self) -> dict[str, Any]:
+        """A JSON-able dict of those options that say anything."""
+        document: dict[str, Any] = {
+            "split": self.split,
+            "shards": dict(self.shards) if isinstance(self.shards, Mapping) else self.shards,
+            "shard_size_bytes": self.shard_size_bytes,
+            "shuffle": self.shuffle or None,
+            "seed": self.seed,
+            "take": self.take,
+            "sample": self.sample,
+            "splits": None if self.splits is None else dict(self.splits),
+            "where": None if self.where is None else self.where.to_json(),
+            "change": None if self.change is None else self.change.to_json(),
+            "compression": self.compression,
+            "shard_names": self.shard_names,
+        }
+        return {name: value for name, value in document.items() if value is not None}
+
+
+def selection_of(where: Selection | str | None) -> Selection | None:
+    """What a caller means by `where`: a text, or a Selection as it is."""
+    if not isinstance(where, str):
+        if where is not None and not hasattr(where, "chosen"):
+            raise OptionError(
+                f'where is {where!r}; expected a condition such as "image/class/label == 1"'
+            )
+        return where
+    # by name, as the language of conditions builds on what is here
+    parse = importlib.import_module("recordsmith.reshaping.where").parse_where
+    return cast(Selection, parse(where))

@@ -1,0 +1,187 @@
+"""Which records does each new shard have? Decided before any is copied, without a list of them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from recordsmith.building import (
+    bounds_of,
+    exact_share,
+    files_of_splits,
+    shard_counts,
+    share_counts,
+)
+from recordsmith.errors import OptionError, SourceError
+from recordsmith.permutation import Permutations
+from recordsmith.reshaping.choosing import Draw, Kept, Order, Pool
+from recordsmith.reshaping.inputs import Inputs
+from recordsmith.reshaping.options import ReshardOptions
+from recordsmith.reshaping.records import Records
+from recordsmith.wire import Compression, check_compression
+
+_VERSION = 1  # another one if the same options would give other bytes
+
+
+@dataclass(frozen=True)
+class PlannedShard:
+    """One new shard: what stands at the places start:stop of its split's order."""
+
+    file: str
+    split: str
+    start: int
+    stop: int
+
+
+@dataclass(frozen=True)
+class ReshardPlan:
+    """The whole job.
+
+    pools: what each split has to give; orders: in which order, and how much of it.
+    notices: what was left out.
+    """
+
+    shards: tuple[PlannedShard, ...]
+    pools: Mapping[str, Pool]
+    orders: Mapping[str, Order]
+    compression: Compression
+    notices: tuple[str, ...]
+
+    @property
+    def size_bytes(self) -> int:
+        """About how much is copied."""
+        return sum(
+            pool.size_bytes * self.orders[split].count // len(pool)
+            for split, pool in self.pools.items()
+        )
+
+    def is_unchanged(self, split: str) -> bool:
+        """Whether all records of all its inputs are there, in whatever order."""
+        return self.pools[split].is_whole and self.orders[split].count == len(self.pools[split])
+
+
+def compression_of(options: ReshardOptions, inputs: Inputs) -> Compression:
+    """How the new shards are compressed: as is said, else as all of the inputs are."""
+    if options.compression is None:
+        return inputs.common_compression()
+    return check_compression(options.compression)
+
+
+def fingerprint_of(options: ReshardOptions, inputs: Inputs) -> str:
+    """A hash over everything that decides what the shards will hold, short of reading it."""
+    document: list[Any] = [
+        _VERSION,
+        options.to_json(),
+        compression_of(options, inputs),
+        [shard.identity() for shard in inputs.shards],
+        inputs.class_names,
+        inputs.has_label_map,
+    ]
+    text = json.dumps(document, sort_keys=True)
+    return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+
+
+def make_plan(
+    options: ReshardOptions, inputs: Inputs, records: Records, kept: Mapping[int, Kept] | None
+) -> ReshardPlan:
+    """Decide which records go where.
+
+    Args:
+        kept: by number of the input, what a condition has kept; None if there is none.
+
+    Raises:
+        SourceError: there are no records.
+        OptionError: none is left of those that there are, or options ask for more than there is.
+    """
+    if not sum(records.counts):
+        raise SourceError(f"there are no records in {', '.join(inputs.names)}")
+    pools, notices = _pools(options, inputs, records, kept)
+    orders = {split: _order(options, split, len(pool)) for split, pool in pools.items()}
+    sizes = {
+        split: pool.size_bytes * orders[split].count // len(pool) for split, pool in pools.items()
+    }
+    compression = compression_of(options, inputs)
+    counts = shard_counts(
+        {split: order.count for split, order in orders.items()},
+        sizes,
+        options.shards,
+        options.shard_size_bytes,
+    )
+    shards = []
+    for split, files in files_of_splits(counts, compression, options.shard_names).items():
+        bounds = bounds_of(orders[split].count, len(files))
+        shards += [
+            PlannedShard(file, split, start, stop)
+            for file, start, stop in zip(files, bounds[:-1], bounds[1:], strict=True)
+        ]
+    return ReshardPlan(tuple(shards), pools, orders, compression, tuple(notices))
+
+
+def _pools(
+    options: ReshardOptions, inputs: Inputs, records: Records, kept: Mapping[int, Kept] | None
+) -> tuple[dict[str, Pool], list[str]]:
+    """What each split has to give; none that is empty."""
+
+    def pool(numbers: Sequence[int], draw: Draw | None = None) -> Pool:
+        counts = [records.counts[number] for number in numbers]
+        return Pool(numbers, counts, [records.sizes[number] for number in numbers], kept, draw)
+
+    if options.splits is not None:
+        everything = [shard.number for shard in inputs.shards]
+        return _new_splits(options, options.splits, pool(everything), pool), []
+    pools, notices = {}, []
+    for split in inputs.splits:
+        numbers = [shard.number for shard in inputs.shards if shard.split == split]
+        found = pool(numbers)
+        if options.sample is not None and len(found):
+            drawn = _share_of(len(found), options.sample)
+            found = pool(numbers, Draw(_permutation(options, "sample", split, found), 0, drawn))
+        if len(found):
+            pools[split] = found
+        else:
+            notices.append(f"no record of split {split!r} is left, so it is left out")
+    if not pools:
+        raise OptionError(
+            f"of {sum(records.counts):,} records none is left: choose others, or more of them"
+        )
+    return pools, notices
+
+
+def _new_splits(
+    options: ReshardOptions, shares: Mapping[str, float], everything: Pool, pool: Any
+) -> dict[str, Pool]:
+    """Consecutive runs of one random order, so that each record is in one of them at most."""
+    drawn = _share_of(len(everything), 1 if options.sample is None else options.sample)
+    permutation = _permutation(options, "splits", "", everything)
+    pools = {}
+    low = 0
+    for split, count in share_counts(drawn, shares).items():
+        if not count:
+            raise OptionError(
+                f"split {split!r} would be empty: {shares[split]:g} of {drawn} records is none; "
+                "give it a larger share"
+            )
+        pools[split] = pool(everything.inputs, Draw(permutation, low, low + count))
+        low += count
+    return pools
+
+
+def _order(options: ReshardOptions, split: str, count: int) -> Order:
+    permutation = Permutations(count, options.seed, "reshard", "shuffle", split)
+    return Order(
+        count if options.take is None else min(count, options.take),
+        permutation if options.shuffle else None,
+    )
+
+
+def _permutation(options: ReshardOptions, purpose: str, split: str, pool: Pool) -> Permutations:
+    return Permutations(len(pool), options.seed, "reshard", purpose, split)
+
+
+def _share_of(count: int, share: float) -> int:
+    """Rounded, a half upwards."""
+    return math.floor(count * exact_share(share) + exact_share(0.5))

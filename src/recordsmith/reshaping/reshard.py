@@ -1,0 +1,301 @@
+"""`recordsmith.reshard`: from records in some shards to records in others, or to nothing.
+
+Unpack what is compressed, ask the condition, plan, copy every shard under a temporary name, then
+give all of them their names, and the manifest last. As in packing, a job that is stopped leaves the
+folder as it was, and shards that are complete wait in a hidden folder for the same job.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from recordsmith.building import (
+    ShardResult,
+    Shards,
+    check_folder,
+    clean_up,
+    complete_shards,
+    earlier_dataset,
+    publish_dataset,
+    replaced_names,
+    thread_count,
+    working_in,
+)
+from recordsmith.dataset import DEFAULT_TEMPLATE, Manifest, ShardEntry, begun_path
+from recordsmith.dataset.locate import Paths
+from recordsmith.errors import CorruptDataError, Defect, OptionError, SourceError
+from recordsmith.example import Schema
+from recordsmith.files import PathLike, Progress, as_path, remove
+from recordsmith.reshaping.choosing import Kept
+from recordsmith.reshaping.contract import Change, Selection
+from recordsmith.reshaping.copying import Copier
+from recordsmith.reshaping.inputs import Inputs, InputShard, find_inputs
+from recordsmith.reshaping.options import ReshardOptions, selection_of
+from recordsmith.reshaping.plan import ReshardPlan, fingerprint_of, make_plan
+from recordsmith.reshaping.records import Records
+from recordsmith.reshaping.report import ReshardReport
+from recordsmith.reshaping.selecting import select
+from recordsmith.reshaping.threads import Work
+from recordsmith.reshaping.unpacking import unpack, unpacked_path
+
+_RESCUED = frozenset(
+    (
+        Defect.TRUNCATED_HEADER,
+        Defect.TRUNCATED_PAYLOAD,
+        Defect.LENGTH_CRC,
+        Defect.PAYLOAD_CRC,
+        Defect.BROKEN_COMPRESSION,
+    )
+)
+
+
+def reshard(
+    paths: Paths,
+    out: PathLike,
+    *,
+    split: str | None = None,
+    shards: Shards | None = None,
+    shard_size_bytes: int | None = None,
+    shuffle: bool = False,
+    seed: int = 0,
+    take: int | None = None,
+    sample: float | None = None,
+    splits: Mapping[str, float] | None = None,
+    where: Selection | str | None = None,
+    change: Change | None = None,
+    compression: str | None = None,
+    shard_names: str = DEFAULT_TEMPLATE,
+    overwrite: bool = False,
+    threads: int | None = None,
+    progress: Progress | None = None,
+) -> ReshardReport:
+    """Write the records of TFRecord files into other shards, byte for byte.
+
+    First `where` chooses, then `sample` draws, then `splits` divides, then `shuffle` orders, and
+    `take` is what comes first in that order.
+
+    Args:
+        paths: a file, a folder, a glob pattern, or a list of these; splits of the same name are
+            joined in this order.
+        out: the folder of the new dataset; made if it is not there.
+        split: only this one.
+        shards: how many shards each split has, one number for all or one for each.
+        shard_size_bytes: about how large a shard shall be instead, not compressed; by default
+            256 MB.
+        shuffle: a random order within each split, over all of its files.
+        seed: of everything that is random.
+        take: so many records of each split, or all if it has fewer.
+        sample: this share of the records of each split, exactly; in their order.
+        splits: new splits instead of those that are there: the share of each, drawn at random.
+        where: which records go on: a condition such as "image/class/label in (1, 2)".
+        change: what is made of each payload.
+        compression: none, gzip or zlib; None: as the inputs are, if all are alike, else none.
+        shard_names: template of their names, with {split}, {shard} and {shards}.
+        overwrite: replace a dataset that is there.
+        threads: how many work at once; None: one for each processor, at most 8.
+        progress: told the bytes done and in all.
+
+    Returns:
+        What was done. The same inputs, options and seed give the same bytes in every shard,
+        whatever the number of threads, and however often the job was stopped and run again.
+
+    Raises:
+        OptionError: options contradict each other or the data; the inputs have different classes;
+            the folder holds another dataset.
+        SourceError: there are no records.
+        CorruptDataError: an input is damaged, or was changed meanwhile. Nothing is left of the job.
+        FileAccessError: a file cannot be read or written, or the disk is full.
+    """
+    options = ReshardOptions(
+        split=split,
+        shards=shards,
+        shard_size_bytes=shard_size_bytes,
+        shuffle=shuffle,
+        seed=seed,
+        take=take,
+        sample=sample,
+        splits=splits,
+        where=selection_of(where),
+        change=change,
+        compression=compression,
+        shard_names=shard_names,
+    )
+    folder = as_path(out)
+    check_folder(folder)
+    work = Work(thread_count(threads), progress)
+    inputs = find_inputs(paths, split, folder)
+    return _Job(options, inputs, folder, work, overwrite=overwrite).run()
+
+
+class _Job:
+    """One call of `reshard`, once it is known what is read and wanted."""
+
+    def __init__(
+        self,
+        options: ReshardOptions,
+        inputs: Inputs,
+        folder: Path,
+        work: Work,
+        *,
+        overwrite: bool,
+    ) -> None:
+        self._options = options
+        self._inputs = inputs
+        self._folder = folder
+        self._work = work
+        self._overwrite = overwrite
+        self._fingerprint = fingerprint_of(options, inputs)
+        names = inputs.class_names
+        self._class_names = names if options.change is None else options.change.class_names(names)
+
+    def run(self) -> ReshardReport:
+        with working_in(self._folder):
+            earlier = self._earlier(())
+            if earlier is not None and not self._overwrite:
+                remove(begun_path(self._folder))
+                clean_up(self._folder)
+                return ReshardReport.of(self._folder, earlier, is_new=False)
+            files = complete_shards(self._folder)  # perhaps ours; what ours are is not known yet
+            try:
+                manifest = self._build(earlier, files)
+            except CorruptDataError as error:
+                clean_up(self._folder)
+                if error.defect in _RESCUED:
+                    error.detail += (
+                        " Nothing was written; `recordsmith salvage` rescues what is intact, and "
+                        "its output can be taken instead."
+                    )
+                raise
+            except (OptionError, SourceError):
+                clean_up(self._folder)  # it cannot end well as it is
+                raise
+            finally:
+                clean_up(self._folder, keeping=files)
+        return ReshardReport.of(self._folder, manifest, is_new=True)
+
+    def _earlier(self, files: Sequence[str]) -> Manifest | None:
+        return earlier_dataset(
+            self._folder,
+            self._fingerprint,
+            files,
+            has_label_map=self._inputs.has_label_map,
+            overwrite=self._overwrite,
+        )
+
+    def _build(self, earlier: Manifest | None, files: list[str]) -> Manifest:
+        """`files` become the names of the shards as soon as these are known."""
+        inputs, work = self._inputs, self._work
+        packed = [shard for shard in inputs.shards if shard.compression != "none"]
+        to_unpack = sum(shard.size_bytes for shard in packed)
+        asked = 0 if self._options.where is None else 1
+        work.total = to_unpack + (1 + asked) * inputs.size_bytes
+        unpacked = {shard.number: unpacked_path(self._folder, shard) for shard in packed}
+
+        def unpack_one(shard: InputShard) -> list[str]:
+            return unpack(shard, unpacked[shard.number], work.advance)
+
+        notices = [*inputs.notices]
+        for heard in work.each(unpack_one, packed):
+            notices += heard
+        records = Records(
+            inputs.shards, unpacked, lambda measure: work.each(measure, inputs.shards)
+        )
+        work.total = to_unpack + (1 + asked) * sum(records.sizes)
+        plan = make_plan(self._options, inputs, records, self._choose(records))
+        notices += plan.notices
+        work.total = to_unpack + asked * sum(records.sizes) + plan.size_bytes
+        files[:] = [shard.file for shard in plan.shards]
+        self._earlier(files)
+        schemas = self._known_schemas(plan)
+        copier = Copier(
+            self._folder,
+            plan,
+            self._fingerprint,
+            inputs.versions(),
+            records,
+            change=self._options.change,
+            surveyed={split: split not in schemas for split in plan.pools},
+            advance=work.advance,
+        )
+        trusting = not self._overwrite
+        results = work.each(lambda shard: copier.complete(shard, trusting=trusting), plan.shards)
+        for shard in inputs.shards:
+            shard.check_unchanged()
+        manifest = self._manifest(plan, results, schemas, records, notices)
+        publish_dataset(
+            self._folder,
+            self._fingerprint,
+            manifest,
+            has_label_map=inputs.has_label_map,
+            replaced=replaced_names(self._folder, plan.pools, earlier),
+        )
+        return manifest
+
+    def _choose(self, records: Records) -> dict[int, Kept] | None:
+        """What the condition keeps of each input."""
+        where = self._options.where
+        if where is None:
+            return None
+        numbers = range(len(records))
+        kept = self._work.each(
+            lambda number: select(records, number, where, self._work.advance), numbers
+        )
+        return dict(zip(numbers, kept, strict=True))
+
+    def _known_schemas(self, plan: ReshardPlan) -> dict[str, Schema]:
+        """Of the splits whose records are all there, as they were, where manifests tell it."""
+        if self._options.change is not None or self._options.splits is not None:
+            return {}
+        return {
+            split: schema
+            for split, schema in self._inputs.schemas.items()
+            if split in plan.pools
+            and plan.is_unchanged(split)
+            and schema.record_count == len(plan.pools[split])
+        }
+
+    def _manifest(
+        self,
+        plan: ReshardPlan,
+        results: Sequence[ShardResult],
+        schemas: dict[str, Schema],
+        records: Records,
+        notices: list[str],
+    ) -> Manifest:
+        splits: dict[str, tuple[ShardEntry, ...]] = {}
+        schemas = dict(schemas)
+        for split in plan.pools:
+            of_split = [
+                result
+                for shard, result in zip(plan.shards, results, strict=True)
+                if shard.split == split
+            ]
+            splits[split] = tuple(
+                ShardEntry(result.file, result.record_count, result.size_bytes, result.crc32c)
+                for result in of_split
+            )
+            if split not in schemas:
+                schemas[split] = Schema.merged([result.schema for result in of_split])
+        schemas = {split: schemas[split] for split in splits}
+        schema = Schema.merged(list(schemas.values()))
+        notices += [
+            f"feature {key!r} is not of one kind in all records"
+            for section in schema.sections.values()
+            for key, feature in section.items()
+            if feature.kind == "mixed"
+        ]
+        made_from: dict[str, Any] = {
+            "reshard": self._options.to_json(),
+            "plan": self._fingerprint,
+            "source": {
+                "kind": "Shards",
+                "files": list(self._inputs.names),
+                "made_from": list(self._inputs.made_from),
+            },
+            "records_in": sum(records.counts),
+            "bytes_in": self._inputs.size_bytes,
+            "notices": notices,
+        }
+        return Manifest(splits, schema, schemas, plan.compression, self._class_names, made_from)
