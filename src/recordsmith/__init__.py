@@ -72,7 +72,7 @@ if TYPE_CHECKING:
     from recordsmith.measuring import BenchReport, bench
     from recordsmith.packing import PackPlan, PackReport, pack, plan
     from recordsmith.readers import reader_code
-    from recordsmith.reshaping import ReshardReport, reshard
+    from recordsmith.reshaping import Edits, ReshardReport, edit, reshard
     from recordsmith.sources import (
         Coco,
         ImageFiles,
@@ -169,7 +169,9 @@ _HOMES = {
     ),
     "recordsmith.readers": ("reader_code",),
     "recordsmith.reshaping": (
+        "Edits",
         "ReshardReport",
+        "edit",
         "reshard",
     ),
     "recordsmith.sources": (
@@ -200,6 +202,7 @@ __all__ = [
     "CorruptDataError",
     "Dataset",
     "Defect",
+    "Edits",
     "EntrySpec",
     "Examples",
     "ExportReport",
@@ -250,6 +253,7 @@ __all__ = [
     "decode_example",
     "decode_sequence_example",
     "draw_batch",
+    "edit",
     "encode_example",
     "encode_sequence_example",
     "export",

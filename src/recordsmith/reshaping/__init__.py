@@ -1,7 +1,19 @@
 """Records -> records in other shards: whole frames are copied, with the checksums they had."""
 
 from recordsmith.reshaping.contract import Change, Selection
+from recordsmith.reshaping.edit import edit
+from recordsmith.reshaping.edits import Edits
 from recordsmith.reshaping.report import ReshardReport
 from recordsmith.reshaping.reshard import reshard
+from recordsmith.reshaping.where import Where, parse_where
 
-__all__ = ["Change", "ReshardReport", "Selection", "reshard"]
+__all__ = [
+    "Change",
+    "Edits",
+    "ReshardReport",
+    "Selection",
+    "Where",
+    "edit",
+    "parse_where",
+    "reshard",
+]
