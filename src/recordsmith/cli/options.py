@@ -44,6 +44,15 @@ def parse_size(text: str, option: str) -> int:
     return int(float(match[1]) * (1024 if match[3] else 1000) ** _POWERS[match[2].lower()])
 
 
+def parse_share(text: str, option: str) -> float:
+    """10% or 0.1 -> a share."""
+    text = text.strip()
+    try:
+        return float(text[:-1]) / 100 if text.endswith("%") else float(text)
+    except ValueError:
+        raise OptionError(f"{option} is {text!r}; expected a share such as 10% or 0.1") from None
+
+
 def parse_shares(text: str, option: str) -> dict[str, float]:
     """train=0.7,validation=0.3 -> the share of each split."""
     shares: dict[str, float] = {}
@@ -54,8 +63,8 @@ def parse_shares(text: str, option: str) -> dict[str, float]:
         if not name:
             raise _not_shares(text, option)
         try:
-            shares[name] = float(share[:-1]) / 100 if share.endswith("%") else float(share)
-        except ValueError:
+            shares[name] = parse_share(share, option)
+        except OptionError:
             raise _not_shares(text, option) from None
     return shares
 

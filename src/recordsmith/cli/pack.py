@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 import recordsmith as rs
 from recordsmith.cli import console
+from recordsmith.cli.kept import print_kept
 from recordsmith.cli.options import (
     Json,
     Threads,
@@ -430,7 +430,7 @@ def pack(
                 _print_shards(results, json=json)
                 return
     except (KeyboardInterrupt, FileAccessError):
-        _say_what_is_kept(out)
+        print_kept(out)
         raise
     if json:
         console.print_json(report.to_json() | {"kind": recognised.kind})
@@ -474,18 +474,6 @@ def _print_shards(results: Any, *, json: bool) -> None:
             f"{console.size(result.size_bytes)}"
         )
         console.print_list(f"  skipped {len(result.skipped):,}", list(result.skipped.values()))
-
-
-def _say_what_is_kept(out: str) -> None:
-    """After a job that was stopped: what need not be done again."""
-    from recordsmith.packing import complete_shards
-
-    done = complete_shards(Path(out))
-    if done:
-        console.print_aside(
-            f"{console.count(len(done), 'shard')} complete: the same command goes on from there. "
-            f"To give it up, remove {out}"
-        )
 
 
 def print_pack_report(report: rs.PackReport, noun: str = "picture") -> None:

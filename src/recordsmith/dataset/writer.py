@@ -88,7 +88,7 @@ class ShardWriter:
             raise OptionError(f"{self.path} exists already; say overwrite=True to replace it")
         self._temporary = Path(temporary or temporary_name(self.path))
         self._lengths = array("q")
-        self._frames = bytearray(_BUFFER_BYTES)  # records wait here, up to _used
+        self._frames = bytearray()  # records wait here, up to _used; made when it is needed
         self._used = 0
         with accessing(self.path, "write"):
             self._file = _CountedFile(self._temporary)
@@ -118,6 +118,8 @@ class ShardWriter:
             if not isinstance(payload, (bytearray, memoryview, np.ndarray)):
                 raise OptionError(f"a record is bytes, not {type(payload).__name__}")
             payload = bytes(payload)  # whatever its items and strides
+        if not self._frames:
+            self._frames = bytearray(_BUFFER_BYTES)
         stop = encode_record_into(payload, self._frames, self._used)
         if stop is None:
             self._flush()

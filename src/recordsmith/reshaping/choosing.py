@@ -16,8 +16,10 @@ import numpy.typing as npt
 
 from recordsmith.buffers import Int64Array
 from recordsmith.permutation import Permutations
+from recordsmith.reshaping.recent import Recent
 
 _AT_A_TIME = 1 << 20
+_REMEMBERED = 32 << 20  # numbers of records that are in memory: 256 MiB
 
 
 @dataclass(frozen=True)
@@ -36,6 +38,28 @@ class Draw:
             places = self.permutation.numbers(0, np.arange(low, high))
             kept[low - start : high - start] = (self.low <= places) & (places < self.high)
         return kept
+
+
+def count_drawn(
+    permutation: Permutations, starts: Int64Array, bounds: Sequence[int]
+) -> npt.NDArray[np.int64]:
+    """How many ranks of each input several draws of one order keep.
+
+    Args:
+        starts: int64, (inputs + 1,): the rank of each input's first record, and the end.
+        bounds: the draws keep bounds[i]:bounds[i + 1].
+
+    Returns:
+        int64, (draws, inputs).
+    """
+    counts = np.zeros((len(bounds) - 1, len(starts) - 1), np.int64)
+    edges = np.asarray(bounds)
+    for at, (start, stop) in enumerate(zip(starts[:-1].tolist(), starts[1:].tolist(), strict=True)):
+        for low in range(start, stop, _AT_A_TIME):
+            places = permutation.numbers(0, np.arange(low, min(low + _AT_A_TIME, stop)))
+            draws = np.searchsorted(edges, places, side="right") - 1
+            counts[:, at] += np.bincount(draws, minlength=len(edges))[: len(edges) - 1]
+    return counts
 
 
 class Kept:
@@ -60,6 +84,7 @@ class Pool:
 
     inputs: their numbers, in order.
     starts: int64, (len(inputs) + 1,): the rank of each input's first record, and the end.
+    drawn_from: the same, before anything was drawn.
     size_bytes: how much all of them take, framing included; about, where they were drawn.
     is_whole: all records of all its inputs are there.
     """
@@ -71,8 +96,15 @@ class Pool:
         sizes: Sequence[int],
         kept: Mapping[int, Kept] | None = None,
         draw: Draw | None = None,
+        drawn_counts: Int64Array | None = None,
     ) -> None:
-        """`record_counts`, `sizes`: of these inputs; `kept`: by number, None for all records."""
+        """
+        Args:
+            record_counts, sizes: of these inputs.
+            kept: by number of the input; None for all records.
+            draw: which of these; None for all.
+            drawn_counts: int64, (inputs,): of how many of each input it takes.
+        """
         self.inputs = tuple(inputs)
         self._record_counts = tuple(record_counts)
         self._kept = kept
@@ -80,14 +112,10 @@ class Pool:
         if kept is not None:
             record_counts = [kept[number].count for number in inputs]
             sizes = [kept[number].size_bytes for number in inputs]
-        self._drawn_from = _starts(record_counts)
-        size = sum(sizes)
-        if draw is None:
-            self.starts = self._drawn_from
-        else:
-            self.starts = _starts([self._count_drawn(at) for at in range(len(inputs))])
-            size = size * len(self) // max(1, int(self._drawn_from[-1]))
-        self.size_bytes = size
+        self.drawn_from = _starts(record_counts)
+        self.starts = self.drawn_from if drawn_counts is None else _starts(drawn_counts)
+        self.size_bytes = sum(sizes) * len(self) // max(1, int(self.drawn_from[-1]))
+        self._recent: Recent[Int64Array] = Recent(lambda _, numbers: len(numbers), _REMEMBERED)
         self.is_whole = len(self) == sum(self._record_counts)
 
     def __len__(self) -> int:
@@ -95,22 +123,20 @@ class Pool:
 
     def numbers(self, at: int) -> Int64Array:
         """Which records of `inputs[at]` are here: int64, ascending."""
+        return self._recent.get(at, self._find)
+
+    def _find(self, at: int) -> Int64Array:
         if self._kept is None:
             numbers = np.arange(self._record_counts[at], dtype=np.int64)
         else:
             numbers = self._kept[self.inputs[at]].numbers()
-        return numbers if self._draw is None else numbers[self._drawn(self._draw, at)]
+        if self._draw is None:
+            return numbers
+        return numbers[self._draw.keeps(int(self.drawn_from[at]), int(self.drawn_from[at + 1]))]
 
     def has_all_of(self, at: int) -> bool:
         """Whether all records of `inputs[at]` are here."""
         return int(self.starts[at + 1] - self.starts[at]) == self._record_counts[at]
-
-    def _count_drawn(self, at: int) -> int:
-        assert self._draw is not None
-        return int(np.count_nonzero(self._drawn(self._draw, at)))
-
-    def _drawn(self, draw: Draw, at: int) -> npt.NDArray[np.bool_]:
-        return draw.keeps(int(self._drawn_from[at]), int(self._drawn_from[at + 1]))
 
 
 @dataclass(frozen=True)
@@ -126,7 +152,7 @@ class Order:
         return places if self.permutation is None else self.permutation.numbers(0, places)
 
 
-def _starts(counts: Sequence[int]) -> Int64Array:
+def _starts(counts: Sequence[int] | Int64Array) -> Int64Array:
     starts = np.zeros(len(counts) + 1, np.int64)
     np.cumsum(counts, out=starts[1:])
     return starts

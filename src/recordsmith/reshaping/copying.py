@@ -34,7 +34,8 @@ from recordsmith.reshaping.records import Records
 from recordsmith.wire import FRAME_BYTES, HEADER_BYTES, RecordBlock
 
 _POSITIONS = 1 << 16  # looked up at a time
-_READ_BYTES = 4 << 20  # of records here and there, read at a time
+_READ_BYTES = 4 << 20  # of records here and there in one file, read at a time
+_SCATTERED_BYTES = 16 << 20  # in many files: each may have to be opened
 
 
 class Piece(NamedTuple):
@@ -169,7 +170,7 @@ class Copier:
                 numbers = pool.numbers(at)[start:stop]
                 for begin in range(0, len(numbers), _POSITIONS):
                     chosen = numbers[begin : begin + _POSITIONS]
-                    yield from _gathered(self._records, dataset, chosen)
+                    yield from _gathered(self._records, dataset, chosen, _READ_BYTES)
 
 
 def _neighbours(records: Records, number: int, start: int, stop: int) -> Iterator[Piece]:
@@ -212,16 +213,18 @@ class _Scattered:
     def pieces(self, ranks: Int64Array) -> Iterator[Piece]:
         """The records of these ranks, in this order."""
         positions = ranks if self._positions is None else self._positions[ranks]
-        yield from _gathered(self._records, self._dataset, positions)
+        yield from _gathered(self._records, self._dataset, positions, _SCATTERED_BYTES)
 
 
-def _gathered(records: Records, dataset: Dataset, positions: Int64Array) -> Iterator[Piece]:
-    """Records from here and there, some MiB at a time."""
+def _gathered(
+    records: Records, dataset: Dataset, positions: Int64Array, read_bytes: int
+) -> Iterator[Piece]:
+    """Records from here and there, about `read_bytes` at a time."""
     stops = np.cumsum(dataset.record_sizes(positions) + FRAME_BYTES)
     begin = 0
     while begin < len(positions):
         before = int(stops[begin - 1]) if begin else 0
-        end = max(begin + 1, int(np.searchsorted(stops, before + _READ_BYTES, side="right")))
+        end = max(begin + 1, int(np.searchsorted(stops, before + read_bytes, side="right")))
         frames = dataset.read_frames(positions[begin:end])
         offsets = frames.offsets
 

@@ -83,6 +83,10 @@ def selection_of(where: Selection | str | None) -> Selection | None:
                 f'where is {where!r}; expected a condition such as "image/class/label == 1"'
             )
         return where
-    # by name, as the language of conditions builds on what is here
-    parse = importlib.import_module("recordsmith.reshaping.where").parse_where
+    try:  # by name, as the language of conditions builds on what is here
+        parse = importlib.import_module("recordsmith.reshaping.where").parse_where
+    except ModuleNotFoundError:
+        raise OptionError(
+            "this version does not understand conditions as text; give a Selection"
+        ) from None
     return cast(Selection, parse(where))

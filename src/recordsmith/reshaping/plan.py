@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 import math
 from collections.abc import Mapping, Sequence
@@ -18,7 +19,7 @@ from recordsmith.building import (
 )
 from recordsmith.errors import OptionError, SourceError
 from recordsmith.permutation import Permutations
-from recordsmith.reshaping.choosing import Draw, Kept, Order, Pool
+from recordsmith.reshaping.choosing import Draw, Kept, Order, Pool, count_drawn
 from recordsmith.reshaping.inputs import Inputs
 from recordsmith.reshaping.keeping import PlannedShard, shards_as_they_are
 from recordsmith.reshaping.options import ReshardOptions
@@ -119,23 +120,27 @@ def _pools(
     options: ReshardOptions, inputs: Inputs, records: Records, kept: Mapping[int, Kept] | None
 ) -> tuple[dict[str, Pool], list[str]]:
     """What each split has to give; none that is empty."""
-
-    def pool(numbers: Sequence[int], draw: Draw | None = None) -> Pool:
-        counts = [records.counts[number] for number in numbers]
-        return Pool(numbers, counts, [records.sizes[number] for number in numbers], kept, draw)
-
     if options.splits is not None:
-        everything = [shard.number for shard in inputs.shards]
-        return _new_splits(options, options.splits, pool(everything), pool), []
-    pools, notices = {}, []
+        whole = _pool(records, range(len(records)), kept)
+        drawn = _share_of(len(whole), options.sample)
+        shares = share_counts(drawn, options.splits)
+        for split, count in shares.items():
+            if not count:
+                raise OptionError(
+                    f"split {split!r} would be empty: {options.splits[split]:g} of {drawn} records "
+                    "is none; give it a larger share"
+                )
+        return _drawn(options, "", whole, shares, records, kept), []
+    pools: dict[str, Pool] = {}
+    notices = []
     for split in inputs.splits:
         numbers = [shard.number for shard in inputs.shards if shard.split == split]
-        found = pool(numbers)
-        if options.sample is not None and len(found):
-            drawn = _share_of(len(found), options.sample)
-            found = pool(numbers, Draw(_permutation(options, "sample", split, found), 0, drawn))
-        if len(found):
-            pools[split] = found
+        pool = _pool(records, numbers, kept)
+        if options.sample is not None:
+            share = {split: _share_of(len(pool), options.sample)}
+            pool = _drawn(options, split, pool, share, records, kept)[split]
+        if len(pool):
+            pools[split] = pool
         else:
             notices.append(f"no record of split {split!r} is left, so it is left out")
     if not pools:
@@ -145,23 +150,37 @@ def _pools(
     return pools, notices
 
 
-def _new_splits(
-    options: ReshardOptions, shares: Mapping[str, float], everything: Pool, pool: Any
+def _pool(
+    records: Records, numbers: Sequence[int], kept: Mapping[int, Kept] | None, **drawing: Any
+) -> Pool:
+    counts = [records.counts[number] for number in numbers]
+    return Pool(numbers, counts, [records.sizes[number] for number in numbers], kept, **drawing)
+
+
+def _drawn(
+    options: ReshardOptions,
+    split: str,
+    pool: Pool,
+    shares: Mapping[str, int],
+    records: Records,
+    kept: Mapping[int, Kept] | None,
 ) -> dict[str, Pool]:
-    """Consecutive runs of one random order, so that each record is in one of them at most."""
-    drawn = _share_of(len(everything), 1 if options.sample is None else options.sample)
-    permutation = _permutation(options, "splits", "", everything)
-    pools = {}
-    low = 0
-    for split, count in share_counts(drawn, shares).items():
-        if not count:
-            raise OptionError(
-                f"split {split!r} would be empty: {shares[split]:g} of {drawn} records is none; "
-                "give it a larger share"
-            )
-        pools[split] = pool(everything.inputs, Draw(permutation, low, low + count))
-        low += count
-    return pools
+    """Consecutive runs of one random order of a pool, so that each record is in one of them at
+    most; of the lengths that `shares` says.
+    """
+    permutation = Permutations(len(pool), options.seed, "reshard", "draw", split)
+    bounds = [0, *itertools.accumulate(shares.values())]
+    counts = count_drawn(permutation, pool.drawn_from, bounds)
+    return {
+        name: _pool(
+            records,
+            pool.inputs,
+            kept,
+            draw=Draw(permutation, bounds[place], bounds[place + 1]),
+            drawn_counts=counts[place],
+        )
+        for place, name in enumerate(shares)
+    }
 
 
 def _order(options: ReshardOptions, split: str, count: int) -> Order:
@@ -172,10 +191,6 @@ def _order(options: ReshardOptions, split: str, count: int) -> Order:
     )
 
 
-def _permutation(options: ReshardOptions, purpose: str, split: str, pool: Pool) -> Permutations:
-    return Permutations(len(pool), options.seed, "reshard", purpose, split)
-
-
-def _share_of(count: int, share: float) -> int:
+def _share_of(count: int, share: float | None) -> int:
     """Rounded, a half upwards."""
-    return math.floor(count * exact_share(share) + exact_share(0.5))
+    return count if share is None else math.floor(count * exact_share(share) + exact_share(0.5))

@@ -5,17 +5,16 @@ What is known of few shards is in memory at a time: their indexes take eight byt
 
 from __future__ import annotations
 
-import threading
-from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from recordsmith.dataset import Dataset, Shard
 from recordsmith.errors import CorruptDataError, Defect
 from recordsmith.reshaping.inputs import InputShard
+from recordsmith.reshaping.recent import Recent
 from recordsmith.wire import FRAME_BYTES
 
-_REMEMBERED_RECORDS = 32 << 20  # of these the indexes are in memory: 256 MiB
+_REMEMBERED = 32 << 20  # records of which the indexes are in memory: 256 MiB
 
 
 class Records:
@@ -38,8 +37,7 @@ class Records:
         """
         self._shards = tuple(shards)
         self._unpacked = unpacked
-        self._recent: OrderedDict[int, Shard] = OrderedDict()
-        self._lock = threading.Lock()
+        self._recent: Recent[Shard] = Recent(lambda number, _: self.counts[number], _REMEMBERED)
         measured = run(self._measure)
         self.counts = [count for count, _ in measured]
         self.sizes = [size for _, size in measured]
@@ -59,14 +57,7 @@ class Records:
 
     def shard(self, number: int) -> Shard:
         """The file to read input `number` from; it knows its index once that was asked for."""
-        with self._lock:
-            shard = self._recent.pop(number, None) or self._open(self._shards[number])
-            self._recent[number] = shard
-            remembered = sum(self.counts[recent] for recent in self._recent)
-            while remembered > _REMEMBERED_RECORDS and len(self._recent) > 1:
-                oldest, _ = self._recent.popitem(last=False)
-                remembered -= self.counts[oldest]
-        return shard
+        return self._recent.get(number, lambda number: self._open(self._shards[number]))
 
     def joined(self, numbers: Sequence[int]) -> Dataset:
         """Some inputs as one sequence; their indexes stay in memory as long as that is in use.

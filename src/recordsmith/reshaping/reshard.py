@@ -178,6 +178,8 @@ class _Job:
                 manifest = self._build(earlier, files)
             except CorruptDataError as error:
                 clean_up(self._folder)
+                for shard in self._inputs.shards:
+                    shard.check_unchanged()  # if it was, that says more
                 if error.defect in _RESCUED:
                     error.detail += (
                         " Nothing was written; `recordsmith salvage` rescues what is intact, and "

@@ -1,0 +1,180 @@
+"""`recordsmith reshard`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+import recordsmith as rs
+from recordsmith.cli import console
+from recordsmith.cli.kept import print_kept
+from recordsmith.cli.options import (
+    Json,
+    Paths,
+    Split,
+    Threads,
+    one_or_all,
+    parse_counts,
+    parse_share,
+    parse_shares,
+    parse_size,
+)
+from recordsmith.errors import FileAccessError
+
+_WHICH, _ORDER, _SHARDS = "Which records", "Order and splits", "Shards"
+
+
+def reshard(
+    paths: Paths,
+    out: Annotated[
+        str,
+        typer.Argument(help="The folder of the new dataset.", metavar="OUT", show_default=False),
+    ],
+    split: Split = None,
+    where: Annotated[
+        str | None,
+        typer.Option(
+            help='A condition on features, such as "image/class/label in (1, 2)".',
+            metavar="CONDITION",
+            rich_help_panel=_WHICH,
+        ),
+    ] = None,
+    sample: Annotated[
+        str | None,
+        typer.Option(
+            help="A share of each split, drawn at random, such as 10%.",
+            metavar="SHARE",
+            rich_help_panel=_WHICH,
+        ),
+    ] = None,
+    take: Annotated[
+        int | None,
+        typer.Option(
+            help="The first records of each split, after shuffling.",
+            metavar="N",
+            min=1,
+            rich_help_panel=_WHICH,
+        ),
+    ] = None,
+    shuffle: Annotated[
+        bool,
+        typer.Option("--shuffle", help="A random order within each split.", rich_help_panel=_ORDER),
+    ] = False,
+    seed: Annotated[
+        int, typer.Option(help="Decides all that is random.", rich_help_panel=_ORDER)
+    ] = 0,
+    splits: Annotated[
+        str | None,
+        typer.Option(
+            help="New splits instead of those that are there, drawn at random: names and shares, "
+            "such as train=0.8,validation=0.2.",
+            metavar="NAME=SHARE,…",
+            rich_help_panel=_ORDER,
+        ),
+    ] = None,
+    shards: Annotated[
+        str | None,
+        typer.Option(
+            help="How many shards each split has, such as 8 or train=8,validation=2.",
+            metavar="N",
+            rich_help_panel=_SHARDS,
+        ),
+    ] = None,
+    shard_size: Annotated[
+        str | None,
+        typer.Option(
+            help="About how large a shard shall be instead. [default: 256MB]",
+            metavar="SIZE",
+            rich_help_panel=_SHARDS,
+        ),
+    ] = None,
+    shard_names: Annotated[
+        str | None,
+        typer.Option(
+            help="Template of their names. [default: {split}-{shard:05d}-of-{shards:05d}]",
+            metavar="TEMPLATE",
+            rich_help_panel=_SHARDS,
+        ),
+    ] = None,
+    compression: Annotated[
+        str | None,
+        typer.Option(
+            help="none, gzip or zlib. [default: as it was, if all files are alike]",
+            metavar="NAME",
+            rich_help_panel=_SHARDS,
+        ),
+    ] = None,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace the dataset that is there.")
+    ] = False,
+    threads: Threads = None,
+    json: Json = False,
+) -> None:
+    """Write records into other shards: merge, filter, shuffle, sample and split datasets.
+
+    Records are copied as they are, with their checksums, after these were checked. Class names,
+    label map and manifest go along. A job that is stopped shows nothing by halves; run again, it
+    goes on where it was.
+
+    Example: `recordsmith reshard out smaller --shard-size 100MB`
+
+    Merge: `recordsmith reshard first second 'more/*.tfrecord' OUT`
+
+    Filter: `recordsmith reshard out cats --where "image/class/text == 'cat'"`
+
+    Shuffle: `recordsmith reshard out shuffled --shuffle --seed 1 --shards 16`
+
+    Sample: `recordsmith reshard out tenth --sample 10%`
+
+    Split: `recordsmith reshard out halves --splits train=0.8,validation=0.2`
+    """
+    from recordsmith.dataset import DEFAULT_TEMPLATE
+
+    try:
+        with console.progress_bar("resharding", of_bytes=True) as progress:
+            report = rs.reshard(
+                one_or_all(paths),
+                out,
+                split=split,
+                shards=None if shards is None else parse_counts(shards, "--shards"),
+                shard_size_bytes=(
+                    None if shard_size is None else parse_size(shard_size, "--shard-size")
+                ),
+                shuffle=shuffle,
+                seed=seed,
+                take=take,
+                sample=None if sample is None else parse_share(sample, "--sample"),
+                splits=None if splits is None else parse_shares(splits, "--splits"),
+                where=where,
+                compression=compression,
+                overwrite=overwrite,
+                threads=threads,
+                progress=progress,
+                shard_names=DEFAULT_TEMPLATE if shard_names is None else shard_names,
+            )
+    except (KeyboardInterrupt, FileAccessError):
+        print_kept(out)
+        raise
+    if json:
+        console.print_json(report.to_json())
+    else:
+        print_reshard_report(report)
+
+
+def print_reshard_report(report: rs.ReshardReport) -> None:
+    """The summary of a job, in a few lines."""
+    what = console.count(report.record_count, "record")
+    if report.records_in != report.record_count:
+        what += f" of {report.records_in:,}"
+    into = (
+        f"{console.count(report.shard_count, 'shard')} in {console.printable(str(report.folder))}"
+    )
+    if report.is_new:
+        print(console.bold(f"wrote {what} into {into}"))
+    else:
+        print(console.bold(f"nothing to do: {what} are there already, in {into}"))
+    for name, records in report.splits.items():
+        print(f"  {console.printable(name)}: {console.count(records, 'record')}")
+    print(f"  {console.size(report.bytes_in)} in, {console.size(report.bytes_out)} out")
+    console.print_list("notices", report.notices)
