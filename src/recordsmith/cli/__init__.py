@@ -20,6 +20,7 @@ import recordsmith
 from recordsmith.cli.bench import bench
 from recordsmith.cli.console import print_error, print_json
 from recordsmith.cli.demo import demo
+from recordsmith.cli.edit import edit
 from recordsmith.cli.export import export
 from recordsmith.cli.head import head
 from recordsmith.cli.index import index
@@ -30,7 +31,7 @@ from recordsmith.cli.sheet import sheet
 from recordsmith.cli.verify import verify
 from recordsmith.errors import CorruptDataError, RecordsmithError, SourceError
 
-_COMMANDS = (pack, inspect, head, sheet, verify, export, reshard, index, bench, demo)
+_COMMANDS = (pack, inspect, head, sheet, verify, export, reshard, edit, index, bench, demo)
 
 _DEFECTS, _WRONG_COMMAND, _STOPPED, _PIPE_CLOSED, _TERMINATED = 1, 2, 130, 141, 143
 
