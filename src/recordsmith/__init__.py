@@ -69,7 +69,7 @@ if TYPE_CHECKING:
     from recordsmith.measuring import BenchReport, bench
     from recordsmith.packing import PackPlan, PackReport, pack, plan
     from recordsmith.readers import reader_code
-    from recordsmith.reshaping import ReshardReport, SalvageReport, reshard, salvage
+    from recordsmith.reshaping import Edits, ReshardReport, SalvageReport, edit, reshard, salvage
     from recordsmith.sources import (
         Coco,
         ImageFiles,
@@ -171,8 +171,10 @@ _HOMES = {
     ),
     "recordsmith.readers": ("reader_code",),
     "recordsmith.reshaping": (
+        "Edits",
         "ReshardReport",
         "SalvageReport",
+        "edit",
         "reshard",
         "salvage",
     ),
@@ -205,6 +207,7 @@ __all__ = [
     "Dataset",
     "Defect",
     "DiffReport",
+    "Edits",
     "EntrySpec",
     "Examples",
     "ExportReport",
@@ -260,6 +263,7 @@ __all__ = [
     "decode_sequence_example",
     "diff",
     "draw_batch",
+    "edit",
     "encode_example",
     "encode_sequence_example",
     "export",

@@ -20,6 +20,7 @@ COMMANDS = (
     "verify",
     "export",
     "reshard",
+    "edit",
     "index",
     "bench",
     "demo",

@@ -279,6 +279,28 @@ def drive_payload(data: bytes, counts: Counter[str]) -> None:
         for steps in lists.values():
             assert len(steps) <= len(data)
             check_features(dict(enumerate(steps)), len(data))
+    code, maps = example_kernel.find_entries(payload, _Any())
+    counts["walked" if code == GOOD else "walk defects"] += 1
+    if code != GOOD:
+        assert (code, maps) == (MALFORMED, 0)
+        assert kind not in (1, 2)
+        return
+    at = 0
+    for field, start, content, stop, entries in maps:
+        assert field in (1, 2)
+        assert at <= start < content <= stop <= len(data)
+        inner, at = content, stop
+        for _, _, begin, inside, end, *spans in entries:
+            assert inner <= begin < inside <= end <= stop
+            assert all(inside <= place <= end for place in spans)
+            inner = end
+
+
+class _Any(dict[bytes, int]):
+    """Wants every key."""
+
+    def __missing__(self, key: bytes) -> int:
+        return len(key)
 
 
 def check_features(features: dict[Any, Any], size: int) -> None:

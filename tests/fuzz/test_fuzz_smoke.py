@@ -30,6 +30,8 @@ def test_a_short_run_reaches_everything(fuzz_kernels: Any, seed: int) -> None:
         "records",
         "examples",
         "sequences",
+        "walked",
+        "walk defects",
         "defects",
         "columns",
         "column defects",

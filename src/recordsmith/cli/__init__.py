@@ -21,6 +21,7 @@ from recordsmith.cli.bench import bench
 from recordsmith.cli.console import print_error, print_json
 from recordsmith.cli.demo import demo
 from recordsmith.cli.diff import diff
+from recordsmith.cli.edit import edit
 from recordsmith.cli.export import export
 from recordsmith.cli.head import head
 from recordsmith.cli.index import index
@@ -32,7 +33,21 @@ from recordsmith.cli.sheet import sheet
 from recordsmith.cli.verify import verify
 from recordsmith.errors import CorruptDataError, RecordsmithError, SourceError
 
-_COMMANDS = (pack, inspect, head, sheet, verify, diff, salvage, reshard, export, index, bench, demo)
+_COMMANDS = (
+    pack,
+    inspect,
+    head,
+    sheet,
+    verify,
+    diff,
+    salvage,
+    reshard,
+    edit,
+    export,
+    index,
+    bench,
+    demo,
+)
 
 _DEFECTS, _WRONG_COMMAND, _STOPPED, _PIPE_CLOSED, _TERMINATED = 1, 2, 130, 141, 143
 

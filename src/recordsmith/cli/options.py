@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import re
-from typing import Annotated, TypeAlias
+from collections.abc import Iterable
+from typing import Annotated, Any, TypeAlias
 
 import typer
 
@@ -102,6 +104,33 @@ def parse_keys(text: str, option: str) -> str | dict[str, str | None]:
             )
         keys[old] = new or None
     return keys
+
+
+def parse_pairs(texts: Iterable[str], option: str, form: str) -> dict[str, str]:
+    """KEY=VALUE, several times -> values by key; the first = counts."""
+    pairs: dict[str, str] = {}
+    for text in texts:
+        key, equals, value = text.partition("=")
+        if not key or not equals or not value:
+            raise OptionError(f"{option} is {text!r:.80}; expected {form}")
+        if key in pairs:
+            raise OptionError(f"{option} names {key!r} twice")
+        pairs[key] = value
+    return pairs
+
+
+def parse_value(text: str) -> Any:
+    """3, 0.5, [1,2] and "3" as JSON has them; whatever else -> the text itself."""
+    try:
+        value = json.loads(text, parse_constant=_no_constant)
+    except (ValueError, RecursionError):
+        return text
+    items = value if isinstance(value, list) else [value]
+    return value if all(type(item) in (int, float, str) for item in items) else text
+
+
+def _no_constant(name: str) -> None:
+    raise ValueError(name)
 
 
 def parse_colour(text: str, option: str) -> tuple[int, int, int]:

@@ -52,6 +52,9 @@ class FeatureSurvey:
 def submessages(
     buffer: BytesLike, starts: Int64Array, lengths: Int64Array, field: int
 ) -> tuple[Memory, Memory, Memory]: ...
+def find_entries(
+    payload: BytesLike, wanted: Mapping[bytes, Any]
+) -> tuple[int, list[tuple[int, int, int, int, list[tuple[Any, ...]]]]]: ...
 
 class Encoder:
     def written(self) -> int: ...

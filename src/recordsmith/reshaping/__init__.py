@@ -1,17 +1,24 @@
 """Records -> records in other shards: whole frames are copied, with the checksums they had."""
 
 from recordsmith.reshaping.contract import Change, Selection
+from recordsmith.reshaping.edit import edit
+from recordsmith.reshaping.edits import Edits
 from recordsmith.reshaping.report import ReshardReport
 from recordsmith.reshaping.reshard import reshard
 from recordsmith.reshaping.salvage import salvage
 from recordsmith.reshaping.salvage_report import SalvagedShard, SalvageReport
+from recordsmith.reshaping.where import Where, parse_where
 
 __all__ = [
     "Change",
+    "Edits",
     "ReshardReport",
     "SalvageReport",
     "SalvagedShard",
     "Selection",
+    "Where",
+    "edit",
+    "parse_where",
     "reshard",
     "salvage",
 ]

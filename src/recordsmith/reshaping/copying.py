@@ -23,12 +23,13 @@ from recordsmith.building import (
     read_back,
 )
 from recordsmith.dataset import Dataset, ShardWriter
-from recordsmith.errors import CorruptDataError
+from recordsmith.errors import CorruptDataError, Defect, OptionError
 from recordsmith.example import Schema, SchemaSurvey
 from recordsmith.files import publish, remove, temporary_name, write_atomically
 from recordsmith.reshaping.choosing import Pool
 from recordsmith.reshaping.contract import Change
-from recordsmith.reshaping.plan import PlannedShard, ReshardPlan
+from recordsmith.reshaping.keeping import PlannedShard
+from recordsmith.reshaping.plan import ReshardPlan
 from recordsmith.reshaping.records import Records
 from recordsmith.wire import FRAME_BYTES, HEADER_BYTES, RecordBlock
 
@@ -134,6 +135,10 @@ class Copier:
             except CorruptDataError as error:
                 place(error)
                 raise
+            except _RefusedError as refused:
+                place(refused.where)
+                where = refused.where
+                raise OptionError(f"{where.path}, record {where.position}: {refused}") from None
             size_bytes = len(block.frames())
             bytes_in += size_bytes
             self._advance(size_bytes)
@@ -242,4 +247,14 @@ def _write_changed(writer: ShardWriter, block: RecordBlock, change: Change) -> N
         except CorruptDataError as error:
             error.position = number
             raise
+        except OptionError as error:
+            raise _RefusedError(number, error) from None
         writer.write(changed)
+
+
+class _RefusedError(Exception):
+    """A change cannot be made of a record, for a reason that the caller can mend."""
+
+    def __init__(self, number: int, error: OptionError) -> None:
+        super().__init__(str(error))
+        self.where = CorruptDataError(Defect.FEATURE_VALUE, str(error), position=number)

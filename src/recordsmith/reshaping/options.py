@@ -34,6 +34,8 @@ class ReshardOptions:
     change: Change | None = None
     compression: str | None = None
     shard_names: str = DEFAULT_TEMPLATE
+    keep_shards: bool = False
+    """Each input becomes one shard, of the same name where that can be."""
 
     def __post_init__(self) -> None:
         check_shard_options(self.shards, self.shard_size_bytes, self.shard_names)
@@ -68,6 +70,7 @@ class ReshardOptions:
             "change": None if self.change is None else self.change.to_json(),
             "compression": self.compression,
             "shard_names": self.shard_names,
+            "keep_shards": self.keep_shards or None,
         }
         return {name: value for name, value in document.items() if value is not None}
 

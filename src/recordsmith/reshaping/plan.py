@@ -21,21 +21,12 @@ from recordsmith.errors import OptionError, SourceError
 from recordsmith.permutation import Permutations
 from recordsmith.reshaping.choosing import Draw, Kept, Order, Pool, count_drawn
 from recordsmith.reshaping.inputs import Inputs
+from recordsmith.reshaping.keeping import PlannedShard, shards_as_they_are
 from recordsmith.reshaping.options import ReshardOptions
 from recordsmith.reshaping.records import Records
 from recordsmith.wire import Compression, check_compression
 
 _VERSION = 1  # another one if the same options would give other bytes
-
-
-@dataclass(frozen=True)
-class PlannedShard:
-    """One new shard: what stands at the places start:stop of its split's order."""
-
-    file: str
-    split: str
-    start: int
-    stop: int
 
 
 @dataclass(frozen=True)
@@ -106,6 +97,9 @@ def make_plan(
         split: pool.size_bytes * orders[split].count // len(pool) for split, pool in pools.items()
     }
     compression = compression_of(options, inputs)
+    if options.keep_shards:
+        kept_shards = shards_as_they_are(inputs, pools, compression, options.shard_names)
+        return ReshardPlan(kept_shards, pools, orders, compression, tuple(notices))
     counts = shard_counts(
         {split: order.count for split, order in orders.items()},
         sizes,

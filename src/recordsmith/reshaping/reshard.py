@@ -37,6 +37,7 @@ from recordsmith.reshaping.plan import ReshardPlan, fingerprint_of, make_plan
 from recordsmith.reshaping.records import Records
 from recordsmith.reshaping.report import ReshardReport
 from recordsmith.reshaping.selecting import select
+from recordsmith.reshaping.surveying import check_seen, check_with, survey
 from recordsmith.reshaping.threads import Work
 from recordsmith.reshaping.unpacking import unpack, unpacked_path
 
@@ -122,10 +123,23 @@ def reshard(
         compression=compression,
         shard_names=shard_names,
     )
+    return reshard_by(options, paths, out, overwrite=overwrite, threads=threads, progress=progress)
+
+
+def reshard_by(
+    options: ReshardOptions,
+    paths: Paths,
+    out: PathLike,
+    *,
+    overwrite: bool,
+    threads: int | None,
+    progress: Progress | None,
+) -> ReshardReport:
+    """`reshard`, with the options that decide what is in the shards in one piece."""
     folder = as_path(out)
     check_folder(folder)
     work = Work(thread_count(threads), progress)
-    inputs = find_inputs(paths, split, folder)
+    inputs = find_inputs(paths, options.split, folder)
     return _Job(options, inputs, folder, work, overwrite=overwrite).run()
 
 
@@ -149,6 +163,8 @@ class _Job:
         self._fingerprint = fingerprint_of(options, inputs)
         names = inputs.class_names
         self._class_names = names if options.change is None else options.change.class_names(names)
+        if set(inputs.schemas) == set(inputs.splits):
+            check_with(Schema.merged(list(inputs.schemas.values())), options, names)
 
     def run(self) -> ReshardReport:
         with working_in(self._folder):
@@ -205,9 +221,10 @@ class _Job:
             inputs.shards, unpacked, lambda measure: work.each(measure, inputs.shards)
         )
         work.total = to_unpack + (1 + asked) * sum(records.sizes)
+        self._check(records)
         plan = make_plan(self._options, inputs, records, self._choose(records))
         notices += plan.notices
-        work.total = to_unpack + asked * sum(records.sizes) + plan.size_bytes
+        work.total += plan.size_bytes - sum(records.sizes)
         files[:] = [shard.file for shard in plan.shards]
         self._earlier(files)
         schemas = self._known_schemas(plan)
@@ -235,6 +252,16 @@ class _Job:
         )
         return manifest
 
+    def _check(self, records: Records) -> None:
+        """What the options ask of features, where no manifest tells which there are."""
+        inputs, work = self._inputs, self._work
+        if self._options.change is None or set(inputs.schemas) == set(inputs.splits):
+            return
+        numbers = range(len(records))
+        work.total += sum(records.sizes)
+        schemas = work.each(lambda number: survey(records, number, work.advance), numbers)
+        check_with(Schema.merged(schemas), self._options, inputs.class_names)
+
     def _choose(self, records: Records) -> dict[int, Kept] | None:
         """What the condition keeps of each input."""
         where = self._options.where
@@ -244,6 +271,7 @@ class _Job:
         kept = self._work.each(
             lambda number: select(records, number, where, self._work.advance), numbers
         )
+        check_seen(where)
         return dict(zip(numbers, kept, strict=True))
 
     def _known_schemas(self, plan: ReshardPlan) -> dict[str, Schema]:

@@ -6,15 +6,26 @@ even copied. Records may be Examples, or SequenceExamples, of which the context 
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import numpy as np
 import numpy.typing as npt
 
 from recordsmith.buffers import BytesLike, Int64Array
 from recordsmith.errors import CorruptDataError, Defect
-from recordsmith.example import ColumnDecoder, FeatureSpec, Schema, classify, context_payload
+from recordsmith.example import (
+    ColumnDecoder,
+    FeatureSpec,
+    Schema,
+    SchemaSurvey,
+    classify,
+    context_payload,
+)
 from recordsmith.reshaping.conditions import Condition
 from recordsmith.reshaping.where_text import parse_condition, unknown_feature
 from recordsmith.wire import RecordBlock
+
+_LOOKED_AT = 100
 
 
 class Where:
@@ -25,6 +36,8 @@ class Where:
         self.keys = tuple(sorted(set(condition.keys())))
         """The features it asks for."""
         self._specs = dict.fromkeys(self.keys, FeatureSpec(shape="ragged"))
+        self._unseen = set(self.keys)
+        self._known: tuple[str, ...] | None = None  # the features of the first records asked
 
     def chosen(self, block: RecordBlock) -> npt.NDArray[np.bool_]:
         """For which records of a block it holds: bool, (len(block),).
@@ -33,6 +46,8 @@ class Where:
             CorruptDataError: a payload cannot be understood; its position is that in the stream.
             OptionError: a feature is of a kind that cannot be compared like this.
         """
+        if self._known is None and len(block):
+            self._known = _features_of(block)
         try:
             return self._holds(block.buffer, block.starts, block.lengths)
         except CorruptDataError as error:
@@ -54,6 +69,17 @@ class Where:
                 raise unknown_feature(key, known)
         for comparison in self._condition.comparisons():
             comparison.check_kind(known[comparison.key].kind)
+
+    def check_seen(self) -> None:
+        """After all records were asked: each feature was seen.
+
+        Raises:
+            OptionError: no record had a value of one of them.
+        """
+        if self._known is not None:
+            for key in self.keys:
+                if key in self._unseen:
+                    raise unknown_feature(key, self._known)
 
     def to_json(self) -> str:
         """The expression: the same for all spellings of it."""
@@ -91,6 +117,7 @@ class Where:
                     return self._holds(*contexts, may_be_sequences=False)
             raise
         columns = decoder.finish(all_there=False)
+        self._unseen.difference_update(columns)
         return self._condition.holds(columns, len(starts))  # type: ignore[arg-type]
 
     def _hold_one_by_one(
@@ -120,6 +147,15 @@ def parse_where(text: str) -> Where:
         OptionError: it cannot be understood; says where, and what was expected.
     """
     return Where(parse_condition(text))
+
+
+def _features_of(block: RecordBlock) -> tuple[str, ...]:
+    """The names of the features that some of these records have."""
+    survey = SchemaSurvey()
+    with suppress(CorruptDataError):
+        survey.update(block.buffer, block.starts[:_LOOKED_AT], block.lengths[:_LOOKED_AT])
+    schema = survey.finish()
+    return tuple(schema.sections.get("context", schema.features))
 
 
 def _contexts(

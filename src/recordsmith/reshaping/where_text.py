@@ -286,6 +286,6 @@ class _Parser:
 def unknown_feature(key: str, known: Any) -> OptionError:
     """The error for a feature that no record has."""
     return OptionError(
-        f"where asks for a feature {key!r}, which no record has; "
+        f"where asks for a feature {key!r}, of which no record has a value; "
         + names_like(key, known, "no record has any features")
     )

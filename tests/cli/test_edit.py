@@ -1,0 +1,98 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import recordsmith as rs
+from recordsmith.cli.options import parse_value
+
+
+def test_all_kinds_of_edits(run, packed: Path, tmp_path: Path) -> None:
+    (tmp_path / "table.csv").write_text("old,new\n*,*\n0,100\n")
+    keys = sorted(rs.open(packed).schema.features)
+    assert "image/filename" in keys
+    options = ("--drop", "image/height", "--drop", "image/wid*", "--rename")
+    more = ("image/filename=name", "--add", "year=2024", "--add", 'camera="7D"', "--recode")
+    out = tmp_path / "edited"
+    outcome = run("edit", packed, out, *options, *more, f"image/class/label={tmp_path}/table.csv")
+    assert outcome.code == 0
+    assert outcome.out.startswith(f"wrote 9 records into 4 shards in {out}\n")
+    assert sorted(path.name for path in out.glob("*.tf*")) == sorted(
+        path.name for path in packed.glob("*.tf*")
+    )
+    for before, after in zip(rs.open(packed), rs.open(out), strict=True):
+        label = int(before["image/class/label"][0])
+        assert after["image/class/label"].tolist() == [label or 100]
+        assert after["name"] == before["image/filename"]
+        assert after["year"].tolist() == [2024]
+        assert after["camera"] == [b"7D"]
+        assert "image/height" not in after
+        assert "image/width" not in after
+        assert after["image/encoded"] == before["image/encoded"]
+    names = rs.open(packed).class_names
+    assert names is not None
+    assert rs.open(out).class_names == (None, *names[1:], *[None] * (100 - len(names)), names[0])
+    again = run("edit", packed, out, *options, *more, f"image/class/label={tmp_path}/table.csv")
+    assert again.out.startswith("nothing to do")
+
+
+def test_where_and_json(run, packed: Path, tmp_path: Path) -> None:
+    where = ("--where", "image/class/label == 0", "--shards", 1)
+    outcome = run("edit", packed, tmp_path / "edited", "--drop", "image/height", *where, "--json")
+    assert outcome.document["records_in"] == 9
+    assert outcome.document["records"] < 9
+    assert json.loads((tmp_path / "edited" / "dataset.json").read_text())["records"] < 9
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ((), "nothing is to be edited"),
+        (("--drop", "nothing"), "no record has a feature 'nothing'"),
+        (("--rename", "a"), "--rename is 'a'; expected OLD=NEW"),
+        (("--rename", "a=b", "--rename", "a=c"), "--rename names 'a' twice"),
+        (("--add", "=3"), "expected KEY=VALUE"),
+        (("--recode", "image/class/label=none.csv"), "no such file"),
+        (("--drop", "image/height", "--where", "image/height = 3"), "did you mean ==?"),
+    ],
+)
+def test_wrong_commands(
+    run, packed: Path, tmp_path: Path, options: tuple[str, ...], message: str
+) -> None:
+    outcome = run("edit", packed, tmp_path / "edited", *options)
+    assert outcome.code == 2
+    assert message in outcome.err
+    assert not (tmp_path / "edited").exists()
+
+
+def test_values_without_a_row_are_defects(run, packed: Path, tmp_path: Path) -> None:
+    (tmp_path / "table.csv").write_text("old,new\n0,1\n")
+    recode = f"image/class/label={tmp_path}/table.csv"
+    outcome = run("edit", packed, tmp_path / "edited", "--recode", recode)
+    assert outcome.code == 1
+    assert "table.csv has no new value. Add a row for it" in outcome.err
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("3", 3),
+        ("-0.5", -0.5),
+        ("[1,2]", [1, 2]),
+        ('["a", "b"]', ["a", "b"]),
+        ('"3"', "3"),
+        ("007", "007"),
+        ("daisy", "daisy"),
+        ("true", "true"),
+        ("NaN", "NaN"),
+        ("[[1]]", "[[1]]"),
+        ("{}", "{}"),
+        ("[" * 100_000, "[" * 100_000),
+    ],
+)
+def test_what_values_are(text: str, value: Any) -> None:
+    assert parse_value(text) == value
+    assert type(parse_value(text)) is type(value)

@@ -1,0 +1,169 @@
+"""`recordsmith.edit`: whole datasets, with shards, names of classes and schema."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+
+import recordsmith as rs
+from recordsmith.dataset import read_manifest
+
+
+@pytest.fixture
+def packed(made: ModuleType, tmp_path: Path) -> Path:
+    """40 examples in two splits, with manifest and class names; `id` counts."""
+    folder: Path = made.packed(tmp_path / "in", {"train": [20, 5, 10], "validation": [5]})
+    return folder
+
+
+@pytest.fixture
+def labelled(tmp_path: Path, pictures: ModuleType) -> Path:
+    """Pictures of three classes, packed."""
+    for number, name in enumerate(("daisy", "rose", "tulip")):
+        (tmp_path / "pictures" / name).mkdir(parents=True)
+        for copy in range(number + 1):
+            file = tmp_path / "pictures" / name / f"{copy}.png"
+            file.write_bytes(pictures.encode(pictures.noise(6, 4, seed=number), "PNG"))
+    rs.pack(rs.ImageFolder(tmp_path / "pictures"), tmp_path / "in", shards=2)
+    return tmp_path / "in"
+
+
+def files_of(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir() if not path.name.startswith("."))
+
+
+def counts_of(folder: Path) -> list[int]:
+    manifest = read_manifest(folder)
+    assert manifest is not None
+    return [shard.record_count for of in manifest.splits.values() for shard in of]
+
+
+def test_shards_names_and_order_stay(packed: Path, tmp_path: Path, made: ModuleType) -> None:
+    out = tmp_path / "out"
+    report = rs.edit(packed, out, drop=["steps"], rename={"name": "title"}, add={"new": 0.5})
+    assert (report.record_count, report.records_in, report.is_new) == (40, 40, True)
+    assert files_of(out) == files_of(packed)
+    assert counts_of(out) == [20, 5, 10, 5]
+    for number, example in enumerate(rs.open(out)):
+        expected = made.features(number)
+        assert sorted(example) == ["id", "new", "score", "title"]
+        assert example["id"].tolist() == [number]
+        assert example["title"] == [expected["name"].encode()]
+        assert example["new"].tolist() == [0.5]
+    assert rs.verify(out).is_good
+    assert sorted(rs.open(out).schema.features) == ["id", "new", "score", "title"]
+    assert rs.open(out, split="validation").schema.features["new"].present == 5
+    assert (out / "labels.txt").read_bytes() == (packed / "labels.txt").read_bytes()
+    again = rs.edit(packed, out, drop=["steps"], rename={"name": "title"}, add={"new": 0.5})
+    assert not again.is_new
+    manifest = json.loads((out / "dataset.json").read_text())
+    change = {"drop": ["steps"], "rename": {"name": "title"}, "add": {"new": 0.5}}
+    assert manifest["made_from"]["reshard"]["change"] == change
+
+
+def test_only_some_of_them(packed: Path, tmp_path: Path, made: ModuleType) -> None:
+    rs.edit(packed, tmp_path / "out", drop=["score"], where="id >= 22 and id not in (30, 31)")
+    ids = [*range(22, 30), *range(32, 40)]
+    assert made.ids_of(rs.open(tmp_path / "out")) == ids
+    assert counts_of(tmp_path / "out") == [3, 8, 5]  # the first shard has none left
+    assert "train-00001-of-00002.tfrecord" in files_of(tmp_path / "out")
+    assert rs.verify(tmp_path / "out").is_good
+
+
+def test_into_other_shards(packed: Path, tmp_path: Path, made: ModuleType) -> None:
+    options: dict[str, Any] = {"shards": 2, "compression": "gzip", "split": "train"}
+    rs.edit(packed, tmp_path / "out", rename={"id": "number"}, **options)
+    assert counts_of(tmp_path / "out") == [17, 18]
+    numbers = rs.open(tmp_path / "out").read_columns(["number"])["number"]
+    np.testing.assert_array_equal(numbers, np.arange(35))
+    rs.edit(tmp_path / "out", tmp_path / "back", rename={"number": "id"}, compression="none")
+    assert made.ids_of(rs.open(tmp_path / "back")) == list(range(35))
+    assert "train-00000-of-00002.tfrecord" in files_of(tmp_path / "back")
+
+
+def test_foreign_files_keep_their_names(tmp_path: Path, made: ModuleType) -> None:
+    made.write_shard(tmp_path / "in.tfrecord", [0, 1])
+    rs.edit(tmp_path / "in.tfrecord", tmp_path / "out", drop=["name"])
+    assert "in.tfrecord" in files_of(tmp_path / "out")
+    assert made.ids_of(rs.open(tmp_path / "out")) == [0, 1]
+
+
+@pytest.mark.parametrize(
+    ("edit", "message"),
+    [
+        ({}, "nothing is to be edited"),
+        ({"drop": ["nam"]}, "no record has a feature 'nam'; did you mean 'name'"),
+        ({"drop": ["x/*"]}, r"no record has a feature 'x/\*'"),
+        ({"rename": {"id": "name"}}, "'id' cannot be renamed to 'name'"),
+        ({"add": {"id": 1}}, "To replace it, drop it as well"),
+        ({"recode": {"score": {1: 2}}}, "only int64 and bytes"),
+        ({"drop": ["id"], "where": "idd == 3"}, "did you mean 'id'"),
+        ({"drop": ["id"], "where": "id == 'x'"}, "'id' is int64"),
+        ({"drop": ["id"], "where": "id =="}, "cannot be understood"),
+    ],
+)
+@pytest.mark.parametrize("is_packed", [True, False])
+def test_mistakes_are_told_before_anything_is_written(
+    packed: Path, tmp_path: Path, edit: dict[str, Any], message: str, is_packed: bool
+) -> None:
+    if not is_packed:
+        (packed / "dataset.json").unlink()
+    with pytest.raises(rs.OptionError, match=message):
+        rs.edit(packed, tmp_path / "out", **edit)
+    assert not (tmp_path / "out").exists()
+
+
+def test_mistakes_in_a_condition_alone(packed: Path, tmp_path: Path) -> None:
+    """Without a manifest, all records are asked before it is known what they have."""
+    for _ in range(2):
+        with pytest.raises(rs.OptionError, match=r"'idd'.*did you mean 'id'"):
+            rs.reshard(packed, tmp_path / "out", where="not idd == 3")
+        (packed / "dataset.json").unlink(missing_ok=True)
+
+
+def test_what_a_record_does_not_have_is_told_with_its_place(packed: Path, tmp_path: Path) -> None:
+    table = {number: 1 for number in range(40) if number != 22}
+    with pytest.raises(rs.CorruptDataError, match="'id' is 22") as caught:
+        rs.edit(packed, tmp_path / "out", recode={"id": table})
+    assert caught.value.path == str(packed / "train-00001-of-00003.tfrecord")
+    assert caught.value.position == 2
+    assert caught.value.offset
+    assert not (tmp_path / "out").exists()
+
+
+def test_conflicts_of_single_records_are_told_with_their_place(tmp_path: Path) -> None:
+    with rs.ShardWriter(tmp_path / "in.tfrecord") as writer:
+        for example in ({"a": 1}, {"b": 1}, {"a": 1, "b": 1}, {}):
+            writer.write_example(example)
+    with pytest.raises(rs.OptionError, match=r"in\.tfrecord, record 2: 'a' cannot be renamed"):
+        rs.edit(tmp_path / "in.tfrecord", tmp_path / "out", rename={"a": "b"})
+
+
+def test_labels_and_their_names(labelled: Path, tmp_path: Path) -> None:
+    (tmp_path / "table.csv").write_text("old,new,name\n0,1,flower\n2,1,\n1,0,\n")
+    (tmp_path / "texts.tsv").write_text("old\tnew\ndaisy\tflower\ntulip\tflower\nrose\trose\n")
+    recode = {
+        "image/class/label": tmp_path / "table.csv",
+        "image/class/text": tmp_path / "texts.tsv",
+    }
+    rs.edit(labelled, tmp_path / "out", recode=recode)
+    dataset = rs.open(tmp_path / "out")
+    assert dataset.class_names == ("rose", "flower")
+    assert (tmp_path / "out" / "labels.txt").read_text() == "0:rose\n1:flower\n"
+    texts = {"daisy": "flower", "rose": "rose", "tulip": "flower"}
+    for before, after in zip(rs.open(labelled), dataset, strict=True):
+        text = after["image/class/text"][0].decode()
+        assert text == texts[before["image/class/text"][0].decode()]  # type: ignore[union-attr]
+        assert dataset.class_names[int(after["image/class/label"][0])] == text
+        assert after["image/encoded"] == before["image/encoded"]
+    assert rs.verify(tmp_path / "out").is_good
+
+
+def test_edits_while_resharding(packed: Path, tmp_path: Path) -> None:
+    rs.reshard(packed, tmp_path / "out", shuffle=True, change=rs.Edits(drop=["name"]))
+    assert "name" not in rs.open(tmp_path / "out").schema.features
