@@ -224,7 +224,7 @@ def test_what_is_wrong_everywhere_is_cut_short(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(verification, "MAX_DEFECTS_PER_SHARD", 5)
-    path = _write(tmp_path / "a.tfrecord", [{"a": 1}, *[{"a": "x"}] * 50])
+    path = _write(tmp_path / "a.tfrecord", [*[{"a": 1}] * 60, *[{"a": "x"}] * 50])
     report = rs.verify(path, deep=True)
     assert report.defect_count == len(report.defects) == 5
     assert "were not looked into" in report.remarks[0]
