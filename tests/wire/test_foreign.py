@@ -17,12 +17,16 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from PIL import Image
 
 from recordsmith.errors import CorruptDataError, Defect
-from recordsmith.wire import read_records
+from recordsmith.example import encode_example
+from recordsmith.wire import encode_records, read_records
 from recordsmith.wire.compression import HEAD_BYTES
 from recordsmith.wire.foreign import describe_foreign
+from recordsmith.wire.kernel import masked_crc32c
 
 
 def _picture(kind: str) -> bytes:
@@ -54,6 +58,79 @@ def _database() -> bytes:
         return connection.serialize() if hasattr(connection, "serialize") else b"SQLite format 3\0"
 
 
+def _arrow(kind: str) -> bytes:
+    pyarrow = pytest.importorskip("pyarrow")
+    table = pyarrow.table({"a": [1, 2, 3], "b": ["x", "y", "z"]})
+    stream = io.BytesIO()
+    if kind == "parquet":
+        import pyarrow.parquet
+
+        pyarrow.parquet.write_table(table, stream)
+    elif kind == "feather":
+        import pyarrow.feather
+
+        pyarrow.feather.write_feather(table, stream)
+    elif kind == "orc":
+        orc = pytest.importorskip("pyarrow.orc")
+        orc.write_table(table, stream)
+    else:
+        with pyarrow.ipc.new_stream(stream, table.schema) as writer:
+            writer.write_table(table)
+    return stream.getvalue()
+
+
+def _arrays() -> bytes:
+    stream = io.BytesIO()
+    np.savez(stream, a=np.arange(3))
+    return stream.getvalue()
+
+
+def _tensors() -> bytes:
+    header = b'{"weight":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}}'
+    return len(header).to_bytes(8, "little") + header + bytes(8)
+
+
+def _leveldb_log() -> bytes:
+    """leveldb/doc/log_format.md: checksum of kind and data, length, kind, data."""
+    data = b"\x01" + b"some key and its value" * 4
+    return masked_crc32c(data).to_bytes(4, "little") + (len(data) - 1).to_bytes(2, "little") + data
+
+
+def _records(payload: bytes) -> bytes:
+    return encode_records([payload] * 3)
+
+
+def _example() -> bytes:
+    features = {"image/encoded": bytes(600), "label": 3, "box": [0.5, 1.0]}
+    return encode_example(features)
+
+
+def _delimited(messages: list[bytes]) -> bytes:
+    data = b""
+    for message in messages:
+        size = len(message)
+        while size > 127:
+            data += bytes([size & 127 | 128])
+            size >>= 7
+        data += bytes([size]) + message
+    return data
+
+
+def _delimited_examples() -> bytes:
+    return _delimited(
+        [encode_example({"id": number, "text": "abc" * number}) for number in range(9)]
+    )
+
+
+def _message() -> bytes:
+    """Fields of every wire type."""
+    return b"\x08\x96\x01" + b"\x12\x05hello" + b"\x1d\0\0\x80\x3f" + b"\x21" + bytes(8)
+
+
+def _delimited_messages() -> bytes:
+    return _delimited([_message()] * 5)
+
+
 # who makes it -> a word of its name, a word of the advice
 FORMATS: list[tuple[str, Callable[[], bytes], str, str]] = [
     (
@@ -62,7 +139,60 @@ FORMATS: list[tuple[str, Callable[[], bytes], str, str]] = [
         "git-lfs pointer",
         "git lfs pull",
     ),
-    ("parquet", lambda: b"PAR1\x15\x04\x15\x10" + bytes(40), "Parquet", "reader"),
+    ("parquet", lambda: b"PAR1\x15\x04\x15\x10" + bytes(40), "Parquet", "recordsmith pack"),
+    ("parquet by pyarrow", lambda: _arrow("parquet"), "Parquet", "recordsmith pack"),
+    ("feather", lambda: _arrow("feather"), "Feather", "pyarrow"),
+    ("arrow stream", lambda: _arrow("stream"), "Arrow stream", "pyarrow"),
+    ("orc", lambda: _arrow("orc"), "ORC", "pyarrow"),
+    ("avro", lambda: b"Obj\x01\x04\x14avro.codec\x08null" + bytes(40), "Avro", "reader"),
+    ("sequence file", lambda: b"SEQ\x06\x19org.apache.hadoop.io.Text", "Hadoop", "reader"),
+    ("npz", _arrays, ".npz", "numpy.load"),
+    ("safetensors", _tensors, "safetensors", "safetensors"),
+    ("leveldb log", _leveldb_log, "LevelDB log", "LevelDB"),
+    ("webp", lambda: _picture("WEBP"), "WebP", "recordsmith pack"),
+    ("bmp", lambda: _picture("BMP"), "BMP", "recordsmith pack"),
+    ("tiff", lambda: _picture("TIFF"), "TIFF", "recordsmith pack"),
+    ("tiff, big-endian", lambda: b"MM\0*\0\0\0\x08" + bytes(40), "TIFF", "recordsmith pack"),
+    ("avif", lambda: b"\0\0\0\x1cftypavif" + bytes(40), "AVIF", "recordsmith pack"),
+    ("mp4", lambda: b"\0\0\0\x20ftypisom" + bytes(40), "film", "reader"),
+    ("wav", lambda: b"RIFF\x24\0\0\0WAVEfmt " + bytes(40), "sound", "reader"),
+    ("rar", lambda: b"Rar!\x1a\x07\x01\x00" + bytes(40), "rar", "Unpack"),
+    ("lz4", lambda: b"\x04\x22\x4d\x18" + bytes(40), "lz4", "Unpack"),
+    ("elf", lambda: b"\x7fELF\x02\x01\x01" + bytes(40), "program", "Fetch"),
+    ("gzip of a tar", lambda: gzip.compress(_archive("tar")), "gzip of a tar", "Unpack"),
+    ("gzip of a gzip", lambda: gzip.compress(gzip.compress(b"x")), "another gzip", "once"),
+    ("gzip of json", lambda: gzip.compress(b'{"a": 1}'), "gzip of a JSON", "Unpack"),
+    ("gzip of what", lambda: gzip.compress(bytes(range(128, 256))), "something else", "Unpack"),
+    ("an example", _example, "tf.train.Example", "ShardWriter"),
+    ("an empty feature", lambda: b"\n\x07\n\x05\n\x01a\x12\0", "tf.train.Example", "ShardWriter"),
+    ("examples with lengths", _delimited_examples, "Examples with varint", "ShardWriter"),
+    ("a message", _message, "a serialized protobuf message", "ShardWriter"),
+    ("messages with lengths", _delimited_messages, "messages with varint", "ShardWriter"),
+    ("bom", lambda: b"\xef\xbb\xbf" + _records(b"x" * 300), "(BOM)", "three bytes"),
+    (
+        "lf became cr lf",
+        lambda: _records(bytes(10)).replace(b"\n", b"\r\n"),
+        "line ends",
+        "binary mode",
+    ),
+    (
+        "cr lf became lf",
+        lambda: _records(bytes(0x0A0D)).replace(b"\r\n", b"\n"),
+        "line ends",
+        "binary mode",
+    ),
+    (
+        "latin-1 became utf-8",
+        lambda: _records(bytes(200)).decode("latin-1").encode(),
+        "re-encoded",
+        "binary mode",
+    ),
+    (
+        "replaced characters",
+        lambda: _records(bytes(range(56, 256))).decode("utf-8", "replace").encode(),
+        "read as UTF-8",
+        "binary mode",
+    ),
     ("hdf5", lambda: b"\x89HDF\r\n\x1a\n" + bytes(40), "HDF5", "reader"),
     ("npy", _array, "NumPy", "reader"),
     ("zip", lambda: _archive("zip"), "zip", "Unpack"),
@@ -136,3 +266,37 @@ def test_other_bytes_have_no_name(head: bytes) -> None:
 def test_records_have_no_foreign_name(reference: Any) -> None:
     for payload in (b"", b"text only", b"<html>", b"x" * 1000):
         assert describe_foreign(reference.frame(payload)[:HEAD_BYTES]) is None
+
+
+def test_a_table_is_told_by_its_end() -> None:
+    """leveldb/doc/table_format.md."""
+    end = bytes.fromhex("57fb808b247547db")
+    foreign = describe_foreign(bytes(range(200, 250)) * 4, bytes(40) + end)
+    assert foreign is not None
+    assert "SSTable" in foreign.name
+    assert describe_foreign(bytes(range(200, 250)) * 4, end + b"x") is None
+
+
+@given(payload=st.binary(max_size=400), bit=st.integers(0, 95), more=st.integers(0, 3))
+def test_a_damaged_first_header_is_no_other_format(payload: bytes, bit: int, more: int) -> None:
+    """What begins like a record with a wrong bit shall not be called protobuf or text."""
+    data = bytearray(encode_records([encode_example({"a": payload})] * (1 + more)))
+    data[bit // 8] ^= 1 << bit % 8
+    assert describe_foreign(bytes(data[:HEAD_BYTES])) is None
+
+
+@given(st.binary(max_size=600))
+def test_any_bytes_have_an_answer(head: bytes) -> None:
+    foreign = describe_foreign(head, head[-64:])
+    assert foreign is None or (foreign.name and foreign.advice)
+
+
+def test_text_mode_is_recognised_behind_a_header_without_line_ends() -> None:
+    data = encode_records(
+        [encode_example({"a": b"line\nline\n", "b": number}) for number in range(3)]
+    )
+    assert b"\n" not in data[:12]
+    with pytest.raises(CorruptDataError) as caught:
+        list(read_records(io.BytesIO(data.replace(b"\n", b"\r\n"))))
+    assert caught.value.defect is Defect.PAYLOAD_CRC
+    assert "binary mode" in caught.value.detail

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import typer
 
 import recordsmith as rs
@@ -9,15 +11,27 @@ from recordsmith.cli import console
 from recordsmith.cli.options import Json, Paths, Split, Threads, one_or_all
 
 
-def verify(paths: Paths, split: Split = None, threads: Threads = None, json: Json = False) -> None:
+def verify(
+    paths: Paths,
+    split: Split = None,
+    deep: Annotated[
+        bool,
+        typer.Option(
+            "--deep",
+            help="Look into the records too: every payload, and every picture, decoded whole.",
+        ),
+    ] = False,
+    threads: Threads = None,
+    json: Json = False,
+) -> None:
     """Check every record of every shard, and the shards against their manifest.
 
     Exits with 1 and the list of defects if something is wrong.
 
-    Example: `recordsmith verify out`
+    Example: `recordsmith verify out`, `recordsmith verify out --deep`
     """
     with console.progress_bar("verifying", of_bytes=True) as progress:
-        report = rs.verify(one_or_all(paths), split, threads=threads, progress=progress)
+        report = rs.verify(one_or_all(paths), split, deep=deep, threads=threads, progress=progress)
     if json:
         console.print_json(report.to_json())
     else:
@@ -27,16 +41,26 @@ def verify(paths: Paths, split: Split = None, threads: Threads = None, json: Jso
 
 
 def print_verify_report(report: rs.VerifyReport) -> None:
-    """What was found, and each defect in a line."""
+    """What was found, each defect in a line, and in words what they mean."""
     read = (
         f"{console.count(report.record_count, 'intact record')} in "
         f"{console.count(report.shard_count, 'shard')}, {console.size(report.size_bytes)}"
     )
+    if report.picture_count:
+        read += f", {console.count(report.picture_count, 'picture')} decoded"
     if report.is_good:
-        print(f"{console.bold('good')}: {read}; every checksum is right")
-        return
-    print(f"{console.bold(console.count(report.defect_count, 'defect'))}; {read}")
+        also = ", and so is what the records hold" if report.is_deep else ""
+        print(f"{console.bold('good')}: {read}; every checksum is right{also}")
+    else:
+        print(f"{console.bold(console.count(report.defect_count, 'defect'))}; {read}")
     for defect in report.defects:
-        print(f"  {console.printable(str(defect))}")
+        print(f"  {console.shortened(console.printable(str(defect)))}")
     if report.defect_count > len(report.defects):
         print(f"  … and {report.defect_count - len(report.defects):,} more")
+    for notice in report.notices:
+        print(f"  not condemned: {console.shortened(console.printable(str(notice)))}")
+    for remark in report.remarks:
+        print(f"  to know: {console.shortened(console.printable(remark))}")
+    explanations = report.to_json()["explanations"]
+    for name, words in explanations.items():
+        print(f"\n{console.bold(name)}: {words['meaning']}\n  {words['advice']}")

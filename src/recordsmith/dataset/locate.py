@@ -160,7 +160,7 @@ def _locate_files(folder: Path) -> Located:
     numbered: dict[tuple[str, int], set[int]] = {}
     other = []
     for entry in list_folder(folder):
-        if entry.name.startswith(".") or not entry.is_file():
+        if entry.name.startswith(".") or not os.path.isfile(entry):  # links in a circle are none
             continue
         if not looks_like_records(Path(entry.path)):
             other.append(entry.name)

@@ -34,6 +34,7 @@ RANGE_BYTES = 64 << 20
 _SEARCH_BYTES = 1 << 20  # records that are longer are rare: their ranges wait for those before
 _AGAIN_AT_MOST = 100  # bad frames of a range are read twice; a file that is rotten needs no proof
 _LISTED_AT_MOST = 1000
+_TAIL_BYTES = 64
 _NONE = np.empty(0, np.int64)
 _local = threading.local()
 
@@ -257,7 +258,9 @@ class _Walk:
             return
         error = describe_defect(Frames(_NONE, _NONE, 0, defect), block, **self._place())
         if defect is Defect.LENGTH_CRC and self._at == 0:
-            error = foreign_defect(bytes(block[:HEAD_BYTES])) or error
+            head = bytes(block[:HEAD_BYTES])
+            tail = bytes(self._check.read(max(0, self._check.size - _TAIL_BYTES), _TAIL_BYTES))
+            error = foreign_defect(head, tail) or error
         if error.defect is not Defect.NOT_A_TFRECORD:
             error.detail += " " + _twice(again is not None)
         self._error(error)

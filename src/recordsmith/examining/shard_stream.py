@@ -11,7 +11,8 @@ import io
 import os
 import stat
 from collections.abc import Callable
-from typing import Any, BinaryIO, Protocol, cast
+from pathlib import Path
+from typing import Any, BinaryIO, Generic, Protocol, TypeVar, cast
 
 from recordsmith.errors import CorruptDataError, Defect
 from recordsmith.examining.rereading import forget
@@ -30,13 +31,16 @@ class Contents(Protocol):
         """Judge some records, in order."""
 
 
+_Contents = TypeVar("_Contents", bound=Contents)
+
+
 def read_stream(
     file: BinaryIO,
     findings: ShardFindings,
     advance: Callable[[int], None],
     most: int,
-    contents: Callable[[], Contents] | None = None,
-) -> Contents | None:
+    contents: Callable[[], _Contents] | None = None,
+) -> _Contents | None:
     """Read a shard from its beginning to its end.
 
     Args:
@@ -54,7 +58,7 @@ def read_stream(
     first = _Reading(findings.path, file, size, advance, most, contents)
     result = first
     if size is not None and first.is_doubtful:
-        forget(findings.path)  # type: ignore[arg-type]
+        forget(Path(findings.path))
         with open_file(findings.path) as again:
             result = _Reading(findings.path, again, size, lambda _: None, most, contents)
         if result.is_doubtful:
@@ -78,7 +82,7 @@ def read_stream(
     return result.contents
 
 
-class _Reading:
+class _Reading(Generic[_Contents]):
     """One reading of a shard."""
 
     def __init__(
@@ -88,7 +92,7 @@ class _Reading:
         size: int | None,
         advance: Callable[[int], None],
         most: int,
-        contents: Callable[[], Contents] | None,
+        contents: Callable[[], _Contents] | None,
     ) -> None:
         self.found = ShardFindings(path)
         self.contents = None if contents is None else contents()

@@ -12,7 +12,7 @@ import os
 import stat
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -23,8 +23,11 @@ from recordsmith.dataset.locate import Located, Paths, locate
 from recordsmith.dataset.shard import Shard, empty_file
 from recordsmith.errors import CorruptDataError, Defect, FileAccessError, MissingFileError
 from recordsmith.examining import manifest_check
+from recordsmith.examining.contents import ShardContents
 from recordsmith.examining.frame_ranges import RangeCheck, RangeFindings, join_ranges, ranges_of
+from recordsmith.examining.rules import rules_of_schema
 from recordsmith.examining.shard_stream import read_stream
+from recordsmith.examining.siblings import compare_siblings
 from recordsmith.examining.verify_report import ShardFindings, VerifyReport
 from recordsmith.files import Progress, accessing, open_file
 from recordsmith.wire import HEAD_BYTES, detect_compression, join_crc32c
@@ -42,6 +45,7 @@ def verify(
     paths: Paths,
     split: str | None = None,
     *,
+    deep: bool = False,
     threads: int | None = None,
     progress: Progress | None = None,
 ) -> VerifyReport:
@@ -50,6 +54,9 @@ def verify(
     Args:
         paths: a file, folder, glob or a list of these.
         split: only this one.
+        deep: look into the records as well: each payload must parse, agree with the manifest's
+            schema, or, where there is none, with its siblings, and each picture must decode, with
+            the size and format that its record tells.
         threads: how many work at once; None: one for each processor.
         progress: told the bytes done and in all.
 
@@ -71,11 +78,56 @@ def verify(
     report.add(manifest_check.find_extra_shards(located, split))
     thread_count = max(1, threads or os.cpu_count() or 1)
     telling = _Telling(progress, [shard.path for shard in located.shards])
-    found = _check_all(located, thread_count, telling)
+    if deep:
+        report.is_deep = True
+        found = _check_deeply(located, thread_count, telling, report)
+    else:
+        found = _check_all(located, thread_count, telling)
     manifest_check.compare(located, found, MAX_DEFECTS_PER_SHARD)
     for findings in found:
         report.add_shard(findings)
     return report
+
+
+def _check_deeply(
+    located: Located, thread_count: int, telling: _Telling, report: VerifyReport
+) -> list[ShardFindings]:
+    rules = None if located.manifest is None else rules_of_schema(located.manifest.schema)
+    with ThreadPoolExecutor(thread_count) as decoding:
+
+        def look() -> ShardContents:
+            return ShardContents(
+                rules, MAX_DEFECTS_PER_SHARD, telling.advance, decoding, thread_count
+            )
+
+        looked: dict[str, ShardContents] = {}
+        found = _check_all(located, thread_count, telling, look, looked)
+    if rules is None:
+        by_shard = [(shard, looked[shard.path].check) for shard in found if shard.path in looked]
+        compare_siblings(by_shard, MAX_DEFECTS_PER_SHARD)
+    _remark(report, looked)
+    return found
+
+
+def _remark(report: VerifyReport, looked: Mapping[str, ShardContents]) -> None:
+    """Say what was not looked at."""
+    for path, contents in looked.items():
+        if contents.is_cut_short:
+            report.remarks.append(
+                f"{path} has so many bad records that those behind the first "
+                f"{MAX_DEFECTS_PER_SHARD:,} were not looked into"
+            )
+    foreign = {
+        contents.check.payload
+        for contents in looked.values()
+        if contents.check.payload not in (None, "Example", "SequenceExample")
+    }
+    for payload in sorted(filter(None, foreign)):
+        what = "some other message or plain data" if payload == "other" else payload
+        report.remarks.append(
+            f"there are payloads that are no Examples ({what}): their checksums were checked, what "
+            "they hold was not"
+        )
 
 
 class _StoppedError(Exception):
@@ -121,12 +173,22 @@ class _Plan:
     finish: Callable[[Iterator[Any]], ShardFindings]
 
 
-def _check_all(located: Located, thread_count: int, telling: _Telling) -> list[ShardFindings]:
+def _check_all(
+    located: Located,
+    thread_count: int,
+    telling: _Telling,
+    look: Callable[[], ShardContents] | None = None,
+    looked: dict[str, ShardContents] | None = None,
+) -> list[ShardFindings]:
+    """What is in each shard; what looked at its payloads goes to `looked`, by path."""
     plans: deque[_Plan] = deque()
 
     def calls() -> Iterator[Callable[[], Any]]:
         for shard in located.shards:
-            plan = _plan(shard, thread_count, telling)
+            if look is None:
+                plan = _plan(shard, thread_count, telling)
+            else:
+                plan = _Plan([partial(_check_shard, shard, telling, look, looked)], next)
             plans.append(plan)
             yield from plan.calls
 
@@ -230,7 +292,12 @@ def _take(findings: ShardFindings, parts: Iterable[RangeFindings]) -> None:
     findings.checksum = checksum
 
 
-def _check_shard(shard: Shard, telling: _Telling) -> ShardFindings:
+def _check_shard(
+    shard: Shard,
+    telling: _Telling,
+    look: Callable[[], ShardContents] | None = None,
+    looked: dict[str, ShardContents] | None = None,
+) -> ShardFindings:
     """One shard by one thread. The file's own bytes say how it is compressed."""
     findings = ShardFindings(str(shard.path))
     with_checksum = shard.entry is not None
@@ -240,7 +307,7 @@ def _check_shard(shard: Shard, telling: _Telling) -> ShardFindings:
             is_regular = stat.S_ISREG(status.st_mode)
             findings.size_bytes = status.st_size
             head = os.pread(file.fileno(), HEAD_BYTES, 0) if is_regular else b""
-            if is_regular and detect_compression(head) == "none":
+            if look is None and is_regular and detect_compression(head) == "none":
                 checker = RangeCheck(
                     file.fileno(),
                     shard.path,
@@ -250,7 +317,9 @@ def _check_shard(shard: Shard, telling: _Telling) -> ShardFindings:
                 )
                 _take(findings, [checker.range(0, status.st_size)])
             else:
-                read_stream(file, findings, telling.advance, MAX_DEFECTS_PER_SHARD)
+                contents = read_stream(file, findings, telling.advance, MAX_DEFECTS_PER_SHARD, look)
+                if contents is not None and looked is not None:
+                    looked[findings.path] = contents
     except FileAccessError as error:
         _refused(findings, error)
         return findings

@@ -1,12 +1,16 @@
 """What is this file, if it is no TFRecord? Answered from its first bytes.
 
-A table of signatures, nothing more. The answer is a name and what to do about it, for the message
-of the `not-a-tfrecord` defect.
+A table of signatures, and some forms that need a closer look. The answer is a name and what to do
+about it, for the message of the `not-a-tfrecord` defect.
 """
 
 from __future__ import annotations
 
+import zlib
 from typing import NamedTuple
+
+from recordsmith.wire.kernel import masked_crc32c
+from recordsmith.wire.unframed import describe_unframed
 
 
 class Foreign(NamedTuple):
@@ -21,6 +25,10 @@ _PACK = "Pack pictures with `recordsmith pack FOLDER OUT`."
 _FETCH = "Fetch the file itself; what lies here is not the data."
 _PICKLE = "Opening one can run code, so recordsmith never does."
 _OTHER_READER = "Open it with a reader for that format."
+_UNPACK = "Unpack it first."
+_FETCH_BINARY = (
+    "Every line end in it may be changed, so it cannot be mended: fetch it again in binary mode."
+)
 
 # signature at byte 0, name, advice
 _SIGNATURES: tuple[tuple[bytes, str, str], ...] = (
@@ -29,39 +37,149 @@ _SIGNATURES: tuple[tuple[bytes, str, str], ...] = (
         "a git-lfs pointer",
         "Run `git lfs pull` in the repository to get the real file.",
     ),
-    (b"PAR1", "a Parquet file", _OTHER_READER),
+    (b"PAR1", "a Parquet file", "Pack its rows with `recordsmith pack FILE OUT --as table`."),
     (b"\x89HDF\r\n\x1a\n", "an HDF5 file", _OTHER_READER),
     (b"\x93NUMPY", "a NumPy array", _OTHER_READER),
-    (b"PK\x03\x04", "a zip archive", "Unpack it first."),
-    (b"BZh", "a bzip2 file", "Unpack it first."),
-    (b"\xfd7zXZ\x00", "an xz file", "Unpack it first."),
-    (b"\x28\xb5\x2f\xfd", "a zstd file", "Unpack it first."),
-    (b"\xff\x06\x00\x00sNaPpY", "a snappy file", "Unpack it first."),
-    (b"7z\xbc\xaf\x27\x1c", "a 7z archive", "Unpack it first."),
+    (b"ARROW1\0\0", "an Arrow or Feather file", "Open it with pyarrow."),
+    (b"FEA1", "a Feather file of the first version", "Open it with pyarrow."),
+    (b"Obj\x01", "an Avro file", _OTHER_READER),
+    (b"ORC", "an ORC file", "Open it with pyarrow."),
+    (b"SEQ\x06", "a Hadoop SequenceFile", _OTHER_READER),
+    (b"CDF\x01", "a NetCDF file", _OTHER_READER),
+    (b"CDF\x02", "a NetCDF file", _OTHER_READER),
+    (b"BZh", "a bzip2 file", _UNPACK),
+    (b"\xfd7zXZ\x00", "an xz file", _UNPACK),
+    (b"\x28\xb5\x2f\xfd", "a zstd file", _UNPACK),
+    (b"\x04\x22\x4d\x18", "an lz4 file", _UNPACK),
+    (b"\xff\x06\x00\x00sNaPpY", "a snappy file", _UNPACK),
+    (b"7z\xbc\xaf\x27\x1c", "a 7z archive", _UNPACK),
+    (b"Rar!\x1a\x07", "a rar archive", _UNPACK),
     (b"\xff\xd8\xff", "a JPEG picture", _PACK),
     (b"\x89PNG\r\n\x1a\n", "a PNG picture", _PACK),
     (b"GIF8", "a GIF picture", _PACK),
+    (b"II*\0", "a TIFF picture", _PACK),
+    (b"MM\0*", "a TIFF picture", _PACK),
     (b"%PDF-", "a PDF document", _OTHER_READER),
     (b"SQLite format 3\x00", "a SQLite database", _OTHER_READER),
+    (b"\x7fELF", "a program", _FETCH),
     (b"\x80\x02", "a Python pickle", _PICKLE),
     (b"\x80\x03", "a Python pickle", _PICKLE),
     (b"\x80\x04\x95", "a Python pickle", _PICKLE),
     (b"\x80\x05\x95", "a Python pickle", _PICKLE),
-    (b"\x1f\x8b", "a gzip of something else", "Unpack it and look at what is inside."),
 )
 # the block header of Riegeli, which ArrayRecord files are made of: a fixed first block
 _RIEGELI = bytes.fromhex("83af70d10d884a3f00000000000000004000000000000000")
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_RIFF_FORMS = {b"WEBP": "a WebP picture", b"WAVE": "a sound file", b"AVI ": "a film"}
+_FTYP_PICTURES = (b"avif", b"avis", b"heic", b"heix", b"mif1")
+_LEVELDB_LOG = 7  # bytes of a header: checksum, length, kind
+_TABLE_END = bytes.fromhex("57fb808b247547db")  # leveldb/doc/table_format.md
+_MOST_INFLATED = 1024
+_HEADER = 12
 
 
-def describe_foreign(head: bytes) -> Foreign | None:
-    """Name the format of a file that begins with `head`, or None if nothing known fits."""
+def describe_foreign(head: bytes, tail: bytes = b"") -> Foreign | None:
+    """Name the format of a file that begins with `head`, or None if nothing known fits.
+
+    `tail` are its last bytes, where they are known: some formats have their mark there.
+    """
     for signature, name, advice in _SIGNATURES:
         if head.startswith(signature):
             return Foreign(name, advice)
+    if head.startswith(b"\x1f\x8b"):
+        return _inside_of_gzip(head)
+    return (
+        _container(head)
+        or _changed_by_transfer(head)
+        or _text(head)
+        or _leveldb(head, tail)
+        or _unframed(head)
+    )
+
+
+def _container(head: bytes) -> Foreign | None:
+    """Formats that are told by more than their first bytes."""
+    if head.startswith(b"PK\x03\x04"):
+        if b".npy" in head[:256]:
+            return Foreign("a .npz file of NumPy arrays (a zip archive)", "Open it with numpy.load")
+        return Foreign("a zip archive", _UNPACK)
     if head.startswith(_RIEGELI):
         return Foreign("an ArrayRecord or Riegeli file", "Open it with the array_record package.")
     if head[257:262] == b"ustar":
-        return Foreign("a tar archive", "Unpack it first.")
+        return Foreign("a tar archive", _UNPACK)
+    if head.startswith(b"RIFF") and head[8:12] in _RIFF_FORMS:
+        name = _RIFF_FORMS[head[8:12]]
+        return Foreign(name, _PACK if head[8:12] == b"WEBP" else _OTHER_READER)
+    if head[4:8] == b"ftyp":
+        is_picture = head[8:12] in _FTYP_PICTURES
+        name = "an AVIF or HEIF picture" if is_picture else "a film (MP4)"
+        return Foreign(name, _PACK if is_picture else _OTHER_READER)
+    # BMP: its size, four zeros, where pixels begin, the size of the next header
+    if head.startswith(b"BM") and head[6:10] == bytes(4) and head[14:18] in _BMP_HEADERS:
+        return Foreign("a BMP picture", _PACK)
+    # Arrow's stream: a mark, the size of the metadata, where its root begins
+    if head.startswith(b"\xff\xff\xff\xff") and head[6:8] == bytes(2) and head[9:12] == bytes(3):
+        return Foreign("an Arrow stream", "Open it with pyarrow.")
+    # safetensors: the length of a JSON object, then that object
+    if head[8:10] == b'{"' and int.from_bytes(head[:8], "little") < 1 << 32:
+        return Foreign("a safetensors file", "Open it with the safetensors package.")
+    return None
+
+
+_BMP_HEADERS = tuple(size.to_bytes(4, "little") for size in (12, 40, 52, 56, 64, 108, 124))
+
+
+def _inside_of_gzip(head: bytes) -> Foreign:
+    """What a gzip file holds, as far as its first bytes give it away."""
+    try:
+        inner = zlib.decompressobj(31).decompress(head, _MOST_INFLATED)
+    except zlib.error:
+        return Foreign("a damaged gzip file", "Fetch it again.")
+    if inner.startswith(b"\x1f\x8b"):
+        return Foreign("a gzip of another gzip", "It was compressed twice; unpack it once.")
+    foreign = describe_foreign(inner) if inner else None
+    if foreign is None:
+        return Foreign("a gzip of something else", "Unpack it and look at what is inside.")
+    return Foreign(f"a gzip of {foreign.name}", f"{_UNPACK} {foreign.advice}")
+
+
+def _changed_by_transfer(head: bytes) -> Foreign | None:
+    """A TFRecord whose bytes were taken for text on their way."""
+    rest = head.removeprefix(_BYTE_ORDER_MARK)
+    if rest != head and _begins_record(rest):
+        return Foreign(
+            "a TFRecord with the mark of UTF-8 text (BOM) in front",
+            "Remove its first three bytes, or fetch it again in binary mode.",
+        )
+    # LF became CR LF, or the reverse, in the first header: the length or its checksum has one
+    for changed in (head.replace(b"\r\n", b"\n"), head.replace(b"\n", b"\r\n")):
+        if changed[:_HEADER] != head[:_HEADER] and _begins_record(changed):
+            return Foreign("a TFRecord whose line ends were converted (text mode)", _FETCH_BINARY)
+    # bytes from 128 on became two, as if they were Latin-1 and written as UTF-8
+    try:
+        latin = head[: 2 * _HEADER].decode("utf-8", "ignore").encode("latin-1")
+    except UnicodeEncodeError:
+        latin = head
+    if latin[:_HEADER] != head[:_HEADER] and _begins_record(latin):
+        return Foreign(
+            "a TFRecord that was re-encoded as UTF-8 text",
+            "Fetch it again in binary mode; what was changed is not told.",
+        )
+    if head.count(b"\xef\xbf\xbd") * 12 > len(head) > 100:
+        return Foreign(
+            "binary data that was read as UTF-8 text and written again",
+            "What could not be decoded is lost: fetch it again in binary mode.",
+        )
+    return None
+
+
+def _begins_record(head: bytes) -> bool:
+    return len(head) >= _HEADER and (
+        masked_crc32c(head[:8]) == int.from_bytes(head[8:_HEADER], "little")
+    )
+
+
+def _text(head: bytes) -> Foreign | None:
     text = head.lstrip(b"\xef\xbb\xbf \t\r\n").lower()
     if text.startswith((b"<!doctype html", b"<html", b"<head", b"<body")):
         return Foreign("an HTML page", f"A download link answered with a page. {_FETCH}")
@@ -77,3 +195,38 @@ def describe_foreign(head: bytes) -> Foreign | None:
                 return None
         return Foreign("a text file", _FETCH)
     return None
+
+
+def _leveldb(head: bytes, tail: bytes) -> Foreign | None:
+    """A table (SSTable), which has its mark at the end; or a log: masked CRC-32C of kind and data,
+    length (2), kind.
+    """
+    if tail.endswith(_TABLE_END):
+        return Foreign(
+            "a LevelDB table (SSTable), as the index of a TensorFlow checkpoint is",
+            "Open it with tf.train.load_checkpoint, or with a reader for LevelDB.",
+            "its last bytes are those of",
+        )
+    length, kind = int.from_bytes(head[4:6], "little"), head[6] if len(head) > 6 else 0
+    stop = _LEVELDB_LOG + length
+    is_log = (
+        1 <= kind <= 4
+        and length > 0
+        and stop <= len(head)
+        and masked_crc32c(head[6:stop]) == int.from_bytes(head[:4], "little")
+    )
+    return (
+        Foreign("a LevelDB log", "Open its folder with a reader for LevelDB.") if is_log else None
+    )
+
+
+def _unframed(head: bytes) -> Foreign | None:
+    name = describe_unframed(head)
+    if name is None:
+        return None
+    return Foreign(
+        name,
+        "Its messages lack the frame of a record, length and checksums: write each with "
+        "recordsmith.ShardWriter (write), or find the program that left the frame out.",
+        "its first bytes are like those of",
+    )

@@ -28,6 +28,10 @@ _DEFECTS = {
     _PAYLOAD_CRC: Defect.PAYLOAD_CRC,
 }
 _FIRST_CAPACITY = 1024
+_CONVERTED = (
+    "It is right once every CR LF in it is a LF again: the file was copied in text mode, which "
+    "changes binary data. Fetch it again in binary mode."
+)
 _POLYNOMIAL = 0x82F63B78  # of CRC-32C, reflected
 
 
@@ -203,6 +207,13 @@ def gather(
     return kernel.gather(buffer, begins, ends, places, out, check_payloads, whole)[0]
 
 
+def _is_converted(frame: memoryview, length: int) -> bool:
+    """Whether a payload is right once each CR LF in it is LF again, as text mode makes of LF."""
+    stop = length + FOOTER_BYTES
+    rest = bytes(frame[HEADER_BYTES : HEADER_BYTES + 2 * stop]).replace(b"\r\n", b"\n")[:stop]
+    return len(rest) == stop and stored_crc(crc32c(rest[:length])) == rest[length:]
+
+
 def describe_defect(
     frames: Frames, buffer: BytesLike, *, position: int, offset: int, size: int | None = None
 ) -> CorruptDataError:
@@ -247,7 +258,11 @@ def describe_defect(
             f"the payload of {length} bytes does not match its checksum: found "
             f"{bytes(buffer[stored_at : stored_at + FOOTER_BYTES]).hex()}, expected "
             f"{kernel.masked_crc32c(payload).to_bytes(4, 'little').hex()}. "
-            "At least one bit of this record changed after it was written; fetch the file again, "
-            "or go on without this record."
+            + (
+                _CONVERTED
+                if position == 0 and _is_converted(as_view(buffer)[frames.stop :], length)
+                else "At least one bit of this record changed after it was written; fetch the file "
+                "again, or go on without this record."
+            )
         )
     return CorruptDataError(frames.defect, detail, position=position, offset=offset)

@@ -137,9 +137,11 @@ def read_records(
             yield bytes(payload)
 
 
-def foreign_defect(head: bytes) -> CorruptDataError | None:
-    """The error for a file that is something else, by its first bytes; None if nothing fits."""
-    foreign = describe_foreign(head)
+def foreign_defect(head: bytes, tail: bytes = b"") -> CorruptDataError | None:
+    """The error for a file that is something else, by its first bytes and, where they are known,
+    its last ones; None if nothing fits.
+    """
+    foreign = describe_foreign(head, tail)
     if foreign is None:
         return None
     return CorruptDataError(

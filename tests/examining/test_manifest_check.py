@@ -1,0 +1,94 @@
+"""Verify against manifest and names: swapped, copied, extra and foreign shards, label maps."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+import recordsmith as rs
+from recordsmith.dataset.labels import label_map_to_bytes
+
+D = rs.Defect
+
+
+def _found(path: Path) -> list[tuple[rs.Defect, str]]:
+    return [(error.defect, Path(error.path or "").name) for error in rs.verify(path).defects]
+
+
+def test_three_shards_in_a_circle(tmp_path: Path, made: SimpleNamespace) -> None:
+    folder = made.packed(tmp_path, {"train": [4, 5, 6]})
+    one, two, three = sorted(folder.glob("train-*"))
+    data = [path.read_bytes() for path in (one, two, three)]
+    for path, content in zip((two, three, one), data, strict=True):
+        path.write_bytes(content)
+    report = rs.verify(folder)
+    assert [error.defect for error in report.defects] == [D.SWAPPED_SHARD] * 3
+    for error, name in zip(report.defects, (three.name, one.name, two.name), strict=True):
+        assert f"lists as {name}" in error.detail
+    assert report.record_count == 15
+
+
+def test_shards_that_nobody_lists(tmp_path: Path, made: SimpleNamespace) -> None:
+    folder = made.packed(tmp_path, {"train": [4, 5], "test": [1]})
+    for name in (
+        "train-00002-of-00003.tfrecord",  # of another packing
+        "train-00001-of-00002.tfrecords",  # the name in another spelling
+        "validation-00000-of-00001.tfrecord",  # of no split that there is: no business of ours
+        "notes.txt",
+    ):
+        shutil.copy(folder / "train-00000-of-00002.tfrecord", folder / name)
+    (folder / "train-00003-of-00004.txt").write_text("text\n")
+    (folder / "train-00003-of-00004.tfrecord").mkdir()
+    assert _found(folder) == [
+        (D.EXTRA_SHARD, "train-00001-of-00002.tfrecords"),
+        (D.EXTRA_SHARD, "train-00002-of-00003.tfrecord"),
+    ]
+    details = [error.detail for error in rs.verify(folder, split="train").defects]
+    assert "does not list it" in details[0]
+    assert "3 shards" in details[1]
+    assert rs.verify(folder, split="test").is_good
+
+
+def test_two_sets_of_shards_without_a_manifest(tmp_path: Path, made: SimpleNamespace) -> None:
+    for count in (2, 3):
+        for number in range(count):
+            made.write_shard(tmp_path / f"train-{number:05d}-of-{count:05d}.tfrecord", [number])
+    made.write_shard(tmp_path / "test-00000-of-00001.tfrecord", [1])
+    assert _found(tmp_path) == [
+        (D.EXTRA_SHARD, "train-00000-of-00002.tfrecord"),
+        (D.EXTRA_SHARD, "train-00001-of-00002.tfrecord"),
+    ]
+
+
+def test_the_label_map_must_name_the_same_classes(tmp_path: Path, made: SimpleNamespace) -> None:
+    folder = made.packed(tmp_path, {"train": [2]})
+    path = folder / "label_map.pbtxt"
+    path.write_bytes(label_map_to_bytes(made.class_names))
+    assert rs.verify(folder).is_good
+    for text in (label_map_to_bytes(("daisy", "other")), b"no label map {", b""):
+        path.write_bytes(text)
+        assert _found(folder) == [(D.LABELS, "label_map.pbtxt")]
+
+
+def test_a_cut_shard_is_told_with_its_size(tmp_path: Path, made: SimpleNamespace) -> None:
+    folder = made.packed(tmp_path, {"train": [4, 5]})
+    path = folder / "train-00000-of-00002.tfrecord"
+    path.write_bytes(path.read_bytes()[:-7])
+    assert [defect for defect, _ in _found(folder)] == [D.TRUNCATED_PAYLOAD, D.SHARD_SIZE]
+
+
+def test_symbolic_links(tmp_path: Path, made: SimpleNamespace) -> None:
+    folder = made.packed(tmp_path / "set", {"train": [2]})
+    (folder / "train-00007-of-00009.tfrecord").symlink_to("train-00007-of-00009.tfrecord")
+    (folder / "train-00008-of-00009.tfrecord").symlink_to("nowhere")
+    assert rs.verify(folder).is_good
+    foreign = tmp_path / "foreign"
+    foreign.mkdir()
+    made.write_shard(foreign / "a.tfrecord", [1])
+    (foreign / "b.tfrecord").symlink_to("b.tfrecord")
+    assert rs.verify(foreign).is_good
+    with pytest.raises(rs.FileAccessError, match="circle"):
+        rs.verify(foreign / "b.tfrecord")
