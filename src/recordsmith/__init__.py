@@ -32,7 +32,14 @@ if TYPE_CHECKING:
         RecordsmithError,
         SourceError,
     )
-    from recordsmith.examining import Inspection, VerifyReport, inspect, verify
+    from recordsmith.examining import (
+        Inspection,
+        Statistics,
+        VerifyReport,
+        inspect,
+        statistics,
+        verify,
+    )
     from recordsmith.example import (
         BytesArray,
         FeatureSchema,
@@ -126,8 +133,10 @@ _HOMES = {
     ),
     "recordsmith.examining": (
         "Inspection",
+        "Statistics",
         "VerifyReport",
         "inspect",
+        "statistics",
         "verify",
     ),
     "recordsmith.exporting": (
@@ -231,6 +240,7 @@ __all__ = [
     "Shards",
     "SheetReport",
     "SourceError",
+    "Statistics",
     "Table",
     "Tensor",
     "Text",
@@ -255,6 +265,7 @@ __all__ = [
     "read_records",
     "reader_code",
     "sheet",
+    "statistics",
     "verify",
 ]
 

@@ -24,7 +24,7 @@ from recordsmith.example.columns import (
 )
 from recordsmith.example.payload import Kind, PayloadKind, classify
 from recordsmith.example.schema import FeatureSchema, Schema, SchemaSurvey
-from recordsmith.example.values import BytesArray, Column, RaggedArray
+from recordsmith.example.values import BytesArray, Column, RaggedArray, hash_spans
 
 __all__ = [
     "BytesArray",
@@ -50,4 +50,5 @@ __all__ = [
     "encode_columns",
     "encode_example",
     "encode_sequence_example",
+    "hash_spans",
 ]

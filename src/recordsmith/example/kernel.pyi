@@ -52,6 +52,12 @@ class FeatureSurvey:
 def submessages(
     buffer: BytesLike, starts: Int64Array, lengths: Int64Array, field: int
 ) -> tuple[Memory, Memory, Memory]: ...
+def hash_spans(
+    buffer: BytesLike,
+    starts: Int64Array,
+    lengths: Int64Array,
+    hashes: npt.NDArray[np.uint64],
+) -> None: ...
 
 class Encoder:
     def written(self) -> int: ...

@@ -85,6 +85,9 @@ cdef extern from "message.h" nogil:
     int put_bytes_value(backward *b, const void *data, size_t size)
     int put_feature_entry(backward *b, size_t mark, int kind, const void *key, size_t key_size)
 
+cdef extern from "xxh64.h" nogil:
+    uint64_t xxh64(const uint8_t *at, size_t size)
+
 
 cdef enum:
     FIELD_1 = 1 << 3 | 2  # the tag of field 1, delimited
@@ -859,6 +862,18 @@ def submessages(const uint8_t[::1] buffer not None, const int64_t[::1] starts no
     if not room:
         raise MemoryError
     return result
+
+
+def hash_spans(const uint8_t[::1] buffer not None, const int64_t[::1] starts not None,
+               const int64_t[::1] lengths not None, uint64_t[::1] hashes not None):
+    """XXH64 of each buffer[starts[i]:starts[i] + lengths[i]], into `hashes`."""
+    cdef Py_ssize_t i, count = starts.shape[0]
+    cdef const uint8_t *base = &buffer[0]
+    if not spans_fit(buffer.shape[0], starts, lengths) or hashes.shape[0] != count:
+        raise IndexError("a value lies outside the buffer")
+    with nogil:
+        for i in range(count):
+            hashes[i] = xxh64(base + starts[i], lengths[i])
 
 
 # ---- values to payloads ------------------------------------------------------------------------
