@@ -263,6 +263,8 @@ def _number(value: float | None) -> str:
         return ""
     if isinstance(value, int) and abs(value) < 10**10:
         return f"{value:,}"
+    if 1000 <= abs(value) < 10**10:
+        return f"{value:,.0f}"
     return f"{value:.4g}"
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from recordsmith.examining.number_statistics import TOP_VALUES, NumberStatistics, NumberSurvey
 from recordsmith.examining.picture_statistics import PictureStatistics, PictureSurvey
 from recordsmith.examining.places import Places
-from recordsmith.examining.sketches import DistinctHashes, FrequentKeys, Hashes
+from recordsmith.examining.sketches import DistinctHashes, FrequentKeys, Hashes, find
 from recordsmith.examining.value_counts import EXACT_DISTINCT, FREQUENT_COUNTERS
 from recordsmith.example import BytesArray
 
@@ -111,7 +111,8 @@ class FrequentValues:
         self.counters.add(keys, counts)
         if self.counters.keys is not before:
             self._forget()
-            for place in places[np.isin(keys, self.counters.keys)].tolist():
+            _, is_kept = find(self.counters.keys, keys)
+            for place in places[is_kept].tolist():
                 key = int(hashes[place])
                 if key not in self._previews:
                     value = next(values[place : place + 1].views())

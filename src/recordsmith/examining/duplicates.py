@@ -17,7 +17,7 @@ import numpy as np
 
 from recordsmith.buffers import Int64Array
 from recordsmith.examining.places import Place, Places
-from recordsmith.examining.sketches import Hashes, begins_with_zeros
+from recordsmith.examining.sketches import Hashes, begins_with_zeros, count_sorted
 
 KEPT_HASHES = 1 << 21
 """So many contents are known exactly: 32 bytes for each."""
@@ -105,10 +105,9 @@ class _Seen:
             return
         hashes = np.concatenate([self.hashes, hashes])
         order = np.argsort(hashes, kind="stable")
-        hashes = hashes[order]
-        starts = np.flatnonzero(np.append(True, hashes[1:] != hashes[:-1]))
+        self.hashes, lengths = count_sorted(hashes[order])
+        starts = np.cumsum(lengths) - lengths
         ones = np.ones(len(places), np.int64)
-        self.hashes = hashes[starts]
         self.counts = np.add.reduceat(np.append(self.counts, ones)[order], starts)
         self.first = np.minimum.reduceat(np.append(self.first, places)[order], starts)
         self.last = np.maximum.reduceat(np.append(self.last, places)[order], starts)
@@ -182,7 +181,7 @@ class DuplicateSearch:
         return DuplicateStatistics(
             self.feature,
             self._count,
-            len(np.unique(np.concatenate(every))) * scale if every else 0,
+            len(count_sorted(np.sort(np.concatenate(every)))[0]) * scale if every else 0,
             {split: int((seen.counts - 1).sum()) * scale for split, seen in splits.items()},
             tuple((places(a), places(b)) for a, b in sorted(pairs)[:SHOWN]),
             tuple(shared),

@@ -21,6 +21,7 @@ from recordsmith.examining.value_counts import ValueCounts
 QUANTILES = (0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99)
 TOP_VALUES = 10
 _BINS = 20
+_PENDING = 1 << 12
 
 
 @dataclass(frozen=True)
@@ -86,16 +87,29 @@ class NumberSurvey:
     def __init__(self, dtype: npt.DTypeLike = np.int64) -> None:
         """`dtype`: int64 or float32."""
         self._is_integer = np.dtype(dtype).kind == "i"
-        self.values = ValueCounts(dtype)
+        self._values = ValueCounts(dtype)
         self.count = self._nan = self._infinite = self._zero = self._negative = 0
         self._finite: int = 0
         self._min: Any = None
         self._max: Any = None
         self._sum: Any = 0  # an int of any size, or a float
         self._squares = 0.0  # of the distances from the mean
+        self._pending: list[Keys] = []
+        self._pending_count = 0
 
     def add(self, values: Keys) -> None:
         """Add numbers of the dtype. The array is kept for a while: do not change it."""
+        self._pending.append(values)
+        self._pending_count += len(values)
+        if self._pending_count >= _PENDING:
+            self._settle()
+
+    def _settle(self) -> None:
+        if self._pending_count:
+            self._add(np.concatenate(self._pending))
+        self._pending, self._pending_count = [], 0
+
+    def _add(self, values: Keys) -> None:
         self.count += len(values)
         if not self._is_integer:
             values = self._without_odd(values)
@@ -114,17 +128,18 @@ class NumberSurvey:
             distances = values.astype(np.float64)
             total = float(distances.sum())
         distances -= distances.mean()
-        self._combine(len(values), low.item(), high.item(), total, float(distances @ distances))
+        np.square(distances, out=distances)  # no product of vectors: BLAS would start threads
+        self._combine(len(values), low.item(), high.item(), total, float(distances.sum()))
         if low <= 0:
             self._zero += len(values) - int(np.count_nonzero(values))
             self._negative += int(np.count_nonzero(values < 0))
-        self.values.add(values)
+        self._values.add(values)
 
     def _add_repeated(self, value: Any, count: int) -> None:
         self._combine(count, value, value, value * count, 0.0)
         self._zero += count * (value == 0)
         self._negative += count * (value < 0)
-        self.values.add_repeated(value, count)
+        self._values.add_repeated(value, count)
 
     def _without_odd(self, values: Keys) -> Keys:
         is_finite = np.isfinite(values)
@@ -149,8 +164,16 @@ class NumberSurvey:
         self._min = low if self._min is None else min(low, self._min)
         self._max = high if self._max is None else max(high, self._max)
 
+    @property
+    def values(self) -> ValueCounts:
+        """How often each finite number came."""
+        self._settle()
+        return self._values
+
     def merge(self, other: NumberSurvey) -> None:
         """Add all that another one saw, of the same dtype."""
+        self._settle()
+        other._settle()
         self.count += other.count
         self._nan += other._nan
         self._infinite += other._infinite
@@ -158,15 +181,16 @@ class NumberSurvey:
         self._negative += other._negative
         if other._finite:
             self._combine(other._finite, other._min, other._max, other._sum, other._squares)
-        self.values.merge(other.values)
+        self._values.merge(other._values)
 
     def finish(self) -> NumberStatistics:
         """The statistics of everything so far."""
+        self._settle()
         if not self._finite:
             return NumberStatistics(self.count, self._nan, self._infinite)
-        keys, weights, rank_error = self.values.weighted()
-        distinct, distinct_error = self.values.distinct()
-        top, top_error = self.values.top(TOP_VALUES)
+        keys, weights, rank_error = self._values.weighted()
+        distinct, distinct_error = self._values.distinct()
+        top, top_error = self._values.top(TOP_VALUES)
         ranks = np.cumsum(weights)
         quantiles = tuple(
             (share, keys[np.searchsorted(ranks, math.ceil(share * self._finite))].item())

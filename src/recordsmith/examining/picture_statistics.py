@@ -173,20 +173,21 @@ class PictureSurvey:
 
     def finish(self, places: Places) -> PictureStatistics:
         """The statistics of everything so far."""
+        heights = self._heights.finish()
         sizes = [
             ((size >> 32, size & 0xFFFFFFFF), count)
             for size, count in self._sizes.top(TOP_VALUES)[0]
         ]
         return PictureStatistics(
-            count=self._heights.count,
+            count=heights.count,
             unreadable=self._unreadable,
             formats=dict(self._formats.most_common()),
             channels=dict(self._channels.most_common()),
-            heights=self._heights.finish(),
+            heights=heights,
             widths=self._widths.finish(),
             pixels=self._pixels.finish(),
             sizes=tuple(sizes),
-            largest_place=places(self._largest[1]) if self._heights.count else None,
+            largest_place=places(self._largest[1]) if heights.count else None,
             declared=self._declared,
             differing=self._differing,
             turned=self._turned,

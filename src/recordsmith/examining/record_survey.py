@@ -81,7 +81,7 @@ class RecordSurvey:
         self._duplicates.records.add(self.split, hashes, places)
         kinds = np.empty(len(block), np.uint8)
         kernel.classify_many(block.buffer, block.starts, block.lengths, kinds)
-        for number in np.unique(kinds).tolist():
+        for number in np.flatnonzero(np.bincount(kinds)).tolist():
             rows = np.flatnonzero(kinds == number)
             payload = PAYLOAD_KINDS[number]
             self.payloads[payload] += len(rows)

@@ -17,10 +17,20 @@ from recordsmith.examining.feature_statistics import FeatureStatistics
 from recordsmith.examining.inspection import ShardSummary
 from recordsmith.examining.number_statistics import NumberStatistics
 from recordsmith.examining.picture_statistics import PictureStatistics
-from recordsmith.example.keys import DEPTH, DTYPE, FORMAT, MASK_DTYPE, MASK_FORMAT
+from recordsmith.example.keys import DEPTH, DTYPE, FORMAT, HEIGHT, MASK_DTYPE, MASK_FORMAT, WIDTH
 
 _USUALLY_CONSTANT = frozenset(
-    (FORMAT, DEPTH, DTYPE, MASK_FORMAT, MASK_DTYPE, "image/colorspace", "image/channels")
+    (
+        FORMAT,
+        HEIGHT,
+        WIDTH,
+        DEPTH,
+        DTYPE,
+        MASK_FORMAT,
+        MASK_DTYPE,
+        "image/colorspace",
+        "image/channels",
+    )
 )
 _FEW = 0.01
 _IMBALANCE = 10

@@ -29,6 +29,7 @@ Keys = npt.NDArray[Any]
 # of the finaliser of SplitMix64 (Steele, Lea, Flood, Fast splittable generators, 2014)
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _MULTIPLIERS = (np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))
+_PENDING = 1 << 12
 _SHIFTS = (np.uint64(30), np.uint64(27), np.uint64(31))
 
 
@@ -43,19 +44,35 @@ def hash_keys(keys: Keys) -> Hashes:
     return bits ^ (bits >> _SHIFTS[2])
 
 
+def count_sorted(values: Keys) -> tuple[Keys, Int64Array]:
+    """Distinct values of some that are in order, and how often each comes."""
+    if not len(values):
+        return values, np.empty(0, np.int64)
+    is_first = np.empty(len(values), bool)
+    is_first[0] = True
+    np.not_equal(values[1:], values[:-1], out=is_first[1:])
+    starts = np.flatnonzero(is_first)
+    return values[starts], np.diff(starts, append=len(values))
+
+
 def begins_with_zeros(hashes: Hashes, bits: int) -> npt.NDArray[np.bool_]:
     """Which hashes are in the sample of one in 2**bits."""
     return hashes < np.uint64(1 << (64 - bits)) if bits else np.ones(len(hashes), bool)
+
+
+def find(keys: Keys, wanted: Keys) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.bool_]]:
+    """Where each wanted key stands, or should, among keys in order, and whether it is there."""
+    places = np.searchsorted(keys, wanted)
+    if not len(keys):
+        return places, np.zeros(len(wanted), bool)
+    return places, keys[np.minimum(places, len(keys) - 1)] == wanted
 
 
 def add_counted(
     keys: Keys, counts: Int64Array, more: Keys, more_counts: Int64Array
 ) -> tuple[Keys, Int64Array]:
     """Two lists of distinct keys in order with their counts -> one. `counts` may be changed."""
-    places = np.searchsorted(keys, more)
-    is_known = np.zeros(len(more), bool)
-    inside = places < len(keys)
-    is_known[inside] = keys[places[inside]] == more[inside]
+    places, is_known = find(keys, more)
     counts[places[is_known]] += more_counts[is_known]
     if is_known.all():
         return keys, counts
@@ -72,18 +89,31 @@ class DistinctHashes:
         self._capacity = capacity
         self._hashes: Hashes = np.empty(0, np.uint64)
         self._bits = 0
+        self._pending: list[Hashes] = []
+        self._pending_count = 0
 
     def add(self, hashes: Hashes) -> None:
-        """Add hashes in any order, equal ones too."""
-        wanted = np.unique(hashes[begins_with_zeros(hashes, self._bits)])
-        places = np.minimum(np.searchsorted(self._hashes, wanted), len(self._hashes) - 1)
-        new = wanted[self._hashes[places] != wanted] if len(self._hashes) else wanted
-        if len(new):
-            self._hashes = np.insert(self._hashes, np.searchsorted(self._hashes, new), new)
+        """Add hashes in any order, equal ones too. The array is kept: do not change it."""
+        self._pending.append(hashes)
+        self._pending_count += len(hashes)
+        if self._pending_count >= _PENDING:
+            self._settle()
+
+    def _settle(self) -> None:
+        if not self._pending:
+            return
+        hashes = np.concatenate(self._pending)
+        self._pending, self._pending_count = [], 0
+        wanted, _ = count_sorted(np.sort(hashes[begins_with_zeros(hashes, self._bits)]))
+        places, is_known = find(self._hashes, wanted)
+        if not is_known.all():
+            is_new = ~is_known
+            self._hashes = np.insert(self._hashes, places[is_new], wanted[is_new])
             self._shrink()
 
     def merge(self, other: DistinctHashes) -> None:
         """Add all that another one saw."""
+        other._settle()
         if other._bits > self._bits:
             self._bits = other._bits
             self._keep_sample()
@@ -100,11 +130,13 @@ class DistinctHashes:
     @property
     def count(self) -> int:
         """How many there are; an estimate where `error` is not 0."""
+        self._settle()
         return len(self._hashes) << self._bits
 
     @property
     def error(self) -> float:
         """By which share `count` may be off: three standard deviations; 0.0: it is exact."""
+        self._settle()
         if not self._bits:
             return 0.0
         return 3 * float(np.sqrt((1 - 0.5**self._bits) / max(1, len(self._hashes))))
@@ -128,7 +160,7 @@ class FrequentKeys:
         self.keys, self.counts = add_counted(self.keys, self.counts, keys, counts)
         over = len(self.keys) - self._capacity
         if over > 0:  # all counters fall by the largest that does not fit
-            fall = int(np.partition(self.counts, over - 1)[over - 1])
+            fall = int(np.sort(self.counts)[over - 1])
             stay = self.counts > fall
             self.keys, self.counts = self.keys[stay], self.counts[stay] - fall
             self.error += fall

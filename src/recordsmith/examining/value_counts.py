@@ -19,6 +19,7 @@ from recordsmith.examining.sketches import (
     Keys,
     Quantiles,
     add_counted,
+    count_sorted,
     hash_keys,
 )
 
@@ -69,11 +70,7 @@ class ValueCounts:
             return
         values = np.sort(np.concatenate(self._pending))
         self._pending, self._pending_count = [], 0
-        is_first = np.empty(len(values), bool)
-        is_first[0] = True
-        np.not_equal(values[1:], values[:-1], out=is_first[1:])
-        starts = np.flatnonzero(is_first)
-        self._add_counted(values[starts], np.diff(starts, append=len(values)))
+        self._add_counted(*count_sorted(values))
 
     def _add_counted(self, keys: Keys, counts: Int64Array) -> None:
         if self._sketches is not None:
