@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from recordsmith.buffers import Int64Array
 from recordsmith.examining.number_statistics import TOP_VALUES, NumberStatistics, NumberSurvey
@@ -23,10 +24,11 @@ _LARGEST_SIDE = 2**31 - 1
 
 
 class Declared(NamedTuple):
-    """What examples say of their pictures: int64, (count,) each, for the same values."""
+    """What examples say of their pictures, (count,) each, and of which they say it at all."""
 
     heights: Int64Array
     widths: Int64Array
+    is_known: npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -121,7 +123,9 @@ class PictureSurvey:
             heights, widths = np.array(sides, np.int64).T
             self._add_sizes(heights, widths, places[chosen])
             if declared is not None:
-                said = Declared(*(numbers[chosen] for numbers in declared))
+                said = Declared(
+                    declared.heights[chosen], declared.widths[chosen], declared.is_known[chosen]
+                )
                 self._compare(heights, widths, said, places[chosen])
         return chosen
 
@@ -144,8 +148,9 @@ class PictureSurvey:
         said: Declared,
         places: Int64Array,
     ) -> None:
-        self._declared += len(heights)
+        self._declared += int(np.count_nonzero(said.is_known))
         differs = (heights != said.heights) | (widths != said.widths)
+        differs &= said.is_known
         if differs.any():
             turned = differs & (heights == said.widths) & (widths == said.heights)
             self._differing += int(np.count_nonzero(differs))

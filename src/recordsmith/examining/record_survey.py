@@ -153,22 +153,19 @@ class RecordSurvey:
 def _declared(
     block: FeatureBlock, blocks: Mapping[str, FeatureBlock], count: int
 ) -> Declared | None:
-    """What the features beside a picture say of its size, if each record has one of each."""
+    """What the features beside pictures say of their sizes, in records that have one of each."""
     folder = block.key.rpartition("/")[0]
     beside = (f"{folder}/height", f"{folder}/width") if folder else ("height", "width")
     keys = (HEIGHT, WIDTH) if block.key == PICTURE else beside
+    rows = block.rows["bytes"]
+    is_known = np.bincount(rows, minlength=count)[rows] == 1
     sides = []
     for key in keys:
         said = blocks.get(key)
-        if said is None or not _is_single(said, count) or "int64" not in said.values:
+        if said is None or "int64" not in said.values:
             return None
-        sides.append(said.values["int64"])
-    return Declared(*sides) if _is_single(block, count) else None  # type: ignore[arg-type]
-
-
-def _is_single(block: FeatureBlock, count: int) -> bool:
-    """Whether each of the records has one value, all of one kind."""
-    return len(block.values) == 1 and all(
-        len(rows) == count and np.array_equal(rows, np.arange(count))
-        for rows in block.rows.values()
-    )
+        sides_of_rows = np.zeros(count, np.int64)
+        sides_of_rows[said.rows["int64"]] = said.values["int64"]
+        sides.append(sides_of_rows[rows])
+        is_known &= np.bincount(said.rows["int64"], minlength=count)[rows] == 1
+    return Declared(sides[0], sides[1], is_known)
