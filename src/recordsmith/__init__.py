@@ -26,7 +26,16 @@ if TYPE_CHECKING:
         RecordsmithError,
         SourceError,
     )
-    from recordsmith.examining import DiffReport, Inspection, VerifyReport, diff, inspect, verify
+    from recordsmith.examining import (
+        DiffReport,
+        Inspection,
+        Statistics,
+        VerifyReport,
+        diff,
+        inspect,
+        statistics,
+        verify,
+    )
     from recordsmith.example import (
         BytesArray,
         FeatureSchema,
@@ -112,9 +121,11 @@ _HOMES = {
     "recordsmith.examining": (
         "DiffReport",
         "Inspection",
+        "Statistics",
         "VerifyReport",
         "diff",
         "inspect",
+        "statistics",
         "verify",
     ),
     "recordsmith.example": (
@@ -248,6 +259,7 @@ __all__ = [
     "Shards",
     "SheetReport",
     "SourceError",
+    "Statistics",
     "Table",
     "Tensor",
     "Text",
@@ -277,6 +289,7 @@ __all__ = [
     "reshard",
     "salvage",
     "sheet",
+    "statistics",
     "verify",
 ]
 

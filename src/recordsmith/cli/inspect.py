@@ -9,7 +9,8 @@ import typer
 
 import recordsmith as rs
 from recordsmith.cli import console
-from recordsmith.cli.options import Json, Paths, Split, one_or_all
+from recordsmith.cli.options import Json, Paths, Split, Threads, one_or_all
+from recordsmith.cli.statistics import print_statistics
 from recordsmith.errors import OptionError
 
 _PAYLOADS = {  # payload -> what one is called, and several
@@ -35,16 +36,31 @@ def inspect(
             metavar="NAME",
         ),
     ] = None,
+    stats: Annotated[
+        bool,
+        typer.Option(
+            "--stats",
+            help="Read every record: ranges, distinct values, classes, pictures, duplicates.",
+        ),
+    ] = False,
+    threads: Threads = None,
     json: Json = False,
 ) -> None:
     """Say what a dataset holds: records, splits, features, classes, sizes.
 
+    With --stats, read every record and print figures of each feature, and what is wrong with them.
+
     With --reader, print a program that reads it, with every feature declared, to be pasted.
 
-    Example: `recordsmith inspect out`, `recordsmith inspect out --reader torch`
+    Example: `recordsmith inspect out`, `recordsmith inspect out --stats`,
+    `recordsmith inspect out --reader torch`
     """
-    if json and reader is not None:
-        raise OptionError("--reader prints a program, --json a document; expected one of them")
+    if reader is not None and (json or stats):
+        other = "--json a document" if json else "--stats figures"
+        raise OptionError(f"--reader prints a program, {other}; expected one of them")
+    if stats:
+        _inspect_statistics(one_or_all(paths), split, threads, json=json)
+        return
     with console.progress_bar("reading", of_bytes=True) as progress:
         if reader is not None:
             name: Any = reader
@@ -57,6 +73,17 @@ def inspect(
         console.print_json(inspection.to_json())
     else:
         print_inspection(inspection)
+
+
+def _inspect_statistics(
+    paths: str | list[str], split: str | None, threads: int | None, *, json: bool
+) -> None:
+    with console.progress_bar("reading", of_bytes=True) as progress:
+        statistics = rs.statistics(paths, split, threads=threads, progress=progress)
+    if json:
+        console.print_json(statistics.to_json())
+    else:
+        print_statistics(statistics)
 
 
 def print_inspection(inspection: rs.Inspection) -> None:

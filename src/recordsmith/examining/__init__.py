@@ -1,5 +1,6 @@
 """What is in these files, is it right, what differs? Reads everything, changes nothing."""
 
+from recordsmith.examining.dataset_statistics import Statistics, statistics
 from recordsmith.examining.diff_report import DiffReport
 from recordsmith.examining.difference import diff
 from recordsmith.examining.inspection import Inspection, ShardSummary, inspect
@@ -11,8 +12,10 @@ __all__ = [
     "Inspection",
     "ShardFindings",
     "ShardSummary",
+    "Statistics",
     "VerifyReport",
     "diff",
     "inspect",
+    "statistics",
     "verify",
 ]

@@ -28,7 +28,7 @@ from recordsmith.example.payload import Kind, PayloadKind, classify
 from recordsmith.example.protobuf import MessageDecoder
 from recordsmith.example.raw_fields import RawField, decode_fields
 from recordsmith.example.schema import FeatureSchema, Schema, SchemaSurvey
-from recordsmith.example.values import BytesArray, Column, RaggedArray
+from recordsmith.example.values import BytesArray, Column, RaggedArray, hash_spans
 
 __all__ = [
     "BytesArray",
@@ -62,5 +62,6 @@ __all__ = [
     "encode_columns",
     "encode_example",
     "encode_sequence_example",
+    "hash_spans",
     "sections_of",
 ]

@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from recordsmith.buffers import BytesLike, Int64Array
 from recordsmith.errors import OptionError
+from recordsmith.example import kernel
 
 _NARROWED_BYTES = 16  # compared over all values at once; what is longer, one by one after that
 
@@ -66,6 +67,11 @@ class BytesArray:
     def lengths(self) -> Int64Array:
         """int64, shape of this array: the length of each value in bytes."""
         return self.offsets[self._numbers + 1] - self.offsets[self._numbers]
+
+    def hashes(self) -> npt.NDArray[np.uint64]:
+        """uint64, shape of this array: the XXH64 of each value."""
+        starts = np.ascontiguousarray(self.offsets[self._numbers.ravel()])
+        return hash_spans(self.buffer, starts, self.lengths.ravel()).reshape(self.shape)
 
     def reshape(self, *shape: int) -> BytesArray:
         """The same values in another shape."""
@@ -244,6 +250,15 @@ class RaggedArray:
 
 
 Column: TypeAlias = npt.NDArray[Any] | BytesArray | RaggedArray
+
+
+def hash_spans(
+    buffer: BytesLike, starts: Int64Array, lengths: Int64Array
+) -> npt.NDArray[np.uint64]:
+    """uint64, (count,): the XXH64 of each buffer[starts[i]:starts[i] + lengths[i]]."""
+    hashes = np.empty(len(starts), np.uint64)
+    kernel.hash_spans(buffer, starts, lengths, hashes)
+    return hashes
 
 
 def _as_bytes(value: Any, place: int) -> bytes | bytearray | memoryview:

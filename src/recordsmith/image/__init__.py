@@ -16,6 +16,7 @@ from recordsmith.image.probe import (
     channel_count,
     is_picture,
     probe_image,
+    read_picture_header,
 )
 from recordsmith.image.store import StoredPicture, store_picture
 from recordsmith.image.stored_mask import StoredMask, store_mask
@@ -47,6 +48,7 @@ __all__ = [
     "probe_image",
     "probe_mask",
     "read_by_pillow",
+    "read_picture_header",
     "resize_image",
     "resize_nearest",
     "store_mask",

@@ -1,0 +1,279 @@
+"""Statistics of a dataset as tables, for `inspect --stats`."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Mapping, Sequence
+
+import recordsmith as rs
+from recordsmith.cli import console
+from recordsmith.examining.bytes_statistics import BytesStatistics
+from recordsmith.examining.class_counts import ClassStatistics
+from recordsmith.examining.feature_statistics import FeatureStatistics
+from recordsmith.examining.number_statistics import NumberStatistics
+
+_BLOCKS = " ▁▂▃▄▅▆▇█"
+_BAR = 24
+_MOST_CLASSES = 30
+_MOST_KEY = 32
+_MOST_VALUE = 24
+
+
+def print_statistics(statistics: rs.Statistics) -> None:
+    """Everything, the remarks last, where they are seen."""
+    payloads = ", ".join(f"{count:,} {kind}" for kind, count in statistics.payloads.items())
+    print(
+        console.bold(console.count(statistics.record_count, "record"))
+        + f" in {console.count(len(statistics.shards), 'shard')}, "
+        + console.size(statistics.size_bytes)
+        + (f": {payloads}" if payloads else "")
+    )
+    _print_splits(statistics)
+    for section, features in statistics.sections.items():
+        if features:
+            _print_section(section, features)
+    if statistics.left_out:
+        print(
+            f"\n{console.count(statistics.left_out, 'feature')} more: too many to be counted each"
+        )
+    for key, classes in statistics.classes.items():
+        _print_classes(key, classes)
+    _print_remarks(statistics)
+
+
+def _print_splits(statistics: rs.Statistics) -> None:
+    print()
+    rows = []
+    for split, shards in statistics.splits.items():
+        sizes = [shard.size_bytes for shard in shards]
+        rows.append(
+            (
+                split,
+                f"{sum(shard.record_count for shard in shards):,}",
+                f"{len(shards):,}",
+                console.size(sum(sizes)),
+                console.size(min(sizes)),
+                console.size(max(sizes)),
+            )
+        )
+    console.print_table(
+        ("split", "records", "shards", "size", "smallest", "largest"),
+        rows,
+        right="records shards size smallest largest",
+    )
+
+
+def _print_section(section: str, features: Mapping[str, FeatureStatistics]) -> None:
+    title = {"features": "feature", "feature_lists": "feature list"}.get(section, section)
+    print()
+    rows = []
+    for key, feature in features.items():
+        lengths = _span(feature.lengths)
+        if feature.steps is not None:
+            lengths = f"{_span(feature.steps)} steps of {lengths}"
+        distinct = [_about(values) for values in feature.values.values()]
+        rows.append(
+            (
+                _short(key, _MOST_KEY),
+                feature.kind,
+                "all" if not feature.missing else f"{feature.present:,}",
+                lengths,
+                " + ".join(distinct) or "0",
+                console.size(feature.value_bytes),
+            )
+        )
+    console.print_table(
+        (title, "kind", "records", "values", "distinct", "size"),
+        rows,
+        right="records distinct size",
+    )
+    _print_numbers(features)
+    _print_bytes(features)
+    _print_pictures(features)
+
+
+def _print_numbers(features: Mapping[str, FeatureStatistics]) -> None:
+    rows = []
+    for key, feature in features.items():
+        for values in feature.values.values():
+            if not isinstance(values, NumberStatistics) or values.min is None:
+                continue
+            odd = [
+                f"{count:,} {name}"
+                for name, count in (("NaN", values.nan), ("infinite", values.infinite))
+                if count
+            ]
+            rows.append(
+                (
+                    _short(key, _MOST_KEY),
+                    _number(values.min),
+                    _number(dict(values.quantiles)[0.5]),
+                    _number(values.max),
+                    _number(values.mean),
+                    _number(values.std),
+                    _bars(values.histogram),
+                    ", ".join(odd),
+                )
+            )
+    if rows:
+        print()
+        console.print_table(
+            ("numbers", "min", "median", "max", "mean", "std", "from min to max", ""),
+            rows,
+            right="min median max mean std",
+        )
+
+
+def _print_bytes(features: Mapping[str, FeatureStatistics]) -> None:
+    rows = []
+    for key, feature in features.items():
+        values = feature.values.get("bytes")
+        if not isinstance(values, BytesStatistics) or values.pictures is not None:
+            continue
+        top = values.top[0] if values.top else None
+        often = ""
+        if top is not None and top.count > 1:
+            text = repr(top.text) if top.text is not None else f"0x{top.begins[:8].hex()}…"
+            often = f"{_short(text, _MOST_VALUE)} {top.count:,} times"
+        mean = values.sizes.mean or 0
+        rows.append(
+            (
+                _short(key, _MOST_KEY),
+                f"{values.sizes.min or 0:,}",
+                f"{mean:,.1f}",
+                f"{values.sizes.max or 0:,}",
+                _content(values),
+                often,
+            )
+        )
+    if rows:
+        print()
+        console.print_table(
+            ("bytes", "min", "mean", "max", "content", "most frequent"), rows, right="min mean max"
+        )
+
+
+def _print_pictures(features: Mapping[str, FeatureStatistics]) -> None:
+    for key, feature in features.items():
+        values = feature.values.get("bytes")
+        if not isinstance(values, BytesStatistics) or values.pictures is None:
+            continue
+        pictures = values.pictures
+        print()
+        print(console.bold(f"pictures in {console.printable(_short(key, _MOST_KEY))}"))
+        formats = ", ".join(f"{count:,} {name}" for name, count in pictures.formats.items())
+        channels = ", ".join(
+            f"{count:,} with {console.count(number, 'channel')}"
+            for number, count in pictures.channels.items()
+        )
+        print(f"  {formats or 'none with a header that makes sense'}; {channels or 'no channels'}")
+        if not pictures.count:
+            continue
+        console.print_table(
+            ("  ", "min", "median", "max"),
+            [
+                (f"  {name}", *(_number(value) for value in _spread(numbers)))
+                for name, numbers in (("width", pictures.widths), ("height", pictures.heights))
+            ]
+            + [("  file size", *(console.size(value) for value in _spread(values.sizes)))],
+            right="min median max",
+        )
+        sizes = ", ".join(
+            f"{width}x{height} ({count:,})" for (width, height), count in pictures.sizes[:4]
+        )
+        print(f"  most frequent: {sizes}")
+
+
+def _print_classes(key: str, classes: ClassStatistics) -> None:
+    splits = list(classes.splits)
+    totals: dict[str, dict[str, int]] = {}
+    for split, counts in classes.splits.items():
+        for count in counts:
+            totals.setdefault(str(count), {})[split] = count.count
+    if not totals:
+        return
+    print()
+    ordered = sorted(totals.items(), key=lambda item: (-sum(item[1].values()), item[0]))
+    most = sum(ordered[0][1].values())
+    rows = [
+        (
+            _short(name, _MOST_KEY),
+            *(f"{counts.get(split, 0):,}" for split in splits),
+            "█" * max(1, round(_BAR * sum(counts.values()) / most)),
+        )
+        for name, counts in ordered[:_MOST_CLASSES]
+    ]
+    title = f"{console.count(len(totals), 'class', 'classes')} in {_short(key, _MOST_KEY)}"
+    console.print_table((title, *splits, ""), rows, right=" ".join(splits))
+    if len(ordered) > _MOST_CLASSES:
+        print(f"  … and {len(ordered) - _MOST_CLASSES:,} more (all of them with --json)")
+    if classes.error:
+        print(f"  approximate: a count may be up to {classes.error:,} too low")
+
+
+def _print_remarks(statistics: rs.Statistics) -> None:
+    print()
+    remarks = statistics.remarks
+    if not remarks:
+        print(console.bold("nothing remarkable"))
+        return
+    print(console.bold(console.count(len(remarks), "remark")))
+    for remark in remarks:
+        about = "" if remark.feature is None else f"{_short(remark.feature, _MOST_KEY)}: "
+        line = console.shortened(console.printable(f"{remark.kind}: {about}{remark.text}"))
+        print(
+            textwrap.fill(
+                line,
+                98,
+                initial_indent="  ",
+                subsequent_indent="    ",
+                break_on_hyphens=False,
+                break_long_words=False,
+            )
+        )
+
+
+def _about(values: NumberStatistics | BytesStatistics) -> str:
+    if values.distinct_error:
+        return f"about {values.distinct:,}"
+    return f"{values.distinct:,}"
+
+
+def _span(numbers: NumberStatistics) -> str:
+    if numbers.min is None or numbers.max is None:
+        return "0"
+    low, high = numbers.min, numbers.max
+    return f"{low:,}" if low == high else f"{low:,} to {high:,}"
+
+
+def _spread(numbers: NumberStatistics) -> Sequence[float]:
+    return numbers.min or 0, dict(numbers.quantiles).get(0.5, 0), numbers.max or 0
+
+
+def _content(values: BytesStatistics) -> str:
+    counts = {"text": values.text, "raw": values.raw, "picture": values.images}
+    there = {name: count for name, count in counts.items() if count}
+    if len(there) == 1:
+        return next(iter(there))
+    return ", ".join(f"{count / values.count:.0%} {name}" for name, count in there.items())
+
+
+def _number(value: float | None) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, int) and abs(value) < 10**10:
+        return f"{value:,}"
+    if 1000 <= abs(value) < 10**10:
+        return f"{value:,.0f}"
+    return f"{value:.4g}"
+
+
+def _bars(histogram: Sequence[int]) -> str:
+    most = max(histogram, default=0)
+    return "".join(
+        _BLOCKS[-(-count * (len(_BLOCKS) - 1) // most) if count else 0] for count in histogram
+    )
+
+
+def _short(text: str, most: int) -> str:
+    return text if len(text) <= most else text[: most - 1] + "…"
