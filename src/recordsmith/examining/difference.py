@@ -78,8 +78,8 @@ def diff(
         a, b: a file, folder, glob or a list of these each.
         split: only this one of both.
         by: the feature that names a record, to say what changed in it. None: the first of
-            KEY_FEATURES that all records have, each with another value; else changed records count
-            as one that only A has and one that only B has.
+            KEY_FEATURES that most records have, each with another value; else changed records
+            count as one that only A has and one that only B has.
         threads: how many shards are read at once; None: one for each processor.
         progress: told the bytes read and in all; the latter grows when records must be read again.
 
@@ -287,11 +287,11 @@ def _make_key_digest(key: str) -> MakeDigest:
 
 
 def _usual_keys(sides: tuple[Side, Side]) -> list[str]:
-    """Which of the usual names all records have."""
+    """Which of the usual names most records have."""
     return [
         key
         for key in KEY_FEATURES
-        if all(_names_each(side.schema, key) for side in sides if side.record_count)
+        if all(_names_most(side.schema, key) for side in sides if side.record_count)
     ]
 
 
@@ -301,10 +301,15 @@ def _is_unique(matching: _Matching, key: str) -> bool:
     return not _repeats(matching, make, matching.left()) and not _repeats(matching, make, None)
 
 
-def _names_each(schema: Schema, key: str) -> bool:
-    """Whether each record has one value of it, as far as the schema tells."""
+def _names_most(schema: Schema, key: str) -> bool:
+    """Whether at least half of the records have it, each one value."""
     feature = schema.sections.get(_key_section(schema), {}).get(key)
-    return feature is not None and feature.shape == () and feature.kind in ("bytes", "int64")
+    return (
+        feature is not None
+        and feature.kind in ("bytes", "int64")
+        and feature.min_length == feature.max_length == 1
+        and 2 * feature.present >= schema.record_count
+    )
 
 
 def _repeats(matching: _Matching, make: MakeDigest, wanted: Wanted | None) -> bool:
