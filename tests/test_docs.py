@@ -151,6 +151,14 @@ def test_every_key_of_the_json_documents_is_documented(flowers: Path, tmp_path: 
     exported.changed_names.append(ChangedName(0, "a/b", "a_b"))
     sheet = rs.sheet("out", "sheet.png", count=4)
     indexed = rs.index("out")
+    with rs.ShardWriter("other.tfrecord") as writer:
+        writer.write(b"\x0a\x05daisy\x10\x96\x01")
+    with rs.ShardWriter("old.tfrecord") as writer:
+        for number, example in enumerate(rs.open("out")):
+            writer.write_example(example | ({"new": 1} if number == 7 else {}))
+    differing = rs.diff("out", ["old.tfrecord", "other.tfrecord"])
+    assert differing.changes
+    assert differing.only_b
     measured = rs.bench("out", size=8, seconds=0.1)
     with (tmp_path / "out" / "train-00000-of-00001.tfrecord").open("r+b") as shard:
         shard.seek(30)
@@ -161,6 +169,8 @@ def test_every_key_of_the_json_documents_is_documented(flowers: Path, tmp_path: 
         report.to_json(),
         exported.to_json(),
         rs.inspect("out").to_json(),
+        rs.inspect("other.tfrecord").to_json(),
+        differing.to_json(),
         rs.verify("out").to_json(),
         sheet.to_json(),
         rs.LoaderStats().to_json(),
@@ -180,11 +190,34 @@ def test_every_defect_and_command_is_documented() -> None:
         assert f"`{defect}`" in documented
     names = {command.callback.__name__ for command in app.registered_commands if command.callback}
     assert names == {
-        "pack", "inspect", "head", "sheet", "verify", "salvage", "export", "index", "bench", "demo",
+        "pack", "inspect", "head", "sheet", "verify", "diff", "salvage", "reshard", "edit", "export",
+        "index", "bench", "demo",
     }  # fmt: skip
     for name in names - {"demo"}:
         assert f"recordsmith {name}" in documented
         assert f"recordsmith {name}" in README
+
+
+def test_the_python_of_the_pages_runs(
+    flowers: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Diff and raw payloads."""
+    rs.pack(rs.ImageFolder(flowers), "out")
+    with rs.ShardWriter("old") as writer:
+        for number, example in enumerate(rs.open("out")):
+            example["image/class/label"] += number == 7
+            writer.write_example(example)
+    (block,) = blocks("python", (REPOSITORY / "docs" / "diff.md").read_text("utf-8"))
+    variables: dict[str, Any] = {}
+    exec(compile(block, "diff.md", "exec"), variables)
+    assert variables["report"].changed_count == 1
+    assert re.search(r"^image/class/label \d -> \d$", capsys.readouterr().out, re.MULTILINE)
+    page = (REPOSITORY / "docs" / "payloads.md").read_text("utf-8")
+    first, _ = blocks("python", page)
+    exec(compile(first, "payloads.md", "exec"), {})
+    shown = capsys.readouterr().out.splitlines()
+    assert len(shown) == 2
+    assert shown == [line[2:] for line in first.splitlines() if line.startswith("# ")]
 
 
 def test_links_lead_somewhere() -> None:

@@ -64,7 +64,10 @@ class RecordChange:
 
 @dataclass(frozen=True)
 class LoneRecord:
-    """A record that only one of the datasets has; key as in RecordChange, None where none is."""
+    """A record that only one of the datasets has.
+
+    key: what it has in a feature that usually names a record, in words; None if there is none.
+    """
 
     key: str | None
     place: RecordPlace

@@ -78,8 +78,8 @@ def diff(
         a, b: a file, folder, glob or a list of these each.
         split: only this one of both.
         by: the feature that names a record, to say what changed in it. None: the first of
-            KEY_FEATURES that all records have, each with another value; else changed records count
-            as one that only A has and one that only B has.
+            KEY_FEATURES that most records have, each with another value; else changed records
+            count as one that only A has and one that only B has.
         threads: how many shards are read at once; None: one for each processor.
         progress: told the bytes read and in all; the latter grows when records must be read again.
 
@@ -260,19 +260,22 @@ def _count_moves(report: DiffReport, matching: _Matching) -> None:
 def _compare_rest(report: DiffReport, matching: _Matching, by: str | None) -> None:
     """Records without a partner: those that changed, and those that only one dataset has."""
     left = matching.left()
-    if len(left[0]) and len(left[1]):
-        by = by or _find_key(matching)
+    if not len(left[0]) and not len(left[1]):
+        return
+    keys = [by] if by is not None else _usual_keys(matching.sides)
     pairs = (np.zeros(0, np.int64), np.zeros(0, np.int64))
-    if by is not None:
-        report.by = by
-        pairs, report.shared_key_count = _pairs_by_key(matching, left, by)
+    if len(left[0]) and len(left[1]):
+        report.by = by or next((key for key in keys if _is_unique(matching, key)), None)
+        if report.by is not None:
+            pairs, report.shared_key_count = _pairs_by_key(matching, left, report.by)
     report.changed_count = len(pairs[0])
     lone = tuple(
         np.setdiff1d(all_left, paired, assume_unique=True)
         for all_left, paired in zip(left, pairs, strict=True)
     )
     report.only_a_count, report.only_b_count = map(len, lone)
-    _tell(report, matching, pairs, (lone[0][:MAX_LISTED], lone[1][:MAX_LISTED]))
+    name = report.by or next(iter(keys), None)  # to know by what is listed
+    _tell(report, matching, name, pairs, (lone[0][:MAX_LISTED], lone[1][:MAX_LISTED]))
 
 
 def _make_key_digest(key: str) -> MakeDigest:
@@ -283,20 +286,30 @@ def _make_key_digest(key: str) -> MakeDigest:
     return make
 
 
-def _find_key(matching: _Matching) -> str | None:
-    """The first of the usual names that each record has, with a value that no other has."""
-    for key in KEY_FEATURES:
-        if all(_names_each(side.schema, key) for side in matching.sides):
-            make = _make_key_digest(key)
-            if not _repeats(matching, make, matching.left()) and not _repeats(matching, make, None):
-                return key
-    return None
+def _usual_keys(sides: tuple[Side, Side]) -> list[str]:
+    """Which of the usual names most records have."""
+    return [
+        key
+        for key in KEY_FEATURES
+        if all(_names_most(side.schema, key) for side in sides if side.record_count)
+    ]
 
 
-def _names_each(schema: Schema, key: str) -> bool:
-    """Whether each record has one value of it, as far as the schema tells."""
+def _is_unique(matching: _Matching, key: str) -> bool:
+    """Whether no two records of a dataset have the same; looks at few of them first."""
+    make = _make_key_digest(key)
+    return not _repeats(matching, make, matching.left()) and not _repeats(matching, make, None)
+
+
+def _names_most(schema: Schema, key: str) -> bool:
+    """Whether at least half of the records have it, each one value."""
     feature = schema.sections.get(_key_section(schema), {}).get(key)
-    return feature is not None and feature.shape == () and feature.kind in ("bytes", "int64")
+    return (
+        feature is not None
+        and feature.kind in ("bytes", "int64")
+        and feature.min_length == feature.max_length == 1
+        and 2 * feature.present >= schema.record_count
+    )
 
 
 def _repeats(matching: _Matching, make: MakeDigest, wanted: Wanted | None) -> bool:
@@ -342,6 +355,7 @@ def _pairs_by_key(
 def _tell(
     report: DiffReport,
     matching: _Matching,
+    name: str | None,
     pairs: tuple[Int64Array, Int64Array],
     lone: tuple[Int64Array, Int64Array],
 ) -> None:
@@ -352,7 +366,7 @@ def _tell(
     are_lone = (set(lone[0].tolist()), set(lone[1].tolist()))
 
     def note(side: int, position: int, payload: memoryview) -> None:
-        value = None if report.by is None else key_of(payload, report.by)
+        value = None if name is None else key_of(payload, name)
         if value is not None:
             keys[side][position] = in_words(value)
         if position not in are_lone[side]:

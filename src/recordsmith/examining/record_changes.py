@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from recordsmith.errors import CorruptDataError, Defect
+from recordsmith.errors import CorruptDataError
 from recordsmith.example import FeatureValue, SequenceExample, decode_payload
 from recordsmith.example.raw_fields import as_text
 
@@ -131,10 +131,8 @@ def in_words(value: FeatureValue) -> str:
 def _decoded(payload: memoryview) -> Features | SequenceExample | None:
     try:
         return decode_payload(payload)
-    except CorruptDataError as error:
-        if error.defect is Defect.NOT_AN_EXAMPLE:
-            return None
-        raise
+    except CorruptDataError:  # some other message, or other data
+        return None
 
 
 def _note(value: FeatureValue) -> FeatureNote:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from recordsmith.buffers import BytesLike, as_view
-from recordsmith.errors import CorruptDataError, Defect
+from recordsmith.errors import CorruptDataError
 from recordsmith.example.codec import (
     SequenceExample,
     decode_payload,
@@ -29,16 +29,11 @@ def canonical(payload: BytesLike) -> bytes:
     Equal are two Examples or SequenceExamples that decode to the same features, with the same kinds
     and the same bits in floats, whatever fields they hold that nobody knows. Others are equal only
     byte for byte. The result is for comparing: it need not be a payload.
-
-    Raises:
-        CorruptDataError: malformed-example.
     """
     try:
         example = decode_payload(payload)
-    except CorruptDataError as error:
-        if error.defect is Defect.NOT_AN_EXAMPLE:
-            return b"\0" + bytes(as_view(payload))  # no tag is 0, so no Example begins like this
-        raise
+    except CorruptDataError:
+        return b"\0" + bytes(as_view(payload))  # no tag is 0, so no Example begins like this
     if isinstance(example, SequenceExample):
         encoded = encode_sequence_example(example.context, example.feature_lists)
         steps = (step for steps in example.feature_lists.values() for step in steps)

@@ -1,0 +1,114 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import recordsmith as rs
+from recordsmith.dataset import LABELS_NAME
+
+
+def write(path: Path, rows: list[dict[str, object]], compression: str = "none") -> Path:
+    with rs.ShardWriter(path, compression=compression) as writer:
+        for row in rows:
+            writer.write_example(row)
+    return path
+
+
+def test_equal_datasets(run, packed: Path, tmp_path: Path) -> None:
+    outcome = run("diff", packed, packed)
+    assert outcome.code == 0
+    assert outcome.out.startswith("equal: the same 9 records")
+    document = run("diff", packed, packed, "--split", "validation", "--json").document
+    assert document["is_equal"]
+    assert document["same"] == document["same_bytes"] == document["a"]["records"] == 3
+    rows: list[dict[str, object]] = [{"id": number} for number in range(5)]
+    a = write(tmp_path / "a.tfrecord", rows)
+    b = write(tmp_path / "b.tfrecord", rows[::-1], "gzip")
+    outcome = run("diff", a, b)
+    assert outcome.code == 0
+    assert "in another order" in outcome.out
+    assert "compressed with gzip" in outcome.out
+
+
+def test_what_differs_is_told(run, tmp_path: Path) -> None:
+    rows: list[dict[str, object]] = [
+        {"id": number, "label": 3, "bad\x1b[2J": "x"} for number in range(20)
+    ]
+    a = write(tmp_path / "a.tfrecord", rows)
+    b = write(
+        tmp_path / "b.tfrecord",
+        [{**rows[0], "label": 4}, *rows[2:], {"id": 77, "label": 3, "new": "\x1b[31mred"}],
+    )
+    outcome = run("diff", a, b)
+    assert outcome.code == 1
+    assert outcome.out.startswith(
+        "different: 18 records in both, 1 changed, 1 only in A, 1 only in B"
+    )
+    assert "label: 3 -> 4" in outcome.out
+    assert "new: not there -> bytes" in outcome.out
+    assert f"{a}, record 1: 1" in outcome.out
+    assert f"{b}, record 19: 77" in outcome.out
+    assert "\x1b" not in outcome.out
+    outcome = run("diff", a, b, "--json")
+    assert outcome.code == 1
+    document = outcome.document
+    assert {key: document[key] for key in ("same", "changed", "only_a", "only_b", "by")} == {
+        "same": 18,
+        "changed": 1,
+        "only_a": 1,
+        "only_b": 1,
+        "by": "id",
+    }
+    assert document["changes"] == [
+        {
+            "key": "0",
+            "a": {"path": str(a), "record": 0, "split": "a"},
+            "b": {"path": str(b), "record": 0, "split": "b"},
+            "features": [{"section": "features", "feature": "label", "a": "3", "b": "4"}],
+        }
+    ]
+    assert document["changed_features"] == [{"feature": "label", "records": 1}]
+    assert document["records_only_a"] == [{"key": "1", "path": str(a), "record": 1, "split": "a"}]
+    assert {change["feature"]: change["what"] for change in document["schema"]} == {
+        "new": "feature",
+        "bad\x1b[2J": "present",
+    }
+
+
+def test_class_names_and_splits(run, packed: Path, tmp_path: Path) -> None:
+    (packed / LABELS_NAME).read_bytes()
+    other = tmp_path / "other"
+    other.mkdir()
+    shards = sorted(packed.glob("*.tfrecord"))
+    for shard in shards:
+        (other / shard.name).write_bytes(shard.read_bytes())
+    # the two shards of validation among those of train
+    for number, name in enumerate(sorted(other.glob("validation-*"))):
+        name.rename(other / f"train-{number + 2:05d}-of-00004.tfrecord")
+    for number, name in enumerate(sorted(other.glob("*-of-00002*"))):
+        name.rename(other / f"train-{number:05d}-of-00004.tfrecord")
+    (other / LABELS_NAME).write_text("0:cat\n1:wolf\n")
+    outcome = run("diff", packed, other)
+    assert outcome.code == 1
+    assert "3 in another split" in outcome.out
+    assert "validation -> train: 3" in outcome.out
+    assert "1: dog -> wolf" in outcome.out
+    document = run("diff", packed, other, "--json").document
+    assert document["moves"] == [{"a": "validation", "b": "train", "records": 3}]
+    assert (document["moved"], document["same"]) == (3, 9)
+    assert document["class_names"]["b"] == ["cat", "wolf"]
+
+
+def test_wrong_commands_and_damaged_data(run, packed: Path, tmp_path: Path) -> None:
+    assert run("diff", packed).code == 2
+    assert run("diff", packed, tmp_path / "none").code == 2
+    outcome = run("diff", packed, packed, "--by", "image/filname")
+    assert outcome.code == 2
+    assert "did you mean 'image/filename'" in outcome.err
+    shard = packed / "train-00000-of-00002.tfrecord"
+    data = bytearray(shard.read_bytes())
+    data[-1] ^= 1
+    shard.write_bytes(data)
+    outcome = run("diff", packed, packed)
+    assert outcome.code == 1
+    assert "payload-crc-mismatch" in outcome.err
+    assert str(shard) in outcome.err

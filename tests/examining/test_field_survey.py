@@ -1,0 +1,50 @@
+"""The fields of records that are no Examples are counted, of the first of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import recordsmith as rs
+from recordsmith.examining import field_survey
+
+
+def test_fields_are_counted_of_what_is_no_example(reference: Any, tmp_path: Path) -> None:
+    r = reference
+    with rs.ShardWriter(tmp_path / "x.tfrecord") as writer:
+        writer.write_example({"a": 1})
+        writer.write(r.delimited(3, b"text") + r.tag(4, r.VARINT) + b"\1")
+        writer.write(b"")
+        writer.write(r.delimited(3, r.delimited(1, b"in a message")))
+        writer.write(b"\xff\xff\xff")
+        writer.write(r.tag(3, r.FIXED32) + b"1234" + r.delimited(3, b"text"))
+    found = rs.inspect(tmp_path / "x.tfrecord").other_fields
+    assert found is not None
+    assert (found.record_count, found.message_count) == (4, 3)
+    third, fourth = found.fields
+    assert (third.number, third.present, third.count) == (3, 3, 4)
+    assert third.wire_types == ("delimited", "fixed32")
+    assert third.contents == ("text", "message", "number")
+    assert (fourth.number, fourth.present, fourth.contents) == (4, 1, ("number",))
+
+
+def test_only_the_first_are_looked_at(
+    tmp_path: Path, reference: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with rs.ShardWriter(tmp_path / "x.tfrecord") as writer:
+        for _ in range(30):
+            writer.write(reference.delimited(3, b"text"))
+    monkeypatch.setattr(field_survey, "MAX_SURVEYED", 7)
+    found = rs.inspect(tmp_path / "x.tfrecord").other_fields
+    assert found is not None
+    assert found.record_count == 7
+    monkeypatch.setattr(field_survey, "MAX_RECORDS", 5)
+    found = rs.inspect(tmp_path / "x.tfrecord").other_fields
+    assert found is not None
+    assert found.record_count == 5
+
+
+def test_datasets_of_examples_are_not_looked_at(made: Any, tmp_path: Path) -> None:
+    assert rs.inspect(made.write_shard(tmp_path / "a.tfrecord", range(3))).other_fields is None

@@ -1,0 +1,122 @@
+"""Two payloads have the same canonical form exactly where protobuf finds the same in them."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from recordsmith.example import canonical, classify, encode_example, encode_sequence_example
+
+
+def told_by_protobuf(reference: Any, name: str, payload: bytes) -> bytes:
+    """What protobuf keeps of a message, without fields that it does not know, in one order."""
+    message = reference.parse(name, payload)
+    message.DiscardUnknownFields()
+    if name == "Example":
+        message.features.SetInParent()  # an empty message and none say the same
+    else:
+        message.context.SetInParent()
+        message.feature_lists.SetInParent()
+    return message.SerializeToString(deterministic=True)  # type: ignore[no-any-return]
+
+
+@given(data=st.data())
+@settings(max_examples=150)
+def test_what_protobuf_writes_again_is_the_same(
+    reference: Any, wire: SimpleNamespace, data: Any
+) -> None:
+    """Odd spellings: unpacked lists, equal keys, oneofs set twice, unknown fields."""
+    payload = data.draw(wire.examples)
+    again = told_by_protobuf(reference, "Example", payload)
+    assume(classify(payload) == "Example")
+    assert canonical(payload) == canonical(again)
+    assert canonical(memoryview(payload)) == canonical(payload)
+
+
+def lists(r: Any) -> Any:
+    """A few Features: no kind, empty ones of each, and some values packed and not."""
+    one, two = r.varint(1), r.varint(2)
+    return st.sampled_from(
+        [
+            b"",
+            *(r.delimited(kind, b"") for kind in (1, 2, 3)),
+            r.delimited(1, r.delimited(1, b"")),
+            r.delimited(1, r.delimited(1, b"a")),
+            r.delimited(2, r.delimited(1, bytes(4))),
+            r.delimited(2, r.delimited(1, b"\0\0\0\x80")),  # -0.0
+            r.delimited(2, r.tag(1, r.FIXED32) + bytes(4)),
+            r.delimited(2, r.delimited(1, b"\0\0\xc0\x7f")),  # two kinds of NaN
+            r.delimited(2, r.delimited(1, b"\1\0\xc0\x7f")),
+            r.delimited(3, r.delimited(1, one + two)),
+            r.delimited(3, r.tag(1, r.VARINT) + one + r.tag(1, r.VARINT) + two),
+            r.delimited(3, r.delimited(1, one)) + r.delimited(3, r.delimited(1, two)),
+            r.delimited(3, r.delimited(1, one)) + r.delimited(1, b""),
+        ]
+    )
+
+
+@given(data=st.data())
+@settings(max_examples=150)
+def test_equal_exactly_where_protobuf_says_so(reference: Any, data: Any) -> None:
+    r = reference
+    entries = st.lists(st.builds(r.entry, st.sampled_from([b"a", b"b"]), lists(r)), max_size=3)
+    a, b = (r.example(*data.draw(entries)) for _ in range(2))
+    told = [told_by_protobuf(reference, "Example", payload) for payload in (a, b)]
+    assert (canonical(a) == canonical(b)) == (told[0] == told[1])
+
+
+@given(data=st.data())
+@settings(max_examples=150)
+def test_steps_of_sequences_too(reference: Any, data: Any) -> None:
+    r = reference
+    steps = st.lists(lists(r).map(lambda step: r.delimited(1, step)), max_size=2).map(b"".join)
+    entries = st.lists(st.builds(r.entry, st.sampled_from([b"a", b"b"]), steps), max_size=2)
+    a, b = (r.delimited(2, b"".join(data.draw(entries))) for _ in range(2))
+    assume(classify(a) == classify(b) == "SequenceExample")
+    told = [told_by_protobuf(reference, "SequenceExample", payload) for payload in (a, b)]
+    assert (canonical(a) == canonical(b)) == (told[0] == told[1])
+
+
+@given(order=st.permutations(range(6)))
+def test_the_order_of_a_map_says_nothing(reference: Any, order: list[int]) -> None:
+    """As protobuf's C++ writes maps: in any order."""
+    r = reference
+    features = {f"key {number}": [number] * number for number in range(6)}
+    message = r.messages().Example()
+    for key, value in features.items():
+        message.features.feature[key].int64_list.value.extend(value)
+    entries = [
+        r.entry(
+            f"key {number}".encode(),
+            message.features.feature[f"key {number}"].SerializeToString(),
+        )
+        for number in order
+    ]
+    payload = r.example(*entries)
+    assert r.parse("Example", payload) == message
+    assert canonical(payload) == canonical(message.SerializeToString())
+    assert canonical(payload) == encode_example(features, {"key 0": "int64"})
+
+
+def test_other_payloads_are_equal_byte_for_byte(reference: Any) -> None:
+    r = reference
+    texts = [b"hello", b"hellp", r.tag(9, r.VARINT) + b"\1", b"\xff"]
+    assert all(classify(text) == "other" for text in texts)
+    forms = {canonical(text) for text in texts}
+    assert len(forms) == len(texts)
+    assert canonical(texts[0]) == canonical(bytearray(texts[0]))
+    # and none looks like that of an Example
+    assert canonical(encode_example({"a": 1})) not in {b"\0" + form for form in forms}
+
+
+def test_an_example_is_the_sequence_of_its_context() -> None:
+    """A SequenceExample without lists has the bytes of an Example: nobody can tell them apart."""
+    assert canonical(encode_sequence_example({"a": 1}, {})) == canonical(encode_example({"a": 1}))
+
+
+def test_what_does_not_hold_together_is_compared_as_it_is() -> None:
+    payload = encode_example({"a": [b"text"]})[:-1]
+    assert canonical(payload) == canonical(bytearray(payload)) != canonical(payload[:-1])
