@@ -14,7 +14,13 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from recordsmith.dataset import Dataset, IndexReport, ShardWriter, index, open
+    from recordsmith.dataset import (
+        Dataset,
+        IndexReport,
+        ShardWriter,
+        index,
+        open,  # noqa: A004 - named as users say it
+    )
     from recordsmith.drawing import SheetReport, draw_batch, sheet
     from recordsmith.errors import (
         CorruptDataError,
