@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
 import importlib.util
+import io
 import json
 import os
 import sys
@@ -263,8 +265,6 @@ def test_members_behind_a_break(made, tmp_path: Path) -> None:
 
 
 def test_what_would_be_a_decompression_bomb_is_cut(tmp_path: Path) -> None:
-    import io
-
     data = zlib.compress(bytes(1 << 20))
     pieces = list(inflate_around_breaks(io.BytesIO(data), "zlib", max_bytes=1000))
     assert pieces[-1].defect is Defect.DECOMPRESSION_LIMIT
@@ -362,12 +362,20 @@ def test_what_is_there_is_not_overwritten(made, packed: Path, tmp_path: Path) ->
 
 def test_a_job_that_is_stopped_leaves_nothing(packed: Path, tmp_path: Path) -> None:
     def stop(done: int, total: int) -> None:
-        if done > total // 2:
+        if done == total:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
         rs.salvage(packed, tmp_path / "out", threads=1, progress=stop)
     assert not (tmp_path / "out").exists()
+
+
+def test_what_a_killed_job_left_is_removed(packed: Path, tmp_path: Path) -> None:
+    left = tmp_path / "out" / INTERNAL_FOLDER / f".{SHARD}.partial.1-ab.partial"
+    left.parent.mkdir(parents=True)
+    left.write_bytes(b"half of it")
+    rs.salvage(packed, tmp_path / "out")
+    assert not left.exists()
 
 
 def test_a_job_that_was_killed_while_it_gave_names(
@@ -402,27 +410,56 @@ def test_a_shard_that_may_not_be_read(packed: Path, tmp_path: Path) -> None:
     assert "permission" in report.shards[0].problem
 
 
-def test_a_disk_that_cannot_read_a_shard(
+def test_a_disk_that_fails_here_and_there(
+    made, packed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (packed / SHARD).unlink()
+    made.write_shard(packed / SHARD, range(1000))
+    module = sys.modules["recordsmith.reshaping.salvage"]
+
+    class Failing(io.FileIO):
+        """Bytes 8,192 to 16,384 cannot be read."""
+
+        def readinto(self, target: Any) -> int:
+            start = self.tell()
+            if start < 16384 and start + len(target) > 8192:
+                raise OSError(errno.EIO, "Input/output error")
+            return super().readinto(target)
+
+    monkeypatch.setattr(module, "open_file", Failing)
+    (packed / "dataset.json").unlink()
+    report = rs.salvage(packed, tmp_path / "out")
+    first = next(shard for shard in report.shards if shard.path == packed / SHARD)
+    assert first.breaks == [LostRange(8192, 16384, Defect.UNREADABLE_SHARD)]
+    (lost,) = first.lost
+    assert 8192 - 100 < lost.start <= 8192
+    assert 16384 <= lost.stop < 16384 + 100
+    assert 800 < first.record_count < 1000
+    assert rs.verify(tmp_path / "out").is_good
+
+
+def test_a_shard_that_cannot_be_read(
     packed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The others are rescued; a fault of the new folder ends the job."""
     module = sys.modules["recordsmith.reshaping.salvage"]
-    rescue = module.rescue
+    open_file = module.open_file
 
-    def failing(stream: Any) -> Any:
-        if stream.name == os.fspath(packed / SHARD):
-            yield next(rescue(stream))
-            raise OSError(5, "Input/output error")
-        yield from rescue(stream)
+    class Failing(io.FileIO):
+        def readinto(self, _: Any) -> int:
+            raise OSError(errno.ESTALE, "Stale file handle")
 
-    monkeypatch.setattr(module, "rescue", failing)
+    def opened(path: Path) -> Any:
+        return Failing(path) if path == packed / SHARD else open_file(path)
+
+    monkeypatch.setattr(module, "open_file", opened)
     report = rs.salvage(packed, tmp_path / "out")
-    assert "read or write error" in report.shards[0].problem
+    assert "Stale" in report.shards[0].problem
     assert report.record_count == 15
     assert rs.verify(tmp_path / "out").is_good
 
     def full(*_: object) -> None:
-        raise FileAccessError(28, "no space is left", os.fspath(tmp_path / "full"))
+        raise FileAccessError(errno.ENOSPC, "no space is left", os.fspath(tmp_path / "full"))
 
     monkeypatch.setattr(rs.ShardWriter, "write_piece", full)
     with pytest.raises(FileAccessError, match="no space"):

@@ -154,6 +154,52 @@ def test_records_that_seem_to_be_inside_of_another_but_lead_to_its_end() -> None
     assert rescued(damaged).payloads == payloads[1:]
 
 
+def test_a_piece_of_a_frame_before_those_that_lead_to_its_end(reference: Any) -> None:
+    """What is left of the damaged payload may end in what looks like a header."""
+    payloads = [bytes(60) + reference.header(8) + bytes(200), b"", b"", b"", b"", b"last"]
+    data = encode_records(payloads)
+    at = HEADER + 60 + HEADER
+    end = borders(payloads)[1]
+    # in place of what is missing, frames that end where the damaged one claims to end
+    others = [b""] * 11 + [bytes(end - at - 12 * FRAME)]
+    damaged = data[:at] + encode_records(others) + data[end:]
+    assert len(damaged) == len(data)
+    assert rescued(damaged).payloads == others + payloads[1:]
+
+
+@pytest.mark.parametrize("behind", [[b""], [b"b"], [b"", b"b"], [b"12345678"], [bytes(300), b"b"]])
+@pytest.mark.parametrize("before", [[], [b"a"], [b"12345678"]])
+def test_two_headers_are_no_record(
+    reference: Any, before: list[bytes], behind: list[bytes]
+) -> None:
+    """A length and its checksum are eight bytes and theirs."""
+    start = encode_records(before)
+    data = start + reference.header(8) + encode_records(behind)
+    result = rescued(data)
+    assert result.payloads == before + behind
+    assert result.lost == [LostRange(len(start), len(start) + HEADER, Defect.TRUNCATED_PAYLOAD)]
+
+
+@pytest.mark.parametrize("payload", [b"12345678", bytes(8), (1).to_bytes(8, "little")])
+def test_records_of_eight_bytes(payload: bytes) -> None:
+    payloads = [b"a", payload, b"lost", payload, payload]
+    data = bytearray(encode_records(payloads))
+    data[borders(payloads)[2] + HEADER] ^= 1
+    del data[-1:]
+    assert rescued(bytes(data)).payloads == [b"a", payload, payload]
+    assert rescued(bytes(data) + bytes(30)).payloads == [b"a", payload, payload]
+
+
+@pytest.mark.parametrize("cut", range(1, FRAME + 5))
+def test_a_tail_that_is_cut_off(cut: int) -> None:
+    payloads = [b"first", b"last!"]
+    data = encode_records(payloads)[:-cut]
+    result = rescued(data)
+    defect = Defect.TRUNCATED_HEADER if cut > 4 + 5 else Defect.TRUNCATED_PAYLOAD
+    assert result.payloads == [b"first"]
+    assert result.lost == [LostRange(FRAME + 5, len(data), defect)]
+
+
 def test_a_record_is_never_put_together_from_two() -> None:
     payloads = [bytes([number]) * 100 for number in range(10)]
     data = encode_records(payloads)
@@ -198,6 +244,16 @@ def test_lies_cost_a_bounded_number_of_passes(monkeypatch: pytest.MonkeyPatch) -
         length = (size - len(data)).to_bytes(8, "little")
         data += length + encode_record(length)[-4:]
     data += bytes(100)
+    rescued(data, Counted(data))
+    assert Counted.count < 40 * len(data)
+    # the same with a bit that is flipped in each, behind a frame that is whole
+    data = b""
+    while len(data) < size:
+        length = (size - len(data)).to_bytes(8, "little")
+        data += encode_record(b"") + bytes([length[0] ^ 1]) + length[1:]
+        data += encode_record(length)[-4:]
+    data += bytes(100)
+    Counted.count = 0
     rescued(data, Counted(data))
     assert Counted.count < 40 * len(data)
 

@@ -104,7 +104,7 @@ def _print_shard(shard: SalvagedShard) -> None:
         else f"{lost.defect}: the end mark is missing"
         for lost in shard.breaks
     ]
-    _print_some("not to be decompressed", breaks, len(breaks))
+    _print_some("cannot be read or decompressed", breaks, len(breaks))
     repairs = [
         f"byte {repair.offset:,}, bit {repair.bit}, in {_FIELDS[repair.field]}"
         for repair in shard.repairs

@@ -53,6 +53,7 @@ from recordsmith.files import (
     temporary_name,
     write_atomically,
 )
+from recordsmith.reshaping.patient_reading import PatientFile
 from recordsmith.reshaping.salvage_report import SalvagedShard, SalvageReport
 from recordsmith.wire import (
     HEAD_BYTES,
@@ -271,10 +272,12 @@ class _Salvage:
         path, name = salvaged.path, self._names[salvaged.path]
         partial = partial_path(self._folder, name)
         with ExitStack() as stack:
-            file = stack.enter_context(open_file(path))
+            opened = stack.enter_context(open_file(path))
             stack.enter_context(accessing(path))
             stack.enter_context(located(path))
-            salvaged.size_bytes = os.fstat(file.fileno()).st_size
+            salvaged.size_bytes = os.fstat(opened.fileno()).st_size
+            patient = PatientFile(opened)
+            file = cast(BinaryIO, patient)
             head = file.read(HEAD_BYTES)
             salvaged.compression = detect_compression(head)
             stream = file
@@ -288,6 +291,7 @@ class _Salvage:
             )
             try:
                 self._copy(stream, writer, salvaged, counted=stream is file)
+                salvaged.add_unreadable(patient.unreadable)
                 salvaged.record_count = writer.record_count
                 if not writer.record_count and salvaged.expected_count != 0:
                     salvaged.problem = _what_is_there(head)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from recordsmith.errors import Defect
 from recordsmith.wire import LostRange, Repair
 
 MOST_LISTED = 1000
@@ -25,8 +27,8 @@ class SalvagedShard:
     lost: ranges of bytes of which no record could be had, at most MOST_LISTED; in the
         decompressed data, if the file is compressed.
     lost_count, lost_bytes: how many ranges there are, listed or not, and their bytes.
-    breaks: ranges of a compressed file that cannot be decompressed; an empty one at its end says
-        that the end mark is missing.
+    breaks: ranges of the file that the disk could not read, or that cannot be decompressed, at
+        most MOST_LISTED; an empty one at its end says that the end mark is missing.
     repairs: bits that were turned back, at most MOST_LISTED.
     repair_count: how many there are.
     problem: why nothing could be rescued, if so; else "".
@@ -63,6 +65,11 @@ class SalvagedShard:
         self.lost_bytes += lost.stop - lost.start
         if len(self.lost) < MOST_LISTED:
             self.lost.append(lost)
+
+    def add_unreadable(self, ranges: Iterable[tuple[int, int]]) -> None:
+        """The disk cannot read some ranges of the file."""
+        self.breaks += [LostRange(*span, Defect.UNREADABLE_SHARD) for span in ranges]
+        self.breaks = sorted(self.breaks)[:MOST_LISTED]
 
     def add_repair(self, repair: Repair) -> None:
         """One more bit was turned back."""

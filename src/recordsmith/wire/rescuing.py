@@ -74,6 +74,8 @@ class Repair(NamedTuple):
 
 Finding: TypeAlias = Whole | LostRange | Repair
 
+_LENGTH_BYTES = HEADER_BYTES - 4
+_BREAKS = (Defect.LENGTH_CRC, Defect.PAYLOAD_CRC)
 _NOTHING = np.empty(0, np.int64)
 
 
@@ -141,11 +143,33 @@ class _Rescue:
         while at < self._window.size:
             view = self._window.hold(at, self._wanted(at))
             frames = scan(view)
-            if len(frames.starts):
-                yield Whole(view[: frames.stop].toreadonly(), frames.lengths, at)
-                at += frames.stop
+            stop, lengths = frames.stop, frames.lengths
+            is_break = frames.defect in _BREAKS or at + len(view) >= self._window.size
+            if len(lengths) and lengths[-1] == _LENGTH_BYTES and is_break:
+                stop, lengths = stop - FRAME_BYTES - _LENGTH_BYTES, lengths[:-1]
+                if len(lengths):
+                    yield Whole(view[:stop].toreadonly(), lengths, at)
+                at = yield from self._like_a_header(at + stop)
+            elif len(lengths):
+                yield Whole(view[:stop].toreadonly(), lengths, at)
+                at += stop
             else:
                 at = yield from self._beyond(at)
+
+    def _like_a_header(self, at: int) -> Generator[Finding, None, int]:
+        """Pass a frame of eight bytes that nothing whole follows; answers where to go on.
+
+        Eight bytes and their checksum are what a header is. So the header of a record of eight
+        bytes that has lost the rest, and the header behind it, look like a whole record, but for
+        the whole frame that begins within.
+        """
+        inside = at + HEADER_BYTES
+        length = self._length_at(inside)
+        if length is not None and len(set(self._checksums(inside, length))) == 1:
+            yield LostRange(at, inside, Defect.TRUNCATED_PAYLOAD)
+            return inside
+        yield from self._pieces(at, FRAME_BYTES + _LENGTH_BYTES, _LENGTH_BYTES)
+        return at + FRAME_BYTES + _LENGTH_BYTES
 
     def _wanted(self, at: int) -> int:
         """How many bytes are to be held, so that a frame can be seen whole."""
@@ -213,14 +237,13 @@ class _Rescue:
         return _has_right_checksum(header) or self._mended(at) is not None
 
     def _reach(self, at: int, enough: int) -> int:
-        """How far whole frames follow one another from here."""
+        """Follow whole frames from here until it is enough, or where to search on if it is not."""
+        length: int | None = None
         while at < enough:
-            length = self._length_at(at)
-            if length is None:
-                break
-            stored, found = self._checksums(at, length)
-            if stored != found:
-                break
+            before, length = length, self._length_at(at)
+            if length is None or len(set(self._checksums(at, length))) > 1:
+                # what ends here may be a header and another one: see _like_a_header
+                return at - HEADER_BYTES if before == _LENGTH_BYTES else at
             at += FRAME_BYTES + length
         return at
 
