@@ -47,7 +47,7 @@ def test_mistakes_and_damage_have_their_exit_codes(run, tmp_path: Path, made) ->
         ([path], "Missing argument"),
         ([path, tmp_path / "out", "--shards", "x"], "--shards is 'x'"),
         ([path, tmp_path / "out", "--sample", "some"], "--sample is 'some'; expected a share"),
-        ([path, tmp_path / "out", "--take", "0"], "0 is not in the range"),
+        ([path, tmp_path / "out", "--take", "0"], "take is 0; expected a number of records"),
         ([path, tmp_path], "choose another"),
         ([path, tmp_path / "nothing.tfrecord", tmp_path / "out"], "no such file"),
     ):

@@ -121,7 +121,7 @@ def test_work_of_another_input_is_not_used(
     """The same names and sizes, but other records: what was done of the first is done anew."""
     path = made.write_shard(tmp_path / "train.tfrecord", range(10, 60))
 
-    def stop(*_: object) -> None:
+    def stop(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
     module = importlib.import_module("recordsmith.reshaping.reshard")
