@@ -72,7 +72,7 @@ if TYPE_CHECKING:
     from recordsmith.measuring import BenchReport, bench
     from recordsmith.packing import PackPlan, PackReport, pack, plan
     from recordsmith.readers import reader_code
-    from recordsmith.reshaping import Edits, ReshardReport, edit, reshard
+    from recordsmith.reshaping import AppendReport, Edits, ReshardReport, append, edit, reshard
     from recordsmith.sources import (
         Coco,
         ImageFiles,
@@ -169,8 +169,10 @@ _HOMES = {
     ),
     "recordsmith.readers": ("reader_code",),
     "recordsmith.reshaping": (
+        "AppendReport",
         "Edits",
         "ReshardReport",
+        "append",
         "edit",
         "reshard",
     ),
@@ -191,6 +193,7 @@ _HOMES = {
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
+    "AppendReport",
     "BenchReport",
     "Blocks",
     "Boxes",
@@ -248,6 +251,7 @@ __all__ = [
     "WebDataset",
     "Yolo",
     "__version__",
+    "append",
     "bench",
     "classify",
     "decode_example",
