@@ -76,11 +76,15 @@ class Inputs:
         self.encoded_count = 40 if quick else 400
         self.camera_count = 128 if quick else 1_024  # whole batches of 32
         self.random_count = 2_000 if quick else 20_000
+        self.packed_small_count = 25 * self.small_count  # a gigabyte of each
+        self.packed_large_count = 5 * self.large_count
         self.row_count = 10_000 if quick else 100_000
         self.few_rows, self.many_rows = 10_000, 50_000 if quick else 1_000_000
         self._makers: dict[str, Callable[[Path], None]] = {
             "small.tfrecord": self._make_small,
             "small-4-times.tfrecord": self._make_small_4_times,
+            "small-packed": lambda path: self._pack_times("small.tfrecord", 25, path),
+            "large-packed": lambda path: self._pack_times("large.tfrecord", 5, path),
             "small.parquet": self._make_parquet,
             "large.tfrecord": self._make_large,
             "pictures": self._make_pictures,
@@ -174,6 +178,18 @@ class Inputs:
         data = self.path("small.tfrecord").read_bytes()
         with open(path, "wb") as file:
             file.writelines(data for _ in range(4))
+
+    def _pack_times(self, name: str, times: int, path: Path) -> None:
+        """The records of a file, again and again, as a dataset of one shard."""
+        from recordsmith import reshard
+
+        self.make(name)
+        data = self.path(name).read_bytes()
+        joined = path.with_name(f"{path.name}.tfrecord")
+        with open(joined, "wb") as file:
+            file.writelines(data for _ in range(times))
+        reshard(joined, path, shards=1, shard_names="train")
+        joined.unlink()
 
     def _make_parquet(self, path: Path) -> None:
         import pyarrow.parquet

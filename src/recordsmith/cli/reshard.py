@@ -53,7 +53,6 @@ def reshard(
         typer.Option(
             help="The first records of each split, after shuffling.",
             metavar="N",
-            min=1,
             rich_help_panel=_WHICH,
         ),
     ] = None,

@@ -137,7 +137,9 @@ def find_inputs(paths: Paths, split: str | None, out: Path) -> Inputs:
     shards = tuple(_input(number, shard, joined) for number, shard in enumerate(found))
     _check_files(shards, out)
     notices = [
-        f"{shard.path} has 0 bytes, so no records" for shard in shards if not shard.size_bytes
+        f"{shard.path} has 0 bytes, so no records"
+        for shard in shards
+        if not shard.size_bytes and shard.record_count is None
     ]
     if joined is not None:
         notices.append(

@@ -1,0 +1,61 @@
+"""`recordsmith reshard`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import recordsmith as rs
+
+
+def test_several_inputs_and_one_last_out(run, tmp_path: Path, made) -> None:
+    for name in ("one", "two"):
+        made.packed(tmp_path / name, {"train": [3, 4], "test": [2]})
+    outcome = run("reshard", tmp_path / "one", tmp_path / "two", tmp_path / "out", "--shards", 2)
+    assert outcome.code == 0
+    lines = outcome.out.splitlines()
+    assert lines[0] == f"wrote 18 records into 4 shards in {tmp_path / 'out'}"
+    assert lines[1:3] == ["  train: 14 records", "  test: 4 records"]
+    again = run("reshard", tmp_path / "one", tmp_path / "two", tmp_path / "out", "--shards", 2)
+    assert again.out.startswith("nothing to do: 18 records are there already")
+
+
+def test_all_options_reach_the_job(run, tmp_path: Path, made) -> None:
+    made.packed(tmp_path / "in", {"train": [300], "test": [100]})
+    outcome = run(
+        "reshard", tmp_path / "in", tmp_path / "out", "--split", "train", "--sample", "50%",
+        "--splits", "a=80%,b=0.2", "--take", 25, "--shuffle", "--seed", 3, "--shard-size", "1kB",
+        "--shard-names", "{split}_{shard}", "--compression", "gzip", "--threads", 2, "--json",
+    )  # fmt: skip
+    assert outcome.code == 0
+    assert outcome.document["splits"] == {"a": 25, "b": 25}
+    assert outcome.document["records_in"] == 300
+    assert outcome.document.keys() == rs.ReshardReport(tmp_path).to_json().keys()
+    same = rs.reshard(
+        tmp_path / "in", tmp_path / "same", split="train", sample=0.5, splits={"a": 0.8, "b": 0.2},
+        take=25, shuffle=True, seed=3, shard_size_bytes=1000, shard_names="{split}_{shard}",
+        compression="gzip",
+    )  # fmt: skip
+    files = sorted(path.name for path in same.folder.glob("[ab]_*.tfrecord.gz"))
+    assert len(files) == outcome.document["shards"] > 2
+    for name in files:
+        assert (tmp_path / "out" / name).read_bytes() == (same.folder / name).read_bytes()
+
+
+def test_mistakes_and_damage_have_their_exit_codes(run, tmp_path: Path, made) -> None:
+    path = made.write_shard(tmp_path / "a.tfrecord", range(9))
+    for arguments, word in (
+        ([path], "Missing argument"),
+        ([path, tmp_path / "out", "--shards", "x"], "--shards is 'x'"),
+        ([path, tmp_path / "out", "--sample", "some"], "--sample is 'some'; expected a share"),
+        ([path, tmp_path / "out", "--take", "0"], "take is 0; expected a number of records"),
+        ([path, tmp_path], "choose another"),
+        ([path, tmp_path / "nothing.tfrecord", tmp_path / "out"], "no such file"),
+    ):
+        outcome = run("reshard", *arguments)
+        assert outcome.code == 2
+        assert word in outcome.err
+    path.write_bytes(path.read_bytes()[:-1])
+    outcome = run("reshard", path, tmp_path / "out")
+    assert outcome.code == 1
+    assert "recordsmith salvage" in outcome.err
+    assert not (tmp_path / "out").exists()

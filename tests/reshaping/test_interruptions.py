@@ -1,0 +1,138 @@
+"""Jobs that are killed at any moment, or run out of disk, and are run again."""
+
+from __future__ import annotations
+
+import errno
+import importlib
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import recordsmith as rs
+
+KILLS = 12
+
+_KILLER = """
+import hashlib, os, random, signal, sys, time
+from pathlib import Path
+import recordsmith as rs
+source, out, kills, options = sys.argv[1], Path(sys.argv[2]), int(sys.argv[3]), eval(sys.argv[4])
+rs.reshard, rs.open, rs.verify
+
+def hashes(folder):
+    return {path.name: hashlib.sha256(path.read_bytes()).hexdigest()
+            for path in sorted(folder.iterdir()) if not path.name.startswith(".")}
+
+def run(folder):
+    child = os.fork()
+    if child == 0:
+        rs.reshard(source, folder, **options)
+        os._exit(0)
+    return child
+
+started = time.perf_counter()
+os.waitpid(run(out / "undisturbed"), 0)
+seconds = time.perf_counter() - started
+wanted = hashes(out / "undisturbed")
+assert len(wanted) > 4
+moments = random.Random(0)
+killed = wrong = 0
+for number in range(kills):
+    folder = out / str(number)
+    for _ in range(2):
+        child = run(folder)
+        time.sleep(moments.random() * seconds)
+        os.kill(child, signal.SIGKILL)
+        _, status = os.waitpid(child, 0)
+        killed += os.WIFSIGNALED(status)
+        if folder.exists():
+            found = hashes(folder)
+            # what has its final name is whole, whenever the job was killed
+            wrong += any(found[name] != wanted[name] for name in found)
+    _, status = os.waitpid(run(folder), 0)
+    wrong += status != 0 or hashes(folder) != wanted or not rs.verify(folder).is_good
+    hidden = {path.suffix for path in (folder / ".recordsmith").iterdir()}
+    wrong += hidden != {".index"}
+print(killed, wrong)
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="kills copies of a process")
+@pytest.mark.parametrize(
+    ("compression", "options"),
+    [
+        ("none", {"shards": 5, "threads": 2}),
+        ("gzip", {"shards": 3, "threads": 2, "shuffle": True, "splits": {"a": 0.5, "b": 0.5}}),
+    ],
+)
+def test_killed_at_random_moments(tmp_path: Path, made, compression: str, options) -> None:
+    made.packed(tmp_path / "in", {"train": [3000, 2000], "test": [500]}, compression)
+    done = subprocess.run(
+        [
+            sys.executable, "-c", _KILLER,
+            str(tmp_path / "in"), str(tmp_path), str(KILLS), repr(options),
+        ],
+        check=True, capture_output=True, text=True, timeout=250,
+    )  # fmt: skip
+    killed, wrong = map(int, done.stdout.split())
+    assert wrong == 0
+    assert killed > 0  # how many, and whether work was kept, hangs on the machine
+
+
+def test_a_full_disk_keeps_what_is_done(
+    tmp_path: Path, made, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made.packed(tmp_path / "in", {"train": [100]})
+    real, left = os.fsync, 9  # three of a shard
+
+    def full(descriptor: int) -> None:
+        nonlocal left
+        left -= 1
+        if left < 0:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        real(descriptor)
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(rs.FileAccessError, match="no space is left on the disk"):
+        rs.reshard(tmp_path / "in", tmp_path / "out", shards=5, threads=1)
+    assert os.listdir(tmp_path / "out") == [".recordsmith"]
+    assert len(list((tmp_path / "out" / ".recordsmith").glob("*.done"))) == 3
+    monkeypatch.setattr(os, "fsync", real)
+    kept = {
+        path.name: path.stat().st_mtime_ns
+        for path in (tmp_path / "out" / ".recordsmith").glob("*.tfrecord.partial")
+    }
+    assert len(kept) == 3
+    rs.reshard(tmp_path / "in", tmp_path / "out", shards=5, threads=1)
+    for name, written in kept.items():
+        assert (tmp_path / "out" / name.removesuffix(".partial")).stat().st_mtime_ns == written
+    rs.reshard(tmp_path / "in", tmp_path / "plain", shards=5)
+    for path in (tmp_path / "plain").iterdir():
+        if path.is_file():
+            assert (tmp_path / "out" / path.name).read_bytes() == path.read_bytes()
+
+
+def test_work_of_another_input_is_not_used(
+    tmp_path: Path, made, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same names and sizes, but other records: what was done of the first is done anew."""
+    path = made.write_shard(tmp_path / "train.tfrecord", range(10, 60))
+
+    def stop(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    module = importlib.import_module("recordsmith.reshaping.reshard")
+    monkeypatch.setattr(module, "publish_dataset", stop)
+    with pytest.raises(KeyboardInterrupt):
+        rs.reshard(path, tmp_path / "out", shards=3)
+    assert len(list((tmp_path / "out" / ".recordsmith").glob("*.done"))) == 3
+    monkeypatch.undo()
+    made.write_shard(tmp_path / "other", range(59, 9, -1))
+    size = path.stat().st_size
+    os.replace(tmp_path / "other", path)
+    assert path.stat().st_size == size
+    rs.reshard(path, tmp_path / "out", shards=3)
+    assert made.ids_of(rs.open(tmp_path / "out")) == list(range(59, 9, -1))

@@ -1,0 +1,539 @@
+"""Records in other shards: the same ones, in the order that was asked for, under true names."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import shutil
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import hypothesis.strategies as st
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+import recordsmith as rs
+from recordsmith.dataset import LABEL_MAP_NAME, label_map_to_bytes, read_manifest
+from recordsmith.wire import RecordBlock
+
+
+class Where:
+    """Keeps the Examples whose id leaves a rest below `below` when divided by `by`."""
+
+    def __init__(self, by: int, below: int) -> None:
+        self.by, self.below = by, below
+
+    def chosen(self, block: RecordBlock) -> Any:
+        return np.array([id_of(payload) % self.by < self.below for payload in block.payloads()])
+
+    def to_json(self) -> Any:
+        return [self.by, self.below]
+
+
+class Negate:
+    """Makes other Examples: those with the negative ids."""
+
+    def apply(self, payload: Any) -> bytes:
+        features = rs.decode_example(payload)
+        if features["id"][0] == 77:
+            raise rs.CorruptDataError(rs.Defect.FEATURE_VALUE, "77 cannot be negated")
+        return rs.encode_example({**features, "id": -features["id"]}, {"steps": "int64"})
+
+    def class_names(self, names: Any) -> Any:
+        return None if names is None else tuple(f"not {name}" for name in names)
+
+    def to_json(self) -> Mapping[str, Any]:
+        return {"negate": True}
+
+
+def id_of(payload: Any) -> int:
+    return int(rs.decode_example(payload)["id"][0])
+
+
+def ids_in(path: Any, split: str | None = None) -> list[int]:
+    return [id_of(record) for record in rs.open(path, split).records()]
+
+
+def shard_bytes(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in sorted(folder.iterdir()) if path.is_file()}
+
+
+def assert_is_true(folder: Path) -> None:
+    """Every checksum is right, and the manifest says what the records say."""
+    report = rs.verify(folder)
+    assert report.is_good, report.defects
+    manifest = read_manifest(folder)
+    assert manifest is not None
+    for split, entries in manifest.splits.items():
+        fresh = rs.open([folder / entry.file for entry in entries])
+        assert fresh.schema == manifest.schemas[split]
+    files = [folder / entry.file for entries in manifest.splits.values() for entry in entries]
+    assert rs.open(files).schema == manifest.schema
+    internal = {path.name for path in (folder / ".recordsmith").iterdir()}
+    assert internal == {f"{file.name}.index" for file in files}
+
+
+@pytest.fixture
+def foreign(tmp_path: Path, made) -> Path:
+    return made.write_shard(tmp_path / "flowers.tfrecord", range(200))
+
+
+def test_there_and_back_again_gives_the_same_file(tmp_path: Path, foreign: Path) -> None:
+    path: Path = foreign
+    for number, count in enumerate((7, 3, 1)):
+        report = rs.reshard(path, tmp_path / str(number), shards=count)
+        assert (report.record_count, report.shard_count) == (200, count)
+        assert_is_true(path := tmp_path / str(number))
+        assert ids_in(path) == list(range(200))
+    assert (path / "flowers-00000-of-00001.tfrecord").read_bytes() == foreign.read_bytes()
+    steps = read_manifest(path).made_from["source"]["made_from"]
+    assert [step["reshard"]["shards"] for step in steps] == [7, 3]
+
+
+def test_tensorflow_reads_the_same_records(tmp_path: Path, made, tf) -> None:
+    made.packed(tmp_path / "in", {"train": [30, 11]}, "zlib")
+    rs.reshard(tmp_path / "in", tmp_path / "out", shards=3, compression="gzip")
+
+    def read(folder: Path, compression: str) -> list[bytes]:
+        files = sorted(map(str, folder.glob("train-*")))
+        return [r.numpy() for r in tf.data.TFRecordDataset(files, compression)]
+
+    assert read(tmp_path / "in", "ZLIB") == read(tmp_path / "out", "GZIP")
+    assert len(read(tmp_path / "out", "GZIP")) == 41
+
+
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_any_options_keep_exactly_what_they_should(tmp_path_factory, made, data) -> None:
+    """Against a reference of lists: which ids there are in each split, in order or not."""
+    root = tmp_path_factory.mktemp("any")
+    draw = data.draw
+    counts = st.lists(st.integers(0, 30), min_size=1, max_size=2)
+    paths, have = [], {}
+    for number in range(draw(st.integers(1, 2))):
+        folder = root / f"in{number}"
+        made.packed(
+            folder,
+            {split: draw(counts) for split in draw(st.sampled_from((["a"], ["a", "b"])))},
+            draw(st.sampled_from(("none", "gzip"))),
+        )
+        paths.append(folder)
+    for split in ("a", "b"):
+        for path in paths:
+            if split in read_manifest(path).splits:
+                have.setdefault(split, []).extend(rs.open(path, split).records())
+    options: dict[str, Any] = {
+        "shuffle": draw(st.booleans()),
+        "seed": draw(st.integers(0, 3)),
+        "take": draw(st.none() | st.integers(1, 40)),
+        "sample": draw(st.none() | st.sampled_from((0.1, 0.5, 1.0))),
+        "splits": draw(st.none() | st.just({"x": 0.75, "y": 0.25})),
+        "where": draw(st.none() | st.builds(Where, st.just(5), st.integers(1, 5))),
+        "compression": draw(st.sampled_from((None, "none", "zlib"))),
+        "shard_size_bytes": draw(st.sampled_from((None, 1000))),
+        "threads": draw(st.integers(1, 3)),
+    }
+    where, take, sample = options["where"], options["take"], options["sample"] or 1
+    kept = {
+        split: [r for r in records if where is None or id_of(r) % where.by < where.below]
+        for split, records in have.items()
+    }
+    if options["splits"]:
+        drawn = int(sum(map(len, kept.values())) * sample + 0.5)
+        y = round(drawn * 0.25 - 1e-9)  # of two remainders that are alike, the first gets more
+        sizes = {"x": drawn - y, "y": y}
+    else:
+        sizes = {split: int(len(records) * sample + 0.5) for split, records in kept.items()}
+        sizes = {split: size for split, size in sizes.items() if size}
+    if not sizes or not all(sizes.values()):
+        with pytest.raises((rs.OptionError, rs.SourceError)):
+            rs.reshard(paths, root / "out", **options)
+        assert not (root / "out").exists()
+        return
+    report = rs.reshard(paths, root / "out", **options)
+    sizes = {split: size if take is None else min(size, take) for split, size in sizes.items()}
+    assert report.splits == sizes
+    assert_is_true(root / "out")
+    everything = [r for path in paths for r in rs.open(path).records()]
+    everything = [r for r in everything if where is None or id_of(r) % where.by < where.below]
+    left = Counter(everything)
+    for split in sizes:
+        found = list(rs.open(root / "out", split).records())
+        left.subtract(found)
+        if not options["shuffle"]:
+            remaining = iter(everything if options["splits"] else kept[split])
+            assert all(record in remaining for record in found)  # in their order
+    assert min(left.values()) >= 0  # no record more often than it was there
+    assert sum(left.values()) == len(everything) - sum(sizes.values())
+    again = rs.reshard(paths, root / "again", **{**options, "threads": 4 - options["threads"]})
+    assert shard_bytes(again.folder) == shard_bytes(root / "out")
+
+
+def test_shuffled_over_all_shards_by_the_seed(tmp_path: Path, made) -> None:
+    made.packed(tmp_path / "in", {"train": [400, 1, 199], "test": [50]})
+    orders = []
+    for seed in (0, 1):
+        rs.reshard(tmp_path / "in", tmp_path / f"{seed}", shuffle=True, seed=seed, shards=4)
+        assert_is_true(tmp_path / f"{seed}")
+        orders.append(ids_in(tmp_path / f"{seed}", "train"))
+        assert sorted(orders[-1]) == list(range(600))
+        assert sorted(ids_in(tmp_path / f"{seed}", "test")) == list(range(600, 650))
+        firsts = orders[-1][:150]  # of the first shard: they come from everywhere
+        assert 60 < sum(number < 300 for number in firsts) < 90
+    assert orders[0] != orders[1]
+    assert sum(a == b for a, b in zip(*orders, strict=True)) < 20
+
+
+def test_take_is_the_first_of_each_split_in_its_new_order(tmp_path: Path, made) -> None:
+    made.packed(tmp_path / "in", {"train": [30, 30], "test": [5]})
+    rs.reshard(tmp_path / "in", tmp_path / "head", take=40)
+    assert ids_in(tmp_path / "head", "train") == list(range(40))
+    assert ids_in(tmp_path / "head", "test") == list(range(60, 65))
+    for name, take in (("all", None), ("some", 7)):
+        rs.reshard(tmp_path / "in", tmp_path / name, take=take, shuffle=True, split="train")
+        assert_is_true(tmp_path / name)
+    assert ids_in(tmp_path / "some") == ids_in(tmp_path / "all")[:7]
+
+
+def test_samples_are_exact_and_random(tmp_path: Path, made) -> None:
+    made.packed(tmp_path / "in", {"train": [600, 400]})
+    found = []
+    for seed in (0, 1):
+        rs.reshard(tmp_path / "in", tmp_path / f"{seed}", sample=0.1, seed=seed)
+        found.append(ids_in(tmp_path / f"{seed}"))
+        assert len(found[-1]) == 100
+        assert found[-1] == sorted(found[-1])
+        assert 40 < sum(number < 600 for number in found[-1]) < 80
+    assert len({*found[0], *found[1]}) > 150
+
+
+def test_new_splits_have_no_record_in_common(tmp_path: Path, made) -> None:
+    made.packed(tmp_path / "in", {"train": [300, 100], "test": [100]})
+    rs.reshard(tmp_path / "in", tmp_path / "out", splits={"a": 0.8, "b": 0.1, "c": 0.1}, shards=2)
+    assert_is_true(tmp_path / "out")
+    parts = [ids_in(tmp_path / "out", split) for split in "abc"]
+    assert list(map(len, parts)) == [400, 50, 50]
+    assert sorted(number for part in parts for number in part) == list(range(500))
+    assert parts == [sorted(part) for part in parts]
+    assert 5 < sum(number >= 400 for number in parts[1] + parts[2]) < 40  # they are mixed
+
+
+def test_shards_are_as_many_or_as_large_as_was_said(tmp_path: Path, made) -> None:
+    made.packed(tmp_path / "in", {"train": [90], "test": [10]})
+    report = rs.reshard(tmp_path / "in", tmp_path / "a", shards={"train": 5, "test": 1})
+    assert report.shard_count == 6
+    report = rs.reshard(
+        tmp_path / "in", tmp_path / "b", shard_size_bytes=2000, split="train",
+        shard_names="{split}.{shard}",
+    )  # fmt: skip
+    sizes = [path.stat().st_size for path in (tmp_path / "b").glob("train.*")]
+    assert len(sizes) == report.shard_count == 4
+    assert max(sizes) < 2050
+    assert sorted(shard_bytes(tmp_path / "b"))[2] == "train.0.tfrecord"
+
+
+# -- what others write ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("options", [{}, {"shuffle": True}, {"sample": 0.5}, {"shards": 3}])
+@pytest.mark.parametrize("compression", ["none", "gzip"])
+def test_changed_records(tmp_path: Path, made, options: Any, compression: str) -> None:
+    made.packed(tmp_path / "in", {"train": [50, 26]}, compression)
+    rs.reshard(tmp_path / "in", tmp_path / "plain", **options)
+    report = rs.reshard(tmp_path / "in", tmp_path / "out", change=Negate(), **options)
+    assert_is_true(report.folder)
+    assert ids_in(report.folder) == [-number for number in ids_in(tmp_path / "plain")]
+    assert rs.open(report.folder).class_names == tuple(f"not {name}" for name in made.class_names)
+    assert "not a b" in (report.folder / "labels.txt").read_text()
+    assert read_manifest(report.folder).made_from["reshard"]["change"] == {"negate": True}
+
+
+@pytest.mark.parametrize("options", [{}, {"shuffle": True}, {"where": Where(7, 1)}])
+@pytest.mark.parametrize("compression", ["none", "gzip"])
+def test_what_a_change_refuses_is_told_by_its_place(
+    tmp_path: Path, made, options: Any, compression: str
+) -> None:
+    made.packed(tmp_path / "in", {"train": [50, 50]}, compression)
+    with pytest.raises(rs.CorruptDataError, match="77 cannot be negated") as caught:
+        rs.reshard(tmp_path / "in", tmp_path / "out", change=Negate(), **options)
+    error = caught.value
+    shard = rs.open(tmp_path / "in").shards[1]
+    assert (error.path, error.position) == (str(shard.path), 27)
+    assert error.offset == shard.index.offsets[27]
+    assert not (tmp_path / "out").exists()
+
+
+def test_what_is_no_selection_is_refused(tmp_path: Path, foreign: Path) -> None:
+    with pytest.raises(rs.OptionError, match="where is 3; expected a condition"):
+        rs.reshard(foreign, tmp_path / "out", where=3)  # type: ignore[arg-type]
+
+
+# -- several inputs -------------------------------------------------------------------------------
+
+
+def test_splits_of_one_name_are_joined_in_the_order_given(tmp_path: Path, made) -> None:
+    made.packed(tmp_path / "one", {"train": [3, 4], "test": [2]})
+    made.write_shard(tmp_path / "train-00000-of-00001.tfrecord", range(100, 105))
+    (tmp_path / "labels.txt").unlink(missing_ok=True)
+    paths = [tmp_path / "train-00000-of-00001.tfrecord", tmp_path / "one"]
+    report = rs.reshard(paths, tmp_path / "out", shards=2)
+    assert ids_in(report.folder, "train") == [*range(100, 105), *range(7)]
+    assert ids_in(report.folder, "test") == [7, 8]
+    assert rs.open(report.folder).class_names == made.class_names
+    assert_is_true(report.folder)
+
+
+def test_names_that_tell_no_splits_make_one(tmp_path: Path, made) -> None:
+    files = [made.write_shard(tmp_path / f"{name}.tfrecord", range(3)) for name in "ba"]
+    report = rs.reshard(files, tmp_path / "out")
+    assert report.splits == {"train": 6}
+    assert "tell no splits" in report.notices[0]
+
+
+def test_label_maps_go_along(tmp_path: Path, made) -> None:
+    made.packed(tmp_path / "in", {"train": [3]})
+    (tmp_path / "in" / LABEL_MAP_NAME).write_bytes(label_map_to_bytes(made.class_names))
+    out = rs.reshard(tmp_path / "in", tmp_path / "out").folder
+    for name in (LABEL_MAP_NAME, "labels.txt"):
+        assert (out / name).read_bytes() == (tmp_path / "in" / name).read_bytes()
+
+
+def test_different_classes_are_refused(tmp_path: Path, made) -> None:
+    for name in ("one", "two"):
+        made.packed(tmp_path / name, {"train": [3]})
+    manifest = json.loads((tmp_path / "two" / "dataset.json").read_text())
+    manifest["class_names"][1] = "rose"
+    (tmp_path / "two" / "dataset.json").write_text(json.dumps(manifest))
+    with pytest.raises(
+        rs.OptionError, match=r"one and .*two have .*: 1 is 'müsli' in the first, and is 'rose'"
+    ):
+        rs.reshard([tmp_path / "one", tmp_path / "two"], tmp_path / "out")
+
+
+def test_no_file_is_taken_twice(tmp_path: Path, foreign: Path) -> None:
+    (tmp_path / "link.tfrecord").symlink_to(foreign)
+    for again in (foreign, tmp_path / "link.tfrecord", f"{tmp_path}/f*"):
+        with pytest.raises(rs.OptionError, match="more than once"):
+            rs.reshard([foreign, again], tmp_path / "out")  # type: ignore[list-item]
+
+
+def test_kinds_that_differ_are_told(tmp_path: Path, made) -> None:
+    made.write_shard(tmp_path / "train-00000-of-00002", range(3))
+    with rs.ShardWriter(tmp_path / "train-00001-of-00002") as writer:
+        writer.write_example({"id": "three"})
+    report = rs.reshard(f"{tmp_path}/train-*", tmp_path / "out")
+    assert report.notices == ("feature 'id' is not of one kind in all records",)
+    assert_is_true(report.folder)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "said", "expected"),
+    [
+        ("gzip", "gzip", None, "gzip"),
+        ("gzip", "zlib", None, "none"),
+        ("none", "gzip", None, "none"),
+        ("zlib", "zlib", "none", "none"),
+        ("none", "none", "gzip", "gzip"),
+    ],
+)
+def test_compression_stays_where_all_are_alike(
+    tmp_path: Path, made, first: str, second: str, said: str | None, expected: str
+) -> None:
+    for name, compression in (("one", first), ("two", second)):
+        made.packed(tmp_path / name, {"train": [20]}, compression)
+    report = rs.reshard(
+        [tmp_path / "one", tmp_path / "two"], tmp_path / "out", compression=said, shards=3
+    )
+    assert_is_true(report.folder)
+    assert {shard.compression for shard in rs.open(report.folder).shards} == {expected}
+    assert ids_in(report.folder) == [*range(20), *range(20)]
+
+
+def test_a_stream_without_its_end_mark_is_read_to_its_end(tmp_path: Path, foreign: Path) -> None:
+    path = tmp_path / "cut.tfrecord.gz"
+    path.write_bytes(gzip.compress(foreign.read_bytes())[:-8])
+    report = rs.reshard(path, tmp_path / "out", shards=4, compression="none")
+    assert ids_in(report.folder) == list(range(200))
+    assert len(report.notices) == 1
+    assert str(path) in report.notices[0]
+    assert "without its end mark" in report.notices[0]
+    assert rs.reshard(path, tmp_path / "out", shards=4, compression="none").notices == (
+        report.notices
+    )
+
+
+# -- what is there already ------------------------------------------------------------------------
+
+
+def test_the_same_job_again_has_nothing_to_do(tmp_path: Path, foreign: Path) -> None:
+    first = rs.reshard(foreign, tmp_path / "out", shards=2)
+    before = {path: path.stat().st_mtime_ns for path in (tmp_path / "out").iterdir()}
+    again = rs.reshard(foreign, tmp_path / "out", shards=2)
+    assert not again.is_new
+    assert again.to_json() == {**first.to_json(), "is_new": False}
+    assert before == {path: path.stat().st_mtime_ns for path in (tmp_path / "out").iterdir()}
+    with pytest.raises(rs.OptionError, match="holds another dataset of 200 records"):
+        rs.reshard(foreign, tmp_path / "out", shards=3)
+    assert rs.reshard(foreign, tmp_path / "out", shards=3, overwrite=True).shard_count == 3
+    assert_is_true(tmp_path / "out")
+    os.utime(foreign, ns=(1, 1))  # it may hold something else now
+    with pytest.raises(rs.OptionError, match="holds another dataset"):
+        rs.reshard(foreign, tmp_path / "out", shards=3)
+
+
+def test_out_may_not_be_where_the_inputs_are(tmp_path: Path, made, foreign: Path) -> None:
+    made.packed(tmp_path / "in", {"train": [3]})
+    (tmp_path / "link").symlink_to(tmp_path / "in")
+    for paths, out in (
+        (tmp_path / "in", tmp_path / "in"),
+        (tmp_path / "in", tmp_path / "in" / "below"),
+        (tmp_path / "in", tmp_path / "link" / "below"),
+        (tmp_path / "in" / "train-00000-of-00001.tfrecord", tmp_path / "link"),
+        (f"{tmp_path}/in/train*", tmp_path / "in"),
+    ):
+        with pytest.raises(rs.OptionError, match="choose another"):
+            rs.reshard(paths, out, overwrite=True)
+    with pytest.raises(rs.OptionError, match="is a file; expected the name of a folder"):
+        rs.reshard(tmp_path / "in", foreign)
+    assert sorted(os.listdir(tmp_path / "in")) == [
+        "dataset.json", "labels.txt", "train-00000-of-00001.tfrecord",
+    ]  # fmt: skip
+
+
+# -- what cannot be -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"shards": 201}, "split 'flowers' is too small for 201 shards"),
+        ({"shards": 0}, "the number of shards is 0; expected 1 or more"),
+        ({"shards": {"test": 1}}, "shards names 'test', which is none of flowers"),
+        ({"shards": 2, "shard_size_bytes": 9}, "not both"),
+        ({"take": 0}, "take is 0; expected a number of records, at least 1"),
+        ({"sample": 0}, "sample is 0; expected a share"),
+        ({"sample": 1.5}, "sample is 1.5; expected a share"),
+        ({"sample": 0.001}, "of 200 records none is left"),
+        ({"splits": {"a": 0.5}}, "add up to 0.5"),
+        ({"splits": {"a": 0.999, "b": 0.001}}, "split 'b' would be empty"),
+        ({"splits": {"a/b": 1}}, "cannot be part of a file name"),
+        ({"where": Where(1000, 0)}, "of 200 records none is left"),
+        ({"split": "test"}, "there is no split 'test'; found flowers"),
+        ({"seed": "x"}, "seed is 'x'; expected an integer"),
+        ({"compression": "zip"}, "compression 'zip' is unknown"),
+        ({"shard_names": "{split}", "shards": 2}, "several shards one name"),
+        ({"threads": 0}, "threads is 0; expected a number, at least 1"),
+    ],
+)
+def test_options_that_cannot_be_meant(
+    tmp_path: Path, foreign: Path, options: Any, words: str
+) -> None:
+    with pytest.raises(rs.OptionError, match=words):
+        rs.reshard(foreign, tmp_path / "out", **options)
+    assert not (tmp_path / "out").exists()
+
+
+def test_no_records(tmp_path: Path, made) -> None:
+    (tmp_path / "a.tfrecord").write_bytes(b"")
+    with pytest.raises(rs.SourceError, match=r"there are no records in a\.tfrecord"):
+        rs.reshard(tmp_path / "a.tfrecord", tmp_path / "out")
+    made.packed(tmp_path / "in", {"train": [0, 3], "test": [0]})
+    report = rs.reshard([tmp_path / "in", tmp_path / "a.tfrecord"], tmp_path / "out")
+    assert report.splits == {"train": 3}
+    assert "a.tfrecord has 0 bytes" in report.notices[0]
+    assert report.notices[-1] == "no record of split 'a' is left, so it is left out"
+
+
+def _damaged(path: Path, how: str) -> Path:
+    data = bytearray(path.read_bytes())
+    if how == "payload":
+        data[len(data) // 2] ^= 1
+    elif how == "cut":
+        del data[-5:]
+    path.write_bytes(data)
+    return path
+
+
+@pytest.mark.parametrize("options", [{}, {"shuffle": True}, {"sample": 0.9}, {"shards": 9}])
+@pytest.mark.parametrize("how", ["payload", "cut"])
+def test_damage_stops_the_job_and_leaves_nothing(
+    tmp_path: Path, foreign: Path, how: str, options: Any
+) -> None:
+    _damaged(foreign, how)
+    (found,) = rs.verify(foreign).defects
+    with pytest.raises(rs.CorruptDataError, match="recordsmith salvage") as caught:
+        rs.reshard(foreign, tmp_path / "out", **options)
+    error = caught.value
+    assert (error.defect, error.path, error.position, error.offset) == (
+        found.defect, str(foreign), found.position, found.offset,
+    )  # fmt: skip
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("compression", ["none", "gzip"])
+def test_a_shard_that_is_not_as_its_manifest_says(tmp_path: Path, made, compression: str) -> None:
+    folder = made.packed(tmp_path / "in", {"train": [30]}, compression)
+    manifest = json.loads((folder / "dataset.json").read_text())
+    for count in (29, 31):
+        manifest["splits"]["train"][0]["records"] = count
+        (folder / "dataset.json").write_text(json.dumps(manifest))
+        for options in ({}, {"shuffle": True}):
+            with pytest.raises(rs.CorruptDataError, match="30 records") as caught:
+                rs.reshard(folder, tmp_path / "out", **options)  # type: ignore[arg-type]
+            assert caught.value.defect == rs.Defect.RECORD_COUNT
+            assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("change", ["replace", "cut", "remove", "touch"])
+@pytest.mark.parametrize("options", [{}, {"shuffle": True}])
+def test_an_input_that_changes_while_it_is_read(
+    tmp_path: Path, made, change: str, options: Any
+) -> None:
+    paths = [made.write_shard(tmp_path / f"train-{n:05}-of-00002", range(300)) for n in (0, 1)]
+    done = False
+
+    def interfere(_done: int, _total: int) -> None:
+        nonlocal done
+        if done:
+            return
+        done = True
+        if change == "replace":
+            made.write_shard(tmp_path / "other", range(300, 500))
+            os.replace(tmp_path / "other", paths[1])
+        elif change == "cut":
+            os.truncate(paths[1], 1000)
+        elif change == "remove":
+            paths[1].unlink()
+        else:
+            os.utime(paths[1], ns=(1, 1))
+
+    with pytest.raises((rs.CorruptDataError, rs.FileAccessError)) as caught:
+        rs.reshard(paths, tmp_path / "out", progress=interfere, threads=1, **options)
+    assert str(paths[1]) in str(caught.value)
+    words = "no such file" if change == "remove" else "was changed while it was read"
+    assert words in str(caught.value)
+    assert not list((tmp_path / "out").glob("[!.]*"))
+
+
+def test_a_folder_that_cannot_be_written(tmp_path: Path, foreign: Path) -> None:
+    if os.geteuid() == 0:
+        out = Path("/proc/no")
+    else:
+        (tmp_path / "shut").mkdir(mode=0o555)
+        out = tmp_path / "shut" / "out"
+    with pytest.raises(rs.FileAccessError, match="cannot make folder"):
+        rs.reshard(foreign, out)
+
+
+def test_ten_inputs_that_are_the_same_by_name_only(tmp_path: Path, made) -> None:
+    for number in range(10):
+        made.packed(tmp_path / f"{number}", {"train": [number + 1]})
+    report = rs.reshard([tmp_path / f"{n}" for n in range(10)], tmp_path / "out", shards=3)
+    assert report.record_count == 55
+    assert_is_true(report.folder)
+    shutil.rmtree(tmp_path / "out")
+    assert rs.reshard(f"{tmp_path}/[0-9]/*.tfrecord", tmp_path / "out").record_count == 55
