@@ -84,7 +84,16 @@ if TYPE_CHECKING:
     from recordsmith.measuring import BenchReport, bench
     from recordsmith.packing import PackPlan, PackReport, pack, plan
     from recordsmith.readers import reader_code
-    from recordsmith.reshaping import Edits, ReshardReport, SalvageReport, edit, reshard, salvage
+    from recordsmith.reshaping import (
+        AppendReport,
+        Edits,
+        ReshardReport,
+        SalvageReport,
+        append,
+        edit,
+        reshard,
+        salvage,
+    )
     from recordsmith.sources import (
         Coco,
         ImageFiles,
@@ -188,9 +197,11 @@ _HOMES = {
     ),
     "recordsmith.readers": ("reader_code",),
     "recordsmith.reshaping": (
+        "AppendReport",
         "Edits",
         "ReshardReport",
         "SalvageReport",
+        "append",
         "edit",
         "reshard",
         "salvage",
@@ -212,6 +223,7 @@ _HOMES = {
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
+    "AppendReport",
     "BenchReport",
     "Blocks",
     "Boxes",
@@ -274,6 +286,7 @@ __all__ = [
     "WebDataset",
     "Yolo",
     "__version__",
+    "append",
     "bench",
     "classify",
     "decode_example",

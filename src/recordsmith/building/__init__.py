@@ -18,6 +18,7 @@ from recordsmith.building.folder import check_folder, earlier_dataset, thread_co
 from recordsmith.building.proving import read_back
 from recordsmith.building.publishing import (
     clean_up,
+    finish_publishing,
     publish_dataset,
     replaced_names,
 )
@@ -51,6 +52,7 @@ __all__ = [
     "earlier_dataset",
     "exact_share",
     "files_of_splits",
+    "finish_publishing",
     "is_no_file_name",
     "keep_result",
     "partial_path",

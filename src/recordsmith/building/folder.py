@@ -101,6 +101,12 @@ def earlier_dataset(
     begun = read_begun(folder)
     if begun is not None and begun.plan == fingerprint:
         return None  # this very job was killed while it gave its files their names
+    if begun is not None and begun.base:
+        raise OptionError(
+            f"{folder} holds a dataset to which records were to be appended; that job was stopped. "
+            "Run it again: it finishes the dataset. Or say overwrite=True (--overwrite) to replace "
+            "it."
+        )
     names = {entry.name for entry in list_folder(folder)}
     in_the_way = sorted(names & {*files, LABELS_NAME, LABEL_MAP_NAME})
     if in_the_way:

@@ -7,7 +7,7 @@ nothing by halves, and the same job run again finishes it.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -23,8 +23,9 @@ from recordsmith.dataset import (
     labels_to_bytes,
     parse_shard_name,
     read_begun,
+    read_manifest,
 )
-from recordsmith.errors import FileAccessError
+from recordsmith.errors import CorruptDataError, Defect, FileAccessError
 from recordsmith.files import (
     INTERNAL_FOLDER,
     list_folder,
@@ -43,33 +44,84 @@ def publish_dataset(
     *,
     has_label_map: bool,
     replaced: set[str],
+    renamed: Mapping[str, str] | None = None,
+    base: str = "",
 ) -> None:
     """Give everything its final name.
 
     Args:
         fingerprint: of the job, so that it is known again if it is killed now.
         replaced: files of an earlier dataset, which go.
+        renamed: new names, by old ones, of shards of an earlier dataset that stay.
+        base: what that earlier dataset was, for the job to be known by.
     """
-    internal = folder / INTERNAL_FOLDER
     small_files = small_files_of(manifest, has_label_map=has_label_map)
     for name, data in small_files.items():
         write_synced(partial_path(folder, name), data)
-    shards = shard_files(manifest)
-    new = {*shards, *small_files}
-    begun = Begun(fingerprint, tuple(sorted(replaced | new)))
+    renamed = renamed or {}
+    removing = {*replaced, *renamed, *shard_files(manifest), *small_files}
+    begun = Begun(fingerprint, tuple(sorted(removing)), renamed, base)
     write_atomically(begun_path(folder), begun.to_bytes())
+    sync_folder(folder / INTERNAL_FOLDER)
+    _give_names(folder, manifest, list(small_files), replaced, renamed)
+
+
+def finish_publishing(folder: Path, begun: Begun) -> Manifest:
+    """Go on where a job that adds to a dataset was killed; what has its name is passed over.
+
+    Nothing but the note and the files themselves are needed: the job's inputs may be gone.
+
+    Raises:
+        CorruptDataError: files are not there any more that were.
+    """
+    path = partial_path(folder, MANIFEST_NAME)  # the last one to get its name
+    manifest = read_manifest(folder, path)
+    if manifest is not None:
+        small_files = [LABELS_NAME, LABEL_MAP_NAME, MANIFEST_NAME]
+        _give_names(folder, manifest, small_files, set(), begun.renamed)
+        return manifest
+    manifest = read_manifest(folder)
+    if manifest is None:
+        raise CorruptDataError(
+            Defect.UNFINISHED_DATASET,
+            f"a job was stopped while it gave the files their names, and {path} is gone, which "
+            "says how to go on. The shards that are there can be read by name or with a glob.",
+            path=folder,
+        )
+    _end(folder, manifest)
+    return manifest
+
+
+def _give_names(
+    folder: Path,
+    manifest: Manifest,
+    small_files: Sequence[str],
+    replaced: set[str],
+    renamed: Mapping[str, str],
+) -> None:
+    """Whatever this does was done already, or not yet: it can be done again at any moment."""
+    internal = folder / INTERNAL_FOLDER
+    shards = shard_files(manifest)
     remove(folder / MANIFEST_NAME)  # from here on the folder is no dataset
-    for name in sorted({*replaced, LABELS_NAME, LABEL_MAP_NAME} - new):
+    gone = {*replaced, LABELS_NAME, LABEL_MAP_NAME} - {*shards, *small_files}
+    for name in sorted(gone):
         remove(folder / name)
         remove(internal / f"{name}.index")
+    for old, new in renamed.items():
+        _name(folder / old, folder / new)
+        _name(internal / f"{old}.index", internal / f"{new}.index")
     for file in shards:
         _name(partial_path(folder, file), folder / file)
         _name(partial_path(folder, f"{file}.index"), internal / f"{file}.index")
-    for name in small_files:
+    for name in small_files:  # the manifest is the last of them
         _name(partial_path(folder, name), folder / name)
+    _end(folder, manifest)
+
+
+def _end(folder: Path, manifest: Manifest) -> None:
     sync_folder(folder)
     remove(begun_path(folder))
-    for file in shards:
+    for file in shard_files(manifest):
         remove(done_path(folder, file))
 
 
@@ -111,7 +163,13 @@ def replaced_names(folder: Path, splits: Collection[str], earlier: Manifest | No
 
 
 def clean_up(folder: Path, *, keeping: Sequence[str] = ()) -> None:
-    """Remove what has no final name; of the files in `keeping`, what is done stays."""
+    """Remove what has no final name; of the files in `keeping`, what is done stays.
+
+    Nothing is removed while a job that adds to a dataset waits to be finished: all of it is needed.
+    """
+    begun = read_begun(folder)
+    if begun is not None and begun.base:
+        return
     kept = set()
     for file in keeping:
         if done_path(folder, file).exists():

@@ -90,13 +90,13 @@ class Manifest:
         return json.dumps(document, indent=1, ensure_ascii=True).encode() + b"\n"
 
 
-def read_manifest(folder: Path) -> Manifest | None:
-    """The manifest of a folder, or None if it has none.
+def read_manifest(folder: Path, path: Path | None = None) -> Manifest | None:
+    """The manifest of a folder, or None if it has none; `path` is where it lies, if elsewhere.
 
     Raises:
         CorruptDataError: broken-manifest.
     """
-    path = folder / MANIFEST_NAME
+    path = path or folder / MANIFEST_NAME
     with accessing(path):
         if not path.is_file():
             return None
@@ -117,14 +117,21 @@ class Begun:
     """A note that files are being given their names: the folder is no dataset until it is gone.
 
     plan: what is being published.
-    removing: files of the dataset that was there before.
+    removing: files that a job would remove which builds another dataset here.
+    renamed: new names, by old ones, of shards that stay: there are records that lie nowhere else.
+    base: what the dataset was before, if its shards stay.
     """
 
     plan: str
     removing: tuple[str, ...] = ()
+    renamed: Mapping[str, str] = field(default_factory=dict)
+    base: str = ""
 
     def to_bytes(self) -> bytes:
-        return json.dumps({"plan": self.plan, "removing": self.removing}).encode()
+        document: dict[str, Any] = {"plan": self.plan, "removing": self.removing}
+        if self.base:
+            document |= {"renamed": dict(self.renamed), "base": self.base}
+        return json.dumps(document).encode()
 
 
 def begun_path(folder: Path) -> Path:
@@ -140,8 +147,16 @@ def read_begun(folder: Path) -> Begun | None:
             return None
     try:
         document = json.loads(read_file(path))
-        return Begun(str(document["plan"]), tuple(map(_plain_name, document["removing"])))
-    except (ValueError, TypeError, KeyError, RecursionError):
+        return Begun(
+            str(document["plan"]),
+            tuple(map(_plain_name, document["removing"])),
+            {
+                _plain_name(old): _plain_name(new)
+                for old, new in document.get("renamed", {}).items()
+            },
+            str(document.get("base", "")),
+        )
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return Begun("")  # cut short: begun, and nothing done yet
 
 

@@ -1,5 +1,6 @@
 """Records -> records in other shards: whole frames are copied, with the checksums they had."""
 
+from recordsmith.reshaping.append import AppendReport, append
 from recordsmith.reshaping.contract import Change, Selection
 from recordsmith.reshaping.edit import edit
 from recordsmith.reshaping.edits import Edits
@@ -10,6 +11,7 @@ from recordsmith.reshaping.salvage_report import SalvagedShard, SalvageReport
 from recordsmith.reshaping.where import Where, parse_where
 
 __all__ = [
+    "AppendReport",
     "Change",
     "Edits",
     "ReshardReport",
@@ -17,6 +19,7 @@ __all__ = [
     "SalvagedShard",
     "Selection",
     "Where",
+    "append",
     "edit",
     "parse_where",
     "reshard",

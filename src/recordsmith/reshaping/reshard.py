@@ -31,7 +31,7 @@ from recordsmith.files import PathLike, Progress, as_path, remove
 from recordsmith.reshaping.choosing import Kept
 from recordsmith.reshaping.contract import Change, Selection
 from recordsmith.reshaping.copying import Copier
-from recordsmith.reshaping.inputs import Inputs, InputShard, find_inputs
+from recordsmith.reshaping.inputs import Inputs, find_inputs
 from recordsmith.reshaping.options import ReshardOptions, selection_of
 from recordsmith.reshaping.plan import ReshardPlan, fingerprint_of, make_plan
 from recordsmith.reshaping.records import Records
@@ -39,7 +39,7 @@ from recordsmith.reshaping.report import ReshardReport
 from recordsmith.reshaping.selecting import select
 from recordsmith.reshaping.surveying import check_seen, check_with, survey
 from recordsmith.reshaping.threads import Work
-from recordsmith.reshaping.unpacking import unpack, unpacked_path
+from recordsmith.reshaping.unpacking import opened
 
 _RESCUED = frozenset(
     (
@@ -205,22 +205,10 @@ class _Job:
     def _build(self, earlier: Manifest | None, files: list[str]) -> Manifest:
         """`files` become the names of the shards as soon as these are known."""
         inputs, work = self._inputs, self._work
-        packed = [shard for shard in inputs.shards if shard.compression != "none"]
-        to_unpack = sum(shard.size_bytes for shard in packed)
         asked = 0 if self._options.where is None else 1
-        work.total = to_unpack + (1 + asked) * inputs.size_bytes
-        unpacked = {shard.number: unpacked_path(self._folder, shard) for shard in packed}
-
-        def unpack_one(shard: InputShard) -> list[str]:
-            return unpack(shard, unpacked[shard.number], work.advance)
-
-        notices = [*inputs.notices]
-        for heard in work.each(unpack_one, packed):
-            notices += heard
-        records = Records(
-            inputs.shards, unpacked, lambda measure: work.each(measure, inputs.shards)
-        )
-        work.total = to_unpack + (1 + asked) * sum(records.sizes)
+        work.total = (1 + asked) * inputs.size_bytes
+        records, notices = opened(inputs, self._folder, work)
+        work.total += (1 + asked) * (sum(records.sizes) - inputs.size_bytes)
         self._check(records)
         plan = make_plan(self._options, inputs, records, self._choose(records))
         notices += plan.notices

@@ -12,7 +12,9 @@ from pathlib import Path
 from recordsmith.building import partial_path
 from recordsmith.errors import CorruptDataError, Defect, located
 from recordsmith.files import accessing, open_file
-from recordsmith.reshaping.inputs import InputShard
+from recordsmith.reshaping.inputs import Inputs, InputShard
+from recordsmith.reshaping.records import Records
+from recordsmith.reshaping.threads import Work
 from recordsmith.wire import read_blocks
 
 
@@ -61,3 +63,19 @@ def unpack(shard: InputShard, target: Path, advance: Callable[[int], None]) -> l
             path=shard.path,
         )
     return notices
+
+
+def opened(inputs: Inputs, folder: Path, work: Work) -> tuple[Records, list[str]]:
+    """The records of all inputs, compressed ones unpacked; and what should be known of them."""
+    packed = [shard for shard in inputs.shards if shard.compression != "none"]
+    work.total += sum(shard.size_bytes for shard in packed)
+    unpacked = {shard.number: unpacked_path(folder, shard) for shard in packed}
+
+    def unpack_one(shard: InputShard) -> list[str]:
+        return unpack(shard, unpacked[shard.number], work.advance)
+
+    notices = [*inputs.notices]
+    for heard in work.each(unpack_one, packed):
+        notices += heard
+    records = Records(inputs.shards, unpacked, lambda measure: work.each(measure, inputs.shards))
+    return records, notices

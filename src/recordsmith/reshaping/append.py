@@ -1,0 +1,318 @@
+"""`recordsmith.append`: more records in a dataset that is there, or nothing changed.
+
+New shards are written under temporary names. Then all shards get the names that go with their new
+number, and the manifest its new content, last of all. A note with all names lies in the hidden
+folder meanwhile, so that the same command finishes what was begun, whenever the job was killed; and
+the manifest remembers what was appended, so that it is not appended twice.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from recordsmith.building import (
+    check_folder,
+    clean_up,
+    finish_publishing,
+    is_no_file_name,
+    publish_dataset,
+    thread_count,
+    working_in,
+)
+from recordsmith.dataset import (
+    LABEL_MAP_NAME,
+    MANIFEST_NAME,
+    Manifest,
+    begun_path,
+    read_begun,
+    read_manifest,
+)
+from recordsmith.dataset.labels import read_labels
+from recordsmith.dataset.locate import Paths, locate
+from recordsmith.errors import CorruptDataError, OptionError, SourceError
+from recordsmith.example import Schema
+from recordsmith.files import PathLike, Progress, as_path, list_folder, read_file, remove
+from recordsmith.reshaping.copying import Copier
+from recordsmith.reshaping.inputs import Inputs, find_inputs
+from recordsmith.reshaping.joining import (
+    compare_schemas,
+    joined,
+    joined_class_names,
+    repeated,
+    steps_of,
+)
+from recordsmith.reshaping.options import ReshardOptions
+from recordsmith.reshaping.plan import ReshardPlan, make_plan
+from recordsmith.reshaping.renumbering import Renumbered, renumbered
+from recordsmith.reshaping.threads import Work
+from recordsmith.reshaping.unpacking import opened
+
+_VERSION = 1  # another one if the same inputs would give other shards
+
+
+@dataclass
+class AppendReport:
+    """What `append` did.
+
+    appended_count: how many records came to the dataset.
+    record_count, shard_count: how many there are now.
+    splits: how many records each has now.
+    renamed_count: how many shards that were there have another name now.
+    notices: what should be known.
+    is_new: False if these records had been appended before.
+    """
+
+    folder: Path
+    appended_count: int = 0
+    record_count: int = 0
+    shard_count: int = 0
+    splits: dict[str, int] = field(default_factory=dict)
+    renamed_count: int = 0
+    notices: tuple[str, ...] = ()
+    is_new: bool = True
+
+    @classmethod
+    def of(cls, folder: Path, manifest: Manifest, step: Mapping[str, Any]) -> AppendReport:
+        """What a dataset says of itself, and of one time that something was appended."""
+        return cls(
+            folder,
+            appended_count=int(step.get("records", 0)),
+            record_count=manifest.record_count,
+            shard_count=sum(map(len, manifest.splits.values())),
+            splits={
+                split: sum(shard.record_count for shard in shards)
+                for split, shards in manifest.splits.items()
+            },
+            renamed_count=int(step.get("renamed", 0)),
+            notices=tuple(map(str, step.get("notices", ()))),
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """A JSON-able dict of everything above; counts are called appended, records, shards and
+        renamed.
+        """
+        return {
+            "folder": str(self.folder),
+            "appended": self.appended_count,
+            "records": self.record_count,
+            "shards": self.shard_count,
+            "splits": self.splits,
+            "renamed": self.renamed_count,
+            "notices": list(self.notices),
+            "is_new": self.is_new,
+        }
+
+
+def append(
+    paths: Paths,
+    out: PathLike,
+    *,
+    split: str | None = None,
+    again: bool = False,
+    threads: int | None = None,
+    progress: Progress | None = None,
+) -> AppendReport:
+    """Add records to a dataset: new shards beside those that are there.
+
+    Each file becomes a shard, its records copied as they are, in the compression of the dataset.
+    All shards of a split get new names, as these tell how many there are; schema, class names and
+    manifest stay true. Whoever reads the dataset at that moment has to open it again.
+
+    Args:
+        paths: a file, a folder, a glob pattern, or a list of these.
+        out: the folder of a dataset that has a manifest.
+        split: to which split the records go; None: to those that the files are of.
+        again: append files that were appended before.
+        threads: how many work at once; None: one for each processor, at most 8.
+        progress: told the bytes done and in all.
+
+    Returns:
+        What was done. Without `again`, the same files are not appended a second time: so a job that
+        was killed, at any moment, is finished by running it again. Files count as the same by
+        name, size and checksum or time of change.
+
+    Raises:
+        OptionError: there is no dataset, or none with a manifest; classes or kinds of features do
+            not agree; shards are not numbered.
+        SourceError: there are no records.
+        CorruptDataError: an input is damaged, or a shard is missing. The dataset is as it was.
+        FileAccessError: a file cannot be read or written, or the disk is full.
+    """
+    folder = as_path(out)
+    check_folder(folder)
+    if split is not None and (not isinstance(split, str) or is_no_file_name(split)):
+        raise OptionError(f"split name {split!r} cannot be part of a file name")
+    if not folder.is_dir():
+        raise OptionError(
+            f"{folder} is no dataset to append to: there is no such folder. `recordsmith reshard` "
+            "makes one"
+        )
+    work = Work(thread_count(threads), progress)
+    inputs = find_inputs(paths, None, folder)
+    if split is not None:
+        inputs = _of_one_split(inputs, split)
+    with working_in(folder):
+        return _Job(inputs, folder, work).run(again=again)
+
+
+class _Job:
+    """One call of `append`, in a folder that it holds."""
+
+    def __init__(self, inputs: Inputs, folder: Path, work: Work) -> None:
+        self._inputs = inputs
+        self._folder = folder
+        self._work = work
+
+    def run(self, *, again: bool) -> AppendReport:
+        folder = self._folder
+        manifest = read_manifest(folder)
+        begun = read_begun(folder)
+        if begun is not None and begun.base:
+            if begun.plan == self._fingerprint(begun.base):
+                finished = finish_publishing(folder, begun)
+                clean_up(folder)
+                return AppendReport.of(folder, finished, steps_of(finished)[-1])
+            if manifest is not None:  # another append: not begun really, or done completely
+                remove(begun_path(folder))
+        manifest = self._opened(manifest)
+        for step in steps_of(manifest):
+            if not again and step.get("plan") == self._fingerprint(str(step.get("base"))):
+                report = AppendReport.of(folder, manifest, step)
+                report.is_new = False
+                clean_up(folder)
+                return report
+        files: list[str] = []
+        try:
+            new = self._build(manifest, files)
+        except (CorruptDataError, OptionError, SourceError):
+            clean_up(folder)  # it cannot end well as it is
+            raise
+        finally:
+            clean_up(folder, keeping=files)
+        return AppendReport.of(folder, new, steps_of(new)[-1])
+
+    def _opened(self, manifest: Manifest | None) -> Manifest:
+        """The dataset as it is, if all of it is there."""
+        located = locate(self._folder)
+        for _, missing in located.missing:
+            raise missing
+        for shard in located.shards:
+            shard.check_size()
+        if manifest is None:
+            raise OptionError(
+                f"{self._folder} has no {MANIFEST_NAME}, which says what belongs to it; write it "
+                "once more with `recordsmith reshard`, and append to that"
+            )
+        return manifest
+
+    def _fingerprint(self, base: str) -> str:
+        """A hash over what is appended, and to what."""
+        inputs = self._inputs
+        document: list[Any] = [
+            _VERSION,
+            base,
+            [shard.identity() for shard in inputs.shards],
+            inputs.class_names,
+        ]
+        return _hash(json.dumps(document, sort_keys=True).encode())
+
+    def _build(self, manifest: Manifest, files: list[str]) -> Manifest:
+        """`files` become the names of the new shards as soon as these are known."""
+        folder, inputs, work = self._folder, self._inputs, self._work
+        old_names = manifest.class_names
+        if old_names is None:
+            old_names = read_labels(folder)
+        names, more = joined_class_names(old_names, inputs.class_names, folder)
+        compare_schemas(manifest.schema, Schema.merged(list(inputs.schemas.values())))
+        base = _hash(read_file(folder / MANIFEST_NAME))
+        fingerprint = self._fingerprint(base)
+        records, notices = opened(inputs, folder, work)
+        options = ReshardOptions(keep_shards=True, compression=manifest.compression)
+        plan = make_plan(options, inputs, records, None)
+        counts: dict[str, int] = {}
+        for shard in plan.shards:
+            counts[shard.split] = counts.get(shard.split, 0) + 1
+        there = {
+            split: [shard.file for shard in shards] for split, shards in manifest.splits.items()
+        }
+        new_names = renumbered(there, counts, manifest.compression)
+        self._check_in_the_way(new_names)
+        plan = _with_names(plan, new_names)
+        renamed = new_names.renamed
+        files[:] = [shard.file for shard in plan.shards]
+        work.total += plan.size_bytes
+        copier = Copier(
+            folder,
+            plan,
+            fingerprint,
+            inputs.versions(),
+            records,
+            change=None,
+            surveyed=dict.fromkeys(plan.pools, True),
+            advance=work.advance,
+        )
+        results = work.each(lambda shard: copier.complete(shard, trusting=True), plan.shards)
+        for given in inputs.shards:
+            given.check_unchanged()
+        schema = Schema.merged([result.schema for result in results])
+        notices += [*plan.notices, *more, *compare_schemas(manifest.schema, schema)]
+        notices += repeated(manifest, results)
+        step = {
+            "plan": fingerprint,
+            "base": base,
+            "files": list(inputs.names),
+            "records": sum(result.record_count for result in results),
+            "renamed": len(renamed),
+            "notices": notices,
+        }
+        splits = [shard.split for shard in plan.shards]
+        added = list(zip(splits, results, strict=True))
+        new = joined(manifest, added, renamed, names, step)
+        publish_dataset(
+            folder,
+            fingerprint,
+            new,
+            has_label_map=(folder / LABEL_MAP_NAME).exists(),
+            replaced=set(),
+            renamed=renamed,
+            base=base,
+        )
+        return new
+
+    def _check_in_the_way(self, names: Renumbered) -> None:
+        there = {entry.name for entry in list_folder(self._folder)}
+        wanted = {*names.renamed.values(), *(file for of in names.added.values() for file in of)}
+        for name in sorted(there & wanted):
+            raise OptionError(
+                f"{self._folder} holds {name}, which is not part of the dataset; a shard would get "
+                "this name. Move it away"
+            )
+
+
+def _of_one_split(inputs: Inputs, split: str) -> Inputs:
+    schemas = {}
+    if set(inputs.schemas) == set(inputs.splits):
+        schemas = {split: Schema.merged(list(inputs.schemas.values()))}
+    return replace(
+        inputs,
+        shards=tuple(replace(shard, split=split) for shard in inputs.shards),
+        splits=(split,),
+        schemas=schemas,
+    )
+
+
+def _with_names(plan: ReshardPlan, names: Renumbered) -> ReshardPlan:
+    left = {split: iter(files) for split, files in names.added.items()}
+    return replace(
+        plan,
+        shards=tuple(replace(shard, file=next(left[shard.split])) for shard in plan.shards),
+    )
+
+
+def _hash(data: bytes) -> str:
+    return hashlib.blake2b(data, digest_size=16).hexdigest()

@@ -1,0 +1,349 @@
+"""`recordsmith.append`: what the dataset is afterwards, and whenever the job is killed."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+import recordsmith as rs
+from recordsmith.dataset import LABELS_NAME, read_manifest
+from recordsmith.reshaping.renumbering import renumbered
+
+
+@pytest.fixture
+def packed(made: ModuleType, tmp_path: Path) -> Path:
+    """12 examples in two splits, with manifest and class names; `id` counts."""
+    folder: Path = made.packed(tmp_path / "out", {"train": [5, 4], "validation": [3]})
+    return folder
+
+
+@pytest.fixture
+def more(made: ModuleType, tmp_path: Path) -> Path:
+    """Two foreign shards, of ids 100 to 105."""
+    (tmp_path / "more").mkdir()
+    made.write_shard(tmp_path / "more" / "train-00000-of-00002.tfrecord", [100, 101, 102, 103])
+    made.write_shard(tmp_path / "more" / "train-00001-of-00002.tfrecord", [104, 105])
+    return tmp_path / "more"
+
+
+def shards_of(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.glob("*.tfrecord*"))
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    """Every file, hidden ones included."""
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }
+
+
+# ---- what is there afterwards ------------------------------------------------------------------
+
+
+def test_new_shards_beside_the_old_ones(packed: Path, more: Path, made: ModuleType) -> None:
+    validation = contents(packed)["validation-00000-of-00001.tfrecord"]
+    report = rs.append(more, packed)
+    assert (report.appended_count, report.record_count, report.shard_count) == (6, 18, 5)
+    assert (report.splits, report.renamed_count) == ({"train": 15, "validation": 3}, 2)
+    assert report.is_new
+    assert shards_of(packed) == [
+        *(f"train-0000{number}-of-00004.tfrecord" for number in range(4)),
+        "validation-00000-of-00001.tfrecord",
+    ]
+    assert contents(packed)["validation-00000-of-00001.tfrecord"] == validation
+    assert made.ids_of(rs.open(packed, split="train")) == [*range(9), *range(100, 106)]
+    assert made.ids_of(rs.open(packed, split="validation")) == [9, 10, 11]
+    dataset = rs.open(packed, split="train")
+    made.assert_is_example(dataset[-1], 105)
+    assert dataset.schema.record_count == 15
+    assert dataset.schema.features["id"].present == 15
+    assert dataset.class_names == rs.open(packed).class_names
+    assert rs.verify(packed).is_good
+    hidden = {path.name for path in (packed / ".recordsmith").iterdir()}
+    assert all(name.endswith(".index") for name in hidden)
+
+
+def test_appended_again_and_again(packed: Path, more: Path, made: ModuleType) -> None:
+    rs.append(more, packed)
+    same = rs.append(more, packed)
+    assert (same.is_new, same.appended_count, same.record_count) == (False, 6, 18)
+    made.write_shard(more / "extra.tfrecord", [200])
+    other = rs.append(more / "extra.tfrecord", packed, split="train")
+    assert (other.is_new, other.record_count) == (True, 19)
+    assert not rs.append(more / "extra.tfrecord", packed, split="train").is_new
+    shutil.rmtree(more / ".recordsmith", ignore_errors=True)
+    (more / "extra.tfrecord").unlink()
+    assert not rs.append(more, packed).is_new  # though something else came after it
+    twice = rs.append(more, packed, again=True)
+    assert (twice.is_new, twice.record_count) == (True, 25)
+    assert any("holds the same records as" in notice for notice in twice.notices)
+    ids = [*range(9), *range(100, 106), 200, *range(100, 106)]
+    assert made.ids_of(rs.open(packed, split="train")) == ids
+    assert rs.verify(packed).is_good
+    steps = json.loads((packed / "dataset.json").read_text())["made_from"]["appended"]
+    assert [step["records"] for step in steps] == [6, 1, 6]
+
+
+def test_into_a_split_of_its_own(packed: Path, more: Path, made: ModuleType) -> None:
+    report = rs.append(more, packed, split="test")
+    assert report.splits == {"train": 9, "validation": 3, "test": 6}
+    assert report.renamed_count == 0
+    assert "test-00001-of-00002.tfrecord" in shards_of(packed)
+    assert made.ids_of(rs.open(packed, split="test")) == list(range(100, 106))
+    assert rs.open(packed, split="test").schema.record_count == 6
+    assert rs.verify(packed).is_good
+
+
+@pytest.mark.parametrize(("ours", "theirs"), [("gzip", "none"), ("none", "zlib")])
+def test_in_the_compression_of_the_dataset(
+    made: ModuleType, tmp_path: Path, ours: str, theirs: str
+) -> None:
+    packed = made.packed(tmp_path / "out", {"train": [2, 2]}, ours)
+    with rs.ShardWriter(tmp_path / "train-x.tfrecord", compression=theirs) as writer:
+        writer.write_example(made.features(7), {"steps": "int64"})
+    rs.append(tmp_path / "train-x.tfrecord", packed, split="train")
+    manifest = read_manifest(packed)
+    assert manifest is not None
+    assert manifest.compression == ours
+    assert made.ids_of(rs.open(packed)) == [0, 1, 2, 3, 7]
+    assert rs.verify(packed).is_good
+
+
+def test_names_from_a_template(more: Path, tmp_path: Path, made: ModuleType) -> None:
+    made.write_shard(tmp_path / "in.tfrecord", [0, 1, 2])
+    template = "{split}_x{shard:03d}-of-{shards:03d}.record"
+    rs.reshard(tmp_path / "in.tfrecord", tmp_path / "out", shards=2, shard_names=template)
+    assert (tmp_path / "out" / "in_x001-of-002.record").exists()
+    rs.append(more, tmp_path / "out", split="in")
+    rs.append(more, tmp_path / "out", split="test")
+    names = [f"in_x00{number}-of-004.record" for number in range(4)]
+    names += [f"test_x00{number}-of-002.record" for number in range(2)]
+    assert sorted(path.name for path in (tmp_path / "out").glob("*.record")) == names
+    assert rs.verify(tmp_path / "out").is_good
+
+
+def test_numbers_that_get_wider() -> None:
+    files = {"a": [f"a-{number}-of-9" for number in range(9)]}
+    names = renumbered(files, {"a": 3}, "none")
+    assert names.renamed["a-8-of-9"] == "a-8-of-12"
+    assert names.added == {"a": ["a-9-of-12", "a-10-of-12", "a-11-of-12"]}
+
+
+def test_indexes_are_renamed_too(made: ModuleType, more: Path, tmp_path: Path) -> None:
+    made.write_shard(tmp_path / "train-00000-of-00001.tfrecord", list(range(9)))
+    rs.reshard(tmp_path / "train-00000-of-00001.tfrecord", tmp_path / "out", shards=2)
+    rs.append(more, tmp_path / "out")
+    indexes = sorted((tmp_path / "out" / ".recordsmith").glob("*.index"))
+    assert [path.name for path in indexes] == [f"{name}.index" for name in shards_of(tmp_path / "out")]  # noqa: E501 # fmt: skip
+    assert made.ids_of(rs.open(tmp_path / "out")[::-1]) == [*range(105, 99, -1), *range(8, -1, -1)]
+
+
+# ---- classes and features ----------------------------------------------------------------------
+
+
+def with_names(folder: Path, names: list[str]) -> Path:
+    (folder / LABELS_NAME).write_text("".join(f"{n}:{name}\n" for n, name in enumerate(names)))
+    return folder
+
+
+def test_names_of_classes(packed: Path, more: Path) -> None:
+    names = rs.open(packed).class_names
+    assert names is not None
+    with pytest.raises(rs.OptionError, match=r"class 0 is .* and 'other' in what is appended"):
+        rs.append(with_names(more, ["other"]), packed)
+    assert read_manifest(packed).record_count == 12  # type: ignore[union-attr]
+    longer = [name or "zero" for name in names] + ["new"]
+    rs.append(with_names(more, longer), packed)
+    expected = (*(name or "zero" for name in names), "new")
+    assert rs.open(packed).class_names == expected
+    assert (packed / LABELS_NAME).read_text().endswith(f"{len(names)}:new\n")
+    assert rs.verify(packed).is_good
+
+
+def test_features_that_do_not_agree(packed: Path, tmp_path: Path) -> None:
+    with rs.ShardWriter(tmp_path / "train.tfrecord") as writer:
+        writer.write_example({"id": "text"})
+    before = contents(packed)
+    with pytest.raises(rs.OptionError, match="'id' is int64 in the dataset and bytes in what"):
+        rs.append(tmp_path / "train.tfrecord", packed)
+    with rs.ShardWriter(tmp_path / "train.tfrecord", overwrite=True) as writer:
+        writer.write(b"no example")
+    with pytest.raises(rs.OptionError, match="are Example, those that are appended other"):
+        rs.append(tmp_path / "train.tfrecord", packed)
+    assert contents(packed) == before
+    with rs.ShardWriter(tmp_path / "train.tfrecord", overwrite=True) as writer:
+        writer.write_example({"id": 3, "new": 1})
+    notices = rs.append(tmp_path / "train.tfrecord", packed).notices
+    assert "what is appended lacks name, score, steps" in notices
+    assert "the records that were there lack new" in notices
+
+
+# ---- what is refused ---------------------------------------------------------------------------
+
+
+def test_what_cannot_be_appended_to(packed: Path, more: Path, tmp_path: Path) -> None:
+    with pytest.raises(rs.OptionError, match="no such folder"):
+        rs.append(more, tmp_path / "none")
+    assert not (tmp_path / "none").exists()
+    with pytest.raises(rs.OptionError, match="is a file"):
+        rs.append(more, packed / "train-00000-of-00002.tfrecord")
+    with pytest.raises(rs.OptionError, match=r"has no dataset\.json"):
+        rs.append(packed, more)
+    with pytest.raises(rs.OptionError, match="cannot be part of a file name"):
+        rs.append(more, packed, split="a/b")
+    with pytest.raises(rs.OptionError, match="lies in the folder that is read"):
+        rs.append(packed, packed)
+    (packed / "train-00000-of-00004.tfrecord").write_bytes(b"mine")
+    with pytest.raises(rs.OptionError, match="which is not part of the dataset"):
+        rs.append(more, packed)
+    (packed / "train-00000-of-00004.tfrecord").unlink()
+    (packed / "train-00000-of-00002.tfrecord").rename(packed / "hidden")
+    with pytest.raises(rs.CorruptDataError, match="missing-shard"):
+        rs.append(more, packed)
+
+
+def test_shards_without_numbers(more: Path, tmp_path: Path, made: ModuleType) -> None:
+    made.write_shard(tmp_path / "train.tfrecord", [0])
+    rs.edit(tmp_path / "train.tfrecord", tmp_path / "out", drop=["name"])
+    with pytest.raises(rs.OptionError, match="are not numbered"):
+        rs.append(more, tmp_path / "out")
+
+
+def test_damaged_inputs_leave_the_dataset_as_it_was(packed: Path, more: Path) -> None:
+    shard = more / "train-00001-of-00002.tfrecord"
+    data = bytearray(shard.read_bytes())
+    data[-6] ^= 1
+    shard.write_bytes(data)
+    before = contents(packed)
+    with pytest.raises(rs.CorruptDataError, match="payload-crc-mismatch"):
+        rs.append(more, packed)
+    assert contents(packed) == before
+
+
+# ---- killed ------------------------------------------------------------------------------------
+
+CHANGING = ("replace", "unlink", "link", "fsync", "rmdir", "mkdir")
+
+
+def killed_before(step: int, action: Callable[[], Any]) -> bool:
+    """Run it in a child that kills itself before its `step`-th change of the file system; False if
+    it has not so many.
+    """
+    child = os.fork()
+    if child == 0:
+        left = step
+
+        def counted(function: Callable[..., Any]) -> Callable[..., Any]:
+            def call(*arguments: Any, **options: Any) -> Any:
+                nonlocal left
+                left -= 1
+                if left == 0:
+                    os.kill(os.getpid(), signal.SIGKILL)
+                return function(*arguments, **options)
+
+            return call
+
+        for name in CHANGING:
+            setattr(os, name, counted(getattr(os, name)))
+        action()
+        os._exit(0)
+    _, status = os.waitpid(child, 0)
+    assert os.WIFSIGNALED(status) or status == 0
+    return os.WIFSIGNALED(status)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="kills copies of a process")
+@pytest.mark.parametrize(("options", "stride"), [({}, 1), ({"split": "test"}, 4)])
+def test_killed_before_any_change_of_the_file_system(
+    packed: Path,
+    more: Path,
+    tmp_path: Path,
+    made: ModuleType,
+    options: dict[str, Any],
+    stride: int,
+) -> None:
+    (more / LABELS_NAME).write_text("0:daisy\n")
+    (packed / LABELS_NAME).write_text("")  # so that other names come
+    document = json.loads((packed / "dataset.json").read_text())
+    document["class_names"] = []
+    (packed / "dataset.json").write_text(json.dumps(document))
+    old = made.ids_of(rs.open(packed))
+    done, out = tmp_path / "done", tmp_path / "killed"
+    shutil.copytree(packed, done)
+    rs.append(more, done, threads=1, **options)
+    wanted, new = contents(done), made.ids_of(rs.open(done))
+
+    def append() -> rs.AppendReport:
+        return rs.append(more, out, threads=1, **options)
+
+    found = {"old": 0, "new": 0, "begun": 0}
+    for step in range(1, 1000, stride):
+        shutil.copytree(packed, out)
+        if not killed_before(step, append):
+            break
+        if (out / "dataset.json").exists():
+            ids = made.ids_of(rs.open(out))
+            assert ids in (old, new)
+            found["old" if ids == old else "new"] += 1
+        else:
+            with pytest.raises(rs.CorruptDataError, match="unfinished-dataset"):
+                rs.open(out)
+            found["begun"] += 1
+        if step % 2:  # killed a second time, where it goes on
+            killed_before(step // 2 + 1, append)
+        assert append().appended_count == 6
+        assert contents(out) == wanted
+        shutil.rmtree(out)
+    assert min(found.values()) > 0, found
+    assert step > 20
+
+
+def stopped_between_names(packed: Path, more: Path) -> None:
+    """Kill an append where the folder is no dataset."""
+    child = os.fork()
+    if child == 0:
+        unlink = os.unlink
+
+        def kill(path: Any) -> None:
+            unlink(path)
+            if Path(path) == packed / "dataset.json":
+                os.kill(os.getpid(), signal.SIGKILL)
+
+        os.unlink = kill  # type: ignore[assignment]
+        rs.append(more, packed, threads=1)
+        os._exit(0)
+    assert os.WIFSIGNALED(os.waitpid(child, 0)[1])
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="kills copies of a process")
+def test_others_leave_alone_what_was_begun(
+    packed: Path, more: Path, tmp_path: Path, made: ModuleType
+) -> None:
+    stopped_between_names(packed, more)
+    made.write_shard(tmp_path / "train.tfrecord", [300])
+    before = contents(packed)
+    with pytest.raises(rs.CorruptDataError, match="Run the same job again"):
+        rs.append(tmp_path / "train.tfrecord", packed)
+    for job in (rs.reshard, lambda a, b: rs.edit(a, b, drop=["name"])):
+        with pytest.raises(rs.OptionError, match="that job was stopped"):
+            job(tmp_path / "train.tfrecord", packed)
+    (tmp_path / "bad.tfrecord").write_bytes((tmp_path / "train.tfrecord").read_bytes()[:-2])
+    with pytest.raises(rs.CorruptDataError, match="truncated"):
+        rs.reshard(tmp_path / "bad.tfrecord", packed, overwrite=True)
+    assert contents(packed) == before
+    assert rs.append(more, packed).record_count == 18
+    stopped = made.packed(tmp_path / "other", {"train": [5, 4]})
+    stopped_between_names(stopped, more)
+    rs.reshard(tmp_path / "train.tfrecord", stopped, overwrite=True)
+    assert made.ids_of(rs.open(stopped)) == [300]
+    assert len(shards_of(stopped)) == 1
