@@ -32,7 +32,15 @@ if TYPE_CHECKING:
         RecordsmithError,
         SourceError,
     )
-    from recordsmith.examining import Inspection, VerifyReport, inspect, verify
+    from recordsmith.examining import (
+        FeatureRule,
+        Inspection,
+        SchemaFile,
+        VerifyReport,
+        inspect,
+        schema,
+        verify,
+    )
     from recordsmith.example import (
         BytesArray,
         FeatureSchema,
@@ -125,9 +133,12 @@ _HOMES = {
         "encode_sequence_example",
     ),
     "recordsmith.examining": (
+        "FeatureRule",
         "Inspection",
+        "SchemaFile",
         "VerifyReport",
         "inspect",
+        "schema",
         "verify",
     ),
     "recordsmith.exporting": (
@@ -198,6 +209,7 @@ __all__ = [
     "EntrySpec",
     "Examples",
     "ExportReport",
+    "FeatureRule",
     "FeatureSchema",
     "FeatureSpec",
     "FileAccessError",
@@ -226,6 +238,7 @@ __all__ = [
     "Rows",
     "Scalar",
     "Schema",
+    "SchemaFile",
     "SequenceExample",
     "ShardWriter",
     "Shards",
@@ -254,6 +267,7 @@ __all__ = [
     "plan",
     "read_records",
     "reader_code",
+    "schema",
     "sheet",
     "verify",
 ]

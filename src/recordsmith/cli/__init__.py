@@ -25,11 +25,12 @@ from recordsmith.cli.head import head
 from recordsmith.cli.index import index
 from recordsmith.cli.inspect import inspect
 from recordsmith.cli.pack import pack
+from recordsmith.cli.schema import schema
 from recordsmith.cli.sheet import sheet
 from recordsmith.cli.verify import verify
 from recordsmith.errors import CorruptDataError, RecordsmithError, SourceError
 
-_COMMANDS = (pack, inspect, head, sheet, verify, export, index, bench, demo)
+_COMMANDS = (pack, inspect, head, sheet, verify, schema, export, index, bench, demo)
 
 _DEFECTS, _WRONG_COMMAND, _STOPPED, _PIPE_CLOSED, _TERMINATED = 1, 2, 130, 141, 143
 

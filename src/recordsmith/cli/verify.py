@@ -21,6 +21,13 @@ def verify(
             help="Look into the records too: every payload, and every picture, decoded whole.",
         ),
     ] = False,
+    schema: Annotated[
+        str | None,
+        typer.Option(
+            help="Hold each record against this file, as `recordsmith schema` writes them.",
+            metavar="FILE",
+        ),
+    ] = None,
     threads: Threads = None,
     json: Json = False,
 ) -> None:
@@ -28,10 +35,17 @@ def verify(
 
     Exits with 1 and the list of defects if something is wrong.
 
-    Example: `recordsmith verify out`, `recordsmith verify out --deep`
+    Example: `recordsmith verify out --deep`, `recordsmith verify new --schema schema.json`
     """
     with console.progress_bar("verifying", of_bytes=True) as progress:
-        report = rs.verify(one_or_all(paths), split, deep=deep, threads=threads, progress=progress)
+        report = rs.verify(
+            one_or_all(paths),
+            split,
+            deep=deep,
+            schema=schema,
+            threads=threads,
+            progress=progress,
+        )
     if json:
         console.print_json(report.to_json())
     else:
