@@ -21,7 +21,7 @@ if TYPE_CHECKING:
         index,
         open,  # noqa: A004 - named as users say it
     )
-    from recordsmith.drawing import SheetReport, draw_batch, sheet
+    from recordsmith.drawing import SheetReport, draw_batch, draw_verify_report, sheet
     from recordsmith.errors import (
         CorruptDataError,
         Defect,
@@ -107,6 +107,7 @@ _HOMES = {
     "recordsmith.drawing": (
         "SheetReport",
         "draw_batch",
+        "draw_verify_report",
         "sheet",
     ),
     "recordsmith.errors": (
@@ -257,6 +258,7 @@ __all__ = [
     "decode_example",
     "decode_sequence_example",
     "draw_batch",
+    "draw_verify_report",
     "encode_example",
     "encode_sequence_example",
     "export",

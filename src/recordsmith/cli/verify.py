@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -9,6 +10,7 @@ import typer
 import recordsmith as rs
 from recordsmith.cli import console
 from recordsmith.cli.options import Json, Paths, Split, Threads, one_or_all
+from recordsmith.drawing.verify_page import check_html_path
 
 
 def verify(
@@ -28,6 +30,13 @@ def verify(
             metavar="FILE",
         ),
     ] = None,
+    html: Annotated[
+        Path | None,
+        typer.Option(help="Write the report as a page, too.", metavar="FILE"),
+    ] = None,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace a page that is there.")
+    ] = False,
     threads: Threads = None,
     json: Json = False,
 ) -> None:
@@ -37,6 +46,8 @@ def verify(
 
     Example: `recordsmith verify out --deep`, `recordsmith verify new --schema schema.json`
     """
+    if html is not None:
+        check_html_path(html, overwrite=overwrite)
     with console.progress_bar("verifying", of_bytes=True) as progress:
         report = rs.verify(
             one_or_all(paths),
@@ -46,6 +57,9 @@ def verify(
             threads=threads,
             progress=progress,
         )
+    if html is not None:
+        title = paths[0] if len(paths) == 1 else f"{paths[0]} and {len(paths) - 1:,} more"
+        rs.draw_verify_report(report, html, title=title, overwrite=overwrite)
     if json:
         console.print_json(report.to_json())
     else:
