@@ -21,7 +21,7 @@ if TYPE_CHECKING:
         index,
         open,  # noqa: A004 - named as users say it
     )
-    from recordsmith.drawing import SheetReport, draw_batch, sheet
+    from recordsmith.drawing import SheetReport, draw_batch, draw_verify_report, sheet
     from recordsmith.errors import (
         CorruptDataError,
         Defect,
@@ -34,11 +34,14 @@ if TYPE_CHECKING:
     )
     from recordsmith.examining import (
         DiffReport,
+        FeatureRule,
         Inspection,
+        SchemaFile,
         Statistics,
         VerifyReport,
         diff,
         inspect,
+        schema,
         statistics,
         verify,
     )
@@ -121,6 +124,7 @@ _HOMES = {
     "recordsmith.drawing": (
         "SheetReport",
         "draw_batch",
+        "draw_verify_report",
         "sheet",
     ),
     "recordsmith.errors": (
@@ -135,11 +139,14 @@ _HOMES = {
     ),
     "recordsmith.examining": (
         "DiffReport",
+        "FeatureRule",
         "Inspection",
+        "SchemaFile",
         "Statistics",
         "VerifyReport",
         "diff",
         "inspect",
+        "schema",
         "statistics",
         "verify",
     ),
@@ -240,6 +247,7 @@ __all__ = [
     "EntrySpec",
     "Examples",
     "ExportReport",
+    "FeatureRule",
     "FeatureSchema",
     "FeatureSpec",
     "FileAccessError",
@@ -272,6 +280,7 @@ __all__ = [
     "SalvageReport",
     "Scalar",
     "Schema",
+    "SchemaFile",
     "SequenceExample",
     "ShardWriter",
     "Shards",
@@ -294,6 +303,7 @@ __all__ = [
     "decode_sequence_example",
     "diff",
     "draw_batch",
+    "draw_verify_report",
     "edit",
     "encode_example",
     "encode_sequence_example",
@@ -307,6 +317,7 @@ __all__ = [
     "reader_code",
     "reshard",
     "salvage",
+    "schema",
     "sheet",
     "statistics",
     "verify",

@@ -39,3 +39,19 @@ def test_a_missing_shard(run, packed: Path) -> None:
     outcome = run("verify", packed)
     assert outcome.code == 1
     assert "missing-shard" in outcome.out
+
+
+def test_a_page_of_the_report(run, packed: Path, tmp_path: Path) -> None:
+    page = tmp_path / "report.html"
+    assert run("verify", packed, "--deep", "--html", page).code == 0
+    assert str(packed) in page.read_text("utf-8")
+    outcome = run("verify", packed, "--html", page)
+    assert outcome.code == 2
+    assert "exists already" in outcome.err
+    assert run("verify", packed, "--html", page, "--overwrite").code == 0
+
+
+def test_defects_are_explained(run, packed: Path) -> None:
+    (packed / "train-00001-of-00002.tfrecord").unlink()
+    outcome = run("verify", packed)
+    assert "missing-shard: A shard that the manifest" in outcome.out

@@ -29,6 +29,7 @@ from recordsmith.cli.inspect import inspect
 from recordsmith.cli.pack import pack
 from recordsmith.cli.reshard import reshard
 from recordsmith.cli.salvage import salvage
+from recordsmith.cli.schema import schema
 from recordsmith.cli.sheet import sheet
 from recordsmith.cli.verify import verify
 from recordsmith.errors import CorruptDataError, RecordsmithError, SourceError
@@ -39,6 +40,7 @@ _COMMANDS = (
     head,
     sheet,
     verify,
+    schema,
     diff,
     salvage,
     reshard,

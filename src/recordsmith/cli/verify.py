@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -9,6 +10,7 @@ import typer
 import recordsmith as rs
 from recordsmith.cli import console
 from recordsmith.cli.options import Json, Paths, Split, Threads, one_or_all
+from recordsmith.drawing.verify_page import check_html_path
 
 
 def verify(
@@ -21,6 +23,20 @@ def verify(
             help="Look into the records too: every payload, and every picture, decoded whole.",
         ),
     ] = False,
+    schema: Annotated[
+        str | None,
+        typer.Option(
+            help="Hold each record against this file, as `recordsmith schema` writes them.",
+            metavar="FILE",
+        ),
+    ] = None,
+    html: Annotated[
+        Path | None,
+        typer.Option(help="Write the report as a page, too.", metavar="FILE"),
+    ] = None,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace a page that is there.")
+    ] = False,
     threads: Threads = None,
     json: Json = False,
 ) -> None:
@@ -28,10 +44,22 @@ def verify(
 
     Exits with 1 and the list of defects if something is wrong.
 
-    Example: `recordsmith verify out`, `recordsmith verify out --deep`
+    Example: `recordsmith verify out --deep`, `recordsmith verify new --schema schema.json`
     """
+    if html is not None:
+        check_html_path(html, overwrite=overwrite)
     with console.progress_bar("verifying", of_bytes=True) as progress:
-        report = rs.verify(one_or_all(paths), split, deep=deep, threads=threads, progress=progress)
+        report = rs.verify(
+            one_or_all(paths),
+            split,
+            deep=deep,
+            schema=schema,
+            threads=threads,
+            progress=progress,
+        )
+    if html is not None:
+        title = paths[0] if len(paths) == 1 else f"{paths[0]} and {len(paths) - 1:,} more"
+        rs.draw_verify_report(report, html, title=title, overwrite=overwrite)
     if json:
         console.print_json(report.to_json())
     else:

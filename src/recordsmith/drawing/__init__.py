@@ -1,6 +1,7 @@
-"""Datasets and batches -> pictures for people to look at. Writes nothing but pictures."""
+"""Datasets, batches, reports -> pictures and pages for people to look at. Writes nothing else."""
 
 from recordsmith.drawing.batch import draw_batch
 from recordsmith.drawing.sheet import SheetReport, sheet
+from recordsmith.drawing.verify_page import draw_verify_report
 
-__all__ = ["SheetReport", "draw_batch", "sheet"]
+__all__ = ["SheetReport", "draw_batch", "draw_verify_report", "sheet"]

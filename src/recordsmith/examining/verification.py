@@ -25,11 +25,12 @@ from recordsmith.errors import CorruptDataError, Defect, FileAccessError, Missin
 from recordsmith.examining import manifest_check
 from recordsmith.examining.contents import ShardContents
 from recordsmith.examining.frame_ranges import RangeCheck, RangeFindings, join_ranges, ranges_of
-from recordsmith.examining.rules import rules_of_schema
+from recordsmith.examining.rules import Rules, rules_of_schema
+from recordsmith.examining.schema_file import SchemaFile
 from recordsmith.examining.shard_stream import read_stream
 from recordsmith.examining.siblings import compare_siblings
 from recordsmith.examining.verify_report import ShardFindings, VerifyReport
-from recordsmith.files import Progress, accessing, open_file
+from recordsmith.files import PathLike, Progress, accessing, open_file
 from recordsmith.wire import HEAD_BYTES, detect_compression, join_crc32c
 
 MAX_DEFECTS_PER_SHARD = 1000
@@ -46,6 +47,7 @@ def verify(
     split: str | None = None,
     *,
     deep: bool = False,
+    schema: SchemaFile | PathLike | None = None,
     threads: int | None = None,
     progress: Progress | None = None,
 ) -> VerifyReport:
@@ -57,6 +59,7 @@ def verify(
         deep: look into the records as well: each payload must parse, agree with the manifest's
             schema, or, where there is none, with its siblings, and each picture must decode, with
             the size and format that its record tells.
+        schema: hold each record against this schema file (see `docs/schema.md`).
         threads: how many work at once; None: one for each processor.
         progress: told the bytes done and in all.
 
@@ -65,9 +68,12 @@ def verify(
 
     Raises:
         FileAccessError: a path does not exist or cannot be read.
-        OptionError: nothing there looks like a TFRecord, or there is no such split.
+        OptionError: nothing there looks like a TFRecord, or there is no such split; the schema
+            file is none.
     """
     report = VerifyReport()
+    if schema is not None and not isinstance(schema, SchemaFile):
+        schema = SchemaFile.load(schema)
     try:
         located = locate(paths, split)
     except CorruptDataError as error:  # a broken manifest: a finding, not a failure
@@ -78,9 +84,10 @@ def verify(
     report.add(manifest_check.find_extra_shards(located, split))
     thread_count = max(1, threads or os.cpu_count() or 1)
     telling = _Telling(progress, [shard.path for shard in located.shards])
-    if deep:
-        report.is_deep = True
-        found = _check_deeply(located, thread_count, telling, report)
+    if deep or schema is not None:
+        report.is_deep = deep
+        rules = None if schema is None else schema.rules()
+        found = _check_deeply(located, thread_count, telling, report, rules)
     else:
         found = _check_all(located, thread_count, telling)
     manifest_check.compare(located, found, MAX_DEFECTS_PER_SHARD)
@@ -90,14 +97,23 @@ def verify(
 
 
 def _check_deeply(
-    located: Located, thread_count: int, telling: _Telling, report: VerifyReport
+    located: Located,
+    thread_count: int,
+    telling: _Telling,
+    report: VerifyReport,
+    rules: Rules | None,
 ) -> list[ShardFindings]:
-    rules = None if located.manifest is None else rules_of_schema(located.manifest.schema)
+    if rules is None and located.manifest is not None:
+        rules = rules_of_schema(located.manifest.schema)
     with ThreadPoolExecutor(thread_count) as decoding:
 
         def look() -> ShardContents:
             return ShardContents(
-                rules, MAX_DEFECTS_PER_SHARD, telling.advance, decoding, thread_count
+                rules,
+                MAX_DEFECTS_PER_SHARD,
+                telling.advance,
+                decoding if report.is_deep else None,
+                thread_count,
             )
 
         looked: dict[str, ShardContents] = {}

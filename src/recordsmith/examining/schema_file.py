@@ -1,0 +1,290 @@
+"""A schema as a file that people edit, and that records are held against: `docs/schema.md`.
+
+What is written is loose where records differ, and strict where they agree. What is read is checked
+word by word, as a misspelt word would be a rule that is never asked for.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, get_args
+
+from recordsmith.dataset.locate import Paths
+from recordsmith.errors import OptionError, names_like
+from recordsmith.examining.inspection import inspect
+from recordsmith.examining.rules import SECTION_FIELDS, FeatureRule, RulePayload, Rules
+from recordsmith.example import Schema
+from recordsmith.example.payload import KIND_NUMBERS
+from recordsmith.example.schema import FeatureSchema
+from recordsmith.files import PathLike, Progress, as_path, read_file, write_atomically
+
+FORMAT = "recordsmith-schema"
+VERSION = 1
+_TOP_KEYS = ("format", "version", "payload", "other_features")
+_RULE_KEYS = (
+    "kind",
+    "required",
+    "shape",
+    "min_values",
+    "max_values",
+    "content",
+    "allowed",
+    "min",
+    "max",
+)
+_CONTENTS = ("image", "text")
+
+
+@dataclass(frozen=True)
+class SchemaFile:
+    """What each record of a dataset must be like.
+
+    payload: Example or SequenceExample.
+    sections: the rules of each feature, by section and name: "features" of Examples; "context" and
+        "feature_lists" of SequenceExamples.
+    allows_others: whether records may have features that are not named.
+    """
+
+    payload: RulePayload
+    sections: Mapping[str, Mapping[str, FeatureRule]] = field(default_factory=dict)
+    allows_others: bool = False
+
+    @classmethod
+    def of(cls, schema: Schema) -> SchemaFile:
+        """The rules that records with this schema keep: strict on kinds, on numbers of values that
+        all records have in common, and on what all have; lists of many lengths may have any.
+
+        Raises:
+            OptionError: the records are no Examples or SequenceExamples.
+        """
+        payload: Any = schema.payload
+        if payload not in SECTION_FIELDS:
+            raise OptionError(
+                f"the payloads are {schema.payload!r}; a schema file speaks of Examples and of "
+                "SequenceExamples"
+            )
+        return cls(
+            payload,
+            {
+                name: {
+                    key: _loose_rule(feature, schema.record_count)
+                    for key, feature in section.items()
+                }
+                for name, section in schema.sections.items()
+            },
+        )
+
+    @classmethod
+    def load(cls, path: PathLike) -> SchemaFile:
+        """Read a schema file.
+
+        Raises:
+            FileAccessError: it cannot be read.
+            OptionError: it is none; says which word is wrong.
+        """
+        file = as_path(path)
+        try:
+            return cls.from_json(json.loads(read_file(file)))
+        except (ValueError, RecursionError) as error:
+            raise OptionError(f"{file} is no schema file: {error}") from None
+
+    def save(self, path: PathLike, *, overwrite: bool = False) -> Path:
+        """Write it, whole or not at all.
+
+        Raises:
+            OptionError: there is such a file, without `overwrite`.
+            FileAccessError: it cannot be written.
+        """
+        file = as_path(path)
+        data = json.dumps(self.to_json(), indent=1, ensure_ascii=False) + "\n"
+        write_atomically(file, data.encode("utf-8", "surrogateescape"), overwrite=overwrite)
+        return file
+
+    def to_json(self) -> dict[str, Any]:
+        """The document, as `docs/schema.md` has it."""
+        return {
+            "format": FORMAT,
+            "version": VERSION,
+            "payload": self.payload,
+            "other_features": "allowed" if self.allows_others else "refused",
+            **{
+                name: {key: _rule_to_json(rule) for key, rule in section.items()}
+                for name, section in self.sections.items()
+            },
+        }
+
+    @classmethod
+    def from_json(cls, document: Any) -> SchemaFile:
+        """What `to_json` gave, or a person wrote.
+
+        Raises:
+            ValueError: it says which word is wrong.
+        """
+        if not isinstance(document, Mapping) or document.get("format") != FORMAT:
+            raise ValueError(f'expected an object with "format": "{FORMAT}"')
+        if document.get("version", VERSION) != VERSION:
+            raise ValueError(
+                f"its version is {document['version']!r}; this recordsmith reads {VERSION}"
+            )
+        payload: Any = document.get("payload", "Example")
+        if payload not in get_args(RulePayload):
+            raise ValueError(f"payload is {payload!r}; expected Example or SequenceExample")
+        known = (*_TOP_KEYS, *SECTION_FIELDS[payload])
+        for key in document:
+            if key not in known:
+                raise ValueError(f"there is no {key!r} in it; {names_like(key, known, '')}")
+        others = document.get("other_features", "refused")
+        if others not in ("refused", "allowed"):
+            raise ValueError(f"other_features is {others!r}; expected refused or allowed")
+        sections: dict[str, dict[str, FeatureRule]] = {}
+        for name in SECTION_FIELDS[payload]:
+            section = document.get(name, {})
+            if not isinstance(section, Mapping):
+                raise ValueError(f"{name} is {section!r:.60}; expected an object")  # noqa: TRY004 - a file's
+            sections[name] = {}
+            for key, rule in section.items():
+                try:
+                    sections[name][key] = made = _rule_from_json(rule)
+                    if made.speaks_of_values and name != "features":
+                        raise ValueError("allowed, min and max are for features of Examples only")
+                except ValueError as error:
+                    raise ValueError(f"{name}: {key!r}: {error}") from None
+        return cls(payload, sections, others == "allowed")
+
+    def rules(self) -> Rules:
+        """For the check."""
+        return Rules(self.payload, self.sections, knows_all=not self.allows_others)
+
+
+def schema(
+    paths: Paths, split: str | None = None, *, progress: Progress | None = None
+) -> SchemaFile:
+    """What the records of a dataset have in common, as rules that others can be held against.
+
+    Args:
+        paths: a file, folder, glob or a list of these.
+        split: only this one.
+        progress: told the bytes read and in all.
+
+    Raises:
+        OptionError: its records are no Examples or SequenceExamples.
+        CorruptDataError, FileAccessError: as in `inspect`.
+    """
+    return SchemaFile.of(inspect(paths, split, progress=progress).schema)
+
+
+def _loose_rule(feature: FeatureSchema, record_count: int) -> FeatureRule:
+    is_fixed = feature.min_length == feature.max_length
+    return FeatureRule(
+        feature.kind if feature.kind in KIND_NUMBERS else None,
+        required=feature.present == record_count > 0,
+        min_values=feature.min_length if is_fixed else min(feature.min_length, 1),
+        max_values=feature.max_length if is_fixed else None,
+        content=feature.content if feature.content in _CONTENTS else None,
+    )
+
+
+def _rule_to_json(rule: FeatureRule) -> dict[str, Any]:
+    document: dict[str, Any] = {} if rule.kind is None else {"kind": rule.kind}
+    document["required"] = rule.required
+    if rule.min_values == rule.max_values:
+        document["shape"] = [] if rule.min_values == 1 else [rule.min_values]
+    else:
+        document |= {"min_values": rule.min_values, "max_values": rule.max_values}
+    if rule.content is not None:
+        document["content"] = rule.content
+    if rule.allowed is not None:
+        document["allowed"] = list(rule.allowed)
+    for key, value in (("min", rule.min_value), ("max", rule.max_value)):
+        if value is not None:
+            document[key] = value
+    return document
+
+
+def _rule_from_json(document: Any) -> FeatureRule:
+    if not isinstance(document, Mapping):
+        raise ValueError(f"it is {document!r:.60}; expected an object")  # noqa: TRY004 - a file's
+    for key in document:
+        if key not in _RULE_KEYS:
+            raise ValueError(f"there is no {key!r} in a rule; {names_like(key, _RULE_KEYS, '')}")
+    kind = _one_of(document, "kind", (None, *KIND_NUMBERS))
+    content = _one_of(document, "content", (None, *_CONTENTS))
+    if content is not None and kind not in (None, "bytes"):
+        raise ValueError(f"content is said of bytes only, not of {kind}")
+    low, high = _counts(document)
+    return FeatureRule(
+        kind,
+        _one_of(document, "required", (False, True), default=False),
+        low,
+        high,
+        content,
+        _allowed(document, kind),
+        _bound(document, "min", kind),
+        _bound(document, "max", kind),
+    )
+
+
+def _one_of(
+    document: Mapping[str, Any], key: str, known: tuple[Any, ...], default: Any = None
+) -> Any:
+    value = document.get(key, default)
+    if isinstance(value, (list, dict)) or not any(value is one or value == one for one in known):
+        words = ", ".join("null" if one is None else json.dumps(one) for one in known)
+        raise ValueError(f"{key} is {value!r:.60}; expected one of {words}")
+    return value
+
+
+def _counts(document: Mapping[str, Any]) -> tuple[int, int | None]:
+    shape = document.get("shape")
+    if shape is not None:
+        if "min_values" in document or "max_values" in document:
+            raise ValueError("it has shape and min_values or max_values; expected one of them")
+        if not isinstance(shape, list) or not all(map(_is_count, shape)):
+            raise ValueError(
+                f"shape is {shape!r:.60}; expected a list of lengths, [] for one value"
+            )
+        count = math.prod(shape)
+        return count, count
+    low, high = document.get("min_values", 0), document.get("max_values")
+    if not _is_count(low) or not (high is None or (_is_count(high) and high >= low)):
+        raise ValueError(
+            f"min_values is {low!r:.40} and max_values {high!r:.40}; expected numbers in this "
+            "order, null for any number"
+        )
+    return low, high
+
+
+def _is_count(value: Any) -> bool:
+    return type(value) is int and 0 <= value < 2**60
+
+
+def _allowed(document: Mapping[str, Any], kind: str | None) -> tuple[Any, ...] | None:
+    allowed = document.get("allowed")
+    if allowed is None:
+        return None
+    fits = {"bytes": (str,), "int64": (int,), "float": (int, float)}.get(kind or "")
+    if fits is None:
+        raise ValueError("allowed needs the kind of the feature, too")
+    is_list = isinstance(allowed, list) and allowed
+    if not is_list or not all(
+        isinstance(value, fits) and not isinstance(value, bool) for value in allowed
+    ):
+        raise ValueError(f"allowed is {allowed!r:.60}; expected a list of values of kind {kind}")
+    if kind == "int64" and not all(-(2**63) <= value < 2**63 for value in allowed):
+        raise ValueError("allowed has a number that no int64 can be")
+    return tuple(allowed)
+
+
+def _bound(document: Mapping[str, Any], key: str, kind: str | None) -> float | None:
+    value = document.get(key)
+    if value is None:
+        return None
+    if kind not in ("int64", "float"):
+        raise ValueError(f"{key} needs the kind int64 or float")
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+        raise ValueError(f"{key} is {value!r:.60}; expected a number")
+    return value

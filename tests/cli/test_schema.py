@@ -1,0 +1,23 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+
+def test_rules_are_written_and_checked(run, packed: Path, tmp_path: Path) -> None:
+    document = run("schema", packed).document
+    assert document["format"] == "recordsmith-schema"
+    path = tmp_path / "rules.json"
+    outcome = run("schema", packed, "-o", path)
+    assert (outcome.code, outcome.out) == (0, f"{path}: rules of 7 features\n")
+    assert run("schema", packed, "-o", path).code == 2
+    assert run("schema", packed, "-o", path, "--overwrite").code == 0
+    assert run("verify", packed, "--schema", path).code == 0
+    path.write_text(path.read_text().replace('"int64"', '"float"'))
+    outcome = run("verify", packed, "--schema", path)
+    assert outcome.code == 1
+    assert "feature-kind-mismatch" in outcome.out
+    assert "another kind" in outcome.out  # in words, once
+    path.write_text("{}")
+    outcome = run("verify", packed, "--schema", path)
+    assert outcome.code == 2
+    assert "no schema file" in outcome.err

@@ -1,0 +1,127 @@
+"""The page of a verification: all that was found is on it, and nothing of it can do harm."""
+
+from __future__ import annotations
+
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+import recordsmith as rs
+
+_VOID = {"meta"}
+
+
+class _Reader(HTMLParser):
+    """What is in a page: its tags, well nested; its attributes; its text."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.tags: set[str] = set()
+        self.attributes: set[str] = set()
+        self.text = ""
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.add(tag)
+        self.attributes |= {name for name, _ in attrs}
+        if tag not in _VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+def _read(path: Path) -> _Reader:
+    reader = _Reader()
+    reader.feed(path.read_text("utf-8"))
+    assert reader.open == []
+    return reader
+
+
+@pytest.fixture
+def damaged(tmp_path: Path, made: SimpleNamespace) -> Path:
+    folder = made.packed(tmp_path / "set", {"train": [40, 30, 20], "test": [10]})
+    one, two, three = sorted(folder.glob("train-*"))
+    at = rs.open(one).locate_record(20).offset + 14
+    data = bytearray(one.read_bytes())
+    data[at] ^= 1
+    one.write_bytes(data)
+    two.write_bytes(two.read_bytes()[:-9])
+    three.unlink()
+    return folder
+
+
+def test_everything_is_on_it(tmp_path: Path, damaged: Path) -> None:
+    report = rs.verify(damaged)
+    path = rs.draw_verify_report(report, tmp_path / "report.html", title="My flowers")
+    page = _read(path)
+    assert f"{report.defect_count} defects" in page.text
+    assert "My flowers" in page.text
+    for error in report.defects:
+        assert error.detail in page.text
+        assert str(error.defect) in page.text
+        assert Path(error.path or "").name in page.text
+    for shard in report.shards:
+        assert f"{shard.record_count:,} records" in page.text
+    assert "At least one bit of a record changed" in page.text
+    marks = re.findall(r'<i style="left:([\d.]+)%', path.read_text("utf-8"))
+    assert any(40 < float(mark) < 60 for mark in marks)  # where the bit was flipped
+
+
+def test_a_good_dataset(tmp_path: Path, made: SimpleNamespace) -> None:
+    report = rs.verify(made.packed(tmp_path / "set", {"train": [3]}), deep=True)
+    page = _read(rs.draw_verify_report(report, tmp_path / "report.html"))
+    assert "good" in page.text
+    assert "Defects" not in page.text
+
+
+def test_it_loads_and_runs_nothing(tmp_path: Path, damaged: Path) -> None:
+    path = rs.draw_verify_report(rs.verify(damaged), tmp_path / "report.html")
+    page = _read(path)
+    assert not page.tags & {"script", "link", "img", "iframe", "object", "form", "a", "base"}
+    assert not {name for name in page.attributes if name.startswith("on")}
+    assert not page.attributes & {"src", "href", "srcset", "action"}
+    text = path.read_text("utf-8")
+    assert "default-src 'none'" in text
+    assert "http://" not in text
+    assert "https://" not in text
+    assert "url(" not in text
+
+
+def test_what_comes_from_files_is_escaped(tmp_path: Path) -> None:
+    evil = '<script>alert("x")</script>\x1b[31m\u202e\ud800'
+    error = rs.CorruptDataError(rs.Defect.FEATURE_VALUE, evil, path=f'/a/"><img src=x>{evil}')
+    report = rs.VerifyReport(defects=[error], defect_count=1, notices=[error], remarks=[evil])
+    path = rs.draw_verify_report(report, tmp_path / "report.html", title=evil)
+    page = _read(path)
+    assert not page.tags & {"script", "img"}
+    assert "\x1b" not in page.text
+    assert "\u202e" not in page.text
+    assert '<script>alert("x")</script>' in page.text
+
+
+def test_many_defects_make_a_page_of_bearable_size(tmp_path: Path) -> None:
+    path = tmp_path / "a.tfrecord"
+    error = rs.CorruptDataError(
+        rs.Defect.PAYLOAD_CRC, "x" * 100_000, path=path, position=1, offset=5
+    )
+    report = rs.VerifyReport(defects=[error] * 5000, defect_count=70_000)
+    out = rs.draw_verify_report(report, tmp_path / "report.html")
+    assert out.stat().st_size < 5_000_000
+    assert "68,000 more" in _read(out).text
+
+
+def test_where_it_may_be_written(tmp_path: Path) -> None:
+    report = rs.VerifyReport()
+    with pytest.raises(rs.OptionError, match="html"):
+        rs.draw_verify_report(report, tmp_path / "report.txt")
+    path = rs.draw_verify_report(report, tmp_path / "report.html")
+    with pytest.raises(rs.OptionError, match="exists already"):
+        rs.draw_verify_report(report, path)
+    rs.draw_verify_report(report, path, overwrite=True)

@@ -1,0 +1,162 @@
+"""Schema files: written from records, edited, read with care, and records held against them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+import recordsmith as rs
+
+D = rs.Defect
+
+
+def _write(path: Path, examples: Any) -> Path:
+    with rs.ShardWriter(path) as writer:
+        for example in examples:
+            writer.write_example(example)
+    return path
+
+
+def _document(**features: Mapping[str, Any]) -> dict[str, Any]:
+    return {"format": "recordsmith-schema", "version": 1, "features": features}
+
+
+def _found(path: Path, document: Any) -> list[tuple[rs.Defect, int | None]]:
+    rules = rs.SchemaFile.from_json(document)
+    return [(e.defect, e.position) for e in rs.verify(path, schema=rules).defects]
+
+
+def test_records_keep_the_rules_that_are_made_of_them(
+    tmp_path: Path, made: SimpleNamespace
+) -> None:
+    folder = made.packed(tmp_path / "set", {"train": [5, 4], "test": [3]})
+    rules = rs.schema(folder)
+    path = rules.save(tmp_path / "schema.json")
+    assert rs.SchemaFile.load(path) == rules
+    assert rs.verify(folder, schema=path).is_good
+    features = json.loads(path.read_text("utf-8"))["features"]
+    assert features["id"] == {"kind": "int64", "required": True, "shape": []}
+    assert features["steps"] == {
+        "kind": "int64",
+        "required": True,
+        "min_values": 0,
+        "max_values": None,
+    }
+    assert features["name"]["content"] == "text"
+    with pytest.raises(rs.OptionError, match="exists already"):
+        rules.save(path)
+    rules.save(path, overwrite=True)
+
+
+@pytest.mark.parametrize(
+    ("rule", "good", "bad", "defect"),
+    [
+        ({"kind": "int64"}, 1, 1.5, D.FEATURE_KIND),
+        ({"kind": "bytes"}, "a", 1, D.FEATURE_KIND),
+        ({"required": True}, 1, None, D.MISSING_FEATURE),
+        ({"shape": []}, [1], [1, 2], D.FEATURE_SHAPE),
+        ({"shape": [2, 3]}, [0.0] * 6, [0.0] * 5, D.FEATURE_SHAPE),
+        ({"min_values": 2}, [1, 2, 3], [1], D.FEATURE_SHAPE),
+        ({"max_values": 2}, [1, 2], [1, 2, 3], D.FEATURE_SHAPE),
+        ({"kind": "bytes", "content": "text"}, "täxt", b"\xff\0", D.FEATURE_VALUE),
+        ({"content": "image"}, b"\xff\xd8\xff\xe0" + bytes(20), b"text", D.UNREADABLE_IMAGE),
+        ({"kind": "int64", "allowed": [1, 5]}, [5, 1], [5, 2], D.FEATURE_VALUE),
+        ({"kind": "bytes", "allowed": ["ä", "b"]}, ["ä"], ["c"], D.FEATURE_VALUE),
+        ({"kind": "float", "allowed": [0.5, 1]}, 0.5, 0.25, D.FEATURE_VALUE),
+        ({"kind": "int64", "min": 0}, 0, -1, D.FEATURE_VALUE),
+        ({"kind": "float", "max": 1.0}, [0.5, 1.0], [0.5, 1.5], D.FEATURE_VALUE),
+        ({"kind": "float", "max": 1.0}, 1.0, float("nan"), D.FEATURE_VALUE),
+        ({"kind": "float", "min": 0, "max": 1}, [], -0.5, D.FEATURE_VALUE),
+    ],
+)
+def test_each_rule(tmp_path: Path, rule: Any, good: Any, bad: Any, defect: rs.Defect) -> None:
+    count, places = 700, (0, 3, 350, 699)
+    examples: list[dict[str, Any]] = [{"x": good} for _ in range(count)]
+    for place in places:
+        examples[place]["x"] = bad
+    path = _write(tmp_path / "a.tfrecord", examples)
+    assert _found(path, _document(x=rule)) == [(defect, place) for place in places]
+    errors = rs.verify(path, schema=rs.SchemaFile.from_json(_document(x=rule))).defects
+    for error, place in zip(errors, places, strict=True):
+        assert error.offset == rs.open(path).locate_record(place).offset
+        assert "'x'" in error.detail
+
+
+def test_other_features(tmp_path: Path) -> None:
+    path = _write(tmp_path / "a.tfrecord", [{"x": 1}, {"x": 1, "y": 2}])
+    document = _document(x={"kind": "int64"})
+    assert _found(path, document) == [(D.UNEXPECTED_FEATURE, 1)]
+    assert _found(path, {**document, "other_features": "allowed"}) == []
+
+
+def test_sequence_examples(tmp_path: Path) -> None:
+    path = tmp_path / "a.tfrecord"
+    with rs.ShardWriter(path) as writer:
+        for steps in ([[1], [2, 3]], [[1, 2, 3]], [[4]]):
+            writer.write(rs.encode_sequence_example({"id": 1}, {"steps": steps}))
+    rules = rs.schema(path)
+    assert rs.verify(path, schema=rules).is_good
+    document = rules.to_json()
+    document["feature_lists"]["steps"] |= {"max_values": 2}
+    assert _found(path, document) == [(D.FEATURE_SHAPE, 1)]
+    document["context"]["id"]["allowed"] = [2]
+    with pytest.raises(ValueError, match="Examples only"):
+        rs.SchemaFile.from_json(document)
+
+
+@pytest.mark.parametrize(
+    ("document", "word"),
+    [
+        ([], "format"),
+        ({"format": "other"}, "format"),
+        ({**_document(), "version": 9}, "version"),
+        ({**_document(), "payload": "ELWC"}, "payload"),
+        ({**_document(), "featuers": {}}, "did you mean 'features'"),
+        ({**_document(), "other_features": "maybe"}, "other_features"),
+        ({**_document(), "features": []}, "features"),
+        (_document(x=[]), "'x'"),
+        (_document(x={"kinds": "int64"}), "did you mean 'kind'"),
+        (_document(x={"kind": "int32"}), "kind"),
+        (_document(x={"kind": []}), "kind"),
+        (_document(x={"required": "yes"}), "required"),
+        (_document(x={"shape": 3}), "shape"),
+        (_document(x={"shape": [-1]}), "shape"),
+        (_document(x={"shape": [], "max_values": 3}), "one of them"),
+        (_document(x={"min_values": 3, "max_values": 2}), "order"),
+        (_document(x={"content": "raw"}), "content"),
+        (_document(x={"kind": "int64", "content": "text"}), "content"),
+        (_document(x={"allowed": [1]}), "kind"),
+        (_document(x={"kind": "int64", "allowed": ["1"]}), "allowed"),
+        (_document(x={"kind": "int64", "allowed": [2**63]}), "int64"),
+        (_document(x={"kind": "int64", "allowed": []}), "allowed"),
+        (_document(x={"kind": "bytes", "min": 1}), "min"),
+        (_document(x={"kind": "float", "max": "1"}), "max"),
+    ],
+)
+def test_what_is_no_schema_file(tmp_path: Path, document: Any, word: str) -> None:
+    path = tmp_path / "schema.json"
+    path.write_text(json.dumps(document))
+    with pytest.raises(rs.OptionError) as caught:
+        rs.SchemaFile.load(path)
+    assert word in str(caught.value)
+    assert str(path) in str(caught.value)
+    data = _write(tmp_path / "a.tfrecord", [{"x": 1}])
+    with pytest.raises(rs.OptionError):
+        rs.verify(data, schema=path)
+
+
+def test_other_payloads_have_no_schema_file(tmp_path: Path) -> None:
+    with rs.ShardWriter(tmp_path / "a.tfrecord") as writer:
+        writer.write(b"\xff\xfe")
+    with pytest.raises(rs.OptionError, match="other"):
+        rs.schema(tmp_path / "a.tfrecord")
+    (tmp_path / "broken.json").write_bytes(b"\xff{")
+    with pytest.raises(rs.OptionError, match="no schema file"):
+        rs.SchemaFile.load(tmp_path / "broken.json")
+    with pytest.raises(rs.FileAccessError):
+        rs.SchemaFile.load(tmp_path / "missing.json")
