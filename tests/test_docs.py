@@ -130,16 +130,19 @@ def test_the_readme_names_the_keys_of_a_picture(flowers: Path) -> None:
 
 
 def json_keys(document: Any) -> set[str]:
-    """The keys of a document, not those that name features, splits or classes."""
+    """The keys of a document, not those that name features, splits, classes or what is counted."""
     if isinstance(document, list):
         return {key for item in document for key in json_keys(item)}
     if not isinstance(document, dict):
         return set()
-    named = ("splits", "features")
+    named = ("splits", "features", "classes", "payloads", "records", "values", "formats",
+             "channels", "quantiles", "within")  # fmt: skip
     return set(document) | {
         key
         for name, value in document.items()
-        for key in (json_keys(list(value.values())) if name in named else json_keys(value))
+        for key in json_keys(
+            list(value.values()) if name in named and isinstance(value, dict) else value
+        )
     }
 
 
@@ -150,6 +153,7 @@ def test_every_key_of_the_json_documents_is_documented(flowers: Path, tmp_path: 
     exported.changed_names.append(ChangedName(0, "a/b", "a_b"))
     sheet = rs.sheet("out", "sheet.png", count=4)
     indexed = rs.index("out")
+    statistics = rs.statistics("out")
     measured = rs.bench("out", size=8, seconds=0.1)
     with (tmp_path / "out" / "train-00000-of-00001.tfrecord").open("r+b") as shard:
         shard.seek(30)
@@ -158,6 +162,7 @@ def test_every_key_of_the_json_documents_is_documented(flowers: Path, tmp_path: 
         report.to_json(),
         exported.to_json(),
         rs.inspect("out").to_json(),
+        statistics.to_json(),
         rs.verify("out").to_json(),
         sheet.to_json(),
         rs.LoaderStats().to_json(),

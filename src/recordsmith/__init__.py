@@ -21,7 +21,7 @@ if TYPE_CHECKING:
         index,
         open,  # noqa: A004 - named as users say it
     )
-    from recordsmith.drawing import SheetReport, draw_batch, sheet
+    from recordsmith.drawing import SheetReport, draw_batch, draw_statistics, sheet
     from recordsmith.errors import (
         CorruptDataError,
         Defect,
@@ -106,6 +106,7 @@ _HOMES = {
     "recordsmith.drawing": (
         "SheetReport",
         "draw_batch",
+        "draw_statistics",
         "sheet",
     ),
     "recordsmith.errors": (
@@ -254,6 +255,7 @@ __all__ = [
     "decode_example",
     "decode_sequence_example",
     "draw_batch",
+    "draw_statistics",
     "encode_example",
     "encode_sequence_example",
     "export",
