@@ -131,16 +131,19 @@ def test_the_readme_names_the_keys_of_a_picture(flowers: Path) -> None:
 
 
 def json_keys(document: Any) -> set[str]:
-    """The keys of a document, not those that name features, splits or classes."""
+    """The keys of a document, not those that name features, splits, classes or what is counted."""
     if isinstance(document, list):
         return {key for item in document for key in json_keys(item)}
     if not isinstance(document, dict):
         return set()
-    named = ("splits", "features")
+    named = ("splits", "features", "classes", "payloads", "records", "values", "formats",
+             "channels", "quantiles", "within")  # fmt: skip
     return set(document) | {
         key
         for name, value in document.items()
-        for key in (json_keys(list(value.values())) if name in named else json_keys(value))
+        for key in json_keys(
+            list(value.values()) if name in named and isinstance(value, dict) else value
+        )
     }
 
 
@@ -159,6 +162,7 @@ def test_every_key_of_the_json_documents_is_documented(flowers: Path, tmp_path: 
     differing = rs.diff("out", ["old.tfrecord", "other.tfrecord"])
     assert differing.changes
     assert differing.only_b
+    statistics = rs.statistics("out")
     measured = rs.bench("out", size=8, seconds=0.1)
     with (tmp_path / "out" / "train-00000-of-00001.tfrecord").open("r+b") as shard:
         shard.seek(30)
@@ -171,6 +175,7 @@ def test_every_key_of_the_json_documents_is_documented(flowers: Path, tmp_path: 
         rs.inspect("out").to_json(),
         rs.inspect("other.tfrecord").to_json(),
         differing.to_json(),
+        statistics.to_json(),
         rs.verify("out").to_json(),
         sheet.to_json(),
         rs.LoaderStats().to_json(),

@@ -21,7 +21,13 @@ if TYPE_CHECKING:
         index,
         open,  # noqa: A004 - named as users say it
     )
-    from recordsmith.drawing import SheetReport, draw_batch, draw_verify_report, sheet
+    from recordsmith.drawing import (
+        SheetReport,
+        draw_batch,
+        draw_statistics,
+        draw_verify_report,
+        sheet,
+    )
     from recordsmith.errors import (
         CorruptDataError,
         Defect,
@@ -124,6 +130,7 @@ _HOMES = {
     "recordsmith.drawing": (
         "SheetReport",
         "draw_batch",
+        "draw_statistics",
         "draw_verify_report",
         "sheet",
     ),
@@ -303,6 +310,7 @@ __all__ = [
     "decode_sequence_example",
     "diff",
     "draw_batch",
+    "draw_statistics",
     "draw_verify_report",
     "edit",
     "encode_example",

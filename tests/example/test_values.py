@@ -275,3 +275,32 @@ def test_chosen_rows_are_chosen_from_again() -> None:
     assert turned[np.array([2, 0])].tolist() == [VALUES[:2], VALUES[2:]]
     assert turned[0].tolist() == VALUES[2:]
     assert turned.values.packed().tolist() == VALUES[2:] + VALUES[:2]
+
+
+def test_hashes_are_xxh64() -> None:
+    """Seed 0; the lengths 1, 14 and 222 are of xxhash's own sanity check."""
+    sanity = bytearray()
+    generator = 2654435761  # as xxhash's own sanity check fills its buffer
+    for _ in range(222):
+        sanity.append(generator >> 56 & 0xFF)
+        generator = generator * 11400714785074694797 & (1 << 64) - 1
+    known = {
+        b"": 0xEF46DB3751D8E999,
+        b"abc": 0x44BC2CF5AD770999,
+        b"xxhash": 0x32DD38952C4BC720,
+        b"Nobody inspects the spammish repetition": 0xFBCEA83C8A378BF1,
+        bytes(sanity[:1]): 0xE934A84ADB052768,
+        bytes(sanity[:14]): 0x8282DCC4994E35C8,
+        bytes(sanity): 0xB641AE8CB691C174,
+    }
+    found = BytesArray.from_values(known).hashes()
+    assert found.tolist() == list(known.values())
+
+
+@given(st.lists(st.binary(max_size=100), max_size=12))
+def test_hashes_tell_values_apart_wherever_they_lie(values: list[bytes]) -> None:
+    array = BytesArray.from_values([*values, *values[::-1]])
+    hashes = array.hashes()
+    assert (hashes == array[::-1].hashes()[::-1]).all()
+    assert len(set(hashes.tolist())) == len(set(values))
+    assert array.reshape(2, len(values)).hashes().shape == (2, len(values))

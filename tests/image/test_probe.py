@@ -12,7 +12,14 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from recordsmith.errors import CorruptDataError, Defect
-from recordsmith.image import PICTURE_SUFFIXES, ImageInfo, is_picture, probe_image
+from recordsmith.image import (
+    PICTURE_SUFFIXES,
+    ImageInfo,
+    channel_count,
+    is_picture,
+    probe_image,
+    read_picture_header,
+)
 
 
 def test_odd_pictures_are_what_pillow_says(pictures: ModuleType) -> None:
@@ -147,3 +154,26 @@ def test_suffixes_are_of_the_formats_that_pillow_knows() -> None:
         assert suffix == suffix.lower()
         is_known = suffix in Image.registered_extensions()
         assert is_known or suffix in CAMERA_AND_VECTOR_SUFFIXES, suffix
+
+
+def test_headers_alone_say_what_the_whole_picture_says(pictures: ModuleType) -> None:
+    for name, data in pictures.odd().items():
+        expected = (*probe_image(data), channel_count(data))
+        assert read_picture_header(data) == expected, name
+        assert read_picture_header(memoryview(data)) == expected, name
+
+
+def test_headers_of_pictures_that_were_cut_off(pictures: ModuleType) -> None:
+    """The rest of a picture is not asked for; what has no header that is whole has none."""
+    for kind in ("JPEG", "PNG", "GIF"):
+        data = pictures.encode(pictures.noise(20, 16), kind)
+        assert read_picture_header(data[: len(data) * 3 // 4]) == (kind.lower(), 16, 20, 3)
+        assert read_picture_header(data[:11]) is None
+    assert read_picture_header(b"") is None
+    assert read_picture_header(b"\xff\xd8\xff" + bytes(30)) is None
+
+
+@given(st.binary(max_size=80), st.sampled_from([b"\xff\xd8\xff", b"\x89PNG\r\n\x1a\n", b"GIF89a"]))
+def test_headers_of_anything(data: bytes, start: bytes) -> None:
+    header = read_picture_header(start + data)
+    assert header is None or (header.height > 0 and header.width > 0)

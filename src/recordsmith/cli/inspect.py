@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from typing import Annotated, Any
 
@@ -43,6 +44,13 @@ def inspect(
             help="Read every record: ranges, distinct values, classes, pictures, duplicates.",
         ),
     ] = False,
+    html: Annotated[
+        str | None,
+        typer.Option(help="Write these figures as a page, with pictures of them.", metavar="FILE"),
+    ] = None,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace the page that is there.")
+    ] = False,
     threads: Threads = None,
     json: Json = False,
 ) -> None:
@@ -52,14 +60,25 @@ def inspect(
 
     With --reader, print a program that reads it, with every feature declared, to be pasted.
 
-    Example: `recordsmith inspect out`, `recordsmith inspect out --stats`,
+    Example: `recordsmith inspect out`, `recordsmith inspect out --stats --html stats.html`,
     `recordsmith inspect out --reader torch`
     """
+    if not stats and (html is not None or threads is not None or overwrite):
+        raise OptionError("--html, --overwrite and --threads are for --stats; say --stats as well")
     if reader is not None and (json or stats):
         other = "--json a document" if json else "--stats figures"
         raise OptionError(f"--reader prints a program, {other}; expected one of them")
     if stats:
-        _inspect_statistics(one_or_all(paths), split, threads, json=json)
+        if html is not None and os.path.lexists(html) and not overwrite:  # before all is read
+            raise OptionError(f"{html} exists already; choose another name, or say --overwrite")
+        with console.progress_bar("reading", of_bytes=True) as progress:
+            statistics = rs.statistics(one_or_all(paths), split, threads=threads, progress=progress)
+        if html is not None:
+            rs.draw_statistics(statistics, html, title=" ".join(paths), overwrite=overwrite)
+        if json:
+            console.print_json(statistics.to_json())
+        else:
+            print_statistics(statistics)
         return
     with console.progress_bar("reading", of_bytes=True) as progress:
         if reader is not None:
@@ -73,17 +92,6 @@ def inspect(
         console.print_json(inspection.to_json())
     else:
         print_inspection(inspection)
-
-
-def _inspect_statistics(
-    paths: str | list[str], split: str | None, threads: int | None, *, json: bool
-) -> None:
-    with console.progress_bar("reading", of_bytes=True) as progress:
-        statistics = rs.statistics(paths, split, threads=threads, progress=progress)
-    if json:
-        console.print_json(statistics.to_json())
-    else:
-        print_statistics(statistics)
 
 
 def print_inspection(inspection: rs.Inspection) -> None:

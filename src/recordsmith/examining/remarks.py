@@ -271,9 +271,15 @@ def _presence(key: str, feature: FeatureStatistics) -> Iterator[Remark]:
             f"only {_count(feature.present, 'record')} of {records:,} {_have(feature.present)} it: "
             "give it a default when you read it, or look at how it was written.",
         )
-    distinct = {values.distinct for values in feature.values.values()}
-    counts = sum(values.count for values in feature.values.values())
-    if distinct == {1} and counts > 1 and feature.missing == 0 and key not in _USUALLY_CONSTANT:
+    values = list(feature.values.values())
+    if (
+        len(values) == 1
+        and values[0].distinct == 1
+        and values[0].count > 1
+        and not (isinstance(values[0], NumberStatistics) and values[0].nan + values[0].infinite)
+        and not feature.missing
+        and key not in _USUALLY_CONSTANT
+    ):
         yield Remark(
             "constant", key, "all values are the same: it tells a model nothing, and takes room."
         )

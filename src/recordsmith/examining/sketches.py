@@ -29,7 +29,8 @@ Keys = npt.NDArray[Any]
 # of the finaliser of SplitMix64 (Steele, Lea, Flood, Fast splittable generators, 2014)
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _MULTIPLIERS = (np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))
-_PENDING = 1 << 12
+_PENDING = 1 << 15
+_SMALL_COUNT = 1 << 10
 _SHIFTS = (np.uint64(30), np.uint64(27), np.uint64(31))
 
 
@@ -142,6 +143,13 @@ class DistinctHashes:
         return 3 * float(np.sqrt((1 - 0.5**self._bits) / max(1, len(self._hashes))))
 
 
+def _smallest(counts: Int64Array, place: int) -> int:
+    """The count that is at a place, from 1, when they are in order. Nearly all are small."""
+    up_to = np.cumsum(np.bincount(np.minimum(counts, _SMALL_COUNT)))
+    found = int(np.searchsorted(up_to, place))
+    return found if found < _SMALL_COUNT else int(np.sort(counts)[place - 1])
+
+
 class FrequentKeys:
     """Counters for the keys that come most often.
 
@@ -160,7 +168,7 @@ class FrequentKeys:
         self.keys, self.counts = add_counted(self.keys, self.counts, keys, counts)
         over = len(self.keys) - self._capacity
         if over > 0:  # all counters fall by the largest that does not fit
-            fall = int(np.sort(self.counts)[over - 1])
+            fall = _smallest(self.counts, over)
             stay = self.counts > fall
             self.keys, self.counts = self.keys[stay], self.counts[stay] - fall
             self.error += fall
@@ -222,7 +230,8 @@ class Quantiles:
         level = 0
         while level < len(self._levels):
             if self._sizes[level] >= self._length:
-                values = np.sort(np.concatenate(self._levels[level]))
+                values = np.concatenate(self._levels[level])
+                values.sort(kind="stable")  # which takes runs that are in order as they are
                 odd, values = values[: len(values) % 2], values[len(values) % 2 :]
                 first = int(self._takes_second[level])
                 self._takes_second[level] = not first

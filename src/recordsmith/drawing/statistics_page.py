@@ -1,0 +1,305 @@
+"""Statistics of a dataset as one HTML page: remarks, classes, and a picture of each feature.
+
+The page holds everything it shows: no script, nothing from elsewhere. What comes from files is
+escaped, and reaches the page as text only.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from html import escape
+from pathlib import Path
+
+from recordsmith.errors import OptionError
+from recordsmith.examining import Statistics
+from recordsmith.examining.bytes_statistics import BytesStatistics
+from recordsmith.examining.class_counts import ClassStatistics
+from recordsmith.examining.duplicates import DuplicateStatistics
+from recordsmith.examining.feature_statistics import FeatureStatistics
+from recordsmith.examining.number_statistics import NumberStatistics
+from recordsmith.examining.picture_statistics import PictureStatistics
+from recordsmith.files import PathLike, as_path, write_atomically
+
+_MOST_CLASSES = 200
+_LONGEST_TEXT = 80
+_STYLE = """
+:root { color-scheme: light dark; --bar: #4a7fb5; --line: #8884; --quiet: #777; }
+body { font: 15px/1.45 system-ui, sans-serif; max-width: 62rem; margin: 2rem auto;
+  padding: 0 1rem; }
+h1 { font-size: 1.5rem; }
+h2 { font-size: 1.2rem; margin-top: 2.5rem; }
+h3 { font-size: 1rem; margin: 0; overflow-wrap: anywhere; }
+table { border-collapse: collapse; margin: .5rem 0; } th { text-align: left; font-weight: 600; }
+td, th { padding: .15rem .9rem .15rem 0; vertical-align: top; overflow-wrap: anywhere; }
+td.n, th.n { text-align: right; font-variant-numeric: tabular-nums; }
+section.feature { border-top: 1px solid var(--line); padding: .9rem 0; }
+.quiet { color: var(--quiet); } .remark { margin: .5rem 0; overflow-wrap: anywhere; }
+.remark b { border: 1px solid var(--line); border-radius: .3rem; padding: 0 .4rem; }
+.charts { display: flex; flex-wrap: wrap; gap: 1.5rem; } figure { margin: .4rem 0; }
+figcaption { font-size: .8rem; color: var(--quiet); } svg rect { fill: var(--bar); }
+"""
+
+
+def draw_statistics(
+    statistics: Statistics, path: PathLike, *, title: str = "dataset", overwrite: bool = False
+) -> Path:
+    """Write statistics as one HTML page that needs nothing else.
+
+    Args:
+        path: of the page.
+        title: what its heading says.
+        overwrite: replace a file that is there.
+
+    Returns:
+        The path.
+
+    Raises:
+        OptionError: there is a file of that name.
+        FileAccessError: the page cannot be written.
+    """
+    path = as_path(path)
+    if os.path.lexists(path) and not overwrite:
+        raise OptionError(
+            f"{path} exists already; choose another name, or say overwrite=True (--overwrite)"
+        )
+    text = "\n".join(_page(statistics, title))
+    write_atomically(path, text.encode("utf-8", "backslashreplace"), overwrite=overwrite)
+    return path
+
+
+def _page(statistics: Statistics, title: str) -> Iterable[str]:
+    yield '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+    yield '<meta name="viewport" content="width=device-width, initial-scale=1">'
+    yield f"<title>{_text(title)}</title>\n<style>{_STYLE}</style></head><body>"
+    yield f"<h1>{_text(title)}</h1>"
+    payloads = ", ".join(f"{count:,} {kind}" for kind, count in statistics.payloads.items())
+    yield (
+        f"<p>{_count(statistics.record_count, 'record')} ({payloads or 'none'}) in "
+        f"{_count(len(statistics.shards), 'shard')}, {statistics.size_bytes:,} bytes</p>"
+    )
+    yield from _remarks(statistics)
+    yield from _splits(statistics)
+    for key, classes in statistics.classes.items():
+        yield from _classes(key, classes)
+    for section, features in statistics.sections.items():
+        if features:
+            yield f"<h2>{_text(section.replace('_', ' '))}</h2>"
+        for key, feature in features.items():
+            yield from _feature(key, feature)
+    if statistics.left_out:
+        yield f"<p>{statistics.left_out:,} more features are left out</p>"
+    yield from _duplicates(statistics.duplicates)
+    yield "</body></html>"
+
+
+def _remarks(statistics: Statistics) -> Iterable[str]:
+    yield "<h2>Remarks</h2>"
+    if not statistics.remarks:
+        yield '<p class="quiet">nothing remarkable</p>'
+    for remark in statistics.remarks:
+        about = "" if remark.feature is None else f" <i>{_text(remark.feature)}</i>:"
+        yield f'<p class="remark"><b>{_text(remark.kind)}</b>{about} {_text(remark.text, 2000)}</p>'
+
+
+def _splits(statistics: Statistics) -> Iterable[str]:
+    yield "<h2>Splits</h2>"
+    rows = []
+    for split, shards in statistics.splits.items():
+        sizes = [shard.size_bytes for shard in shards]
+        numbers = (sum(shard.record_count for shard in shards), len(shards), sum(sizes))
+        rows.append((split, *(f"{n:,}" for n in (*numbers, min(sizes), max(sizes)))))
+    yield _table(("split", "records", "shards", "bytes", "smallest", "largest"), rows)
+
+
+def _classes(key: str, classes: ClassStatistics) -> Iterable[str]:
+    totals: dict[str, dict[str, int]] = {}
+    for split, counts in classes.splits.items():
+        for count in counts:
+            totals.setdefault(str(count), {})[split] = count.count
+    if not totals:
+        return
+    yield f"<h2>{len(totals):,} classes in {_text(key)}</h2>"
+    ordered = sorted(totals.items(), key=lambda item: (-sum(item[1].values()), item[0]))
+    for split in classes.splits:
+        bars = [(name, counts.get(split, 0)) for name, counts in ordered[:_MOST_CLASSES]]
+        yield f"<h3>{_text(split)}</h3>{_rows_of_bars(bars)}"
+    if len(ordered) > _MOST_CLASSES:
+        yield f'<p class="quiet">{len(ordered) - _MOST_CLASSES:,} more classes are rarer</p>'
+
+
+def _feature(key: str, feature: FeatureStatistics) -> Iterable[str]:
+    yield f'<section class="feature"><h3>{_text(key)}</h3>'
+    missing = f", missing in {feature.missing:,}" if feature.missing else ""
+    yield (
+        f'<p class="quiet">{feature.kind}, in {_count(feature.present, "record")}{missing}; '
+        f"{_span(feature.lengths)} values"
+        + ("" if feature.steps is None else f", {_span(feature.steps)} steps")
+        + f"; {feature.value_bytes:,} bytes</p>"
+    )
+    charts = []
+    if feature.lengths.distinct > 1:
+        charts.append(_histogram("values in a list", feature.lengths))
+    for values in feature.values.values():
+        if isinstance(values, NumberStatistics):
+            charts.append(_histogram("from min to max", values))
+        else:
+            if values.sizes.distinct > 1:
+                charts.append(_histogram("sizes in bytes", values.sizes))
+            charts += _picture_charts(values.pictures)
+    yield f'<div class="charts">{"".join(charts)}</div>'
+    for values in feature.values.values():
+        if isinstance(values, NumberStatistics):
+            yield _numbers(values)
+        else:
+            yield _bytes(values)
+    yield "</section>"
+
+
+def _numbers(values: NumberStatistics) -> str:
+    rows = [
+        ("distinct", _distinct(values)),
+        ("mean", _number(values.mean)),
+        ("std", _number(values.std)),
+        *((f"quantile {share:g}", _number(value)) for share, value in values.quantiles),
+        ("zero", f"{values.zero:,}"),
+        ("negative", f"{values.negative:,}"),
+        ("NaN", f"{values.nan:,}"),
+        ("infinite", f"{values.infinite:,}"),
+    ]
+    heads, cells = zip(*rows, strict=True)
+    return _table(heads, [cells], first_is_text=False) + _top(
+        (_number(value), count) for value, count in values.top
+    )
+
+
+def _bytes(values: BytesStatistics) -> str:
+    content = ", ".join(
+        f"{count:,} {name}"
+        for name, count in (("text", values.text), ("raw", values.raw), ("pictures", values.images))
+        if count
+    )
+    found = f"<p>{_distinct(values)} distinct; {content}</p>"
+    if values.pictures is not None:
+        return found
+    often = [value for value in values.top if value.count > 1]
+    return found + _top(
+        (value.text if value.text is not None else f"0x{value.begins[:16].hex()}…", value.count)
+        for value in often
+    )
+
+
+def _picture_charts(pictures: PictureStatistics | None) -> list[str]:
+    if pictures is None or not pictures.count:
+        return []
+    formats = [(name, count) for name, count in pictures.formats.items()]
+    channels = [(f"{number} channels", count) for number, count in pictures.channels.items()]
+    sizes = [(f"{width} x {height}", count) for (width, height), count in pictures.sizes]
+    return [
+        _histogram("widths", pictures.widths),
+        _histogram("heights", pictures.heights),
+        f"<figure>{_rows_of_bars([*formats, *channels])}</figure>",
+        f"<figure>{_rows_of_bars(sizes)}<figcaption>most frequent sizes</figcaption></figure>",
+    ]
+
+
+def _duplicates(every: Sequence[DuplicateStatistics]) -> Iterable[str]:
+    found = [one for one in every if sum(one.within.values()) or one.shared]
+    if found:
+        yield "<h2>What is there twice</h2>"
+    for one in found:
+        what = "records" if one.feature is None else f"pictures of {one.feature}"
+        about = "" if one.sampled == 1 else f", estimated from one in {one.sampled:,}"
+        yield f"<h3>{_text(what)}{about}</h3>"
+        rows = [(f"again in {split}", f"{count:,}") for split, count in one.within.items()]
+        rows += [(f"in {' and '.join(s.splits)}", f"{s.contents:,}") for s in one.shared]
+        yield _table(("where", "how many"), rows)
+        pairs = [*(pair for shared in one.shared for pair in shared.places), *one.places]
+        yield _table(("one", "the same"), [tuple(map(str, pair)) for pair in pairs], numbers=False)
+
+
+def _top(values: Iterable[tuple[str, int]]) -> str:
+    bars = list(values)
+    return f'<p class="quiet">most frequent</p>{_rows_of_bars(bars)}' if len(bars) > 1 else ""
+
+
+def _histogram(caption: str, numbers: NumberStatistics) -> str:
+    """Bars from the least number to the largest."""
+    most = max(numbers.histogram, default=0)
+    if not most:
+        return ""
+    width = 300 / len(numbers.histogram)
+    bars = []
+    for place, count in enumerate(numbers.histogram):
+        height = max(1.0, 90 * count / most) if count else 0.0
+        low, high = numbers.edges[place], numbers.edges[place + 1]
+        bars.append(
+            f'<rect x="{place * width:.1f}" y="{90 - height:.1f}" width="{max(1, width - 1):.1f}" '
+            f'height="{height:.1f}">'
+            f"<title>{_number(low)} to {_number(high)}: {count:,}</title></rect>"
+        )
+    return (
+        f'<figure><svg width="300" height="90" role="img" aria-label="{_text(caption)}">'
+        f"{''.join(bars)}</svg><figcaption>{_number(numbers.min)} … {_number(numbers.max)}: "
+        f"{_text(caption)}</figcaption></figure>"
+    )
+
+
+def _rows_of_bars(bars: Sequence[tuple[str, int]]) -> str:
+    """A bar for each name, as long as its count."""
+    most = max((count for _, count in bars), default=0) or 1
+    rows = "".join(
+        f'<tr><td>{_text(name)}</td><td class="n">{count:,}</td>'
+        f'<td><svg width="240" height="12"><rect width="{240 * count / most:.1f}" height="12"/>'
+        "</svg></td></tr>"
+        for name, count in bars
+    )
+    return f"<table>{rows}</table>"
+
+
+def _table(
+    heads: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    *,
+    numbers: bool = True,
+    first_is_text: bool = True,
+) -> str:
+    """A table; without `numbers` all its cells are text."""
+
+    def form(place: int) -> str:
+        return ' class="n"' if numbers and (place or not first_is_text) else ""
+
+    head = "".join(f"<th{form(place)}>{_text(cell)}</th>" for place, cell in enumerate(heads))
+    body = "".join(
+        "<tr>"
+        + "".join(f"<td{form(place)}>{_text(cell, 400)}</td>" for place, cell in enumerate(row))
+        + "</tr>"
+        for row in rows
+    )
+    return f"<table><tr>{head}</tr>{body}</table>" if rows else ""
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def _distinct(values: NumberStatistics | BytesStatistics) -> str:
+    return f"about {values.distinct:,}" if values.distinct_error else f"{values.distinct:,}"
+
+
+def _span(numbers: NumberStatistics) -> str:
+    low, high = numbers.min or 0, numbers.max or 0
+    return f"{low:,}" if low == high else f"{low:,} to {high:,}"
+
+
+def _number(value: float | None) -> str:
+    if value is None:
+        return ""
+    return f"{value:,}" if isinstance(value, int) else f"{value:.6g}"
+
+
+def _text(text: str, most: int = _LONGEST_TEXT) -> str:
+    """`text` for the page: cut, printable, escaped."""
+    cut = text if len(text) <= most else text[: most - 1] + "…"
+    plain = cut.encode("utf-8", "backslashreplace").decode()
+    return escape("".join(c if c.isprintable() else ascii(c)[1:-1] for c in plain))

@@ -1,0 +1,107 @@
+"""The page of statistics: everything is on it, it needs nothing else, and text stays text."""
+
+from __future__ import annotations
+
+import math
+from html.parser import HTMLParser
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+import recordsmith as rs
+
+EVIL = "<script>alert('x')</script>\x1b[2J\"'&"
+
+
+class Page(HTMLParser):
+    """What a browser would see."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.open: list[str] = []
+        self.attributes: list[tuple[str, str | None]] = []
+        self.words = ""
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.attributes += attrs
+        if tag not in ("meta", "rect"):
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag != "rect":
+            assert self.open.pop() == tag
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.attributes += attrs
+
+    def handle_data(self, data: str) -> None:
+        self.words += data
+
+
+@pytest.fixture
+def dataset(tmp_path: Path, pictures: ModuleType) -> Path:
+    folder = tmp_path / "data"
+    folder.mkdir()
+    for split, count in (("train", 30), ("validation", 6)):
+        with rs.ShardWriter(folder / f"{split}-00000-of-00001.tfrecord") as writer:
+            for number in range(count):
+                example: dict[str, Any] = {
+                    "image/encoded": pictures.jpeg(number, 10 + number % 3, 9),
+                    "image/class/label": number % 3,
+                    EVIL: [EVIL, "a"],
+                    "x": [number / 4, math.nan],
+                    "many": list(range(number)) or [0],
+                }
+                writer.write_example(example)
+    (folder / "labels.txt").write_text(f"0:ant\n1:bee\n2:{EVIL}\n")
+    return folder
+
+
+def test_the_page_holds_everything_and_needs_nothing(dataset: Path, tmp_path: Path) -> None:
+    statistics = rs.statistics(dataset)
+    path = rs.draw_statistics(statistics, tmp_path / "page.html", title=EVIL)
+    text = path.read_text("utf-8")
+    page = Page(text)
+    assert page.open == []
+    assert not {"script", "link", "img", "iframe", "a"} & set(page.tags)
+    assert not {"src", "href", "onload", "onclick"} & {name for name, _ in page.attributes}
+    assert "url(" not in text
+    assert "@import" not in text
+    assert "\x1b" not in text
+    assert (
+        page.words.count("<script>alert('x')</script>\\x1b[2J\"'&") >= 4
+    )  # title, key, class, value
+    for feature in ("image/encoded", "image/class/label", "x", "many"):
+        assert feature in page.words
+    for remark in statistics.remarks:
+        assert remark.kind in page.words
+    assert {"leakage", "nan"} <= {remark.kind for remark in statistics.remarks}
+    assert "0 ant" in page.words
+    assert "10 x 9" in page.words
+
+
+def test_a_file_that_is_there_stays(dataset: Path, tmp_path: Path) -> None:
+    statistics = rs.statistics(dataset)
+    path = tmp_path / "page.html"
+    path.write_text("mine")
+    with pytest.raises(rs.OptionError, match="exists"):
+        rs.draw_statistics(statistics, path)
+    assert path.read_text() == "mine"
+    rs.draw_statistics(statistics, path, overwrite=True)
+    assert path.read_text("utf-8").startswith("<!doctype html>")
+    with pytest.raises(rs.FileAccessError):
+        rs.draw_statistics(statistics, tmp_path / "none" / "page.html")
+
+
+def test_nothing_to_draw(tmp_path: Path) -> None:
+    with rs.ShardWriter(tmp_path / "a.tfrecord") as writer:
+        writer.write(b"\x01other")
+    page = Page(rs.draw_statistics(rs.statistics(tmp_path), tmp_path / "p.html").read_text("utf-8"))
+    assert "1 record (1 other) in 1 shard," in page.words
+    assert "nothing remarkable" in page.words
