@@ -139,7 +139,9 @@ def json_keys(document: Any) -> set[str]:
     return set(document) | {
         key
         for name, value in document.items()
-        for key in (json_keys(list(value.values())) if name in named else json_keys(value))
+        for key in json_keys(
+            list(value.values()) if name in named and isinstance(value, dict) else value
+        )
     }
 
 
