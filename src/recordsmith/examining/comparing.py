@@ -10,7 +10,6 @@ import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias, TypeVar
 
@@ -20,19 +19,22 @@ from recordsmith.buffers import Int64Array
 from recordsmith.dataset.labels import ClassNames
 from recordsmith.dataset.locate import Located
 from recordsmith.dataset.shard import Shard
-from recordsmith.errors import CorruptDataError, located
+from recordsmith.errors import located
 from recordsmith.examining.matching import Digests, as_digests
 from recordsmith.example import Schema, SchemaSurvey
 from recordsmith.files import Progress
-from recordsmith.wire import HEADER_BYTES, RecordBlock
+from recordsmith.wire import RecordBlock
 
-DIGESTS_AT_ONCE = 1 << 24
-"""So many are in memory at once, with their positions: with what sorting takes, 1.5 GB."""
+DIGESTS_AT_ONCE = 1 << 23
+"""So many are in memory at once. Measured: with what sorting takes, 104 bytes each."""
 
 _MOST_PARTS = 16  # as a power of two: where all records are equal, parts are no smaller
 
 MakeDigest: TypeAlias = Callable[[memoryview], bytes | None]
 """Of a payload 16 bytes, or None for a record that is to be left out."""
+
+MakeDigests: TypeAlias = Callable[[RecordBlock, Int64Array], tuple[Int64Array, Digests]]
+"""Of some rows of a block: those that are not left out, and their digests."""
 
 
 class RecordPlace(NamedTuple):
@@ -99,7 +101,7 @@ class Reading:
         self._lock = threading.Lock()
         self._stopping = threading.Event()
 
-    def first(self, make: MakeDigest, store: DigestStore) -> None:
+    def first(self, make: MakeDigests, store: DigestStore) -> None:
         """Digests of all records; and learns what the sides hold."""
 
         def read(side: int, number: int) -> int:
@@ -108,8 +110,9 @@ class Reading:
             for block in self._blocks(shard, None):
                 with located(shard.path, block.position):
                     survey.update(block.buffer, block.starts, block.lengths)
+                    rows, digests = make(block, np.arange(len(block)))
                 count += len(block)
-                _add_digests(store, make, side, number, shard, block, None)
+                store.add(side, number, rows + block.position, digests)
             return count
 
         everything = [range(len(side.shards)) for side in self.sides]
@@ -117,13 +120,15 @@ class Reading:
             side.starts = np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])
             side.schema = side.survey.finish()
 
-    def digests(self, make: MakeDigest, store: DigestStore, wanted: Wanted | None) -> None:
+    def digests(self, make: MakeDigests, store: DigestStore, wanted: Wanted | None) -> None:
         """Digests of some records, or of all."""
 
         def read(side: int, number: int) -> None:
             shard = self.sides[side].shards[number]
             for block, rows in self._chosen(side, number, wanted):
-                _add_digests(store, make, side, number, shard, block, rows)
+                with located(shard.path, block.position):
+                    kept, digests = make(block, rows)
+                store.add(side, number, kept + block.position, digests)
 
         self._in_threads(read, self._with_any(wanted))
 
@@ -132,11 +137,9 @@ class Reading:
 
         def read(side: int, number: int) -> None:
             first = int(self.sides[side].starts[number])
-            shard = self.sides[side].shards[number]
             for block, rows in self._chosen(side, number, wanted):
-                for row in range(len(block)) if rows is None else rows.tolist():
-                    with _at(shard, block, row):
-                        use(side, first + block.position + row, _payload(block, row))
+                for row, payload in _payloads(block, rows):
+                    use(side, first + block.position + row, payload)
 
         self._in_threads(read, self._with_any(wanted))
 
@@ -151,15 +154,13 @@ class Reading:
 
     def _chosen(
         self, side: int, number: int, wanted: Wanted | None
-    ) -> Iterator[tuple[RecordBlock, Int64Array | None]]:
-        """Blocks of a shard with the rows that are wanted, None for all; those with none are left
-        out.
-        """
+    ) -> Iterator[tuple[RecordBlock, Int64Array]]:
+        """Blocks of a shard with the rows that are wanted; those with none are left out."""
         shard, starts = self.sides[side].shards[number], self.sides[side].starts
         first, stop = int(starts[number]), int(starts[number + 1])
         if wanted is None:
             for block in self._blocks(shard, stop - first):
-                yield block, None
+                yield block, np.arange(len(block))
             return
         low, high = np.searchsorted(wanted[side], [first, stop])
         numbers = wanted[side][low:high] - first
@@ -251,41 +252,24 @@ class DigestStore:
         return np.concatenate(positions), np.concatenate(digests)
 
 
-def _payload(block: RecordBlock, row: int) -> memoryview:
-    start = int(block.starts[row])
-    return block.buffer[start : start + int(block.lengths[row])]
+def each(make: MakeDigest) -> MakeDigests:
+    """Digests of the records one by one."""
+
+    def make_all(block: RecordBlock, rows: Int64Array) -> tuple[Int64Array, Digests]:
+        made = bytearray()
+        left_out = []
+        for place, (_, payload) in enumerate(_payloads(block, rows)):
+            digest = make(payload)
+            if digest is None:
+                left_out.append(place)
+            else:
+                made += digest
+        return np.delete(rows, left_out) if left_out else rows, as_digests(made)
+
+    return make_all
 
 
-@contextmanager
-def _at(shard: Shard, block: RecordBlock, row: int) -> Iterator[None]:
-    """Say of a CorruptDataError which record it is about."""
-    try:
-        yield
-    except CorruptDataError as error:
-        error.path = str(shard.path)
-        error.position = block.position + row
-        error.offset = block.offset + int(block.starts[row]) - HEADER_BYTES
-        raise
-
-
-def _add_digests(
-    store: DigestStore,
-    make: MakeDigest,
-    side: int,
-    number: int,
-    shard: Shard,
-    block: RecordBlock,
-    rows: Int64Array | None,
-) -> None:
-    chosen = np.arange(len(block)) if rows is None else rows
-    made = bytearray()
-    left_out = []
-    for place, row in enumerate(chosen.tolist()):
-        with _at(shard, block, row):
-            digest = make(_payload(block, row))
-        if digest is None:
-            left_out.append(place)
-        else:
-            made += digest
-    numbers = np.delete(chosen, left_out) + block.position
-    store.add(side, number, numbers, as_digests(made))
+def _payloads(block: RecordBlock, rows: Int64Array) -> Iterator[tuple[int, memoryview]]:
+    starts, lengths = block.starts[rows].tolist(), block.lengths[rows].tolist()
+    for row, start, length in zip(rows.tolist(), starts, lengths, strict=True):
+        yield row, block.buffer[start : start + length]
