@@ -395,7 +395,9 @@ def test_failed_overwrite_leaves_the_old_dataset(
     assert len(rs.open(out)) == 21
 
 
-@pytest.mark.parametrize("name", ["train-00000-of-00002.tfrecord", "labels.txt"])
+@pytest.mark.parametrize(
+    "name", ["train-00000-of-00002.tfrecord", "train-00007-of-00010.tfrecord", "labels.txt"]
+)
 def test_files_of_others_are_not_replaced_unless_told(
     flowers: Path, tmp_path: Path, undisturbed: dict[str, bytes], name: str
 ) -> None:
@@ -405,6 +407,24 @@ def test_files_of_others_are_not_replaced_unless_told(
     assert _files(tmp_path) == {name: b"precious"}
     rs.pack(rs.ImageFolder(flowers), tmp_path, **OPTIONS, overwrite=True)
     assert _files(tmp_path) == undisturbed
+
+
+def test_notes_of_others_remove_nothing(
+    flowers: Path, tmp_path: Path, undisturbed: dict[str, bytes]
+) -> None:
+    """A note that naming has begun lists what goes: not if it is the note of another job, and
+    never what is no shard."""
+    names = ["thesis.doc", "old.tfrecord"]
+    (tmp_path / ".recordsmith").mkdir()
+    note = tmp_path / ".recordsmith" / "begun"
+    note.write_text(json.dumps({"plan": "another", "removing": names}))
+    for name in names:
+        (tmp_path / name).write_bytes(b"precious")
+    with pytest.raises(rs.OptionError, match=r"holds old\.tfrecord already"):
+        rs.pack(rs.ImageFolder(flowers), tmp_path, **OPTIONS)
+    assert set(names) <= set(os.listdir(tmp_path))
+    rs.pack(rs.ImageFolder(flowers), tmp_path, **OPTIONS, overwrite=True)
+    assert _files(tmp_path) == undisturbed | {"thesis.doc": b"precious"}
 
 
 def test_broken_manifest_is_said_and_can_be_overwritten(

@@ -82,6 +82,7 @@ class ReadFrames:
         with open_file(path) as file, accessing(path):
             _check_not_empty(file.fileno(), path)
             self._file = os.dup(file.fileno())
+            self._size_bytes = os.fstat(self._file).st_size
         self._path = path
 
     def __del__(self) -> None:
@@ -89,6 +90,8 @@ class ReadFrames:
             os.close(self._file)
 
     def view(self, begin: int, end: int) -> memoryview | None:
+        if not self._reaches(end):
+            return None
         buffer = bytearray(end - begin)
         return memoryview(buffer).toreadonly() if self._read(begin, memoryview(buffer)) else None
 
@@ -112,6 +115,8 @@ class ReadFrames:
         self, begins: Int64Array, ends: Int64Array, places: Int64Array, out: npt.NDArray[np.uint8]
     ) -> bool:
         """Frames in the order of the file."""
+        if not self._reaches(int(ends[-1])):
+            return False
         stops = np.cumsum(ends - begins)
         starts = stops - (ends - begins)
         buffer: npt.NDArray[np.uint8] = np.empty(int(stops[-1]), np.uint8)
@@ -124,6 +129,12 @@ class ReadFrames:
         if not all(self._read(begin, view[start:stop]) for begin, start, stop in runs):
             return False
         return gather(buffer, starts, stops, places, out) == len(begins)
+
+    def _reaches(self, end: int) -> bool:
+        """Whether the file is that long: asked before there is memory for what may not be there."""
+        if end > self._size_bytes:
+            self._size_bytes = os.fstat(self._file).st_size
+        return end <= self._size_bytes
 
     def _read(self, begin: int, target: memoryview) -> bool:
         """Fill `target` from a place of the file; whether there was enough."""
