@@ -427,6 +427,42 @@ def test_notes_of_others_remove_nothing(
     assert _files(tmp_path) == undisturbed | {"thesis.doc": b"precious"}
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"notes": 5},
+        {"notes": {"x": {"count": "y", "places": 5}}},
+        {"records": "7"},
+        {"records": 1e300},
+        {"skipped": [["a", 1]]},
+        {"schema": None},
+        {"crc32c": None},
+        {"file": "../../x"},
+    ],
+    ids=str,
+)
+def test_a_note_that_a_shard_is_done_may_say_anything(
+    flowers: Path, tmp_path: Path, undisturbed: dict[str, bytes], change: dict[str, Any]
+) -> None:
+    """The shard is written again, and the dataset is as it should be."""
+    note = {
+        "plan": rs.plan(rs.ImageFolder(flowers), **OPTIONS).fingerprint,
+        "versions": None,
+        "file": "train-00000-of-00002.tfrecord",
+        **dict.fromkeys(("records", "size_bytes", "crc32c", "bytes_in"), 0),
+        "schema": {"payload": "Example", "records": 0, "features": {}},
+        "skipped": [],
+        "notes": {},
+    }
+    for folder, document in (("note", note | change), ("list", [note]), ("text", "x")):
+        internal = tmp_path / folder / ".recordsmith"
+        internal.mkdir(parents=True)
+        (internal / f"{note['file']}.done").write_text(json.dumps(document))
+        (internal / f"{note['file']}.partial").touch()
+        rs.pack(rs.ImageFolder(flowers), tmp_path / folder, **OPTIONS)
+        assert _files(tmp_path / folder) == undisturbed
+
+
 def test_broken_manifest_is_said_and_can_be_overwritten(
     flowers: Path, tmp_path: Path, undisturbed: dict[str, bytes]
 ) -> None:

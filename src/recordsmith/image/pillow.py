@@ -26,8 +26,8 @@ _SIGNATURES = (
     (b"MM\0*", "TIFF"),
 )
 
-# All pictures that Pillow reads but EPS, which it hands to Ghostscript: a program that has been made
-# to run what a file wanted, more than once. What it knows by name only, such as GRIB, is left out.
+# All pictures that Pillow reads but EPS, which it hands to Ghostscript: a program that has been
+# made to run what a file wanted, more than once. What it only knows by name is left out, too.
 _USUAL = ("BMP", "GIF", "JPEG", "PNG", "PPM")  # those that it knows without loading more
 _OTHERS = (
     "AVIF BLP CUR DCX DDS DIB FITS FLI FTEX GBR ICNS ICO IM IMT IPTC JPEG2000 MCIDAS MSP PCD PCX"
