@@ -93,6 +93,7 @@ def test_label_map_is_what_protobuf_reads(tmp_path: Path) -> None:
         ("item { id: 1 name: 'a' }\nitem { id: 2 name: 'a' }", "twice"),
         ("item { id: -1 name: 'a' }", "id and name"),
         ("item { id: 9999999999 name: 'a' }", "expected 0 to"),
+        (f"item {{ id: {'9' * 5000} name: 'a' }}", "id and name"),
         ("0:daisy\n1:rose\n", "expected"),
         ("thing { id: 1 name: 'a' }", "expected item, found 'thing'"),
         ("\x00\x01", "expected a label map"),
@@ -102,3 +103,27 @@ def test_what_is_no_label_map(tmp_path: Path, text: str, words: str) -> None:
     (tmp_path / "map.pbtxt").write_text(text)
     with pytest.raises(rs.OptionError, match=words):
         read_label_map(tmp_path / "map.pbtxt")
+
+
+@pytest.mark.parametrize("line", ["# " * 500, "#" * 1000, "# \n" * 500, " " * 1000 + "!"])
+def test_comments_and_spaces_take_no_time(tmp_path: Path, line: str) -> None:
+    """Read by an expression that tries all ways, each of these took years."""
+    path = tmp_path / "map.pbtxt"
+    path.write_text(f"item {{ id: 1 name: 'a' }}\n{line}")
+    if line.endswith("!"):
+        with pytest.raises(rs.OptionError, match="line 2: expected a label map, found '!'"):
+            read_label_map(path)
+    else:
+        assert read_label_map(path) == (None, "a")
+
+
+def test_a_label_map_of_many_items(tmp_path: Path) -> None:
+    names = (None, *map(str, range(1, 5000)))
+    path = tmp_path / "map.pbtxt"
+    path.write_bytes(label_map_to_bytes(names))
+    assert read_label_map(path) == names
+
+
+def test_labels_of_any_length_are_no_crash(tmp_path: Path) -> None:
+    (tmp_path / "labels.txt").write_text("9" * 5000 + ":x\n")
+    assert read_labels(tmp_path) is None

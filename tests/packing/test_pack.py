@@ -395,7 +395,9 @@ def test_failed_overwrite_leaves_the_old_dataset(
     assert len(rs.open(out)) == 21
 
 
-@pytest.mark.parametrize("name", ["train-00000-of-00002.tfrecord", "labels.txt"])
+@pytest.mark.parametrize(
+    "name", ["train-00000-of-00002.tfrecord", "train-00007-of-00010.tfrecord", "labels.txt"]
+)
 def test_files_of_others_are_not_replaced_unless_told(
     flowers: Path, tmp_path: Path, undisturbed: dict[str, bytes], name: str
 ) -> None:
@@ -405,6 +407,60 @@ def test_files_of_others_are_not_replaced_unless_told(
     assert _files(tmp_path) == {name: b"precious"}
     rs.pack(rs.ImageFolder(flowers), tmp_path, **OPTIONS, overwrite=True)
     assert _files(tmp_path) == undisturbed
+
+
+def test_notes_of_others_remove_nothing(
+    flowers: Path, tmp_path: Path, undisturbed: dict[str, bytes]
+) -> None:
+    """A note that naming has begun lists what goes: not if it is the note of another job, and
+    never what is no shard."""
+    names = ["thesis.doc", "old.tfrecord"]
+    (tmp_path / ".recordsmith").mkdir()
+    note = tmp_path / ".recordsmith" / "begun"
+    note.write_text(json.dumps({"plan": "another", "removing": names}))
+    for name in names:
+        (tmp_path / name).write_bytes(b"precious")
+    with pytest.raises(rs.OptionError, match=r"holds old\.tfrecord already"):
+        rs.pack(rs.ImageFolder(flowers), tmp_path, **OPTIONS)
+    assert set(names) <= set(os.listdir(tmp_path))
+    rs.pack(rs.ImageFolder(flowers), tmp_path, **OPTIONS, overwrite=True)
+    assert _files(tmp_path) == undisturbed | {"thesis.doc": b"precious"}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"notes": 5},
+        {"notes": {"x": {"count": "y", "places": 5}}},
+        {"records": "7"},
+        {"records": 1e300},
+        {"skipped": [["a", 1]]},
+        {"schema": None},
+        {"crc32c": None},
+        {"file": "../../x"},
+    ],
+    ids=str,
+)
+def test_a_note_that_a_shard_is_done_may_say_anything(
+    flowers: Path, tmp_path: Path, undisturbed: dict[str, bytes], change: dict[str, Any]
+) -> None:
+    """The shard is written again, and the dataset is as it should be."""
+    note = {
+        "plan": rs.plan(rs.ImageFolder(flowers), **OPTIONS).fingerprint,
+        "versions": None,
+        "file": "train-00000-of-00002.tfrecord",
+        **dict.fromkeys(("records", "size_bytes", "crc32c", "bytes_in"), 0),
+        "schema": {"payload": "Example", "records": 0, "features": {}},
+        "skipped": [],
+        "notes": {},
+    }
+    for folder, document in (("note", note | change), ("list", [note]), ("text", "x")):
+        internal = tmp_path / folder / ".recordsmith"
+        internal.mkdir(parents=True)
+        (internal / f"{note['file']}.done").write_text(json.dumps(document))
+        (internal / f"{note['file']}.partial").touch()
+        rs.pack(rs.ImageFolder(flowers), tmp_path / folder, **OPTIONS)
+        assert _files(tmp_path / folder) == undisturbed
 
 
 def test_broken_manifest_is_said_and_can_be_overwritten(

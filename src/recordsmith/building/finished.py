@@ -131,7 +131,7 @@ def complete_result(
     try:
         document = json.loads(read_file(done_path(folder, file)))
         result = _parse(document)
-    except (FileAccessError, ValueError, TypeError, KeyError, RecursionError):
+    except (FileAccessError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return None
     if document.get("plan") != plan or result.file != file:
         return None
@@ -149,16 +149,27 @@ def complete_result(
 
 
 def _parse(document: Any) -> ShardResult:
+    names = ("records", "size_bytes", "crc32c", "bytes_in")
+    record_count, size_bytes, checksum, bytes_in = (_number(document[name]) for name in names)
     return ShardResult(
-        file=document["file"],
-        record_count=document["records"],
-        size_bytes=document["size_bytes"],
-        crc32c=document["crc32c"],
-        bytes_in=document["bytes_in"],
+        file=str(document["file"]),
+        record_count=record_count,
+        size_bytes=size_bytes,
+        crc32c=checksum,
+        bytes_in=bytes_in,
         schema=Schema.from_json(document["schema"]),
         skipped={int(number): str(why) for number, why in document["skipped"]},
-        notes={str(what): Noted(**noted) for what, noted in document["notes"].items()},
+        notes={
+            str(what): Noted(_number(noted["count"]), list(map(str, noted["places"])))
+            for what, noted in document["notes"].items()
+        },
     )
+
+
+def _number(value: Any) -> int:
+    if type(value) is not int:
+        raise TypeError(f"{value!r:.60} is no number")
+    return value
 
 
 def _size_and_checksum(path: Path) -> tuple[int, int]:

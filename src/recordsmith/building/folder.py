@@ -16,6 +16,7 @@ from recordsmith.dataset import (
     LABELS_NAME,
     MANIFEST_NAME,
     Manifest,
+    parse_shard_name,
     read_begun,
     read_manifest,
 )
@@ -107,8 +108,14 @@ def earlier_dataset(
             "Run it again: it finishes the dataset. Or say overwrite=True (--overwrite) to replace "
             "it."
         )
-    names = {entry.name for entry in list_folder(folder)}
-    in_the_way = sorted(names & {*files, LABELS_NAME, LABEL_MAP_NAME})
+    wanted = {*files, LABELS_NAME, LABEL_MAP_NAME, *(begun.removing if begun else ())}
+    splits = {number.split for file in files if (number := parse_shard_name(file))}
+    in_the_way = [
+        entry.name
+        for entry in list_folder(folder)
+        if entry.name in wanted
+        or ((number := parse_shard_name(entry.name)) and number.split in splits)
+    ]
     if in_the_way:
         raise OptionError(
             f"{folder} holds {in_the_way[0]} already, and no manifest says where it comes from; "

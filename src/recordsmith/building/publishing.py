@@ -19,6 +19,7 @@ from recordsmith.dataset import (
     Begun,
     Manifest,
     begun_path,
+    is_shard_name,
     label_map_to_bytes,
     labels_to_bytes,
     parse_shard_name,
@@ -159,7 +160,8 @@ def replaced_names(folder: Path, splits: Collection[str], earlier: Manifest | No
     begun = read_begun(folder)
     if begun is not None:
         names.update(begun.removing)
-    return names
+    # a manifest or a note may name anything: only what is called as shards are goes for it
+    return {name for name in names if is_shard_name(name)}
 
 
 def clean_up(folder: Path, *, keeping: Sequence[str] = ()) -> None:

@@ -24,7 +24,12 @@ from recordsmith.dataset.manifest import (
     read_begun,
     read_manifest,
 )
-from recordsmith.dataset.names import DEFAULT_TEMPLATE, parse_shard_name, shard_name
+from recordsmith.dataset.names import (
+    DEFAULT_TEMPLATE,
+    is_shard_name,
+    parse_shard_name,
+    shard_name,
+)
 from recordsmith.dataset.opening import dataset_of, open  # noqa: A004 - named as users say it
 from recordsmith.dataset.shard import Shard
 from recordsmith.dataset.writer import ShardWriter
@@ -50,6 +55,7 @@ __all__ = [
     "class_names_of",
     "dataset_of",
     "index",
+    "is_shard_name",
     "label_map_to_bytes",
     "labels_to_bytes",
     "open",

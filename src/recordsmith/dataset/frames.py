@@ -94,6 +94,7 @@ class ReadFrames:
         with open_file(path) as file, accessing(path):
             _check_not_empty(file.fileno(), path)
             self._file = os.dup(file.fileno())
+            self._size_bytes = os.fstat(self._file).st_size
         self._path = path
 
     def __del__(self) -> None:
@@ -101,6 +102,8 @@ class ReadFrames:
             os.close(self._file)
 
     def view(self, begin: int, end: int) -> memoryview | None:
+        if not self._reaches(end):
+            return None
         buffer = bytearray(end - begin)
         return memoryview(buffer).toreadonly() if self._read(begin, memoryview(buffer)) else None
 
@@ -136,6 +139,8 @@ class ReadFrames:
         whole: bool,
     ) -> bool:
         """Frames in the order of the file."""
+        if not self._reaches(int(ends[-1])):
+            return False
         stops = np.cumsum(ends - begins)
         starts = stops - (ends - begins)
         buffer: npt.NDArray[np.uint8] = np.empty(int(stops[-1]), np.uint8)
@@ -148,6 +153,12 @@ class ReadFrames:
         if not all(self._read(begin, view[start:stop]) for begin, start, stop in runs):
             return False
         return gather(buffer, starts, stops, places, out, whole=whole) == len(begins)
+
+    def _reaches(self, end: int) -> bool:
+        """Whether the file is that long: asked before there is memory for what may not be there."""
+        if end > self._size_bytes:
+            self._size_bytes = os.fstat(self._file).st_size
+        return end <= self._size_bytes
 
     def _read(self, begin: int, target: memoryview) -> bool:
         """Fill `target` from a place of the file; whether there was enough."""

@@ -20,15 +20,17 @@ LARGEST_LABEL = 1_000_000
 ClassNames: TypeAlias = tuple[str | None, ...]
 """Index = label; None where a label has no name."""
 
+# one thing at a time, each told by its first character: nothing that a file holds takes long
 _TOKEN = re.compile(
-    r"""\s*(?:\#[^\n]*\s*)*(?:
-        (?P<word>[A-Za-z_][\w.]*)
+    r"""(?P<space>\s+|\#[^\n]*)
+        | (?P<word>[A-Za-z_][\w.]*)
         | (?P<number>-?\d+(?:\.\d+)?)
         | (?P<text>"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*')
         | (?P<mark>[{}:;,<>\[\]])
-    )""",
+    """,
     re.VERBOSE,
 )
+_MOST_DIGITS = 20  # of a label; Python refuses to read numbers of thousands of digits
 
 
 def class_names_of(names: Mapping[int, str]) -> ClassNames:
@@ -63,7 +65,7 @@ def read_labels(folder: Path) -> ClassNames | None:
     names: list[str | None] = []
     for line in (line.removesuffix("\r") for line in lines if line.strip()):
         label, colon, name = line.partition(":")
-        if not colon or not label.strip().isdecimal():
+        if not colon or not _is_number(label.strip()):
             return None
         if not len(names) <= int(label) <= LARGEST_LABEL:
             return None
@@ -106,15 +108,17 @@ def read_label_map(path: Path) -> ClassNames:
     """
     text = read_file(path).decode("utf-8-sig", "surrogateescape")
     names: dict[int, str] = {}
+    taken: set[str] = set()
     for line, item in _items(text, path):
         label, name = item.get("id"), item.get("name", item.get("display_name"))
-        if label is None or name is None or not label.isdecimal():
+        if label is None or name is None or not _is_number(label):
             raise OptionError(
-                f"{path}, line {line}: expected an item with id and name, found {item}"
+                f"{path}, line {line}: expected an item with id and name, found {item!s:.200}"
             )
-        if int(label) in names or name in names.values():
+        if int(label) in names or name in taken:
             raise OptionError(f"{path}, line {line}: {label} or {name!r} is there twice")
         names[int(label)] = name
+        taken.add(name)
     if not names:
         raise OptionError(f"{path} has no items; expected item {{ id: 1 name: 'raccoon' }}")
     return class_names_of(names)
@@ -123,17 +127,16 @@ def read_label_map(path: Path) -> ClassNames:
 def _items(text: str, path: Path) -> list[tuple[int, dict[str, str]]]:
     """Each item of the text, with its line; nested messages (keypoints) are passed over."""
     items: list[tuple[int, dict[str, str]]] = []
-    depth, key, at = 0, "", 0
-    while text[at:].strip():
-        line = text.count("\n", 0, at) + 1
+    depth, key, at, line = 0, "", 0, 1
+    while at < len(text):
         match = _TOKEN.match(text, at)
         if match is None:
-            found = text[at:].strip().splitlines()[0]
-            if found.startswith("#"):
-                break
-            raise OptionError(f"{path}, line {line}: expected a label map, found {found[:60]!r}")
+            found = text[at : at + 60].splitlines()[0]
+            raise OptionError(f"{path}, line {line}: expected a label map, found {found!r}")
         at = match.end()
-        if match["mark"] in ("{", "<"):
+        if match["space"]:
+            line += match["space"].count("\n")
+        elif match["mark"] in ("{", "<"):
             depth += 1
             if depth == 1:
                 if key != "item":
@@ -149,6 +152,11 @@ def _items(text: str, path: Path) -> list[tuple[int, dict[str, str]]]:
     if depth:
         raise OptionError(f"{path} ends inside of an item: it was cut off")
     return items
+
+
+def _is_number(label: str) -> bool:
+    """Whether it can be read as a number that a label could be."""
+    return label.isdecimal() and len(label) <= _MOST_DIGITS
 
 
 def _escaped(name: str) -> str:

@@ -34,6 +34,9 @@ _USUAL_NAME = re.compile(
     r".*\.(tfrecords?|record|tfrec)(\.\w+)?(-\d{5,}-of-\d{5,})?|.*-\d{5,}-of-\d{5,}"
 )
 
+_MOST_MISSING = 1000
+"""So many missing shards of a split are told one by one."""
+
 
 @dataclass
 class Located:
@@ -187,10 +190,15 @@ def _locate_files(folder: Path) -> Located:
             ),
         )
         for (split, count), numbers in numbered.items()
-        for number in range(min(count, max(numbers) + 2))  # a name may claim any count
-        if number not in numbers
+        for number in _missing_numbers(numbers, count)
     ]
     return Located(shards, class_names=read_labels(folder), missing=tuple(missing))
+
+
+def _missing_numbers(numbers: set[int], count: int) -> list[int]:
+    """The first of the numbers that are not there: a name may claim any number and any count."""
+    stop = min(count, max(numbers) + 2, len(numbers) + _MOST_MISSING)
+    return [number for number in range(stop) if number not in numbers][:_MOST_MISSING]
 
 
 def _locate_packed(folder: Path, manifest: Manifest) -> Located:

@@ -7,21 +7,28 @@ and shard names in it may not lead out of its folder.
 from __future__ import annotations
 
 import json
+import os
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from recordsmith.dataset.labels import ClassNames
+from recordsmith.dataset.labels import LABEL_MAP_NAME, LABELS_NAME, ClassNames
 from recordsmith.errors import CorruptDataError, Defect
 from recordsmith.example import Schema
-from recordsmith.files import INTERNAL_FOLDER, accessing, read_file
+from recordsmith.files import INTERNAL_FOLDER, OWN_NAMES, accessing, read_file
 from recordsmith.wire import COMPRESSIONS, Compression
 
 MANIFEST_NAME = "dataset.json"
 BEGUN_NAME = "begun"
 FORMAT = "recordsmith-dataset"
 VERSION = 1
+
+LONGEST_NAME_BYTES = 255
+"""Of a shard's file name: no usual file system has longer ones."""
+
+_NO_SHARDS = (MANIFEST_NAME, LABELS_NAME, LABEL_MAP_NAME, *OWN_NAMES)
 
 
 @dataclass(frozen=True)
@@ -174,7 +181,7 @@ def _parse(document: Any) -> Manifest:
     splits = {
         str(split): tuple(
             ShardEntry(
-                _plain_name(shard["file"]),
+                _shard_name(shard["file"]),
                 _count(shard["records"]),
                 _count(shard["size_bytes"]),
                 int(shard["crc32c"], 16),
@@ -183,6 +190,10 @@ def _parse(document: Any) -> Manifest:
         )
         for split, shards in document["splits"].items()
     }
+    files = Counter(shard.file for shards in splits.values() for shard in shards)
+    twice = [file for file, count in files.items() if count > 1]
+    if twice:  # else a small manifest could make a shard be read any number of times
+        raise ValueError(f"shard {twice[0]!r} is listed {files[twice[0]]} times")
     if document["compression"] not in COMPRESSIONS:
         raise ValueError(f"compression {document['compression']!r} is unknown")
     names = document["class_names"]
@@ -201,11 +212,19 @@ def _parse(document: Any) -> Manifest:
 
 def _plain_name(name: Any) -> str:
     if not isinstance(name, str) or not name or name in (".", "..") or set(name) & set("/\\\0:"):
-        raise ValueError(f"shard name {name!r} is not a plain file name")
+        raise ValueError(f"{name!r:.60} is not a plain file name")
+    if len(os.fsencode(name)) > LONGEST_NAME_BYTES:
+        raise ValueError(f"the file name {name!r:.60} is longer than {LONGEST_NAME_BYTES} bytes")
     return name
 
 
+def _shard_name(name: Any) -> str:
+    if name in _NO_SHARDS:
+        raise ValueError(f"{name!r} cannot be the name of a shard")
+    return _plain_name(name)
+
+
 def _count(number: Any) -> int:
-    if not isinstance(number, int) or isinstance(number, bool) or number < 0:
-        raise ValueError(f"{number!r} is not a count")
+    if type(number) is not int or not 0 <= number < 2**63:
+        raise ValueError(f"{number!r:.60} is not a count")
     return number

@@ -93,6 +93,11 @@ def parse_shard_name(name: str) -> ShardNumber | None:
     return ShardNumber(match["stem"], int(match["number"]), int(match["count"]))
 
 
+def is_shard_name(name: str) -> bool:
+    """Whether a file is called as shards are, such as all that `shard_name` names."""
+    return _HAS_SUFFIX.search(name) is not None or parse_shard_name(name) is not None
+
+
 def is_text_index_name(name: str) -> bool:
     """Whether a file of this name says where records begin, and holds none."""
     return _TEXT_INDEX.fullmatch(name) is not None

@@ -18,7 +18,13 @@ from recordsmith.buffers import Int64Array
 from recordsmith.dataset.forks import renew_in_children
 from recordsmith.dataset.frames import FrameReader, MappedFrames, ReadFrames, maps_well, walk
 from recordsmith.dataset.manifest import ShardEntry
-from recordsmith.dataset.shard_index import KEEP_FROM_BYTES, ShardIndex, load_index, save_index
+from recordsmith.dataset.shard_index import (
+    KEEP_FROM_BYTES,
+    ShardIndex,
+    load_index,
+    most_bytes,
+    save_index,
+)
 from recordsmith.errors import CorruptDataError, Defect, OptionError, located
 from recordsmith.files import accessing, open_file, read_head, size_of
 from recordsmith.wire import (
@@ -107,17 +113,29 @@ class Shard:
         return self._compression
 
     def check_size(self) -> None:
-        """Compare its size with what its manifest says.
+        """Compare its size with what its manifest says, and that with the count of records.
 
         Raises:
-            CorruptDataError: shard-size-mismatch.
+            CorruptDataError: shard-size-mismatch; record-count-mismatch, where the file could not
+                hold as many records.
         """
+        if self.entry is None:
+            return
         size = self.size_bytes
-        if self.entry is not None and size != self.entry.size_bytes:
+        if size != self.entry.size_bytes:
             raise CorruptDataError(
                 Defect.SHARD_SIZE,
                 f"the shard has {size} bytes, its manifest says {self.entry.size_bytes}. It was "
                 "cut, grown or replaced after it was packed; fetch it again, or open it by its "
+                "own name.",
+                path=self.path,
+            )
+        most = most_bytes(size, self.compression) // FRAME_BYTES
+        if self.entry.record_count > most:
+            raise CorruptDataError(
+                Defect.RECORD_COUNT,
+                f"a file of {size} bytes has {most} records at most, but its manifest says "
+                f"{self.entry.record_count}. Fetch the manifest again, or open the shard by its "
                 "own name.",
                 path=self.path,
             )
@@ -147,8 +165,9 @@ class Shard:
         """
         with self._lock:
             if self._index is None:
-                self._index = load_index(self.path) if self._keeps_index else None
-                self._is_index_kept = self._index is not None
+                kept = load_index(self.path) if self._keeps_index else None
+                if kept is not None and kept.compression == self.compression:
+                    self._index, self._is_index_kept = kept, True
             if self._index is None:
                 self._index = self._build_index()
             return self._index

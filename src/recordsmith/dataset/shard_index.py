@@ -36,13 +36,23 @@ from recordsmith.files import (
     make_folder,
     open_file,
     read_file,
+    read_head,
     size_of,
     write_atomically,
 )
-from recordsmith.wire import COMPRESSIONS, FRAME_BYTES, Compression, crc32c
+from recordsmith.wire import (
+    COMPRESSIONS,
+    FRAME_BYTES,
+    HEAD_BYTES,
+    Compression,
+    crc32c,
+    detect_compression,
+)
+from recordsmith.wire.compression import MAX_DECOMPRESSED_BYTES
 
 _MAGIC = b"RSINDEX\x01"
 _HEADER = struct.Struct("<8sQIIQ")
+_DEFLATE_RATIO = 1032  # more than that no byte of a deflate stream can become (RFC 1951)
 _SAMPLE_BYTES = 4096
 _SAMPLE_COUNT = 8
 
@@ -71,6 +81,13 @@ class ShardIndex:
         offsets = np.zeros(len(lengths) + 1, np.int64)
         np.cumsum(lengths + FRAME_BYTES, out=offsets[1:])
         return cls(offsets, compression)
+
+
+def most_bytes(size_bytes: int, compression: Compression) -> int:
+    """How many bytes of frames a file of some size can hold."""
+    if compression == "none":
+        return size_bytes
+    return min(_DEFLATE_RATIO * size_bytes, MAX_DECOMPRESSED_BYTES)
 
 
 def index_paths(shard: Path) -> tuple[Path, Path]:
@@ -127,7 +144,11 @@ def save_index(shard: Path, index: ShardIndex) -> Path | None:
 
 
 def _parse(data: bytes, shard: Path) -> ShardIndex | None:
-    """None unless everything about it is right: it can always be built again."""
+    """None unless everything about it is right: it can always be built again.
+
+    Whoever made the shard may have made the index, with checksums that fit: so offsets must be such
+    as the file can have, before memory is asked for by them.
+    """
     if len(data) < _HEADER.size + 12 or data[:8] != _MAGIC:
         return None
     _, size, samples, compression, count = _HEADER.unpack_from(data)
@@ -137,12 +158,17 @@ def _parse(data: bytes, shard: Path) -> ShardIndex | None:
         return None
     if size_of(shard) != size or _sample_checksum(shard, size) != samples:
         return None
+    name = COMPRESSIONS[compression]
+    if size and detect_compression(read_head(shard, HEAD_BYTES)) != name:
+        return None
     offsets = np.frombuffer(data, "<i8", count + 1, _HEADER.size)
-    if offsets[0] != 0 or (np.diff(offsets) < FRAME_BYTES).any():
+    if offsets[0] != 0 or (offsets[1:] <= offsets[:-1]).any():
+        return None  # only offsets that ascend have differences that are true
+    if (np.diff(offsets) < FRAME_BYTES).any():
         return None
-    if COMPRESSIONS[compression] == "none" and offsets[-1] != size:
+    if offsets[-1] != size if name == "none" else offsets[-1] > most_bytes(size, name):
         return None
-    return ShardIndex(offsets.astype(np.int64, copy=False), COMPRESSIONS[compression])
+    return ShardIndex(offsets.astype(np.int64, copy=False), name)
 
 
 def _sample_checksum(shard: Path, size: int) -> int:

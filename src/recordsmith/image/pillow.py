@@ -9,7 +9,7 @@ from __future__ import annotations
 import io
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO
 
 from recordsmith.errors import CorruptDataError, Defect, RecordsmithError
 
@@ -25,6 +25,26 @@ _SIGNATURES = (
     (b"II*\0", "TIFF"),
     (b"MM\0*", "TIFF"),
 )
+
+# All pictures that Pillow reads but EPS, which it hands to Ghostscript: a program that has been
+# made to run what a file wanted, more than once. What it only knows by name is left out, too.
+_USUAL = ("BMP", "GIF", "JPEG", "PNG", "PPM")  # those that it knows without loading more
+_OTHERS = (
+    "AVIF BLP CUR DCX DDS DIB FITS FLI FTEX GBR ICNS ICO IM IMT IPTC JPEG2000 MCIDAS MSP PCD PCX"
+    " PIXAR PSD QOI SGI SPIDER SUN TGA TIFF WEBP XBM XPM XVTHUMB"
+)
+
+
+def open_by_pillow(file: BinaryIO) -> Image.Image:
+    """What Pillow makes of a file, which it reads as it needs; it raises anything."""
+    from PIL import Image, UnidentifiedImageError
+
+    try:
+        return Image.open(file, formats=_USUAL)
+    except UnidentifiedImageError:
+        Image.init()
+        others = [name for name in _OTHERS.split() if name in Image.OPEN]
+        return Image.open(file, formats=others)
 
 
 @contextmanager
@@ -42,7 +62,7 @@ def read_by_pillow(data: bytes, noun: str = "picture") -> Iterator[Image.Image]:
 
     name = None
     try:
-        with Image.open(io.BytesIO(data)) as image:
+        with open_by_pillow(io.BytesIO(data)) as image:
             name = format_of(image)
             yield image
     except RecordsmithError:

@@ -11,7 +11,7 @@ from typing import BinaryIO, NamedTuple
 
 from recordsmith.errors import CorruptDataError
 from recordsmith.image.jpeg import START, read_frame
-from recordsmith.image.pillow import format_of, read_by_pillow, unreadable
+from recordsmith.image.pillow import format_of, open_by_pillow, read_by_pillow, unreadable
 from recordsmith.image.png import CHANNELS, PALETTE, SIGNATURE, read_header
 
 _PICTURE_ENDINGS = (
@@ -95,13 +95,11 @@ def probe_image(data: bytes) -> ImageInfo:
 
 def is_picture(file: BinaryIO) -> bool:
     """Whether a file begins like a picture; no more of it is read than that takes."""
-    from PIL import Image
-
     head = file.read(8)
     if head[:3] == START + b"\xff" or head == SIGNATURE:
         return True
     try:
-        Image.open(file)
+        open_by_pillow(file)
     except Exception:  # noqa: BLE001 - Pillow's plugins raise anything on other files
         return False
     return True

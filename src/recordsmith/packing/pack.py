@@ -191,12 +191,13 @@ def _report_earlier(
     report: PackReport, earlier: Manifest, sample_count: int, on_error: OnError
 ) -> None:
     """What a finished dataset of the same plan says of itself."""
-    skipped = list(earlier.made_from.get("skipped", ()))
+    told, bytes_in = (earlier.made_from.get(key) for key in ("skipped", "bytes_in"))
+    skipped = list(map(str, told)) if isinstance(told, list) else []
     if skipped and on_error == "stop":
         raise _unreadable(skipped, sample_count)
     report.is_new = False
     report.skipped = skipped
-    report.bytes_in = int(earlier.made_from.get("bytes_in", 0))
+    report.bytes_in = bytes_in if isinstance(bytes_in, int) else 0
     report.fill(earlier)
 
 

@@ -1,0 +1,499 @@
+"""Folders as somebody might make them who wants harm: no command falls, grows or obeys.
+
+Each case writes one folder. Every command that reads may end with 0, 1 or 2, within a memory that
+has nothing to do with what the files claim, and prints nothing that moves a cursor.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import io
+import json
+import os
+import struct
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+import recordsmith as rs
+from recordsmith.image import probe_image
+from recordsmith.wire import crc32c, encode_record, encode_records
+
+ESCAPES = "\x1b]0;title\x07\x1b[2J\u202e"
+ROOM_BYTES = 1 << 30
+
+COMMANDS: tuple[tuple[str, ...], ...] = (
+    ("inspect",),
+    ("inspect", "--json"),
+    ("inspect", "--reader", "tf"),
+    ("inspect", "--reader", "grain"),
+    ("head",),
+    ("head", "--json"),
+    ("verify",),
+    ("sheet", "OUT/sheet.png"),
+    ("index",),
+    ("index", "--format", "dali", "--to", "OUT/idx"),
+    ("export", "OUT/csv", "--as", "csv"),
+    ("export", "OUT/folder", "--as", "folder"),
+)
+
+Case = Callable[[Path, Any], None]
+CASES: dict[str, Case] = {}
+
+
+def case(write: Case) -> Case:
+    CASES[write.__name__.strip("_")] = write
+    return write
+
+
+@pytest.fixture
+def little_memory() -> Iterator[None]:
+    """A gigabyte more than there is now, and not a byte beyond."""
+    resource = pytest.importorskip("resource")
+    try:
+        pages = int(Path("/proc/self/statm").read_text().split()[0])
+    except OSError:
+        pytest.skip("the size of this process is not told here")
+    soft, hard = resource.getrlimit(resource.RLIMIT_AS)
+    limit = pages * resource.getpagesize() + ROOM_BYTES
+    resource.setrlimit(resource.RLIMIT_AS, (limit, hard))
+    yield
+    resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
+
+
+# ---- manifests -----------------------------------------------------------------------------------
+
+
+def changed(folder: Path, made: Any, change: Callable[[Any], object], **options: Any) -> None:
+    """A good dataset whose manifest was changed."""
+    made.packed(folder, {"train": [3, 2]}, **options)
+    path = folder / "dataset.json"
+    document = json.loads(path.read_bytes())
+    change(document)
+    path.write_text(json.dumps(document))
+
+
+def schemas(document: Any) -> list[Any]:
+    return [document["schema"], *document["schemas"].values()]
+
+
+@case
+def counts_past_64_bits(folder: Path, made: Any) -> None:
+    changed(folder, made, lambda d: d["splits"]["train"][0].update(records=10**30))
+
+
+@case
+def counts_of_4300_digits(folder: Path, made: Any) -> None:
+    changed(
+        folder, made, lambda d: [s.update(records=int("9" * 4300)) for s in d["splits"]["train"]]
+    )
+
+
+@case
+def counts_that_no_file_could_hold(folder: Path, made: Any) -> None:
+    changed(folder, made, lambda d: d["splits"]["train"][1].update(records=2**40))
+
+
+@case
+def counts_that_no_compressed_file_could_hold(folder: Path, made: Any) -> None:
+    changed(
+        folder,
+        made,
+        lambda d: d["splits"]["train"][1].update(records=2**40),
+        compression="gzip",
+    )
+
+
+@case
+def one_shard_a_thousand_times(folder: Path, made: Any) -> None:
+    changed(folder, made, lambda d: d["splits"].update(train=d["splits"]["train"] * 1000))
+
+
+@case
+def names_of_other_things(folder: Path, made: Any) -> None:
+    changed(folder, made, lambda d: d["splits"]["train"][0].update(file="dataset.json"))
+
+
+@case
+def names_too_long(folder: Path, made: Any) -> None:
+    changed(folder, made, lambda d: d["splits"]["train"][0].update(file="a" * 3000))
+
+
+@case
+def names_that_are_no_text(folder: Path, made: Any) -> None:
+    def change(document: Any) -> None:
+        document["splits"] = {f"\ud800{ESCAPES}": document["splits"]["train"]}
+        document["class_names"] = [["a"], {"b": 1}, 5, None, ESCAPES, "\ud800"]
+
+    changed(folder, made, change)
+
+
+@case
+def shapes_past_all_memory(folder: Path, made: Any) -> None:
+    def change(document: Any) -> None:
+        for schema in schemas(document):
+            for feature in schema["features"].values():
+                feature.update(shape=[2**50], min_length=2**50, max_length=2**50)
+
+    changed(folder, made, change)
+
+
+@case
+def features_that_are_not_there(folder: Path, made: Any) -> None:
+    one = {"min_length": 1, "max_length": 1, "present": 5, "shape": []}
+
+    def change(document: Any) -> None:
+        for schema in schemas(document):
+            schema["features"] = {
+                "image/encoded": {"kind": "bytes", "content": "image", **one},
+                f'{ESCAPES}"""\nraise SystemExit(': {"kind": "int64", **one},
+            }
+
+    changed(folder, made, change)
+
+
+@case
+def kinds_that_lie(folder: Path, made: Any) -> None:
+    def change(document: Any) -> None:
+        for schema in schemas(document):
+            for feature in schema["features"].values():
+                feature.update(kind="float", content=None)
+
+    changed(folder, made, change)
+
+
+@case
+def payloads_that_lie(folder: Path, made: Any) -> None:
+    def change(document: Any) -> None:
+        for schema in schemas(document):
+            schema.update(payload="SequenceExample", context=schema.pop("features"))
+
+    changed(folder, made, change)
+
+
+@case
+def compression_that_lies(folder: Path, made: Any) -> None:
+    changed(folder, made, lambda d: d.update(compression="gzip"))
+
+
+@case
+def compression_that_hides(folder: Path, made: Any) -> None:
+    changed(folder, made, lambda d: d.update(compression="none"), compression="zlib")
+
+
+@case
+def origins_of_no_sense(folder: Path, made: Any) -> None:
+    origin = {"plan": [1], "skipped": 5, "bytes_in": "x", "source": float("nan")}
+    changed(folder, made, lambda d: d.update(made_from=origin, version=float("nan")))
+
+
+@case
+def no_splits(folder: Path, made: Any) -> None:
+    changed(folder, made, lambda d: d.update(splits={}))
+
+
+@case
+def splits_of_no_shards(folder: Path, made: Any) -> None:
+    changed(folder, made, lambda d: d.update(splits={"train": []}))
+
+
+# ---- labels, notes, names ------------------------------------------------------------------------
+
+
+@case
+def labels_of_5000_digits(folder: Path, made: Any) -> None:
+    made.write_shard(folder / "a.tfrecord", [1])
+    (folder / "labels.txt").write_text("9" * 5000 + ":x\n")
+
+
+@case
+def labels_up_to_a_million(folder: Path, made: Any) -> None:
+    made.write_shard(folder / "a.tfrecord", [1])
+    (folder / "labels.txt").write_text("1000000:x\n")
+
+
+@case
+def numbers_of_shards_without_end(folder: Path, made: Any) -> None:
+    made.write_shard(folder / "x-99999999998-of-99999999999.tfrecord", [1])
+    made.write_shard(folder / f"y-{'9' * 90}-of-{'9' * 91}.tfrecord", [1])
+
+
+@case
+def notes_of_no_sense(folder: Path, made: Any) -> None:
+    made.write_shard(folder / "a.tfrecord", [1])
+    (folder / ".recordsmith").mkdir()
+    (folder / ".recordsmith" / "begun").write_bytes(b"\xff\xfe[" * 1000)
+
+
+@case
+def names_with_escapes(folder: Path, made: Any) -> None:
+    (folder / f"a{ESCAPES}").mkdir()
+    name = f'x"""\nraise SystemExit({ESCAPES}'
+    made.write_shard(folder / f"{name}-00000-of-00001.tfrecord", [1])
+
+
+@case
+def names_that_are_not_utf8(folder: Path, made: Any) -> None:
+    made.write_shard(folder / os.fsdecode(b"a\xff\xfe.tfrecord"), [1])
+
+
+# ---- what stands where a shard is expected -------------------------------------------------------
+
+
+@case
+def pipes(folder: Path, made: Any) -> None:
+    made.packed(folder, {"train": [1, 1]})
+    (folder / "train-00000-of-00002.tfrecord").unlink()
+    os.mkfifo(folder / "train-00000-of-00002.tfrecord")
+
+
+@case
+def pipes_without_a_manifest(folder: Path, made: Any) -> None:
+    made.write_shard(folder / "a.tfrecord", [1])
+    os.mkfifo(folder / "b.tfrecord")
+    os.mkfifo(folder / "dataset.json")
+    os.mkfifo(folder / "labels.txt")
+
+
+@case
+def folders_as_shards(folder: Path, made: Any) -> None:
+    made.packed(folder, {"train": [1, 1]})
+    (folder / "train-00000-of-00002.tfrecord").unlink()
+    (folder / "train-00000-of-00002.tfrecord").mkdir()
+
+
+@case
+def links_in_a_circle(folder: Path, made: Any) -> None:
+    made.write_shard(folder / "a.tfrecord", [1])
+    (folder / "b.tfrecord").symlink_to("c.tfrecord")
+    (folder / "c.tfrecord").symlink_to("b.tfrecord")
+    (folder / "dataset.json").symlink_to("dataset.json")
+
+
+@case
+def links_to_nothing(folder: Path, made: Any) -> None:
+    made.packed(folder, {"train": [1, 1]})
+    (folder / "train-00001-of-00002.tfrecord").unlink()
+    (folder / "train-00001-of-00002.tfrecord").symlink_to("nothing")
+
+
+# ---- indexes -------------------------------------------------------------------------------------
+
+
+def with_index(offsets: list[int], says: int, compression: str = "none") -> Case:
+    """A good shard, and beside it an index whose checksums are right."""
+
+    def write(folder: Path, made: Any) -> None:
+        shard = made.write_shard(folder / "a.tfrecord", [1, 2, 3], compression)
+        data = shard.read_bytes()
+        samples = 0
+        for number in range(8):
+            at = max(0, len(data) - 4096) * number // 7
+            samples = crc32c(data[at : at + 4096], samples)
+        stops = [len(data) if offset < -(2**63) else offset for offset in offsets]
+        table = np.array(stops, np.int64).tobytes()
+        head = struct.pack("<8sQIIQ", b"RSINDEX\1", len(data), samples, says, len(offsets) - 1)
+        (folder / ".recordsmith").mkdir()
+        (folder / ".recordsmith" / "a.tfrecord.index").write_bytes(
+            head + table + struct.pack("<I", crc32c(table, crc32c(head)))
+        )
+
+    return write
+
+
+END = -(2**63) - 1  # stands for the size of the shard
+CASES |= {
+    "index_that_wraps_around": with_index([0, 2**63 - 1, -(2**63) + 20, END], 0),
+    "index_of_a_compressed_shard": with_index([0, 2**33, 2**34], 1),
+    "index_of_an_endless_shard": with_index([0, 2**40, 2**41], 1),
+    "index_past_what_is_compressed": with_index([0, 2**61, 2**62], 1, "gzip"),
+    "index_between_the_frames": with_index([0, 20, 40, END], 0),
+    "index_with_too_many": with_index([0, 16, 32, 48, 64, 80, END], 0),
+    "index_of_nothing": with_index([0], 1),
+}
+
+
+# ---- payloads and pictures -----------------------------------------------------------------------
+
+
+def with_payloads(*payloads: bytes) -> Case:
+    return lambda folder, _: (folder / "a.tfrecord").write_bytes(encode_records(payloads)) and None
+
+
+def with_pictures(*pictures: bytes) -> Case:
+    return with_payloads(
+        *(rs.encode_example({"image/encoded": data, "image/class/label": 1}) for data in pictures)
+    )
+
+
+def picture(name: str, size: int = 10) -> bytearray:
+    stream = io.BytesIO()
+    Image.new("L", (size, size)).save(stream, name)
+    return bytearray(stream.getvalue())
+
+
+def claiming(name: str, at: int, size: bytes, *, stop: int | None = None) -> bytes:
+    """A small picture whose header tells of a large one."""
+    data = picture(name)
+    data[at : at + len(size)] = size
+    return bytes(data[:stop])
+
+
+JPEG_SIZE = bytes(picture("JPEG")).index(b"\xff\xc0") + 5
+CASES |= {
+    "keys_and_texts_with_escapes": with_payloads(
+        rs.encode_example(
+            {
+                ESCAPES: "x",
+                f'"""\nraise SystemExit({ESCAPES}': 1,
+                "image/filename": f"../../{ESCAPES}/x",
+                "image/class/text": f"{ESCAPES}\n",
+                "image/class/label": 1,
+            }
+        )
+    ),
+    "kinds_that_differ": with_payloads(
+        *(rs.encode_example({"a": value}) for value in (1, "x", 0.5, []))
+    ),
+    "no_examples": with_payloads(b"hello", b"\x08\x01", b"\xff" * 100, b""),
+    "groups_in_groups": with_payloads(b"\x7b" * 90 + b"\x7c" * 90, b"\x7b" * 100_000),
+    "sizes_past_all_memory": with_payloads(
+        rs.encode_example(
+            {
+                "image/encoded": b"raw",
+                "image/format": "raw",
+                "image/height": 2**40,
+                "image/width": -5,
+                "image/channels": 3,
+                "image/class/label": -(2**63),
+            }
+        )
+    ),
+    "boxes_of_no_sense": with_payloads(
+        rs.encode_example(
+            {
+                "image/encoded": bytes(picture("PNG")),
+                "image/object/bbox/xmin": [float("nan"), float("inf")],
+                "image/object/bbox/xmax": [1e38, -1e38],
+                "image/object/bbox/ymin": [0.0, 0.0],
+                "image/object/bbox/ymax": [0.0],
+                "image/object/class/label": [1, 2**62],
+            }
+        )
+    ),
+    "png_of_16_exabytes": with_pictures(claiming("PNG", 16, struct.pack(">II", 2**31 - 1, 2**31))),
+    "gif_of_4_gigabytes": with_pictures(claiming("GIF", 6, struct.pack("<HH", 65535, 65535))),
+    "bmp_of_an_exabyte": with_pictures(claiming("BMP", 18, struct.pack("<ii", 2**30, 2**30))),
+    "jpeg_of_4_gigabytes": with_pictures(
+        claiming("JPEG", JPEG_SIZE, struct.pack(">HH", 65500, 65500)),
+        claiming("JPEG", JPEG_SIZE, struct.pack(">HH", 65500, 65500), stop=-2),
+    ),
+}
+
+
+@case
+def members_of_nothing(folder: Path, made: Any) -> None:
+    data = gzip.compress(encode_record(b"x")) + gzip.compress(b"") * 5000
+    (folder / "a.tfrecord.gz").write_bytes(data)
+
+
+@pytest.mark.usefixtures("little_memory")
+@pytest.mark.parametrize("name", CASES)
+def test_no_command_falls(tmp_path: Path, made: Any, run: Any, name: str) -> None:
+    folder = tmp_path / "in"
+    folder.mkdir()
+    CASES[name](folder, made)
+    for command in COMMANDS:
+        arguments = [part.replace("OUT", str(tmp_path)) for part in command]
+        outcome = run(arguments[0], folder, *arguments[1:])
+        assert outcome.code in (0, 1, 2)
+        shown = outcome.out + outcome.err
+        moving = {char for char in shown if not char.isprintable() and char != "\n"}
+        assert not moving or all("\ud800" <= char <= "\udfff" for char in moving), command
+        if "--reader" in command and outcome.code == 0:
+            compile(outcome.out, "reader.py", "exec")
+            assert "raise SystemExit" not in {line.lstrip() for line in outcome.out.splitlines()}
+    assert {path.name for path in tmp_path.iterdir()} <= {"in", "sheet.png", "idx", "csv", "folder"}
+
+
+def attempt(action: Callable[[], object]) -> None:
+    """What a program does; it may be told that it cannot, by an error of ours."""
+    with contextlib.suppress(rs.RecordsmithError, IndexError):
+        action()
+
+
+@pytest.mark.usefixtures("little_memory")
+@pytest.mark.parametrize("name", CASES)
+def test_no_function_falls(tmp_path: Path, made: Any, name: str) -> None:
+    CASES[name](tmp_path, made)
+    try:
+        dataset = rs.open(tmp_path)
+    except rs.RecordsmithError:
+        return
+    features = {"at": rs.Position(), "id": rs.Scalar("id", default=0)}
+    for action in (
+        lambda: len(dataset),
+        lambda: dataset[-1],
+        lambda: list(dataset),
+        lambda: list(dataset[::-1].records()),
+        lambda: dataset.read_records(range(min(3, len(dataset)))),
+        lambda: dataset.record_sizes([0]),
+        dataset.read_columns,
+        lambda: list(dataset.batches(2)),
+        lambda: list(rs.Loader(dataset, features, batch_size=2, shuffle=True, seed=0)),
+    ):
+        attempt(action)
+
+
+@pytest.mark.usefixtures("little_memory")
+@pytest.mark.parametrize("name", [name for name in CASES if "index" in name])
+def test_no_index_leads_to_wrong_records(tmp_path: Path, made: Any, name: str) -> None:
+    CASES[name](tmp_path, made)
+    dataset = rs.open(tmp_path)
+    size = (tmp_path / "a.tfrecord").stat().st_size
+    assert dataset.record_sizes(range(len(dataset))).sum() < 1032 * size
+    if dataset.shards[0].compression == "none":
+        assert made.ids_of(dataset[position] for position in range(3)) == [1, 2, 3]
+        assert len(dataset.read_records([2, 0])) == 2
+    if len(dataset) == 3:
+        assert made.ids_of(dataset) == [1, 2, 3]
+    else:  # an index can lie about how many there are, until somebody looks
+        with pytest.raises(rs.CorruptDataError):
+            list(dataset)
+    assert rs.verify(tmp_path).record_count == 3
+
+
+def test_no_picture_starts_a_program(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Any
+) -> None:
+    """Pillow would hand EPS to Ghostscript."""
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    (programs / "gs").write_text(f"#!{sys.executable}\nopen({str(tmp_path / 'ran')!r}, 'w')\n")
+    (programs / "gs").chmod(0o755)
+    monkeypatch.setenv("PATH", str(programs), prepend=os.pathsep)
+    from PIL import EpsImagePlugin
+
+    monkeypatch.setattr(EpsImagePlugin, "gs_binary", None)  # not looked for yet
+    postscript = (
+        b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 10 10\n%%EndComments\nshowpage\n%%EOF\n"
+    )
+    with Image.open(io.BytesIO(postscript)) as image, pytest.raises(OSError):
+        image.load()
+    assert (tmp_path / "ran").exists()  # so it would have been run
+    (tmp_path / "ran").unlink()
+    folder = tmp_path / "in"
+    folder.mkdir()
+    with_pictures(postscript)(folder, None)
+    for command in COMMANDS:
+        arguments = [part.replace("OUT", str(tmp_path)) for part in command]
+        assert run(arguments[0], folder, *arguments[1:]).code in (0, 1, 2)
+    with pytest.raises(rs.CorruptDataError):
+        probe_image(postscript)
+    assert not (tmp_path / "ran").exists()
