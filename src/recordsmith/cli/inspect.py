@@ -11,7 +11,6 @@ import typer
 import recordsmith as rs
 from recordsmith.cli import console
 from recordsmith.cli.options import Json, Paths, Split, Threads, one_or_all
-from recordsmith.cli.statistics import print_statistics
 from recordsmith.errors import OptionError
 
 _PAYLOADS = {  # payload -> what one is called, and several
@@ -78,6 +77,8 @@ def inspect(
         if json:
             console.print_json(statistics.to_json())
         else:
+            from recordsmith.cli.statistics import print_statistics  # NumPy only when needed
+
             print_statistics(statistics)
         return
     with console.progress_bar("reading", of_bytes=True) as progress:

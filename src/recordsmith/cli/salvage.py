@@ -9,7 +9,6 @@ import typer
 import recordsmith as rs
 from recordsmith.cli import console
 from recordsmith.cli.options import Json, Split, Threads
-from recordsmith.reshaping import SalvagedShard
 
 _FIELDS = {
     "length": "its length",
@@ -79,7 +78,7 @@ def print_salvage_report(report: rs.SalvageReport) -> None:
     console.print_list("gone around", report.notices)
 
 
-def _print_shard(shard: SalvagedShard) -> None:
+def _print_shard(shard: rs.SalvagedShard) -> None:
     name = console.printable(str(shard.path))
     if shard.file is None:
         print(f"  {name}: left out, {console.printable(shard.problem)}")
