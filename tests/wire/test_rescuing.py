@@ -180,6 +180,19 @@ def test_two_headers_are_no_record(
     assert result.lost == [LostRange(len(start), len(start) + HEADER, Defect.TRUNCATED_PAYLOAD)]
 
 
+def test_a_missing_byte_that_looks_like_a_flipped_bit() -> None:
+    """The first byte of the next record is not taken for the last one of a checksum."""
+    payload = next(
+        payload
+        for payload in (number.to_bytes(6, "little") for number in range(1000))
+        if encode_record(payload)[-1] == 3
+    )
+    payloads = [payload, b"1", b"last"]  # 1 and 3 differ in one bit
+    data = encode_records(payloads)
+    border = borders(payloads)[1]
+    assert rescued(data[: border - 1] + data[border:]).payloads == payloads[1:]
+
+
 @pytest.mark.parametrize("payload", [b"12345678", bytes(8), (1).to_bytes(8, "little")])
 def test_records_of_eight_bytes(payload: bytes) -> None:
     payloads = [b"a", payload, b"lost", payload, payload]

@@ -199,7 +199,9 @@ class _Rescue:
                 return at + FRAME_BYTES + length
             bit = _only_bit(stored ^ found)
             footer_at = at + HEADER_BYTES + length
-            if bit is not None:
+            # bytes that are missing can have that look, too: then the next frame begins too early
+            behind = self._search(footer_at, footer_at + FOOTER_BYTES)
+            if bit is not None and behind == footer_at + FOOTER_BYTES:
                 yield Repair(footer_at + bit // 8, bit % 8, "payload-crc")
                 yield from self._pieces(at, HEADER_BYTES + length)
                 footer = found.to_bytes(FOOTER_BYTES, "little")
