@@ -99,9 +99,7 @@ def scan(
     guess saves time.
     """
     first = start
-    capacity = min(
-        expected if limit is None else limit, (len(buffer) - start) // FRAME_BYTES + 1
-    )
+    capacity = min(expected if limit is None else limit, (len(buffer) - start) // FRAME_BYTES + 1)
     pieces: list[tuple[Int64Array, Int64Array]] = []
     found = 0
     while True:
