@@ -122,7 +122,7 @@ def _parse() -> argparse.Namespace:
         type=Path,
         metavar="FOLDER",
         default=Path(tempfile.gettempdir()) / "recordsmith-benchmarks",
-        help="where inputs are kept; about 4 GB",
+        help="where inputs are kept; about 5 GB",
     )
     parser.add_argument(
         "--tfrecord-python",

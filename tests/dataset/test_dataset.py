@@ -419,6 +419,8 @@ def test_records_of_many_positions(request: pytest.FixtureRequest, name: str, da
     records = dataset.read_records(np.array(positions, np.int64))
     assert records.shape == (len(positions),)
     assert records.tolist() == [dataset.read_record(position) for position in positions]
+    frames = dataset.read_frames(positions)
+    assert frames.tolist() == [encode_record(record) for record in records]
 
 
 @pytest.mark.parametrize("positions", [[0, 15], [-16], [3, 2**40, 1]])
@@ -461,6 +463,9 @@ def test_damage_among_many_records_is_named(tmp_path: Path, place: str) -> None:
     with path.open("r+b") as file:  # in place: the map sees it
         file.write(data)
     assert dataset.read_records([8, 4, 0]).tolist() == [payloads[n] for n in (8, 4, 0)]
+    assert dataset.read_frames([8, 0]).tolist() == [encode_record(payloads[n]) for n in (8, 0)]
+    with pytest.raises(rs.CorruptDataError):
+        dataset.read_frames([8, 5, 0])
     with pytest.raises(rs.CorruptDataError) as caught:
         dataset.read_records([8, 5, 0])
     assert caught.value.path == str(path)

@@ -31,11 +31,13 @@ def path(tmp_path: Path) -> Path:
     return path
 
 
-def _gathered(frames: FrameReader, numbers: list[int]) -> tuple[int, list[bytes]]:
-    sizes = [len(PAYLOADS[number]) for number in numbers]
+def _gathered(
+    frames: FrameReader, numbers: list[int], *, whole: bool = False
+) -> tuple[int, list[bytes]]:
+    sizes = [len(PAYLOADS[number]) + 16 * whole for number in numbers]
     places = np.cumsum([0, *sizes])
     out = np.full(places[-1], 0xAA, np.uint8)
-    count = frames.gather(BEGINS[numbers], ENDS[numbers], places[:-1], out)
+    count = frames.gather(BEGINS[numbers], ENDS[numbers], places[:-1], out, whole=whole)
     return count, [out[a:b].tobytes() for a, b in itertools.pairwise(places)]
 
 
@@ -57,6 +59,8 @@ def test_payloads_in_any_order(
     ):
         expected = [PAYLOADS[number] for number in numbers]
         assert _gathered(frames, numbers) == (len(numbers), expected)
+        expected = [encode_record(payload) for payload in expected]
+        assert _gathered(frames, numbers, whole=True) == (len(numbers), expected)
 
 
 def test_neighbours_are_read_at_once(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -57,6 +57,30 @@ def test_same_records_same_bytes(
     assert paths[0].read_bytes() == paths[1].read_bytes()
 
 
+@pytest.mark.parametrize("compression", COMPRESSIONS)
+def test_frames_are_written_as_they_are(tmp_path: Path, compression: str) -> None:
+    """Also between records that are framed here; what is counted is as if all were."""
+    lengths = np.array([len(payload) for payload in PAYLOADS])
+    with ShardWriter(tmp_path / "a", compression=compression) as writer:
+        writer.write(b"before")
+        writer.write_frames(encode_records(PAYLOADS), lengths)
+        writer.write_frames(b"", lengths[:0])
+        writer.write(b"after")
+        assert writer.record_count == len(PAYLOADS) + 2
+        for wrong in (lengths[1:], lengths + 1):
+            with pytest.raises(rs.OptionError, match=r"records of these lengths take"):
+                writer.write_frames(encode_records(PAYLOADS), wrong)
+    with ShardWriter(tmp_path / "b", compression=compression) as other:
+        for payload in (b"before", *PAYLOADS, b"after"):
+            other.write(payload)
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+    assert writer.crc32c == other.crc32c
+    index, expected = (tmp_path / ".recordsmith" / f"{name}.index" for name in "ab")
+    assert index.exists() == expected.exists()
+    if index.exists():
+        assert index.read_bytes() == expected.read_bytes()
+
+
 def test_name_appears_at_the_end_only(tmp_path: Path) -> None:
     path = tmp_path / "a.tfrecord"
     with ShardWriter(path) as writer:

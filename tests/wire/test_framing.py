@@ -101,6 +101,8 @@ def test_scan_of_more_records_than_the_first_arrays_hold(count: int) -> None:
     payloads = [str(number).encode() for number in range(count)]
     buffer = encode_records(payloads)
     assert payloads_of(buffer, scan(buffer)) == payloads
+    for expected in (1, 64, count - 1, count, 2 * count):
+        assert payloads_of(buffer, scan(buffer, expected=expected)) == payloads
 
 
 @pytest.mark.parametrize("limit", [1, 2, 3, 4, 5, 1024, 4999, 5000, 5001])

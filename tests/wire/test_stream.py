@@ -151,6 +151,7 @@ def test_blocks_say_where_their_records_are() -> None:
             assert data[at : at + length] == payloads[position]
             position += 1
         assert block.buffer.readonly
+        assert block.frames() == encode_records(list(block.payloads()))
     assert position == len(payloads)
 
 
