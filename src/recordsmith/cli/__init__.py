@@ -17,6 +17,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 import recordsmith
+from recordsmith.cli.append import append
 from recordsmith.cli.bench import bench
 from recordsmith.cli.console import print_error, print_json
 from recordsmith.cli.demo import demo
@@ -31,7 +32,7 @@ from recordsmith.cli.sheet import sheet
 from recordsmith.cli.verify import verify
 from recordsmith.errors import CorruptDataError, RecordsmithError, SourceError
 
-_COMMANDS = (pack, inspect, head, sheet, verify, export, reshard, edit, index, bench, demo)
+_COMMANDS = (pack, inspect, head, sheet, verify, export, reshard, edit, append, index, bench, demo)
 
 _DEFECTS, _WRONG_COMMAND, _STOPPED, _PIPE_CLOSED, _TERMINATED = 1, 2, 130, 141, 143
 
