@@ -176,7 +176,8 @@ def test_every_defect_and_command_is_documented() -> None:
         assert f"`{defect}`" in documented
     names = {command.callback.__name__ for command in app.registered_commands if command.callback}
     assert names == {
-        "pack", "inspect", "head", "sheet", "verify", "export", "index", "bench", "demo",
+        "pack", "inspect", "head", "sheet", "verify", "export", "reshard", "edit", "append",
+        "index", "bench", "demo",
     }  # fmt: skip
     for name in names - {"demo"}:
         assert f"recordsmith {name}" in documented

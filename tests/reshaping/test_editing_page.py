@@ -58,3 +58,10 @@ def test_conditions_of_the_table_are_conditions() -> None:
     assert len(conditions) == 6
     for condition in conditions:
         assert parse_where(condition)
+
+
+def test_what_is_said_to_programs_is_documented() -> None:
+    documented = (Path(__file__).parent.parent.parent / "docs" / "json.md").read_text("utf-8")
+    section = documented.partition("`recordsmith append")[2].partition("\n## ")[0]
+    for key in rs.AppendReport(Path("out")).to_json():
+        assert f"`{key}`" in section
