@@ -68,8 +68,10 @@ class ShardIndex:
     @classmethod
     def from_lengths(cls, lengths: Int64Array, compression: Compression) -> ShardIndex:
         """The index of frames that follow one another without a gap, from byte 0."""
-        offsets = np.zeros(len(lengths) + 1, np.int64)
-        np.cumsum(lengths + FRAME_BYTES, out=offsets[1:])
+        offsets = np.empty(len(lengths) + 1, np.int64)
+        offsets[0] = 0
+        np.add(lengths, FRAME_BYTES, out=offsets[1:])
+        np.cumsum(offsets, out=offsets)
         return cls(offsets, compression)
 
 
@@ -111,8 +113,8 @@ def index_to_bytes(shard: Path, index: ShardIndex) -> bytes:
         COMPRESSIONS.index(index.compression),
         index.record_count,
     )
-    table = index.offsets.astype("<i8", copy=False).tobytes()
-    return b"".join((head, table, struct.pack("<I", crc32c(table, crc32c(head)))))
+    table = np.ascontiguousarray(index.offsets, "<i8").view(np.uint8)
+    return b"".join((head, table.data, struct.pack("<I", crc32c(table, crc32c(head)))))
 
 
 def save_index(shard: Path, index: ShardIndex) -> Path | None:

@@ -125,9 +125,10 @@ class Copier:
         is_surveyed = self._surveyed[shard.split] and is_as_checked
         bytes_in = 0
         for block, place in self._pieces(shard):
+            frames = block.frames()
             try:
                 if self._change is None:
-                    writer.write_frames(block.frames(), block.lengths)
+                    writer.write_frames(frames, block.lengths)
                 else:
                     _write_changed(writer, block, self._change)
                 if is_surveyed:
@@ -139,9 +140,8 @@ class Copier:
                 place(refused.where)
                 where = refused.where
                 raise OptionError(f"{where.path}, record {where.position}: {refused}") from None
-            size_bytes = len(block.frames())
-            bytes_in += size_bytes
-            self._advance(size_bytes)
+            bytes_in += len(frames)
+            self._advance(len(frames))
         if is_as_checked:
             writer.seal()
             return survey.finish(), bytes_in

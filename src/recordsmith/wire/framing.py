@@ -84,18 +84,22 @@ def encode_slices(data: BytesLike, offsets: Int64Array) -> npt.NDArray[np.uint8]
 
 
 def scan(
-    buffer: BytesLike, start: int = 0, *, check_payloads: bool = True, limit: int | None = None
+    buffer: BytesLike,
+    start: int = 0,
+    *,
+    check_payloads: bool = True,
+    limit: int | None = None,
+    expected: int = _FIRST_CAPACITY,
 ) -> Frames:
     """Find the records in `buffer` from byte `start`, without copying them.
 
     Checksums of lengths are always checked, those of payloads unless `check_payloads` is False.
     The scan ends at the first defect; nothing is raised, and what came before it is intact.
-    `limit` ends the scan after so many records.
+    `limit` ends the scan after so many records. `expected` is about how many there are: a better
+    guess saves time.
     """
     first = start
-    capacity = min(
-        _FIRST_CAPACITY if limit is None else limit, (len(buffer) - start) // FRAME_BYTES + 1
-    )
+    capacity = min(expected if limit is None else limit, (len(buffer) - start) // FRAME_BYTES + 1)
     pieces: list[tuple[Int64Array, Int64Array]] = []
     found = 0
     while True:

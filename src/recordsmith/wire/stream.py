@@ -176,6 +176,7 @@ class _BlockReader:
         self._at = 0  # the first byte that is not scanned yet
         self._offset = 0  # of the buffer's first byte in the stream
         self._position = 0  # of the record at _at
+        self._expected = 1024  # how many records a block has, about
         self._ended = False
         self._inflater: Inflater | None = None
         self._failure: CorruptDataError | None = None
@@ -209,9 +210,14 @@ class _BlockReader:
         )
 
     def scan(self, check_payloads: bool) -> Frames:
-        return scan(
-            memoryview(self._buffer)[: self._filled], self._at, check_payloads=check_payloads
+        frames = scan(
+            memoryview(self._buffer)[: self._filled],
+            self._at,
+            check_payloads=check_payloads,
+            expected=self._expected,
         )
+        self._expected = len(frames.starts) * 9 // 8 + 64  # blocks are like those before
+        return frames
 
     def block(self, frames: Frames) -> RecordBlock:
         return RecordBlock(
