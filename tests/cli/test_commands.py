@@ -21,6 +21,7 @@ COMMANDS = (
     "export",
     "reshard",
     "edit",
+    "append",
     "index",
     "bench",
     "demo",

@@ -17,6 +17,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 import recordsmith
+from recordsmith.cli.append import append
 from recordsmith.cli.bench import bench
 from recordsmith.cli.console import print_error, print_json
 from recordsmith.cli.demo import demo
@@ -45,6 +46,7 @@ _COMMANDS = (
     salvage,
     reshard,
     edit,
+    append,
     export,
     index,
     bench,

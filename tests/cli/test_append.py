@@ -1,0 +1,47 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import recordsmith as rs
+
+
+@pytest.fixture
+def more(tmp_path: Path, packed: Path) -> Path:
+    """A shard with the first two records of the dataset."""
+    with rs.ShardWriter(tmp_path / "more.tfrecord") as writer:
+        for record in rs.open(packed)[:2].records():
+            writer.write(record)
+    return tmp_path / "more.tfrecord"
+
+
+def test_append(run, packed: Path, more: Path) -> None:
+    outcome = run("append", more, packed, "--split", "train")
+    assert outcome.code == 0
+    assert outcome.out.splitlines()[:2] == [
+        f"appended 2 records to {packed}",
+        "  train: 8 records",
+    ]
+    assert "  2 shards renumbered" in outcome.out
+    assert "what is appended has no class names" in outcome.out
+    assert len(rs.open(packed)) == 11
+    assert run("verify", packed).code == 0
+    again = run("append", more, packed, "--split", "train")
+    assert again.out.startswith("nothing to do: these files were appended")
+    document = run("append", more, packed, "--split", "train", "--again", "--json").document
+    assert document["appended"] == 2
+    assert document["records"] == 13
+    assert document["is_new"] is True
+    assert document["splits"]["train"] == 10
+
+
+def test_wrong_commands(run, packed: Path, more: Path, tmp_path: Path) -> None:
+    outcome = run("append", more, tmp_path / "none")
+    assert outcome.code == 2
+    assert "is no dataset to append to" in outcome.err
+    outcome = run("append", tmp_path / "none.tfrecord", packed)
+    assert outcome.code == 2
+    more.write_bytes(more.read_bytes()[:-1])
+    assert run("append", more, packed, "--split", "train").code == 1
+    assert len(rs.open(packed)) == 9
