@@ -139,8 +139,8 @@ def _shards(report: VerifyReport) -> str:
         )
     return (
         "<section><h2>Where it lies</h2>"
-        '<p class="quiet">Each bar is a file from its first byte to its last; grey: not looked at, as '
-        "the way to it is lost; striped: all of it is not what it should be.</p>"
+        '<p class="quiet">Each bar is a file from its first byte to its last; grey: not looked at, '
+        "as the way to it is lost; striped: all of it is not what it should be.</p>"
         f'<div class="shards">{bars}</div>{rest}</section>'
     )
 
