@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import json
+import os
+import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import SimpleNamespace
@@ -228,3 +230,53 @@ def test_what_is_wrong_everywhere_is_cut_short(
     report = rs.verify(path, deep=True)
     assert report.defect_count == len(report.defects) == 5
     assert "were not looked into" in report.remarks[0]
+
+
+def test_records_without_bytes_and_files_without_records(tmp_path: Path) -> None:
+    path = _write(tmp_path / "a.tfrecord", [b""] * 5)
+    report = rs.verify(path, deep=True)
+    assert (report.is_good, report.record_count) == (True, 5)
+    rules: Any = {"format": "recordsmith-schema", "features": {"x": {"required": True}}}
+    found = rs.verify(path, schema=rs.SchemaFile.from_json(rules)).defects
+    assert [(error.defect, error.position) for error in found] == [
+        (D.MISSING_FEATURE, position) for position in range(5)
+    ]
+    mixed = _write(tmp_path / "b.tfrecord", [b"", rs.encode_example({"x": 1}), b""])
+    assert rs.verify(mixed, deep=True).is_good
+    (tmp_path / "c.tfrecord").touch()
+    (error,) = rs.verify(tmp_path / "c.tfrecord", deep=True).defects
+    assert error.defect is D.EMPTY_FILE
+
+
+def test_a_dataset_without_records(tmp_path: Path, made: SimpleNamespace) -> None:
+    folder = made.packed(tmp_path / "out", {"train": [0, 0]})
+    assert rs.verify(folder).is_good
+    assert rs.verify(folder, deep=True).is_good
+
+
+def test_a_pipe_is_read_once(tmp_path: Path) -> None:
+    path = _write(tmp_path / "a.tfrecord", [{"x": number} for number in range(50)])
+    pipe = tmp_path / "pipe.tfrecord"
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=lambda: pipe.write_bytes(path.read_bytes()), daemon=True)
+    writer.start()
+    report = rs.verify(pipe, deep=True)
+    writer.join()
+    assert (report.is_good, report.record_count) == (True, 50)
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+def test_what_may_not_be_read(tmp_path: Path, made: SimpleNamespace) -> None:
+    made.write_shard(tmp_path / "a.tfrecord", [1])
+    path = made.write_shard(tmp_path / "b.tfrecord", [2])
+    path.chmod(0)
+    report = rs.verify(tmp_path)
+    assert [(error.defect, error.path) for error in report.defects] == [
+        (D.UNREADABLE_SHARD, str(path))
+    ]
+    assert report.record_count == 1
+    path.chmod(0o600)
+    tmp_path.chmod(0)
+    with pytest.raises(rs.FileAccessError):
+        rs.verify(tmp_path)
+    tmp_path.chmod(0o700)

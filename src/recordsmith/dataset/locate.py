@@ -23,7 +23,7 @@ from recordsmith.dataset.manifest import (
 )
 from recordsmith.dataset.names import is_text_index_name, parse_shard_name, shard_name, split_of
 from recordsmith.dataset.shard import Shard
-from recordsmith.errors import CorruptDataError, Defect, OptionError
+from recordsmith.errors import CorruptDataError, Defect, ForbiddenFileError, OptionError
 from recordsmith.files import PathLike, accessing, as_path, list_folder, read_head
 from recordsmith.wire import HEAD_BYTES, HEADER_BYTES, detect_compression, scan
 from recordsmith.wire.framing import Frames
@@ -221,7 +221,11 @@ def _locate_packed(folder: Path, manifest: Manifest) -> Located:
 
 
 def looks_like_records(path: Path) -> bool:
-    head = read_head(path, HEAD_BYTES)
+    """Whether a file passes for a TFRecord, by its bytes, or by its name if they say nothing."""
+    try:
+        head = read_head(path, HEAD_BYTES)
+    except ForbiddenFileError:  # whoever reads it will say so
+        head = b""
     if detect_compression(head) != "none":
         return bool(_USUAL_NAME.fullmatch(path.name))
     if len(head) >= HEADER_BYTES:

@@ -12,7 +12,6 @@ A frame that is wrong is read once more, past the page cache, before the file is
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -22,6 +21,7 @@ from typing import TypedDict
 import numpy as np
 
 from recordsmith.errors import CorruptDataError, Defect
+from recordsmith.examining.block_memory import block_memory
 from recordsmith.examining.rereading import read_again
 from recordsmith.files import accessing
 from recordsmith.wire import FRAME_BYTES, HEAD_BYTES, HEADER_BYTES, check_frames, crc32c
@@ -36,7 +36,6 @@ _AGAIN_AT_MOST = 100  # bad frames of a range are read twice; a file that is rot
 _LISTED_AT_MOST = 1000
 _TAIL_BYTES = 64
 _NONE = np.empty(0, np.int64)
-_local = threading.local()
 
 
 @dataclass
@@ -130,8 +129,7 @@ class RangeCheck:
 
     def read(self, at: int, size: int) -> memoryview:
         """Some bytes in this thread's buffer; fewer where what is looked at ends."""
-        buffer = _buffer(size)
-        view = memoryview(buffer)[: max(0, min(size, self.size - at))]
+        view = block_memory(size)[: max(0, min(size, self.size - at))]
         done = 0
         with accessing(self.path):
             while done < len(view):
@@ -308,11 +306,3 @@ def _twice(was_read_again: bool) -> str:
     if was_read_again:
         return "It was read twice, the second time past the system's memory, and was wrong again."
     return "It was read once."
-
-
-def _buffer(size: int) -> bytearray:
-    """This thread's memory for blocks."""
-    buffer: bytearray | None = getattr(_local, "buffer", None)
-    if buffer is None or len(buffer) < size:
-        buffer = _local.buffer = bytearray(max(size, BLOCK_BYTES) + HEADER_BYTES)
-    return buffer

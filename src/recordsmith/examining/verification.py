@@ -300,9 +300,10 @@ def _take(findings: ShardFindings, parts: Iterable[RangeFindings]) -> None:
         findings.seen_count += part.seen_count
         findings.add(part.errors, MAX_DEFECTS_PER_SHARD, part.error_count)
         findings.notice(part.notices)
-        size = part.stop - (part.start or 0)
-        if checksum is not None:
-            checksum = join_crc32c(checksum, part.checksum, size)
+        if not part.start:
+            checksum = part.checksum
+        elif checksum is not None:
+            checksum = join_crc32c(checksum, part.checksum, part.stop - part.start)
         if part.is_lost:  # the rest was not read
             checksum = None
     findings.checksum = checksum
