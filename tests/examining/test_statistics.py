@@ -119,14 +119,25 @@ def test_threads_do_not_change_the_answer(
     shards: list[Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("recordsmith.examining.dataset_statistics._READ_TOGETHER_BYTES", 1000)
-    monkeypatch.setattr("recordsmith.examining.bytes_statistics.FREQUENT_COUNTERS", 50)
-    monkeypatch.setattr("recordsmith.examining.value_counts.EXACT_DISTINCT", 40)
-    monkeypatch.setattr("recordsmith.examining.duplicates.KEPT_HASHES", 60)
+    for place, limit in (
+        ("bytes_statistics.FREQUENT_COUNTERS", 50),
+        ("bytes_statistics.EXACT_DISTINCT", 60),
+        ("value_counts.EXACT_DISTINCT", 40),
+        ("value_counts.FREQUENT_COUNTERS", 30),
+        ("value_counts.QUANTILE_LENGTH", 20),
+        ("duplicates.KEPT_HASHES", 60),
+    ):
+        monkeypatch.setattr(f"recordsmith.examining.{place}", limit)
     documents = [
         rs.statistics(shards[0].parent, threads=threads).to_json() for threads in (1, 3, None)
     ]
     assert documents[0] == documents[1] == documents[2]
-    assert documents[0]["features"]["name"]["values"]["bytes"]["top_error"] > 0
+    names = documents[0]["features"]["name"]["values"]["bytes"]
+    scores = documents[0]["features"]["score"]["values"]["float"]
+    for found in (names, scores):
+        assert min(found["top_error"], found["distinct_error"]) > 0
+    assert 0 < scores["rank_error"] < 1
+    assert documents[0]["duplicates"][0]["sampled"] > 1
 
 
 def test_shards_and_splits(shards: list[Path]) -> None:
