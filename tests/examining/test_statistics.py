@@ -171,6 +171,19 @@ def test_damage_is_raised(shards: list[Path], threads: int) -> None:
     )  # fmt: skip
 
 
+def test_a_payload_that_does_not_hold_together_is_placed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: Any) -> Any:
+        raise rs.CorruptDataError(rs.Defect.MALFORMED_EXAMPLE, "broken", position=1)
+
+    monkeypatch.setattr(record_survey, "example_blocks", fail)
+    path = write(tmp_path / "a.tfrecord", [b"\x01other", {"a": 1}, b"\x01other", {"a": 2}])
+    with pytest.raises(rs.CorruptDataError) as caught:
+        rs.statistics(path)
+    assert (caught.value.path, caught.value.position) == (str(path), 3)
+
+
 def test_missing_and_empty(shards: list[Path], tmp_path: Path) -> None:
     shards[1].unlink()
     with pytest.raises(rs.CorruptDataError) as caught:
