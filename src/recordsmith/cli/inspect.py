@@ -11,7 +11,6 @@ import typer
 import recordsmith as rs
 from recordsmith.cli import console
 from recordsmith.cli.options import Json, Paths, Split, Threads, one_or_all
-from recordsmith.cli.statistics import print_statistics
 from recordsmith.errors import OptionError
 
 _PAYLOADS = {  # payload -> what one is called, and several
@@ -67,6 +66,8 @@ def inspect(
         other = "--json a document" if json else "--stats figures"
         raise OptionError(f"--reader prints a program, {other}; expected one of them")
     if stats:
+        from recordsmith.cli.statistics import print_statistics  # which loads NumPy
+
         if html is not None and os.path.lexists(html) and not overwrite:  # before all is read
             raise OptionError(f"{html} exists already; choose another name, or say --overwrite")
         with console.progress_bar("reading", of_bytes=True) as progress:
