@@ -66,8 +66,6 @@ def inspect(
         other = "--json a document" if json else "--stats figures"
         raise OptionError(f"--reader prints a program, {other}; expected one of them")
     if stats:
-        from recordsmith.cli.statistics import print_statistics  # which loads NumPy
-
         if html is not None and os.path.lexists(html) and not overwrite:  # before all is read
             raise OptionError(f"{html} exists already; choose another name, or say --overwrite")
         with console.progress_bar("reading", of_bytes=True) as progress:
@@ -77,6 +75,8 @@ def inspect(
         if json:
             console.print_json(statistics.to_json())
         else:
+            from recordsmith.cli.statistics import print_statistics  # NumPy only when needed
+
             print_statistics(statistics)
         return
     with console.progress_bar("reading", of_bytes=True) as progress:
