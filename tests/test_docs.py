@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from PIL import Image
+from typer.testing import CliRunner
 
 import recordsmith as rs
 from recordsmith import loading
@@ -90,6 +91,18 @@ def test_the_guides_python_runs(flowers: Path, capsys: pytest.CaptureFixture[str
     assert len(told) == 14
     for line in told:
         assert line in shown
+
+
+def test_the_page_about_statistics_runs(flowers: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rs.pack(rs.ImageFolder(flowers), "out")
+    page = (REPOSITORY / "docs" / "inspect.md").read_text("utf-8")
+    (code,) = blocks("python", page)
+    exec(compile(code, "inspect.md", "exec"), {})
+    (commands,) = blocks("console", page)
+    for line in commands.splitlines():
+        command, *arguments = shlex.split(re.split(r"\s{4,}", line[2:])[0])
+        assert command == "recordsmith"
+        assert CliRunner().invoke(app, arguments).exit_code == 0, line
 
 
 def test_the_guide_tells_the_last_steps_of_ranks(flowers: Path) -> None:

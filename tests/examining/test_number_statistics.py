@@ -92,6 +92,17 @@ def test_histogram_counts_every_number_where_it_lies(values: list[int], as_float
         assert edges == list(range(found.min, found.max + 2))
 
 
+def test_minus_zero_is_zero() -> None:
+    values = ValueCounts(np.float32, exact_distinct=1)  # hashed by its bits
+    for survey in (NumberSurvey(np.float32), NumberSurvey(np.float32)):
+        survey.add(np.array([-0.0, 0.0, -0.0, 1.0], np.float32))
+        values.merge(survey.values)
+        assert math.copysign(1, survey.finish().min or 0.0) == 1
+    keys, weights, _ = values.weighted()
+    assert [math.copysign(1, key) for key in keys] == [1, 1]
+    assert weights.tolist() == [6, 2]
+
+
 def test_large_numbers_close_together_keep_their_digits() -> None:
     survey = NumberSurvey(np.int64)
     for start in range(0, 30_000, 10_000):

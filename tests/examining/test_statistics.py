@@ -119,14 +119,25 @@ def test_threads_do_not_change_the_answer(
     shards: list[Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("recordsmith.examining.dataset_statistics._READ_TOGETHER_BYTES", 1000)
-    monkeypatch.setattr("recordsmith.examining.bytes_statistics.FREQUENT_COUNTERS", 50)
-    monkeypatch.setattr("recordsmith.examining.value_counts.EXACT_DISTINCT", 40)
-    monkeypatch.setattr("recordsmith.examining.duplicates.KEPT_HASHES", 60)
+    for place, limit in (
+        ("bytes_statistics.FREQUENT_COUNTERS", 50),
+        ("bytes_statistics.EXACT_DISTINCT", 60),
+        ("value_counts.EXACT_DISTINCT", 40),
+        ("value_counts.FREQUENT_COUNTERS", 30),
+        ("value_counts.QUANTILE_LENGTH", 20),
+        ("duplicates.KEPT_HASHES", 60),
+    ):
+        monkeypatch.setattr(f"recordsmith.examining.{place}", limit)
     documents = [
         rs.statistics(shards[0].parent, threads=threads).to_json() for threads in (1, 3, None)
     ]
     assert documents[0] == documents[1] == documents[2]
-    assert documents[0]["features"]["name"]["values"]["bytes"]["top_error"] > 0
+    names = documents[0]["features"]["name"]["values"]["bytes"]
+    scores = documents[0]["features"]["score"]["values"]["float"]
+    for found in (names, scores):
+        assert min(found["top_error"], found["distinct_error"]) > 0
+    assert 0 < scores["rank_error"] < 1
+    assert documents[0]["duplicates"][0]["sampled"] > 1
 
 
 def test_shards_and_splits(shards: list[Path]) -> None:
@@ -158,6 +169,19 @@ def test_damage_is_raised(shards: list[Path], threads: int) -> None:
     assert (error.defect, error.path, error.position) == (
         rs.Defect.PAYLOAD_CRC, str(shards[2]), 29,
     )  # fmt: skip
+
+
+def test_a_payload_that_does_not_hold_together_is_placed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: Any) -> Any:
+        raise rs.CorruptDataError(rs.Defect.MALFORMED_EXAMPLE, "broken", position=1)
+
+    monkeypatch.setattr(record_survey, "example_blocks", fail)
+    path = write(tmp_path / "a.tfrecord", [b"\x01other", {"a": 1}, b"\x01other", {"a": 2}])
+    with pytest.raises(rs.CorruptDataError) as caught:
+        rs.statistics(path)
+    assert (caught.value.path, caught.value.position) == (str(path), 3)
 
 
 def test_missing_and_empty(shards: list[Path], tmp_path: Path) -> None:

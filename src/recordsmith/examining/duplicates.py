@@ -17,7 +17,7 @@ import numpy as np
 
 from recordsmith.buffers import Int64Array
 from recordsmith.examining.places import Place, Places
-from recordsmith.examining.sketches import Hashes, begins_with_zeros, count_sorted
+from recordsmith.examining.sketches import Hashes, begins_with_zeros, count_sorted, find
 
 KEPT_HASHES = 1 << 21
 """So many contents are known exactly: 32 bytes for each."""
@@ -89,7 +89,7 @@ class _Seen:
 
     def __init__(self) -> None:
         self.hashes: Hashes = np.empty(0, np.uint64)
-        self.counts = self.first = self.last = np.empty(0, np.int64)
+        self.counts, self.first, self.last = (np.empty(0, np.int64) for _ in range(3))
         self.pending: list[tuple[Hashes, Int64Array]] = []
 
     def settle(self, bits: int) -> None:
@@ -103,14 +103,22 @@ class _Seen:
         hashes, places = hashes[wanted], places[wanted]
         if not len(hashes):
             return
-        hashes = np.concatenate([self.hashes, hashes])
-        order = np.argsort(hashes, kind="stable")
-        self.hashes, lengths = count_sorted(hashes[order])
-        starts = np.cumsum(lengths) - lengths
-        ones = np.ones(len(places), np.int64)
-        self.counts = np.add.reduceat(np.append(self.counts, ones)[order], starts)
-        self.first = np.minimum.reduceat(np.append(self.first, places)[order], starts)
-        self.last = np.maximum.reduceat(np.append(self.last, places)[order], starts)
+        order = np.argsort(hashes)
+        hashes, counts = count_sorted(hashes[order])
+        starts = np.cumsum(counts) - counts
+        first = np.minimum.reduceat(places[order], starts)
+        last = np.maximum.reduceat(places[order], starts)
+        at, is_known = find(self.hashes, hashes)
+        known = at[is_known]
+        self.counts[known] += counts[is_known]
+        self.first[known] = np.minimum(self.first[known], first[is_known])
+        self.last[known] = np.maximum(self.last[known], last[is_known])
+        is_new = ~is_known
+        at = at[is_new]
+        self.hashes = np.insert(self.hashes, at, hashes[is_new])
+        self.counts = np.insert(self.counts, at, counts[is_new])
+        self.first = np.insert(self.first, at, first[is_new])
+        self.last = np.insert(self.last, at, last[is_new])
 
     def keep_sample(self, bits: int) -> None:
         """Let go of hashes that are not in the sample."""
@@ -122,9 +130,10 @@ class _Seen:
 class DuplicateSearch:
     """Collects hashes of contents. May be used from several threads."""
 
-    def __init__(self, feature: str | None, capacity: int = KEPT_HASHES) -> None:
+    def __init__(self, feature: str | None, capacity: int | None = None) -> None:
+        """`capacity`: how many contents are known exactly; None: KEPT_HASHES."""
         self.feature = feature
-        self._capacity = capacity
+        self._capacity = KEPT_HASHES if capacity is None else capacity
         self._splits: dict[str, _Seen] = {}
         self._bits = 0
         self._count = 0

@@ -34,9 +34,10 @@ _PENDING = 1 << 15
 class ValueCounts:
     """Counts finite numbers of one dtype: int64 or float32."""
 
-    def __init__(self, dtype: npt.DTypeLike, exact_distinct: int = EXACT_DISTINCT) -> None:
+    def __init__(self, dtype: npt.DTypeLike, exact_distinct: int | None = None) -> None:
+        """`exact_distinct`: how many values are counted one by one; None: EXACT_DISTINCT."""
         self._dtype = np.dtype(dtype)
-        self._limit = exact_distinct
+        self._limit = EXACT_DISTINCT if exact_distinct is None else exact_distinct
         self._keys: Keys = np.empty(0, dtype)
         self._counts: Int64Array = np.empty(0, np.int64)
         self._sketches: tuple[DistinctHashes, FrequentKeys, Quantiles] | None = None
