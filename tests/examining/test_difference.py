@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import recordsmith as rs
 from recordsmith.dataset import LABELS_NAME, MANIFEST_NAME, labels_to_bytes
-from recordsmith.examining import difference as difference_module
+from recordsmith.examining import comparing
 from recordsmith.examining.diff_report import MAX_LISTED
 from recordsmith.wire import COMPRESSIONS
 
@@ -277,7 +277,7 @@ def test_more_records_than_fit_are_compared_in_parts(
     whole = rs.diff(one, tmp_path / "b")
     assert (whole.changed_count, whole.only_a_count, whole.only_b_count) == (93, 20, 0)
     for limit in (300, 40):
-        monkeypatch.setattr(difference_module, "DIGESTS_AT_ONCE", limit)
+        monkeypatch.setattr(comparing, "DIGESTS_AT_ONCE", limit)
         parts = rs.diff(one, tmp_path / "b")
         assert parts.to_json() == whole.to_json()
 

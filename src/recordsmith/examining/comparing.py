@@ -216,10 +216,9 @@ class DigestStore:
     makes parts smaller as it goes on, when there are too many.
     """
 
-    def __init__(self, bits: int = 0, part: int = 0, limit: int = DIGESTS_AT_ONCE) -> None:
+    def __init__(self, bits: int = 0, part: int = 0) -> None:
         self.bits = bits
         self.part = part
-        self._limit = limit
         self._held = 0
         self._pieces: dict[tuple[int, int], list[tuple[Int64Array, Digests]]] = {}
         self._lock = threading.Lock()
@@ -228,7 +227,7 @@ class DigestStore:
         """Keep those that belong here."""
         with self._lock:
             self._keep(side, shard, numbers, digests)
-            while self._held > self._limit and self.part == 0 and self.bits < _MOST_PARTS:
+            while self._held > DIGESTS_AT_ONCE and self.part == 0 and self.bits < _MOST_PARTS:
                 self.bits += 1
                 pieces, self._pieces, self._held = self._pieces, {}, 0
                 for place, kept in pieces.items():

@@ -13,14 +13,12 @@ from hashlib import blake2b
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from recordsmith.buffers import Int64Array
 from recordsmith.dataset.locate import Paths, locate
 from recordsmith.dataset.shard import empty_file
 from recordsmith.errors import OptionError, names_like
 from recordsmith.examining.comparing import (
-    DIGESTS_AT_ONCE,
     DigestStore,
     MakeDigests,
     Reading,
@@ -34,10 +32,10 @@ from recordsmith.examining.diff_report import (
     DatasetSummary,
     DiffReport,
     LoneRecord,
-    Move,
     RecordChange,
 )
-from recordsmith.examining.matching import Digests, as_digests, has_repeats, pairs_of, with_tag
+from recordsmith.examining.matching import Digests, as_digests, has_repeats, pairs_of
+from recordsmith.examining.partners import Partners
 from recordsmith.examining.record_changes import (
     RecordNotes,
     changes_between,
@@ -92,17 +90,17 @@ def diff(
     """
     sides = (_side(a, split), _side(b, split))
     reading = Reading(sides, threads, progress)
-    matching = _Matching(reading)
-    matching.match_first(each(lambda payload: blake2b(payload, digest_size=16).digest()))
+    partners = Partners(reading)
+    partners.match_first(each(lambda payload: blake2b(payload, digest_size=16).digest()))
     if by is not None:
         _check_key(by, sides)
     report = _report(sides)
-    report.same_bytes_count = matching.count
-    matching.match(each(lambda payload: blake2b(canonical(payload), digest_size=16).digest()))
-    report.same_count = matching.count
-    report.is_same_order = matching.is_same_order()
-    _count_moves(report, matching)
-    _compare_rest(report, matching, by)
+    report.same_bytes_count = partners.count
+    partners.match(each(lambda payload: blake2b(canonical(payload), digest_size=16).digest()))
+    report.same_count = partners.count
+    report.is_same_order = partners.is_same_order()
+    _count_moves(report, partners)
+    _compare_rest(report, partners, by)
     return report
 
 
@@ -158,119 +156,22 @@ def _summary(side: Side) -> DatasetSummary:
     )
 
 
-class _Matching:
-    """Which records of A are which of B.
-
-    partners: int64, (records of A,): positions in B, -1 where there is none.
-    is_taken: bool, (records of B,): whether a record has a partner.
-    """
-
-    def __init__(self, reading: Reading) -> None:
-        self.reading = reading
-        self.sides = reading.sides
-        names = [shard.split for side in self.sides for shard in side.shards]
-        self.splits = list(dict.fromkeys(names))
-        self._split_numbers = {name: number for number, name in enumerate(self.splits)}
-        self.partners: Int64Array = np.zeros(0, np.int64)
-        self.is_taken: npt.NDArray[np.bool_] = np.zeros(0, bool)
-
-    @property
-    def count(self) -> int:
-        return int(np.count_nonzero(self.partners >= 0))
-
-    def left(self) -> Wanted:
-        """The records of both that have no partner."""
-        return np.flatnonzero(self.partners < 0), np.flatnonzero(~self.is_taken)
-
-    def splits_of(self, side: int, positions: Int64Array) -> Int64Array:
-        """int64, (count,): the numbers of the splits that records are in."""
-        return self.sides[side].splits_of(positions, self._split_numbers)
-
-    def match_first(self, make: MakeDigests) -> None:
-        """Match all records by their digests."""
-        store = DigestStore(limit=DIGESTS_AT_ONCE)
-        self.reading.first(make, store)
-        self.partners = np.full(self.sides[0].record_count, -1, np.int64)
-        self.is_taken = np.zeros(self.sides[1].record_count, bool)
-        self._take_equal(store)
-        self._other_parts(make, store.bits, None)
-
-    def match(self, make: MakeDigests) -> None:
-        """Match those that are left, by other digests."""
-        wanted = self.left()
-        if not len(wanted[0]) or not len(wanted[1]):
-            return
-        store = DigestStore(limit=DIGESTS_AT_ONCE)
-        self.reading.digests(make, store, wanted)
-        self._take_equal(store)
-        self._other_parts(make, store.bits, wanted)
-
-    def _other_parts(self, make: MakeDigests, bits: int, wanted: Wanted | None) -> None:
-        for part in range(1, 1 << bits):
-            store = DigestStore(bits, part)
-            self.reading.digests(make, store, wanted)
-            self._take_equal(store)
-
-    def _take_equal(self, store: DigestStore) -> None:
-        """Equal ones in the same split first, so that copies in several splits stay where they are;
-        then any.
-        """
-        found = [store.taken(side, self.sides[side].starts) for side in (0, 1)]
-        (of_a, digests_a), (of_b, digests_b) = found
-        tagged = [
-            with_tag(digests, self.splits_of(side, positions))
-            for side, (positions, digests) in enumerate(found)
-        ]
-        self._pair(of_a, of_b, *pairs_of(*tagged))
-        rest_a = self.partners[of_a] < 0
-        rest_b = ~self.is_taken[of_b]
-        of_a, of_b = of_a[rest_a], of_b[rest_b]
-        self._pair(of_a, of_b, *pairs_of(digests_a[rest_a], digests_b[rest_b]))
-
-    def _pair(
-        self, of_a: Int64Array, of_b: Int64Array, places_a: Int64Array, places_b: Int64Array
-    ) -> None:
-        self.partners[of_a[places_a]] = of_b[places_b]
-        self.is_taken[of_b[places_b]] = True
-
-    def is_same_order(self) -> bool:
-        """Whether in each split records follow each other as their partners do."""
-        of_a = np.flatnonzero(self.partners >= 0)
-        of_b = self.partners[of_a]
-        splits_a, splits_b = self.splits_of(0, of_a), self.splits_of(1, of_b)
-        for a, b in np.unique(np.stack([splits_a, splits_b], 1), axis=0).tolist():
-            in_order = of_b[(splits_a == a) & (splits_b == b)]
-            if (in_order[1:] < in_order[:-1]).any():
-                return False
-        return True
-
-    def moves(self) -> list[Move]:
-        """How many records are in splits of another name, by both names."""
-        of_a = np.flatnonzero(self.partners >= 0)
-        splits = np.stack([self.splits_of(0, of_a), self.splits_of(1, self.partners[of_a])], 1)
-        names, counts = np.unique(splits[splits[:, 0] != splits[:, 1]], axis=0, return_counts=True)
-        return [
-            Move(self.splits[a], self.splits[b], count)
-            for (a, b), count in zip(names.tolist(), counts.tolist(), strict=True)
-        ]
-
-
-def _count_moves(report: DiffReport, matching: _Matching) -> None:
-    report.moves = tuple(matching.moves())
+def _count_moves(report: DiffReport, partners: Partners) -> None:
+    report.moves = tuple(partners.moves())
     report.splits_are_comparable = bool(report.a.splits.keys() & report.b.splits.keys())
 
 
-def _compare_rest(report: DiffReport, matching: _Matching, by: str | None) -> None:
+def _compare_rest(report: DiffReport, partners: Partners, by: str | None) -> None:
     """Records without a partner: those that changed, and those that only one dataset has."""
-    left = matching.left()
+    left = partners.left()
     if not len(left[0]) and not len(left[1]):
         return
-    keys = [by] if by is not None else _usual_keys(matching.sides)
+    keys = [by] if by is not None else _usual_keys(partners.sides)
     pairs = (np.zeros(0, np.int64), np.zeros(0, np.int64))
     if len(left[0]) and len(left[1]):
-        report.by = by or next((key for key in keys if _is_unique(matching, key)), None)
+        report.by = by or next((key for key in keys if _is_unique(partners, key)), None)
         if report.by is not None:
-            pairs, report.shared_key_count = _pairs_by_key(matching, left, report.by)
+            pairs, report.shared_key_count = _pairs_by_key(partners, left, report.by)
     report.changed_count = len(pairs[0])
     lone = tuple(
         np.setdiff1d(all_left, paired, assume_unique=True)
@@ -278,7 +179,7 @@ def _compare_rest(report: DiffReport, matching: _Matching, by: str | None) -> No
     )
     report.only_a_count, report.only_b_count = map(len, lone)
     name = report.by or next(iter(keys), None)  # to know by what is listed
-    _tell(report, matching, name, pairs, (lone[0][:MAX_LISTED], lone[1][:MAX_LISTED]))
+    _tell(report, partners, name, pairs, (lone[0][:MAX_LISTED], lone[1][:MAX_LISTED]))
 
 
 def _key_digests(key: str) -> MakeDigests:
@@ -318,14 +219,14 @@ def _usual_keys(sides: tuple[Side, Side]) -> list[str]:
     ]
 
 
-def _is_unique(matching: _Matching, key: str) -> bool:
+def _is_unique(partners: Partners, key: str) -> bool:
     """Whether no two records of a dataset have the same; looks at few of them first."""
     make = _key_digests(key)
-    if {side.schema.payload for side in matching.sides} == {"Example"}:
-        kinds = {side.schema.features[key].kind for side in matching.sides}
+    if {side.schema.payload for side in partners.sides} == {"Example"}:
+        kinds = {side.schema.features[key].kind for side in partners.sides}
         if len(kinds) == 1:
             make = _key_digests_of_examples(key, kinds.pop())
-    return not _repeats(matching, make, matching.left()) and not _repeats(matching, make, None)
+    return not _repeats(partners, make, partners.left()) and not _repeats(partners, make, None)
 
 
 def _names_most(schema: Schema, key: str) -> bool:
@@ -339,14 +240,14 @@ def _names_most(schema: Schema, key: str) -> bool:
     )
 
 
-def _repeats(matching: _Matching, make: MakeDigests, wanted: Wanted | None) -> bool:
+def _repeats(partners: Partners, make: MakeDigests, wanted: Wanted | None) -> bool:
     """Whether two records of a dataset have the same key."""
-    store = DigestStore(limit=DIGESTS_AT_ONCE)
+    store = DigestStore()
     part = 0
     while True:
-        matching.reading.digests(make, store, wanted)
+        partners.reading.digests(make, store, wanted)
         for side in (0, 1):
-            if has_repeats(store.taken(side, matching.sides[side].starts)[1]):
+            if has_repeats(store.taken(side, partners.sides[side].starts)[1]):
                 return True
         part += 1
         if part >= 1 << store.bits:
@@ -355,7 +256,7 @@ def _repeats(matching: _Matching, make: MakeDigests, wanted: Wanted | None) -> b
 
 
 def _pairs_by_key(
-    matching: _Matching, left: Wanted, key: str
+    partners: Partners, left: Wanted, key: str
 ) -> tuple[tuple[Int64Array, Int64Array], int]:
     """Positions of records that have the same key, and how many more there would be if no two of a
     dataset had the same.
@@ -366,10 +267,10 @@ def _pairs_by_key(
     bits, part = 0, 0
     while part < 1 << bits:
         store = DigestStore(bits, part)
-        matching.reading.digests(make, store, left)
+        partners.reading.digests(make, store, left)
         bits, part = store.bits, part + 1
-        of_a, digests_a = store.taken(0, matching.sides[0].starts)
-        of_b, digests_b = store.taken(1, matching.sides[1].starts)
+        of_a, digests_a = store.taken(0, partners.sides[0].starts)
+        of_b, digests_b = store.taken(1, partners.sides[1].starts)
         places_a, places_b = pairs_of(digests_a, digests_b, only_unique=True)
         found.append((of_a[places_a], of_b[places_b]))
         shared += len(pairs_of(digests_a, digests_b)[0]) - len(places_a)
@@ -381,7 +282,7 @@ def _pairs_by_key(
 
 def _tell(
     report: DiffReport,
-    matching: _Matching,
+    partners: Partners,
     name: str | None,
     pairs: tuple[Int64Array, Int64Array],
     lone: tuple[Int64Array, Int64Array],
@@ -402,17 +303,17 @@ def _tell(
     wanted = tuple(
         np.union1d(of_side, alone) for of_side, alone in zip(compared, lone, strict=True)
     )
-    matching.reading.payloads((wanted[0], wanted[1]), note)
+    partners.reading.payloads((wanted[0], wanted[1]), note)
     counts: Counter[str] = Counter()
     for a, b in zip(compared[0].tolist(), compared[1].tolist(), strict=True):
         changes = changes_between(notes[0][a], notes[1][b])
         counts.update(change.feature for change in changes)
         if len(report.changes) < MAX_LISTED:
-            places = matching.sides[0].place(a), matching.sides[1].place(b)
+            places = partners.sides[0].place(a), partners.sides[1].place(b)
             report.changes.append(RecordChange(keys[0][a], *places, changes))
     report.changed_features = dict(counts.most_common())
     report.compared_count = len(compared[0])
     for side, listed in enumerate((report.only_a, report.only_b)):
         for position in lone[side].tolist():
-            place = matching.sides[side].place(position)
+            place = partners.sides[side].place(position)
             listed.append(LoneRecord(keys[side].get(position), place))
