@@ -17,15 +17,14 @@ from recordsmith.dataset import (
     read_manifest,
 )
 from recordsmith.errors import CorruptDataError, FileAccessError, OptionError
-from recordsmith.files import INTERNAL_FOLDER, exclusive, list_folder, make_folder, size_of
+from recordsmith.files import exclusive, list_folder, make_internal_folder, size_of
 
 
 @contextmanager
 def working_in(folder: Path) -> Iterator[None]:
     """Hold the folder for this job; leave no empty folders behind."""
     is_new = not folder.exists()
-    internal = folder / INTERNAL_FOLDER
-    make_folder(internal)
+    internal = make_internal_folder(folder)
     try:
         with exclusive(folder):
             yield
