@@ -158,6 +158,22 @@ def make_folder(path: PathLike) -> None:
         os.makedirs(path, exist_ok=True)
 
 
+def make_internal_folder(folder: Path) -> Path:
+    """The hidden folder of a dataset, made if it is not there.
+
+    Raises:
+        OptionError: it is a link, and what is written and removed in it may be anybody's.
+    """
+    internal = folder / INTERNAL_FOLDER
+    if internal.is_symlink():
+        raise OptionError(
+            f"{internal} is a link, but files are written and removed there; remove the link, or "
+            "choose another folder"
+        )
+    make_folder(internal)
+    return internal
+
+
 def temporary_name(path: Path) -> Path:
     """A hidden name beside a path that nobody else uses."""
     return path.with_name(f".{path.name}.{os.getpid()}-{os.urandom(4).hex()}.partial")

@@ -226,3 +226,13 @@ def test_index_of_the_writer_is_that_of_the_reader(
     built = Shard(path, "")._build_index()
     np.testing.assert_array_equal(written.offsets, built.offsets)
     assert written.compression == built.compression == compression
+
+
+def test_nothing_is_written_through_a_link(foreign: Path, tmp_path: Path) -> None:
+    """A folder that was unpacked from an archive may have links that lead anywhere."""
+    (tmp_path / "elsewhere").mkdir()
+    beside, cached = index_paths(foreign)
+    beside.parent.symlink_to(tmp_path / "elsewhere")
+    assert _payloads(foreign) == BIG_PAYLOADS
+    assert os.listdir(tmp_path / "elsewhere") == []
+    assert cached.is_file()

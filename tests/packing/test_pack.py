@@ -427,6 +427,21 @@ def test_notes_of_others_remove_nothing(
     assert _files(tmp_path) == undisturbed | {"thesis.doc": b"precious"}
 
 
+def test_no_job_works_through_a_link(flowers: Path, tmp_path: Path) -> None:
+    """It would remove what looks like its own from wherever the link leads."""
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "thesis.partial").touch()
+    out = tmp_path / "out"
+    out.mkdir()
+    (out / ".recordsmith").symlink_to(tmp_path / "elsewhere")
+    for job in (rs.pack, rs.plan(rs.ImageFolder(flowers), **OPTIONS).pack):
+        with pytest.raises(rs.OptionError, match="is a link"):
+            job(rs.ImageFolder(flowers), out)  # type: ignore[operator]
+    with pytest.raises(rs.OptionError, match="is a link"):
+        rs.plan(rs.ImageFolder(flowers), **OPTIONS).pack_shards(rs.ImageFolder(flowers), out, [0])
+    assert os.listdir(tmp_path / "elsewhere") == ["thesis.partial"]
+
+
 @pytest.mark.parametrize(
     "change",
     [

@@ -26,7 +26,7 @@ from recordsmith.files import (
     accessing,
     exclusive,
     list_folder,
-    make_folder,
+    make_internal_folder,
     size_of,
 )
 
@@ -59,8 +59,7 @@ def thread_count(threads: int | None) -> int:
 def working_in(folder: Path) -> Iterator[None]:
     """Hold the folder for this job; leave no empty folders behind."""
     is_new = not folder.exists()
-    internal = folder / INTERNAL_FOLDER
-    make_folder(internal)
+    internal = make_internal_folder(folder)
     try:
         with exclusive(folder):
             yield

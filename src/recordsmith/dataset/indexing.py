@@ -26,7 +26,13 @@ from recordsmith.dataset.locate import Paths
 from recordsmith.dataset.names import TEXT_INDEX_SUFFIX
 from recordsmith.dataset.opening import open as open_dataset
 from recordsmith.dataset.shard import Shard, empty_file
-from recordsmith.dataset.shard_index import find_index, index_paths, save_index
+from recordsmith.dataset.shard_index import (
+    ShardIndex,
+    find_index,
+    index_paths,
+    index_to_bytes,
+    save_index,
+)
 from recordsmith.errors import FileAccessError, OptionError
 from recordsmith.files import (
     PathLike,
@@ -34,6 +40,7 @@ from recordsmith.files import (
     accessing,
     as_path,
     make_folder,
+    make_internal_folder,
     publish,
     temporary_name,
     write_atomically,
@@ -163,17 +170,18 @@ def _keep(shard: Shard, walked: _Walked, overwrite: bool) -> IndexFile:
     found = None if overwrite else find_index(shard.path)
     if found is None:
         built = shard.walk(walked.within)
-        path = save_index(shard.path, built) or _say_why(index_paths(shard.path)[0])
+        path = save_index(shard.path, built) or _say_why(shard, built)
     else:
         path, built = found
     walked.end(shard)
     return IndexFile(str(shard.path), str(path), built.record_count, is_new=found is None)
 
 
-def _say_why(path: Path) -> NoReturn:
-    """Raise what the operating system has against an index in this place, or any other."""
-    make_folder(path.parent)
-    write_atomically(path, b"")
+def _say_why(shard: Shard, index: ShardIndex) -> NoReturn:
+    """Raise what the operating system has against an index beside its shard."""
+    path = index_paths(shard.path)[0]
+    make_internal_folder(shard.path.parent)
+    write_atomically(path, index_to_bytes(shard.path, index))
     raise FileAccessError(errno.EACCES, f"cannot write {path}: it was refused before", str(path))
 
 

@@ -138,6 +138,8 @@ def save_index(shard: Path, index: ShardIndex) -> Path | None:
     """Keep an index for next time; answers where, or None if no place can be written."""
     data = index_to_bytes(shard, index)
     for path in index_paths(shard):
+        if path.parent.is_symlink():  # whoever made the shard may have made the link
+            continue
         with suppress(FileAccessError):
             make_folder(path.parent)
             write_atomically(path, data)

@@ -16,12 +16,11 @@ from typing import Any
 from recordsmith.building import ShardResult, thread_count
 from recordsmith.errors import OptionError, SourceError
 from recordsmith.files import (
-    INTERNAL_FOLDER,
     PathLike,
     Progress,
     as_path,
     exclusive,
-    make_folder,
+    make_internal_folder,
     read_file,
     write_atomically,
 )
@@ -100,7 +99,7 @@ class PackPlan:
                     f"there is no shard {number!r}: the plan has {len(plan.shards)}, counted from 0"
                 )
             chosen.append(plan.shards[number])
-        make_folder(folder / INTERNAL_FOLDER)
+        make_internal_folder(folder)
         with exclusive(folder, among_equals=True):
             jobs = ShardJobs(
                 source, listing, plan, folder, self.recipe.preparation(source), progress

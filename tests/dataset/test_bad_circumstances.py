@@ -1,0 +1,375 @@
+"""What happens around a file while it is read or written: it grows, goes, is too large, too many.
+
+No circumstance gives a wrong record or a crash; each gives what was there, or an error that says
+what happened.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import recordsmith as rs
+from recordsmith.dataset.shard_index import index_paths
+from recordsmith.wire import encode_record, encode_records
+
+PAYLOADS = [bytes([number]) * 400_000 for number in range(8)]  # more than is read at a time
+
+
+@pytest.fixture
+def shard(tmp_path: Path) -> Path:
+    path = tmp_path / "data" / "a.tfrecord"
+    path.parent.mkdir()
+    path.write_bytes(encode_records(PAYLOADS))
+    return path
+
+
+def append(path: Path, data: bytes) -> None:
+    with path.open("ab") as file:
+        file.write(data)
+
+
+# ---- a file that changes while it is read --------------------------------------------------------
+
+
+def test_whole_records_that_come_while_reading_are_read(shard: Path) -> None:
+    records = rs.open(shard).records()
+    seen = [next(records)]
+    append(shard, encode_record(b"more"))
+    assert [*seen, *records] == [*PAYLOADS, b"more"]
+
+
+@pytest.mark.parametrize("size", [3, 12, 15, 19])
+def test_half_a_record_that_comes_while_reading_is_told(shard: Path, size: int) -> None:
+    records = rs.open(shard).records()
+    seen = [next(records)]
+    append(shard, encode_record(b"more")[:size])
+    with pytest.raises(rs.CorruptDataError, match="still being written") as caught:
+        seen.extend(records)
+    assert seen == PAYLOADS
+    assert caught.value.position == len(PAYLOADS)
+    assert caught.value.path == str(shard)
+
+
+def test_positions_of_a_file_that_grows_stay_what_they_were(shard: Path) -> None:
+    dataset = rs.open(shard)
+    assert len(dataset) == len(PAYLOADS)
+    append(shard, encode_record(b"more"))
+    assert dataset.read_record(-1) == PAYLOADS[-1]
+    assert dataset.read_records([0, 7]).tolist() == [PAYLOADS[0], PAYLOADS[7]]
+    assert len(rs.open(shard)) == len(PAYLOADS) + 1
+
+
+def test_a_packed_shard_that_grows_while_it_is_read_is_told(tmp_path: Path, made: Any) -> None:
+    folder = made.packed(tmp_path, {"train": [30_000]})
+    path = folder / "train-00000-of-00001.tfrecord"
+    dataset = iter(rs.open(folder))
+    next(dataset)
+    append(path, encode_record(b""))
+    with pytest.raises(rs.CorruptDataError) as caught:
+        for _ in dataset:
+            pass
+    assert caught.value.defect is rs.Defect.RECORD_COUNT
+    assert {error.defect for error in rs.verify(folder).defects} == {rs.Defect.SHARD_SIZE}
+
+
+def test_a_file_that_is_cut_while_it_is_read_in_order_is_told(shard: Path) -> None:
+    records = rs.open(shard).records()
+    seen = [next(records)]
+    os.truncate(shard, 2_500_000)
+    with pytest.raises(rs.CorruptDataError):
+        seen.extend(records)
+    assert seen == PAYLOADS[: len(seen)]
+
+
+def test_a_shard_that_is_deleted_while_it_is_read(tmp_path: Path, shard: Path) -> None:
+    """What is open is read to its end; what comes next is missing."""
+    second = shard.with_name("b.tfrecord")
+    second.write_bytes(shard.read_bytes())
+    records = rs.open([shard, second]).records()
+    seen = [next(records)]
+    shard.unlink()
+    second.unlink()
+    with pytest.raises(rs.FileAccessError, match=r"b\.tfrecord: there is no such file") as caught:
+        seen.extend(records)
+    assert isinstance(caught.value, FileNotFoundError)
+    assert seen == PAYLOADS
+
+
+def test_a_shard_that_is_deleted_before_anybody_looks(shard: Path) -> None:
+    dataset = rs.open(shard)
+    shard.unlink()
+    for job in (
+        lambda: len(dataset),
+        lambda: list(dataset),
+        lambda: dataset[0],
+        lambda: dataset.read_records([0, 1]),
+        lambda: rs.inspect(shard),
+        lambda: rs.index(shard),
+        lambda: list(rs.Loader(dataset, {"at": rs.Position()}, batch_size=2)),
+    ):
+        with pytest.raises(rs.FileAccessError, match="there is no such file"):
+            job()
+
+
+# ---- two at once ---------------------------------------------------------------------------------
+
+
+def test_two_writers_of_one_name(tmp_path: Path) -> None:
+    """Whoever is first has it; the other is told, and leaves nothing behind."""
+    path = tmp_path / "a.tfrecord"
+    first, second = rs.ShardWriter(path), rs.ShardWriter(path)
+    first.write(b"first")
+    second.write(b"second")
+    first.close()
+    with pytest.raises(rs.OptionError, match="exists already"):
+        second.close()
+    second.discard()
+    assert os.listdir(tmp_path) == ["a.tfrecord"]
+    assert list(rs.open(path).records()) == [b"first"]
+
+
+def test_two_exports_to_one_folder(tmp_path: Path, made: Any) -> None:
+    """A second one that begins while the first is at work is refused."""
+    folder = made.packed(tmp_path / "in", {"train": [3]})
+    refused = []
+
+    def meanwhile(_done: int, _total: int) -> None:
+        if not refused:
+            with pytest.raises(rs.FileAccessError) as caught:
+                rs.export(folder, tmp_path / "out", "csv")
+            refused.append(str(caught.value))
+
+    rs.export(folder, tmp_path / "out", "csv", progress=meanwhile)
+    assert "another process" in refused[0]
+    assert sorted(os.listdir(tmp_path)) == ["in", "out"]
+
+
+# ---- no room, no rights --------------------------------------------------------------------------
+
+
+@contextmanager
+def no_room() -> Iterator[None]:
+    """No file may grow past 64 bytes, as on a disk that is full."""
+    resource = pytest.importorskip("resource")
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (64, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+def test_no_room_for_an_index(shard: Path) -> None:
+    with no_room():
+        found = rs.open(shard).read_record(3)  # works without
+    assert found == PAYLOADS[3]
+    beside, cached = index_paths(shard)
+    for folder in (beside.parent, cached.parent):
+        assert not folder.exists() or os.listdir(folder) == []
+
+
+@pytest.mark.parametrize("format_", ["recordsmith", "dali"])
+def test_no_room_for_an_index_that_was_asked_for(shard: Path, format_: Any) -> None:
+    with no_room(), pytest.raises(rs.FileAccessError, match="cannot write"):
+        rs.index(shard, format=format_)
+    left = [path for path in shard.parent.rglob("*") if path.is_file()]
+    assert left == [shard]
+
+
+READ_ONLY = """
+import os, sys
+import recordsmith as rs
+
+folder, other = sys.argv[1:]
+
+def read(path):
+    assert len(rs.open(path)) == 100
+    assert rs.open(path)[5]["id"][0] == 5
+    assert sum(1 for _ in rs.open(path)) == 100
+    assert rs.inspect(path).record_count == 100
+    assert rs.verify(path).is_good
+    for batch in rs.Loader(rs.open(path), {"at": rs.Position()}, batch_size=4):
+        assert len(batch["at"]) == 4
+
+def write(path):
+    writer = lambda: rs.ShardWriter(path + "/b.tfrecord").close()
+    index = lambda: rs.index(path + "/a.tfrecord")
+    dali = lambda: rs.index(path + "/a.tfrecord", format="dali")
+    export = lambda: rs.export(path + "/a.tfrecord", path + "/out", "npz")
+    pack = lambda: rs.pack(rs.Rows([{"a": 1}]), path + "/packed")
+    sheet = lambda: rs.sheet(path + "/a.tfrecord", path + "/sheet.png", count=1)
+    return dict(writer=writer, index=index, dali=dali, export=export, pack=pack, sheet=sheet)
+
+read(other)  # all is imported that is needed
+for name, job in write(other).items():
+    job()
+if os.geteuid() == 0:
+    os.setgroups([])
+    os.setgid(65534)
+    os.setuid(65534)
+read(folder)
+for name, job in write(folder).items():
+    try:
+        job()
+    except rs.FileAccessError as error:
+        assert "permission was denied" in str(error), error
+    else:
+        raise SystemExit(f"{name} wrote to a folder that cannot be written")
+print("done")
+"""
+
+
+def test_folders_that_cannot_be_written() -> None:
+    """They are read as any other; what would write there says why not. Root may write anywhere, so
+    it is somebody else who tries."""
+    pixel = {"image/encoded": b"...", "image/format": "raw", "image/height": 1, "image/width": 1}
+    examples = [
+        rs.encode_example({"id": [number] * 20_000, "image/channels": 3, **pixel})
+        for number in range(100)
+    ]
+    with tempfile.TemporaryDirectory() as root:
+        folder, other = Path(root) / "folder", Path(root) / "other"
+        for place in (folder, other):
+            place.mkdir()
+            (place / "a.tfrecord").write_bytes(encode_records(examples))
+            (place / "a.tfrecord").chmod(0o444)
+        Path(root).chmod(0o755)
+        folder.chmod(0o555)
+        try:
+            job = subprocess.run(
+                [sys.executable, "-c", READ_ONLY, str(folder), str(other)],
+                env={**os.environ, "XDG_CACHE_HOME": str(folder / "cache")},
+                capture_output=True,
+                text=True,
+                check=False,
+            )
+        finally:
+            folder.chmod(0o755)
+        assert job.stdout == "done\n", job.stderr
+        assert os.listdir(folder) == ["a.tfrecord"]
+
+
+def test_links_that_lead_in_a_circle(tmp_path: Path) -> None:
+    (tmp_path / "a.tfrecord").symlink_to("b.tfrecord")
+    (tmp_path / "b.tfrecord").symlink_to("a.tfrecord")
+    for job in (rs.open, rs.inspect, rs.verify, rs.index):
+        with pytest.raises(rs.FileAccessError, match="lead in a circle"):
+            job(tmp_path / "a.tfrecord")  # type: ignore[operator]
+    (tmp_path / "folder").symlink_to("folder")
+    with pytest.raises(rs.FileAccessError, match="lead in a circle"):
+        rs.open(tmp_path / "folder")
+
+
+# ---- too many, too large, nothing ----------------------------------------------------------------
+
+
+def test_thousands_of_tiny_shards(tmp_path: Path) -> None:
+    """With fewer files than shards that may be open. A hundred thousand were tried by hand."""
+    resource = pytest.importorskip("resource")
+    count = 1000
+    for number in range(count):
+        payload = rs.encode_example({"id": number})
+        name = f"train-{number:05d}-of-{count:05d}.tfrecord"
+        (tmp_path / name).write_bytes(encode_record(payload))
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (len(os.listdir("/dev/fd")) + 400, hard))
+    try:
+        dataset = rs.open(tmp_path)
+        assert [int(example["id"][0]) for example in dataset] == list(range(count))
+        order = np.random.default_rng(0).permutation(count)
+        records = dataset.read_records(order)
+        assert [int(rs.decode_example(r)["id"][0]) for r in records] == order.tolist()
+        assert rs.inspect(tmp_path).record_count == count
+        assert rs.verify(tmp_path).is_good
+        loader = rs.Loader(dataset, {"id": rs.Scalar("id")}, batch_size=100, shuffle=True, seed=0)
+        seen = [number for batch in loader for number in batch["id"].tolist()]
+        assert sorted(seen) == list(range(count))
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def test_a_record_of_more_than_two_gigabytes(tmp_path: Path, reference: Any) -> None:
+    """What lies behind it is found; it takes no memory until it is read itself."""
+    length = 2**31 + 5
+    path = tmp_path / "a.tfrecord"
+    behind = rs.encode_example({"id": 7})
+    with path.open("wb") as file:
+        file.write(encode_record(b"before") + reference.header(length))
+        file.seek(length + 4, os.SEEK_CUR)  # a hole; the checksum of the payload is wrong
+        file.write(encode_record(behind))
+    if path.stat().st_blocks * 512 > 2**20:
+        pytest.skip("this file system has no holes")
+    dataset = rs.open(path)
+    assert len(dataset) == 3
+    assert dataset.record_sizes([0, 1, 2]).tolist() == [6, length, len(behind)]
+    assert dataset.read_record(2) == behind
+    assert rs.index(path).record_count == 3
+    rs.index(path, format="dali")
+    assert path.with_name("a.tfrecord.idx").read_text().splitlines()[1] == f"22 {length + 16}"
+
+
+def test_records_of_no_bytes(tmp_path: Path) -> None:
+    path = tmp_path / "a.tfrecord"
+    path.write_bytes(encode_records([b""] * 5))
+    dataset = rs.open(path)
+    assert len(dataset) == 5
+    assert list(dataset.records()) == [b""] * 5
+    assert list(dataset) == [{}] * 5  # Examples without features
+    assert dataset.read_records([4, 0]).tolist() == [b"", b""]
+    assert dataset.schema.features == {}
+    assert rs.inspect(path).record_count == rs.verify(path).record_count == 5
+    loader = rs.Loader(
+        dataset, {"at": rs.Position(), "a": rs.Scalar("a", default=-1)}, batch_size=2
+    )
+    assert [batch["a"].tolist() for batch in loader] == [[-1, -1], [-1, -1], [-1]]
+
+
+@pytest.mark.parametrize("is_packed", [True, False])
+def test_a_dataset_of_no_records(tmp_path: Path, made: Any, *, is_packed: bool) -> None:
+    if is_packed:
+        made.packed(tmp_path, {"train": [0, 0]})
+    else:
+        for name in ("a.tfrecord", "b.tfrecord"):
+            (tmp_path / name).touch()
+    dataset = rs.open(tmp_path)
+    assert len(dataset) == 0
+    assert list(dataset) == list(dataset.records()) == list(dataset.batches(3)) == []
+    assert dataset.read_records([]).tolist() == []
+    assert (dataset.schema.payload, dataset.schema.record_count) == ("none", 0)
+    with pytest.raises(IndexError):
+        dataset[0]
+    assert rs.inspect(tmp_path).record_count == 0
+    assert rs.index(tmp_path).record_count == 0
+    assert rs.verify(tmp_path).is_good == is_packed  # files of no bytes are told
+    assert list(rs.Loader(dataset, {"at": rs.Position()}, batch_size=2)) == []
+
+
+def test_shards_that_disagree_on_a_kind(tmp_path: Path) -> None:
+    for name, value in (("a", 1), ("b", "x"), ("c", 2)):
+        (tmp_path / f"{name}.tfrecord").write_bytes(
+            encode_record(rs.encode_example({"id": 5, "odd": value}))
+        )
+    dataset = rs.open(tmp_path)
+    assert [type(example["odd"]).__name__ for example in dataset] == ["ndarray", "list", "ndarray"]
+    assert rs.inspect(tmp_path).schema.features["odd"].kind == "mixed"
+    assert dataset.read_columns(["id"])["id"].tolist() == [5, 5, 5]
+    for job in (
+        lambda: dataset.read_columns(["odd"]),
+        lambda: list(rs.Loader(dataset, {"x": rs.Scalar("odd")}, batch_size=3)),
+    ):
+        with pytest.raises((rs.CorruptDataError, rs.OptionError), match="odd"):
+            job()
+    (batch,) = rs.Loader(dataset, {"x": rs.Scalar("odd")}, batch_size=3, skip_errors=1, threads=0)
+    assert batch["x"].tolist() == [1, 2]
+    code = rs.reader_code(tmp_path, "tf")
+    assert "its kind differs" in code

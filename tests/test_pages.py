@@ -1,0 +1,252 @@
+"""What docs/format.md and docs/security.md state is so: vectors, layouts, limits, names."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import json
+import re
+import struct
+import tracemalloc
+import zlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import recordsmith as rs
+from recordsmith.building import Noted, ShardResult, done_path, keep_result
+from recordsmith.dataset import Begun
+from recordsmith.dataset.shard_index import index_paths, load_index
+from recordsmith.files import EXPORT_NOTE
+from recordsmith.wire import crc32c, encode_record
+from recordsmith.wire.kernel import masked_crc32c
+
+REPOSITORY = Path(__file__).parent.parent
+FORMAT = (REPOSITORY / "docs" / "format.md").read_text("utf-8")
+SECURITY = (REPOSITORY / "docs" / "security.md").read_text("utf-8")
+PACKAGE = Path(rs.__file__).parent
+
+LIMIT_NAME = re.compile(r"_?(MAX|MOST|LARGEST|LONGEST)_|\w+_(LIMIT|DEPTH)$")
+LAYERS = ("wire", "example", "image", "dataset", "building", "examining")
+
+
+def tables(page: str) -> list[list[list[str]]]:
+    """The tables of a page, each a list of rows of cells; without heads and rulers."""
+    found, rows = [], []
+    for line in [*page.splitlines(), ""]:
+        if line.startswith("|"):
+            rows.append([cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]])
+        elif rows:
+            found.append(rows[2:])
+            rows = []
+    return found
+
+
+def table_with(page: str, head: str) -> list[list[str]]:
+    """The table under a line of heads."""
+    _, _, rest = page.partition(head)
+    assert rest, head
+    return tables(head + rest)[0]
+
+
+def bytes_of(cell: str) -> bytes:
+    if cell == "(none)":
+        return b""
+    times, digits = re.fullmatch(r"(?:(\d+) times )?`([0-9a-f]+)`", cell).groups()  # type: ignore[union-attr]
+    return bytes.fromhex(digits) * int(times or 1)
+
+
+def test_checksums_are_what_the_page_says(reference: Any) -> None:
+    rows = table_with(FORMAT, "| bytes, hexadecimal | CRC-32C | masked |")
+    assert len(rows) == 5
+    for data, plain, masked in rows:
+        expected = int(plain.strip("`"), 16), int(masked.strip("`"), 16)
+        assert (crc32c(bytes_of(data)), masked_crc32c(bytes_of(data))) == expected
+        stored = int.from_bytes(reference.masked_crc32c(bytes_of(data)), "little")
+        assert (reference.crc32c(bytes_of(data)), stored) == expected
+        turned = (expected[0] >> 15 | expected[0] << 17) % 2**32
+        assert (turned + 0xA282EAD8) % 2**32 == expected[1]  # the formula, as it stands there
+    assert "masked = ((crc >> 15) | (crc << 17)) + 0xA282EAD8" in FORMAT
+
+
+def test_frames_are_what_the_page_says(reference: Any) -> None:
+    rows = table_with(FORMAT, "| payload, hexadecimal | frame, hexadecimal |")
+    assert len(rows) == 2
+    for payload, frame in rows:
+        assert encode_record(bytes_of(payload)) == bytes_of(frame)
+        assert reference.frame(bytes_of(payload)) == bytes_of(frame)
+
+
+# ---- limits ------------------------------------------------------------------------------------
+
+
+def limits() -> list[list[str]]:
+    return table_with(FORMAT, "| what | limit | in the code | past it |")
+
+
+def value_of(place: str) -> int:
+    """The constant of a name such as wire.compression.HEAD_BYTES, or of a header."""
+    where, _, name = place.rpartition("." if " " not in place else " ")
+    if where.endswith(".h"):
+        if not (PACKAGE / where).exists():
+            pytest.skip("the headers are not installed")
+        found = re.search(rf"#define {name} (\d+)", (PACKAGE / where).read_text())
+        assert found is not None, place
+        return int(found[1])
+    module = importlib.import_module(f"recordsmith.{where}")
+    value = vars(module).get(name, vars(module).get(f"_{name}"))
+    assert isinstance(value, int), place
+    return value
+
+
+def test_limits_are_those_of_the_code() -> None:
+    rows = limits()
+    assert len(rows) > 20
+    for what, limit, place, _ in rows:
+        assert int(limit.replace(",", "")) == value_of(place.strip("`")), what
+
+
+def test_every_limit_of_the_code_is_on_the_page() -> None:
+    told = {place.strip("`").split(".")[-1].split(" ")[-1] for _, _, place, _ in limits()}
+    for layer in LAYERS:
+        for path in (PACKAGE / layer).rglob("*.py"):
+            for statement in ast.parse(path.read_text()).body:
+                if not isinstance(statement, ast.Assign):
+                    continue
+                for target in statement.targets:
+                    if isinstance(target, ast.Name) and LIMIT_NAME.match(target.id):
+                        assert target.id.lstrip("_") in told, f"{path.name}: {target.id}"
+        for path in (PACKAGE / layer).rglob("*.h"):
+            for name in re.findall(r"#define (\w+_(?:DEPTH|LIMIT)) ", path.read_text()):
+                assert name in told, f"{path.name}: {name}"
+
+
+def test_what_lies_past_a_limit_is_a_defect_that_there_is() -> None:
+    named = set(re.findall(r"`([a-z]+(?:-[a-z]+)+)`", FORMAT + SECURITY))
+    named -= {"recordsmith-dataset", "recordsmith-export"}
+    assert {"decompression-limit", "broken-manifest", "malformed-example"} <= named
+    assert named <= {str(defect) for defect in rs.Defect}
+
+
+def test_the_limit_of_digits_and_labels(tmp_path: Path, made: Any) -> None:
+    made.write_shard(tmp_path / "a.tfrecord", [1])
+    for text, count in (("1000000:x", 1_000_001), ("1000001:x", None), ("0" * 21 + ":x", None)):
+        (tmp_path / "labels.txt").write_text(text)
+        names = rs.inspect(tmp_path).class_names
+        assert (None if names is None else len(names)) == count
+
+
+# ---- layouts -----------------------------------------------------------------------------------
+
+
+def test_the_manifest_has_the_keys_of_the_page(tmp_path: Path, made: Any) -> None:
+    folder = made.packed(tmp_path, {"train": [2]})
+    document = json.loads((folder / "dataset.json").read_bytes())
+    of_shard = document["splits"]["train"][0]
+    whole = table_with(FORMAT, "| key | type | what |")
+    assert {row[0].strip("`") for row in whole} == set(document)
+    _, _, rest = FORMAT.partition("A shard, each file listed once:")
+    assert {row[0].strip("`") for row in table_with(rest, "| key |")} == set(of_shard)
+    data = (folder / of_shard["file"]).read_bytes()
+    assert (len(data), crc32c(data)) == (of_shard["size_bytes"], int(of_shard["crc32c"], 16))
+    for document_key in document["schema"]["features"]["name"]:
+        assert f"`{document_key}`" in FORMAT
+
+
+def test_an_index_by_the_page_is_used(tmp_path: Path, reference: Any) -> None:
+    shard = tmp_path / "a.tfrecord"
+    payloads = [bytes([number]) * 3000 for number in range(5)]
+    data = reference.frames(payloads)
+    shard.write_bytes(data)
+    samples = b"".join(data[max(0, len(data) - 4096) * number // 7 :][:4096] for number in range(8))
+    magic = bytes.fromhex("52 53 49 4e 44 45 58 01")
+    assert "`52 53 49 4e 44 45 58 01`" in FORMAT
+    head = magic + struct.pack("<QIIQ", len(data), reference.crc32c(samples), 0, 5)
+    offsets = [3016 * number for number in range(6)]
+    table = struct.pack("<6q", *offsets)
+    index_paths(shard)[0].parent.mkdir()
+    index_paths(shard)[0].write_bytes(
+        head + table + struct.pack("<I", reference.crc32c(head + table))
+    )
+    found = load_index(shard)
+    assert found is not None
+    np.testing.assert_array_equal(found.offsets, offsets)
+
+
+def test_the_text_index_is_lines_of_offset_and_size(tmp_path: Path, reference: Any) -> None:
+    shard = tmp_path / "a.tfrecord"
+    shard.write_bytes(reference.frames([b"abc", b""]))
+    rs.index(shard, format="dali")
+    assert (tmp_path / "a.tfrecord.idx").read_text() == "0 19\n19 16\n"
+
+
+def test_notes_have_the_keys_of_the_page(tmp_path: Path, made: Any) -> None:
+    _, _, section = FORMAT.partition("### Notes")
+    section = section.partition("## Limits")[0]
+    keys = set(json.loads(Begun("x", ("y",)).to_bytes()))
+    (tmp_path / ".recordsmith").mkdir()
+    schema = rs.open(made.write_shard(tmp_path / "a.tfrecord", [1])).schema
+    keep_result(
+        tmp_path, "plan", None, ShardResult("s", 1, 2, 3, 4, schema, {5: "why"}, {"n": Noted(1)})
+    )
+    note = json.loads(done_path(tmp_path, "s").read_bytes())
+    keys |= set(note) | set(note["notes"]["n"])
+    rs.export(tmp_path / "a.tfrecord", tmp_path / "csv", "csv")
+    keys |= set(json.loads((tmp_path / "csv" / EXPORT_NOTE).read_bytes()))
+    assert len(keys) > 12
+    for key in keys:
+        assert f"`{key}`" in section, key
+
+
+def test_what_is_written_is_as_the_page_says(tmp_path: Path) -> None:
+    assert rs.encode_example({}) == bytes.fromhex("0a 00")
+    assert "`0a 00`" in FORMAT
+    path = tmp_path / "a.tfrecord.gz"
+    with rs.ShardWriter(path, compression="gzip") as writer:
+        writer.write(b"abc")
+    data = path.read_bytes()
+    assert data[:3] == bytes.fromhex("1f 8b 08")
+    assert data[4:8] == bytes(4)  # time 0
+    engine = zlib.compressobj(6, wbits=31)
+    assert data == engine.compress(encode_record(b"abc")) + engine.flush()
+
+
+@pytest.mark.parametrize("page", [FORMAT, SECURITY], ids=["format", "security"])
+def test_tests_and_files_that_are_named_exist(page: str) -> None:
+    paths = re.findall(r"`((?:tests|src|docs|\.ci)/[\w./]+)`", page)
+    names = re.findall(r"`(test_\w+)`", page)
+    sources = "\n".join(path.read_text() for path in (REPOSITORY / "tests").rglob("test_*.py"))
+    for path in paths:
+        if (REPOSITORY / path.partition("/")[0]).exists():  # without sources, when installed
+            assert (REPOSITORY / path).exists(), path
+    for name in names:
+        assert f"def {name}(" in sources or list((REPOSITORY / "tests").rglob(f"{name}.py")), name
+
+
+# ---- what the page on security measures --------------------------------------------------------
+
+
+def test_memory_of_decoding(reference: Any) -> None:
+    """The worst that is known: objects of Python for things that take a few bytes."""
+    told = re.search(r"up to (\d+) bytes for each\s+byte", SECURITY)
+    assert told is not None
+    entry, delimited = reference.entry, reference.delimited
+    nothing = delimited(1, delimited(3, b""))  # a step with an empty list of numbers
+    worst = 0.0
+    for decode, payload in (
+        (rs.decode_sequence_example, delimited(2, entry(b"k", nothing * 10_000))),
+        (rs.decode_sequence_example, delimited(2, entry(b"k", delimited(1, b"") * 10_000))),
+        (
+            rs.decode_example,
+            reference.example(*(entry(b"%x" % n, delimited(3, b"")) for n in range(10_000))),
+        ),
+    ):
+        tracemalloc.start()
+        decoded = decode(payload)
+        taken = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert decoded
+        worst = max(worst, taken / len(payload))
+    assert int(told[1]) / 3 < worst <= int(told[1])
