@@ -22,7 +22,6 @@ from recordsmith.dataset import (
 )
 from recordsmith.errors import CorruptDataError, FileAccessError, OptionError
 from recordsmith.files import (
-    INTERNAL_FOLDER,
     accessing,
     exclusive,
     list_folder,
