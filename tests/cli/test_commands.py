@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-COMMANDS = ("pack", "inspect", "head", "sheet", "verify", "export", "index", "bench", "demo")
+COMMANDS = ("pack", "inspect", "head", "sheet", "verify", "schema", "export", "index", "bench",
+            "demo")  # fmt: skip
 CONTROL = re.compile(r"[^\x20-\x7e\n\u00a0-\U0010ffff]")
 
 

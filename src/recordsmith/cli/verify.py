@@ -10,7 +10,6 @@ import typer
 import recordsmith as rs
 from recordsmith.cli import console
 from recordsmith.cli.options import Json, Paths, Split, Threads, one_or_all
-from recordsmith.drawing.verify_page import check_html_path
 
 
 def verify(
@@ -46,7 +45,9 @@ def verify(
 
     Example: `recordsmith verify out --deep`, `recordsmith verify new --schema schema.json`
     """
-    if html is not None:
+    if html is not None:  # now, not after the long work
+        from recordsmith.drawing.verify_page import check_html_path
+
         check_html_path(html, overwrite=overwrite)
     with console.progress_bar("verifying", of_bytes=True) as progress:
         report = rs.verify(
