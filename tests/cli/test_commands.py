@@ -13,19 +13,9 @@ from pathlib import Path
 import pytest
 
 COMMANDS = (
-    "pack",
-    "inspect",
-    "head",
-    "sheet",
-    "verify",
-    "export",
-    "reshard",
-    "edit",
-    "append",
-    "index",
-    "bench",
-    "demo",
-)
+    "pack", "inspect", "head", "sheet", "verify", "schema", "diff", "salvage", "reshard", "edit",
+    "append", "export", "index", "bench", "demo",
+)  # fmt: skip
 CONTROL = re.compile(r"[^\x20-\x7e\n\u00a0-\U0010ffff]")
 
 

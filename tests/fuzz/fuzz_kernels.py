@@ -28,9 +28,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from recordsmith.errors import Defect
 from recordsmith.example import encode_example, encode_sequence_example
 from recordsmith.example import kernel as example_kernel
-from recordsmith.wire import encode_record, scan
+from recordsmith.wire import check_frames, encode_record, scan
 from recordsmith.wire import kernel as wire_kernel
 
 CORPUS = Path(__file__).parent.parent / "conformance" / "files"
@@ -213,6 +214,22 @@ def drive_scan(buffer: Array, dice: random.Random) -> Iterator[bytes]:
             assert start + 12 <= at <= at + length <= stop - 4
             if start == 0:
                 yield buffer[at : at + length].tobytes()
+
+
+def drive_check(buffer: Array, dice: random.Random) -> None:
+    """Counting finds what scanning finds; a header is one wherever it is found."""
+    start = dice.randrange(len(buffer) + 1)
+    frames, found = scan(buffer, start), check_frames(buffer, start)
+    assert (len(frames.starts), frames.stop, frames.defect) == tuple(found)
+    longest = dice.choice((0, len(buffer), 2**63))
+    place = wire_kernel.find_header(
+        buffer, start, dice.choice((len(buffer), start, 2**40)), longest
+    )
+    if place >= 0:
+        header = buffer[place : place + 12].tobytes()
+        assert start <= place <= len(buffer) - 12
+        assert int.from_bytes(header[:8], "little") <= longest
+        assert scan(header, check_payloads=False).defect is not Defect.LENGTH_CRC
 
 
 def drive_gather(buffer: Array, dice: random.Random) -> None:
@@ -504,6 +521,7 @@ def fuzz(inputs: int, seed: int) -> Counter[str]:
             if mode < 0.12:
                 data = mutated(dice.choice(files), files, dice)
                 found = list(drive_scan(exact(data), dice))
+                drive_check(exact(data), dice)
                 drive_gather(exact(data), dice)
                 counts["records"] += len(found)
                 counts["files"] += 1
@@ -524,6 +542,7 @@ def fuzz(inputs: int, seed: int) -> Counter[str]:
                 if mode < 0.3:  # whole frames with good checksums, as a reader would see them
                     framed = exact(b"".join(map(encode_record, batch)))
                     counts["records"] += len(list(drive_scan(framed, dice)))
+                    drive_check(framed, dice)
                     drive_gather(framed, dice)
                 drive_batch(batch, dice, counts)
         except Exception as error:

@@ -45,8 +45,8 @@ def verify(
 
     Example: `recordsmith verify out --deep`, `recordsmith verify new --schema schema.json`
     """
-    if html is not None:
-        from recordsmith.drawing.verify_page import check_html_path  # NumPy only when needed
+    if html is not None:  # now, not after the long work
+        from recordsmith.drawing.verify_page import check_html_path
 
         check_html_path(html, overwrite=overwrite)
     with console.progress_bar("verifying", of_bytes=True) as progress:
