@@ -149,6 +149,7 @@ def test_every_key_of_the_json_documents_is_documented(flowers: Path, tmp_path: 
     exported = rs.export("out", "boxes", "yolo")  # which has no place for classes of pictures
     exported.changed_names.append(ChangedName(0, "a/b", "a_b"))
     sheet = rs.sheet("out", "sheet.png", count=4)
+    resharded = rs.reshard("out", "resharded")
     indexed = rs.index("out")
     measured = rs.bench("out", size=8, seconds=0.1)
     with (tmp_path / "out" / "train-00000-of-00001.tfrecord").open("r+b") as shard:
@@ -161,6 +162,7 @@ def test_every_key_of_the_json_documents_is_documented(flowers: Path, tmp_path: 
         rs.verify("out").to_json(),
         sheet.to_json(),
         rs.LoaderStats().to_json(),
+        resharded.to_json(),
         indexed.to_json(),
         {**measured.to_json(), "sample": Sample(1, 2, 3).to_json()},
     ):
@@ -176,7 +178,8 @@ def test_every_defect_and_command_is_documented() -> None:
         assert f"`{defect}`" in documented
     names = {command.callback.__name__ for command in app.registered_commands if command.callback}
     assert names == {
-        "pack", "inspect", "head", "sheet", "verify", "export", "index", "bench", "demo",
+        "pack", "inspect", "head", "sheet", "verify", "export", "reshard", "index", "bench",
+        "demo",
     }  # fmt: skip
     for name in names - {"demo"}:
         assert f"recordsmith {name}" in documented
