@@ -166,6 +166,7 @@ def test_every_key_of_the_json_documents_is_documented(flowers: Path, tmp_path: 
     exported = rs.export("out", "boxes", "yolo")  # which has no place for classes of pictures
     exported.changed_names.append(ChangedName(0, "a/b", "a_b"))
     sheet = rs.sheet("out", "sheet.png", count=4)
+    resharded = rs.reshard("out", "resharded")
     indexed = rs.index("out")
     with rs.ShardWriter("other.tfrecord") as writer:
         writer.write(b"\x0a\x05daisy\x10\x96\x01")
@@ -192,6 +193,7 @@ def test_every_key_of_the_json_documents_is_documented(flowers: Path, tmp_path: 
         rs.verify("out").to_json(),
         sheet.to_json(),
         rs.LoaderStats().to_json(),
+        resharded.to_json(),
         indexed.to_json(),
         salvaged.to_json(),
         {**measured.to_json(), "sample": Sample(1, 2, 3).to_json()},

@@ -537,3 +537,18 @@ def test_ten_inputs_that_are_the_same_by_name_only(tmp_path: Path, made) -> None
     assert_is_true(report.folder)
     shutil.rmtree(tmp_path / "out")
     assert rs.reshard(f"{tmp_path}/[0-9]/*.tfrecord", tmp_path / "out").record_count == 55
+
+
+def test_no_more_files_are_open_than_a_process_may_have(tmp_path: Path, made) -> None:
+    resource = pytest.importorskip("resource")
+    if not Path("/proc/self/fd").exists():
+        pytest.skip("open files cannot be counted here")
+    made.packed(tmp_path / "in", {split: [2] * 140 for split in "abc"})
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (len(os.listdir("/proc/self/fd")) + 330, hard))
+    try:
+        for number, options in enumerate(({"shuffle": True}, {"sample": 0.5})):
+            rs.reshard(tmp_path / "in", tmp_path / f"{number}", shards=1, **options)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    assert sorted(ids_in(tmp_path / "0")) == list(range(840))

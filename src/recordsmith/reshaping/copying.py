@@ -75,11 +75,12 @@ class Copier:
         self._surveyed = surveyed
         self._advance = advance
         # where records are read in a random order, all that is needed is looked up once
-        self._scattered = {
-            split: _Scattered(records, pool)
+        self._positions = {
+            split: _Positions(records, pool)
             for split, pool in plan.pools.items()
             if plan.orders[split].permutation is not None
         }
+        self._everything = records.joined() if self._positions else Dataset(())
 
     def complete(self, shard: PlannedShard, *, trusting: bool) -> ShardResult:
         """Write one shard under its temporary name, unless that is done already."""
@@ -149,12 +150,14 @@ class Copier:
         return schema if self._surveyed[shard.split] else survey.finish(), bytes_in
 
     def _pieces(self, shard: PlannedShard) -> Iterator[Piece]:
-        scattered = self._scattered.get(shard.split)
-        if scattered is not None:
+        positions = self._positions.get(shard.split)
+        if positions is not None:
             order = self._plan.orders[shard.split]
             for start in range(shard.start, shard.stop, _POSITIONS):
-                stop = min(start + _POSITIONS, shard.stop)
-                yield from scattered.pieces(order.ranks(start, stop))
+                ranks = order.ranks(start, min(start + _POSITIONS, shard.stop))
+                yield from _gathered(
+                    self._records, self._everything, positions.of(ranks), _SCATTERED_BYTES
+                )
             return
         pool = self._plan.pools[shard.split]
         first = int(np.searchsorted(pool.starts, shard.start, side="right")) - 1
@@ -196,24 +199,25 @@ def _neighbours(records: Records, number: int, start: int, stop: int) -> Iterato
         raise records.count_error(number, seen)
 
 
-class _Scattered:
-    """The records of a pool, of which any can be read."""
+class _Positions:
+    """Where the records of a pool are among those of all inputs."""
 
     def __init__(self, records: Records, pool: Pool) -> None:
-        self._records = records
-        self._dataset = records.joined(pool.inputs)
-        self._positions: Int64Array | None = None  # of each rank, if they are not the same
+        firsts = np.cumsum([0, *records.counts[:-1]])[list(pool.inputs)]
+        self._starts = pool.starts
+        self._shifts = firsts - pool.starts[:-1]
+        self._chosen: Int64Array | None = None  # of each rank, if some records are left out
         if not pool.is_whole:
-            counts = [records.counts[number] for number in pool.inputs]
-            firsts = np.cumsum([0, *counts[:-1]])
-            self._positions = np.concatenate(
+            self._chosen = np.concatenate(
                 [pool.numbers(at) + first for at, first in enumerate(firsts.tolist())]
             )
 
-    def pieces(self, ranks: Int64Array) -> Iterator[Piece]:
-        """The records of these ranks, in this order."""
-        positions = ranks if self._positions is None else self._positions[ranks]
-        yield from _gathered(self._records, self._dataset, positions, _SCATTERED_BYTES)
+    def of(self, ranks: Int64Array) -> Int64Array:
+        """int64, like `ranks`."""
+        if self._chosen is not None:
+            return self._chosen[ranks]
+        at = np.searchsorted(self._starts, ranks, side="right") - 1
+        return ranks + self._shifts[at]
 
 
 def _gathered(

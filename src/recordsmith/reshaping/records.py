@@ -59,14 +59,14 @@ class Records:
         """The file to read input `number` from; it knows its index once that was asked for."""
         return self._recent.get(number, lambda number: self._open(self._shards[number]))
 
-    def joined(self, numbers: Sequence[int]) -> Dataset:
-        """Some inputs as one sequence; their indexes stay in memory as long as that is in use.
+    def joined(self) -> Dataset:
+        """All inputs as one sequence; their indexes stay in memory as long as that is in use.
 
         Raises:
             CorruptDataError: one has not as many records as its manifest says.
         """
-        shards = [self._open(self._shards[number]) for number in numbers]
-        for number, shard in zip(numbers, shards, strict=True):
+        shards = [self._open(shard) for shard in self._shards]
+        for number, shard in enumerate(shards):
             if shard.index.record_count != self.counts[number]:
                 raise self.count_error(number, shard.index.record_count)
         return Dataset(shards)

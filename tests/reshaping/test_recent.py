@@ -1,0 +1,34 @@
+"""Values that were needed lately: made once while they are remembered, and few of them are."""
+
+from __future__ import annotations
+
+from recordsmith.reshaping.recent import Recent
+
+
+def test_the_oldest_is_forgotten_when_it_gets_too_much() -> None:
+    made = []
+
+    def make(number: int) -> str:
+        made.append(number)
+        return "x" * number
+
+    recent: Recent[str] = Recent(lambda _, value: len(value), 10)
+    for number in (3, 4, 3, 5, 3):  # 4 goes when 5 comes: 12 together
+        assert recent.get(number, make) == "x" * number
+    assert made == [3, 4, 5]
+    recent.get(4, make)  # now 5 goes
+    recent.get(3, make)
+    assert made == [3, 4, 5, 4]
+    assert recent.get(50, make) == "x" * 50  # larger than all may be, and there all the same
+    recent.get(50, make)
+    assert made == [3, 4, 5, 4, 50]
+
+
+def test_never_more_than_a_few() -> None:
+    recent: Recent[int] = Recent(lambda *_: 0, 10)
+    for number in range(1000):
+        recent.get(number, int)
+    again = []
+    for number in range(1000):
+        recent.get(number, again.append)  # type: ignore[arg-type,func-returns-value]
+    assert len(again) >= 900
