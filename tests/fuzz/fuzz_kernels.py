@@ -221,14 +221,13 @@ def drive_check(buffer: Array, dice: random.Random) -> None:
     start = dice.randrange(len(buffer) + 1)
     frames, found = scan(buffer, start), check_frames(buffer, start)
     assert (len(frames.starts), frames.stop, frames.defect) == tuple(found)
-    longest = dice.choice((0, len(buffer), 2**63))
-    place = wire_kernel.find_header(
-        buffer, start, dice.choice((len(buffer), start, 2**40)), longest
-    )
-    if place >= 0:
+    stop = dice.choice((len(buffer), start, dice.randrange(start, len(buffer) + 1)))
+    end = dice.choice((0, len(buffer), 2**40, 2**63 - 1))
+    place = wire_kernel.find_header(buffer, start, stop, end)
+    assert start <= place <= stop
+    if place < stop:
         header = buffer[place : place + 12].tobytes()
-        assert start <= place <= len(buffer) - 12
-        assert int.from_bytes(header[:8], "little") <= longest
+        assert place + 16 + int.from_bytes(header[:8], "little") <= end
         assert scan(header, check_payloads=False).defect is not Defect.LENGTH_CRC
 
 
