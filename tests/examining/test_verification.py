@@ -45,17 +45,17 @@ def test_good_data_is_good(tmp_path: Path, made: SimpleNamespace, compression: s
 
 
 @pytest.mark.parametrize("compression", COMPRESSIONS)
-def test_every_flipped_bit_is_found(
+def test_a_flipped_bit_in_any_byte_is_found(
     tmp_path: Path, made: SimpleNamespace, compression: str
 ) -> None:
     path = _packed(tmp_path, compression, made)
     good = path.read_bytes()
-    for bit in range(8 * len(good)):
+    for at in range(len(good)):
         damaged = bytearray(good)
-        damaged[bit // 8] ^= 1 << bit % 8
+        damaged[at] ^= 1 << at * 5 % 8
         path.write_bytes(damaged)
         report = rs.verify(tmp_path, threads=1)
-        assert not report.is_good, f"bit {bit}"
+        assert not report.is_good, f"byte {at}"
         assert {error.path for error in report.defects} == {str(path)}
     path.write_bytes(good)
     assert rs.verify(tmp_path).is_good
