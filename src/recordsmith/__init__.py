@@ -38,19 +38,10 @@ if TYPE_CHECKING:
         RecordsmithError,
         SourceError,
     )
-    from recordsmith.examining import (
-        DiffReport,
-        FeatureRule,
-        Inspection,
-        SchemaFile,
-        Statistics,
-        VerifyReport,
-        diff,
-        inspect,
-        schema,
-        statistics,
-        verify,
-    )
+    from recordsmith.examining import FeatureRule, Inspection, SchemaFile, inspect, schema
+    from recordsmith.examining.diff import DiffReport, diff
+    from recordsmith.examining.statistics import Statistics, statistics
+    from recordsmith.examining.verification import VerifyReport, verify
     from recordsmith.example import (
         BytesArray,
         FeatureSchema,
@@ -146,16 +137,22 @@ _HOMES = {
         "SourceError",
     ),
     "recordsmith.examining": (
-        "DiffReport",
         "FeatureRule",
         "Inspection",
         "SchemaFile",
-        "Statistics",
-        "VerifyReport",
-        "diff",
         "inspect",
         "schema",
+    ),
+    "recordsmith.examining.diff": (
+        "DiffReport",
+        "diff",
+    ),
+    "recordsmith.examining.statistics": (
+        "Statistics",
         "statistics",
+    ),
+    "recordsmith.examining.verification": (
+        "VerifyReport",
         "verify",
     ),
     "recordsmith.example": (

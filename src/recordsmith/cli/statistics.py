@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 
 import recordsmith as rs
 from recordsmith.cli import console
-from recordsmith.examining.bytes_statistics import BytesStatistics
-from recordsmith.examining.class_counts import ClassStatistics
-from recordsmith.examining.feature_statistics import FeatureStatistics
-from recordsmith.examining.number_statistics import NumberStatistics
+from recordsmith.examining.statistics.bytes_statistics import BytesStatistics
+from recordsmith.examining.statistics.class_counts import ClassStatistics
+from recordsmith.examining.statistics.feature_statistics import FeatureStatistics
+from recordsmith.examining.statistics.number_statistics import NumberStatistics
 
 _BLOCKS = " ▁▂▃▄▅▆▇█"
 _BAR = 24

@@ -12,13 +12,13 @@ from html import escape
 from pathlib import Path
 
 from recordsmith.errors import OptionError
-from recordsmith.examining import Statistics
-from recordsmith.examining.bytes_statistics import BytesStatistics
-from recordsmith.examining.class_counts import ClassStatistics
-from recordsmith.examining.duplicates import DuplicateStatistics
-from recordsmith.examining.feature_statistics import FeatureStatistics
-from recordsmith.examining.number_statistics import NumberStatistics
-from recordsmith.examining.picture_statistics import PictureStatistics
+from recordsmith.examining.statistics import Statistics
+from recordsmith.examining.statistics.bytes_statistics import BytesStatistics
+from recordsmith.examining.statistics.class_counts import ClassStatistics
+from recordsmith.examining.statistics.duplicates import DuplicateStatistics
+from recordsmith.examining.statistics.feature_statistics import FeatureStatistics
+from recordsmith.examining.statistics.number_statistics import NumberStatistics
+from recordsmith.examining.statistics.picture_statistics import PictureStatistics
 from recordsmith.files import PathLike, as_path, write_atomically
 
 _MOST_CLASSES = 200

@@ -14,8 +14,8 @@ from pathlib import Path
 
 from recordsmith.drawing.page_style import STYLE
 from recordsmith.errors import CorruptDataError, Defect, OptionError
-from recordsmith.examining import ShardFindings, VerifyReport
-from recordsmith.examining.explanations import explain
+from recordsmith.examining.verification import ShardFindings, VerifyReport
+from recordsmith.examining.verification.explanations import explain
 from recordsmith.files import PathLike, as_path, write_atomically
 
 _POLICY = (

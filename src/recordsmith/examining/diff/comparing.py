@@ -1,0 +1,274 @@
+"""Reads the records of two datasets, and finds which are equal by a digest of each.
+
+Shards of both are read by several threads, as often as it takes: where more digests come together
+than fit, only those with a common beginning are kept in one reading, and the next ones in the next.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import NamedTuple, TypeAlias, TypeVar
+
+import numpy as np
+
+from recordsmith.buffers import Int64Array
+from recordsmith.dataset.labels import ClassNames
+from recordsmith.dataset.locate import Located
+from recordsmith.dataset.shard import Shard
+from recordsmith.errors import located
+from recordsmith.examining.diff.matching import Digests, as_digests
+from recordsmith.example import Schema, SchemaSurvey
+from recordsmith.files import Progress
+from recordsmith.wire import RecordBlock
+
+DIGESTS_AT_ONCE = 1 << 23
+"""So many are in memory at once. Measured: with what sorting takes, 104 bytes each."""
+
+_MOST_PARTS = 16  # as a power of two: where all records are equal, parts are no smaller
+
+MakeDigest: TypeAlias = Callable[[memoryview], bytes | None]
+"""Of a payload 16 bytes, or None for a record that is to be left out."""
+
+MakeDigests: TypeAlias = Callable[[RecordBlock, Int64Array], tuple[Int64Array, Digests]]
+"""Of some rows of a block: those that are not left out, and their digests."""
+
+
+class RecordPlace(NamedTuple):
+    """Where a record lies: its file, its number there, its split."""
+
+    path: str
+    number: int
+    split: str
+
+
+@dataclass
+class Side:
+    """One of two datasets that are compared.
+
+    starts: int64, (shard_count + 1,): the position of each shard's first record, once it was read.
+    """
+
+    shards: Sequence[Shard]
+    class_names: ClassNames | None = None
+    has_manifest: bool = False
+    survey: SchemaSurvey = field(default_factory=SchemaSurvey)
+    schema: Schema = field(default_factory=lambda: Schema("none", 0))
+    starts: Int64Array = field(default_factory=lambda: np.zeros(1, np.int64))
+
+    @classmethod
+    def of(cls, found: Located) -> Side:
+        return cls(tuple(found.shards), found.class_names, found.manifest is not None)
+
+    @property
+    def record_count(self) -> int:
+        return int(self.starts[-1])
+
+    def shards_of(self, positions: Int64Array) -> Int64Array:
+        """int64, (count,): in which shards records lie."""
+        return np.searchsorted(self.starts, positions, side="right") - 1
+
+    def splits_of(self, positions: Int64Array, numbers: dict[str, int]) -> Int64Array:
+        """int64, (count,): in which splits, by the numbers that these have."""
+        of_shard = np.array([numbers[shard.split] for shard in self.shards], np.int64)
+        return of_shard[self.shards_of(positions)]
+
+    def place(self, position: int) -> RecordPlace:
+        number = int(self.shards_of(np.array([position]))[0])
+        shard = self.shards[number]
+        return RecordPlace(str(shard.path), position - int(self.starts[number]), shard.split)
+
+
+_T = TypeVar("_T")
+
+Wanted: TypeAlias = tuple[Int64Array, Int64Array]
+"""Of both sides the positions of some records, ascending."""
+
+
+class Reading:
+    """Reads both sides, shard by shard, in threads; tells how far it is."""
+
+    def __init__(
+        self, sides: tuple[Side, Side], threads: int | None, progress: Progress | None
+    ) -> None:
+        self.sides = sides
+        self._threads = threads or os.cpu_count() or 1
+        self._progress = progress
+        self._done = self._total = 0
+        self._lock = threading.Lock()
+        self._stopping = threading.Event()
+
+    def first(self, make: MakeDigests, store: DigestStore) -> None:
+        """Digests of all records; and learns what the sides hold."""
+
+        def read(side: int, number: int) -> int:
+            count = 0
+            shard, survey = self.sides[side].shards[number], self.sides[side].survey
+            for block in self._blocks(shard, None):
+                with located(shard.path, block.position):
+                    survey.update(block.buffer, block.starts, block.lengths)
+                    rows, digests = make(block, np.arange(len(block)))
+                count += len(block)
+                store.add(side, number, rows + block.position, digests)
+            return count
+
+        everything = [range(len(side.shards)) for side in self.sides]
+        for side, counts in zip(self.sides, self._in_threads(read, everything), strict=True):
+            side.starts = np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])
+            side.schema = side.survey.finish()
+
+    def digests(self, make: MakeDigests, store: DigestStore, wanted: Wanted | None) -> None:
+        """Digests of some records, or of all."""
+
+        def read(side: int, number: int) -> None:
+            shard = self.sides[side].shards[number]
+            for block, rows in self._chosen(side, number, wanted):
+                with located(shard.path, block.position):
+                    kept, digests = make(block, rows)
+                store.add(side, number, kept + block.position, digests)
+
+        self._in_threads(read, self._with_any(wanted))
+
+    def payloads(self, wanted: Wanted, use: Callable[[int, int, memoryview], None]) -> None:
+        """Call `use` with side, position and payload of some records."""
+
+        def read(side: int, number: int) -> None:
+            first = int(self.sides[side].starts[number])
+            for block, rows in self._chosen(side, number, wanted):
+                for row, payload in _payloads(block, rows):
+                    use(side, first + block.position + row, payload)
+
+        self._in_threads(read, self._with_any(wanted))
+
+    def _with_any(self, wanted: Wanted | None) -> list[Sequence[int]]:
+        """The shards that must be read."""
+        if wanted is None:
+            return [range(len(side.shards)) for side in self.sides]
+        return [
+            np.unique(side.shards_of(positions)).tolist()
+            for side, positions in zip(self.sides, wanted, strict=True)
+        ]
+
+    def _chosen(
+        self, side: int, number: int, wanted: Wanted | None
+    ) -> Iterator[tuple[RecordBlock, Int64Array]]:
+        """Blocks of a shard with the rows that are wanted; those with none are left out."""
+        shard, starts = self.sides[side].shards[number], self.sides[side].starts
+        first, stop = int(starts[number]), int(starts[number + 1])
+        if wanted is None:
+            for block in self._blocks(shard, stop - first):
+                yield block, np.arange(len(block))
+            return
+        low, high = np.searchsorted(wanted[side], [first, stop])
+        numbers = wanted[side][low:high] - first
+        for block in self._blocks(shard, int(numbers[-1]) + 1):
+            begin, end = np.searchsorted(numbers, [block.position, block.position + len(block)])
+            if begin < end:
+                yield block, numbers[begin:end] - block.position
+
+    def _blocks(self, shard: Shard, stop: int | None) -> Iterator[RecordBlock]:
+        """The blocks of a shard; counts its bytes."""
+        told = 0
+        is_plain = shard.size_bytes > 0 and shard.compression == "none"
+        for block in shard.blocks(0, stop) if shard.size_bytes else ():
+            if self._stopping.is_set():
+                raise _StoppedError
+            yield block
+            if is_plain:
+                end = min(block.offset + len(block.buffer), shard.size_bytes)
+                self._advance(end - told)
+                told = end
+        self._advance(shard.size_bytes - told)
+
+    def _advance(self, count: int) -> None:
+        with self._lock:
+            self._done += count
+            if self._progress is not None:
+                self._progress(self._done, self._total)
+
+    def _in_threads(
+        self, read: Callable[[int, int], _T], shards: Sequence[Sequence[int]]
+    ) -> list[list[_T]]:
+        jobs = [(side, number) for side in (0, 1) for number in shards[side]]
+        self._total += sum(self.sides[side].shards[number].size_bytes for side, number in jobs)
+        workers = max(1, min(self._threads, len(jobs)))
+        with ThreadPoolExecutor(workers) as pool:
+            try:
+                found = list(pool.map(lambda job: read(*job), jobs))
+            except BaseException:
+                self._stopping.set()
+                pool.shutdown(cancel_futures=True)
+                raise
+        return [found[: len(shards[0])], found[len(shards[0]) :]]
+
+
+class _StoppedError(Exception):
+    """Somebody else failed, or the user wants to stop: leave the shard at hand."""
+
+
+class DigestStore:
+    """Digests with the places of their records: of those records that this reading is about.
+
+    These are the ones whose digest begins with `part`, of 2 ** `bits` parts. A reading of part 0
+    makes parts smaller as it goes on, when there are too many.
+    """
+
+    def __init__(self, bits: int = 0, part: int = 0) -> None:
+        self.bits = bits
+        self.part = part
+        self._held = 0
+        self._pieces: dict[tuple[int, int], list[tuple[Int64Array, Digests]]] = {}
+        self._lock = threading.Lock()
+
+    def add(self, side: int, shard: int, numbers: Int64Array, digests: Digests) -> None:
+        """Keep those that belong here."""
+        with self._lock:
+            self._keep(side, shard, numbers, digests)
+            while self._held > DIGESTS_AT_ONCE and self.part == 0 and self.bits < _MOST_PARTS:
+                self.bits += 1
+                pieces, self._pieces, self._held = self._pieces, {}, 0
+                for place, kept in pieces.items():
+                    for piece in kept:
+                        self._keep(*place, *piece)
+
+    def _keep(self, side: int, shard: int, numbers: Int64Array, digests: Digests) -> None:
+        if self.bits:
+            mine = digests[:, 0] >> np.uint64(64 - self.bits) == self.part
+            numbers, digests = numbers[mine], digests[mine]
+        self._held += len(numbers)
+        self._pieces.setdefault((side, shard), []).append((numbers, digests))
+
+    def taken(self, side: int, starts: Int64Array) -> tuple[Int64Array, Digests]:
+        """Positions, ascending, and digests of a side; they are forgotten here."""
+        positions, digests = [np.zeros(0, np.int64)], [np.zeros((0, 2), np.uint64)]
+        for place in sorted(place for place in self._pieces if place[0] == side):
+            for numbers, made in self._pieces.pop(place):
+                positions.append(numbers + starts[place[1]])
+                digests.append(made)
+        return np.concatenate(positions), np.concatenate(digests)
+
+
+def each(make: MakeDigest) -> MakeDigests:
+    """Digests of the records one by one."""
+
+    def make_all(block: RecordBlock, rows: Int64Array) -> tuple[Int64Array, Digests]:
+        made = bytearray()
+        left_out = []
+        for place, (_, payload) in enumerate(_payloads(block, rows)):
+            digest = make(payload)
+            if digest is None:
+                left_out.append(place)
+            else:
+                made += digest
+        return np.delete(rows, left_out) if left_out else rows, as_digests(made)
+
+    return make_all
+
+
+def _payloads(block: RecordBlock, rows: Int64Array) -> Iterator[tuple[int, memoryview]]:
+    starts, lengths = block.starts[rows].tolist(), block.lengths[rows].tolist()
+    for row, start, length in zip(rows.tolist(), starts, lengths, strict=True):
+        yield row, block.buffer[start : start + length]

@@ -1,0 +1,196 @@
+"""What do these byte strings look like? Sizes, text or pictures, how many differ, which come often.
+
+Values are told apart by hashes of 64 bits; of the frequent ones the first bytes are kept.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from recordsmith.examining.statistics.number_statistics import (
+    TOP_VALUES,
+    NumberStatistics,
+    NumberSurvey,
+)
+from recordsmith.examining.statistics.picture_statistics import PictureStatistics, PictureSurvey
+from recordsmith.examining.statistics.places import Places
+from recordsmith.examining.statistics.sketches import DistinctHashes, FrequentKeys, Hashes, find
+from recordsmith.examining.statistics.value_counts import EXACT_DISTINCT, FREQUENT_COUNTERS
+from recordsmith.example import BytesArray
+
+PREVIEW_BYTES = 128
+"""So much of a frequent value is kept."""
+
+
+@dataclass(frozen=True)
+class FrequentBytes:
+    """A value that comes often.
+
+    begins: its first PREVIEW_BYTES bytes.
+    size: how many bytes it has.
+    """
+
+    begins: bytes
+    size: int
+    count: int
+
+    @property
+    def text(self) -> str | None:
+        """It as text, if it is whole and is UTF-8."""
+        if len(self.begins) < self.size:
+            return None
+        try:
+            return self.begins.decode()
+        except UnicodeDecodeError:
+            return None
+
+    def to_json(self) -> dict[str, Any]:
+        """`value` if it is text, else `size_bytes` and `begins`, in hexadecimal."""
+        text = self.text
+        if text is not None:
+            return {"value": text, "count": self.count}
+        begins = self.begins[:16].hex()
+        return {"size_bytes": self.size, "begins": begins, "count": self.count}
+
+
+@dataclass(frozen=True)
+class BytesStatistics:
+    """What some byte strings look like.
+
+    sizes: of the strings, in bytes.
+    size_bytes: of all together.
+    raw, text, images: how many are so, told by their first bytes (images) and by whether they are
+        UTF-8 without control characters (text).
+    distinct, distinct_error, top, top_error: as in NumberStatistics.
+    pictures: None if none is a picture.
+    """
+
+    sizes: NumberStatistics
+    size_bytes: int
+    raw: int
+    text: int
+    images: int
+    distinct: int
+    distinct_error: float
+    top: tuple[FrequentBytes, ...]
+    top_error: int
+    pictures: PictureStatistics | None = None
+
+    @property
+    def count(self) -> int:
+        """How many strings there are."""
+        return self.sizes.count
+
+    def to_json(self) -> dict[str, Any]:
+        """A JSON-able dict."""
+        return {
+            "count": self.count,
+            "size_bytes": self.size_bytes,
+            "sizes": self.sizes.to_json(),
+            "raw": self.raw,
+            "text": self.text,
+            "images": self.images,
+            "distinct": self.distinct,
+            "distinct_error": self.distinct_error,
+            "top": [value.to_json() for value in self.top],
+            "top_error": self.top_error,
+            "pictures": None if self.pictures is None else self.pictures.to_json(),
+        }
+
+
+class FrequentValues:
+    """The byte strings that come most often, with their first bytes."""
+
+    def __init__(self) -> None:
+        self.counters = FrequentKeys(FREQUENT_COUNTERS, np.uint64)
+        self._previews: dict[int, tuple[bytes, int]] = {}
+
+    def add(self, values: BytesArray, hashes: Hashes) -> Hashes:
+        """Add values; gives back their distinct hashes, in order."""
+        keys, places, counts = np.unique(hashes, return_index=True, return_counts=True)
+        before = self.counters.keys
+        self.counters.add(keys, counts)
+        if self.counters.keys is not before:
+            self._forget()
+            _, is_kept = find(self.counters.keys, keys)
+            for place in places[is_kept].tolist():
+                key = int(hashes[place])
+                if key not in self._previews:
+                    value = next(values[place : place + 1].views())
+                    self._previews[key] = bytes(value[:PREVIEW_BYTES]), len(value)
+        return keys
+
+    def merge(self, other: FrequentValues) -> None:
+        """Add all that another one saw."""
+        self.counters.merge(other.counters)
+        self._previews = other._previews | self._previews
+        self._forget()
+
+    def _forget(self) -> None:
+        if len(self._previews) > len(self.counters.keys):
+            stay = set(self.counters.keys.tolist())
+            self._previews = {key: self._previews[key] for key in stay & self._previews.keys()}
+
+    def top(self, most: int) -> tuple[tuple[FrequentBytes, ...], int]:
+        """The most frequent values, and by how much their counts may be too low."""
+        counters = self.counters
+        places = counters.largest(most)
+        found = zip(counters.keys[places].tolist(), counters.counts[places].tolist(), strict=True)
+        values = [FrequentBytes(*self._previews[key], count) for key, count in found]
+        values.sort(key=lambda value: (-value.count, value.begins))
+        return tuple(values), counters.error
+
+
+class BytesSurvey:
+    """Collects statistics of byte strings."""
+
+    def __init__(self) -> None:
+        self.sizes = NumberSurvey()
+        self.frequent = FrequentValues()
+        self._distinct = DistinctHashes(EXACT_DISTINCT)
+        self._size_bytes = 0
+        self._contents = [0, 0, 0]
+        self.pictures: PictureSurvey | None = None
+
+    def add(self, values: BytesArray, contents: list[int]) -> Hashes:
+        """Add values, of which so many are raw, text and pictures; gives back their hashes."""
+        lengths = values.lengths
+        self.sizes.add(lengths)
+        self._size_bytes += int(lengths.sum())
+        self._contents = [a + b for a, b in zip(self._contents, contents, strict=True)]
+        hashes = values.hashes()
+        if len(hashes):
+            self._distinct.add(self.frequent.add(values, hashes))
+        return hashes
+
+    def merge(self, other: BytesSurvey) -> None:
+        """Add all that another one saw."""
+        self.sizes.merge(other.sizes)
+        self.frequent.merge(other.frequent)
+        self._distinct.merge(other._distinct)
+        self._size_bytes += other._size_bytes
+        self._contents = [a + b for a, b in zip(self._contents, other._contents, strict=True)]
+        if self.pictures is None:
+            self.pictures = other.pictures
+        elif other.pictures is not None:
+            self.pictures.merge(other.pictures)
+
+    def finish(self, places: Places) -> BytesStatistics:
+        """The statistics of everything so far."""
+        top, top_error = self.frequent.top(TOP_VALUES)
+        raw, text, images = self._contents
+        return BytesStatistics(
+            sizes=self.sizes.finish(),
+            size_bytes=self._size_bytes,
+            raw=raw,
+            text=text,
+            images=images,
+            distinct=self._distinct.count,
+            distinct_error=self._distinct.error,
+            top=top,
+            top_error=top_error,
+            pictures=None if self.pictures is None else self.pictures.finish(places),
+        )

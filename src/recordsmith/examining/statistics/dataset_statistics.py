@@ -1,0 +1,286 @@
+"""What does a dataset hold, in figures? One pass over all records, in memory that does not grow.
+
+Neighbouring shards of a split are read together, in order, by one of several threads; what they
+gave is merged in their order, so that the answer does not depend on the number of threads.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+from recordsmith.dataset.labels import ClassNames
+from recordsmith.dataset.locate import Paths, locate
+from recordsmith.dataset.shard import Shard, empty_file
+from recordsmith.errors import OptionError, located
+from recordsmith.examining.inspection import ShardSummary
+from recordsmith.examining.statistics.class_counts import (
+    NUMBERED_KEYS,
+    ClassStatistics,
+    ClassSurvey,
+    is_label,
+)
+from recordsmith.examining.statistics.duplicates import DuplicateStatistics
+from recordsmith.examining.statistics.feature_statistics import (
+    FeatureStatistics,
+    FeatureStatisticsSurvey,
+)
+from recordsmith.examining.statistics.number_statistics import NumberStatistics
+from recordsmith.examining.statistics.places import Places, place_numbers
+from recordsmith.examining.statistics.record_survey import DuplicateSearches, RecordSurvey
+from recordsmith.examining.statistics.remarks import Remark, make_remarks
+from recordsmith.files import Progress
+
+_READ_TOGETHER_BYTES = 32 << 20
+
+
+@dataclass(frozen=True)
+class Statistics:
+    """What a dataset holds, in figures. What is not exact says so, with its error.
+
+    shards: with how many records and bytes each has.
+    payloads: how many records are Example, SequenceExample, ELWC, Event, other.
+    sizes: of the payloads, in bytes.
+    sections: features of Examples; context and feature_lists of SequenceExamples.
+    classes: how many there are of each class, for features that look like labels.
+    duplicates: what is there more than once: of records, and of the pictures of each feature.
+    remarks: what somebody should look at.
+    left_out: how many features have no statistics, as there are too many.
+    """
+
+    shards: tuple[ShardSummary, ...]
+    payloads: Mapping[str, int]
+    sizes: NumberStatistics
+    sections: Mapping[str, Mapping[str, FeatureStatistics]]
+    class_names: ClassNames | None
+    classes: Mapping[str, ClassStatistics]
+    duplicates: tuple[DuplicateStatistics, ...]
+    remarks: tuple[Remark, ...]
+    left_out: int = 0
+
+    @property
+    def record_count(self) -> int:
+        return sum(shard.record_count for shard in self.shards)
+
+    @property
+    def size_bytes(self) -> int:
+        return sum(shard.size_bytes for shard in self.shards)
+
+    @property
+    def features(self) -> Mapping[str, FeatureStatistics]:
+        """The features of Examples, by key."""
+        return self.sections.get("features", {})
+
+    @property
+    def splits(self) -> dict[str, list[ShardSummary]]:
+        """The shards of each split."""
+        splits: dict[str, list[ShardSummary]] = {}
+        for shard in self.shards:
+            splits.setdefault(shard.split, []).append(shard)
+        return splits
+
+    def to_json(self) -> dict[str, Any]:
+        """A JSON-able dict; docs/json.md says what its keys mean."""
+        return {
+            "records": self.record_count,
+            "size_bytes": self.size_bytes,
+            "payloads": dict(self.payloads),
+            "sizes": self.sizes.to_json(),
+            "splits": {
+                split: {
+                    "records": sum(shard.record_count for shard in shards),
+                    "shards": len(shards),
+                    "size_bytes": sum(shard.size_bytes for shard in shards),
+                }
+                for split, shards in self.splits.items()
+            },
+            "shards": [
+                {
+                    "path": shard.path,
+                    "split": shard.split,
+                    "records": shard.record_count,
+                    "size_bytes": shard.size_bytes,
+                }
+                for shard in self.shards
+            ],
+            "class_names": None if self.class_names is None else list(self.class_names),
+            "classes": {key: found.to_json() for key, found in self.classes.items()},
+            "duplicates": [found.to_json() for found in self.duplicates],
+            "remarks": [remark.to_json() for remark in self.remarks],
+            "left_out": self.left_out,
+            "features": {},
+        } | {
+            name: {key: feature.to_json() for key, feature in section.items()}
+            for name, section in self.sections.items()
+        }
+
+
+def statistics(
+    paths: Paths,
+    split: str | None = None,
+    *,
+    threads: int | None = None,
+    progress: Progress | None = None,
+) -> Statistics:
+    """Say in figures what a dataset holds, by reading every record once.
+
+    The figures do not depend on the number of threads. Memory does not grow with the dataset: at
+    most 3 MB for each feature, times the shards that are read at once and two; 120 MB for finding
+    what is there twice, as often as there are features of pictures (four at most) and once more;
+    3 MB for each label in each split; and a block of records for each thread.
+
+    Args:
+        paths: a file, folder, glob or a list of these.
+        split: only this one.
+        threads: how many shards are read at once; None: one for each processor.
+        progress: told the bytes done and in all.
+
+    Raises:
+        CorruptDataError: a record is damaged; a shard is missing, or not as long as its manifest
+            says.
+        FileAccessError, OptionError: as in `recordsmith.open`.
+    """
+    if threads is not None and (
+        isinstance(threads, bool) or not isinstance(threads, int) or threads < 1
+    ):
+        raise OptionError(f"threads is {threads!r}; expected 1 or more, or None")
+    found = locate(paths, split)
+    for _, missing in found.missing:
+        raise missing
+    for shard in found.shards:
+        shard.check_size()
+    if len(found.shards) == 1 and found.shards[0].size_bytes == 0:
+        raise empty_file(found.shards[0].path)
+    survey = _DatasetSurvey(found.shards, progress)
+    survey.read(max(1, min(threads or os.cpu_count() or 1, len(found.shards))))
+    return survey.finish(found.class_names)
+
+
+class _StoppedError(Exception):
+    """Somebody else failed, or the user wants to stop: leave the shard at hand."""
+
+
+class _DatasetSurvey:
+    """Reads shards and collects what they hold."""
+
+    def __init__(self, shards: Sequence[Shard], progress: Progress | None) -> None:
+        self._shards = shards
+        self._sizes = [shard.size_bytes for shard in shards]
+        self._counts = [0] * len(shards)
+        self._progress = progress
+        self._done_bytes = 0
+        self._lock = threading.Lock()
+        self._stopping = threading.Event()
+        self._duplicates = DuplicateSearches()
+        self._all = RecordSurvey("", self._duplicates)
+        self._classes: dict[str, ClassSurvey] = {}
+
+    def read(self, threads: int) -> None:
+        """Read everything, merging in the order of the shards."""
+        waiting: deque[Future[RecordSurvey]] = deque()
+        with ThreadPoolExecutor(threads) as pool:
+            try:
+                for run in self._runs():
+                    waiting.append(pool.submit(self._read_run, run))
+                    if len(waiting) > threads + 1:
+                        self._merge(waiting.popleft().result())
+                while waiting:
+                    self._merge(waiting.popleft().result())
+            except BaseException:
+                self._stopping.set()
+                pool.shutdown(cancel_futures=True)
+                raise
+
+    def _runs(self) -> Iterator[list[int]]:
+        """Neighbours of one split that are read together: small ones share a survey."""
+        run: list[int] = []
+        size = 0
+        for number, shard in enumerate(self._shards):
+            is_other = run and self._shards[run[0]].split != shard.split
+            if run and (is_other or size >= _READ_TOGETHER_BYTES):
+                yield run
+                run, size = [], 0
+            run.append(number)
+            size += self._sizes[number]
+        yield run
+
+    def _read_run(self, run: Sequence[int]) -> RecordSurvey:
+        survey = RecordSurvey(self._shards[run[0]].split, self._duplicates)
+        for number in run:
+            shard = self._shards[number]
+            before = 0
+            for block in shard.blocks():
+                if self._stopping.is_set():
+                    raise _StoppedError
+                with located(shard.path, block.position):
+                    survey.add(block, place_numbers(number, block.position, len(block)))
+                self._counts[number] += len(block)
+                if shard.compression == "none":
+                    self._advance(block.offset + len(block.buffer) - before)
+                    before = block.offset + len(block.buffer)
+            self._advance(self._sizes[number] - before)
+        return survey
+
+    def _advance(self, count: int) -> None:
+        if self._progress is not None:
+            with self._lock:
+                self._done_bytes += count
+                self._progress(self._done_bytes, sum(self._sizes))
+
+    def _merge(self, survey: RecordSurvey) -> None:
+        for section in survey.sections.values():
+            for key, feature in section.items():
+                if is_label(key):
+                    self._classes.setdefault(key, ClassSurvey()).add(survey.split, feature)
+        self._all.merge(survey)
+
+    def finish(self, class_names: ClassNames | None) -> Statistics:
+        """The statistics of everything, and what is remarkable in them."""
+        places = Places([str(shard.path) for shard in self._shards])
+        records, payloads = self._all.record_count, self._all.payloads
+        sections: dict[str, dict[str, FeatureStatistics]] = {}
+        for name, counted, section in self._sections():
+            sections[name] = {key: section[key].finish(counted, places) for key in sorted(section)}
+        classes = {}
+        for key, survey in sorted(self._classes.items()):
+            is_named = key in NUMBERED_KEYS or len(self._classes) == 1
+            found = survey.finish(class_names if is_named else None)
+            if found is not None:
+                classes[key] = found
+        shards = tuple(
+            ShardSummary(str(shard.path), shard.split, count, size, shard.compression)
+            for shard, count, size in zip(self._shards, self._counts, self._sizes, strict=True)
+        )
+        duplicates = tuple(self._duplicates.finish(places)) if records else ()
+        return Statistics(
+            shards=shards,
+            payloads=dict(payloads.most_common()),
+            sizes=self._all.sizes.finish(),
+            sections=sections,
+            class_names=class_names,
+            classes=classes,
+            duplicates=duplicates,
+            remarks=tuple(make_remarks(shards, sections, class_names, classes, duplicates)),
+            left_out=len(self._all.left_out),
+        )
+
+    def _sections(self) -> Iterator[tuple[str, int, dict[str, FeatureStatisticsSurvey]]]:
+        """(name, how many records can have its features, features) of each section there is."""
+        sections = self._all.sections
+        examples = self._all.payloads["Example"]
+        sequences = self._all.payloads["SequenceExample"]
+        if sequences:
+            features, context = sections["features"], sections["context"]
+            if features.keys() <= context.keys():  # sequences without lists look like Examples
+                for key, feature in features.items():
+                    context[key].merge(feature)
+                sequences, examples = sequences + examples, 0
+            yield "context", sequences, context
+            yield "feature_lists", sequences, sections["feature_lists"]
+        if examples:
+            yield "features", examples, sections["features"]

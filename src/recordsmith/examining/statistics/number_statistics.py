@@ -1,0 +1,253 @@
+"""What do these numbers look like? Range, mean, spread, quantiles, the most frequent, the odd ones.
+
+Range, counts and mean are exact: sums of int64 are added as Python's integers, of floats as
+float64. The standard deviation is gathered block by block around each block's mean (Chan, Golub and
+LeVeque, 1979), so that large numbers close together keep their digits.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from recordsmith.buffers import Int64Array
+from recordsmith.examining.statistics.sketches import Keys
+from recordsmith.examining.statistics.value_counts import ValueCounts
+
+QUANTILES = (0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99)
+TOP_VALUES = 10
+_BINS = 20
+_PENDING = 1 << 12
+
+
+@dataclass(frozen=True)
+class NumberStatistics:
+    """What some numbers look like. All but the counts of odd ones is of finite numbers.
+
+    count: how many there are, odd ones included.
+    nan, infinite, zero, negative: how many are so; infinite of either sign; negative without
+        minus infinity.
+    min, max, mean, std: None where there are no finite numbers. std divides by their count.
+    distinct: how many differ; distinct_error: by which share that may be off, 0.0 if it is exact.
+    top: the most frequent with their counts; top_error: by how much these may be too low.
+    quantiles: share of the numbers -> the smallest that so many are not above.
+    rank_error: by which share of the numbers a quantile may be off; 0.0 if they are exact.
+    edges, histogram: the borders of bins of equal width, one more than there are bins, and how many
+        numbers lie in each: edges[i] <= number < edges[i + 1], in the last one also its end.
+    """
+
+    count: int
+    nan: int = 0
+    infinite: int = 0
+    zero: int = 0
+    negative: int = 0
+    min: float | None = None
+    max: float | None = None
+    mean: float | None = None
+    std: float | None = None
+    distinct: int = 0
+    distinct_error: float = 0.0
+    top: tuple[tuple[float, int], ...] = ()
+    top_error: int = 0
+    quantiles: tuple[tuple[float, float], ...] = ()
+    rank_error: float = 0.0
+    edges: tuple[float, ...] = ()
+    histogram: tuple[int, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """A JSON-able dict."""
+        return {
+            "count": self.count,
+            "nan": self.nan,
+            "infinite": self.infinite,
+            "zero": self.zero,
+            "negative": self.negative,
+            "min": self.min,
+            "max": self.max,
+            "mean": self.mean,
+            "std": self.std,
+            "distinct": self.distinct,
+            "distinct_error": self.distinct_error,
+            "top": [{"value": value, "count": count} for value, count in self.top],
+            "top_error": self.top_error,
+            "quantiles": {f"{share:g}": value for share, value in self.quantiles},
+            "rank_error": self.rank_error,
+            "edges": list(self.edges),
+            "histogram": list(self.histogram),
+        }
+
+
+class NumberSurvey:
+    """Collects statistics of numbers of one dtype."""
+
+    def __init__(self, dtype: npt.DTypeLike = np.int64) -> None:
+        """`dtype`: int64 or float32."""
+        self._is_integer = np.dtype(dtype).kind == "i"
+        self._values = ValueCounts(dtype)
+        self.count = self._nan = self._infinite = self._zero = self._negative = 0
+        self._finite: int = 0
+        self._min: Any = None
+        self._max: Any = None
+        self._sum: Any = 0  # an int of any size, or a float
+        self._squares = 0.0  # of the distances from the mean
+        self._pending: list[Keys] = []
+        self._pending_count = 0
+
+    def add(self, values: Keys) -> None:
+        """Add numbers of the dtype. The array is kept for a while: do not change it."""
+        self._pending.append(values)
+        self._pending_count += len(values)
+        if self._pending_count >= _PENDING:
+            self._settle()
+
+    def _settle(self) -> None:
+        if self._pending_count:
+            self._add(np.concatenate(self._pending))
+        self._pending, self._pending_count = [], 0
+
+    def _add(self, values: Keys) -> None:
+        self.count += len(values)
+        if not self._is_integer:
+            values = self._without_odd(values)
+        if not len(values):
+            return
+        low, high = values.min(), values.max()
+        total: Any
+        if low == high:
+            self._add_repeated(low.item(), len(values))
+            return
+        if self._is_integer:  # distances from the lowest fit 64 bits, whatever the numbers are
+            above = (values - low).view(np.uint64)
+            total = int(low) * len(values) + _exact_sum(above)
+            distances = above.astype(np.float64)
+        else:
+            distances = values.astype(np.float64)
+            total = float(distances.sum())
+        distances -= distances.mean()
+        np.square(distances, out=distances)  # no product of vectors: BLAS would start threads
+        self._combine(len(values), low.item(), high.item(), total, float(distances.sum()))
+        if low <= 0:
+            self._zero += len(values) - int(np.count_nonzero(values))
+            self._negative += int(np.count_nonzero(values < 0))
+        self._values.add(values)
+
+    def _add_repeated(self, value: Any, count: int) -> None:
+        self._combine(count, value, value, value * count, 0.0)
+        self._zero += count * (value == 0)
+        self._negative += count * (value < 0)
+        self._values.add_repeated(value, count)
+
+    def _without_odd(self, values: Keys) -> Keys:
+        is_finite = np.isfinite(values)
+        if not is_finite.all():
+            nan = int(np.count_nonzero(np.isnan(values)))
+            self._nan += nan
+            values = values[is_finite]
+            self._infinite += len(is_finite) - nan - len(values)
+        return values + np.float32(0)  # minus zero is zero
+
+    def _combine(self, count: int, low: Any, high: Any, total: Any, squares: float) -> None:
+        if self._finite:
+            if self._is_integer:
+                across = total * self._finite - self._sum * count
+                step = across / (self._finite * count)
+            else:
+                step = total / count - self._sum / self._finite
+            squares += step * step * (self._finite * count / (self._finite + count))
+        self._squares += squares
+        self._finite += count
+        self._sum += total
+        self._min = low if self._min is None else min(low, self._min)
+        self._max = high if self._max is None else max(high, self._max)
+
+    @property
+    def values(self) -> ValueCounts:
+        """How often each finite number came."""
+        self._settle()
+        return self._values
+
+    def merge(self, other: NumberSurvey) -> None:
+        """Add all that another one saw, of the same dtype."""
+        self._settle()
+        other._settle()
+        self.count += other.count
+        self._nan += other._nan
+        self._infinite += other._infinite
+        self._zero += other._zero
+        self._negative += other._negative
+        if other._finite:
+            self._combine(other._finite, other._min, other._max, other._sum, other._squares)
+        self._values.merge(other._values)
+
+    def finish(self) -> NumberStatistics:
+        """The statistics of everything so far."""
+        self._settle()
+        if not self._finite:
+            return NumberStatistics(self.count, self._nan, self._infinite)
+        keys, weights, rank_error = self._values.weighted()
+        distinct, distinct_error = self._values.distinct()
+        top, top_error = self._values.top(TOP_VALUES)
+        ranks = np.cumsum(weights)
+        quantiles = tuple(
+            (share, keys[np.searchsorted(ranks, math.ceil(share * self._finite))].item())
+            for share in QUANTILES
+        )
+        edges, histogram = _histogram(keys, weights, self._min, self._max)
+        return NumberStatistics(
+            count=self.count,
+            nan=self._nan,
+            infinite=self._infinite,
+            zero=self._zero,
+            negative=self._negative,
+            min=self._min,
+            max=self._max,
+            mean=self._sum / self._finite,
+            std=math.sqrt(self._squares / self._finite),
+            distinct=distinct,
+            distinct_error=distinct_error,
+            top=tuple(top),
+            top_error=top_error,
+            quantiles=quantiles,
+            rank_error=rank_error / self._finite,
+            edges=edges,
+            histogram=histogram,
+        )
+
+
+def _exact_sum(values: npt.NDArray[np.uint64]) -> int:
+    """As a Python int: the halves of 2**31 numbers add up within 64 bits."""
+    half = np.uint64(32)
+    total = 0
+    for start in range(0, len(values), 1 << 31):
+        part = values[start : start + (1 << 31)]
+        high, low = part >> half, part & np.uint64(0xFFFFFFFF)
+        total += (int(high.sum()) << 32) + int(low.sum())
+    return total
+
+
+def _histogram(
+    keys: Keys, weights: Int64Array, low: Any, high: Any
+) -> tuple[tuple[float, ...], tuple[int, ...]]:
+    """Bins of equal width; of integers in whole steps, one for each where there are few."""
+    edges: list[Any]
+    if keys.dtype.kind == "i":
+        step = -(-(high - low + 1) // _BINS)
+        edges = list(range(low, high + step, step))
+        if edges[-1] <= high or len(edges) == 1:
+            edges.append(edges[-1] + step)
+        inner = [edge for edge in edges[1:-1] if edge <= high]
+        edges = [low, *inner, edges[len(inner) + 1]]
+        borders: Any = np.array(inner, np.int64)
+    elif low == high:
+        edges, borders = [low, high], np.empty(0)
+    else:
+        edges = [low + (high - low) * (i / _BINS) for i in range(_BINS)] + [high]
+        borders = np.array(edges[1:-1])
+    places = np.searchsorted(borders, keys, side="right")
+    counts = np.zeros(len(edges) - 1, np.int64)
+    np.add.at(counts, places, weights)
+    return tuple(edges), tuple(counts.tolist())

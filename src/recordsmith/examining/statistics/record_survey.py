@@ -1,0 +1,175 @@
+"""What is in the records of a few shards? Each block is taken apart and added to its features."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Mapping
+
+import numpy as np
+
+from recordsmith.buffers import Int64Array
+from recordsmith.errors import CorruptDataError
+from recordsmith.examining.statistics.duplicates import DuplicateSearch, DuplicateStatistics
+from recordsmith.examining.statistics.feature_blocks import (
+    FeatureBlock,
+    example_blocks,
+    sequence_blocks,
+)
+from recordsmith.examining.statistics.feature_statistics import FeatureStatisticsSurvey
+from recordsmith.examining.statistics.number_statistics import NumberSurvey
+from recordsmith.examining.statistics.picture_statistics import Declared, PictureSurvey
+from recordsmith.examining.statistics.places import Places
+from recordsmith.examining.statistics.sketches import Hashes
+from recordsmith.example import BytesArray, hash_spans, kernel
+from recordsmith.example.keys import HEIGHT, PICTURE, WIDTH, is_of_mask
+from recordsmith.example.payload import PAYLOAD_KINDS
+from recordsmith.wire import RecordBlock
+
+MOST_FEATURES = 10_000
+"""So many features of a section have statistics; the rest is only counted."""
+
+MOST_PICTURE_FEATURES = 4
+"""So many features are searched for pictures that come twice."""
+
+Section = dict[str, FeatureStatisticsSurvey]
+
+
+class DuplicateSearches:
+    """What is looked for in all shards at once: whole records, and the pictures of each feature."""
+
+    def __init__(self) -> None:
+        self.records = DuplicateSearch(None)
+        self._pictures: dict[str, DuplicateSearch] = {}
+        self._lock = threading.Lock()
+
+    def of_pictures(self, key: str) -> DuplicateSearch | None:
+        """That of a feature; None if too many features are pictures."""
+        with self._lock:
+            if key not in self._pictures and len(self._pictures) < MOST_PICTURE_FEATURES:
+                self._pictures[key] = DuplicateSearch(key)
+            return self._pictures.get(key)
+
+    def finish(self, places: Places) -> list[DuplicateStatistics]:
+        """What is there more than once: records, then pictures by key."""
+        searches = [self.records, *(self._pictures[key] for key in sorted(self._pictures))]
+        return [search.finish(places) for search in searches]
+
+
+class RecordSurvey:
+    """Collects statistics of the records of one split, or of a part of it."""
+
+    def __init__(self, split: str, duplicates: DuplicateSearches) -> None:
+        """`duplicates` is shared with other surveys, in other threads too."""
+        self.split = split
+        self.record_count = 0
+        self.sizes = NumberSurvey()
+        self.payloads: Counter[str] = Counter()
+        self.sections: dict[str, Section] = {"features": {}, "context": {}, "feature_lists": {}}
+        self.left_out: set[str] = set()
+        self._duplicates = duplicates
+
+    def add(self, block: RecordBlock, places: Int64Array) -> None:
+        """Add some records.
+
+        Args:
+            places: int64, (count,): a number for where each record is.
+
+        Raises:
+            CorruptDataError: a payload does not hold together; its position counts those of the
+                block.
+        """
+        self.record_count += len(block)
+        self.sizes.add(block.lengths)
+        hashes = hash_spans(block.buffer, block.starts, block.lengths)
+        self._duplicates.records.add(self.split, hashes, places)
+        kinds = np.empty(len(block), np.uint8)
+        kernel.classify_many(block.buffer, block.starts, block.lengths, kinds)
+        for number in np.flatnonzero(np.bincount(kinds)).tolist():
+            rows = np.flatnonzero(kinds == number)
+            payload = PAYLOAD_KINDS[number]
+            self.payloads[payload] += len(rows)
+            try:
+                self._add_payloads(payload, block, rows, places[rows])
+            except CorruptDataError as error:
+                if error.position is not None:
+                    error.position = int(rows[error.position])
+                raise
+
+    def _add_payloads(
+        self, payload: str, block: RecordBlock, rows: Int64Array, places: Int64Array
+    ) -> None:
+        spans = block.buffer, block.starts[rows], block.lengths[rows]
+        if payload == "Example":
+            self._add_section("features", example_blocks(*spans), places)
+        elif payload == "SequenceExample":
+            context, lists = sequence_blocks(*spans)
+            self._add_section("context", context, places)
+            self._add_section("feature_lists", lists, places)
+
+    def _add_section(
+        self, name: str, blocks: Mapping[str, FeatureBlock], places: Int64Array
+    ) -> None:
+        section = self.sections[name]
+        for key, block in blocks.items():
+            if key not in section and len(section) >= MOST_FEATURES:
+                self.left_out.add(key)
+                continue
+            feature = section.setdefault(key, FeatureStatisticsSurvey())
+            hashes = feature.add(block)
+            if block.contents[2] and hashes is not None:
+                self._add_pictures(feature, block, blocks, hashes, places)
+
+    def _add_pictures(
+        self,
+        feature: FeatureStatisticsSurvey,
+        block: FeatureBlock,
+        blocks: Mapping[str, FeatureBlock],
+        hashes: Hashes,
+        places: Int64Array,
+    ) -> None:
+        values, rows = block.values["bytes"], block.rows["bytes"]
+        assert isinstance(values, BytesArray)
+        assert feature.bytes is not None
+        feature.bytes.pictures = feature.bytes.pictures or PictureSurvey()
+        declared = _declared(block, blocks, len(places))
+        chosen = feature.bytes.pictures.add(values, places[rows], declared)
+        if not is_of_mask(block.key):  # those of small things are often alike
+            search = self._duplicates.of_pictures(block.key)
+            if search is not None:
+                search.add(self.split, hashes[chosen], places[rows[chosen]])
+
+    def merge(self, other: RecordSurvey) -> None:
+        """Add all that another one saw."""
+        self.record_count += other.record_count
+        self.sizes.merge(other.sizes)
+        self.payloads += other.payloads
+        self.left_out |= other.left_out
+        for name, section in other.sections.items():
+            mine = self.sections[name]
+            for key, feature in section.items():
+                if key not in mine and len(mine) >= MOST_FEATURES:
+                    self.left_out.add(key)
+                else:
+                    mine.setdefault(key, FeatureStatisticsSurvey()).merge(feature)
+
+
+def _declared(
+    block: FeatureBlock, blocks: Mapping[str, FeatureBlock], count: int
+) -> Declared | None:
+    """What the features beside pictures say of their sizes, in records that have one of each."""
+    folder = block.key.rpartition("/")[0]
+    beside = (f"{folder}/height", f"{folder}/width") if folder else ("height", "width")
+    keys = (HEIGHT, WIDTH) if block.key == PICTURE else beside
+    rows = block.rows["bytes"]
+    is_known = np.bincount(rows, minlength=count)[rows] == 1
+    sides = []
+    for key in keys:
+        said = blocks.get(key)
+        if said is None or "int64" not in said.values:
+            return None
+        sides_of_rows = np.zeros(count, np.int64)
+        sides_of_rows[said.rows["int64"]] = said.values["int64"]
+        sides.append(sides_of_rows[rows])
+        is_known &= np.bincount(said.rows["int64"], minlength=count)[rows] == 1
+    return Declared(sides[0], sides[1], is_known)

@@ -1,0 +1,130 @@
+"""Which numbers came by, and how often: exactly while few differ, else by sketches.
+
+Up to EXACT_DISTINCT different values each has its count, and distinct values, the most frequent
+ones and quantiles are exact. One more, and three sketches take over what was counted. Not a number
+and infinities are not for here.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from recordsmith.buffers import Int64Array
+from recordsmith.examining.statistics.sketches import (
+    DistinctHashes,
+    FrequentKeys,
+    Keys,
+    Quantiles,
+    add_counted,
+    count_sorted,
+    hash_keys,
+)
+
+EXACT_DISTINCT = 100_000
+"""So many different values of a feature are counted one by one."""
+
+FREQUENT_COUNTERS = 4096
+QUANTILE_LENGTH = 4096
+_PENDING = 1 << 15
+
+
+class ValueCounts:
+    """Counts finite numbers of one dtype: int64 or float32."""
+
+    def __init__(self, dtype: npt.DTypeLike, exact_distinct: int | None = None) -> None:
+        """`exact_distinct`: how many values are counted one by one; None: EXACT_DISTINCT."""
+        self._dtype = np.dtype(dtype)
+        self._limit = EXACT_DISTINCT if exact_distinct is None else exact_distinct
+        self._keys: Keys = np.empty(0, dtype)
+        self._counts: Int64Array = np.empty(0, np.int64)
+        self._sketches: tuple[DistinctHashes, FrequentKeys, Quantiles] | None = None
+        self._pending: list[Keys] = []
+        self._pending_count = 0
+
+    def add(self, values: Keys) -> None:
+        """Add values in any order. The array is kept for a while: do not change it."""
+        self._pending.append(values)
+        self._pending_count += len(values)
+        if self._pending_count >= _PENDING:
+            self._settle()
+
+    def add_repeated(self, value: float, count: int) -> None:
+        """Add one value so many times."""
+        self._add_counted(np.array([value], self._dtype), np.array([count]))
+
+    def merge(self, other: ValueCounts) -> None:
+        """Add all that another one saw."""
+        self._settle()
+        other._settle()
+        if other._sketches is None:
+            self._add_counted(other._keys, other._counts)
+            return
+        sketches = self._sketches or self._begin_sketches()
+        for mine, others in zip(sketches, other._sketches, strict=True):
+            mine.merge(others)  # type: ignore[attr-defined]
+
+    def _settle(self) -> None:
+        if not self._pending_count:
+            return
+        values = np.sort(np.concatenate(self._pending))
+        self._pending, self._pending_count = [], 0
+        self._add_counted(*count_sorted(values))
+
+    def _add_counted(self, keys: Keys, counts: Int64Array) -> None:
+        if self._sketches is not None:
+            distinct, frequent, quantiles = self._sketches
+            distinct.add(hash_keys(keys))
+            frequent.add(keys, counts)
+            quantiles.add_counted(keys, counts)
+            return
+        self._keys, self._counts = add_counted(self._keys, self._counts, keys, counts)
+        if len(self._keys) > self._limit:
+            self._begin_sketches()
+
+    def _begin_sketches(self) -> tuple[DistinctHashes, FrequentKeys, Quantiles]:
+        self._sketches = (
+            DistinctHashes(self._limit),
+            FrequentKeys(FREQUENT_COUNTERS, self._dtype),
+            Quantiles(QUANTILE_LENGTH, self._dtype),
+        )
+        self._add_counted(self._keys, self._counts)
+        self._keys, self._counts = self._keys[:0], self._counts[:0]
+        return self._sketches
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether every value has its own count."""
+        self._settle()
+        return self._sketches is None
+
+    def distinct(self) -> tuple[int, float]:
+        """How many different values there are, and by which share that may be off."""
+        self._settle()
+        if self._sketches is None:
+            return len(self._keys), 0.0
+        return self._sketches[0].count, self._sketches[0].error
+
+    def top(self, most: int) -> tuple[list[tuple[Any, int]], int]:
+        """The most frequent values with their counts, and by how much these may be too low.
+
+        A value that is not among them came at most as often as the last of them, or, if it has no
+        counter, as often as that error says.
+        """
+        self._settle()
+        keys, counts, error = self._keys, self._counts, 0
+        if self._sketches is not None:
+            frequent = self._sketches[1]
+            keys, counts, error = frequent.keys, frequent.counts, frequent.error
+        places = np.argsort(-counts, kind="stable")[:most]
+        return list(zip(keys[places].tolist(), counts[places].tolist(), strict=True)), error
+
+    def weighted(self) -> tuple[Keys, Int64Array, int]:
+        """Distinct values in order, for how many each stands, and by how many ranks that is off."""
+        self._settle()
+        if self._sketches is None:
+            return self._keys, self._counts, 0
+        quantiles = self._sketches[2]
+        return *quantiles.weighted(), quantiles.rank_error

@@ -1,0 +1,149 @@
+"""One shard read in order, through its compression: what is wrong with its records?
+
+For what cannot be read by ranges: compressed files, pipes, and shards whose payloads are looked at
+as well. If anything is wrong, the file is read a second time past the system's memory before it is
+blamed.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import stat
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, BinaryIO, Generic, Protocol, TypeVar, cast
+
+from recordsmith.errors import CorruptDataError, Defect
+from recordsmith.examining.verification.report import ShardFindings
+from recordsmith.examining.verification.rereading import forget
+from recordsmith.files import open_file
+from recordsmith.wire import RecordBlock, crc32c, read_blocks
+
+_WORTH_A_SECOND_LOOK = (Defect.LENGTH_CRC, Defect.PAYLOAD_CRC, Defect.BROKEN_COMPRESSION)
+_TWICE = " It was read twice, the second time past the system's memory, and was wrong again."
+
+
+class Contents(Protocol):
+    """Looks at the payloads of one shard."""
+
+    def look(self, block: RecordBlock, findings: ShardFindings) -> None:
+        """Judge some records, in order."""
+
+
+_Contents = TypeVar("_Contents", bound=Contents)
+
+
+def read_stream(
+    file: BinaryIO,
+    findings: ShardFindings,
+    advance: Callable[[int], None],
+    most: int,
+    contents: Callable[[], _Contents] | None = None,
+) -> _Contents | None:
+    """Read a shard from its beginning to its end.
+
+    Args:
+        file: open and not buffered; pipes are read once only.
+        findings: what is found goes there; its path is that of the file.
+        advance: told how many bytes were read.
+        most: so many defects are listed.
+        contents: makes what looks at the payloads.
+
+    Returns:
+        What looked at the payloads.
+    """
+    status = os.fstat(file.fileno())
+    size = status.st_size if stat.S_ISREG(status.st_mode) else None
+    first = _Reading(findings.path, file, size, advance, most, contents)
+    result = first
+    if size is not None and first.is_doubtful:
+        forget(Path(findings.path))
+        with open_file(findings.path) as again:
+            result = _Reading(findings.path, again, size, lambda _: None, most, contents)
+        if result.is_doubtful:
+            for error in result.found.defects:
+                if error.defect in _WORTH_A_SECOND_LOOK:
+                    error.detail += _TWICE
+        else:
+            result.found.notice(
+                CorruptDataError(
+                    Defect.TRANSIENT_READ,
+                    f"{error.defect} when it was read, and right when it was read once more past "
+                    "the system's memory: the file is good, the copy of it in memory was not. If "
+                    "this comes again, test the memory and the disk's cable of this machine.",
+                    position=error.position,
+                    offset=error.offset,
+                )
+                for error in first.found.defects
+                if error.defect in _WORTH_A_SECOND_LOOK
+            )
+    vars(findings).update(vars(result.found))
+    return result.contents
+
+
+class _Reading(Generic[_Contents]):
+    """One reading of a shard."""
+
+    def __init__(
+        self,
+        path: str,
+        file: BinaryIO,
+        size: int | None,
+        advance: Callable[[int], None],
+        most: int,
+        contents: Callable[[], _Contents] | None,
+    ) -> None:
+        self.found = ShardFindings(path)
+        self.contents = None if contents is None else contents()
+        self._most = most
+        self._bad_count = 0
+        stream = _WatchedStream(file, size, advance)
+        for block in read_blocks(cast(BinaryIO, stream), on_defect=self._add):
+            self.found.record_count += len(block)
+            if self.contents is not None:
+                self.contents.look(block, self.found)
+        stream.drain()
+        self.found.seen_count = self.found.record_count + self._bad_count
+        self.found.size_bytes = stream.size_bytes
+        self.found.checksum = stream.crc32c
+
+    @property
+    def is_doubtful(self) -> bool:
+        return any(error.defect in _WORTH_A_SECOND_LOOK for error in self.found.defects)
+
+    def _add(self, error: CorruptDataError) -> None:
+        self._bad_count += error.defect is Defect.PAYLOAD_CRC
+        self.found.add([error], self._most)
+
+
+class _WatchedStream(io.RawIOBase):
+    """A file, not owned, up to some size, that tells how far it was read and keeps a checksum."""
+
+    def __init__(self, file: BinaryIO, size: int | None, advance: Callable[[int], None]) -> None:
+        self._file = file
+        self._left = size
+        self._advance = advance
+        self.size_bytes = 0
+        self.crc32c = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, target: Any) -> int:
+        view = memoryview(target)
+        if self._left is not None:
+            view = view[: self._left]
+        count = cast(int, self._file.readinto(view))  # type: ignore[attr-defined]
+        if self._left is not None:
+            self._left -= count
+        self.crc32c = crc32c(view[:count], self.crc32c)
+        self.size_bytes += count
+        self._advance(count)
+        return count
+
+    def drain(self) -> None:
+        """Read what is left, so that size and checksum are those of the file."""
+        scratch = bytearray(1 << 20)
+        while self.readinto(scratch):
+            pass

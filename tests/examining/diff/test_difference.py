@@ -1,0 +1,335 @@
+"""Diff finds what was changed, no more and no less, whatever the order, shards and bytes."""
+
+from __future__ import annotations
+
+import random
+import shutil
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import recordsmith as rs
+from recordsmith.dataset import LABELS_NAME, MANIFEST_NAME, labels_to_bytes
+from recordsmith.examining.diff import comparing
+from recordsmith.examining.diff.report import MAX_LISTED
+from recordsmith.wire import COMPRESSIONS
+
+
+def write(path: Path, payloads: Iterable[bytes], compression: str = "none") -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with rs.ShardWriter(path, compression=compression, overwrite=True) as writer:
+        for payload in payloads:
+            writer.write(payload)
+    return path
+
+
+def row(number: int, **changes: Any) -> dict[str, Any]:
+    usual = {"id": number, "name": f"n {number}", "size": number / 2, "tags": ["a", "b"]}
+    return usual | changes
+
+
+def encoded(rows: Iterable[Mapping[str, Any]]) -> list[bytes]:
+    return [rs.encode_example(one) for one in rows]
+
+
+def numbers_of(records: Sequence[Any]) -> list[int]:
+    return [record.place.number for record in records]
+
+
+@given(st.lists(st.integers(0, 5), max_size=12), st.lists(st.integers(0, 5), max_size=12))
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_records_are_counted_as_multisets(tmp_path: Path, a: list[int], b: list[int]) -> None:
+    one = write(tmp_path / "a.tfrecord", [b"text %d" % value for value in [9, *a]])
+    other = write(tmp_path / "b.tfrecord", [b"text %d" % value for value in [9, *b]])
+    report = rs.diff(one, other)
+    both = Counter(a) & Counter(b)
+    assert report.same_count == report.same_bytes_count == both.total() + 1
+    assert report.only_a_count == (Counter(a) - Counter(b)).total()
+    assert report.only_b_count == (Counter(b) - Counter(a)).total()
+    assert report.changed_count == 0
+    assert report.is_equal == (Counter(a) == Counter(b))
+
+
+@given(data=st.data())
+@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_so_many_edits_are_so_many_differences(tmp_path: Path, data: Any) -> None:
+    count = 30
+    order = data.draw(st.permutations(range(count)))
+    edited = set(data.draw(st.lists(st.integers(0, count - 1), unique=True, max_size=5)))
+    gone = set(data.draw(st.lists(st.integers(0, count - 1), unique=True, max_size=3))) - edited
+    new = data.draw(st.integers(0, 3))
+    one = write(tmp_path / "a.tfrecord", encoded(map(row, range(count))))
+    rows = [row(n, size=-1.0) if n in edited else row(n) for n in order if n not in gone]
+    rows += [row(count + number) for number in range(new)]
+    for shard in range(3):
+        write(tmp_path / "b" / f"a-{shard:05d}-of-00003", encoded(rows[shard::3]))
+    report = rs.diff(one, tmp_path / "b", threads=2)
+    assert report.same_count == count - len(edited) - len(gone)
+    assert (report.changed_count, report.only_a_count, report.only_b_count) == (
+        len(edited),
+        len(gone),
+        new,
+    )
+    assert [change.a.number for change in report.changes] == sorted(edited)
+    assert all(
+        [(feature.feature, feature.b) for feature in change.features] == [("size", "-1.0")]
+        for change in report.changes
+    )
+    assert numbers_of(report.only_a) == sorted(gone)
+    assert sorted(str(record.key) for record in report.only_b) == [
+        str(count + number) for number in range(new)
+    ]
+    if edited and not new and not gone:
+        assert report.by == "id"
+        assert report.changed_features == {"size": len(edited)}
+    assert report.is_equal == (not edited and not gone and not new)
+
+
+@pytest.mark.parametrize("compression", COMPRESSIONS)
+def test_order_shards_and_compression_are_no_difference(tmp_path: Path, compression: str) -> None:
+    payloads = encoded(map(row, range(50)))
+    write(tmp_path / "a" / "train-00000-of-00001.tfrecord", payloads)
+    for shard in range(4):
+        path = tmp_path / "b" / f"train-{shard:05d}-of-00004.tfrecord"
+        write(path, payloads[shard * 13 : shard * 13 + 13], compression)
+    report = rs.diff(tmp_path / "a", tmp_path / "b")
+    assert report.is_equal
+    assert report.is_same_order
+    assert (report.same_count, report.same_bytes_count) == (50, 50)
+    assert (report.b.shard_count, report.b.compression) == (4, compression)
+    random.Random(1).shuffle(payloads)
+    write(tmp_path / "a" / "train-00000-of-00001.tfrecord", payloads)
+    report = rs.diff(tmp_path / "a", tmp_path / "b")
+    assert report.is_equal
+    assert not report.is_same_order
+
+
+def test_other_bytes_of_the_same_content(tmp_path: Path, reference: Any) -> None:
+    """As TensorFlow writes maps: in any order; and lists that are not packed."""
+    r = reference
+    packed = [r.delimited(3, r.delimited(1, r.varint(n))) for n in range(20)]
+    loose = [r.delimited(3, r.tag(1, r.VARINT) + r.varint(n)) for n in range(20)]
+    text = r.delimited(1, r.delimited(1, b"text"))
+    a = [r.example(r.entry(b"id", packed[n]), r.entry(b"t", text)) for n in range(20)]
+    b = [r.example(r.entry(b"t", text), r.entry(b"id", loose[n])) for n in range(10)] + a[10:]
+    report = rs.diff(write(tmp_path / "a.tfrecord", a), write(tmp_path / "b.tfrecord", b))
+    assert report.is_equal
+    assert (report.same_count, report.same_bytes_count) == (20, 10)
+    assert report.is_same_order
+    b[3] = r.example(r.entry(b"t", text), r.entry(b"id", loose[5]))
+    report = rs.diff(tmp_path / "a.tfrecord", write(tmp_path / "b.tfrecord", b))
+    assert (report.same_count, report.only_a_count, report.only_b_count) == (19, 1, 1)
+    # of two that are alike the first has the partner
+    assert (numbers_of(report.only_a), numbers_of(report.only_b)) == ([3], [5])
+
+
+def test_what_changed_is_told(tmp_path: Path) -> None:
+    picture = bytes(range(256)) * 4
+    a = row(1, picture=picture, label=3, gone=1, box=[0.25, 0.5])
+    b = row(1, picture=picture[:-9], label=4, new="x", box=[0.25, 0.75], tags=["a"])
+    del b["size"]
+    c = row(2, picture=picture)
+    report = rs.diff(
+        write(tmp_path / "a.tfrecord", encoded([a, c])),
+        write(tmp_path / "b.tfrecord", encoded([b, c | {"picture": picture[::-1]}])),
+    )
+    assert report.by == "id"
+    first, second = report.changes
+    assert {change.feature: (change.a, change.b) for change in first.features} == {
+        "box": ("[0.25, 0.5]", "[0.25, 0.75]"),
+        "gone": ("1", None),
+        "label": ("3", "4"),
+        "new": (None, '"x"'),
+        "picture": ("1,024 bytes", "1,015 bytes"),
+        "size": ("0.5", None),
+        "tags": ('["a", "b"]', '"a"'),
+    }
+    assert (first.key, first.a.number, first.b.number) == ("1", 0, 0)
+    assert [(c.feature, c.a, c.b) for c in second.features] == [
+        ("picture", "1,024 bytes", "other 1,024 bytes")
+    ]
+    assert report.changed_features["picture"] == 2
+    assert {(change.feature, change.what) for change in report.schema} == {
+        ("gone", "feature"),
+        ("new", "feature"),
+        ("size", "present"),
+        ("tags", "values"),
+    }
+
+
+def test_sequences(tmp_path: Path) -> None:
+    def payload(number: int, words: list[list[str]]) -> bytes:
+        return rs.encode_sequence_example({"id": number}, {"words": words})
+
+    a = [payload(n, [["a"], ["b", "c"]]) for n in range(4)]
+    b = [payload(2, [["a"], ["b", "d"]]), *a[:2], a[3]]
+    report = rs.diff(write(tmp_path / "a.tfrecord", a), write(tmp_path / "b.tfrecord", b))
+    assert (report.changed_count, report.by) == (1, "id")
+    (change,) = report.changes
+    assert (change.a.number, change.b.number) == (2, 0)
+    assert [(c.section, c.feature) for c in change.features] == [("feature_lists", "words")]
+
+
+def test_the_key_names_each_record_or_none(tmp_path: Path) -> None:
+    """A name that two records of a dataset share is no key, even if they are the same in both."""
+    a = [row(n, id=n // 2) for n in range(6)]
+    b = [*a[:5], row(5, id=2, size=7.0)]
+    one = write(tmp_path / "a.tfrecord", encoded(a))
+    other = write(tmp_path / "b.tfrecord", encoded(b))
+    assert rs.diff(one, other).by == "name"  # id is there twice
+    report = rs.diff(one, other, by="id")  # among those that differ it is not
+    assert (report.by, report.changed_count) == ("id", 1)
+    nameless = [{"x": n} for n in range(3)]
+    one = write(tmp_path / "a.tfrecord", encoded(nameless))
+    other = write(tmp_path / "b.tfrecord", encoded([*nameless[:2], {"x": 7}]))
+    report = rs.diff(one, other)
+    assert (report.by, report.only_a_count, report.only_b_count) == (None, 1, 1)
+    assert [record.key for record in report.only_a + report.only_b] == [None, None]
+    assert rs.diff(one, other, by="x").changed_count == 0
+
+
+def test_records_that_share_their_key_are_not_paired(tmp_path: Path) -> None:
+    a = [row(1), row(1, size=8.0), row(2)]
+    b = [row(1, size=9.0), row(1, size=10.0), row(2, size=9.0)]
+    report = rs.diff(
+        write(tmp_path / "a.tfrecord", encoded(a)),
+        write(tmp_path / "b.tfrecord", encoded(b)),
+        by="id",
+    )
+    assert (report.changed_count, report.only_a_count, report.only_b_count) == (1, 2, 2)
+    assert report.shared_key_count == 2
+    assert [record.key for record in report.only_a] == ["1", "1"]
+
+
+def test_a_key_that_is_not_there(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.tfrecord", encoded([row(1)]))
+    with pytest.raises(rs.OptionError, match="did you mean 'name'"):
+        rs.diff(path, path, by="nam")
+
+
+def test_splits(tmp_path: Path, made: SimpleNamespace) -> None:
+    """Records that moved are a difference where the splits are the same, not where they are named
+    otherwise; copies in several splits stay where they are.
+    """
+    same = encoded([{"same": 1}])
+    rows = encoded(map(row, range(10)))
+
+    def splits(name: str, **payloads: list[bytes]) -> Path:
+        for split, of_split in payloads.items():
+            write(tmp_path / name / f"{split}-00000-of-00001.tfrecord", of_split)
+        return tmp_path / name
+
+    a = splits("a", train=rows[:6] + same, test=same + rows[6:])
+    b = splits("b", train=same + rows[:5], test=rows[5:] + same)
+    report = rs.diff(a, b)
+    assert not report.is_equal
+    assert (report.same_count, report.moved_count) == (12, 1)
+    assert [tuple(move) for move in report.moves] == [("train", "test", 1)]
+    assert (report.a.splits, report.b.splits) == (
+        {"test": 5, "train": 7},
+        {"test": 6, "train": 6},
+    )
+    assert rs.diff(a, a, split="test").a.record_count == 5
+    shards = sorted(a.iterdir())
+    report = rs.diff(shards, shards[::-1])
+    assert report.is_equal
+    assert report.is_same_order
+    assert report.moves == ()
+    other_names = splits("c", learn=rows[:6] + same, check=same + rows[6:])
+    report = rs.diff(a, other_names)
+    assert report.is_equal
+    assert not report.splits_are_comparable
+    assert report.moved_count == 0
+    assert sum(move.record_count for move in report.moves) == 12
+
+
+def test_class_names(tmp_path: Path, made: SimpleNamespace) -> None:
+    a = made.packed(tmp_path / "a", {"train": [3]})
+    b = Path(shutil.copytree(a, tmp_path / "b"))
+    assert rs.diff(a, b).is_equal
+    assert rs.diff(a, b / "train-00000-of-00001.tfrecord").is_equal
+    (b / MANIFEST_NAME).unlink()
+    (b / LABELS_NAME).unlink()
+    assert rs.diff(a, b).is_equal  # nobody knows its names
+    (b / LABELS_NAME).write_bytes(labels_to_bytes(("daisy", "rose", "a b")))
+    report = rs.diff(a, b)
+    assert not report.is_equal
+    assert report.class_names_differ
+    assert report.to_json()["class_names"]["b"] == ["daisy", "rose", "a b"]
+
+
+def test_more_records_than_fit_are_compared_in_parts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same findings, whatever fits."""
+    rows = [row(number) for number in range(300)]
+    one = write(tmp_path / "a.tfrecord", encoded(rows))
+    changed = [row(n, size=-1.0) if n % 3 == 0 else rows[n] for n in range(20, 320 - 20)]
+    for shard in range(2):
+        path = tmp_path / "b" / f"a-{shard:05d}-of-00002"
+        write(path, encoded(changed[shard::2]))
+    whole = rs.diff(one, tmp_path / "b")
+    assert (whole.changed_count, whole.only_a_count, whole.only_b_count) == (93, 20, 0)
+    for limit in (300, 40):
+        monkeypatch.setattr(comparing, "DIGESTS_AT_ONCE", limit)
+        parts = rs.diff(one, tmp_path / "b")
+        assert parts.to_json() == whole.to_json()
+
+
+def test_lists_are_cut_and_counts_are_not(tmp_path: Path) -> None:
+    count = MAX_LISTED + 20
+    report = rs.diff(
+        write(tmp_path / "a.tfrecord", encoded(row(n) for n in range(count))),
+        write(tmp_path / "b.tfrecord", encoded(row(n, size=-1.0) for n in range(count))),
+    )
+    assert (report.changed_count, len(report.changes)) == (count, MAX_LISTED)
+    assert report.changed_features == {"size": count}
+    assert [change.a.number for change in report.changes] == list(range(MAX_LISTED))
+
+
+def test_a_dataset_without_records(tmp_path: Path, made: SimpleNamespace) -> None:
+    none = made.packed(tmp_path / "none", {"train": [0]})
+    some = made.packed(tmp_path / "some", {"train": [2]})
+    assert rs.diff(none, none).is_equal
+    report = rs.diff(none, some)
+    assert (report.only_a_count, report.only_b_count, report.schema) == (0, 2, ())
+
+
+@pytest.mark.parametrize("compression", COMPRESSIONS)
+def test_damage_is_an_error_with_its_place(
+    tmp_path: Path, made: SimpleNamespace, compression: str
+) -> None:
+    good = made.write_shard(tmp_path / "a.tfrecord", range(5))
+    bad = made.write_shard(tmp_path / "b.tfrecord", range(5), compression)
+    bad.write_bytes(bad.read_bytes()[:-3])
+    if compression == "none":
+        with pytest.raises(rs.CorruptDataError) as caught:
+            rs.diff(good, bad)
+        assert (caught.value.path, caught.value.position) == (str(bad), 4)
+    data = bytearray(good.read_bytes())
+    data[30] ^= 1
+    bad.write_bytes(data)
+    with pytest.raises(rs.CorruptDataError) as caught:
+        rs.diff(good, bad, threads=1)
+    assert (caught.value.defect, caught.value.position) == (rs.Defect.PAYLOAD_CRC, 0)
+    bad.write_bytes(b"")
+    with pytest.raises(rs.CorruptDataError) as caught:
+        rs.diff(bad, good)
+    assert caught.value.defect is rs.Defect.EMPTY_FILE
+    with pytest.raises(rs.FileAccessError):
+        rs.diff(good, tmp_path / "none.tfrecord")
+
+
+def test_progress_ends_where_it_says(tmp_path: Path, made: SimpleNamespace) -> None:
+    one = made.write_shard(tmp_path / "a.tfrecord", range(40))
+    other = made.write_shard(tmp_path / "b.tfrecord", range(2, 44), "gzip")
+    told: list[tuple[int, int]] = []
+    rs.diff(one, other, progress=lambda done, total: told.append((done, total)))
+    assert told[-1][0] == told[-1][1] > one.stat().st_size
+    assert [done for done, _ in told] == sorted(done for done, _ in told)

@@ -1,0 +1,136 @@
+"""Remarks: each is made for what it is about, with figures, and not for what is as it should be."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+import recordsmith as rs
+from recordsmith.examining.statistics import remarks
+
+LABEL = "image/class/label"
+Records = Iterable[Mapping[str, Any]]
+
+
+def remarks_of(folder: Path, splits: Mapping[str, Records], labels: str = "") -> dict[str, str]:
+    """The remarks about a dataset, by kind."""
+    for split, records in splits.items():
+        with rs.ShardWriter(folder / f"{split}-00000-of-00001.tfrecord") as writer:
+            for record in records:
+                writer.write_example(dict(record))
+    if labels:
+        (folder / "labels.txt").write_text(labels)
+    found = rs.statistics(folder).remarks
+    assert len({remark.kind for remark in found}) == len(found)
+    return {remark.kind: remark.text for remark in found}
+
+
+def labelled(*labels: int, start: int = 0) -> Records:
+    return [{"id": start + number, LABEL: label} for number, label in enumerate(labels)]
+
+
+def test_nothing_to_remark(tmp_path: Path) -> None:
+    splits = {"train": labelled(0, 1, 2, 0), "validation": labelled(0, 1, 2, start=9)}
+    assert remarks_of(tmp_path, splits, "0:a\n1:b\n2:c\n") == {}
+
+
+def test_labels_from_1(tmp_path: Path) -> None:
+    (text,) = remarks_of(tmp_path, {"train": labelled(1, 3, 2)}).values()
+    assert "4 outputs" in text
+
+
+def test_labels_from_1_are_right_where_the_names_begin_there(tmp_path: Path) -> None:
+    found = remarks_of(tmp_path, {"train": labelled(1, 2)}, "0:background\n1:a\n2:b\n")
+    assert found == {}
+
+
+def test_labels_without_names(tmp_path: Path) -> None:
+    found = remarks_of(tmp_path, {"train": labelled(0, 1, 7, -2)}, "0:a\n1:b\n")
+    assert found.keys() == {"label-unnamed", "label-negative"}
+    assert re.search(r"1 label has no class name: 7; labels.txt names 2", found["label-unnamed"])
+    assert "-2" in found["label-negative"]
+
+
+def test_class_missing(tmp_path: Path) -> None:
+    splits = {"train": labelled(0, 1, 2, 3), "validation": labelled(0, 3, start=9)}
+    (text,) = remarks_of(tmp_path, splits, "0:ant\n1:bee\n2:cat\n3:dog\n").values()
+    assert "'validation' has none of 2 classes" in text
+    assert "1 bee, 2 cat." in text
+
+
+def test_imbalance(tmp_path: Path) -> None:
+    found = remarks_of(tmp_path, {"train": labelled(*[0] * 30, 1, 1, *[2] * 18)})
+    assert found.keys() == {"imbalance"}
+    assert "15 times" in found["imbalance"]
+    assert "right in 60%" in found["imbalance"]
+
+
+def test_nan_and_infinite(tmp_path: Path) -> None:
+    records = [{"id": 1, "x": [1.0, math.nan]}, {"id": 2, "x": [math.inf, math.nan, -math.inf]}]
+    found = remarks_of(tmp_path, {"train": records})
+    assert found.keys() == {"nan", "infinite"}
+    assert found["nan"].startswith("2 of 5 values are NaN")
+    assert found["infinite"].startswith("2 of 5 values are infinite")
+
+
+def test_constant_and_sparse(tmp_path: Path) -> None:
+    records = [{"id": n, "same": 5, "image/format": "jpeg"} | ({} if n else {"rare": 1})
+               for n in range(101)]  # fmt: skip
+    found = remarks_of(tmp_path, {"train": records})
+    assert found.keys() == {"constant", "sparse"}
+    assert found["sparse"].startswith("only 1 record of 101 has it")
+
+
+def test_duplicates_and_leakage(tmp_path: Path) -> None:
+    splits = {"a": [{"x": 1}, {"x": 2}, {"x": 1}, {"x": 3}], "b": [{"x": 3}, {"x": 4}]}
+    found = remarks_of(tmp_path, splits)
+    assert found.keys() == {"duplicates", "leakage"}
+    a, b = (f"{tmp_path / name}-00000-of-00001.tfrecord" for name in "ab")
+    assert found["leakage"].startswith("1 record of split 'a' is in 'b' as well")
+    assert f"{a}, record 3; and {b}, record 0." in found["leakage"]
+    assert found["duplicates"].startswith("1 record of 6 came before")
+    assert f"{a}, record 0; and {a}, record 2." in found["duplicates"]
+
+
+def test_large_pictures(tmp_path: Path, pictures: ModuleType) -> None:
+    drawn = [pictures.jpeg(seed) for seed in range(9)]
+    from PIL import Image
+
+    drawn.append(pictures.encode(Image.new("L", (3000, 2000)), "PNG"))
+    found = remarks_of(tmp_path, {"train": [{"image/encoded": data} for data in drawn]})
+    assert found.keys() == {"large-pictures"}
+    assert "6,000,000 pixels, 62,500 times" in found["large-pictures"]
+    assert "record 9" in found["large-pictures"]
+
+
+def test_shards(tmp_path: Path) -> None:
+    sizes = {0: 3_000_000, 1: 9, 2: 0}
+    for number, size in sizes.items():
+        path = tmp_path / f"train-{number:05}-of-00003.tfrecord"
+        with rs.ShardWriter(path) as writer:
+            if size:
+                writer.write_example({"x": np.random.default_rng(0).bytes(size)})
+    found = {remark.kind: remark.text for remark in rs.statistics(tmp_path).remarks}
+    assert found.keys() == {"uneven-shards", "empty-shards"}
+    assert "train-00000-of-00003.tfrecord is 3.0 times" in found["uneven-shards"]
+    assert "train-00002-of-00003.tfrecord" in found["empty-shards"]
+
+
+def test_names_do_not_count_for_features_they_do_not_name(tmp_path: Path) -> None:
+    records = [{"id": n, "category": n % 5, LABEL: n % 2} for n in range(20)]
+    assert remarks_of(tmp_path, {"train": records}, "0:a\n1:b\n") == {}
+
+
+def test_every_remark_is_documented() -> None:
+    page = Path(__file__).parents[3] / "docs" / "inspect.md"
+    source = Path(remarks.__file__).read_text("utf-8")
+    kinds = set(re.findall(r'Remark\(\s*"([\w-]+)"', source)) | {"nan", "infinite"}
+    documented = set(re.findall(r"^\| `([\w-]+)` \|", page.read_text("utf-8"), re.MULTILINE))
+    assert len(kinds) > 12
+    assert kinds == documented

@@ -1,0 +1,282 @@
+"""Verify, deep: every payload parses, agrees with the others, and every picture is what it says."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import threading
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+import recordsmith as rs
+from recordsmith.dataset import MANIFEST_NAME
+from recordsmith.examining.verification import dataset_check
+
+D = rs.Defect
+
+
+def _picture(kind: str = "JPEG", size: tuple[int, int] = (40, 30), mode: str = "RGB") -> bytes:
+    rng = np.random.default_rng(size[0])
+    channels = {"L": (), "RGB": (3,), "RGBA": (4,)}[mode]
+    pixels = rng.integers(0, 255, (size[1], size[0], *channels)).astype(np.uint8)
+    stream = io.BytesIO()
+    Image.fromarray(pixels, mode).save(stream, kind)
+    return stream.getvalue()
+
+
+def _write(path: Path, examples: Sequence[Mapping[str, Any] | bytes]) -> Path:
+    with rs.ShardWriter(path) as writer:
+        for example in examples:
+            if isinstance(example, bytes):
+                writer.write(example)
+            else:
+                writer.write_example(example)
+    return path
+
+
+def _defects(path: Any, **options: Any) -> list[tuple[rs.Defect, int | None]]:
+    assert rs.verify(path).is_good  # only what is inside is wrong
+    report = rs.verify(path, deep=True, **options)
+    return [(error.defect, error.position) for error in report.defects]
+
+
+def _sample(**changes: Any) -> dict[str, Any]:
+    sample = {
+        "image/encoded": _picture(),
+        "image/format": "jpeg",
+        "image/height": 30,
+        "image/width": 40,
+        "image/class/label": 1,
+    } | changes
+    return {key: value for key, value in sample.items() if value is not None}
+
+
+def test_good_pictures_of_all_sorts(tmp_path: Path) -> None:
+    examples = [
+        _sample(),
+        _sample(**{"image/format": "jpg"}),
+        _sample(**{"image/encoded": _picture("PNG", mode="RGBA"), "image/format": "PNG"}),
+        _sample(**{"image/encoded": _picture("GIF", mode="L"), "image/format": ".gif"}),
+        _sample(**{"image/encoded": _picture("BMP"), "image/format": None}),
+        _sample(**{"image/encoded": _picture("JPEG", mode="L")}),
+    ]
+    report = rs.verify(_write(tmp_path / "a.tfrecord", examples), deep=True)
+    assert report.is_good, report.defects
+    assert report.picture_count == len(examples)
+    assert report.is_deep
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_what_is_wrong_with_pictures(tmp_path: Path, threads: int) -> None:
+    whole, png = _picture(), _picture("PNG")
+    wrong: list[tuple[dict[str, Any], rs.Defect]] = [
+        (_sample(**{"image/encoded": whole[: len(whole) // 2]}), D.UNREADABLE_IMAGE),
+        (
+            _sample(**{"image/encoded": png[: len(png) - 40], "image/format": "png"}),
+            D.UNREADABLE_IMAGE,
+        ),
+        (_sample(**{"image/encoded": b""}), D.UNREADABLE_IMAGE),
+        (_sample(**{"image/encoded": b"no picture"}), D.UNREADABLE_IMAGE),
+        (_sample(**{"image/height": 31}), D.IMAGE_SIZE),
+        (_sample(**{"image/height": 40, "image/width": 30}), D.IMAGE_SIZE),
+        (_sample(**{"image/encoded": png}), D.IMAGE_FORMAT),
+        (_sample(**{"image/channels": 4}), D.IMAGE_SIZE),
+    ]
+    examples = [example for bad, _ in wrong for example in (_sample(), bad, _sample())]
+    path = _write(tmp_path / "a.tfrecord", examples)
+    report = rs.verify(path, deep=True, threads=threads)
+    assert [(error.defect, error.position) for error in report.defects] == [
+        (defect, 3 * number + 1) for number, (_, defect) in enumerate(wrong)
+    ]
+    assert report.picture_count == len(examples)
+    for error in report.defects:
+        assert error.position is not None
+        place = rs.open(path).locate_record(error.position)
+        assert (error.path, error.offset) == (str(place.path), place.offset)
+        assert "image/encoded" in error.detail
+    assert "exchanged" in report.defects[5].detail
+
+
+def test_masks_share_the_size_of_their_picture(tmp_path: Path) -> None:
+    mask = "image/segmentation/class/encoded"
+    examples = [
+        _sample(**{mask: _picture("PNG", mode="L")}),
+        _sample(**{mask: _picture("PNG", (39, 30), mode="L")}),
+        _sample(**{mask: b"\x89PNG\r\n\x1a\n"}),
+    ]
+    assert _defects(_write(tmp_path / "a.tfrecord", examples)) == [
+        (D.IMAGE_SIZE, 1),
+        (D.UNREADABLE_IMAGE, 2),
+    ]
+
+
+def test_pictures_under_other_keys_and_thumbnails(tmp_path: Path) -> None:
+    plain = {"picture": _picture(), "rows": 30, "cols": 40}
+    path = _write(tmp_path / "a.tfrecord", [plain, {**plain, "cols": 41}])
+    assert _defects(path) == [(D.IMAGE_SIZE, 1)]
+    small = _sample(**{"image/thumbnail": _picture(size=(8, 6))})
+    assert _defects(_write(tmp_path / "b.tfrecord", [small])) == []
+
+
+def test_raw_pictures_are_counted(tmp_path: Path) -> None:
+    raw = _sample(**{"image/encoded": bytes(30 * 40 * 3), "image/format": "raw", "image/depth": 3})
+    short = {**raw, "image/encoded": bytes(30 * 40 * 3 - 1)}
+    assert _defects(_write(tmp_path / "a.tfrecord", [raw, short])) == [(D.IMAGE_SIZE, 1)]
+
+
+@pytest.mark.parametrize("bad", [0, 7, 1500, 2999])
+def test_one_record_of_another_kind(tmp_path: Path, bad: int) -> None:
+    examples: list[dict[str, Any]] = [{"id": number, "x": 0.5} for number in range(3000)]
+    examples[bad]["x"] = 1
+    path = _write(tmp_path / "a.tfrecord", examples)
+    assert _defects(path) == [(D.FEATURE_KIND, bad)]
+
+
+def test_payloads_that_do_not_hold_together(tmp_path: Path) -> None:
+    good = rs.encode_example({"a": [1, 2, 3], "b": b"some bytes"})
+    sequence = rs.encode_sequence_example({"id": 1}, {"steps": [[1], [2]]})
+    path = _write(tmp_path / "a.tfrecord", [good] * 5 + [good[:-3], sequence, b"\xff\xff"] + [good])
+    assert _defects(path) == [
+        (D.MALFORMED_EXAMPLE, 5),
+        (D.NOT_AN_EXAMPLE, 6),
+        (D.MALFORMED_EXAMPLE, 7),
+    ]
+
+
+def test_sibling_shards_that_disagree(tmp_path: Path) -> None:
+    for number in range(4):
+        value: Any = 1.5 if number == 2 else 1
+        name = f"train-{number:05d}-of-00004.tfrecord"
+        _write(tmp_path / name, [{"score": value, "id": number}] * 3)
+    report = rs.verify(tmp_path, deep=True)
+    (error,) = report.defects
+    assert error.defect is D.FEATURE_KIND
+    assert error.path == str(tmp_path / "train-00002-of-00004.tfrecord")
+    for word in ("'score'", "float", "int64", "train-00000-of-00004.tfrecord"):
+        assert word in error.detail
+
+
+def test_a_shard_of_other_messages(tmp_path: Path) -> None:
+    sequence = rs.encode_sequence_example({"id": 1}, {"steps": [[1], [2]]})
+    for number in range(3):
+        payload: Any = sequence if number == 1 else {"id": 1}
+        _write(tmp_path / f"{number}.tfrecord", [payload] * 2)
+    (error,) = rs.verify(tmp_path, deep=True).defects
+    assert (error.defect, error.path) == (D.NOT_AN_EXAMPLE, str(tmp_path / "1.tfrecord"))
+
+
+def test_against_the_schema_of_a_manifest(tmp_path: Path, made: SimpleNamespace) -> None:
+    folder = made.packed(tmp_path / "out", {"train": [6, 4], "test": [3]})
+    assert rs.verify(folder, deep=True).is_good
+    document = json.loads((folder / MANIFEST_NAME).read_bytes())
+    features = document["schema"]["features"]
+    features["id"]["kind"] = "float"
+    features["steps"]["max_length"] = 2
+    del features["score"]
+    features["more"] = {**features["name"]}
+    (folder / MANIFEST_NAME).write_text(json.dumps(document))
+    found = rs.verify(folder, deep=True, split="test").defects
+    (path,) = folder.glob("test-*")
+    assert {error.path for error in found} == {str(path)}
+    assert {error.position for error in found} == {0, 1, 2}
+    first = [error.defect for error in found if error.position == 1]  # id 11 has three steps
+    assert sorted(first) == sorted(
+        [D.MISSING_FEATURE, D.FEATURE_KIND, D.FEATURE_SHAPE, D.UNEXPECTED_FEATURE]
+    )
+
+
+def test_sequence_examples(tmp_path: Path) -> None:
+    good = rs.encode_sequence_example({"id": 1}, {"words": [["a"], ["b", "c"]]})
+    empty = rs.encode_sequence_example({"id": 2}, {})
+    bad = rs.encode_sequence_example({"id": 2}, {"words": [[1]]})
+    path = _write(tmp_path / "a.tfrecord", [good, empty, good, bad, good])
+    assert _defects(path) == [(D.FEATURE_KIND, 3)]
+
+
+def test_other_payloads_are_said_not_to_be_looked_at(tmp_path: Path) -> None:
+    path = _write(tmp_path / "a.tfrecord", [b"\xff\xfe\xfd plain data"] * 3)
+    report = rs.verify(path, deep=True)
+    assert report.is_good
+    assert "no Examples" in report.remarks[0]
+
+
+@pytest.mark.parametrize("compression", ["none", "gzip"])
+def test_damage_of_frames_is_found_as_well(tmp_path: Path, compression: str) -> None:
+    path = tmp_path / "a.tfrecord"
+    with rs.ShardWriter(path, compression=compression) as writer:
+        for number in range(20):
+            writer.write_example({"x": number})
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.write_bytes(data)
+    plain, deep = rs.verify(path), rs.verify(path, deep=True)
+    assert not deep.is_good
+    assert {error.defect for error in plain.defects} <= {error.defect for error in deep.defects}
+    assert "twice" in deep.defects[0].detail
+
+
+def test_what_is_wrong_everywhere_is_cut_short(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dataset_check, "MAX_DEFECTS_PER_SHARD", 5)
+    path = _write(tmp_path / "a.tfrecord", [*[{"a": 1}] * 60, *[{"a": "x"}] * 50])
+    report = rs.verify(path, deep=True)
+    assert report.defect_count == len(report.defects) == 5
+    assert "were not looked into" in report.remarks[0]
+
+
+def test_records_without_bytes_and_files_without_records(tmp_path: Path) -> None:
+    path = _write(tmp_path / "a.tfrecord", [b""] * 5)
+    report = rs.verify(path, deep=True)
+    assert (report.is_good, report.record_count) == (True, 5)
+    rules: Any = {"format": "recordsmith-schema", "features": {"x": {"required": True}}}
+    found = rs.verify(path, schema=rs.SchemaFile.from_json(rules)).defects
+    assert [(error.defect, error.position) for error in found] == [
+        (D.MISSING_FEATURE, position) for position in range(5)
+    ]
+    mixed = _write(tmp_path / "b.tfrecord", [b"", rs.encode_example({"x": 1}), b""])
+    assert rs.verify(mixed, deep=True).is_good
+    (tmp_path / "c.tfrecord").touch()
+    (error,) = rs.verify(tmp_path / "c.tfrecord", deep=True).defects
+    assert error.defect is D.EMPTY_FILE
+
+
+def test_a_dataset_without_records(tmp_path: Path, made: SimpleNamespace) -> None:
+    folder = made.packed(tmp_path / "out", {"train": [0, 0]})
+    assert rs.verify(folder).is_good
+    assert rs.verify(folder, deep=True).is_good
+
+
+def test_a_pipe_is_read_once(tmp_path: Path) -> None:
+    path = _write(tmp_path / "a.tfrecord", [{"x": number} for number in range(50)])
+    pipe = tmp_path / "pipe.tfrecord"
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=lambda: pipe.write_bytes(path.read_bytes()), daemon=True)
+    writer.start()
+    report = rs.verify(pipe, deep=True)
+    writer.join()
+    assert (report.is_good, report.record_count) == (True, 50)
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+def test_what_may_not_be_read(tmp_path: Path, made: SimpleNamespace) -> None:
+    made.write_shard(tmp_path / "a.tfrecord", [1])
+    path = made.write_shard(tmp_path / "b.tfrecord", [2])
+    path.chmod(0)
+    report = rs.verify(tmp_path)
+    assert [(error.defect, error.path) for error in report.defects] == [
+        (D.UNREADABLE_SHARD, str(path))
+    ]
+    assert report.record_count == 1
+    path.chmod(0o600)
+    tmp_path.chmod(0)
+    with pytest.raises(rs.FileAccessError):
+        rs.verify(tmp_path)
+    tmp_path.chmod(0o700)

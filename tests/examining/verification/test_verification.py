@@ -1,0 +1,289 @@
+"""Verify finds everything: every bit, every cut, every missing or swapped shard."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+import recordsmith as rs
+from recordsmith.dataset import MANIFEST_NAME, ShardWriter
+from recordsmith.examining.verification import dataset_check
+from recordsmith.wire import COMPRESSIONS, encode_record
+
+
+@pytest.fixture
+def tiny(tmp_path: Path) -> Path:
+    """A packed shard of a few bytes, for what is tried at each of them."""
+    path = tmp_path / "a.tfrecord"
+    with ShardWriter(path) as writer:
+        for number in range(3):
+            writer.write_example({"x": number})
+    return path
+
+
+def _packed(folder: Path, compression: str, made: SimpleNamespace) -> Path:
+    made.packed(folder, {"train": [2]}, compression)
+    (path,) = folder.glob("train-*")
+    return path
+
+
+@pytest.mark.parametrize("compression", COMPRESSIONS)
+def test_good_data_is_good(tmp_path: Path, made: SimpleNamespace, compression: str) -> None:
+    folder = made.packed(tmp_path, {"train": [2, 0, 3], "test": [1]}, compression)
+    shards = sorted(folder.glob("*.tfrecord*"))
+    size = sum(path.stat().st_size for path in shards)
+    report = rs.verify(folder)
+    assert report.is_good
+    assert (report.record_count, report.shard_count, report.size_bytes) == (6, 4, size)
+    assert rs.verify(folder, split="test").record_count == 1
+    assert rs.verify([path for path in shards if path.stat().st_size]).is_good
+
+
+@pytest.mark.parametrize("compression", COMPRESSIONS)
+def test_a_flipped_bit_in_any_byte_is_found(
+    tmp_path: Path, made: SimpleNamespace, compression: str
+) -> None:
+    path = _packed(tmp_path, compression, made)
+    good = path.read_bytes()
+    for at in range(len(good)):
+        damaged = bytearray(good)
+        damaged[at] ^= 1 << at * 5 % 8
+        path.write_bytes(damaged)
+        report = rs.verify(tmp_path, threads=1)
+        assert not report.is_good, f"byte {at}"
+        assert {error.path for error in report.defects} == {str(path)}
+    path.write_bytes(good)
+    assert rs.verify(tmp_path).is_good
+
+
+def test_every_flipped_bit_is_found_without_a_manifest(tiny: Path) -> None:
+    good = tiny.read_bytes()
+    for bit in range(8 * len(good)):
+        damaged = bytearray(good)
+        damaged[bit // 8] ^= 1 << bit % 8
+        tiny.write_bytes(damaged)
+        report = rs.verify(tiny, threads=1)
+        assert not report.is_good, f"bit {bit}"
+        # and reading never hands on the damaged record
+        with pytest.raises(rs.CorruptDataError):
+            list(rs.open(tiny).records())
+
+
+@pytest.mark.parametrize("compression", COMPRESSIONS)
+def test_every_cut_is_found(tmp_path: Path, made: SimpleNamespace, compression: str) -> None:
+    path = _packed(tmp_path, compression, made)
+    good = path.read_bytes()
+    for stop in range(len(good)):
+        path.write_bytes(good[:stop])
+        report = rs.verify(tmp_path, threads=1)
+        assert not report.is_good, f"cut at {stop}"
+        assert {error.path for error in report.defects} == {str(path)}
+        with pytest.raises(rs.CorruptDataError):
+            rs.open(tmp_path)
+
+
+def test_every_cut_within_a_record_is_found_without_a_manifest(tiny: Path) -> None:
+    good = tiny.read_bytes()
+    frame = len(good) // 3
+    for stop in range(len(good)):
+        tiny.write_bytes(good[:stop])
+        report = rs.verify(tiny, threads=1)
+        assert report.is_good == (stop > 0 and stop % frame == 0)
+        assert report.record_count == stop // frame
+
+
+def test_bytes_at_the_end_are_found(tmp_path: Path, made: SimpleNamespace) -> None:
+    for compression in COMPRESSIONS:
+        folder = tmp_path / compression
+        path = _packed(folder, compression, made)
+        good = path.read_bytes()
+        for more in (b"\0", encode_record(b"more"), good):
+            path.write_bytes(good + more)
+            assert not rs.verify(folder).is_good
+
+
+def test_damage_does_not_hide_what_comes_after(tiny: Path) -> None:
+    frames = [bytearray(encode_record(bytes([number]))) for number in range(6)]
+    for number in (1, 4):
+        frames[number][12] ^= 1
+    tiny.write_bytes(b"".join(frames))
+    report = rs.verify(tiny)
+    assert report.record_count == 4
+    assert [(error.position, error.offset) for error in report.defects] == [
+        (number, number * len(frames[0])) for number in (1, 4)
+    ]
+    assert {error.defect for error in report.defects} == {rs.Defect.PAYLOAD_CRC}
+
+
+def test_missing_shard(tmp_path: Path, made: SimpleNamespace) -> None:
+    folder = made.packed(tmp_path, {"train": [2, 3], "test": [1]})
+    missing = sorted(folder.glob("train-*"))[1]
+    missing.unlink()
+    report = rs.verify(folder)
+    assert [(error.defect, error.path) for error in report.defects] == [
+        (rs.Defect.MISSING_SHARD, str(missing))
+    ]
+    assert (report.record_count, report.shard_count) == (3, 2)
+
+
+def test_swapped_shards(tmp_path: Path, made: SimpleNamespace) -> None:
+    """Of equal size and count: each record is good, only the manifest knows."""
+    folder = made.packed(tmp_path, {"train": [4, 4]})
+    one, two = sorted(folder.glob("train-*"))
+    if one.stat().st_size != two.stat().st_size:
+        pytest.fail("the test needs shards of equal size")
+    shutil.copy(one, folder / "other")
+    os.replace(two, one)
+    os.replace(folder / "other", two)
+    report = rs.verify(folder)
+    assert [error.defect for error in report.defects] == [rs.Defect.SWAPPED_SHARD] * 2
+    assert two.name in report.defects[0].detail
+    assert one.name in report.defects[1].detail
+    assert {error.path for error in report.defects} == {str(one), str(two)}
+
+
+def test_wrong_count_in_the_manifest(tmp_path: Path, made: SimpleNamespace) -> None:
+    folder = made.packed(tmp_path, {"train": [4]})
+    document = json.loads((folder / MANIFEST_NAME).read_bytes())
+    document["splits"]["train"][0]["records"] = 5
+    (folder / MANIFEST_NAME).write_text(json.dumps(document))
+    assert [error.defect for error in rs.verify(folder).defects] == [rs.Defect.RECORD_COUNT]
+
+
+def test_compressed_stream_without_its_end_mark(tmp_path: Path, made: SimpleNamespace) -> None:
+    path = made.write_shard(tmp_path / "a.tfrecord.gz", range(3), "gzip")
+    path.write_bytes(path.read_bytes()[:-8])
+    assert [error.defect for error in rs.verify(path).defects] == [rs.Defect.TRUNCATED_COMPRESSION]
+
+
+@pytest.mark.parametrize("data", [b"", b"PAR1" + bytes(40), b"<html><body>not found</body></html>"])
+def test_files_of_other_kinds(tmp_path: Path, data: bytes) -> None:
+    path = tmp_path / "a.tfrecord"
+    path.write_bytes(data)
+    (error,) = rs.verify(path).defects
+    assert error.defect is (rs.Defect.NOT_A_TFRECORD if data else rs.Defect.EMPTY_FILE)
+    assert error.path == str(path)
+
+
+def test_what_is_not_there_is_the_callers_mistake(tmp_path: Path, made: SimpleNamespace) -> None:
+    with pytest.raises(rs.FileAccessError):
+        rs.verify(tmp_path / "missing")
+    folder = made.packed(tmp_path / "set", {"train": [1]})
+    with pytest.raises(rs.OptionError):
+        rs.verify(folder, split="test")
+
+
+@pytest.mark.parametrize("threads", [1, 2, 4, None])
+def test_report_does_not_depend_on_threads(
+    tmp_path: Path, made: SimpleNamespace, threads: int | None
+) -> None:
+    folder = made.packed(tmp_path, {"train": [2] * 6})
+    for path in sorted(folder.glob("train-*"))[::2]:
+        data = bytearray(path.read_bytes())
+        data[-1] ^= 1
+        path.write_bytes(data)
+    calls: list[tuple[int, int]] = []
+    report = rs.verify(folder, threads=threads, progress=lambda *call: calls.append(call))
+    assert [error.path for error in report.defects] == [
+        str(path) for path in sorted(folder.glob("train-*"))[::2]
+    ]
+    assert report.record_count == 9
+    total = sum(path.stat().st_size for path in folder.glob("train-*"))
+    assert calls[-1] == (total, total)
+    assert [done for done, _ in calls] == sorted(done for done, _ in calls)
+
+
+def test_interrupted_verification_stops(tmp_path: Path, made: SimpleNamespace) -> None:
+    folder = made.packed(tmp_path, {"train": [1] * 4})
+
+    def stop(_done: int, _total: int) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        rs.verify(folder, progress=stop)
+
+
+def test_many_defects_are_counted_though_not_all_are_listed(
+    tiny: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dataset_check, "MAX_DEFECTS_PER_SHARD", 3)
+    frame = bytearray(encode_record(b"x"))
+    frame[-1] ^= 1
+    tiny.write_bytes(bytes(frame) * 10)
+    report = rs.verify(tiny)
+    assert (len(report.defects), report.defect_count, report.record_count) == (3, 10, 0)
+    assert not report.is_good
+
+
+def test_report_as_json(tiny: Path) -> None:
+    data = bytearray(tiny.read_bytes())
+    data[-1] ^= 1
+    tiny.write_bytes(data)
+    document = json.loads(json.dumps(rs.verify(tiny).to_json()))
+    (defect,) = document.pop("defects")
+    explanation = document.pop("explanations").pop("payload-crc-mismatch")
+    assert explanation.keys() == {"meaning", "advice"}
+    assert document == {
+        "records": 2,
+        "shards": 1,
+        "size_bytes": len(data),
+        "pictures": 0,
+        "deep": False,
+        "defect_count": 1,
+        "notices": [],
+        "remarks": [],
+    }
+    assert defect.pop("detail")
+    assert defect == {
+        "defect": "payload-crc-mismatch",
+        "path": str(tiny),
+        "position": 2,
+        "offset": len(data) // 3 * 2,
+    }
+
+
+def test_a_list_of_one_folder_is_that_folder(made: SimpleNamespace, tmp_path: Path) -> None:
+    """What the manifest says of the shards is not forgotten on the way through a list."""
+    folder = made.packed(tmp_path / "out", {"train": [3, 2]})
+    first, second = sorted(folder.glob("*.tfrecord"))
+    second.write_bytes(first.read_bytes())
+    for paths in (folder, [folder], [folder, made.packed(tmp_path / "more", {"train": [1]})]):
+        (error,) = rs.verify(paths).defects
+        assert (error.defect, error.path) == (rs.Defect.SWAPPED_SHARD, str(second))
+        assert "copy of that file" in error.detail
+        with pytest.raises(rs.CorruptDataError) as caught:
+            rs.open(paths)
+        assert caught.value.defect is rs.Defect.SHARD_SIZE
+
+
+@pytest.mark.parametrize("labels", [b"", None, b"0:other\n"])
+def test_labels_that_do_not_fit(
+    made: SimpleNamespace, tmp_path: Path, labels: bytes | None
+) -> None:
+    folder = made.packed(tmp_path / "out", {"train": [3]})
+    if labels is None:
+        (folder / "labels.txt").unlink()
+    else:
+        (folder / "labels.txt").write_bytes(labels)
+    (error,) = rs.verify(folder).defects
+    assert error.defect is rs.Defect.LABELS
+
+
+def test_ctrl_c_ends_it_within_a_block(tmp_path: Path) -> None:
+    with rs.ShardWriter(tmp_path / "a.tfrecord") as writer:
+        for _ in range(8):
+            writer.write(bytes(1 << 20))
+    seen: list[int] = []
+
+    def stop(done: int, total: int) -> None:
+        seen.append(done)
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        rs.verify(tmp_path / "a.tfrecord", progress=stop)
+    assert len(seen) == 1
