@@ -45,6 +45,13 @@ class FeatureSurvey:
         field: int,
         lists: bool,
     ) -> int: ...
+    def update_examples(
+        self,
+        buffer: BytesLike,
+        starts: Int64Array,
+        lengths: Int64Array,
+        kinds: npt.NDArray[np.uint8],
+    ) -> None: ...
     def finish(
         self,
     ) -> list[tuple[bytes, list[int], list[int], int, tuple[int, int], tuple[int, int], int]]: ...

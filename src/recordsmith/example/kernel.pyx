@@ -69,6 +69,8 @@ cdef extern from "message.h" nogil:
     int count_values(span lst, int kind, uint64_t *count, int *odd)
     int check_lists(span values, int kind)
     int content_of(span value)
+    int read_plain_feature(span s, span *lst)
+    int may_be_plain_example(span s)
     int c_classify "classify"(span s)
     void trim(growing *g)
     void release(growing *g)
@@ -100,6 +102,8 @@ cdef enum:
     WRONG_KIND = 4
     WRONG_LENGTH = 5
     NO_MEMORY = 6
+    # how many keys are searched one by one before Python's dict is asked
+    FEW_KEYS = 32
 
 
 cdef class Memory:
@@ -642,10 +646,12 @@ cdef struct feature_state:
     int next
 
 
+@cython.final
 cdef class FeatureSurvey:
     """Counts which features many payloads have, without making values of them."""
 
     cdef feature_state *states
+    cdef int first           # the feature that a record began with last time
     cdef int state_count
     cdef int state_capacity
     cdef dict numbers        # key -> number; Python's dict, as the keys come from the file
@@ -662,8 +668,15 @@ cdef class FeatureSurvey:
         free(self.states)
         release(&self.touched)
 
-    cdef int number_of(self, span key) except -1 with gil:
+    cdef inline int number_of(self, span key) except -1 nogil:
         """The number of a key that is not the one that came next before."""
+        cdef int number
+        for number in range(min(self.state_count, FEW_KEYS)):
+            if self.is_key(number, key):
+                return number
+        return self.looked_up(key)
+
+    cdef int looked_up(self, span key) except -1 with gil:
         cdef bytes name = PyBytes_FromStringAndSize(<char *>key.at, key.end - key.at)
         cdef feature_state *grown
         number = self.numbers.get(name)
@@ -697,23 +710,42 @@ cdef class FeatureSurvey:
     cdef bint see_feature(self, feature_state *f, span feature) noexcept nogil:
         cdef int kind, odd = 0
         cdef uint64_t count = 0
-        cdef uint32_t tag
-        cdef span values, items, item
-        if not read_feature(feature, &kind, &values, &odd):
-            return False
-        while next_list(&values, kind, &items):
-            f.row_bytes += items.end - items.at
-            if not count_values(items, kind, &count, &odd):
+        cdef span values, items
+        kind = read_plain_feature(feature, &items)
+        if kind != KIND_NONE:
+            if not self.see_list(f, items, kind, &count):
                 return False
-            if kind == KIND_BYTES:
-                while items.at < items.end and read_tag(&items, &tag):
-                    if tag != FIELD_1:
-                        skip_field(&items, tag, 0)
-                    elif read_delimited(&items, &item):
-                        f.row_contents[content_of(item)] += 1
+        elif read_feature(feature, &kind, &values, &odd):
+            while next_list(&values, kind, &items):
+                if not self.see_list(f, items, kind, &count):
+                    return False
+        else:
+            return False
         f.row_kinds |= 1 << kind
         f.row_min = min(f.row_min, <int64_t>count)
         f.row_max = max(f.row_max, <int64_t>count)
+        return True
+
+    cdef inline bint see_list(
+        self, feature_state *f, span items, int kind, uint64_t *count
+    ) noexcept nogil:
+        cdef int odd = 0
+        cdef uint32_t tag
+        cdef span item
+        f.row_bytes += items.end - items.at
+        if kind != KIND_BYTES:
+            return count_values(items, kind, count, &odd)
+        while items.at < items.end:
+            if not read_tag(&items, &tag):
+                return False
+            if tag != FIELD_1:
+                if not skip_field(&items, tag, 0):
+                    return False
+                continue
+            if not read_delimited(&items, &item):
+                return False
+            f.row_contents[content_of(item)] += 1
+            count[0] += 1
         return True
 
     cdef bint see_entry(self, int number, span value, bint lists) noexcept nogil:
@@ -773,23 +805,65 @@ cdef class FeatureSurvey:
         cdef Py_ssize_t i = 0, count = starts.shape[0]
         cdef const uint8_t *base = &buffer[0]
         cdef uint32_t wanted = field << 3 | DELIMITED
+        cdef int odd = 0
         if not spans_fit(buffer.shape[0], starts, lengths):
             raise IndexError("a payload lies outside the buffer")
         with nogil:
             while i < count and self.see_record(
-                span_of(base + starts[i], lengths[i]), wanted, lists
+                span_of(base + starts[i], lengths[i]), wanted, lists, &odd
             ):
                 self.end_row()
                 i += 1
-        self.touched.size = 0
+            if i < count:
+                self.drop_row()
         return i
 
-    cdef bint see_record(self, span rest, uint32_t wanted, bint lists) except -1 nogil:
-        """Count one payload; False if it is malformed."""
+    def update_examples(self, const uint8_t[::1] buffer not None,
+                        const int64_t[::1] starts not None, const int64_t[::1] lengths not None,
+                        uint8_t[::1] kinds not None):
+        """Classify each payload, into `kinds`, and count the features of those that are Examples.
+
+        The same as `classify_many` and then `update`, but most Examples are walked only once.
+        """
+        cdef Py_ssize_t i, count = starts.shape[0]
+        cdef const uint8_t *base = &buffer[0]
+        cdef span payload
+        cdef int odd
+        cdef bint is_done
+        if not spans_fit(buffer.shape[0], starts, lengths) or kinds.shape[0] != count:
+            raise IndexError("a payload lies outside the buffer")
+        with nogil:
+            for i in range(count):
+                payload = span_of(base + starts[i], lengths[i])
+                odd = 0
+                is_done = (
+                    may_be_plain_example(payload)
+                    and self.see_record(payload, FIELD_1, False, &odd)
+                    and not odd
+                )
+                kinds[i] = PAYLOAD_EXAMPLE
+                if not is_done:
+                    self.drop_row()
+                    kinds[i] = <uint8_t>c_classify(payload)
+                    if kinds[i] == PAYLOAD_EXAMPLE:
+                        is_done = self.see_record(payload, FIELD_1, False, &odd)
+                if is_done:
+                    self.end_row()
+
+    cdef void drop_row(self) noexcept nogil:
+        """Count nothing of the record at hand."""
+        self.touched.size = 0
+        self.row += 1
+
+    cdef bint see_record(self, span rest, uint32_t wanted, bint lists, int *odd) except -1 nogil:
+        """See one payload, to be counted by end_row; False if it is malformed.
+
+        `odd` counts what does not belong into the map in field `wanted`.
+        """
         cdef span features, inner
         cdef map_entry entry
         cdef uint32_t tag
-        cdef int odd = 0, number, guess = 0
+        cdef int number, guess = -1
         while rest.at < rest.end:
             if not read_tag(&rest, &tag):
                 return False
@@ -803,15 +877,20 @@ cdef class FeatureSurvey:
                 if not read_tag(&features, &tag):
                     return False
                 if tag != FIELD_1:
+                    odd[0] += 1
                     if not skip_field(&features, tag, 0):
                         return False
                     continue
-                if not read_delimited(&features, &inner) or not read_entry(inner, &entry, &odd):
+                if not read_delimited(&features, &inner) or not read_entry(inner, &entry, odd):
                     return False
-                number = self.states[guess].next if self.state_count else -1
-                if number < 0 or not self.is_key(number, entry.key):
+                odd[0] += not entry.has_value
+                number = self.first if guess < 0 else self.states[guess].next
+                if number >= self.state_count or not self.is_key(number, entry.key):
                     number = self.number_of(entry.key)
-                    self.states[guess].next = number
+                    if guess < 0:
+                        self.first = number
+                    else:
+                        self.states[guess].next = number
                 guess = number
                 if not self.see_entry(number, entry.value, lists):
                     return False
@@ -828,6 +907,7 @@ cdef class FeatureSurvey:
                 (self.states[i].min_steps, self.states[i].max_steps), self.states[i].value_bytes,
             )
             for i in range(self.state_count)
+            if self.states[i].present  # others were seen in what turned out to be no Example
         ]
 
 

@@ -165,6 +165,17 @@ static inline int next_list(span *values, int kind, span *list) {
     return 0;
 }
 
+/* How many bytes end a varint: those without the top bit. */
+static inline uint64_t count_varint_ends(const uint8_t *p, const uint8_t *end) {
+    uint64_t count = 0, word;
+    for (; end - p >= 8; p += 8) {
+        memcpy(&word, p, 8);
+        count += (~word >> 7 & 0x0101010101010101ull) * 0x0101010101010101ull >> 56;
+    }
+    for (; p < end; p++) count += *p < 128;
+    return count;
+}
+
 /* Count the values of one list message; `odd` counts unknown fields. */
 static int count_values(span list, int kind, uint64_t *count, int *odd) {
     uint32_t tag;
@@ -181,7 +192,7 @@ static int count_values(span list, int kind, uint64_t *count, int *odd) {
                 *count += (uint64_t)(inner.end - inner.at) / 4;
             } else {
                 if (inner.at < inner.end && inner.end[-1] >= 128) return 0;
-                for (const uint8_t *p = inner.at; p < inner.end; p++) *count += *p < 128;
+                *count += count_varint_ends(inner.at, inner.end);
             }
         } else if (kind == KIND_INT64 && tag == (1 << 3 | VARINT)) {
             if (!read_varint(&list, &value)) return 0;
@@ -235,6 +246,14 @@ static inline int read_feature(span s, int *kind, span *values, int *odd) {
     return 1;
 }
 
+/* The kind and the list of a Feature that is one list and nothing else, as nearly all are;
+ * KIND_NONE for any other, which read_feature has to walk. */
+static inline int read_plain_feature(span s, span *list) {
+    if (s.at == s.end || (*s.at & 7) != DELIMITED || *s.at >> 3 > KIND_INT64) return KIND_NONE;
+    int kind = *s.at++ >> 3;
+    return read_delimited(&s, list) && s.at == s.end ? kind : KIND_NONE;
+}
+
 /* ---- what a payload is ------------------------------------------------------------------- */
 
 /* RFC 3629: no overlong forms, no surrogates, nothing past U+10FFFF. */
@@ -271,10 +290,26 @@ static int content_of(span value) {
                        !memcmp(p, "II*\0", 4) || !memcmp(p, "MM\0*", 4) ||
                        (!memcmp(p, "BM", 2) && !memcmp(p + 6, "\0\0\0\0", 4))))
         return CONTENT_IMAGE;
-    for (size_t i = 0; i < size; i++)
-        if (p[i] == 127 || (p[i] < 32 && p[i] != '\t' && p[i] != '\n' && p[i] != '\r'))
-            return CONTENT_RAW;
-    return is_utf8(p, value.end) ? CONTENT_TEXT : CONTENT_RAW;
+    const uint8_t *beyond_ascii = NULL;
+    while (p < value.end) {
+        if (value.end - p >= 8) {
+            /* the top bit of a byte is set in one of the three if the first that is not plain
+             * lies there: beyond ASCII, 127, or below the space */
+            uint64_t word, ones = 0x0101010101010101ull;
+            memcpy(&word, p, 8);
+            if (!((word | (word + ones) | (word - 32 * ones)) & 128 * ones)) {
+                p += 8;
+                continue;
+            }
+        }
+        const uint8_t *stop = value.end - p >= 8 ? p + 8 : value.end;
+        for (; p < stop; p++) {
+            if (*p == 127 || (*p < 32 && *p != '\t' && *p != '\n' && *p != '\r'))
+                return CONTENT_RAW;
+            if (*p >= 128 && !beyond_ascii) beyond_ascii = p;
+        }
+    }
+    return !beyond_ascii || is_utf8(beyond_ascii, value.end) ? CONTENT_TEXT : CONTENT_RAW;
 }
 
 /* What a strict walk saw: features that have a kind, and things that no writer of the message
@@ -349,26 +384,40 @@ static int check_example(span s, evidence *seen) {
     return 1;
 }
 
+/* Whether there is nothing but fields 1 and 2, delimited; `lists` counts those of field 2. */
+static inline int check_outside(span s, int *lists) {
+    uint32_t tag;
+    span inner;
+    while (s.at < s.end) {
+        if (!read_tag(&s, &tag) || (tag & 7) != DELIMITED || tag >> 3 > 2) return 0;
+        if (!read_delimited(&s, &inner)) return 0;
+        *lists += tag >> 3 == 2;
+    }
+    return 1;
+}
+
 static int check_sequence(span s, evidence *seen) {
     uint32_t tag;
     span inner;
     int lists = 0;
+    if (!check_outside(s, &lists) || !lists) return 0;
     while (s.at < s.end) {
-        if (!read_tag(&s, &tag) || (tag & 7) != DELIMITED || tag >> 3 > 2) return 0;
-        if (!read_delimited(&s, &inner) || !check_map(inner, tag >> 3 == 2, seen)) return 0;
-        lists += tag >> 3 == 2;
+        if (!read_tag(&s, &tag) || !read_delimited(&s, &inner)) return 0;
+        if (!check_map(inner, tag >> 3 == 2, seen)) return 0;
     }
-    return lists > 0;
+    return 1;
 }
 
+/* Nothing odd, and at least one feature that has a kind. */
 static int check_elwc(span s, evidence *seen) {
     uint32_t tag;
     span inner;
     while (s.at < s.end) {
         if (!read_tag(&s, &tag) || (tag & 7) != DELIMITED || tag >> 3 > 2) return 0;
         if (!read_delimited(&s, &inner) || !check_example(inner, seen)) return 0;
+        if (seen->odd || seen->odd_inside) return 0;
     }
-    return 1;
+    return seen->kinds > 0;
 }
 
 /* tensorflow/core/util/event.proto: wall_time first, then only fields that an Event has. */
@@ -388,12 +437,20 @@ static int check_event(span s) {
  * around its features, where every reader passes, whichever features it reads. */
 static int classify(span s) {
     evidence seen = {0, 0, 0};
-    if (check_elwc(s, &seen) && seen.kinds && !seen.odd && !seen.odd_inside) return PAYLOAD_ELWC;
+    if (check_elwc(s, &seen)) return PAYLOAD_ELWC;
     seen = (evidence){0, 0, 0};
     if (check_sequence(s, &seen) && !seen.odd && !seen.odd_inside) return PAYLOAD_SEQUENCE;
     seen = (evidence){0, 0, 0};
     if (check_example(s, &seen) && (seen.kinds || !seen.odd)) return PAYLOAD_EXAMPLE;
     return check_event(s) ? PAYLOAD_EVENT : PAYLOAD_OTHER;
+}
+
+/* Whether a payload, if it is an Example at all, is one by its features alone: no other fields
+ * around them, and no ranking list. What is left is to see that they are well-formed. */
+static inline int may_be_plain_example(span s) {
+    evidence seen = {0, 0, 0};
+    int lists = 0;
+    return check_outside(s, &lists) && !lists && !check_elwc(s, &seen);
 }
 
 /* ---- growing memory ---------------------------------------------------------------------- */

@@ -302,12 +302,14 @@ class SchemaSurvey:
         self._payloads = [0] * len(PAYLOAD_KINDS)
         self._record_count = 0
         self._surveys: dict[tuple[str, str], kernel.FeatureSurvey] = {}
+        self._examples = kernel.FeatureSurvey()  # is among them once there is an Example
 
     def update(self, buffer: BytesLike, starts: Int64Array, lengths: Int64Array) -> None:
         """Count the payloads at buffer[starts[i]:starts[i] + lengths[i]]."""
         kinds = np.empty(len(starts), np.uint8)
-        kernel.classify_many(buffer, starts, lengths, kinds)
         with self._lock:
+            # nearly all payloads are Examples: what they are and what they have in one walk
+            self._examples.update_examples(buffer, starts, lengths, kinds)
             self._count(kinds, buffer, starts, lengths)
 
     def _count(
@@ -321,6 +323,9 @@ class SchemaSurvey:
             chosen = kinds == number
             self._payloads[number] += int(np.count_nonzero(chosen & (lengths > 0)))
             if payload not in _SECTIONS or not chosen.any():
+                continue
+            if payload == "Example":
+                self._surveys["Example", "features"] = self._examples
                 continue
             if chosen.all():
                 self._update_sections(payload, buffer, starts, lengths)
