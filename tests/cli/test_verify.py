@@ -12,6 +12,14 @@ def test_a_good_dataset(run, packed: Path) -> None:
     assert document["defects"] == []
 
 
+def test_good_by_rules_says_by_which(run, packed: Path, tmp_path: Path) -> None:
+    rules = tmp_path / "rules.json"
+    assert run("schema", packed, "-o", rules).code == 0
+    line = run("verify", packed, "--schema", rules).out.rstrip()
+    assert line.startswith("good: 9 intact records")
+    assert line.endswith(f"; every record keeps the rules of {rules}")
+
+
 def test_defects_are_listed_with_their_place(run, packed: Path) -> None:
     shard = packed / "train-00000-of-00002.tfrecord"
     data = bytearray(shard.read_bytes())

@@ -201,7 +201,7 @@ def test_what_cannot_be_appended_to(packed: Path, more: Path, tmp_path: Path) ->
         rs.append(packed, more)
     with pytest.raises(rs.OptionError, match="cannot be part of a file name"):
         rs.append(more, packed, split="a/b")
-    with pytest.raises(rs.OptionError, match="lies in the folder that is read"):
+    with pytest.raises(rs.OptionError, match="is the folder that is read"):
         rs.append(packed, packed)
     (packed / "train-00000-of-00004.tfrecord").write_bytes(b"mine")
     with pytest.raises(rs.OptionError, match="which is not part of the dataset"):

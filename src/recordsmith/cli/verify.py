@@ -64,13 +64,16 @@ def verify(
     if json:
         console.print_json(report.to_json())
     else:
-        print_verify_report(report)
+        print_verify_report(report, schema=schema)
     if not report.is_good:
         raise typer.Exit(1)
 
 
-def print_verify_report(report: rs.VerifyReport) -> None:
-    """What was found, each defect in a line, and in words what they mean."""
+def print_verify_report(report: rs.VerifyReport, *, schema: Path | None = None) -> None:
+    """What was found, each defect in a line, and in words what they mean.
+
+    schema: the rules that the records were held against.
+    """
     read = (
         f"{console.count(report.record_count, 'intact record')} in "
         f"{console.count(report.shard_count, 'shard')}, {console.size(report.size_bytes)}"
@@ -79,6 +82,8 @@ def print_verify_report(report: rs.VerifyReport) -> None:
         read += f", {console.count(report.picture_count, 'picture')} decoded"
     if report.is_good:
         also = ", and so is what the records hold" if report.is_deep else ""
+        if schema is not None:
+            also += f"; every record keeps the rules of {console.printable(str(schema))}"
         print(f"{console.bold('good')}: {read}; every checksum is right{also}")
     else:
         print(f"{console.bold(console.count(report.defect_count, 'defect'))}; {read}")

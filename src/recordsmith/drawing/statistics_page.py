@@ -31,8 +31,9 @@ h1 { font-size: 1.5rem; }
 h2 { font-size: 1.2rem; margin-top: 2.5rem; }
 h3 { font-size: 1rem; margin: 0; overflow-wrap: anywhere; }
 table { border-collapse: collapse; margin: .5rem 0; } th { text-align: left; font-weight: 600; }
-td, th { padding: .15rem .9rem .15rem 0; vertical-align: top; overflow-wrap: anywhere; }
-td.n, th.n { text-align: right; font-variant-numeric: tabular-nums; }
+td, th { padding: .15rem .9rem .15rem 0; vertical-align: top; }
+td { overflow-wrap: anywhere; }
+td.n, th.n { text-align: right; font-variant-numeric: tabular-nums; overflow-wrap: normal; }
 section.feature { border-top: 1px solid var(--line); padding: .9rem 0; }
 .quiet { color: var(--quiet); } .remark { margin: .5rem 0; overflow-wrap: anywhere; }
 .remark b { border: 1px solid var(--line); border-radius: .3rem; padding: 0 .4rem; }
@@ -84,7 +85,7 @@ def _page(statistics: Statistics, title: str) -> Iterable[str]:
         yield from _classes(key, classes)
     for section, features in statistics.sections.items():
         if features:
-            yield f"<h2>{_text(section.replace('_', ' '))}</h2>"
+            yield f"<h2>{_text(section.replace('_', ' ').capitalize())}</h2>"
         for key, feature in features.items():
             yield from _feature(key, feature)
     if statistics.left_out:
@@ -133,7 +134,7 @@ def _feature(key: str, feature: FeatureStatistics) -> Iterable[str]:
     missing = f", missing in {feature.missing:,}" if feature.missing else ""
     yield (
         f'<p class="quiet">{feature.kind}, in {_count(feature.present, "record")}{missing}; '
-        f"{_span(feature.lengths)} values"
+        f"{_span(feature.lengths)} {'value' if feature.lengths.max == 1 else 'values'}"
         + ("" if feature.steps is None else f", {_span(feature.steps)} steps")
         + f"; {feature.value_bytes:,} bytes</p>"
     )

@@ -173,7 +173,9 @@ def _check_out(out: Path, paths: Sequence[Path]) -> None:
     real = Path(os.path.realpath(out))
     for path in paths:
         if path.is_dir() and real.is_relative_to(os.path.realpath(path)):
-            raise OptionError(f"{out} lies in the folder that is read, {path}; choose another one")
+            is_the_same = real == Path(os.path.realpath(path))
+            place = "is the folder" if is_the_same else "lies in the folder"
+            raise OptionError(f"{out} {place} that is read, {path}; choose another one")
 
 
 def _joined(shards: Sequence[Shard]) -> str | None:

@@ -120,8 +120,12 @@ def _pools(
     options: ReshardOptions, inputs: Inputs, records: Records, kept: Mapping[int, Kept] | None
 ) -> tuple[dict[str, Pool], list[str]]:
     """What each split has to give; none that is empty."""
+    whole = _pool(records, range(len(records)), kept)
+    if options.where is not None and not len(whole):
+        raise OptionError(
+            f"none of the {sum(records.counts):,} records is as `where` asks; choose others"
+        )
     if options.splits is not None:
-        whole = _pool(records, range(len(records)), kept)
         drawn = _share_of(len(whole), options.sample)
         shares = share_counts(drawn, options.splits)
         for split, count in shares.items():
