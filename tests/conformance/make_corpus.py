@@ -1,4 +1,4 @@
-"""Writes the conformance corpus: small files, and cases.json, which says what a reader must find.
+"""Writes the conformance corpus: small hostile files, and in JSON what each reader must find.
 
     python tests/conformance/make_corpus.py
 
@@ -13,16 +13,27 @@ count. For each file cases.json holds
     defect      what ends them, or null; position and offset of the record that it is about
     behind      only if records behind a damaged payload are intact: how many in all, and sha256
     lenient     only for a compressed stream without end mark: what a check reports in the end
+    payload     what the payloads are all together, as a schema has it
+    decoded     what comes of its payloads, read as Examples or SequenceExamples: defect or null,
+                and position of the first record that has it
+    asked       only if one feature is asked for: its key, as what, and the defect and position
+    commands    what each command says: null for nothing, the name of a defect, "refused" for what
+                it was never made for, "nothing" where there is nothing to do
+
+To add a command, or another job that reads files: a function in COLUMNS, and its line in RUNNERS of
+test_corpus.py. datasets.json holds whole folders, as they are small: of each the files, what
+opening says, and what a check says.
 """
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import json
 import struct
 import sys
 import zlib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +42,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 from reference import (
     FIXED32,
     VARINT,
+    crc32c,
     delimited,
     entry,
     example,
@@ -92,8 +104,15 @@ class Corpus:
         offset: int | None = None,
         behind: list[bytes] | None = None,
         lenient: str | None = None,
+        payload: str | None = None,
+        decoded: tuple[str, int] | None = None,
+        asked: tuple[str, str, str, int] | None = None,
     ) -> None:
         assert name not in self.files
+        if payload is None:
+            payload = "Example" if all(map(EXAMPLES.__contains__, payloads)) else "other"
+        if payload == "other":
+            decoded = ("malformed-example", 0)
         self.files[name] = data
         self.cases[name] = {
             "note": note,
@@ -108,6 +127,61 @@ class Corpus:
             self.cases[name]["behind"] = {"records": len(behind), "sha256": digest(behind)}
         if lenient is not None:
             self.cases[name]["lenient"] = lenient
+        self.cases[name]["payload"] = payload
+        self.cases[name]["decoded"] = dict(
+            zip(("defect", "position"), decoded or (None, None), strict=True)
+        )
+        if asked is not None:
+            self.cases[name]["asked"] = dict(
+                zip(("key", "as", "defect", "position"), asked, strict=True)
+            )
+        self.cases[name]["commands"] = {
+            command: say(self.cases[name]) for command, say in COLUMNS.items()
+        }
+
+
+# ---- what commands say -------------------------------------------------------------------------
+
+Answer = str | None
+_SHOWN = 5  # records that `head` shows
+
+
+def _inspect(case: dict[str, Any]) -> Answer:
+    return case["defect"] or ("empty-file" if case.get("lenient") == "empty-file" else None)
+
+
+def _verify(case: dict[str, Any]) -> Answer:
+    return case["defect"] or case.get("lenient")
+
+
+def _head(case: dict[str, Any]) -> Answer:
+    """Whatever payloads hold is shown; defects are met as far as it reads."""
+    return case["defect"] if case["records"] < _SHOWN else None
+
+
+def _index(case: dict[str, Any]) -> Answer:
+    """Of a plain file it reads headers only."""
+    if case["defect"] == "payload-crc-mismatch" and case["compression"] == "none":
+        return None
+    return _inspect(case)
+
+
+def _export(case: dict[str, Any]) -> Answer:
+    """Examples only, and all of them."""
+    if case["defect"] is not None:
+        return str(case["defect"])
+    if case.get("lenient") == "empty-file":
+        return "nothing"
+    return None if case["payload"] == "Example" else "refused"
+
+
+COLUMNS: dict[str, Callable[[dict[str, Any]], Answer]] = {
+    "inspect": _inspect,
+    "verify": _verify,
+    "head": _head,
+    "index": _index,
+    "export": _export,
+}
 
 
 def add_good_files(corpus: Corpus) -> None:
@@ -388,12 +462,297 @@ def add_foreign_files(corpus: Corpus) -> None:
     corpus.add("empty.tfrecord", b"", [], "no bytes at all", lenient="empty-file")
 
 
+# ---- payloads ----------------------------------------------------------------------------------
+
+GOOD = example(PICTURE, LABEL)
+KEY = delimited(1, b"k")
+
+
+def feature(kind: int, content: bytes) -> bytes:
+    """An Example with one feature, k, whose list message holds the content."""
+    return example(delimited(1, KEY + delimited(2, delimited(kind, content))))
+
+
+def add_bad_payloads(corpus: Corpus) -> None:
+    """Every checksum is right: what is wrong was written like this."""
+    broken = {
+        "length-past-the-end": b"\x0a\x7f" + LABEL,
+        "length-of-2-63": b"\x0a" + varint(2**63),
+        "length-of-eleven-bytes": b"\x0a" + b"\x80" * 10 + b"\x01",
+        "inner-length-past-the-end": example(b"\x0a\x7f\x0a\x01k"),
+        "two-keys-in-an-entry": example(delimited(1, KEY + KEY + delimited(2, b""))),
+        "floats-of-three-bytes": feature(2, delimited(1, bytes(3))),
+        "a-number-cut-off": feature(3, delimited(1, b"\x80")),
+        "a-number-of-eleven-bytes": feature(3, delimited(1, b"\x80" * 10 + b"\x01")),
+        "a-group-without-its-end": example(LABEL) + b"\x7b",
+        "groups-101-deep": example(LABEL) + b"\x7b" * 101 + b"\x7c" * 101,
+        "field-number-0": example(LABEL) + b"\x00\x00",
+    }
+    for name, payload in broken.items():
+        payloads = [GOOD, payload, GOOD]
+        corpus.add(
+            f"example-{name}.tfrecord",
+            frames(payloads),
+            payloads,
+            "a payload that does not hold together, with its checksum",
+            payload="mixed",
+            decoded=("malformed-example", 1),
+        )
+    fine = {
+        "groups-100-deep": example(LABEL) + b"\x7b" * 100 + b"\x7c" * 100,
+        "key-twice": example(LABEL, LABEL),
+        "key-that-is-no-text": example(LABEL, entry(b"\xff\x00\x1b[2J", delimited(3, b""))),
+        "in-two-pieces": example(LABEL) + example(PICTURE),
+        "no-kind": example(LABEL, entry(b"k", b"")),
+    }
+    for name, payload in fine.items():
+        payloads = [GOOD, payload]
+        corpus.add(
+            f"example-{name}.tfrecord",
+            frames(payloads),
+            payloads,
+            "odd, but good",
+            payload="Example",
+        )
+    steps = delimited(2, entry(b"steps", delimited(1, delimited(3, delimited(1, b"\x05")))))
+    other = [GOOD, tag(1, VARINT) + varint(1), GOOD]
+    corpus.add(
+        "other-among-examples.tfrecord",
+        frames(other),
+        other,
+        "one payload is another message",
+        payload="mixed",
+        decoded=("not-an-example", 1),
+        asked=("image/class/label", "Scalar", "not-an-example", 1),
+    )
+    corpus.add(
+        "sequence-among-examples.tfrecord",
+        frames([GOOD, steps]),
+        [GOOD, steps],
+        "a SequenceExample where Examples are asked for",
+        payload="mixed",
+        asked=("image/class/label", "Scalar", "not-an-example", 1),
+    )
+
+
+def png(height: int, width: int) -> bytes:
+    """A grey picture of one row of pixels, whatever its header tells."""
+
+    def chunk(name: bytes, body: bytes) -> bytes:
+        return (
+            struct.pack(">I", len(body)) + name + body + struct.pack(">I", zlib.crc32(name + body))
+        )
+
+    header_chunk = chunk(b"IHDR", struct.pack(">II5B", width, height, 8, 0, 0, 0, 0))
+    pixels = chunk(b"IDAT", zlib.compress(bytes(9)))
+    return b"\x89PNG\r\n\x1a\n" + header_chunk + pixels + chunk(b"IEND", b"")
+
+
+def pictured(data: bytes) -> bytes:
+    return example(entry(b"image/encoded", delimited(1, delimited(1, data))), LABEL)
+
+
+def add_bad_features(corpus: Corpus) -> None:
+    """Examples that hold together, and are not what is asked for."""
+    label, score = b"image/class/label", b"score"
+    floats = delimited(2, delimited(1, struct.pack("<2f", 1, 2)))
+    cases = {
+        "feature-missing": (LABEL, b"", "image/class/label", "Scalar", "missing-feature"),
+        "feature-of-another-kind": (
+            LABEL,
+            entry(label, floats),
+            "image/class/label",
+            "Scalar",
+            "feature-kind-mismatch",
+        ),
+        "feature-of-another-length": (
+            entry(score, floats),
+            entry(score, delimited(2, delimited(1, bytes(4)))),
+            "score",
+            "Tensor",
+            "feature-shape-mismatch",
+        ),
+        "text-that-is-no-text": (
+            entry(b"name", delimited(1, delimited(1, b"text"))),
+            entry(b"name", delimited(1, delimited(1, b"\xff\xfe"))),
+            "name",
+            "Text",
+            "feature-value-mismatch",
+        ),
+    }
+    for name, (good, bad, key, kind, defect) in cases.items():
+        payloads = [example(good), example(good), example(bad, entry(b"k", b""))]
+        corpus.add(
+            f"{name}.tfrecord",
+            frames(payloads),
+            payloads,
+            "an Example that is not as those before it",
+            payload="Example",
+            asked=(key, kind, defect, 2),
+        )
+    whole = png(1, 8)
+    pictures = {
+        "picture-cut-off": whole[:-20],
+        "picture-with-rows-missing": png(100, 8),
+        "picture-bomb": png(2**31 - 1, 2**31 - 1),
+        "picture-of-no-pixels": png(0, 8),
+        "picture-that-is-text": b"<svg xmlns='http://www.w3.org/2000/svg'/>",
+        "picture-that-is-a-program": b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 9 9\n%%EOF\n",
+        "picture-of-nothing": b"",
+    }
+    for name, data in pictures.items():
+        payloads = [pictured(whole), pictured(data)]
+        corpus.add(
+            f"{name}.tfrecord",
+            frames(payloads),
+            payloads,
+            "the second picture cannot be decoded",
+            payload="Example",
+            asked=("image/encoded", "Image", "unreadable-image", 1),
+        )
+
+
+# ---- datasets ----------------------------------------------------------------------------------
+
+
+class Folder:
+    """A packed dataset of two shards and their manifest, to be spoiled."""
+
+    def __init__(self) -> None:
+        self.files = {
+            f"train-0000{number}-of-00002.tfrecord": frames(EXAMPLES[: 2 + number])
+            for number in range(2)
+        }
+        self.first, self.second = self.files
+        self.files["labels.txt"] = b"0:daisy\n1:rose\n"
+        kind = {"kind": "int64", "shape": [], "min_length": 1, "max_length": 1, "present": 5}
+        self.schema = {"payload": "Example", "records": 5, "features": {"image/class/label": kind}}
+        self.document: dict[str, Any] = {
+            "format": "recordsmith-dataset",
+            "version": 1,
+            "records": 5,
+            "compression": "none",
+            "splits": {
+                "train": [
+                    {
+                        "file": name,
+                        "records": 2 + number,
+                        "size_bytes": len(self.files[name]),
+                        "crc32c": f"{crc32c(self.files[name]):08x}",
+                    }
+                    for number, name in enumerate((self.first, self.second))
+                ]
+            },
+            "class_names": ["daisy", "rose"],
+            "schema": self.schema,
+            "made_from": {},
+        }
+
+    @property
+    def shards(self) -> list[dict[str, Any]]:
+        shards: list[dict[str, Any]] = self.document["splits"]["train"]
+        return shards
+
+    def written(self, opened: str | None, verified: str | None, note: str) -> dict[str, Any]:
+        if self.document:
+            self.files["dataset.json"] = json.dumps(self.document).encode()
+        files = {name: base64.b64encode(data).decode() for name, data in self.files.items()}
+        return {"note": note, "opened": opened, "verified": verified, "files": files}
+
+
+def make_datasets() -> dict[str, Any]:
+    made: dict[str, Any] = {}
+
+    def add(
+        name: str, defect: str | None, note: str, spoil: Callable[[Folder], object], **said: Any
+    ) -> None:
+        folder = Folder()
+        spoil(folder)
+        made[name] = folder.written(said.get("opened", defect), defect, note)
+
+    def other_record(folder: Folder) -> None:
+        folder.files[folder.first] = frames([EXAMPLES[0][::-1], EXAMPLES[1]])
+
+    add("good", None, "as it should be", lambda _: None)
+    add(
+        "not-finished",
+        "unfinished-dataset",
+        "a note that naming has begun, and no manifest",
+        lambda f: (f.files.update({".recordsmith/begun": b'{"plan": "x"'}), f.document.clear()),
+    )
+    add("shard-gone", "missing-shard", "a shard is not there", lambda f: f.files.pop(f.second))
+    add(
+        "shard-gone-by-number",
+        "missing-shard",
+        "the same, told by the names alone",
+        lambda f: (f.files.pop(f.first), f.document.clear()),
+    )
+    add(
+        "shard-cut-between-records",
+        "shard-size-mismatch",
+        "the last record is gone, and nothing shows it but the manifest",
+        lambda f: f.files.update({f.second: frames(EXAMPLES[:2])}),
+    )
+    add(
+        "shard-of-another-dataset",
+        "shard-checksum-mismatch",
+        "good records of the same size, other ones",
+        other_record,
+        opened=None,
+    )
+    add(
+        "count-that-lies",
+        "record-count-mismatch",
+        "one more than there are",
+        lambda f: f.shards[0].update(records=3),
+        opened=None,
+    )
+    add(
+        "count-that-cannot-be",
+        "record-count-mismatch",
+        "more than the file could hold",
+        lambda f: f.shards[0].update(records=2**40),
+    )
+    add(
+        "labels-of-others",
+        "labels-mismatch",
+        "labels.txt names other classes",
+        lambda f: f.files.update({"labels.txt": b"0:rose\n1:daisy\n"}),
+        opened=None,
+    )
+    manifests: dict[str, Callable[[Folder], object]] = {
+        "name-that-leads-out": lambda f: f.shards[0].update(file="../x.tfrecord"),
+        "name-that-is-absolute": lambda f: f.shards[0].update(file="/etc/passwd"),
+        "name-of-the-manifest": lambda f: f.shards[0].update(file="dataset.json"),
+        "shard-listed-twice": lambda f: f.shards.append(f.shards[0]),
+        "count-below-zero": lambda f: f.shards[0].update(records=-1),
+        "count-of-2-63": lambda f: f.shards[0].update(records=2**63),
+        "version-to-come": lambda f: f.document.update(version=2),
+        "format-of-others": lambda f: f.document.update(format="dataset"),
+        "schema-missing": lambda f: f.document.pop("schema"),
+        "shape-below-zero": lambda f: f.schema["features"]["image/class/label"].update(shape=[-1]),  # type: ignore[index]
+        "compression-unknown": lambda f: f.document.update(compression="lz4"),
+    }
+    for name, spoil in manifests.items():
+        add(f"manifest-{name}", "broken-manifest", "a manifest that cannot be", spoil)
+    for name, data in (("cut", b'{"format": "recordsmith-'), ("deep", b"[" * 3000), ("empty", b"")):
+        add(
+            f"manifest-{name}",
+            "broken-manifest",
+            "no JSON",
+            lambda f, data=data: (f.files.update({"dataset.json": data}), f.document.clear()),
+        )
+    return made
+
+
 def main() -> None:
     corpus = Corpus()
     add_good_files(corpus)
     add_damaged_frames(corpus)
     add_damaged_compression(corpus)
     add_foreign_files(corpus)
+    add_bad_payloads(corpus)
+    add_bad_features(corpus)
     folder = FOLDER / "files"
     folder.mkdir(exist_ok=True)
     for stale in folder.iterdir():
@@ -402,8 +761,10 @@ def main() -> None:
         (folder / name).write_bytes(data)
     document = json.dumps(dict(sorted(corpus.cases.items())), indent=1)
     (FOLDER / "cases.json").write_text(document + "\n")
+    datasets = make_datasets()
+    (FOLDER / "datasets.json").write_text(json.dumps(datasets, indent=1) + "\n")
     size = sum(map(len, corpus.files.values()))
-    print(f"{len(corpus.files)} files, {size} bytes")
+    print(f"{len(corpus.files)} files, {size} bytes; {len(datasets)} datasets")
 
 
 if __name__ == "__main__":

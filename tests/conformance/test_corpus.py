@@ -1,25 +1,49 @@
-"""Every reader finds in every file of the corpus what cases.json says, and nothing else."""
+"""Every reader finds in every file of the corpus what cases.json says, and nothing else.
+
+A command or a job that is new: its column in make_corpus.py, and its line in RUNNERS here.
+"""
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import io
 import json
 import re
+import shutil
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 import pytest
+import typer
+from click.testing import CliRunner
 
 import recordsmith
 import recordsmith.wire
+from recordsmith.cli import app
 from recordsmith.errors import CorruptDataError, Defect
 from recordsmith.wire import read_blocks, read_records, scan
 from recordsmith.wire.compression import HEAD_BYTES, detect_compression
 
 FOLDER = Path(__file__).parent
 CASES: dict[str, dict[str, Any]] = json.loads((FOLDER / "cases.json").read_text())
+DATASETS: dict[str, dict[str, Any]] = json.loads((FOLDER / "datasets.json").read_text())
+
+# how each command is called; IN is the file, OUT a folder that is not there yet
+RUNNERS = {
+    "inspect": ["inspect", "IN"],
+    "verify": ["verify", "IN"],
+    "head": ["head", "IN"],
+    "index": ["index", "IN"],
+    "export": ["export", "IN", "OUT", "--as", "csv"],
+}
+COMMANDS = typer.main.get_command(app)
+EXIT_CODES = {None: 0, "refused": 2}  # of all others 1
+
+WITHOUT_A_CASE = {
+    Defect.UNREADABLE_SHARD: "no file is unreadable by what it holds",
+}
 
 # those that the reader of a file or stream can meet
 FRAMING = {
@@ -32,6 +56,7 @@ FRAMING = {
 }
 COMPRESSION = {Defect.BROKEN_COMPRESSION, Defect.TRUNCATED_COMPRESSION, Defect.DECOMPRESSION_LIMIT}
 
+each_dataset = pytest.mark.parametrize(("name", "case"), DATASETS.items(), ids=DATASETS)
 each_case = pytest.mark.parametrize(("name", "case"), CASES.items(), ids=CASES)
 
 
@@ -72,15 +97,24 @@ def check_defect(case: dict[str, Any], error: CorruptDataError | None) -> None:
 
 
 def test_the_corpus_is_there() -> None:
-    """No case without its file, no file without its case, and each defect at least once."""
-    assert len(CASES) > 40
+    """No case without its file, no file without its case; and it stays small."""
+    assert len(CASES) > 70
+    assert len(DATASETS) > 20
     assert set(CASES) == {path.name for path in (FOLDER / "files").iterdir()}
+    assert {case["compression"] for case in CASES.values()} == {"none", "gzip", "zlib"}
+    assert {case["payload"] for case in CASES.values()} == {"Example", "other", "mixed"}
+    size = sum(path.stat().st_size for path in FOLDER.rglob("*") if path.is_file())
+    assert size < 200_000
+
+
+def test_every_defect_has_a_case() -> None:
     told = {case["defect"] for case in CASES.values()}
     told |= {case.get("lenient") for case in CASES.values()}
-    assert {defect.value for defect in FRAMING | COMPRESSION} <= told
-    assert {case["compression"] for case in CASES.values()} == {"none", "gzip", "zlib"}
-    size = sum(path.stat().st_size for path in (FOLDER / "files").iterdir())
-    assert size < 100_000
+    told |= {case["decoded"]["defect"] for case in CASES.values()}
+    told |= {case["asked"]["defect"] for case in CASES.values() if "asked" in case}
+    told |= {case["verified"] for case in DATASETS.values()}
+    without = {defect for defect in Defect if defect.value not in told}
+    assert without == set(WITHOUT_A_CASE), "make a case, or say why there can be none"
 
 
 def test_every_defect_of_the_readers_is_known_here() -> None:
@@ -196,3 +230,78 @@ def test_verified(name: str, case: dict[str, Any]) -> None:
     assert [str(error.defect) for error in report.defects][: len(told)] == told
     assert report.is_good == (not told)
     assert all(error.path == str(path_of(name)) for error in report.defects)
+
+
+@each_case
+def test_commands(tmp_path: Path, name: str, case: dict[str, Any]) -> None:
+    """The exit code, and the defect by its name: nobody is left to guess."""
+    path = tmp_path / name
+    shutil.copy(path_of(name), path)
+    for command, words in RUNNERS.items():
+        said = case["commands"][command]
+        places = {"IN": str(path), "OUT": str(tmp_path / "out")}
+        result = CliRunner().invoke(COMMANDS, [places.get(word, word) for word in words])
+        assert result.exit_code == EXIT_CODES.get(said, 1), (command, result.output)
+        assert result.exception is None or isinstance(result.exception, SystemExit)
+        if said in set(map(str, Defect)):
+            assert f": {said}: " in result.output
+            assert str(path) in result.output
+        assert (tmp_path / "out").exists() == (command == "export" and said is None)
+
+
+def test_every_command_of_the_corpus_is_run() -> None:
+    assert all(case["commands"].keys() == RUNNERS.keys() for case in CASES.values())
+
+
+@each_case
+def test_decoded(name: str, case: dict[str, Any]) -> None:
+    """Payloads one by one, where the frames around them are good."""
+    if case["defect"] is not None:
+        return
+    dataset = recordsmith.open(path_of(name))
+    assert dataset.schema.payload == (case["payload"] if case["records"] else "none")
+    examples, error = [], None
+    try:
+        examples.extend(dataset)
+    except CorruptDataError as caught:
+        error = caught
+    found = (None, None) if error is None else (str(error.defect), error.position)
+    assert found == (case["decoded"]["defect"], case["decoded"]["position"])
+    assert len(examples) == (case["records"] if error is None else error.position)
+
+
+FEATURES = {
+    "Scalar": recordsmith.Scalar,
+    "Tensor": lambda key: recordsmith.Tensor(key, (2,)),
+    "Text": recordsmith.Text,
+    "Image": lambda key: recordsmith.Image(key, size=(8, 8)),
+}
+
+
+@pytest.mark.parametrize("name", [name for name, case in CASES.items() if "asked" in case])
+def test_asked_for_one_feature(name: str) -> None:
+    """A loader names the record, and goes on without it when it is told to."""
+    asked = CASES[name]["asked"]
+    features = {"asked": FEATURES[asked["as"]](asked["key"])}
+    dataset = recordsmith.open(path_of(name))
+    loader = recordsmith.Loader(dataset, features, batch_size=1, threads=0, skip_errors=1)
+    assert sum(len(batch["asked"]) for batch in loader) == CASES[name]["records"] - 1
+    (error,) = loader.skipped
+    assert (str(error.defect), error.position) == (asked["defect"], asked["position"])
+
+
+@each_dataset
+def test_datasets(tmp_path: Path, name: str, case: dict[str, Any]) -> None:
+    for file, data in case["files"].items():
+        (tmp_path / file).parent.mkdir(exist_ok=True)
+        (tmp_path / file).write_bytes(base64.b64decode(data))
+    report = recordsmith.verify(tmp_path)
+    expected = [] if case["verified"] is None else [case["verified"]]
+    assert [str(error.defect) for error in report.defects] == expected
+    for read in (recordsmith.open, recordsmith.inspect):
+        error = None
+        try:
+            read(tmp_path)
+        except CorruptDataError as caught:
+            error = str(caught.defect)
+        assert error == case["opened"]
