@@ -118,9 +118,8 @@ def shards(tmp_path: Path) -> list[Path]:
 def test_threads_do_not_change_the_answer(
     shards: list[Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(
-        "recordsmith.examining.statistics.dataset_statistics._READ_TOGETHER_BYTES", 1000
-    )
+    home = "recordsmith.examining.statistics"
+    monkeypatch.setattr(f"{home}.dataset_statistics._READ_TOGETHER_BYTES", 1000)
     for place, limit in (
         ("bytes_statistics.FREQUENT_COUNTERS", 50),
         ("bytes_statistics.EXACT_DISTINCT", 60),
