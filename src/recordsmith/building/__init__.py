@@ -14,7 +14,12 @@ from recordsmith.building.finished import (
     keep_result,
     partial_path,
 )
-from recordsmith.building.folder import check_folder, earlier_dataset, thread_count, working_in
+from recordsmith.building.folder import (
+    WRITING_THREADS,
+    check_folder,
+    earlier_dataset,
+    working_in,
+)
 from recordsmith.building.proving import read_back
 from recordsmith.building.publishing import (
     clean_up,
@@ -37,6 +42,7 @@ from recordsmith.building.shares import (
 
 __all__ = [
     "DEFAULT_SHARD_SIZE_BYTES",
+    "WRITING_THREADS",
     "Noted",
     "ShardResult",
     "Shards",
@@ -61,6 +67,5 @@ __all__ = [
     "replaced_names",
     "shard_counts",
     "share_counts",
-    "thread_count",
     "working_in",
 ]

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from recordsmith.building import (
+    WRITING_THREADS,
     Noted,
     ShardResult,
     Shards,
@@ -22,7 +23,6 @@ from recordsmith.building import (
     earlier_dataset,
     publish_dataset,
     replaced_names,
-    thread_count,
     working_in,
 )
 from recordsmith.dataset import DEFAULT_TEMPLATE, Manifest, ShardEntry, begun_path
@@ -40,6 +40,7 @@ from recordsmith.packing.recipe import Recipe
 from recordsmith.packing.report import PackReport
 from recordsmith.packing.writing import ShardJobs
 from recordsmith.sources import Listing, Source
+from recordsmith.work import Work, thread_count
 
 OnError = Literal["stop", "skip"]
 _LISTED = 20  # reasons in the message of an error; its `problems` has all of them
@@ -159,9 +160,10 @@ def pack_by(
             clean_up(folder)
             return report
         clean_up(folder, keeping=files)
-        jobs = ShardJobs(source, listing, plan, folder, recipe.preparation(source), progress)
+        work = Work(thread_count(threads, most=WRITING_THREADS), progress)
+        jobs = ShardJobs(source, listing, plan, folder, recipe.preparation(source), work)
         try:
-            results = jobs.run(thread_count(threads), trusting=not overwrite)
+            results = jobs.run(trusting=not overwrite)
             _gather(report, plan, listing, results, on_error)
             made_from = {
                 "source": dict(source.describe()),

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from recordsmith.building import (
+    WRITING_THREADS,
     ShardResult,
     Shards,
     check_folder,
@@ -20,7 +21,6 @@ from recordsmith.building import (
     earlier_dataset,
     publish_dataset,
     replaced_names,
-    thread_count,
     working_in,
 )
 from recordsmith.dataset import DEFAULT_TEMPLATE, Manifest, ShardEntry, begun_path
@@ -38,8 +38,8 @@ from recordsmith.reshaping.records import Records
 from recordsmith.reshaping.report import ReshardReport
 from recordsmith.reshaping.selecting import select
 from recordsmith.reshaping.surveying import check_seen, check_with, survey
-from recordsmith.reshaping.threads import Work
 from recordsmith.reshaping.unpacking import opened
+from recordsmith.work import Work, thread_count
 
 _RESCUED = frozenset(
     (
@@ -138,7 +138,7 @@ def reshard_by(
     """`reshard`, with the options that decide what is in the shards in one piece."""
     folder = as_path(out)
     check_folder(folder)
-    work = Work(thread_count(threads), progress)
+    work = Work(thread_count(threads, most=WRITING_THREADS), progress)
     inputs = find_inputs(paths, options.split, folder)
     return _Job(options, inputs, folder, work, overwrite=overwrite).run()
 

@@ -12,16 +12,16 @@ import json
 import os
 import re
 import tempfile
-import threading
 from collections import Counter
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import BinaryIO, Literal, cast
 
 from recordsmith.building import (
+    WRITING_THREADS,
     ShardResult,
+    check_folder,
     clean_up,
     earlier_dataset,
     partial_path,
@@ -66,6 +66,7 @@ from recordsmith.wire import (
     inflate_around_breaks,
     rescue,
 )
+from recordsmith.work import Work, thread_count
 
 _NOT_IN_NAMES = re.compile(r"[/\\:\0]")
 
@@ -106,11 +107,12 @@ def salvage(
         FileAccessError: a path does not exist, or `out` cannot be written.
     """
     folder = as_path(out)
-    at_once = _thread_count(threads)
+    check_folder(folder)
+    work = Work(thread_count(threads, most=WRITING_THREADS), progress)
     found = locate(paths, split, around_defects=True)
     _check_apart(folder, found)
     names = _names_of(found.shards)
-    job = _Salvage(found, folder, names, progress)
+    job = _Salvage(found, folder, names, work)
     fingerprint = job.fingerprint
     with working_in(folder):
         earlier = earlier_dataset(
@@ -122,7 +124,7 @@ def salvage(
         )
         clean_up(folder)
         try:
-            results = job.run(at_once)
+            results = job.run()
             manifest = job.manifest(results)
             publish_dataset(
                 folder,
@@ -136,10 +138,6 @@ def salvage(
     return job.report
 
 
-class _StoppedError(Exception):
-    """Somebody else failed, or the user wants to stop: leave the shard at hand."""
-
-
 class _Salvage:
     """One job: the shards that were found, and what comes of them."""
 
@@ -148,16 +146,12 @@ class _Salvage:
         found: Located,
         folder: Path,
         names: Mapping[Path, str],
-        progress: Progress | None,
+        work: Work,
     ) -> None:
         self._found = found
         self._folder = folder
         self._names = names
-        self._progress = progress
-        self._total = 0
-        self._done = 0
-        self._lock = threading.Lock()
-        self._stopping = threading.Event()
+        self._work = work
         self._compression = _compression_of(found)
         self.has_label_map = found.class_names is not None and any(
             (shard.path.parent / LABEL_MAP_NAME).is_file() for shard in found.shards[:1]
@@ -178,7 +172,7 @@ class _Salvage:
                 files.append((os.path.realpath(path), name, status.st_size, status.st_mtime_ns))
         return hashlib.blake2b(json.dumps(["salvage", files]).encode(), digest_size=16).hexdigest()
 
-    def run(self, threads: int) -> list[ShardResult | None]:
+    def run(self) -> list[ShardResult | None]:
         """Rescue all shards; None for one of which nothing is left.
 
         Raises:
@@ -187,14 +181,8 @@ class _Salvage:
         shards = self._found.shards
         for shard in shards:
             with suppress(FileAccessError):
-                self._total += size_of(shard.path)
-        with ThreadPoolExecutor(max(1, min(threads, len(shards)))) as pool:
-            try:
-                outcomes = list(pool.map(self._rescue_shard, shards))
-            except BaseException:
-                self._stopping.set()
-                pool.shutdown(cancel_futures=True)
-                raise
+                self._work.total += size_of(shard.path)
+        outcomes = self._work.each(self._rescue_shard, shards)
         self.report.shards = [salvaged for salvaged, _ in outcomes]
         results = [result for _, result in outcomes]
         if not any(results):
@@ -331,7 +319,7 @@ class _Salvage:
             else:
                 salvaged.add_lost(finding)
                 reached = finding.stop
-            self._advance(max(0, reached - told) if counted else 0)
+            self._work.advance(max(0, reached - told) if counted else 0)
             told = max(told, reached)
 
     def _inflated(self, file: BinaryIO, salvaged: SalvagedShard, stack: ExitStack) -> BinaryIO:
@@ -349,19 +337,11 @@ class _Salvage:
             with accessing(internal, "write"):
                 spool.write(piece)
             reached = file.tell()
-            self._advance(max(0, reached - told))
+            self._work.advance(max(0, reached - told))
             told = max(told, reached)
         with accessing(internal, "write"):
             spool.flush()
         return spool
-
-    def _advance(self, count: int) -> None:
-        if self._stopping.is_set():
-            raise _StoppedError
-        with self._lock:
-            self._done += count
-            if self._progress is not None:
-                self._progress(self._done, self._total)
 
 
 def _compression_of(found: Located) -> Compression:
@@ -410,11 +390,8 @@ def _names_of(shards: list[Shard]) -> dict[Path, str]:
 def _check_apart(folder: Path, found: Located) -> None:
     """
     Raises:
-        OptionError: the new dataset would lie where the damaged shards are, or there is a file.
+        OptionError: the new dataset would lie where the damaged shards are.
     """
-    with accessing(folder, "write"):
-        if folder.exists() and not folder.is_dir():
-            raise OptionError(f"{folder} is a file; expected the name of a folder")
     target = os.path.realpath(folder)
     for shard in found.shards:
         if os.path.realpath(shard.path.parent) == target:
@@ -422,11 +399,3 @@ def _check_apart(folder: Path, found: Located) -> None:
                 f"{folder} is the folder of the damaged shards, which are left as they are; choose "
                 "another folder"
             )
-
-
-def _thread_count(threads: int | None) -> int:
-    if threads is None:
-        return min(8, os.cpu_count() or 1)
-    if not isinstance(threads, int) or threads < 1:
-        raise OptionError(f"threads is {threads!r}; expected a number, at least 1")
-    return threads
