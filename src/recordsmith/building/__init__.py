@@ -20,13 +20,14 @@ from recordsmith.building.folder import (
     earlier_dataset,
     working_in,
 )
-from recordsmith.building.proving import read_back
 from recordsmith.building.publishing import (
     clean_up,
     finish_publishing,
+    manifest_of,
     publish_dataset,
     replaced_names,
 )
+from recordsmith.building.shard_writing import read_back, writing_partial
 from recordsmith.building.shares import (
     DEFAULT_SHARD_SIZE_BYTES,
     Shards,
@@ -61,6 +62,7 @@ __all__ = [
     "finish_publishing",
     "is_no_file_name",
     "keep_result",
+    "manifest_of",
     "partial_path",
     "publish_dataset",
     "read_back",
@@ -68,4 +70,5 @@ __all__ = [
     "shard_counts",
     "share_counts",
     "working_in",
+    "writing_partial",
 ]

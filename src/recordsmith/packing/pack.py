@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from recordsmith.building import (
     WRITING_THREADS,
@@ -21,13 +21,13 @@ from recordsmith.building import (
     check_folder,
     clean_up,
     earlier_dataset,
+    manifest_of,
     publish_dataset,
     replaced_names,
     working_in,
 )
-from recordsmith.dataset import DEFAULT_TEMPLATE, Manifest, ShardEntry, begun_path
+from recordsmith.dataset import DEFAULT_TEMPLATE, Manifest, begun_path
 from recordsmith.errors import CorruptDataError, OptionError, SourceError
-from recordsmith.example import Schema
 from recordsmith.files import (
     PathLike,
     Progress,
@@ -172,7 +172,13 @@ def pack_by(
                 "bytes_in": report.bytes_in,
                 "skipped": report.skipped,
             }
-            manifest = _manifest(plan, listing, results, made_from)
+            manifest = manifest_of(
+                plan.splits,
+                zip([shard.split for shard in plan.shards], results, strict=True),
+                plan.compression,
+                listing.class_names,
+                made_from,
+            )
             publish_dataset(
                 folder,
                 plan.fingerprint,
@@ -233,32 +239,6 @@ def _gather(
                 + report.skipped[0],
                 report.skipped,
             )
-
-
-def _manifest(
-    plan: Plan, listing: Listing, results: Sequence[ShardResult], made_from: Mapping[str, Any]
-) -> Manifest:
-    splits: dict[str, tuple[ShardEntry, ...]] = {}
-    schemas = {}
-    for split in plan.splits:
-        of_split = [
-            result
-            for shard, result in zip(plan.shards, results, strict=True)
-            if shard.split == split
-        ]
-        splits[split] = tuple(
-            ShardEntry(result.file, result.record_count, result.size_bytes, result.crc32c)
-            for result in of_split
-        )
-        schemas[split] = Schema.merged([result.schema for result in of_split])
-    return Manifest(
-        splits,
-        Schema.merged(list(schemas.values())),
-        schemas,
-        plan.compression,
-        listing.class_names,
-        made_from,
-    )
 
 
 def check_arguments(source: Source, out: PathLike, threads: int | None) -> Path:

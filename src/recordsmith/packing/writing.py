@@ -21,12 +21,12 @@ from recordsmith.building import (
     complete_result,
     done_path,
     keep_result,
-    partial_path,
     read_back,
+    writing_partial,
 )
 from recordsmith.dataset import ShardWriter
 from recordsmith.errors import CorruptDataError, FileAccessError, SourceError
-from recordsmith.files import publish, remove, temporary_name, write_atomically
+from recordsmith.files import remove
 from recordsmith.packing.planning import Plan, PlannedShard
 from recordsmith.packing.preparing import Preparation
 from recordsmith.sources import Listing, Sample, Source
@@ -97,21 +97,8 @@ class ShardJobs:
             self._work.advance(len(shard.samples))
             return result
         remove(done_path(self._folder, shard.file))
-        partial = partial_path(self._folder, shard.file)
-        writer = ShardWriter(
-            self._folder / shard.file,
-            compression=self._plan.compression,
-            overwrite=True,
-            temporary=temporary_name(partial),  # two may write the same shard at once
-        )
-        try:
+        with writing_partial(self._folder, shard.file, self._plan.compression) as writer:
             result, versions = self._write(shard, writer, helpers)
-            index = partial_path(self._folder, f"{shard.file}.index")
-            write_atomically(index, writer.index_bytes())
-            publish(writer.release(), partial)
-        except BaseException:
-            writer.discard()
-            raise
         keep_result(self._folder, plan, versions, result)
         return result
 

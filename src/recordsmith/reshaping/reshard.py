@@ -19,11 +19,12 @@ from recordsmith.building import (
     clean_up,
     complete_shards,
     earlier_dataset,
+    manifest_of,
     publish_dataset,
     replaced_names,
     working_in,
 )
-from recordsmith.dataset import DEFAULT_TEMPLATE, Manifest, ShardEntry, begun_path
+from recordsmith.dataset import DEFAULT_TEMPLATE, Manifest, begun_path
 from recordsmith.dataset.locate import Paths
 from recordsmith.errors import CorruptDataError, Defect, OptionError, SourceError
 from recordsmith.example import Schema
@@ -282,28 +283,6 @@ class _Job:
         records: Records,
         notices: list[str],
     ) -> Manifest:
-        splits: dict[str, tuple[ShardEntry, ...]] = {}
-        schemas = dict(schemas)
-        for split in plan.pools:
-            of_split = [
-                result
-                for shard, result in zip(plan.shards, results, strict=True)
-                if shard.split == split
-            ]
-            splits[split] = tuple(
-                ShardEntry(result.file, result.record_count, result.size_bytes, result.crc32c)
-                for result in of_split
-            )
-            if split not in schemas:
-                schemas[split] = Schema.merged([result.schema for result in of_split])
-        schemas = {split: schemas[split] for split in splits}
-        schema = Schema.merged(list(schemas.values()))
-        notices += [
-            f"feature {key!r} is not of one kind in all records"
-            for section in schema.sections.values()
-            for key, feature in section.items()
-            if feature.kind == "mixed"
-        ]
         made_from: dict[str, Any] = {
             "reshard": self._options.to_json(),
             "plan": self._fingerprint,
@@ -316,4 +295,18 @@ class _Job:
             "bytes_in": self._inputs.size_bytes,
             "notices": notices,
         }
-        return Manifest(splits, schema, schemas, plan.compression, self._class_names, made_from)
+        manifest = manifest_of(
+            plan.pools,
+            zip([shard.split for shard in plan.shards], results, strict=True),
+            plan.compression,
+            self._class_names,
+            made_from,
+            schemas=schemas,
+        )
+        notices += [  # `made_from` has the same list
+            f"feature {key!r} is not of one kind in all records"
+            for section in manifest.schema.sections.values()
+            for key, feature in section.items()
+            if feature.kind == "mixed"
+        ]
+        return manifest

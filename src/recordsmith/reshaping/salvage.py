@@ -24,22 +24,21 @@ from recordsmith.building import (
     check_folder,
     clean_up,
     earlier_dataset,
-    partial_path,
+    manifest_of,
     publish_dataset,
     read_back,
     replaced_names,
     working_in,
+    writing_partial,
 )
 from recordsmith.dataset import (
     LABEL_MAP_NAME,
     Manifest,
     Shard,
-    ShardEntry,
     ShardWriter,
 )
 from recordsmith.dataset.locate import Located, Paths, locate
 from recordsmith.errors import CorruptDataError, Defect, FileAccessError, OptionError, located
-from recordsmith.example import Schema
 from recordsmith.files import (
     INTERNAL_FOLDER,
     PathLike,
@@ -47,11 +46,8 @@ from recordsmith.files import (
     accessing,
     as_path,
     open_file,
-    publish,
     read_head,
     size_of,
-    temporary_name,
-    write_atomically,
 )
 from recordsmith.reshaping.patient_reading import PatientFile
 from recordsmith.reshaping.salvage_report import SalvagedShard, SalvageReport
@@ -191,26 +187,16 @@ class _Salvage:
 
     def manifest(self, results: list[ShardResult | None]) -> Manifest:
         """What the new dataset consists of."""
-        splits: dict[str, list[ShardResult]] = {}
-        for shard, result in zip(self._found.shards, results, strict=True):
-            if result is not None:
-                splits.setdefault(shard.split, []).append(result)
-        schemas = {
-            split: Schema.merged([result.schema for result in of_split])
-            for split, of_split in splits.items()
-        }
+        rescued = [
+            (shard.split, result)
+            for shard, result in zip(self._found.shards, results, strict=True)
+            if result is not None
+        ]
         old = self._found.manifest
         report = self.report
-        return Manifest(
-            {
-                split: tuple(
-                    ShardEntry(result.file, result.record_count, result.size_bytes, result.crc32c)
-                    for result in of_split
-                )
-                for split, of_split in splits.items()
-            },
-            Schema.merged(list(schemas.values())),
-            schemas,
+        return manifest_of(
+            dict.fromkeys(split for split, _ in rescued),
+            rescued,
             self._compression,
             self._found.class_names,
             {
@@ -258,7 +244,6 @@ class _Salvage:
     def _rewrite(self, salvaged: SalvagedShard) -> ShardResult | None:
         """Write what is whole under a temporary name."""
         path, name = salvaged.path, self._names[salvaged.path]
-        partial = partial_path(self._folder, name)
         with ExitStack() as stack:
             opened = stack.enter_context(open_file(path))
             stack.enter_context(accessing(path))
@@ -271,27 +256,15 @@ class _Salvage:
             stream = file
             if salvaged.compression != "none":
                 stream = self._inflated(file, salvaged, stack)
-            writer = ShardWriter(
-                self._folder / name,
-                compression=self._compression,
-                overwrite=True,
-                temporary=temporary_name(partial),
-            )
-            try:
-                self._copy(stream, writer, salvaged, counted=stream is file)
-                salvaged.add_unreadable(patient.unreadable)
-                salvaged.record_count = writer.record_count
-                if not writer.record_count and salvaged.expected_count != 0:
-                    salvaged.problem = _what_is_there(head)
-                    writer.discard()
-                    return None
-                schema = read_back(writer)
-                index = partial_path(self._folder, f"{name}.index")
-                write_atomically(index, writer.index_bytes())
-                publish(writer.release(), partial)
-            except BaseException:
+            writer = stack.enter_context(writing_partial(self._folder, name, self._compression))
+            self._copy(stream, writer, salvaged, counted=stream is file)
+            salvaged.add_unreadable(patient.unreadable)
+            salvaged.record_count = writer.record_count
+            if not writer.record_count and salvaged.expected_count != 0:
+                salvaged.problem = _what_is_there(head)
                 writer.discard()
-                raise
+                return None
+            schema = read_back(writer)
         salvaged.file = name
         return ShardResult(
             file=name,
@@ -300,8 +273,6 @@ class _Salvage:
             crc32c=writer.crc32c,
             bytes_in=salvaged.size_bytes,
             schema=schema,
-            skipped={},
-            notes={},
         )
 
     def _copy(
