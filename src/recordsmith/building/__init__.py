@@ -14,14 +14,20 @@ from recordsmith.building.finished import (
     keep_result,
     partial_path,
 )
-from recordsmith.building.folder import check_folder, earlier_dataset, thread_count, working_in
-from recordsmith.building.proving import read_back
+from recordsmith.building.folder import (
+    WRITING_THREADS,
+    check_folder,
+    earlier_dataset,
+    working_in,
+)
 from recordsmith.building.publishing import (
     clean_up,
     finish_publishing,
+    manifest_of,
     publish_dataset,
     replaced_names,
 )
+from recordsmith.building.shard_writing import read_back, writing_partial
 from recordsmith.building.shares import (
     DEFAULT_SHARD_SIZE_BYTES,
     Shards,
@@ -37,6 +43,7 @@ from recordsmith.building.shares import (
 
 __all__ = [
     "DEFAULT_SHARD_SIZE_BYTES",
+    "WRITING_THREADS",
     "Noted",
     "ShardResult",
     "Shards",
@@ -55,12 +62,13 @@ __all__ = [
     "finish_publishing",
     "is_no_file_name",
     "keep_result",
+    "manifest_of",
     "partial_path",
     "publish_dataset",
     "read_back",
     "replaced_names",
     "shard_counts",
     "share_counts",
-    "thread_count",
     "working_in",
+    "writing_partial",
 ]

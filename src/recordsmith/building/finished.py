@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from recordsmith.dataset import ShardEntry
 from recordsmith.errors import FileAccessError
 from recordsmith.example import Schema
 from recordsmith.files import (
@@ -64,8 +65,13 @@ class ShardResult:
     crc32c: int
     bytes_in: int
     schema: Schema
-    skipped: Mapping[int, str]
-    notes: Mapping[str, Noted]
+    skipped: Mapping[int, str] = field(default_factory=dict)
+    notes: Mapping[str, Noted] = field(default_factory=dict)
+
+    @property
+    def entry(self) -> ShardEntry:
+        """What the manifest says of it."""
+        return ShardEntry(self.file, self.record_count, self.size_bytes, self.crc32c)
 
 
 def partial_path(folder: Path, file: str) -> Path:

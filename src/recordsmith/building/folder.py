@@ -1,6 +1,4 @@
-"""The folder that a dataset is built in: held by one job, and looked at before that writes; and how
-many threads work there.
-"""
+"""The folder that a dataset is built in: held by one job, and looked at before that writes."""
 
 from __future__ import annotations
 
@@ -29,6 +27,9 @@ from recordsmith.files import (
     size_of,
 )
 
+WRITING_THREADS = 8
+"""So many write shards at most if nobody says another number: more wait for the disk."""
+
 
 def check_folder(folder: Path) -> None:
     """
@@ -39,19 +40,6 @@ def check_folder(folder: Path) -> None:
     with accessing(folder, "write"), suppress(FileNotFoundError):
         if not stat.S_ISDIR(os.stat(folder).st_mode):
             raise OptionError(f"{folder} is a file; expected the name of a folder")
-
-
-def thread_count(threads: int | None) -> int:
-    """How many threads work: as many as is said, or one for each processor, at most 8.
-
-    Raises:
-        OptionError: it is no number of threads.
-    """
-    if threads is None:
-        return min(8, os.cpu_count() or 1)
-    if not isinstance(threads, int) or threads < 1:
-        raise OptionError(f"threads is {threads!r}; expected a number, at least 1")
-    return threads
 
 
 @contextmanager

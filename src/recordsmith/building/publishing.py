@@ -7,11 +7,12 @@ nothing by halves, and the same job run again finishes it.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
-from recordsmith.building.finished import done_path, partial_path
+from recordsmith.building.finished import ShardResult, done_path, partial_path
 from recordsmith.dataset import (
     LABEL_MAP_NAME,
     LABELS_NAME,
@@ -26,7 +27,9 @@ from recordsmith.dataset import (
     read_begun,
     read_manifest,
 )
+from recordsmith.dataset.labels import ClassNames
 from recordsmith.errors import CorruptDataError, Defect, FileAccessError
+from recordsmith.example import Schema
 from recordsmith.files import (
     INTERNAL_FOLDER,
     list_folder,
@@ -36,6 +39,40 @@ from recordsmith.files import (
     write_atomically,
     write_synced,
 )
+from recordsmith.wire import Compression
+
+
+def manifest_of(
+    splits: Iterable[str],
+    results: Iterable[tuple[str, ShardResult]],
+    compression: Compression,
+    class_names: ClassNames | None,
+    made_from: Mapping[str, Any],
+    *,
+    schemas: Mapping[str, Schema] | None = None,
+) -> Manifest:
+    """The manifest of shards that are written.
+
+    Args:
+        splits: in their order.
+        results: of each shard, with its split.
+        schemas: of the splits whose schema is known; that of others is what their shards have.
+    """
+    of_splits: dict[str, list[ShardResult]] = {split: [] for split in splits}
+    for split, result in results:
+        of_splits[split].append(result)
+    schemas = {
+        split: (schemas or {}).get(split) or Schema.merged([result.schema for result in of_split])
+        for split, of_split in of_splits.items()
+    }
+    return Manifest(
+        {split: tuple(result.entry for result in found) for split, found in of_splits.items()},
+        Schema.merged(list(schemas.values())),
+        schemas,
+        compression,
+        class_names,
+        made_from,
+    )
 
 
 def publish_dataset(

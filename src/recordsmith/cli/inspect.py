@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from typing import Annotated, Any
 
@@ -11,6 +10,7 @@ import typer
 import recordsmith as rs
 from recordsmith.cli import console
 from recordsmith.cli.options import Json, Paths, Split, Threads, one_or_all
+from recordsmith.cli.pages import Html, OverwritePage, check_html, title_of
 from recordsmith.errors import OptionError
 
 _PAYLOADS = {  # payload -> what one is called, and several
@@ -43,13 +43,8 @@ def inspect(
             help="Read every record: ranges, distinct values, classes, pictures, duplicates.",
         ),
     ] = False,
-    html: Annotated[
-        str | None,
-        typer.Option(help="Write these figures as a page, with pictures of them.", metavar="FILE"),
-    ] = None,
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace the page that is there.")
-    ] = False,
+    html: Html = None,
+    overwrite: OverwritePage = False,
     threads: Threads = None,
     json: Json = False,
 ) -> None:
@@ -68,12 +63,12 @@ def inspect(
         other = "--json a document" if json else "--stats figures"
         raise OptionError(f"--reader prints a program, {other}; expected one of them")
     if stats:
-        if html is not None and os.path.lexists(html) and not overwrite:  # before all is read
-            raise OptionError(f"{html} exists already; choose another name, or say --overwrite")
+        if html is not None:
+            check_html(html, overwrite=overwrite)
         with console.progress_bar("reading", of_bytes=True) as progress:
             statistics = rs.statistics(one_or_all(paths), split, threads=threads, progress=progress)
         if html is not None:
-            rs.draw_statistics(statistics, html, title=" ".join(paths), overwrite=overwrite)
+            rs.draw_statistics(statistics, html, title=title_of(paths), overwrite=overwrite)
         if json:
             console.print_json(statistics.to_json())
         else:

@@ -186,14 +186,10 @@ def _print_pictures(features: Mapping[str, FeatureStatistics]) -> None:
 
 def _print_classes(key: str, classes: ClassStatistics) -> None:
     splits = list(classes.splits)
-    totals: dict[str, dict[str, int]] = {}
-    for split, counts in classes.splits.items():
-        for count in counts:
-            totals.setdefault(str(count), {})[split] = count.count
-    if not totals:
+    ordered = classes.by_name()
+    if not ordered:
         return
     print()
-    ordered = sorted(totals.items(), key=lambda item: (-sum(item[1].values()), item[0]))
     most = sum(ordered[0][1].values())
     rows = [
         (
@@ -203,7 +199,7 @@ def _print_classes(key: str, classes: ClassStatistics) -> None:
         )
         for name, counts in ordered[:_MOST_CLASSES]
     ]
-    title = f"{console.count(len(totals), 'class', 'classes')} in {_short(key, _MOST_KEY)}"
+    title = f"{console.count(len(ordered), 'class', 'classes')} in {_short(key, _MOST_KEY)}"
     console.print_table((title, *splits, ""), rows, right=" ".join(splits))
     if len(ordered) > _MOST_CLASSES:
         print(f"  … and {len(ordered) - _MOST_CLASSES:,} more (all of them with --json)")

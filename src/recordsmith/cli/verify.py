@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -10,6 +9,7 @@ import typer
 import recordsmith as rs
 from recordsmith.cli import console
 from recordsmith.cli.options import Json, Paths, Split, Threads, one_or_all
+from recordsmith.cli.pages import Html, OverwritePage, check_html, title_of
 
 
 def verify(
@@ -29,13 +29,8 @@ def verify(
             metavar="FILE",
         ),
     ] = None,
-    html: Annotated[
-        Path | None,
-        typer.Option(help="Write the report as a page, too.", metavar="FILE"),
-    ] = None,
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace a page that is there.")
-    ] = False,
+    html: Html = None,
+    overwrite: OverwritePage = False,
     threads: Threads = None,
     json: Json = False,
 ) -> None:
@@ -45,10 +40,8 @@ def verify(
 
     Example: `recordsmith verify out --deep`, `recordsmith verify new --schema schema.json`
     """
-    if html is not None:  # now, not after the long work
-        from recordsmith.drawing.verify_page import check_html_path
-
-        check_html_path(html, overwrite=overwrite)
+    if html is not None:
+        check_html(html, overwrite=overwrite)
     with console.progress_bar("verifying", of_bytes=True) as progress:
         report = rs.verify(
             one_or_all(paths),
@@ -59,8 +52,7 @@ def verify(
             progress=progress,
         )
     if html is not None:
-        title = paths[0] if len(paths) == 1 else f"{paths[0]} and {len(paths) - 1:,} more"
-        rs.draw_verify_report(report, html, title=title, overwrite=overwrite)
+        rs.draw_verify_report(report, html, title=title_of(paths), overwrite=overwrite)
     if json:
         console.print_json(report.to_json())
     else:

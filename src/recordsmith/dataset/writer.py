@@ -228,6 +228,11 @@ class ShardWriter:
         self._write_frames(frames)
         self._lengths.frombytes(np.ascontiguousarray(lengths, np.int64).tobytes())
 
+    @property
+    def is_open(self) -> bool:
+        """Whether it was neither closed, nor released, nor discarded."""
+        return self._is_open
+
     def discard(self) -> None:
         """Leave nothing behind."""
         self._is_open = False

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from recordsmith.drawing.page import TILE, check_page, write_page
+from recordsmith.drawing.picture_page import TILE, check_page, write_page
 from recordsmith.errors import OptionError
 from recordsmith.files import PathLike, as_path
 from recordsmith.image import Pixels

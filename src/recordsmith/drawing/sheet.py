@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from recordsmith.dataset import Dataset, dataset_of, parse_shard_name
-from recordsmith.drawing.page import TILE, check_page, write_page
+from recordsmith.drawing.picture_page import TILE, check_page, write_page
 from recordsmith.drawing.scene import Scene, SceneReader
 from recordsmith.errors import CorruptDataError, Defect, OptionError
 from recordsmith.example import Schema, SchemaSurvey, SequenceExample, decode_payload

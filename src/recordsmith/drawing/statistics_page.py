@@ -1,17 +1,11 @@
-"""Statistics of a dataset as one HTML page: remarks, classes, and a picture of each feature.
-
-The page holds everything it shows: no script, nothing from elsewhere. What comes from files is
-escaped, and reaches the page as text only.
-"""
+"""Statistics of a dataset as one HTML page: remarks, classes, and a picture of each feature."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Sequence
-from html import escape
 from pathlib import Path
 
-from recordsmith.errors import OptionError
+from recordsmith.drawing.html_page import check_html_path, counted, text, write_html
 from recordsmith.examining.statistics import Statistics
 from recordsmith.examining.statistics.bytes_statistics import BytesStatistics
 from recordsmith.examining.statistics.class_counts import ClassStatistics
@@ -19,7 +13,7 @@ from recordsmith.examining.statistics.duplicates import DuplicateStatistics
 from recordsmith.examining.statistics.feature_statistics import FeatureStatistics
 from recordsmith.examining.statistics.number_statistics import NumberStatistics
 from recordsmith.examining.statistics.picture_statistics import PictureStatistics
-from recordsmith.files import PathLike, as_path, write_atomically
+from recordsmith.files import PathLike, as_path
 
 _MOST_CLASSES = 200
 _LONGEST_TEXT = 80
@@ -43,12 +37,12 @@ figcaption { font-size: .8rem; color: var(--quiet); } svg rect { fill: var(--bar
 
 
 def draw_statistics(
-    statistics: Statistics, path: PathLike, *, title: str = "dataset", overwrite: bool = False
+    statistics: Statistics, out: PathLike, *, title: str = "dataset", overwrite: bool = False
 ) -> Path:
     """Write statistics as one HTML page that needs nothing else.
 
     Args:
-        path: of the page.
+        out: the file; its name ends in .html or .htm.
         title: what its heading says.
         overwrite: replace a file that is there.
 
@@ -56,28 +50,21 @@ def draw_statistics(
         The path.
 
     Raises:
-        OptionError: there is a file of that name.
-        FileAccessError: the page cannot be written.
+        OptionError: the name says another format, or the file is there already.
+        FileAccessError: it cannot be written.
     """
-    path = as_path(path)
-    if os.path.lexists(path) and not overwrite:
-        raise OptionError(
-            f"{path} exists already; choose another name, or say overwrite=True (--overwrite)"
-        )
-    text = "\n".join(_page(statistics, title))
-    write_atomically(path, text.encode("utf-8", "backslashreplace"), overwrite=overwrite)
+    path = as_path(out)
+    check_html_path(path, overwrite=overwrite)
+    write_html(path, title, _STYLE, _page(statistics, title), overwrite=overwrite)
     return path
 
 
 def _page(statistics: Statistics, title: str) -> Iterable[str]:
-    yield '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
-    yield '<meta name="viewport" content="width=device-width, initial-scale=1">'
-    yield f"<title>{_text(title)}</title>\n<style>{_STYLE}</style></head><body>"
     yield f"<h1>{_text(title)}</h1>"
     payloads = ", ".join(f"{count:,} {kind}" for kind, count in statistics.payloads.items())
     yield (
-        f"<p>{_count(statistics.record_count, 'record')} ({payloads or 'none'}) in "
-        f"{_count(len(statistics.shards), 'shard')}, {statistics.size_bytes:,} bytes</p>"
+        f"<p>{counted(statistics.record_count, 'record')} ({payloads or 'none'}) in "
+        f"{counted(len(statistics.shards), 'shard')}, {statistics.size_bytes:,} bytes</p>"
     )
     yield from _remarks(statistics)
     yield from _splits(statistics)
@@ -91,7 +78,6 @@ def _page(statistics: Statistics, title: str) -> Iterable[str]:
     if statistics.left_out:
         yield f"<p>{statistics.left_out:,} more features are left out</p>"
     yield from _duplicates(statistics.duplicates)
-    yield "</body></html>"
 
 
 def _remarks(statistics: Statistics) -> Iterable[str]:
@@ -114,14 +100,10 @@ def _splits(statistics: Statistics) -> Iterable[str]:
 
 
 def _classes(key: str, classes: ClassStatistics) -> Iterable[str]:
-    totals: dict[str, dict[str, int]] = {}
-    for split, counts in classes.splits.items():
-        for count in counts:
-            totals.setdefault(str(count), {})[split] = count.count
-    if not totals:
+    ordered = classes.by_name()
+    if not ordered:
         return
-    yield f"<h2>{len(totals):,} classes in {_text(key)}</h2>"
-    ordered = sorted(totals.items(), key=lambda item: (-sum(item[1].values()), item[0]))
+    yield f"<h2>{len(ordered):,} classes in {_text(key)}</h2>"
     for split in classes.splits:
         bars = [(name, counts.get(split, 0)) for name, counts in ordered[:_MOST_CLASSES]]
         yield f"<h3>{_text(split)}</h3>{_rows_of_bars(bars)}"
@@ -133,7 +115,7 @@ def _feature(key: str, feature: FeatureStatistics) -> Iterable[str]:
     yield f'<section class="feature"><h3>{_text(key)}</h3>'
     missing = f", missing in {feature.missing:,}" if feature.missing else ""
     yield (
-        f'<p class="quiet">{feature.kind}, in {_count(feature.present, "record")}{missing}; '
+        f'<p class="quiet">{feature.kind}, in {counted(feature.present, "record")}{missing}; '
         f"{_span(feature.lengths)} {'value' if feature.lengths.max == 1 else 'values'}"
         + ("" if feature.steps is None else f", {_span(feature.steps)} steps")
         + f"; {feature.value_bytes:,} bytes</p>"
@@ -280,10 +262,6 @@ def _table(
     return f"<table><tr>{head}</tr>{body}</table>" if rows else ""
 
 
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
-
-
 def _distinct(values: NumberStatistics | BytesStatistics) -> str:
     return f"about {values.distinct:,}" if values.distinct_error else f"{values.distinct:,}"
 
@@ -299,8 +277,5 @@ def _number(value: float | None) -> str:
     return f"{value:,}" if isinstance(value, int) else f"{value:.6g}"
 
 
-def _text(text: str, most: int = _LONGEST_TEXT) -> str:
-    """`text` for the page: cut, printable, escaped."""
-    cut = text if len(text) <= most else text[: most - 1] + "…"
-    plain = cut.encode("utf-8", "backslashreplace").decode()
-    return escape("".join(c if c.isprintable() else ascii(c)[1:-1] for c in plain))
+def _text(words: str, most: int = _LONGEST_TEXT) -> str:
+    return text(words, most)

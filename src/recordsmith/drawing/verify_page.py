@@ -1,32 +1,25 @@
 """`recordsmith.draw_verify_report`: what a verification found, as one HTML file to look at or send.
 
-The page loads nothing and runs nothing: style and pictures are in it, and a policy in its head
-forbids the rest. What comes from files (names, values, details) is escaped.
+The verdict stands on top; then what each kind of defect means, where they lie, and all of them.
 """
 
 from __future__ import annotations
 
-import os
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
-from html import escape
 from pathlib import Path
 
+from recordsmith.drawing.html_page import check_html_path, counted, text, write_html
 from recordsmith.drawing.page_style import STYLE
-from recordsmith.errors import CorruptDataError, Defect, OptionError
+from recordsmith.errors import CorruptDataError, Defect
 from recordsmith.examining.verification import ShardFindings, VerifyReport
 from recordsmith.examining.verification.explanations import explain
-from recordsmith.files import PathLike, as_path, write_atomically
+from recordsmith.files import PathLike, as_path
 
-_POLICY = (
-    '<meta http-equiv="Content-Security-Policy" '
-    "content=\"default-src 'none'; style-src 'unsafe-inline'\">"
-)
 _ENDS_THE_WALK = (Defect.LENGTH_CRC, Defect.BROKEN_COMPRESSION, Defect.DECOMPRESSION_LIMIT)
 _BINS = 240  # marks in the bar of a shard: more could not be told apart
 _MOST_BARS = 300
 _MOST_ROWS = 2000
-_LONGEST_TEXT = 1500
 _UNITS = ("bytes", "kB", "MB", "GB", "TB", "PB")
 
 
@@ -54,37 +47,16 @@ def draw_verify_report(
     """
     path = as_path(out)
     check_html_path(path, overwrite=overwrite)
-    page = _page(report, title)
-    write_atomically(path, page.encode("utf-8", "backslashreplace"), overwrite=overwrite)
-    return path
-
-
-def check_html_path(path: Path, *, overwrite: bool) -> None:
-    """Raise OptionError if no page can be written there: before the long work, not after it."""
-    if path.suffix.lower() not in (".html", ".htm"):
-        raise OptionError(f"{path} does not say its format; expected a name in .html")
-    if os.path.lexists(path) and not overwrite:
-        raise OptionError(
-            f"{path} exists already; choose another name, or say overwrite=True (--overwrite)"
-        )
-
-
-def _page(report: VerifyReport, title: str) -> str:
-    verdict = "good" if report.is_good else _count(report.defect_count, "defect")
-    parts = [
-        "<!doctype html>",
-        '<html lang="en"><head><meta charset="utf-8">',
-        _POLICY,
-        '<meta name="viewport" content="width=device-width, initial-scale=1">',
-        f"<title>{_text(title)}: {verdict}</title><style>{STYLE}</style></head><body><main>",
+    verdict = "good" if report.is_good else counted(report.defect_count, "defect")
+    parts = (
         _head(report, title, verdict),
         _kinds(report),
         _shards(report),
         _list("Defects", report.defects, report.defect_count),
         _list("Not condemned", report.notices, len(report.notices)),
-        "</main></body></html>",
-    ]
-    return "\n".join(filter(None, parts)) + "\n"
+    )
+    write_html(path, f"{title}: {verdict}", STYLE, parts, overwrite=overwrite)
+    return path
 
 
 def _head(report: VerifyReport, title: str, verdict: str) -> str:
@@ -100,9 +72,9 @@ def _head(report: VerifyReport, title: str, verdict: str) -> str:
     cards = "".join(
         f'<div class="card"><b>{value}</b><span>{name}</span></div>' for value, name in figures
     )
-    remarks = "".join(f"<li>{_text(remark)}</li>" for remark in report.remarks)
+    remarks = "".join(f"<li>{text(remark)}</li>" for remark in report.remarks)
     return (
-        f"<header><h1>{_text(title)}</h1>"
+        f"<header><h1>{text(title)}</h1>"
         f'<p class="verdict {"good" if report.is_good else "bad"}">{verdict}</p></header>'
         f'<p class="quiet">{sentence}</p><section class="cards">{cards}</section>'
         + (f'<ul class="remarks">{remarks}</ul>' if remarks else "")
@@ -113,12 +85,12 @@ def _kinds(report: VerifyReport) -> str:
     """What is wrong, by name, and what to do."""
     rows = []
     for errors, is_notice in ((report.defects, False), (report.notices, True)):
-        for name, count in Counter(str(error.defect) for error in errors).most_common():
+        for name, often in Counter(str(error.defect) for error in errors).most_common():
             words = explain(name)
             rows.append(
                 f'<article class="kind {"notice" if is_notice else ""}"><h3><code>{name}</code>'
-                f'<span class="badge">{count:,}</span></h3><p>{_text(words.meaning)}</p>'
-                f'<p class="advice">{_text(words.advice)}</p></article>'
+                f'<span class="badge">{often:,}</span></h3><p>{text(words.meaning)}</p>'
+                f'<p class="advice">{text(words.advice)}</p></article>'
             )
     if not rows:
         return ""
@@ -135,7 +107,7 @@ def _shards(report: VerifyReport) -> str:
     if more > 0:
         bad = sum(not shard.is_good for shard in shown[_MOST_BARS:])
         rest = (
-            f'<p class="quiet">and {_count(more, "other shard")}, {bad:,} of them with defects</p>'
+            f'<p class="quiet">and {counted(more, "other shard")}, {bad:,} of them with defects</p>'
         )
     return (
         "<section><h2>Where it lies</h2>"
@@ -152,7 +124,7 @@ def _bar(shard: ShardFindings) -> str:
         if share is not None:
             bins[min(_BINS - 1, int(share * _BINS))].append(error)
     marks = "".join(
-        f'<i style="left:{100 * place / _BINS:.2f}%" title="{_text(_tip(errors))}"></i>'
+        f'<i style="left:{100 * place / _BINS:.2f}%" title="{text(_tip(errors))}"></i>'
         for place, errors in sorted(bins.items())
     )
     lost = [_share(shard, error) for error in shard.defects if error.defect in _ENDS_THE_WALK]
@@ -161,11 +133,11 @@ def _bar(shard: ShardFindings) -> str:
     state = "good" if shard.is_good else "bad"
     said = f"{_count(shard.record_count, 'record')}, {_size(shard.size_bytes)}"
     if not shard.is_good:
-        said += f", {_count(shard.defect_count, 'defect')}"
+        said += f", {counted(shard.defect_count, 'defect')}"
     whole = " whole" if not shard.is_good and not bins else ""
     return (
-        f'<div class="shard"><span class="name" title="{_text(shard.path)}">'
-        f'{_text(Path(shard.path).name)}</span><span class="bar {state}{whole}">{marks}</span>'
+        f'<div class="shard"><span class="name" title="{text(shard.path)}">'
+        f'{text(Path(shard.path).name)}</span><span class="bar {state}{whole}">{marks}</span>'
         f'<span class="said">{said}</span></div>'
     )
 
@@ -186,12 +158,12 @@ def _tip(errors: Sequence[CorruptDataError]) -> str:
     return f"{place}{first.defect}{more}"
 
 
-def _list(title: str, errors: Iterable[CorruptDataError], count: int) -> str:
+def _list(title: str, errors: Iterable[CorruptDataError], total: int) -> str:
     errors = list(errors)
     if not errors:
         return ""
     rows = "".join(map(_row, errors[:_MOST_ROWS]))
-    left = count - min(len(errors), _MOST_ROWS)
+    left = total - min(len(errors), _MOST_ROWS)
     rest = f'<p class="quiet">and {left:,} more</p>' if left > 0 else ""
     return (
         f"<section><h2>{title}</h2><table><thead><tr><th>file</th><th>record</th><th>byte</th>"
@@ -204,25 +176,10 @@ def _row(error: CorruptDataError) -> str:
     position = "" if error.position is None else f"{error.position:,}"
     offset = "" if error.offset is None else f"{error.offset:,}"
     return (
-        f'<tr><td class="name" title="{_text(error.path or "")}">{_text(name)}</td>'
+        f'<tr><td class="name" title="{text(error.path or "")}">{text(name)}</td>'
         f'<td class="number">{position}</td><td class="number">{offset}</td>'
-        f"<td><code>{error.defect}</code> {_text(error.detail)}</td></tr>"
+        f"<td><code>{error.defect}</code> {text(error.detail)}</td></tr>"
     )
-
-
-def _text(text: str) -> str:
-    """Text of anybody's as HTML: escaped, of bearable length, control characters made visible."""
-    if len(text) > _LONGEST_TEXT:
-        text = f"{text[:_LONGEST_TEXT]}… ({len(text) - _LONGEST_TEXT:,} more)"
-    visible = "".join(
-        char if char.isprintable() else char.encode("unicode_escape", "surrogatepass").decode()
-        for char in text
-    )
-    return escape(visible, quote=True)
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}" + ("" if number == 1 else "s")
 
 
 def _size(size_bytes: float) -> str:

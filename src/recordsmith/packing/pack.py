@@ -11,23 +11,23 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from recordsmith.building import (
+    WRITING_THREADS,
     Noted,
     ShardResult,
     Shards,
     check_folder,
     clean_up,
     earlier_dataset,
+    manifest_of,
     publish_dataset,
     replaced_names,
-    thread_count,
     working_in,
 )
-from recordsmith.dataset import DEFAULT_TEMPLATE, Manifest, ShardEntry, begun_path
+from recordsmith.dataset import DEFAULT_TEMPLATE, Manifest, begun_path
 from recordsmith.errors import CorruptDataError, OptionError, SourceError
-from recordsmith.example import Schema
 from recordsmith.files import (
     PathLike,
     Progress,
@@ -40,6 +40,7 @@ from recordsmith.packing.recipe import Recipe
 from recordsmith.packing.report import PackReport
 from recordsmith.packing.writing import ShardJobs
 from recordsmith.sources import Listing, Source
+from recordsmith.work import Work, thread_count
 
 OnError = Literal["stop", "skip"]
 _LISTED = 20  # reasons in the message of an error; its `problems` has all of them
@@ -159,9 +160,10 @@ def pack_by(
             clean_up(folder)
             return report
         clean_up(folder, keeping=files)
-        jobs = ShardJobs(source, listing, plan, folder, recipe.preparation(source), progress)
+        work = Work(thread_count(threads, most=WRITING_THREADS), progress)
+        jobs = ShardJobs(source, listing, plan, folder, recipe.preparation(source), work)
         try:
-            results = jobs.run(thread_count(threads), trusting=not overwrite)
+            results = jobs.run(trusting=not overwrite)
             _gather(report, plan, listing, results, on_error)
             made_from = {
                 "source": dict(source.describe()),
@@ -170,7 +172,13 @@ def pack_by(
                 "bytes_in": report.bytes_in,
                 "skipped": report.skipped,
             }
-            manifest = _manifest(plan, listing, results, made_from)
+            manifest = manifest_of(
+                plan.splits,
+                zip([shard.split for shard in plan.shards], results, strict=True),
+                plan.compression,
+                listing.class_names,
+                made_from,
+            )
             publish_dataset(
                 folder,
                 plan.fingerprint,
@@ -231,32 +239,6 @@ def _gather(
                 + report.skipped[0],
                 report.skipped,
             )
-
-
-def _manifest(
-    plan: Plan, listing: Listing, results: Sequence[ShardResult], made_from: Mapping[str, Any]
-) -> Manifest:
-    splits: dict[str, tuple[ShardEntry, ...]] = {}
-    schemas = {}
-    for split in plan.splits:
-        of_split = [
-            result
-            for shard, result in zip(plan.shards, results, strict=True)
-            if shard.split == split
-        ]
-        splits[split] = tuple(
-            ShardEntry(result.file, result.record_count, result.size_bytes, result.crc32c)
-            for result in of_split
-        )
-        schemas[split] = Schema.merged([result.schema for result in of_split])
-    return Manifest(
-        splits,
-        Schema.merged(list(schemas.values())),
-        schemas,
-        plan.compression,
-        listing.class_names,
-        made_from,
-    )
 
 
 def check_arguments(source: Source, out: PathLike, threads: int | None) -> Path:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from recordsmith.building import ShardResult, thread_count
+from recordsmith.building import WRITING_THREADS, ShardResult
 from recordsmith.errors import OptionError, SourceError
 from recordsmith.files import (
     PathLike,
@@ -35,6 +35,7 @@ from recordsmith.packing.recipe import Recipe
 from recordsmith.packing.report import PackReport
 from recordsmith.packing.writing import ShardJobs
 from recordsmith.sources import Listing, Source
+from recordsmith.work import Work, thread_count
 
 FORMAT = "recordsmith-plan"
 VERSION = 1
@@ -101,10 +102,9 @@ class PackPlan:
             chosen.append(plan.shards[number])
         make_internal_folder(folder)
         with exclusive(folder, among_equals=True):
-            jobs = ShardJobs(
-                source, listing, plan, folder, self.recipe.preparation(source), progress
-            )
-            return jobs.run(thread_count(threads), shards=chosen)
+            work = Work(thread_count(threads, most=WRITING_THREADS), progress)
+            jobs = ShardJobs(source, listing, plan, folder, self.recipe.preparation(source), work)
+            return jobs.run(shards=chosen)
 
     def pack(
         self,

@@ -7,10 +7,9 @@ Bytes hang on the plan alone: not on threads, not on what was done before.
 
 from __future__ import annotations
 
-import threading
 from collections import deque
 from collections.abc import Iterator, Sequence
-from concurrent.futures import FIRST_EXCEPTION, Executor, Future, ThreadPoolExecutor, wait
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
 from typing import NamedTuple
@@ -22,21 +21,18 @@ from recordsmith.building import (
     complete_result,
     done_path,
     keep_result,
-    partial_path,
     read_back,
+    writing_partial,
 )
 from recordsmith.dataset import ShardWriter
 from recordsmith.errors import CorruptDataError, FileAccessError, SourceError
-from recordsmith.files import Progress, publish, remove, temporary_name, write_atomically
+from recordsmith.files import remove
 from recordsmith.packing.planning import Plan, PlannedShard
 from recordsmith.packing.preparing import Preparation
 from recordsmith.sources import Listing, Sample, Source
+from recordsmith.work import Work
 
 _AHEAD = 2  # samples in preparation for each thread: enough that none waits for another
-
-
-class Stopped(Exception):  # noqa: N818 - no error: another shard has failed
-    """The job is ending; this shard is not finished."""
 
 
 class ShardJobs:
@@ -49,23 +45,18 @@ class ShardJobs:
         plan: Plan,
         folder: Path,
         preparation: Preparation,
-        progress: Progress | None = None,
+        work: Work,
     ) -> None:
         self._source = source
         self._listing = listing
         self._plan = plan
         self._folder = folder
         self._preparation = preparation
-        self._progress = progress
-        self._lock = threading.Lock()
-        self._stopping = threading.Event()
-        self._done = 0
-        self._sample_count = 0
+        self._work = work
         self._ahead = _AHEAD
 
     def run(
         self,
-        threads: int,
         *,
         shards: Sequence[PlannedShard] | None = None,
         trusting: bool = True,
@@ -73,36 +64,25 @@ class ShardJobs:
         """Write, or check, every shard; the results are in the order of the plan.
 
         Args:
-            threads: how many work at once.
             shards: those that are to be written; None for all of the plan.
             trusting: whether work of an earlier job is used though the source does not tell
                 whether its samples have changed since.
         """
         shards = self._plan.shards if shards is None else shards
-        self._sample_count = sum(len(shard.samples) for shard in shards)
+        self._work.total = sum(len(shard.samples) for shard in shards)
+        threads = self._work.threads
         with ExitStack() as stack:
             helpers: Executor | None = None
             if self._preparation.is_heavy:
                 helpers = stack.enter_context(ThreadPoolExecutor(threads))
             at_once = min(threads, max(1, len(shards)))
             self._ahead = _AHEAD * -(-threads // at_once)
-            pool = stack.enter_context(ThreadPoolExecutor(at_once))
-            futures = [
-                pool.submit(self.complete, shard, trusting=trusting, helpers=helpers)
-                for shard in shards
-            ]
-            try:
-                wait(futures, return_when=FIRST_EXCEPTION)
-                for future in futures:
-                    if future.done() and not future.cancelled():
-                        future.result()
-            finally:
-                self._stopping.set()
-                pool.shutdown(cancel_futures=True)
-        return [future.result() for future in futures]
+            return self._work.each(
+                lambda shard: self._complete(shard, trusting=trusting, helpers=helpers), shards
+            )
 
-    def complete(
-        self, shard: PlannedShard, *, trusting: bool = True, helpers: Executor | None = None
+    def _complete(
+        self, shard: PlannedShard, *, trusting: bool, helpers: Executor | None
     ) -> ShardResult:
         """Write one shard under its temporary name, unless that is done already."""
         plan = self._plan.fingerprint
@@ -114,24 +94,11 @@ class ShardJobs:
             trusting=trusting,
         )
         if result is not None:
-            self._advance(len(shard.samples))
+            self._work.advance(len(shard.samples))
             return result
         remove(done_path(self._folder, shard.file))
-        partial = partial_path(self._folder, shard.file)
-        writer = ShardWriter(
-            self._folder / shard.file,
-            compression=self._plan.compression,
-            overwrite=True,
-            temporary=temporary_name(partial),  # two may write the same shard at once
-        )
-        try:
+        with writing_partial(self._folder, shard.file, self._plan.compression) as writer:
             result, versions = self._write(shard, writer, helpers)
-            index = partial_path(self._folder, f"{shard.file}.index")
-            write_atomically(index, writer.index_bytes())
-            publish(writer.release(), partial)
-        except BaseException:
-            writer.discard()
-            raise
         keep_result(self._folder, plan, versions, result)
         return result
 
@@ -152,7 +119,7 @@ class ShardJobs:
             else:
                 writer.write(prepared.payload)
                 bytes_in += prepared.sample.size_bytes
-            self._advance(1)
+            self._work.advance(1)
         result = ShardResult(
             file=shard.file,
             schema=read_back(writer),
@@ -188,8 +155,7 @@ class ShardJobs:
                 future.cancel()
 
     def _prepare(self, number: int) -> _Prepared:
-        if self._stopping.is_set():
-            raise Stopped
+        self._work.check()
         sample = self._listing.samples[number]
         notes: list[tuple[str, str]] = []
 
@@ -202,12 +168,6 @@ class ShardJobs:
         except (CorruptDataError, FileAccessError, SourceError) as error:
             return _Prepared(sample, None, str(error), notes)
         return _Prepared(sample, payload, "", notes)
-
-    def _advance(self, count: int) -> None:
-        with self._lock:
-            self._done += count
-            if self._progress is not None:
-                self._progress(self._done, self._sample_count)
 
 
 class _Prepared(NamedTuple):

@@ -16,12 +16,12 @@ from pathlib import Path
 from typing import Any
 
 from recordsmith.building import (
+    WRITING_THREADS,
     check_folder,
     clean_up,
     finish_publishing,
     is_no_file_name,
     publish_dataset,
-    thread_count,
     working_in,
 )
 from recordsmith.dataset import (
@@ -49,8 +49,8 @@ from recordsmith.reshaping.joining import (
 from recordsmith.reshaping.options import ReshardOptions
 from recordsmith.reshaping.plan import ReshardPlan, make_plan
 from recordsmith.reshaping.renumbering import Renumbered, renumbered
-from recordsmith.reshaping.threads import Work
 from recordsmith.reshaping.unpacking import opened
+from recordsmith.work import Work, thread_count
 
 _VERSION = 1  # another one if the same inputs would give other shards
 
@@ -152,7 +152,7 @@ def append(
             f"{folder} is no dataset to append to: there is no such folder. `recordsmith reshard` "
             "makes one"
         )
-    work = Work(thread_count(threads), progress)
+    work = Work(thread_count(threads, most=WRITING_THREADS), progress)
     inputs = find_inputs(paths, None, folder)
     if split is not None:
         inputs = _of_one_split(inputs, split)

@@ -19,13 +19,13 @@ from recordsmith.building import (
     complete_result,
     done_path,
     keep_result,
-    partial_path,
     read_back,
+    writing_partial,
 )
 from recordsmith.dataset import Dataset, ShardWriter
 from recordsmith.errors import CorruptDataError, Defect, OptionError
 from recordsmith.example import Schema, SchemaSurvey
-from recordsmith.files import publish, remove, temporary_name, write_atomically
+from recordsmith.files import remove
 from recordsmith.reshaping.choosing import Pool
 from recordsmith.reshaping.contract import Change
 from recordsmith.reshaping.keeping import PlannedShard
@@ -91,14 +91,7 @@ class Copier:
             self._advance(result.bytes_in)
             return result
         remove(done_path(self._folder, shard.file))
-        partial = partial_path(self._folder, shard.file)
-        writer = ShardWriter(
-            self._folder / shard.file,
-            compression=self._plan.compression,
-            overwrite=True,
-            temporary=temporary_name(partial),
-        )
-        try:
+        with writing_partial(self._folder, shard.file, self._plan.compression) as writer:
             schema, bytes_in = self._write(shard, writer)
             result = ShardResult(
                 file=shard.file,
@@ -107,15 +100,7 @@ class Copier:
                 crc32c=writer.crc32c,
                 bytes_in=bytes_in,
                 schema=schema,
-                skipped={},
-                notes={},
             )
-            index = partial_path(self._folder, f"{shard.file}.index")
-            write_atomically(index, writer.index_bytes())
-            publish(writer.release(), partial)
-        except BaseException:
-            writer.discard()
-            raise
         keep_result(self._folder, self._fingerprint, self._versions, result)
         return result
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from recordsmith.building import ShardResult
-from recordsmith.dataset import ClassNames, Manifest, ShardEntry
+from recordsmith.dataset import ClassNames, Manifest
 from recordsmith.errors import OptionError
 from recordsmith.example import Schema
 
@@ -115,9 +115,7 @@ def joined(
     for split, result in added:
         if split in schemas or split not in manifest.splits:
             schemas.setdefault(split, []).append(result.schema)
-        splits.setdefault(split, []).append(
-            ShardEntry(result.file, result.record_count, result.size_bytes, result.crc32c)
-        )
+        splits.setdefault(split, []).append(result.entry)
     return Manifest(
         {split: tuple(shards) for split, shards in splits.items()},
         Schema.merged([manifest.schema, *(result.schema for _, result in added)]),

@@ -12,18 +12,19 @@ from pathlib import Path
 from typing import Any
 
 from recordsmith.building import (
+    WRITING_THREADS,
     ShardResult,
     Shards,
     check_folder,
     clean_up,
     complete_shards,
     earlier_dataset,
+    manifest_of,
     publish_dataset,
     replaced_names,
-    thread_count,
     working_in,
 )
-from recordsmith.dataset import DEFAULT_TEMPLATE, Manifest, ShardEntry, begun_path
+from recordsmith.dataset import DEFAULT_TEMPLATE, Manifest, begun_path
 from recordsmith.dataset.locate import Paths
 from recordsmith.errors import CorruptDataError, Defect, OptionError, SourceError
 from recordsmith.example import Schema
@@ -38,8 +39,8 @@ from recordsmith.reshaping.records import Records
 from recordsmith.reshaping.report import ReshardReport
 from recordsmith.reshaping.selecting import select
 from recordsmith.reshaping.surveying import check_seen, check_with, survey
-from recordsmith.reshaping.threads import Work
 from recordsmith.reshaping.unpacking import opened
+from recordsmith.work import Work, thread_count
 
 _RESCUED = frozenset(
     (
@@ -138,7 +139,7 @@ def reshard_by(
     """`reshard`, with the options that decide what is in the shards in one piece."""
     folder = as_path(out)
     check_folder(folder)
-    work = Work(thread_count(threads), progress)
+    work = Work(thread_count(threads, most=WRITING_THREADS), progress)
     inputs = find_inputs(paths, options.split, folder)
     return _Job(options, inputs, folder, work, overwrite=overwrite).run()
 
@@ -282,28 +283,6 @@ class _Job:
         records: Records,
         notices: list[str],
     ) -> Manifest:
-        splits: dict[str, tuple[ShardEntry, ...]] = {}
-        schemas = dict(schemas)
-        for split in plan.pools:
-            of_split = [
-                result
-                for shard, result in zip(plan.shards, results, strict=True)
-                if shard.split == split
-            ]
-            splits[split] = tuple(
-                ShardEntry(result.file, result.record_count, result.size_bytes, result.crc32c)
-                for result in of_split
-            )
-            if split not in schemas:
-                schemas[split] = Schema.merged([result.schema for result in of_split])
-        schemas = {split: schemas[split] for split in splits}
-        schema = Schema.merged(list(schemas.values()))
-        notices += [
-            f"feature {key!r} is not of one kind in all records"
-            for section in schema.sections.values()
-            for key, feature in section.items()
-            if feature.kind == "mixed"
-        ]
         made_from: dict[str, Any] = {
             "reshard": self._options.to_json(),
             "plan": self._fingerprint,
@@ -316,4 +295,18 @@ class _Job:
             "bytes_in": self._inputs.size_bytes,
             "notices": notices,
         }
-        return Manifest(splits, schema, schemas, plan.compression, self._class_names, made_from)
+        manifest = manifest_of(
+            plan.pools,
+            zip([shard.split for shard in plan.shards], results, strict=True),
+            plan.compression,
+            self._class_names,
+            made_from,
+            schemas=schemas,
+        )
+        notices += [  # `made_from` has the same list
+            f"feature {key!r} is not of one kind in all records"
+            for section in manifest.schema.sections.values()
+            for key, feature in section.items()
+            if feature.kind == "mixed"
+        ]
+        return manifest

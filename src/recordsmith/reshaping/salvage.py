@@ -12,34 +12,33 @@ import json
 import os
 import re
 import tempfile
-import threading
 from collections import Counter
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import BinaryIO, Literal, cast
 
 from recordsmith.building import (
+    WRITING_THREADS,
     ShardResult,
+    check_folder,
     clean_up,
     earlier_dataset,
-    partial_path,
+    manifest_of,
     publish_dataset,
     read_back,
     replaced_names,
     working_in,
+    writing_partial,
 )
 from recordsmith.dataset import (
     LABEL_MAP_NAME,
     Manifest,
     Shard,
-    ShardEntry,
     ShardWriter,
 )
 from recordsmith.dataset.locate import Located, Paths, locate
 from recordsmith.errors import CorruptDataError, Defect, FileAccessError, OptionError, located
-from recordsmith.example import Schema
 from recordsmith.files import (
     INTERNAL_FOLDER,
     PathLike,
@@ -47,11 +46,8 @@ from recordsmith.files import (
     accessing,
     as_path,
     open_file,
-    publish,
     read_head,
     size_of,
-    temporary_name,
-    write_atomically,
 )
 from recordsmith.reshaping.patient_reading import PatientFile
 from recordsmith.reshaping.salvage_report import SalvagedShard, SalvageReport
@@ -66,6 +62,7 @@ from recordsmith.wire import (
     inflate_around_breaks,
     rescue,
 )
+from recordsmith.work import Work, thread_count
 
 _NOT_IN_NAMES = re.compile(r"[/\\:\0]")
 
@@ -106,11 +103,12 @@ def salvage(
         FileAccessError: a path does not exist, or `out` cannot be written.
     """
     folder = as_path(out)
-    at_once = _thread_count(threads)
+    check_folder(folder)
+    work = Work(thread_count(threads, most=WRITING_THREADS), progress)
     found = locate(paths, split, around_defects=True)
     _check_apart(folder, found)
     names = _names_of(found.shards)
-    job = _Salvage(found, folder, names, progress)
+    job = _Salvage(found, folder, names, work)
     fingerprint = job.fingerprint
     with working_in(folder):
         earlier = earlier_dataset(
@@ -122,7 +120,7 @@ def salvage(
         )
         clean_up(folder)
         try:
-            results = job.run(at_once)
+            results = job.run()
             manifest = job.manifest(results)
             publish_dataset(
                 folder,
@@ -136,10 +134,6 @@ def salvage(
     return job.report
 
 
-class _StoppedError(Exception):
-    """Somebody else failed, or the user wants to stop: leave the shard at hand."""
-
-
 class _Salvage:
     """One job: the shards that were found, and what comes of them."""
 
@@ -148,16 +142,12 @@ class _Salvage:
         found: Located,
         folder: Path,
         names: Mapping[Path, str],
-        progress: Progress | None,
+        work: Work,
     ) -> None:
         self._found = found
         self._folder = folder
         self._names = names
-        self._progress = progress
-        self._total = 0
-        self._done = 0
-        self._lock = threading.Lock()
-        self._stopping = threading.Event()
+        self._work = work
         self._compression = _compression_of(found)
         self.has_label_map = found.class_names is not None and any(
             (shard.path.parent / LABEL_MAP_NAME).is_file() for shard in found.shards[:1]
@@ -178,7 +168,7 @@ class _Salvage:
                 files.append((os.path.realpath(path), name, status.st_size, status.st_mtime_ns))
         return hashlib.blake2b(json.dumps(["salvage", files]).encode(), digest_size=16).hexdigest()
 
-    def run(self, threads: int) -> list[ShardResult | None]:
+    def run(self) -> list[ShardResult | None]:
         """Rescue all shards; None for one of which nothing is left.
 
         Raises:
@@ -187,14 +177,8 @@ class _Salvage:
         shards = self._found.shards
         for shard in shards:
             with suppress(FileAccessError):
-                self._total += size_of(shard.path)
-        with ThreadPoolExecutor(max(1, min(threads, len(shards)))) as pool:
-            try:
-                outcomes = list(pool.map(self._rescue_shard, shards))
-            except BaseException:
-                self._stopping.set()
-                pool.shutdown(cancel_futures=True)
-                raise
+                self._work.total += size_of(shard.path)
+        outcomes = self._work.each(self._rescue_shard, shards)
         self.report.shards = [salvaged for salvaged, _ in outcomes]
         results = [result for _, result in outcomes]
         if not any(results):
@@ -203,26 +187,16 @@ class _Salvage:
 
     def manifest(self, results: list[ShardResult | None]) -> Manifest:
         """What the new dataset consists of."""
-        splits: dict[str, list[ShardResult]] = {}
-        for shard, result in zip(self._found.shards, results, strict=True):
-            if result is not None:
-                splits.setdefault(shard.split, []).append(result)
-        schemas = {
-            split: Schema.merged([result.schema for result in of_split])
-            for split, of_split in splits.items()
-        }
+        rescued = [
+            (shard.split, result)
+            for shard, result in zip(self._found.shards, results, strict=True)
+            if result is not None
+        ]
         old = self._found.manifest
         report = self.report
-        return Manifest(
-            {
-                split: tuple(
-                    ShardEntry(result.file, result.record_count, result.size_bytes, result.crc32c)
-                    for result in of_split
-                )
-                for split, of_split in splits.items()
-            },
-            Schema.merged(list(schemas.values())),
-            schemas,
+        return manifest_of(
+            dict.fromkeys(split for split, _ in rescued),
+            rescued,
             self._compression,
             self._found.class_names,
             {
@@ -270,7 +244,6 @@ class _Salvage:
     def _rewrite(self, salvaged: SalvagedShard) -> ShardResult | None:
         """Write what is whole under a temporary name."""
         path, name = salvaged.path, self._names[salvaged.path]
-        partial = partial_path(self._folder, name)
         with ExitStack() as stack:
             opened = stack.enter_context(open_file(path))
             stack.enter_context(accessing(path))
@@ -283,27 +256,15 @@ class _Salvage:
             stream = file
             if salvaged.compression != "none":
                 stream = self._inflated(file, salvaged, stack)
-            writer = ShardWriter(
-                self._folder / name,
-                compression=self._compression,
-                overwrite=True,
-                temporary=temporary_name(partial),
-            )
-            try:
-                self._copy(stream, writer, salvaged, counted=stream is file)
-                salvaged.add_unreadable(patient.unreadable)
-                salvaged.record_count = writer.record_count
-                if not writer.record_count and salvaged.expected_count != 0:
-                    salvaged.problem = _what_is_there(head)
-                    writer.discard()
-                    return None
-                schema = read_back(writer)
-                index = partial_path(self._folder, f"{name}.index")
-                write_atomically(index, writer.index_bytes())
-                publish(writer.release(), partial)
-            except BaseException:
+            writer = stack.enter_context(writing_partial(self._folder, name, self._compression))
+            self._copy(stream, writer, salvaged, counted=stream is file)
+            salvaged.add_unreadable(patient.unreadable)
+            salvaged.record_count = writer.record_count
+            if not writer.record_count and salvaged.expected_count != 0:
+                salvaged.problem = _what_is_there(head)
                 writer.discard()
-                raise
+                return None
+            schema = read_back(writer)
         salvaged.file = name
         return ShardResult(
             file=name,
@@ -312,8 +273,6 @@ class _Salvage:
             crc32c=writer.crc32c,
             bytes_in=salvaged.size_bytes,
             schema=schema,
-            skipped={},
-            notes={},
         )
 
     def _copy(
@@ -331,7 +290,7 @@ class _Salvage:
             else:
                 salvaged.add_lost(finding)
                 reached = finding.stop
-            self._advance(max(0, reached - told) if counted else 0)
+            self._work.advance(max(0, reached - told) if counted else 0)
             told = max(told, reached)
 
     def _inflated(self, file: BinaryIO, salvaged: SalvagedShard, stack: ExitStack) -> BinaryIO:
@@ -349,19 +308,11 @@ class _Salvage:
             with accessing(internal, "write"):
                 spool.write(piece)
             reached = file.tell()
-            self._advance(max(0, reached - told))
+            self._work.advance(max(0, reached - told))
             told = max(told, reached)
         with accessing(internal, "write"):
             spool.flush()
         return spool
-
-    def _advance(self, count: int) -> None:
-        if self._stopping.is_set():
-            raise _StoppedError
-        with self._lock:
-            self._done += count
-            if self._progress is not None:
-                self._progress(self._done, self._total)
 
 
 def _compression_of(found: Located) -> Compression:
@@ -410,11 +361,8 @@ def _names_of(shards: list[Shard]) -> dict[Path, str]:
 def _check_apart(folder: Path, found: Located) -> None:
     """
     Raises:
-        OptionError: the new dataset would lie where the damaged shards are, or there is a file.
+        OptionError: the new dataset would lie where the damaged shards are.
     """
-    with accessing(folder, "write"):
-        if folder.exists() and not folder.is_dir():
-            raise OptionError(f"{folder} is a file; expected the name of a folder")
     target = os.path.realpath(folder)
     for shard in found.shards:
         if os.path.realpath(shard.path.parent) == target:
@@ -422,11 +370,3 @@ def _check_apart(folder: Path, found: Located) -> None:
                 f"{folder} is the folder of the damaged shards, which are left as they are; choose "
                 "another folder"
             )
-
-
-def _thread_count(threads: int | None) -> int:
-    if threads is None:
-        return min(8, os.cpu_count() or 1)
-    if not isinstance(threads, int) or threads < 1:
-        raise OptionError(f"threads is {threads!r}; expected a number, at least 1")
-    return threads

@@ -14,8 +14,8 @@ from recordsmith.errors import CorruptDataError, Defect, located
 from recordsmith.files import accessing, open_file
 from recordsmith.reshaping.inputs import Inputs, InputShard
 from recordsmith.reshaping.records import Records
-from recordsmith.reshaping.threads import Work
 from recordsmith.wire import read_blocks
+from recordsmith.work import Work
 
 
 def unpacked_path(folder: Path, shard: InputShard) -> Path:

@@ -6,10 +6,8 @@ than fit, only those with a common beginning are kept in one reading, and the ne
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias, TypeVar
 
@@ -22,8 +20,8 @@ from recordsmith.dataset.shard import Shard
 from recordsmith.errors import located
 from recordsmith.examining.diff.matching import Digests, as_digests
 from recordsmith.example import Schema, SchemaSurvey
-from recordsmith.files import Progress
 from recordsmith.wire import RecordBlock
+from recordsmith.work import Work
 
 DIGESTS_AT_ONCE = 1 << 23
 """So many are in memory at once. Measured: with what sorting takes, 104 bytes each."""
@@ -91,15 +89,9 @@ Wanted: TypeAlias = tuple[Int64Array, Int64Array]
 class Reading:
     """Reads both sides, shard by shard, in threads; tells how far it is."""
 
-    def __init__(
-        self, sides: tuple[Side, Side], threads: int | None, progress: Progress | None
-    ) -> None:
+    def __init__(self, sides: tuple[Side, Side], work: Work) -> None:
         self.sides = sides
-        self._threads = threads or os.cpu_count() or 1
-        self._progress = progress
-        self._done = self._total = 0
-        self._lock = threading.Lock()
-        self._stopping = threading.Event()
+        self._work = work
 
     def first(self, make: MakeDigests, store: DigestStore) -> None:
         """Digests of all records; and learns what the sides hold."""
@@ -174,39 +166,21 @@ class Reading:
         told = 0
         is_plain = shard.size_bytes > 0 and shard.compression == "none"
         for block in shard.blocks(0, stop) if shard.size_bytes else ():
-            if self._stopping.is_set():
-                raise _StoppedError
+            self._work.check()
             yield block
             if is_plain:
                 end = min(block.offset + len(block.buffer), shard.size_bytes)
-                self._advance(end - told)
+                self._work.advance(end - told)
                 told = end
-        self._advance(shard.size_bytes - told)
-
-    def _advance(self, count: int) -> None:
-        with self._lock:
-            self._done += count
-            if self._progress is not None:
-                self._progress(self._done, self._total)
+        self._work.advance(shard.size_bytes - told)
 
     def _in_threads(
         self, read: Callable[[int, int], _T], shards: Sequence[Sequence[int]]
     ) -> list[list[_T]]:
         jobs = [(side, number) for side in (0, 1) for number in shards[side]]
-        self._total += sum(self.sides[side].shards[number].size_bytes for side, number in jobs)
-        workers = max(1, min(self._threads, len(jobs)))
-        with ThreadPoolExecutor(workers) as pool:
-            try:
-                found = list(pool.map(lambda job: read(*job), jobs))
-            except BaseException:
-                self._stopping.set()
-                pool.shutdown(cancel_futures=True)
-                raise
+        self._work.total += sum(self.sides[side].shards[number].size_bytes for side, number in jobs)
+        found = self._work.each(lambda job: read(*job), jobs)
         return [found[: len(shards[0])], found[len(shards[0]) :]]
-
-
-class _StoppedError(Exception):
-    """Somebody else failed, or the user wants to stop: leave the shard at hand."""
 
 
 class DigestStore:

@@ -49,6 +49,7 @@ from recordsmith.example import ColumnDecoder, FeatureSpec, Schema
 from recordsmith.example.canonical import canonical
 from recordsmith.files import Progress
 from recordsmith.wire import RecordBlock
+from recordsmith.work import Work, thread_count
 
 KEY_FEATURES = (
     "image/filename",
@@ -88,8 +89,9 @@ def diff(
         CorruptDataError: a record is damaged, a shard is missing: `verify` lists all that is.
         FileAccessError, OptionError: as in `recordsmith.open`; no record has the feature `by`.
     """
+    work = Work(thread_count(threads), progress)
     sides = (_side(a, split), _side(b, split))
-    reading = Reading(sides, threads, progress)
+    reading = Reading(sides, work)
     partners = Partners(reading)
     partners.match_first(each(lambda payload: blake2b(payload, digest_size=16).digest()))
     if by is not None:

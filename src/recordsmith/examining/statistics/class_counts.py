@@ -76,6 +76,14 @@ class ClassStatistics:
     is_numbered: bool
     error: int
 
+    def by_name(self) -> list[tuple[str, dict[str, int]]]:
+        """Each class with its count in the splits that have it, the most frequent first."""
+        totals: dict[str, dict[str, int]] = {}
+        for split, counts in self.splits.items():
+            for count in counts:
+                totals.setdefault(str(count), {})[split] = count.count
+        return sorted(totals.items(), key=lambda item: (-sum(item[1].values()), item[0]))
+
     def imbalance(self, split: str) -> float | None:
         """How many times as often as the rarest class the most frequent one comes."""
         counts = self.splits[split]

@@ -6,18 +6,15 @@ gave is merged in their order, so that the answer does not depend on the number 
 
 from __future__ import annotations
 
-import os
-import threading
-from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
 from recordsmith.dataset.labels import ClassNames
 from recordsmith.dataset.locate import Paths, locate
 from recordsmith.dataset.shard import Shard, empty_file
-from recordsmith.errors import OptionError, located
+from recordsmith.errors import located
 from recordsmith.examining.inspection import ShardSummary
 from recordsmith.examining.statistics.class_counts import (
     NUMBERED_KEYS,
@@ -35,6 +32,7 @@ from recordsmith.examining.statistics.places import Places, place_numbers
 from recordsmith.examining.statistics.record_survey import DuplicateSearches, RecordSurvey
 from recordsmith.examining.statistics.remarks import Remark, make_remarks
 from recordsmith.files import Progress
+from recordsmith.work import Work, thread_count
 
 _READ_TOGETHER_BYTES = 32 << 20
 
@@ -145,10 +143,7 @@ def statistics(
             says.
         FileAccessError, OptionError: as in `recordsmith.open`.
     """
-    if threads is not None and (
-        isinstance(threads, bool) or not isinstance(threads, int) or threads < 1
-    ):
-        raise OptionError(f"threads is {threads!r}; expected 1 or more, or None")
+    work = Work(thread_count(threads), progress)
     found = locate(paths, split)
     for _, missing in found.missing:
         raise missing
@@ -156,45 +151,30 @@ def statistics(
         shard.check_size()
     if len(found.shards) == 1 and found.shards[0].size_bytes == 0:
         raise empty_file(found.shards[0].path)
-    survey = _DatasetSurvey(found.shards, progress)
-    survey.read(max(1, min(threads or os.cpu_count() or 1, len(found.shards))))
+    survey = _DatasetSurvey(found.shards, work)
+    survey.read()
     return survey.finish(found.class_names)
-
-
-class _StoppedError(Exception):
-    """Somebody else failed, or the user wants to stop: leave the shard at hand."""
 
 
 class _DatasetSurvey:
     """Reads shards and collects what they hold."""
 
-    def __init__(self, shards: Sequence[Shard], progress: Progress | None) -> None:
+    def __init__(self, shards: Sequence[Shard], work: Work) -> None:
         self._shards = shards
         self._sizes = [shard.size_bytes for shard in shards]
         self._counts = [0] * len(shards)
-        self._progress = progress
-        self._done_bytes = 0
-        self._lock = threading.Lock()
-        self._stopping = threading.Event()
+        self._work = work
+        work.total = sum(self._sizes)
         self._duplicates = DuplicateSearches()
         self._all = RecordSurvey("", self._duplicates)
         self._classes: dict[str, ClassSurvey] = {}
 
-    def read(self, threads: int) -> None:
+    def read(self) -> None:
         """Read everything, merging in the order of the shards."""
-        waiting: deque[Future[RecordSurvey]] = deque()
-        with ThreadPoolExecutor(threads) as pool:
-            try:
-                for run in self._runs():
-                    waiting.append(pool.submit(self._read_run, run))
-                    if len(waiting) > threads + 1:
-                        self._merge(waiting.popleft().result())
-                while waiting:
-                    self._merge(waiting.popleft().result())
-            except BaseException:
-                self._stopping.set()
-                pool.shutdown(cancel_futures=True)
-                raise
+        ahead = min(self._work.threads, len(self._shards)) + 2
+        with closing(self._work.in_order(self._read_run, self._runs(), ahead=ahead)) as surveys:
+            for survey in surveys:
+                self._merge(survey)
 
     def _runs(self) -> Iterator[list[int]]:
         """Neighbours of one split that are read together: small ones share a survey."""
@@ -215,22 +195,15 @@ class _DatasetSurvey:
             shard = self._shards[number]
             before = 0
             for block in shard.blocks():
-                if self._stopping.is_set():
-                    raise _StoppedError
+                self._work.check()
                 with located(shard.path, block.position):
                     survey.add(block, place_numbers(number, block.position, len(block)))
                 self._counts[number] += len(block)
                 if shard.compression == "none":
-                    self._advance(block.offset + len(block.buffer) - before)
+                    self._work.advance(block.offset + len(block.buffer) - before)
                     before = block.offset + len(block.buffer)
-            self._advance(self._sizes[number] - before)
+            self._work.advance(self._sizes[number] - before)
         return survey
-
-    def _advance(self, count: int) -> None:
-        if self._progress is not None:
-            with self._lock:
-                self._done_bytes += count
-                self._progress(self._done_bytes, sum(self._sizes))
 
     def _merge(self, survey: RecordSurvey) -> None:
         for section in survey.sections.values():

@@ -10,14 +10,14 @@ from __future__ import annotations
 
 import os
 import stat
-import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain, islice
-from typing import Any, TypeVar
+from typing import Any
 
 from recordsmith.dataset.locate import Located, Paths, locate
 from recordsmith.dataset.shard import Shard, empty_file
@@ -37,14 +37,13 @@ from recordsmith.examining.verification.shard_stream import read_stream
 from recordsmith.examining.verification.siblings import compare_siblings
 from recordsmith.files import PathLike, Progress, accessing, open_file
 from recordsmith.wire import HEAD_BYTES, detect_compression, join_crc32c
+from recordsmith.work import Work, thread_count
 
 MAX_DEFECTS_PER_SHARD = 1000
 """So many are listed one by one; the rest of a shard's are only counted."""
 
 _SHARED_FROM_BYTES = 128 << 20  # plain shards of this size are read by several threads
 _AHEAD = 4  # jobs for each thread that wait: few, however many shards there are
-
-_Result = TypeVar("_Result")
 
 
 def verify(
@@ -76,6 +75,7 @@ def verify(
         OptionError: nothing there looks like a TFRecord, or there is no such split; the schema
             file is none.
     """
+    count = thread_count(threads)
     report = VerifyReport()
     if schema is not None and not isinstance(schema, SchemaFile):
         schema = SchemaFile.load(schema)
@@ -87,14 +87,14 @@ def verify(
     report.add(error for _, error in located.missing)
     report.add(manifest_check.check_labels(located))
     report.add(manifest_check.find_extra_shards(located, split))
-    thread_count = max(1, threads or os.cpu_count() or 1)
-    telling = _Telling(progress, [shard.path for shard in located.shards])
+    total = sum(_size(shard.path) for shard in located.shards) if progress else 0
+    work = Work(count, progress, total)
     if deep or schema is not None:
         report.is_deep = deep
         rules = None if schema is None else schema.rules()
-        found = _check_deeply(located, thread_count, telling, report, rules)
+        found = _check_deeply(located, work, report, rules)
     else:
-        found = _check_all(located, thread_count, telling)
+        found = _check_all(located, work)
     manifest_check.compare(located, found, MAX_DEFECTS_PER_SHARD)
     for findings in found:
         report.add_shard(findings)
@@ -103,26 +103,25 @@ def verify(
 
 def _check_deeply(
     located: Located,
-    thread_count: int,
-    telling: _Telling,
+    work: Work,
     report: VerifyReport,
     rules: Rules | None,
 ) -> list[ShardFindings]:
     if rules is None and located.manifest is not None:
         rules = rules_of_schema(located.manifest.schema)
-    with ThreadPoolExecutor(thread_count) as decoding:
+    with ThreadPoolExecutor(work.threads) as decoding:
 
         def look() -> ShardContents:
             return ShardContents(
                 rules,
                 MAX_DEFECTS_PER_SHARD,
-                telling.advance,
+                work.advance,
                 decoding if report.is_deep else None,
-                thread_count,
+                work.threads,
             )
 
         looked: dict[str, ShardContents] = {}
-        found = _check_all(located, thread_count, telling, look, looked)
+        found = _check_all(located, work, look, looked)
     if rules is None:
         by_shard = [(shard, looked[shard.path].check) for shard in found if shard.path in looked]
         compare_siblings(by_shard, MAX_DEFECTS_PER_SHARD)
@@ -151,34 +150,6 @@ def _remark(report: VerifyReport, looked: Mapping[str, ShardContents]) -> None:
         )
 
 
-class _StoppedError(Exception):
-    """Somebody else failed, or the user wants to stop: leave the shard at hand."""
-
-
-class _Telling:
-    """Tells how far all threads together are, and stops them."""
-
-    def __init__(self, progress: Progress | None, paths: Iterable[Any]) -> None:
-        self._progress = progress
-        self._total = sum(map(_size, paths)) if progress is not None else 0
-        self._done = 0
-        self._lock = threading.Lock()
-        self.stopping = threading.Event()
-
-    def advance(self, count: int) -> None:
-        if self.stopping.is_set():
-            raise _StoppedError
-        if self._progress is None or not count:
-            return
-        with self._lock:
-            self._done = min(self._done + count, self._total)
-            self._progress(self._done, self._total)
-
-    def finish(self) -> None:
-        if self._progress is not None and self._done < self._total:
-            self.advance(self._total - self._done)
-
-
 def _size(path: Any) -> int:
     try:
         return os.stat(path).st_size
@@ -196,8 +167,7 @@ class _Plan:
 
 def _check_all(
     located: Located,
-    thread_count: int,
-    telling: _Telling,
+    work: Work,
     look: Callable[[], ShardContents] | None = None,
     looked: dict[str, ShardContents] | None = None,
 ) -> list[ShardFindings]:
@@ -207,52 +177,37 @@ def _check_all(
     def calls() -> Iterator[Callable[[], Any]]:
         for shard in located.shards:
             if look is None:
-                plan = _plan(shard, thread_count, telling)
+                plan = _plan(shard, work)
             else:
-                plan = _Plan([partial(_check_shard, shard, telling, look, looked)], next)
+                plan = _Plan([partial(_check_shard, shard, work, look, looked)], next)
             plans.append(plan)
             yield from plan.calls
 
     found = []
-    with ThreadPoolExecutor(thread_count) as pool:
-        try:
-            results = _in_order(pool, calls(), _AHEAD * thread_count)
-            for first in results:
-                plan = plans.popleft()
-                parts = chain((first,), islice(results, len(plan.calls) - 1))
-                found.append(plan.finish(parts))
-                deque(parts, maxlen=0)
-            telling.finish()
-        except BaseException:
-            telling.stopping.set()
-            pool.shutdown(cancel_futures=True)
-            raise
+    with closing(work.in_order(_call, calls(), ahead=_AHEAD * work.threads)) as results:
+        for first in results:
+            plan = plans.popleft()
+            parts = chain((first,), islice(results, len(plan.calls) - 1))
+            found.append(plan.finish(parts))
+            deque(parts, maxlen=0)
+    work.finish()
     return found
 
 
-def _in_order(
-    pool: ThreadPoolExecutor, calls: Iterator[Callable[[], _Result]], ahead: int
-) -> Iterator[_Result]:
-    """What calls answer, in their order, with so many of them on the way."""
-    waiting: deque[Future[_Result]] = deque()
-    for call in calls:
-        waiting.append(pool.submit(call))
-        if len(waiting) >= ahead:
-            yield waiting.popleft().result()
-    while waiting:
-        yield waiting.popleft().result()
+def _call(call: Callable[[], Any]) -> Any:
+    return call()
 
 
-def _plan(shard: Shard, thread_count: int, telling: _Telling) -> _Plan:
+def _plan(shard: Shard, work: Work) -> _Plan:
     size = _size(shard.path)
-    if thread_count > 1 and size >= _SHARED_FROM_BYTES:
+    if work.threads > 1 and size >= _SHARED_FROM_BYTES:
         try:
             is_plain = detect_compression(_head(shard)) == "none"
         except FileAccessError:
             is_plain = False
         if is_plain:
-            return _plan_of_ranges(shard, size, telling)
-    return _Plan([partial(_check_shard, shard, telling)], next)
+            return _plan_of_ranges(shard, size, work)
+    return _Plan([partial(_check_shard, shard, work)], next)
 
 
 def _head(shard: Shard) -> bytes:
@@ -260,7 +215,7 @@ def _head(shard: Shard) -> bytes:
         return file.read(HEAD_BYTES)
 
 
-def _plan_of_ranges(shard: Shard, size: int, telling: _Telling) -> _Plan:
+def _plan_of_ranges(shard: Shard, size: int, work: Work) -> _Plan:
     ranges = ranges_of(size)
     with_checksum = shard.entry is not None
 
@@ -268,7 +223,7 @@ def _plan_of_ranges(shard: Shard, size: int, telling: _Telling) -> _Plan:
         try:
             with open_file(shard.path) as file:
                 checker = RangeCheck(
-                    file.fileno(), shard.path, size, telling.advance, with_checksum=with_checksum
+                    file.fileno(), shard.path, size, work.advance, with_checksum=with_checksum
                 )
                 return checker.range(start, stop, is_guess=start > 0)
         except FileAccessError as error:
@@ -279,7 +234,7 @@ def _plan_of_ranges(shard: Shard, size: int, telling: _Telling) -> _Plan:
         try:
             with open_file(shard.path) as file:
                 checker = RangeCheck(
-                    file.fileno(), shard.path, size, telling.advance, with_checksum=with_checksum
+                    file.fileno(), shard.path, size, work.advance, with_checksum=with_checksum
                 )
                 _take(findings, join_ranges(_raising(parts), ranges, checker))
         except FileAccessError as error:
@@ -316,7 +271,7 @@ def _take(findings: ShardFindings, parts: Iterable[RangeFindings]) -> None:
 
 def _check_shard(
     shard: Shard,
-    telling: _Telling,
+    work: Work,
     look: Callable[[], ShardContents] | None = None,
     looked: dict[str, ShardContents] | None = None,
 ) -> ShardFindings:
@@ -334,12 +289,12 @@ def _check_shard(
                     file.fileno(),
                     shard.path,
                     status.st_size,
-                    telling.advance,
+                    work.advance,
                     with_checksum=with_checksum,
                 )
                 _take(findings, [checker.range(0, status.st_size)])
             else:
-                contents = read_stream(file, findings, telling.advance, MAX_DEFECTS_PER_SHARD, look)
+                contents = read_stream(file, findings, work.advance, MAX_DEFECTS_PER_SHARD, look)
                 if contents is not None and looked is not None:
                     looked[findings.path] = contents
     except FileAccessError as error:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import io
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from recordsmith.drawing.html_page import check_absent
 from recordsmith.errors import OptionError
 from recordsmith.files import write_atomically
 
@@ -32,10 +32,7 @@ def check_page(path: Path, count: int, columns: int, *, overwrite: bool) -> None
         raise OptionError(
             f"{count:,} examples in {columns:,} columns are too large for one page; ask for fewer"
         )
-    if os.path.lexists(path) and not overwrite:
-        raise OptionError(
-            f"{path} exists already; choose another name, or say overwrite=True (--overwrite)"
-        )
+    check_absent(path, overwrite=overwrite)
 
 
 def write_page(page: Image.Image, path: Path, *, overwrite: bool) -> None:

@@ -1,0 +1,27 @@
+"""Reports that are also written as an HTML page: their options, and what stands on top."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, TypeAlias
+
+import typer
+
+Html: TypeAlias = Annotated[
+    Path | None, typer.Option("--html", help="Write it as a page, too.", metavar="FILE")
+]
+OverwritePage: TypeAlias = Annotated[
+    bool, typer.Option("--overwrite", help="Replace the page that is there.")
+]
+
+
+def check_html(path: Path, *, overwrite: bool) -> None:
+    """Raise OptionError if no page can be written there: before the long work, not after it."""
+    from recordsmith.drawing.html_page import check_html_path  # NumPy only when needed
+
+    check_html_path(path, overwrite=overwrite)
+
+
+def title_of(paths: list[str]) -> str:
+    """What stands on top of a page about these."""
+    return paths[0] if len(paths) == 1 else f"{paths[0]} and {len(paths) - 1:,} more"

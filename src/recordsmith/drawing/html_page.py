@@ -1,0 +1,68 @@
+"""A report as one HTML file: where it may be written, its frame, and text of anybody's in it.
+
+A page loads nothing and runs nothing: its style is in it, a policy in its head forbids the rest.
+What comes from files (names, values, details) reaches it by `text` only.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from html import escape
+from pathlib import Path
+
+from recordsmith.errors import OptionError
+from recordsmith.files import write_atomically
+
+_HEAD = (
+    '<meta charset="utf-8">\n'
+    '<meta http-equiv="Content-Security-Policy" '
+    "content=\"default-src 'none'; style-src 'unsafe-inline'\">\n"
+    '<meta name="viewport" content="width=device-width, initial-scale=1">'
+)
+
+
+def check_html_path(path: Path, *, overwrite: bool) -> None:
+    """Raise OptionError if no page can be written there: before the long work, not after it."""
+    if path.suffix.lower() not in (".html", ".htm"):
+        raise OptionError(f"{path} does not say its format; expected a name in .html")
+    check_absent(path, overwrite=overwrite)
+
+
+def check_absent(path: Path, *, overwrite: bool) -> None:
+    """Raise OptionError if there is a file that is not to be replaced."""
+    if os.path.lexists(path) and not overwrite:
+        raise OptionError(
+            f"{path} exists already; choose another name, or say overwrite=True (--overwrite)"
+        )
+
+
+def write_html(
+    path: Path, title: str, style: str, parts: Iterable[str], *, overwrite: bool
+) -> None:
+    """Write a page, whole or not at all; `parts` are HTML, `title` and `style` are text."""
+    page = "\n".join(
+        [
+            "<!doctype html>",
+            f'<html lang="en"><head>{_HEAD}',
+            f"<title>{text(title)}</title><style>{style}</style></head><body><main>",
+            *filter(None, parts),
+            "</main></body></html>\n",
+        ]
+    )
+    write_atomically(path, page.encode("utf-8", "backslashreplace"), overwrite=overwrite)
+
+
+def text(words: str, most: int = 1500) -> str:
+    """Text of anybody's as HTML: escaped, of bearable length, control characters made visible."""
+    cut = words if len(words) <= most else f"{words[: most - 1]}…"
+    visible = "".join(
+        char if char.isprintable() else char.encode("unicode_escape", "surrogatepass").decode()
+        for char in cut
+    )
+    return escape(visible, quote=True)
+
+
+def counted(number: int, noun: str) -> str:
+    """A number with its noun: 1 shard, 2,569 shards."""
+    return f"{number:,} {noun}" + ("" if number == 1 else "s")

@@ -1,0 +1,104 @@
+"""Several pieces of work at once: order, failures, and what progress is told."""
+
+from __future__ import annotations
+
+import threading
+from contextlib import closing
+from typing import Any
+
+import pytest
+
+import recordsmith as rs
+from recordsmith.work import Stopped, Work, thread_count
+
+
+@pytest.mark.parametrize("threads", [0, -1, True, 1.0, "2"])
+def test_what_is_no_number_of_threads_is_refused(threads: Any) -> None:
+    with pytest.raises(rs.OptionError, match="threads is"):
+        thread_count(threads)
+
+
+def test_threads_that_nobody_chose_are_limited_and_chosen_ones_are_not() -> None:
+    assert 1 <= thread_count(None, most=1) == 1
+    assert thread_count(None) >= thread_count(None, most=8) >= 1
+    assert thread_count(50, most=8) == 50
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_answers_come_in_the_order_of_the_items(threads: int) -> None:
+    later = threading.Event()
+
+    def answer(item: int) -> int:
+        if threads > 1 and item == 0:
+            later.wait(60)  # the first is done last
+        if item == 2:
+            later.set()
+        return item * item
+
+    expected = [item * item for item in range(6)]
+    assert Work(threads, None).each(answer, range(6)) == expected
+    later.clear()
+    assert list(Work(threads, None).in_order(answer, range(6), ahead=3)) == expected
+
+
+def test_no_more_items_are_on_the_way_than_is_said() -> None:
+    taken = []
+
+    def items() -> Any:
+        for item in range(20):
+            taken.append(item)
+            yield item
+
+    with closing(Work(2, None).in_order(lambda item: item, items(), ahead=4)) as answers:
+        assert next(answers) == 0
+        assert len(taken) == 4
+        assert next(answers) == 1
+        assert len(taken) == 5
+
+
+def test_a_failure_ends_the_others_and_is_what_is_raised() -> None:
+    work = Work(2, None)
+    begun = threading.Event()
+    ended = []
+
+    def fail_or_wait(item: int) -> None:
+        if item == 1:
+            begun.wait(60)
+            raise ValueError("this one")
+        begun.set()
+        try:
+            while True:
+                work.check()
+        except Stopped:
+            ended.append(item)
+            raise
+
+    with pytest.raises(ValueError, match="this one"):
+        work.each(fail_or_wait, range(50))
+    assert ended == [0]  # and those that had not begun never did
+
+
+def test_of_several_failures_the_first_in_order_is_raised() -> None:
+    second = threading.Event()
+
+    def fail(item: int) -> None:
+        if item == 0:
+            second.wait(60)
+        second.set()
+        raise ValueError(item)
+
+    with pytest.raises(ValueError, match="0"):
+        list(Work(2, None).in_order(fail, range(2), ahead=3))
+
+
+def test_progress_never_passes_the_total_and_ends_there() -> None:
+    told: list[tuple[int, int]] = []
+    work = Work(1, lambda done, total: told.append((done, total)), total=10)
+    for count in (4, 0, 9):
+        work.advance(count)
+    assert told == [(4, 10), (10, 10)]
+    told.clear()
+    work = Work(1, lambda done, total: told.append((done, total)), total=10)
+    work.advance(3)
+    work.finish()
+    assert told == [(3, 10), (10, 10)]
