@@ -18,6 +18,7 @@ from recordsmith.example import (
     FeatureSchema,
     Schema,
     SchemaSurvey,
+    classify,
     decode_example,
     encode_example,
     encode_sequence_example,
@@ -328,6 +329,98 @@ def test_ranking_lists(reference: Any) -> None:
 def test_what_the_payloads_are(payloads: list[bytes], expected: str) -> None:
     schema = survey(payloads)
     assert (schema.payload, schema.record_count) == (expected, len(payloads))
+
+
+def features_one_by_one(payloads: list[bytes]) -> dict[bytes, tuple[Any, ...]]:
+    """What a survey that is told which payloads are Examples counts, each for itself, added up."""
+    total: dict[bytes, tuple[Any, ...]] = {}
+    for payload in payloads:
+        one = kernel.FeatureSurvey()
+        if payload and classify(payload) != "Example":
+            continue
+        assert one.update(*spans([payload]), 1, False) == 1
+        for key, kinds, contents, present, (low, high), _, value_bytes in one.finish():
+            before = total.get(key, ([0] * 4, [0] * 3, 0, low, high, 0))
+            total[key] = (
+                [a + b for a, b in zip(before[0], kinds, strict=True)],
+                [a + b for a, b in zip(before[1], contents, strict=True)],
+                before[2] + present,
+                min(before[3], low),
+                max(before[4], high),
+                before[5] + value_bytes,
+            )
+    return total
+
+
+@given(data=st.data())
+@settings(max_examples=300)
+def test_one_walk_counts_what_two_do(wire: SimpleNamespace, data: Any) -> None:
+    """Examples among anything else, whole or broken: what is dropped leaves nothing behind."""
+    usual = st.sampled_from(
+        [encode_example({"a": 1, "b": "x", "c": [1.5, 2]}), encode_example({"b": [JPEG, b"\0"]})]
+    )
+    ranking = wire.examples.map(lambda payload: b"\x0a" + bytes([len(payload) % 128]) + payload)
+    any_payload = st.one_of(
+        usual,
+        wire.examples,
+        wire.sequences,
+        wire.mutated(wire.examples),
+        wire.mutated(usual),
+        ranking,
+        st.binary(max_size=20),
+    )
+    payloads = data.draw(st.lists(any_payload, max_size=6))
+    block = spans(payloads)
+    classes, kinds = (np.full(len(payloads), 9, np.uint8) for _ in range(2))
+    kernel.classify_many(*block, classes)
+    counted = kernel.FeatureSurvey()
+    counted.update_examples(*block, kinds)
+    assert kinds.tolist() == classes.tolist()
+    assert {
+        key: (kinds, contents, present, low, high, value_bytes)
+        for key, kinds, contents, present, (low, high), _, value_bytes in counted.finish()
+    } == features_one_by_one(payloads)
+
+
+@given(st.dictionaries(st.text(max_size=3), st.lists(st.integers(-(2**63), 2**63 - 1)), max_size=9))
+def test_numbers_of_any_length_are_counted(rows: dict[str, list[int]]) -> None:
+    found = features(rows, kinds=dict.fromkeys(rows, "int64"))
+    for key, values in rows.items():
+        sizes = [max(1, -(-(value % 2**64).bit_length() // 7)) for value in values]
+        packed = sum(sizes)
+        around = 1 + (1 if packed < 128 else 2) if values else 0  # its tag and its length
+        assert (found[key].max_length, found[key].value_bytes) == (len(values), packed + around)
+
+
+def plain_content(value: bytes) -> str:
+    try:
+        text = value.decode()
+    except UnicodeDecodeError:
+        return "raw"
+    controls = {chr(code) for code in (*range(32), 127)} - set("\t\n\r")
+    return "raw" if controls & set(text) else "text"
+
+
+@given(
+    before=st.text(st.characters(codec="ascii", categories=["L", "N", "P", "Zs"]), max_size=40),
+    middle=st.binary(max_size=2) | st.sampled_from(["ü", "€", "😀", "\x7f", "\t\n"]),
+    after=st.text(max_size=20),
+)
+@settings(max_examples=500)
+def test_content_is_what_python_finds(before: str, middle: bytes | str, after: str) -> None:
+    middle = middle.encode() if isinstance(middle, str) else middle
+    value = before.encode() + middle + after.encode()
+    if value[:2] in (b"BM", b"II", b"MM", b"GI", b"RI"):
+        return
+    assert features({"b": value})["b"].content == plain_content(value)
+
+
+def test_more_keys_than_are_searched_one_by_one() -> None:
+    rows = [{f"feature/{number}": number for number in range(100)} for _ in range(3)]
+    found = features(*rows, dict(reversed(rows[0].items())), {"feature/99": 1})
+    assert {key: feature.present for key, feature in found.items()} == {
+        f"feature/{number}": 4 + (number == 99) for number in range(100)
+    }
 
 
 @given(data=st.data())

@@ -374,18 +374,21 @@ def drive_classes(buffer: Array, starts: Array, lengths: Array) -> None:
 
 def drive_survey(buffer: Array, starts: Array, lengths: Array, dice: random.Random) -> None:
     survey = example_kernel.FeatureSurvey()
+    kinds = np.full(len(starts), 9, np.uint8)
+    survey.update_examples(buffer, starts, lengths, kinds)
+    assert (kinds <= 4).all()
     for _ in range(2):
         field, lists = dice.choice(((1, False), (2, True), (1, True), (2, False)))
         counted = survey.update(buffer, starts, lengths, field, lists)
         assert 0 <= counted <= len(starts)
     for key, kinds, contents, present, (low, high), steps, value_bytes in survey.finish():
         assert len(key) <= len(buffer)
-        assert 0 <= present <= 2 * len(starts)
+        assert 0 < present <= 3 * len(starts)
         assert len(kinds) == 4
         assert len(contents) == 3
         assert 0 <= low <= high <= len(buffer) or present == 0
         assert 0 <= steps[1] <= len(buffer)
-        assert 0 <= value_bytes <= 2 * len(buffer)
+        assert 0 <= value_bytes <= 3 * len(buffer)
 
 
 def drive_submessages(buffer: Array, starts: Array, lengths: Array, dice: random.Random) -> None:

@@ -16,11 +16,13 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import numpy as np
 import pytest
 
 import recordsmith as rs
 from recordsmith.dataset import begun_path
 from recordsmith.errors import CorruptDataError, Defect, FileAccessError, OptionError
+from recordsmith.example import SchemaSurvey
 from recordsmith.files import INTERNAL_FOLDER
 from recordsmith.reshaping.salvage_report import MOST_LISTED, SalvagedShard
 from recordsmith.wire import LostRange, Repair, encode_records, inflate_around_breaks, read_records
@@ -69,6 +71,38 @@ def test_every_way_of_damage(damage, capsys: pytest.CaptureFixture[str]) -> None
     lines = [line.split(" | ") for line in out.splitlines() if line.startswith("| ")]
     assert len(lines) == 2 + 9
     assert all(int(line[2].replace(",", "")) > 50 for line in lines[2:])
+
+
+@pytest.mark.parametrize("held_bytes", [1 << 24, 100, 20])
+@pytest.mark.parametrize("compression", [None, "gzip"])
+def test_the_schema_is_that_of_what_is_written(
+    held_bytes: int, compression: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whether records are seen on their way or read back, and with bits turned back."""
+    monkeypatch.setattr("recordsmith.reshaping.proved_frames.LONGEST_HELD_BYTES", held_bytes)
+    monkeypatch.setattr("recordsmith.wire.rescuing.LONGEST_HELD_BYTES", held_bytes // 2)
+    monkeypatch.setattr("recordsmith.wire.rescuing.BLOCK_BYTES", 64)
+    path = tmp_path / "shard.tfrecord"
+    with rs.ShardWriter(path) as writer:
+        for number in range(40):
+            writer.write_example({"id": number, "text": "x" * (number * 7 % 60), f"k{number}": 1.5})
+    frame = 16 + len(rs.encode_example({"id": 0, "text": "", "k0": 1.5}))
+
+    def damage(data: bytearray) -> None:
+        data[frame] ^= 4  # in the length of the second record: turned back
+        data[frame // 2] ^= 255  # in the payload of the first: lost
+
+    change(path, damage)
+    if compression:
+        path.write_bytes(gzip.compress(path.read_bytes()))
+    report = rs.salvage(path, tmp_path / "out")
+    assert (report.record_count, report.repair_count) == (39, 1)
+    counted = SchemaSurvey()
+    for payload in rs.open(tmp_path / "out").records():
+        counted.update(payload, np.array([0]), np.array([len(payload)]))
+    manifest = json.loads((tmp_path / "out" / "dataset.json").read_text())
+    assert manifest["schema"] == counted.finish().to_json()
+    assert rs.verify(tmp_path / "out").is_good
 
 
 def test_the_program_would_notice(damage, tmp_path: Path) -> None:

@@ -70,6 +70,8 @@ cdef extern from "message.h" nogil:
     int check_lists(span values, int kind)
     int content_of(span value)
     int read_plain_feature(span s, span *lst)
+    int64_t count_packed(span lst, int kind)
+    int are_same(const uint8_t *a, const uint8_t *b, size_t size)
     int may_be_plain_example(span s)
     int c_classify "classify"(span s)
     void trim(growing *g)
@@ -705,15 +707,21 @@ cdef class FeatureSurvey:
     cdef inline bint is_key(self, int number, span key) noexcept nogil:
         cdef feature_state *f = &self.states[number]
         cdef size_t size = key.end - key.at
-        return f.key_size == size and memcmp(f.key, key.at, size) == 0
+        return f.key_size == size and are_same(f.key, key.at, size)
 
-    cdef bint see_feature(self, feature_state *f, span feature) noexcept nogil:
+    cdef inline bint see_feature(self, feature_state *f, span feature) noexcept nogil:
         cdef int kind, odd = 0
         cdef uint64_t count = 0
+        cdef int64_t packed = -1
         cdef span values, items
         kind = read_plain_feature(feature, &items)
         if kind != KIND_NONE:
-            if not self.see_list(f, items, kind, &count):
+            if kind != KIND_BYTES:
+                packed = count_packed(items, kind)
+            if packed >= 0:
+                count = packed
+                f.row_bytes += items.end - items.at
+            elif not self.see_list(f, items, kind, &count):
                 return False
         elif read_feature(feature, &kind, &values, &odd):
             while next_list(&values, kind, &items):
@@ -726,7 +734,7 @@ cdef class FeatureSurvey:
         f.row_max = max(f.row_max, <int64_t>count)
         return True
 
-    cdef inline bint see_list(
+    cdef bint see_list(
         self, feature_state *f, span items, int kind, uint64_t *count
     ) noexcept nogil:
         cdef int odd = 0
@@ -748,7 +756,7 @@ cdef class FeatureSurvey:
             count[0] += 1
         return True
 
-    cdef bint see_entry(self, int number, span value, bint lists) noexcept nogil:
+    cdef inline bint see_entry(self, int number, span value, bint lists) noexcept nogil:
         cdef feature_state *f = &self.states[number]
         cdef uint32_t tag
         cdef span feature
@@ -775,7 +783,7 @@ cdef class FeatureSurvey:
             f.row_steps += 1
         return True
 
-    cdef void end_row(self) noexcept nogil:
+    cdef inline void end_row(self) noexcept nogil:
         cdef size_t at
         cdef int64_t number
         cdef int i
@@ -786,8 +794,9 @@ cdef class FeatureSurvey:
             f.present += 1
             for i in range(4):
                 f.kinds[i] += f.row_kinds >> i & 1
-            for i in range(3):
-                f.contents[i] += f.row_contents[i]
+            if f.row_kinds & 1 << KIND_BYTES:
+                for i in range(3):
+                    f.contents[i] += f.row_contents[i]
             f.value_bytes += f.row_bytes
             f.min_length = min(f.min_length, f.row_min)
             f.max_length = max(f.max_length, f.row_max)

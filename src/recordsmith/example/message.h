@@ -36,6 +36,13 @@ typedef struct {
     const uint8_t *end;
 } span;
 
+/* For what is a few instructions and runs for each field: compilers count the calls, and decline. */
+#if defined(__GNUC__)
+#define ALWAYS_INLINE static inline __attribute__((always_inline))
+#else
+#define ALWAYS_INLINE static inline
+#endif
+
 /* ---- reading ---------------------------------------------------------------------------- */
 
 static int read_long_varint(span *s, uint64_t *value) {
@@ -55,7 +62,7 @@ static int read_long_varint(span *s, uint64_t *value) {
     return 0;
 }
 
-static inline int read_varint(span *s, uint64_t *value) {
+ALWAYS_INLINE int read_varint(span *s, uint64_t *value) {
     if (s->at < s->end && *s->at < 128) {
         *value = *s->at++;
         return 1;
@@ -72,7 +79,7 @@ static int read_long_tag(span *s, uint32_t *tag) {
     return value >= 8;
 }
 
-static inline int read_tag(span *s, uint32_t *tag) {
+ALWAYS_INLINE int read_tag(span *s, uint32_t *tag) {
     if (s->at < s->end && *s->at < 128) {
         *tag = *s->at++;
         return *tag >= 8;
@@ -80,7 +87,7 @@ static inline int read_tag(span *s, uint32_t *tag) {
     return read_long_tag(s, tag);
 }
 
-static inline int read_delimited(span *s, span *inner) {
+ALWAYS_INLINE int read_delimited(span *s, span *inner) {
     uint64_t size;
     if (!read_varint(s, &size) || size > (uint64_t)(s->end - s->at)) return 0;
     inner->at = s->at;
@@ -114,29 +121,37 @@ static int skip_field(span *s, uint32_t tag, int depth) {
     }
 }
 
+/* memcmp(a, b, size) == 0; the size of a key is not known, and a call takes longer. */
+ALWAYS_INLINE int are_same(const uint8_t *a, const uint8_t *b, size_t size) {
+    uint64_t one = 0, other = 0;
+    for (; size > 8; size -= 8, a += 8, b += 8) {
+        memcpy(&one, a, 8);
+        memcpy(&other, b, 8);
+        if (one != other) return 0;
+    }
+    if (size >= 4) { /* the first four and the last four overlap */
+        uint32_t head_1, head_2, tail_1, tail_2;
+        memcpy(&head_1, a, 4);
+        memcpy(&head_2, b, 4);
+        memcpy(&tail_1, a + size - 4, 4);
+        memcpy(&tail_2, b + size - 4, 4);
+        return head_1 == head_2 && tail_1 == tail_2;
+    }
+    while (size--)
+        if (a[size] != b[size]) return 0;
+    return 1;
+}
+
 typedef struct {
     span key;
     span value;
     int has_value;
 } map_entry;
 
-/* Key and value of a map entry, in any order, each at most once. `odd` counts unknown fields. */
-static inline int read_entry(span s, map_entry *entry, int *odd) {
+/* The same as read_entry, for any entry. */
+static int read_any_entry(span s, map_entry *entry, int *odd) {
     int has_key = 0;
     uint32_t tag;
-    const uint8_t *p = s.at;
-    if (s.end - p >= 4 && p[0] == (1 << 3 | DELIMITED) && p[1] <= s.end - p - 4 && p[1] < 128) {
-        const uint8_t *value = p + 2 + p[1];
-        if (value[0] == (2 << 3 | DELIMITED) && value[1] == s.end - value - 2 && value[1] < 128) {
-            /* as nearly all are: key, value, and both short */
-            entry->key.at = p + 2;
-            entry->key.end = value;
-            entry->value.at = value + 2;
-            entry->value.end = s.end;
-            entry->has_value = 1;
-            return 1;
-        }
-    }
     entry->key.at = entry->key.end = entry->value.at = entry->value.end = s.end;
     entry->has_value = 0;
     while (s.at < s.end) {
@@ -151,6 +166,25 @@ static inline int read_entry(span s, map_entry *entry, int *odd) {
         }
     }
     return 1;
+}
+
+/* Key and value of a map entry, in any order, each at most once. `odd` counts unknown fields.
+ * Inlined: a span that was just written is slow to be passed on. */
+ALWAYS_INLINE int read_entry(span s, map_entry *entry, int *odd) {
+    const uint8_t *p = s.at;
+    if (s.end - p >= 4 && p[0] == (1 << 3 | DELIMITED) && p[1] <= s.end - p - 4 && p[1] < 128) {
+        const uint8_t *value = p + 2 + p[1];
+        if (value[0] == (2 << 3 | DELIMITED) && value[1] == s.end - value - 2 && value[1] < 128) {
+            /* as nearly all are: key, value, and both short */
+            entry->key.at = p + 2;
+            entry->key.end = value;
+            entry->value.at = value + 2;
+            entry->value.end = s.end;
+            entry->has_value = 1;
+            return 1;
+        }
+    }
+    return read_any_entry(s, entry, odd);
 }
 
 /* The next list message of `kind` among a Feature's fields: 1, or 0 at the end. The fields were
@@ -186,6 +220,17 @@ static inline int are_varints(span s) {
         long_one |= p[i] & p[i + 1] & p[i + 2] & p[i + 3] & p[i + 4] & p[i + 5] & p[i + 6] &
                     p[i + 7] & p[i + 8] & p[i + 9];
     return long_one < 128;
+}
+
+/* How many numbers there are in a list message that is one short packed field and nothing else, as
+ * nearly all are; -1 for any other, which count_values has to walk. */
+ALWAYS_INLINE int64_t count_packed(span list, int kind) {
+    const uint8_t *p = list.at;
+    if (list.end - p < 3 || p[0] != (1 << 3 | DELIMITED) || p[1] >= 128) return -1;
+    if (p[1] != list.end - p - 2) return -1;
+    if (kind == KIND_FLOAT) return p[1] % 4 ? -1 : p[1] / 4;
+    list.at = p + 2;
+    return are_varints(list) ? (int64_t)count_varint_ends(list.at, list.end) : -1;
 }
 
 /* Count the values of one list message; `odd` counts unknown fields. */
@@ -260,7 +305,7 @@ static inline int read_feature(span s, int *kind, span *values, int *odd) {
 
 /* The kind and the list of a Feature that is one list and nothing else, as nearly all are;
  * KIND_NONE for any other, which read_feature has to walk. */
-static inline int read_plain_feature(span s, span *list) {
+ALWAYS_INLINE int read_plain_feature(span s, span *list) {
     if (s.at == s.end || (*s.at & 7) != DELIMITED || *s.at >> 3 > KIND_INT64) return KIND_NONE;
     int kind = *s.at++ >> 3;
     return read_delimited(&s, list) && s.at == s.end ? kind : KIND_NONE;
@@ -420,10 +465,24 @@ static int check_sequence(span s, evidence *seen) {
     return 1;
 }
 
+/* Whether a payload begins as Features in an Example do: with a map entry that has a key. Where a
+ * ranking list has a field, the key has a letter. */
+ALWAYS_INLINE int begins_with_key(span s) {
+    for (int depth = 0; depth < 3; depth++) {
+        span inner;
+        if (s.at == s.end || *s.at++ != (1 << 3 | DELIMITED)) return 0;
+        if (!read_delimited(&s, &inner)) return 0;
+        s = inner;
+    }
+    return s.at < s.end && *s.at < 128 && *s.at != (1 << 3 | DELIMITED) &&
+           *s.at != (2 << 3 | DELIMITED);
+}
+
 /* Nothing odd, and at least one feature that has a kind. */
 static int check_elwc(span s, evidence *seen) {
     uint32_t tag;
     span inner;
+    if (begins_with_key(s)) return 0;
     while (s.at < s.end) {
         if (!read_tag(&s, &tag) || (tag & 7) != DELIMITED || tag >> 3 > 2) return 0;
         if (!read_delimited(&s, &inner) || !check_example(inner, seen)) return 0;

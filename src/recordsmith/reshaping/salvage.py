@@ -1,8 +1,9 @@
 """What can be had back from damaged shards, as a dataset of its own.
 
 Each shard becomes one of the same name in a new folder, with every record that its checksums prove
-whole. Nothing appears there before all of them are written and read back. The damaged files are
-only read.
+whole. Nothing appears there before all of them are written and synced. What is written is the bytes
+that the checksums proved; where it is compressed, or a frame is too long to be held, it is read
+back. The damaged files are only read.
 """
 
 from __future__ import annotations
@@ -50,6 +51,7 @@ from recordsmith.files import (
     size_of,
 )
 from recordsmith.reshaping.patient_reading import PatientFile
+from recordsmith.reshaping.proved_frames import ProvedFrames
 from recordsmith.reshaping.salvage_report import SalvagedShard, SalvageReport
 from recordsmith.wire import (
     HEAD_BYTES,
@@ -257,14 +259,17 @@ class _Salvage:
             if salvaged.compression != "none":
                 stream = self._inflated(file, salvaged, stack)
             writer = stack.enter_context(writing_partial(self._folder, name, self._compression))
-            self._copy(stream, writer, salvaged, counted=stream is file)
+            proved = self._copy(stream, writer, salvaged, counted=stream is file)
             salvaged.add_unreadable(patient.unreadable)
             salvaged.record_count = writer.record_count
             if not writer.record_count and salvaged.expected_count != 0:
                 salvaged.problem = _what_is_there(head)
                 writer.discard()
                 return None
-            schema = read_back(writer)
+            is_as_proved = self._compression == "none"
+            schema = proved.schema_of(writer.record_count) if is_as_proved else None
+            if schema is None:
+                schema = read_back(writer)
         salvaged.file = name
         return ShardResult(
             file=name,
@@ -277,12 +282,15 @@ class _Salvage:
 
     def _copy(
         self, stream: BinaryIO, writer: ShardWriter, salvaged: SalvagedShard, *, counted: bool
-    ) -> None:
+    ) -> ProvedFrames:
         """Everything whole, as it lies there."""
         told = 0
+        proved = ProvedFrames()
         for finding in rescue(stream):
             if isinstance(finding, Whole):
                 writer.write_piece(finding.frames, finding.lengths)
+                if self._compression == "none":
+                    proved.add(finding)
                 reached = finding.offset + len(finding.frames)
             elif isinstance(finding, Repair):
                 salvaged.add_repair(finding)
@@ -292,6 +300,7 @@ class _Salvage:
                 reached = finding.stop
             self._work.advance(max(0, reached - told) if counted else 0)
             told = max(told, reached)
+        return proved
 
     def _inflated(self, file: BinaryIO, salvaged: SalvagedShard, stack: ExitStack) -> BinaryIO:
         """What a compressed shard holds, in a file without a name: any part of it may be wanted."""
