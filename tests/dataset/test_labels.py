@@ -124,6 +124,8 @@ def test_a_label_map_of_many_items(tmp_path: Path) -> None:
     assert read_label_map(path) == names
 
 
-def test_labels_of_any_length_are_no_crash(tmp_path: Path) -> None:
+def test_labels_of_any_characters_are_no_crash(tmp_path: Path) -> None:
     (tmp_path / "labels.txt").write_text("9" * 5000 + ":x\n")
     assert read_labels(tmp_path) is None
+    (tmp_path / "labels.txt").write_text("0:x\n\x1f1 :y\n")  # str.strip takes it, int does not
+    assert read_labels(tmp_path) == ("x", "y")

@@ -1,25 +1,20 @@
-"""Mutated inputs for every entry of the compiled kernels.
-
-    python tests/fuzz/fuzz_kernels.py [--inputs N] [--seed S]
+"""Every entry of the compiled kernels.
 
 The invariant: whatever the bytes and the arrays, a kernel gives a result that lies within its
 input, or names a defect, or refuses with the exception that it states (IndexError for spans
 outside the buffer, ValueError for offsets and splits that do not fit). It never reads or writes
 outside the memory it was given, never allocates more than a fixed multiple of it, never loops
-without end, and never raises anything else. Exit code 1 and the offending input if it does.
+without end, and never raises anything else. All its readers agree: what is told to be an Example
+can be decoded, and what can be decoded can be surveyed.
 
-An overread is only seen by a tool that watches memory: run_with_sanitizer.sh runs this file under
+An overread is only seen by a tool that watches memory: run_with_sanitizer.sh runs this under
 AddressSanitizer. That is why each input lies in a block of exactly its size.
 """
 
 from __future__ import annotations
 
-import argparse
 import random
 import struct
-import sys
-import time
-import traceback
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -27,6 +22,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from harness import corpus_files, mutated
 
 from recordsmith.errors import Defect
 from recordsmith.example import encode_example, encode_sequence_example
@@ -34,15 +30,11 @@ from recordsmith.example import kernel as example_kernel
 from recordsmith.wire import check_frames, encode_record, scan
 from recordsmith.wire import kernel as wire_kernel
 
-CORPUS = Path(__file__).parent.parent / "conformance" / "files"
 GOOD, MALFORMED, NOT_AN_EXAMPLE = 0, 1, 2
 BYTES, FLOAT, INT64 = 1, 2, 3
+EXAMPLE, SEQUENCE = 1, 2
 
 Array = npt.NDArray[Any]
-
-# bytes that mean something on the wire: tags, ends of varints, small lengths
-TELLING = bytes([0, 1, 2, 7, 8, 9, 10, 11, 12, 13, 16, 18, 26, 34, 127, 128, 255, 0x4B, 0x4C, 0x7A])
-HUGE = [b"\xff" * 9 + b"\x01", b"\xff" * 4 + b"\x0f", b"\x80" * 9 + b"\x01", b"\xff" * 8 + b"\x7f"]
 
 
 def exact(data: bytes | bytearray) -> npt.NDArray[np.uint8]:
@@ -86,45 +78,12 @@ def payload_seeds() -> list[bytes]:
     seeds.append(ranking + b"\x12" + bytes([len(seeds[2])]) + seeds[2])
     seeds.append(b"\x09" + struct.pack("<d", 1.5) + b"\x10\x05\x1a\x0dbrain.Event:2")
     seeds.append(seeds[1] + b"\x7b" * 5 + b"\x08\x01" + b"\x7c" * 5)  # groups in groups
-    for data in file_seeds():
+    for data in corpus_files():
         frames = scan(data)
         for start, length in zip(frames.starts.tolist(), frames.lengths.tolist(), strict=True):
             if length < 2000:
                 seeds.append(data[start : start + length])
     return list(dict.fromkeys(seeds))[:60]
-
-
-def file_seeds() -> list[bytes]:
-    seeds = [path.read_bytes() for path in sorted(CORPUS.glob("*.tfrecord"))]
-    return [seed for seed in seeds if len(seed) < 2000]
-
-
-def mutated(data: bytes, others: list[bytes], dice: random.Random) -> bytes:
-    mutable = bytearray(data)
-    for _ in range(dice.choice((0, 0, 1, 1, 1, 1, 2, 2, 3, 5, 8))):
-        at = dice.randrange(len(mutable) + 1)
-        choice = dice.randrange(10)
-        if choice == 0:
-            mutable[at : at + 1] = bytes([dice.randrange(256)])
-        elif choice <= 2:
-            mutable[at : at + 1] = bytes([dice.choice(TELLING)])
-        elif choice == 3 and at < len(mutable):
-            mutable[at] ^= 1 << dice.randrange(8)
-        elif choice == 4 and at < len(mutable):
-            mutable[at] = (mutable[at] + dice.choice((-2, -1, 1, 2, 8))) % 256
-        elif choice == 5:
-            del mutable[at : at + dice.choice((1, 2, 4, 8, 30))]
-        elif choice == 6:
-            mutable[at:at] = mutable[at : at + dice.choice((1, 2, 8, 30))]
-        elif choice == 7:
-            other = dice.choice(others)
-            start = dice.randrange(len(other) + 1)
-            mutable[at:at] = other[start : start + dice.randrange(40)]
-        elif choice == 8:
-            mutable[at : at + dice.randrange(3)] = dice.choice(HUGE)
-        else:
-            del mutable[at:]  # ends in the middle of something
-    return bytes(mutable)
 
 
 def varint(value: int) -> bytes:
@@ -280,7 +239,14 @@ def drive_payload(data: bytes, counts: Counter[str]) -> None:
     kind = example_kernel.classify(payload)
     assert 0 <= kind <= 4
     code, result = example_kernel.decode_example(payload)
+    assert kind != EXAMPLE or code == GOOD  # readers agree
     if code == GOOD:
+        starts, lengths = np.zeros(1, np.int64), np.array([len(data)], np.int64)
+        survey = example_kernel.FeatureSurvey()
+        assert survey.update(payload, starts, lengths, 1, lists=False) == 1
+        assert {key.decode("utf-8", "surrogateescape") for key, *_ in survey.finish()} == set(
+            result
+        )
         counts["examples"] += 1
         check_features(result, len(data))
     else:
@@ -288,6 +254,7 @@ def drive_payload(data: bytes, counts: Counter[str]) -> None:
         assert code in (MALFORMED, NOT_AN_EXAMPLE)
         assert 0 <= result <= 4
     code, result = example_kernel.decode_sequence_example(payload)
+    assert kind != SEQUENCE or code == GOOD
     if code == GOOD:
         counts["sequences"] += 1
         context, lists = result
@@ -511,68 +478,51 @@ def drive_frames(data: bytes, dice: random.Random, counts: Counter[str]) -> None
     assert scan(wire_kernel.frame_list([buffer, b"", bytearray(data)])).defect is None
 
 
-def fuzz(inputs: int, seed: int) -> Counter[str]:
-    """Drive the kernels with so many inputs; raises what breaks the invariant."""
-    dice = random.Random(seed)
-    payloads, files = payload_seeds(), file_seeds()
-    counts: Counter[str] = Counter()
-    for number in range(inputs):
-        data = b""
-        try:
-            mode = dice.random()
-            if mode < 0.12:
-                data = mutated(dice.choice(files), files, dice)
-                found = list(drive_scan(exact(data), dice))
-                drive_check(exact(data), dice)
-                drive_gather(exact(data), dice)
-                counts["records"] += len(found)
-                counts["files"] += 1
-                for payload in found:
-                    drive_payload(payload, counts)
-            elif mode < 0.2:
-                data = dice.choice(payloads)
-                drive_encoders(data, dice, counts)
-            else:
-                batch = [
-                    nested(payloads, dice)
-                    if dice.random() < 0.5
-                    else mutated(dice.choice(payloads), payloads, dice)
-                    for _ in range(dice.choice((1, 1, 1, 2, 4)))
-                ]
-                data = batch[-1]
-                drive_payload(data, counts)
-                if mode < 0.3:  # whole frames with good checksums, as a reader would see them
-                    framed = exact(b"".join(map(encode_record, batch)))
-                    counts["records"] += len(list(drive_scan(framed, dice)))
-                    drive_check(framed, dice)
-                    drive_gather(framed, dice)
-                drive_batch(batch, dice, counts)
-        except Exception as error:
-            raise AssertionError(
-                f"seed {seed}, input {number}: {type(error).__name__}: {error}\n  {data.hex()}"
-            ) from error
-    counts["inputs"] = inputs
-    return counts
+class Fuzz:
+    """Files, single payloads and batches of them, by turns."""
 
+    watches_memory = True
+    reached = (
+        "records",
+        "examples",
+        "sequences",
+        "defects",
+        "columns",
+        "column defects",
+        "encoded",
+        "refused",
+    )
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description="Fuzz the compiled kernels.")
-    parser.add_argument("--inputs", type=int, default=100_000)
-    parser.add_argument("--seed", type=int, default=0)
-    options = parser.parse_args()
-    started = time.monotonic()
-    try:
-        counts = fuzz(options.inputs, options.seed)
-    except AssertionError as error:
-        traceback.print_exception(error.__cause__)
-        print(f"broken: {error}")
-        return 1
-    seconds = time.monotonic() - started
-    print(f"{options.inputs} inputs, seed {options.seed}, {seconds:.0f} s:")
-    for name, count in sorted(counts.items()):
-        print(f"  {name:15} {count}")
-    return 0
+    def __init__(self, _: Path) -> None:
+        self.last = b""
+        self.payloads, self.files = payload_seeds(), corpus_files()
 
-
-if __name__ == "__main__":
-    sys.exit(main())
+    def one(self, dice: random.Random, counts: Counter[str]) -> None:
+        mode = dice.random()
+        if mode < 0.12:
+            data = self.last = mutated(dice.choice(self.files), self.files, dice)
+            found = list(drive_scan(exact(data), dice))
+            drive_check(exact(data), dice)
+            drive_gather(exact(data), dice)
+            counts["records"] += len(found)
+            counts["files"] += 1
+            for payload in found:
+                drive_payload(payload, counts)
+        elif mode < 0.2:
+            self.last = dice.choice(self.payloads)
+            drive_encoders(self.last, dice, counts)
+        else:
+            batch = [
+                nested(self.payloads, dice)
+                if dice.random() < 0.5
+                else mutated(dice.choice(self.payloads), self.payloads, dice)
+                for _ in range(dice.choice((1, 1, 1, 2, 4)))
+            ]
+            self.last = batch[-1]
+            drive_payload(self.last, counts)
+            if mode < 0.3:  # whole frames with good checksums, as a reader would see them
+                framed = exact(b"".join(map(encode_record, batch)))
+                counts["records"] += len(list(drive_scan(framed, dice)))
+                drive_check(framed, dice)
+                drive_gather(framed, dice)
+            drive_batch(batch, dice, counts)

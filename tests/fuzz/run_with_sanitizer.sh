@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Fuzz the kernels under AddressSanitizer and UndefinedBehaviorSanitizer.
+# Fuzz what drives the kernels under AddressSanitizer and UndefinedBehaviorSanitizer.
 #
 #     tests/fuzz/run_with_sanitizer.sh [INPUTS] [SEED]
 #
@@ -49,4 +49,4 @@ import sys
 import recordsmith.example.kernel as kernel
 assert kernel.__file__.startswith(sys.argv[1]), f"{kernel.__file__} is not the sanitized build"
 CHECK
-"$python" "$repository/tests/fuzz/fuzz_kernels.py" --inputs "$inputs" --seed "$seed"
+"$python" "$repository/tests/fuzz/run.py" --watched --inputs "$inputs" --seed "$seed"

@@ -89,6 +89,35 @@ def test_broken_data_is_told_with_its_place(compression: Packed) -> None:
     assert caught.value.defect is Defect.BROKEN_COMPRESSION
 
 
+@pytest.mark.parametrize("size", [1, 2, 13])
+def test_what_comes_before_a_break_is_the_same_whatever_is_asked_for(size: int) -> None:
+    """Small reads lost a byte more than large ones, at some breaks."""
+    good = zlib.compress(bytes(range(100)) + b"text, " * 30 + bytes(range(100, 200)), 9)
+    breaks = 0
+    for stop in range(20, len(good)):
+        data = good[:stop] + bytes([stop * 7 % 256]) * 60
+        (small, large), ends = zip(
+            *(read_to_the_end(data, n) for n in (size, 1 << 16)), strict=True
+        )
+        assert small == large
+        assert ends[0] == ends[1]
+        assert len(small) + 1 >= len(zlib.decompressobj().decompress(good[:stop]))
+        breaks += ends[0]
+    assert breaks > 20
+
+
+def read_to_the_end(data: bytes, size: int) -> tuple[bytes, bool]:
+    """What comes, and whether it broke."""
+    inflater = Inflater(io.BytesIO(data), "zlib")
+    found, buffer = bytearray(), bytearray(size)
+    try:
+        while count := inflater.readinto(buffer):
+            found += buffer[:count]
+    except CorruptDataError:
+        return bytes(found), True
+    return bytes(found), False
+
+
 @pytest.mark.parametrize("compression", ["gzip", "zlib"])
 def test_the_limit_counts_all_members(compression: Packed) -> None:
     data = pack(DATA, compression) * 3

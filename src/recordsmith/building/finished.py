@@ -164,7 +164,7 @@ def _parse(document: Any) -> ShardResult:
         crc32c=checksum,
         bytes_in=bytes_in,
         schema=Schema.from_json(document["schema"]),
-        skipped={int(number): str(why) for number, why in document["skipped"]},
+        skipped={_number(number): str(why) for number, why in document["skipped"]},
         notes={
             str(what): Noted(_number(noted["count"]), list(map(str, noted["places"])))
             for what, noted in document["notes"].items()

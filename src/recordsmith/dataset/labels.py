@@ -65,7 +65,8 @@ def read_labels(folder: Path) -> ClassNames | None:
     names: list[str | None] = []
     for line in (line.removesuffix("\r") for line in lines if line.strip()):
         label, colon, name = line.partition(":")
-        if not colon or not _is_number(label.strip()):
+        label = label.strip()
+        if not colon or not _is_number(label):
             return None
         if not len(names) <= int(label) <= LARGEST_LABEL:
             return None

@@ -169,7 +169,14 @@ class PackPlan:
                 dict(document["source"]),
                 str(document["fingerprint"]),
             )
-        except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+        except (  # it may be anything; an infinity is no number of samples
+            ValueError,
+            TypeError,
+            KeyError,
+            AttributeError,
+            OverflowError,
+            RecursionError,
+        ) as error:
             raise OptionError(
                 f"{Path(path)} is no plan that this version of recordsmith can read ({error}); "
                 "`recordsmith pack SOURCE OUT --write-plan FILE` writes one"

@@ -143,7 +143,7 @@ class Inflater(io.RawIOBase):
         return True
 
     def _decompress(self, size: int) -> bytes:
-        """At most `size` bytes; where the data breaks, every byte before that."""
+        """At most `size` bytes; where the data breaks, every byte before that but at most one."""
         spare = self._engine.copy()
         try:
             data = self._engine.decompress(self._pending, size)
@@ -157,18 +157,35 @@ class Inflater(io.RawIOBase):
         return data
 
     def _rescue(self, size: int) -> bytes:
-        """What comes before the break: ever smaller steps, as one that breaks gives nothing."""
+        """What comes before the break: ever smaller steps, as one that breaks gives nothing.
+
+        In the end single bytes, taken out before another is put in: so the same comes, whatever
+        `size` is. A byte that zlib gives together with the break is lost.
+        """
         rescued = bytearray()
-        for step in (1 << 14, 1 << 10, 1 << 6, 1 << 3, 1):
+        for step in (1 << 14, 1 << 10, 1 << 6, 1 << 3):
             while self._pending and len(rescued) < size:
-                engine = self._engine.copy()
-                try:
-                    rescued += engine.decompress(self._pending[:step], size - len(rescued))
-                except zlib.error:
+                more = self._try(step, size - len(rescued))
+                if more is None:
                     break
-                self._engine = engine
-                self._pending = engine.unconsumed_tail + self._pending[step:]
+                rescued += more
+        while len(rescued) < size:
+            more = self._try(0, 1) or (self._try(1, 1) if self._pending else None)
+            if more is None:
+                break
+            rescued += more
         return bytes(rescued)
+
+    def _try(self, input_size: int, output_size: int) -> bytes | None:
+        """A step into the data that is not there if it breaks."""
+        engine = self._engine.copy()
+        try:
+            data = engine.decompress(self._pending[:input_size], output_size)
+        except zlib.error:
+            return None
+        self._engine = engine
+        self._pending = engine.unconsumed_tail + self._pending[input_size:]
+        return data
 
     def _broken(self, error: zlib.error) -> CorruptDataError:
         reason = str(error).partition(": ")[2] or str(error)

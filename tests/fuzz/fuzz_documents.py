@@ -1,0 +1,92 @@
+"""Documents that a job is given: plans, arrays of NumPy, names of shards, templates.
+
+The invariant: any plan gives a PackPlan or an OptionError; any `.npy` bytes give values that are
+the bytes behind their header, or a ValueError in words; any text is the name of a shard or is not,
+and a template that is taken makes names of it that lead nowhere else.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import random
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+from harness import mutated, mutated_json
+
+import recordsmith as rs
+from recordsmith.dataset import parse_shard_name, shard_name
+from recordsmith.exporting.safe_names import safe_parts
+from recordsmith.sources.npy import npy_features
+
+
+class Fuzz:
+    watches_memory = False
+    reached = ("plans", "refused", "arrays", "no arrays", "names", "templates")
+
+    def __init__(self, folder: Path) -> None:
+        self.last = b""
+        self.path = folder / "plan.json"
+        plan = rs.plan(rs.Rows([{"a": 1}, {"a": 2}]), splits={"train": 0.5, "test": 0.5}, seed=3)
+        plan.save(self.path)
+        self.plan = self.path.read_bytes()
+        self.arrays = []
+        for array in (
+            np.arange(6).reshape(2, 3),
+            np.asfortranarray(np.ones((2, 2), np.float64)),
+            np.zeros((0, 4), np.uint8),
+            np.array(5, np.uint64),
+            np.array([1.5], np.float16),
+            np.array(["a"]),
+        ):
+            stream = io.BytesIO()
+            np.save(stream, array)
+            self.arrays.append(stream.getvalue())
+        self.names = [
+            b"train-00003-of-00128.tfrecord",
+            b"a.tfrecord-00000-of-00001",
+            b"x_{split}-{shard:05d}-of-{shards:05d}.tfrecord.gz",
+            b"../../{split}/x",
+            b"CON.txt",
+        ]
+
+    def one(self, dice: random.Random, counts: Counter[str]) -> None:
+        choice = dice.randrange(3)
+        if choice == 0:
+            document = json.loads(self.plan)
+            for _ in range(dice.choice((0, 1, 1, 2, 4))):
+                document = mutated_json(document, dice)
+            self.last = json.dumps(document).encode()
+            if dice.random() < 0.2:
+                self.last = mutated(self.plan, [self.plan], dice)
+            self.path.write_bytes(self.last)
+            try:
+                rs.PackPlan.load(self.path)
+                counts["plans"] += 1
+            except rs.OptionError:
+                counts["refused"] += 1
+        elif choice == 1:
+            self.last = mutated(dice.choice(self.arrays), self.arrays, dice)
+            try:
+                values = npy_features(self.last, "x")
+            except ValueError:
+                counts["no arrays"] += 1
+                return
+            assert values["x"].nbytes <= 8 * len(self.last)
+            assert values["x"].dtype in (np.int64, np.float32)
+            counts["arrays"] += 1
+        else:
+            self.last = mutated(dice.choice(self.names), self.names, dice)
+            name = self.last.decode("utf-8", "surrogateescape")
+            counts["names"] += parse_shard_name(name) is not None
+            for part in safe_parts(name):
+                assert part not in ("", ".", "..")
+                assert not set(part) & set('/\\:\0*?"<>|')
+                assert len(part.encode()) <= 255
+            try:
+                shard_name("train", 3, 8, template=name)
+                counts["templates"] += 1
+            except rs.OptionError:
+                counts["no templates"] += 1

@@ -1,0 +1,116 @@
+"""Headers of pictures.
+
+The invariant: any bytes give what a header says, or unreadable-image, and nothing else; what is
+said is a format with positive sides. Segments and chunks lie within the bytes, one behind the
+other, and end. A picture that was accepted and is small decodes to pixels of just the sides that it
+told, or is unreadable after all.
+"""
+
+from __future__ import annotations
+
+import io
+import random
+import struct
+from collections import Counter
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from harness import mutated
+from PIL import Image
+
+from recordsmith.errors import CorruptDataError, Defect
+from recordsmith.image import probe_image
+from recordsmith.image.decode import decode_image
+from recordsmith.image.jpeg import all_segments, is_progressive, read_frame, read_head
+from recordsmith.image.mask_header import probe_mask
+from recordsmith.image.orientation import exif_orientation
+from recordsmith.image.pixels import look_at_picture
+from recordsmith.image.png import chunks_before_pixels, palette_colours, transparent_colour
+
+SMALL_PIXELS = 1 << 16
+
+
+class Fuzz:
+    watches_memory = False
+    reached = ("probed", "masks", "unreadable", "decoded", "segments", "chunks")
+
+    def __init__(self, _: Path) -> None:
+        self.last = b""
+        self.seeds = []
+        for name, modes in {
+            "JPEG": ("L", "RGB", "CMYK"),
+            "PNG": ("1", "L", "LA", "P", "RGB", "RGBA", "I;16"),
+            "GIF": ("P",),
+            "BMP": ("L", "RGB"),
+            "TIFF": ("L", "RGB", "I;16"),
+            "WEBP": ("RGB", "RGBA"),
+            "PPM": ("RGB",),
+        }.items():
+            for mode in modes:
+                image = Image.new(mode, (11, 7))
+                options: dict[str, Any] = {"exif": b"Exif\0\0MM\0*\0\0\0\x08\0\0"}
+                self.seeds.append(encoded(image, name, **options))
+                if name == "JPEG":
+                    self.seeds.append(encoded(image, name, progressive=True))
+                    self.seeds.append(encoded(image, name, icc_profile=bytes(200)))
+        self.seeds.append(b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 9 9\n%%EOF\n")
+
+    def one(self, dice: random.Random, counts: Counter[str]) -> None:
+        data = mutated(dice.choice(self.seeds), self.seeds, dice)
+        if dice.random() < 0.1 and data[:8] == b"\x89PNG\r\n\x1a\n":  # sides that lie
+            sides = struct.pack(">II", *(dice.choice((0, 1, 7, 2**16, 2**31 - 1)) for _ in "hw"))
+            data = data[:16] + sides + data[24:]
+        self.last = data
+        found: Any = {}
+        for name, ask in (
+            ("probed", probe_image),
+            ("masks", probe_mask),
+            ("looked", look_at_picture),
+        ):
+            try:
+                found[name] = ask(data)  # type: ignore[operator]
+            except CorruptDataError as error:
+                assert error.defect is Defect.UNREADABLE_IMAGE  # noqa: PT017
+                counts["unreadable"] += 1
+                continue
+            assert found[name].format
+            assert found[name].height > 0
+            assert found[name].width > 0
+            counts[name] += 1
+        if "probed" in found and "masks" in found:
+            assert found["probed"][:3] == found["masks"][:3]
+        frame, exif = read_head(data)
+        assert frame == read_frame(data)
+        assert exif is None or 0 < exif <= len(data)
+        assert is_progressive(data) in (True, False)
+        assert exif_orientation(data) in range(1, 9)
+        segments, end = all_segments(data) if data[:2] == b"\xff\xd8" else ([], None)
+        for before, after in pairwise(segments):
+            assert before.start < before.stop <= after.start
+        assert all(segment.stop <= len(data) for segment in segments)
+        assert end is None or end <= len(data)
+        counts["segments"] += len(segments)
+        if data[:8] == b"\x89PNG\r\n\x1a\n":
+            chunks = list(chunks_before_pixels(data))
+            assert sum(12 + len(chunk.body) for chunk in chunks) <= len(data)
+            assert len(palette_colours(data)) <= len(data)
+            transparent_colour(data)
+            counts["chunks"] += len(chunks)
+        if "looked" in found and found["looked"].height * found["looked"].width <= SMALL_PIXELS:
+            try:
+                pixels = decode_image(data)
+            except CorruptDataError as error:
+                assert error.defect is Defect.UNREADABLE_IMAGE  # noqa: PT017
+                counts["unreadable"] += 1
+            else:
+                assert pixels.shape == (found["looked"].height, found["looked"].width, 3)
+                counts["decoded"] += 1
+
+
+def encoded(image: Any, name: str, **options: Any) -> bytes:
+    stream = io.BytesIO()
+    if name not in ("JPEG", "PNG", "WEBP", "TIFF"):
+        options = {}
+    image.save(stream, name, **options)
+    return stream.getvalue()
