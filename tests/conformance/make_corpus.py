@@ -107,6 +107,7 @@ class Corpus:
         payload: str | None = None,
         decoded: tuple[str, int] | None = None,
         asked: tuple[str, str, str, int] | None = None,
+        deep: tuple[str, int] | None = None,
     ) -> None:
         assert name not in self.files
         if payload is None:
@@ -135,6 +136,8 @@ class Corpus:
             self.cases[name]["asked"] = dict(
                 zip(("key", "as", "defect", "position"), asked, strict=True)
             )
+        if deep is not None:
+            self.cases[name]["deep"] = dict(zip(("defect", "position"), deep, strict=True))
         self.cases[name]["commands"] = {
             command: say(self.cases[name]) for command, say in COLUMNS.items()
         }
@@ -609,6 +612,23 @@ def add_bad_features(corpus: Corpus) -> None:
             "the second picture cannot be decoded",
             payload="Example",
             asked=("image/encoded", "Image", "unreadable-image", 1),
+            deep=("unreadable-image", 1),
+        )
+    height = entry(b"image/height", delimited(3, delimited(1, varint(2))))
+    wrong = entry(b"image/format", delimited(1, delimited(1, b"jpeg")))
+    for name, declared, defect in (
+        ("picture-of-another-size", height, "image-size-mismatch"),
+        ("picture-of-another-format", wrong, "image-format-mismatch"),
+    ):
+        encoded = entry(b"image/encoded", delimited(1, delimited(1, whole)))
+        payloads = [pictured(whole), example(encoded, LABEL, declared)]
+        corpus.add(
+            f"{name}.tfrecord",
+            frames(payloads),
+            payloads,
+            "the second picture is good, and not what its record says",
+            payload="Example",
+            deep=(defect, 1),
         )
 
 
@@ -620,7 +640,7 @@ class Folder:
 
     def __init__(self) -> None:
         self.files = {
-            f"train-0000{number}-of-00002.tfrecord": frames(EXAMPLES[: 2 + number])
+            f"train-0000{number}-of-00002.tfrecord": frames(EXAMPLES[number : 2 + 2 * number])
             for number in range(2)
         }
         self.first, self.second = self.files
@@ -691,7 +711,21 @@ def make_datasets() -> dict[str, Any]:
         "shard-cut-between-records",
         "shard-size-mismatch",
         "the last record is gone, and nothing shows it but the manifest",
-        lambda f: f.files.update({f.second: frames(EXAMPLES[:2])}),
+        lambda f: f.files.update({f.second: frames(EXAMPLES[1:3])}),
+    )
+    add(
+        "shard-twice",
+        "swapped-shard",
+        "the second shard is a copy of the first",
+        lambda f: f.files.update({f.second: f.files[f.first]}),
+        opened="shard-size-mismatch",
+    )
+    add(
+        "shard-too-many",
+        "extra-shard",
+        "a shard that the manifest does not list",
+        lambda f: f.files.update({"train-00002-of-00003.tfrecord": f.files[f.first]}),
+        opened=None,
     )
     add(
         "shard-of-another-dataset",

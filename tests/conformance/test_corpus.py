@@ -43,6 +43,10 @@ EXIT_CODES = {None: 0, "refused": 2}  # of all others 1
 
 WITHOUT_A_CASE = {
     Defect.UNREADABLE_SHARD: "no file is unreadable by what it holds",
+    Defect.TRANSIENT_READ: "is what a disk or a page cache does, not a file",
+    Defect.CHANGING_SHARD: "is what happens while a file is read",
+    Defect.MALFORMED_MESSAGE: "is said of single payloads, when their fields are asked for",
+    Defect.UNEXPECTED_FEATURE: "is against a schema file, which others write",
 }
 
 # those that the reader of a file or stream can meet
@@ -112,6 +116,7 @@ def test_every_defect_has_a_case() -> None:
     told |= {case.get("lenient") for case in CASES.values()}
     told |= {case["decoded"]["defect"] for case in CASES.values()}
     told |= {case["asked"]["defect"] for case in CASES.values() if "asked" in case}
+    told |= {case["deep"]["defect"] for case in CASES.values() if "deep" in case}
     told |= {case["verified"] for case in DATASETS.values()}
     without = {defect for defect in Defect if defect.value not in told}
     assert without == set(WITHOUT_A_CASE), "make a case, or say why there can be none"
@@ -288,6 +293,15 @@ def test_asked_for_one_feature(name: str) -> None:
     assert sum(len(batch["asked"]) for batch in loader) == CASES[name]["records"] - 1
     (error,) = loader.skipped
     assert (str(error.defect), error.position) == (asked["defect"], asked["position"])
+
+
+@pytest.mark.parametrize("name", [name for name, case in CASES.items() if "deep" in case])
+def test_verified_deep(name: str) -> None:
+    deep = CASES[name]["deep"]
+    report = recordsmith.verify(path_of(name), deep=True)
+    found = [(str(error.defect), error.position) for error in report.defects]
+    assert found == [(deep["defect"], deep["position"])]
+    assert recordsmith.verify(path_of(name)).is_good
 
 
 @each_dataset

@@ -94,17 +94,23 @@ def _check(key: str, data: bytes, example: Mapping[str, Any], declared: Declared
         return
     head = look_at_picture(data, max_pixels=MOST_PIXELS)
     decode_pixels(data, head, channels=3, bits=None)
-    if None not in sides and sides != (head.height, head.width):
+    found = head.height, head.width
+    if any(side not in (None, true) for side, true in zip(sides, found, strict=True)):
         turned = (
             " The sides are exchanged: it may have been measured after it was turned as its EXIF "
             "data says, which readers do not heed."
             if sides == (head.width, head.height)
             else ""
         )
+        said_sides = " and ".join(
+            f"{name} says {side}"
+            for name, side in zip((declared.height, declared.width), sides, strict=True)
+            if side is not None
+        )
         raise CorruptDataError(
             Defect.IMAGE_SIZE,
-            f"the picture has {head.height} x {head.width} pixels (height x width), but "
-            f"{declared.height} and {declared.width} say {sides[0]} x {sides[1]}.{turned}",
+            f"the picture has {head.height} x {head.width} pixels (height x width), but {said_sides}"
+            f".{turned}",
         )
     if said is not None and _plain_format(said) != _plain_format(head.format):
         raise CorruptDataError(
@@ -122,6 +128,11 @@ def _check_channels(
         return
     found = head.component_count or channel_count(data)
     if said != found:
+        said_sides = " and ".join(
+            f"{name} says {side}"
+            for name, side in zip((declared.height, declared.width), sides, strict=True)
+            if side is not None
+        )
         raise CorruptDataError(
             Defect.IMAGE_SIZE,
             f"the picture has {found} channels, but {declared.channels} says {said}",
@@ -148,6 +159,11 @@ def _check_raw(
     channels = 1 if is_mask else _number(example, declared.channels) or 3
     expected = height * width * channels * item
     if len(data) != expected:
+        said_sides = " and ".join(
+            f"{name} says {side}"
+            for name, side in zip((declared.height, declared.width), sides, strict=True)
+            if side is not None
+        )
         raise CorruptDataError(
             Defect.IMAGE_SIZE,
             f"the raw picture has {len(data)} bytes; {height} x {width} pixels of {channels} "
