@@ -128,11 +128,6 @@ def _check_channels(
         return
     found = head.component_count or channel_count(data)
     if said != found:
-        said_sides = " and ".join(
-            f"{name} says {side}"
-            for name, side in zip((declared.height, declared.width), sides, strict=True)
-            if side is not None
-        )
         raise CorruptDataError(
             Defect.IMAGE_SIZE,
             f"the picture has {found} channels, but {declared.channels} says {said}",
