@@ -8,9 +8,12 @@ import typer
 
 import recordsmith as rs
 from recordsmith.cli import console
-from recordsmith.cli.kept import print_kept
+from recordsmith.cli.kept import telling_what_is_kept
 from recordsmith.cli.options import (
     Json,
+    KeptCompression,
+    Out,
+    Overwrite,
     Paths,
     Split,
     Threads,
@@ -21,17 +24,13 @@ from recordsmith.cli.options import (
     parse_value,
 )
 from recordsmith.cli.reshard import print_reshard_report
-from recordsmith.errors import FileAccessError
 
 _WHAT, _WHICH, _SHARDS = "What changes", "Which records", "Shards"
 
 
 def edit(
     paths: Paths,
-    out: Annotated[
-        str,
-        typer.Argument(help="The folder of the new dataset.", metavar="OUT", show_default=False),
-    ],
+    out: Out,
     drop: Annotated[
         list[str] | None,
         typer.Option(
@@ -88,17 +87,8 @@ def edit(
             rich_help_panel=_SHARDS,
         ),
     ] = None,
-    compression: Annotated[
-        str | None,
-        typer.Option(
-            help="none, gzip or zlib. [default: as it was, if all files are alike]",
-            metavar="NAME",
-            rich_help_panel=_SHARDS,
-        ),
-    ] = None,
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace the dataset that is there.")
-    ] = False,
+    compression: KeptCompression = None,
+    overwrite: Overwrite = False,
     threads: Threads = None,
     json: Json = False,
 ) -> None:
@@ -115,29 +105,25 @@ def edit(
 
     Recode: `recordsmith edit out merged --recode image/class/label=labels.csv`
     """
-    try:
-        with console.progress_bar("editing", of_bytes=True) as progress:
-            report = rs.edit(
-                one_or_all(paths),
-                out,
-                drop=drop or (),
-                rename=parse_pairs(rename or (), "--rename", "OLD=NEW"),
-                add=_values(add),
-                recode=parse_pairs(recode or (), "--recode", "KEY=TABLE"),
-                where=where,
-                split=split,
-                shards=None if shards is None else parse_counts(shards, "--shards"),
-                shard_size_bytes=(
-                    None if shard_size is None else parse_size(shard_size, "--shard-size")
-                ),
-                compression=compression,
-                overwrite=overwrite,
-                threads=threads,
-                progress=progress,
-            )
-    except (KeyboardInterrupt, FileAccessError):
-        print_kept(out)
-        raise
+    with telling_what_is_kept(out), console.progress_bar("editing", of_bytes=True) as progress:
+        report = rs.edit(
+            one_or_all(paths),
+            out,
+            drop=drop or (),
+            rename=parse_pairs(rename or (), "--rename", "OLD=NEW"),
+            add=_values(add),
+            recode=parse_pairs(recode or (), "--recode", "KEY=TABLE"),
+            where=where,
+            split=split,
+            shards=None if shards is None else parse_counts(shards, "--shards"),
+            shard_size_bytes=(
+                None if shard_size is None else parse_size(shard_size, "--shard-size")
+            ),
+            compression=compression,
+            overwrite=overwrite,
+            threads=threads,
+            progress=progress,
+        )
     if json:
         console.print_json(report.to_json())
     else:

@@ -25,6 +25,22 @@ Paths: TypeAlias = Annotated[
         show_default=False,
     ),
 ]
+Out: TypeAlias = Annotated[
+    str,
+    typer.Argument(help="The folder of the new dataset.", metavar="OUT", show_default=False),
+]
+Overwrite: TypeAlias = Annotated[
+    bool, typer.Option("--overwrite", help="Replace the dataset that is there.")
+]
+KeptCompression: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--compression",
+        help="none, gzip or zlib. [default: as it was, if all files are alike]",
+        metavar="NAME",
+        rich_help_panel="Shards",
+    ),
+]
 Threads: TypeAlias = Annotated[
     int | None,
     typer.Option(

@@ -8,9 +8,11 @@ import typer
 
 import recordsmith as rs
 from recordsmith.cli import console
-from recordsmith.cli.kept import print_kept
+from recordsmith.cli.kept import telling_what_is_kept
 from recordsmith.cli.options import (
     Json,
+    Out,
+    Overwrite,
     Threads,
     parse_colour,
     parse_counts,
@@ -19,7 +21,7 @@ from recordsmith.cli.options import (
     parse_shares,
     parse_size,
 )
-from recordsmith.errors import FileAccessError, OptionError
+from recordsmith.errors import OptionError
 
 _NOUNS = {"table": "row", "shards": "record", "webdataset": "sample"}
 _SPLITS, _SOURCE, _PICTURES, _RECORDS, _MACHINES = (
@@ -41,10 +43,7 @@ def pack(
             show_default=False,
         ),
     ],
-    out: Annotated[
-        str,
-        typer.Argument(help="The folder of the new dataset.", metavar="OUT", show_default=False),
-    ],
+    out: Out,
     split: Annotated[
         str | None,
         typer.Option(
@@ -318,9 +317,7 @@ def pack(
             "--skip-errors", help="Leave out samples that cannot be read, and report them."
         ),
     ] = False,
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace the dataset that is there.")
-    ] = False,
+    overwrite: Overwrite = False,
     write_plan: Annotated[
         str | None,
         typer.Option(
@@ -417,21 +414,17 @@ def pack(
     doing: dict[str, Any] = {"threads": threads}
     if loaded is None or only is None:
         doing |= {"on_error": "skip" if skip_errors else "stop", "overwrite": overwrite}
-    try:
-        with console.progress_bar("packing") as progress:
-            doing["progress"] = progress
-            if loaded is None:
-                report = rs.pack(recognised.source, out, **options, **doing)
-            elif only is None:
-                report = loaded.pack(recognised.source, out, **doing)
-            else:
-                numbers = parse_numbers(only, "--only")
-                results = loaded.pack_shards(recognised.source, out, numbers, **doing)
-                _print_shards(results, json=json)
-                return
-    except (KeyboardInterrupt, FileAccessError):
-        print_kept(out)
-        raise
+    with telling_what_is_kept(out), console.progress_bar("packing") as progress:
+        doing["progress"] = progress
+        if loaded is None:
+            report = rs.pack(recognised.source, out, **options, **doing)
+        elif only is None:
+            report = loaded.pack(recognised.source, out, **doing)
+        else:
+            numbers = parse_numbers(only, "--only")
+            results = loaded.pack_shards(recognised.source, out, numbers, **doing)
+            _print_shards(results, json=json)
+            return
     if json:
         console.print_json(report.to_json() | {"kind": recognised.kind})
     else:

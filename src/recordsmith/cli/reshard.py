@@ -8,9 +8,12 @@ import typer
 
 import recordsmith as rs
 from recordsmith.cli import console
-from recordsmith.cli.kept import print_kept
+from recordsmith.cli.kept import telling_what_is_kept
 from recordsmith.cli.options import (
     Json,
+    KeptCompression,
+    Out,
+    Overwrite,
     Paths,
     Split,
     Threads,
@@ -20,17 +23,13 @@ from recordsmith.cli.options import (
     parse_shares,
     parse_size,
 )
-from recordsmith.errors import FileAccessError
 
 _WHICH, _ORDER, _SHARDS = "Which records", "Order and splits", "Shards"
 
 
 def reshard(
     paths: Paths,
-    out: Annotated[
-        str,
-        typer.Argument(help="The folder of the new dataset.", metavar="OUT", show_default=False),
-    ],
+    out: Out,
     split: Split = None,
     where: Annotated[
         str | None,
@@ -96,17 +95,8 @@ def reshard(
             rich_help_panel=_SHARDS,
         ),
     ] = None,
-    compression: Annotated[
-        str | None,
-        typer.Option(
-            help="none, gzip or zlib. [default: as it was, if all files are alike]",
-            metavar="NAME",
-            rich_help_panel=_SHARDS,
-        ),
-    ] = None,
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace the dataset that is there.")
-    ] = False,
+    compression: KeptCompression = None,
+    overwrite: Overwrite = False,
     threads: Threads = None,
     json: Json = False,
 ) -> None:
@@ -130,31 +120,27 @@ def reshard(
     """
     from recordsmith.dataset import DEFAULT_TEMPLATE
 
-    try:
-        with console.progress_bar("resharding", of_bytes=True) as progress:
-            report = rs.reshard(
-                one_or_all(paths),
-                out,
-                split=split,
-                shards=None if shards is None else parse_counts(shards, "--shards"),
-                shard_size_bytes=(
-                    None if shard_size is None else parse_size(shard_size, "--shard-size")
-                ),
-                shuffle=shuffle,
-                seed=seed,
-                take=take,
-                sample=None if sample is None else parse_share(sample, "--sample"),
-                splits=None if splits is None else parse_shares(splits, "--splits"),
-                where=where,
-                compression=compression,
-                overwrite=overwrite,
-                threads=threads,
-                progress=progress,
-                shard_names=DEFAULT_TEMPLATE if shard_names is None else shard_names,
-            )
-    except (KeyboardInterrupt, FileAccessError):
-        print_kept(out)
-        raise
+    with telling_what_is_kept(out), console.progress_bar("resharding", of_bytes=True) as progress:
+        report = rs.reshard(
+            one_or_all(paths),
+            out,
+            split=split,
+            shards=None if shards is None else parse_counts(shards, "--shards"),
+            shard_size_bytes=(
+                None if shard_size is None else parse_size(shard_size, "--shard-size")
+            ),
+            shuffle=shuffle,
+            seed=seed,
+            take=take,
+            sample=None if sample is None else parse_share(sample, "--sample"),
+            splits=None if splits is None else parse_shares(splits, "--splits"),
+            where=where,
+            compression=compression,
+            overwrite=overwrite,
+            threads=threads,
+            progress=progress,
+            shard_names=DEFAULT_TEMPLATE if shard_names is None else shard_names,
+        )
     if json:
         console.print_json(report.to_json())
     else:

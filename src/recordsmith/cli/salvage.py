@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
 import typer
 
 import recordsmith as rs
 from recordsmith.cli import console
-from recordsmith.cli.options import Json, Split, Threads
+from recordsmith.cli.options import Json, Out, Overwrite, Paths, Split, Threads, one_or_all
 
 _FIELDS = {
     "length": "its length",
@@ -19,27 +17,17 @@ _MOST_SHARDS = 20
 
 
 def salvage(
-    path: Annotated[
-        str,
-        typer.Argument(
-            help="TFRecord file, a folder of them, or a glob.", metavar="PATH", show_default=False
-        ),
-    ],
-    out: Annotated[
-        str,
-        typer.Argument(help="The folder of the new dataset.", metavar="OUT", show_default=False),
-    ],
+    paths: Paths,
+    out: Out,
     split: Split = None,
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace a dataset that is in OUT.")
-    ] = False,
+    overwrite: Overwrite = False,
     threads: Threads = None,
     json: Json = False,
 ) -> None:
     """Rescue every whole record from damaged shards into a new dataset.
 
-    PATH is only read. A record comes back if both of its checksums are right, wherever it lies in
-    its file; one flipped bit in a length or a checksum is turned back, and reported.
+    What is at PATH is only read. A record comes back if both of its checksums are right, wherever
+    it lies in its file; one flipped bit in a length or a checksum is turned back, and reported.
 
     Exits with 0 if nothing was lost, with 1 if something was, or nothing could be rescued.
 
@@ -47,7 +35,12 @@ def salvage(
     """
     with console.progress_bar("salvaging", of_bytes=True) as progress:
         report = rs.salvage(
-            path, out, split=split, overwrite=overwrite, threads=threads, progress=progress
+            one_or_all(paths),
+            out,
+            split=split,
+            overwrite=overwrite,
+            threads=threads,
+            progress=progress,
         )
     if json:
         console.print_json(report.to_json())

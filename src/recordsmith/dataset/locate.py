@@ -22,7 +22,7 @@ from recordsmith.dataset.manifest import (
     read_manifest,
 )
 from recordsmith.dataset.names import is_text_index_name, parse_shard_name, shard_name, split_of
-from recordsmith.dataset.shard import Shard
+from recordsmith.dataset.shard import Shard, empty_file
 from recordsmith.errors import CorruptDataError, Defect, ForbiddenFileError, OptionError
 from recordsmith.files import PathLike, accessing, as_path, list_folder, read_head
 from recordsmith.wire import HEAD_BYTES, HEADER_BYTES, detect_compression, scan
@@ -85,6 +85,26 @@ def locate(paths: Paths, split: str | None = None, *, around_defects: bool = Fal
     )
     if split is not None:
         _keep_only(located, split)
+    return located
+
+
+def locate_whole(paths: Paths, split: str | None = None) -> Located:
+    """The same, of shards that are all there, as long as they should be.
+
+    Raises:
+        FileAccessError, OptionError: as `locate`.
+        CorruptDataError: as `locate`; missing-shard; shard-size-mismatch; empty-file, where that is
+            all there is and no manifest says that it shall be so.
+    """
+    located = locate(paths, split)
+    for _, missing in located.missing:
+        raise missing
+    for shard in located.shards:
+        shard.check_size()
+    if len(located.shards) == 1 and located.shards[0].entry is None:
+        (shard,) = located.shards
+        if not shard.size_bytes:
+            raise empty_file(shard.path)
     return located
 
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from recordsmith.dataset.labels import ClassNames
-from recordsmith.dataset.locate import Paths, locate
-from recordsmith.dataset.shard import Shard, empty_file
+from recordsmith.dataset.locate import Paths, locate_whole
+from recordsmith.dataset.shard import Shard
 from recordsmith.errors import located
 from recordsmith.examining.field_survey import FieldSurvey, survey_fields
 from recordsmith.example import Schema, SchemaSurvey
@@ -109,15 +109,9 @@ def inspect(
             says. That a manifest tells the truth of what is inside is for `verify` to say.
         FileAccessError, OptionError: as in `recordsmith.open`.
     """
-    found = locate(paths, split)
-    for _, missing in found.missing:
-        raise missing
-    for shard in found.shards:
-        shard.check_size()
+    found = locate_whole(paths, split)
     schema = None if found.manifest is None else found.manifest.schema_of(split)
     if schema is None:
-        if len(found.shards) == 1 and found.shards[0].size_bytes == 0:
-            raise empty_file(found.shards[0].path)
         schema, counts = _survey(found.shards, progress)
     else:
         counts = [shard.record_count for shard in found.shards]

@@ -15,8 +15,7 @@ from typing import Any
 import numpy as np
 
 from recordsmith.buffers import Int64Array
-from recordsmith.dataset.locate import Paths, locate
-from recordsmith.dataset.shard import empty_file
+from recordsmith.dataset.locate import Paths, locate_whole
 from recordsmith.errors import OptionError, names_like
 from recordsmith.examining.diff.comparing import (
     DigestStore,
@@ -90,7 +89,7 @@ def diff(
         FileAccessError, OptionError: as in `recordsmith.open`; no record has the feature `by`.
     """
     work = Work(thread_count(threads), progress)
-    sides = (_side(a, split), _side(b, split))
+    sides = (Side.of(locate_whole(a, split)), Side.of(locate_whole(b, split)))
     reading = Reading(sides, work)
     partners = Partners(reading)
     partners.match_first(each(lambda payload: blake2b(payload, digest_size=16).digest()))
@@ -104,17 +103,6 @@ def diff(
     _count_moves(report, partners)
     _compare_rest(report, partners, by)
     return report
-
-
-def _side(paths: Paths, split: str | None) -> Side:
-    found = locate(paths, split)
-    for _, missing in found.missing:
-        raise missing
-    for shard in found.shards:
-        shard.check_size()
-    if len(found.shards) == 1 and found.manifest is None and found.shards[0].size_bytes == 0:
-        raise empty_file(found.shards[0].path)
-    return Side.of(found)
 
 
 def _check_key(by: str, sides: tuple[Side, Side]) -> None:

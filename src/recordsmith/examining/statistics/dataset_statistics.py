@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from recordsmith.dataset.labels import ClassNames
-from recordsmith.dataset.locate import Paths, locate
-from recordsmith.dataset.shard import Shard, empty_file
+from recordsmith.dataset.locate import Paths, locate_whole
+from recordsmith.dataset.shard import Shard
 from recordsmith.errors import located
 from recordsmith.examining.inspection import ShardSummary
 from recordsmith.examining.statistics.class_counts import (
@@ -144,13 +144,7 @@ def statistics(
         FileAccessError, OptionError: as in `recordsmith.open`.
     """
     work = Work(thread_count(threads), progress)
-    found = locate(paths, split)
-    for _, missing in found.missing:
-        raise missing
-    for shard in found.shards:
-        shard.check_size()
-    if len(found.shards) == 1 and found.shards[0].size_bytes == 0:
-        raise empty_file(found.shards[0].path)
+    found = locate_whole(paths, split)
     survey = _DatasetSurvey(found.shards, work)
     survey.read()
     return survey.finish(found.class_names)
