@@ -1,4 +1,4 @@
-"""Every whole record of a damaged file written into a new dataset, and read back there.
+"""Every whole record of a damaged file written into a new dataset.
 
 No other tool does it. What it is compared with is reading the file, undamaged, with every checksum,
 which is the least that rescuing takes.
@@ -15,7 +15,9 @@ from inputs import LARGE_BYTES, Inputs
 _TIMES = {"small": 25, "large": 5}
 
 
-def _salvage(size: str) -> Any:
+def salvaging(size: str) -> Any:
+    """The damaged file of small or large records."""
+
     def prepare(inputs: Inputs) -> Task:
         from recordsmith import salvage
 
@@ -58,11 +60,11 @@ def _case(size: str, of_what: str) -> Case:
         title=f"Salvage {size} records",
         what=(
             f"Whole records of {of_what} in a file with a hundred damages of each of three kinds, "
-            "written, synced, read back and surveyed, beside `verify` of such records undamaged."
+            "written, synced and surveyed, beside `verify` of such records undamaged."
         ),
         unit="record",
         peers=(
-            Peer(OURS, _salvage(size)),
+            Peer(OURS, salvaging(size)),
             Peer("recordsmith `verify`", _verify(size), at_most=3),
         ),
         inputs=(f"{size}.tfrecord", f"{size}-damaged.tfrecord"),
