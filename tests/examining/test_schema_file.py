@@ -87,6 +87,16 @@ def test_each_rule(tmp_path: Path, rule: Any, good: Any, bad: Any, defect: rs.De
         assert "'x'" in error.detail
 
 
+def test_a_rule_without_a_kind_allows_several(tmp_path: Path) -> None:
+    path = tmp_path / "mixed.tfrecord"
+    with rs.ShardWriter(path) as writer:
+        for value in (1, 0.5, b"text", 2):
+            writer.write_example({"x": value})
+    rules = rs.schema(path)
+    assert rs.verify(path, schema=rules).is_good
+    assert not rs.verify(path, deep=True).is_good
+
+
 def test_other_features(tmp_path: Path) -> None:
     path = _write(tmp_path / "a.tfrecord", [{"x": 1}, {"x": 1, "y": 2}])
     document = _document(x={"kind": "int64"})

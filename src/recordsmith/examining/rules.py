@@ -64,11 +64,13 @@ class Rules:
     payload: what each record is; None: not known.
     sections: for each section of the payload its rules, by feature.
     knows_all: a feature that has no rule is wrong.
+    kinds_agree: a feature whose rule names no kind has one kind all the same, whichever it is.
     """
 
     payload: RulePayload | None = None
     sections: Mapping[str, Mapping[str, FeatureRule]] = field(default_factory=dict)
     knows_all: bool = False
+    kinds_agree: bool = True
 
 
 def rules_of_schema(schema: Schema) -> Rules | None:

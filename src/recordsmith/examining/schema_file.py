@@ -157,7 +157,9 @@ class SchemaFile:
 
     def rules(self) -> Rules:
         """For the check."""
-        return Rules(self.payload, self.sections, knows_all=not self.allows_others)
+        return Rules(
+            self.payload, self.sections, knows_all=not self.allows_others, kinds_agree=False
+        )
 
 
 def schema(

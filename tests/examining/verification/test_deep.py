@@ -163,6 +163,17 @@ def test_sibling_shards_that_disagree(tmp_path: Path) -> None:
         assert word in error.detail
 
 
+def test_a_manifest_that_knows_of_several_kinds_excuses_none(tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    _write(tmp_path / "in" / "a-00000-of-00002.tfrecord", [{"x": 1}] * 3)
+    _write(tmp_path / "in" / "a-00001-of-00002.tfrecord", [{"x": 0.5}] * 2)
+    report = rs.edit(tmp_path / "in", tmp_path / "out", add={"y": 1})
+    assert any("not of one kind" in notice for notice in report.notices)
+    (defect,) = rs.verify(tmp_path / "out", deep=True).defects
+    assert defect.defect is rs.Defect.FEATURE_KIND
+    assert Path(defect.path or "").name == "a-00001-of-00002.tfrecord"
+
+
 def test_a_shard_of_other_messages(tmp_path: Path) -> None:
     sequence = rs.encode_sequence_example({"id": 1}, {"steps": [[1], [2]]})
     for number in range(3):

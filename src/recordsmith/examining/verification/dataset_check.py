@@ -122,9 +122,8 @@ def _check_deeply(
 
         looked: dict[str, ShardContents] = {}
         found = _check_all(located, work, look, looked)
-    if rules is None:
-        by_shard = [(shard, looked[shard.path].check) for shard in found if shard.path in looked]
-        compare_siblings(by_shard, MAX_DEFECTS_PER_SHARD)
+    by_shard = [(shard, looked[shard.path].check) for shard in found if shard.path in looked]
+    compare_siblings(by_shard, rules, MAX_DEFECTS_PER_SHARD)
     _remark(report, looked)
     return found
 

@@ -154,11 +154,6 @@ def _check_raw(
     channels = 1 if is_mask else _number(example, declared.channels) or 3
     expected = height * width * channels * item
     if len(data) != expected:
-        said_sides = " and ".join(
-            f"{name} says {side}"
-            for name, side in zip((declared.height, declared.width), sides, strict=True)
-            if side is not None
-        )
         raise CorruptDataError(
             Defect.IMAGE_SIZE,
             f"the raw picture has {len(data)} bytes; {height} x {width} pixels of {channels} "

@@ -90,6 +90,11 @@ class RuleCheck:
         """Whether a feature without a rule is wrong."""
         return self._rules is not None and self._rules.knows_all
 
+    @property
+    def kinds_agree(self) -> bool:
+        """Whether a feature has one kind, also where no rule says which."""
+        return self._rules is None or self._rules.kinds_agree
+
     def _foreign_payloads(self, kinds: npt.NDArray[np.uint8]) -> Iterator[CorruptDataError]:
         """Of what is no Example only the sort of message can be told."""
         for row in np.flatnonzero(kinds != _NUMBERS[str(self.payload)]).tolist():
@@ -193,9 +198,9 @@ class _Section:
                 continue
             kind = rule.kind
             why = "" if kind else ", as in other records"
-            if kind is None:
+            if kind is None and self._check.kinds_agree:
                 kind = self._check.kinds.get((self._name, key))
-            if any(name != kind for name in found):
+            if kind is not None and any(name != kind for name in found):
                 yield CorruptDataError(
                     Defect.FEATURE_KIND,
                     f"feature {key!r} is {' and '.join(found)}, expected {kind}{why}",

@@ -1,4 +1,4 @@
-"""Do the shards of a dataset without a schema agree with each other? On payloads, and on kinds."""
+"""Do the shards of a dataset agree where no rule tells? On payloads, and on kinds."""
 
 from __future__ import annotations
 
@@ -7,14 +7,26 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from recordsmith.errors import CorruptDataError, Defect
+from recordsmith.examining.rules import Rules
 from recordsmith.examining.verification.report import ShardFindings
 from recordsmith.examining.verification.rule_check import RuleCheck
 
 
-def compare_siblings(looked: Sequence[tuple[ShardFindings, RuleCheck]], most: int) -> None:
-    """Add to each shard where it differs from what most shards have."""
-    _compare_payloads(looked, most)
+def compare_siblings(
+    looked: Sequence[tuple[ShardFindings, RuleCheck]], rules: Rules | None, most: int
+) -> None:
+    """Add to each shard where it differs from what most shards have, if no rule speaks of it."""
     keys = sorted({key for _, check in looked for key in check.kinds})
+    if rules is None:
+        _compare_payloads(looked, most)
+    else:
+        open_keys = {
+            (section, key)
+            for section, its in rules.sections.items()
+            for key, rule in its.items()
+            if rules.kinds_agree and rule.kind is None
+        }
+        keys = [key for key in keys if key in open_keys]
     for section, key in keys:
         kinds = [check.kinds.get((section, key)) for _, check in looked]
         usual = _usual(looked, kinds)
