@@ -109,8 +109,8 @@ def _check(key: str, data: bytes, example: Mapping[str, Any], declared: Declared
         )
         raise CorruptDataError(
             Defect.IMAGE_SIZE,
-            f"the picture has {head.height} x {head.width} pixels (height x width), but {said_sides}"
-            f".{turned}",
+            f"the picture has {head.height} x {head.width} pixels (height x width), but "
+            f"{said_sides}.{turned}",
         )
     if said is not None and _plain_format(said) != _plain_format(head.format):
         raise CorruptDataError(
