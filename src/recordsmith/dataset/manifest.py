@@ -64,6 +64,22 @@ class Manifest:
     def record_count(self) -> int:
         return sum(shard.record_count for shards in self.splits.values() for shard in shards)
 
+    @property
+    def size_bytes(self) -> int:
+        return sum(shard.size_bytes for shards in self.splits.values() for shard in shards)
+
+    @property
+    def shard_count(self) -> int:
+        return sum(map(len, self.splits.values()))
+
+    @property
+    def record_counts(self) -> dict[str, int]:
+        """How many records each split has."""
+        return {
+            split: sum(shard.record_count for shard in shards)
+            for split, shards in self.splits.items()
+        }
+
     def schema_of(self, split: str | None) -> Schema | None:
         """The schema of one split, or of all; None if it is not told."""
         if split is None or list(self.splits) == [split]:

@@ -4,9 +4,10 @@ Three questions, three packages: `statistics`, `verification`, `diff`. Beside th
 than one of them asks: a short look at everything (`inspection`), and schemas as files.
 """
 
-from recordsmith.examining.inspection import Inspection, ShardSummary, inspect
+from recordsmith.examining.inspection import Inspection, inspect
 from recordsmith.examining.rules import FeatureRule
 from recordsmith.examining.schema_file import SchemaFile, schema
+from recordsmith.examining.shard_summaries import ShardSummary
 
 __all__ = [
     "FeatureRule",

@@ -11,23 +11,13 @@ from recordsmith.dataset.locate import Paths, locate_whole
 from recordsmith.dataset.shard import Shard
 from recordsmith.errors import located
 from recordsmith.examining.field_survey import FieldSurvey, survey_fields
+from recordsmith.examining.shard_summaries import OfShards, ShardSummary
 from recordsmith.example import Schema, SchemaSurvey
 from recordsmith.files import Progress
 
 
 @dataclass(frozen=True)
-class ShardSummary:
-    """One shard in numbers."""
-
-    path: str
-    split: str
-    record_count: int
-    size_bytes: int
-    compression: str
-
-
-@dataclass(frozen=True)
-class Inspection:
+class Inspection(OfShards):
     """What a dataset consists of.
 
     compression: none, gzip or zlib; "mixed" if shards differ.
@@ -43,22 +33,6 @@ class Inspection:
     from_manifest: bool = False
     other_fields: FieldSurvey | None = None
 
-    @property
-    def record_count(self) -> int:
-        return sum(shard.record_count for shard in self.shards)
-
-    @property
-    def size_bytes(self) -> int:
-        return sum(shard.size_bytes for shard in self.shards)
-
-    @property
-    def splits(self) -> dict[str, list[ShardSummary]]:
-        """The shards of each split."""
-        splits: dict[str, list[ShardSummary]] = {}
-        for shard in self.shards:
-            splits.setdefault(shard.split, []).append(shard)
-        return splits
-
     def to_json(self) -> dict[str, Any]:
         """records, size_bytes, payload, compression, splits, shards, class_names, features; for
         SequenceExamples context and feature_lists, for ranking lists context and examples.
@@ -70,24 +44,7 @@ class Inspection:
             "payload": schema.pop("payload"),
             "compression": self.compression,
             "from_manifest": self.from_manifest,
-            "splits": {
-                name: {
-                    "records": sum(shard.record_count for shard in shards),
-                    "shards": len(shards),
-                    "size_bytes": sum(shard.size_bytes for shard in shards),
-                }
-                for name, shards in self.splits.items()
-            },
-            "shards": [
-                {
-                    "path": shard.path,
-                    "split": shard.split,
-                    "records": shard.record_count,
-                    "size_bytes": shard.size_bytes,
-                    "compression": shard.compression,
-                }
-                for shard in self.shards
-            ],
+            **self.shards_to_json(),
             "class_names": None if self.class_names is None else list(self.class_names),
             "other_fields": None if self.other_fields is None else self.other_fields.to_json(),
             "features": {},

@@ -40,14 +40,9 @@ class PackReport:
     def fill(self, manifest: Manifest) -> None:
         """Take what a finished dataset says of itself."""
         self.sample_count = manifest.record_count
-        self.shard_count = sum(len(shards) for shards in manifest.splits.values())
-        self.splits = {
-            split: sum(shard.record_count for shard in shards)
-            for split, shards in manifest.splits.items()
-        }
-        self.bytes_out = sum(
-            shard.size_bytes for shards in manifest.splits.values() for shard in shards
-        )
+        self.shard_count = manifest.shard_count
+        self.splits = manifest.record_counts
+        self.bytes_out = manifest.size_bytes
 
     def to_json(self) -> dict[str, Any]:
         """A JSON-able dict of everything above; counts are called samples, classes, shards."""

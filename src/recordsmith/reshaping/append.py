@@ -10,8 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -49,63 +48,11 @@ from recordsmith.reshaping.joining import (
 from recordsmith.reshaping.options import ReshardOptions
 from recordsmith.reshaping.plan import ReshardPlan, make_plan
 from recordsmith.reshaping.renumbering import Renumbered, renumbered
+from recordsmith.reshaping.report import AppendReport
 from recordsmith.reshaping.unpacking import opened
 from recordsmith.work import Work, thread_count
 
 _VERSION = 1  # another one if the same inputs would give other shards
-
-
-@dataclass
-class AppendReport:
-    """What `append` did.
-
-    appended_count: how many records came to the dataset.
-    record_count, shard_count: how many there are now.
-    splits: how many records each has now.
-    renamed_count: how many shards that were there have another name now.
-    notices: what should be known.
-    is_new: False if these records had been appended before.
-    """
-
-    folder: Path
-    appended_count: int = 0
-    record_count: int = 0
-    shard_count: int = 0
-    splits: dict[str, int] = field(default_factory=dict)
-    renamed_count: int = 0
-    notices: tuple[str, ...] = ()
-    is_new: bool = True
-
-    @classmethod
-    def of(cls, folder: Path, manifest: Manifest, step: Mapping[str, Any]) -> AppendReport:
-        """What a dataset says of itself, and of one time that something was appended."""
-        return cls(
-            folder,
-            appended_count=int(step.get("records", 0)),
-            record_count=manifest.record_count,
-            shard_count=sum(map(len, manifest.splits.values())),
-            splits={
-                split: sum(shard.record_count for shard in shards)
-                for split, shards in manifest.splits.items()
-            },
-            renamed_count=int(step.get("renamed", 0)),
-            notices=tuple(map(str, step.get("notices", ()))),
-        )
-
-    def to_json(self) -> dict[str, Any]:
-        """A JSON-able dict of everything above; counts are called appended, records, shards and
-        renamed.
-        """
-        return {
-            "folder": str(self.folder),
-            "appended": self.appended_count,
-            "records": self.record_count,
-            "shards": self.shard_count,
-            "splits": self.splits,
-            "renamed": self.renamed_count,
-            "notices": list(self.notices),
-            "is_new": self.is_new,
-        }
 
 
 def append(

@@ -15,7 +15,7 @@ from recordsmith.dataset.labels import ClassNames
 from recordsmith.dataset.locate import Paths, locate_whole
 from recordsmith.dataset.shard import Shard
 from recordsmith.errors import located
-from recordsmith.examining.inspection import ShardSummary
+from recordsmith.examining.shard_summaries import OfShards, ShardSummary
 from recordsmith.examining.statistics.class_counts import (
     NUMBERED_KEYS,
     ClassStatistics,
@@ -38,7 +38,7 @@ _READ_TOGETHER_BYTES = 32 << 20
 
 
 @dataclass(frozen=True)
-class Statistics:
+class Statistics(OfShards):
     """What a dataset holds, in figures. What is not exact says so, with its error.
 
     shards: with how many records and bytes each has.
@@ -62,25 +62,9 @@ class Statistics:
     left_out: int = 0
 
     @property
-    def record_count(self) -> int:
-        return sum(shard.record_count for shard in self.shards)
-
-    @property
-    def size_bytes(self) -> int:
-        return sum(shard.size_bytes for shard in self.shards)
-
-    @property
     def features(self) -> Mapping[str, FeatureStatistics]:
         """The features of Examples, by key."""
         return self.sections.get("features", {})
-
-    @property
-    def splits(self) -> dict[str, list[ShardSummary]]:
-        """The shards of each split."""
-        splits: dict[str, list[ShardSummary]] = {}
-        for shard in self.shards:
-            splits.setdefault(shard.split, []).append(shard)
-        return splits
 
     def to_json(self) -> dict[str, Any]:
         """A JSON-able dict; docs/json.md says what its keys mean."""
@@ -89,23 +73,7 @@ class Statistics:
             "size_bytes": self.size_bytes,
             "payloads": dict(self.payloads),
             "sizes": self.sizes.to_json(),
-            "splits": {
-                split: {
-                    "records": sum(shard.record_count for shard in shards),
-                    "shards": len(shards),
-                    "size_bytes": sum(shard.size_bytes for shard in shards),
-                }
-                for split, shards in self.splits.items()
-            },
-            "shards": [
-                {
-                    "path": shard.path,
-                    "split": shard.split,
-                    "records": shard.record_count,
-                    "size_bytes": shard.size_bytes,
-                }
-                for shard in self.shards
-            ],
+            **self.shards_to_json(),
             "class_names": None if self.class_names is None else list(self.class_names),
             "classes": {key: found.to_json() for key, found in self.classes.items()},
             "duplicates": [found.to_json() for found in self.duplicates],

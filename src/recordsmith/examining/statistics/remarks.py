@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from recordsmith.dataset.labels import ClassNames
-from recordsmith.examining.inspection import ShardSummary
+from recordsmith.examining.shard_summaries import ShardSummary
 from recordsmith.examining.statistics.class_counts import NUMBERED_KEYS, ClassStatistics
 from recordsmith.examining.statistics.duplicates import DuplicateStatistics
 from recordsmith.examining.statistics.feature_statistics import FeatureStatistics
