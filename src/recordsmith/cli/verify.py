@@ -69,7 +69,7 @@ def verify(
         raise typer.Exit(1)
 
 
-def print_verify_report(report: rs.VerifyReport, *, schema: Path | None = None) -> None:
+def print_verify_report(report: rs.VerifyReport, *, schema: str | None = None) -> None:
     """What was found, each defect in a line, and in words what they mean.
 
     schema: the rules that the records were held against.
@@ -83,7 +83,7 @@ def print_verify_report(report: rs.VerifyReport, *, schema: Path | None = None) 
     if report.is_good:
         also = ", and so is what the records hold" if report.is_deep else ""
         if schema is not None:
-            also += f"; every record keeps the rules of {console.printable(str(schema))}"
+            also += f"; every record keeps the rules of {console.printable(schema)}"
         print(f"{console.bold('good')}: {read}; every checksum is right{also}")
     else:
         print(f"{console.bold(console.count(report.defect_count, 'defect'))}; {read}")
