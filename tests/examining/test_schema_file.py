@@ -144,6 +144,7 @@ def test_sequence_examples(tmp_path: Path) -> None:
         (_document(x={"kind": "int64", "allowed": ["1"]}), "allowed"),
         (_document(x={"kind": "int64", "allowed": [2**63]}), "int64"),
         (_document(x={"kind": "int64", "allowed": []}), "allowed"),
+        (_document(x={"kind": "bytes", "allowed": ["\ud800"]}), "surrogates"),
         (_document(x={"kind": "bytes", "min": 1}), "min"),
         (_document(x={"kind": "float", "max": "1"}), "max"),
     ],
@@ -170,3 +171,11 @@ def test_other_payloads_have_no_schema_file(tmp_path: Path) -> None:
         rs.SchemaFile.load(tmp_path / "broken.json")
     with pytest.raises(rs.FileAccessError):
         rs.SchemaFile.load(tmp_path / "missing.json")
+
+
+def test_a_rule_that_is_there_twice(tmp_path: Path) -> None:
+    path = tmp_path / "schema.json"
+    text = json.dumps(_document(x={"kind": "int64"}))
+    path.write_text(text.replace('"x":', '"x": {"kind": "bytes"}, "x":'), "utf-8")
+    with pytest.raises(rs.OptionError, match="'x' is there twice"):
+        rs.SchemaFile.load(path)

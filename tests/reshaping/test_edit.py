@@ -167,3 +167,12 @@ def test_labels_and_their_names(labelled: Path, tmp_path: Path) -> None:
 def test_edits_while_resharding(packed: Path, tmp_path: Path) -> None:
     rs.reshard(packed, tmp_path / "out", shuffle=True, change=rs.Edits(drop=["name"]))
     assert "name" not in rs.open(tmp_path / "out").schema.features
+
+
+def test_a_name_of_two_lines_is_no_name(tmp_path: Path, made: ModuleType) -> None:
+    made.packed(tmp_path / "in", {"train": [3]})
+    table = tmp_path / "table.csv"
+    table.write_text('old,new,name\n0,0,"a\n1:b"\n*,*,\n', "utf-8")
+    with pytest.raises(rs.OptionError, match=r"'a\\n1:b' is more than one line"):
+        rs.edit(tmp_path / "in", tmp_path / "out", recode={"label": table})
+    assert not (tmp_path / "out").exists()

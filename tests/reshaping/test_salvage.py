@@ -334,6 +334,15 @@ def test_all_shards_are_missing(packed: Path, tmp_path: Path) -> None:
     assert not (tmp_path / "out").exists()
 
 
+def test_a_manifest_without_shards(packed: Path, tmp_path: Path) -> None:
+    path = packed / "dataset.json"
+    document = json.loads(path.read_text("utf-8"))
+    path.write_text(json.dumps({**document, "splits": {}}), "utf-8")
+    with pytest.raises(CorruptDataError, match="lists no shards"):
+        rs.salvage(packed, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
 def test_a_dataset_without_records(made, tmp_path: Path) -> None:
     folder = made.packed(tmp_path / "in", {"train": [0]})
     report = rs.salvage(folder, tmp_path / "out")

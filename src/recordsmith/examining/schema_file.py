@@ -88,7 +88,7 @@ class SchemaFile:
         """
         file = as_path(path)
         try:
-            return cls.from_json(json.loads(read_file(file)))
+            return cls.from_json(json.loads(read_file(file), object_pairs_hook=_once))
         except (ValueError, RecursionError) as error:
             raise OptionError(f"{file} is no schema file: {error}") from None
 
@@ -264,6 +264,16 @@ def _is_count(value: Any) -> bool:
     return type(value) is int and 0 <= value < 2**60
 
 
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object of which no word is there twice, so that no rule is lost."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        words = [word for word, _ in pairs]
+        twice = next(word for word in words if words.count(word) > 1)
+        raise ValueError(f"{twice!r:.60} is there twice in one object")
+    return found
+
+
 def _allowed(document: Mapping[str, Any], kind: str | None) -> tuple[Any, ...] | None:
     allowed = document.get("allowed")
     if allowed is None:
@@ -276,6 +286,8 @@ def _allowed(document: Mapping[str, Any], kind: str | None) -> tuple[Any, ...] |
         isinstance(value, fits) and not isinstance(value, bool) for value in allowed
     ):
         raise ValueError(f"allowed is {allowed!r:.60}; expected a list of values of kind {kind}")
+    if kind == "bytes":
+        "".join(allowed).encode()  # half of a pair of surrogates is no text: a ValueError
     if kind == "int64" and not all(-(2**63) <= value < 2**63 for value in allowed):
         raise ValueError("allowed has a number that no int64 can be")
     return tuple(allowed)

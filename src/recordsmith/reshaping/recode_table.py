@@ -36,6 +36,11 @@ class Row:
     name: str | None
     where: str
 
+    def __post_init__(self) -> None:
+        """A name becomes a line of `labels.txt`."""
+        if self.name is not None and ("\n" in self.name or self.name.endswith("\r")):
+            raise OptionError(f"{self.where}: the name {self.name!r:.80} is more than one line")
+
 
 @dataclass(frozen=True)
 class Recoding:

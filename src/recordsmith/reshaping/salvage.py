@@ -215,8 +215,13 @@ class _Salvage:
     def _nothing(self) -> CorruptDataError:
         """The error for shards of which nothing is left, and what the first of them is."""
         if not self.report.shards:
-            _, error = self._found.missing[0]
-            return error
+            for _, error in self._found.missing:
+                return error
+            return CorruptDataError(
+                Defect.BROKEN_MANIFEST,
+                "the manifest lists no shards, so there is nothing to rescue. If there are some, "
+                "name them with a glob, or remove the manifest.",
+            )
         first = self.report.shards[0]
         others = len(self.report.shards) - 1
         more = f" Nor from {others:,} other files." if others else ""
