@@ -278,10 +278,12 @@ class _BlockReader:
                 )
         # Never more than twice what is there: the length may lie.
         size = max(BLOCK_BYTES, min(needed, 2 * kept))
-        rest = self._buffer[self._at : self._filled]
-        if size != len(self._buffer):
-            self._buffer = bytearray(size)
-        self._buffer[:kept] = rest
+        if size == len(self._buffer):
+            self._buffer[:kept] = self._buffer[self._at : self._filled]
+        else:
+            larger = bytearray(size)
+            memoryview(larger)[:kept] = memoryview(self._buffer)[self._at : self._filled]
+            self._buffer = larger
         self._offset += self._at
         self._at, self._filled = 0, kept
         self._fill()
