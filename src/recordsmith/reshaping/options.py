@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 from recordsmith.building import Shards, check_shard_options, check_shares, is_no_file_name
 from recordsmith.dataset import DEFAULT_TEMPLATE
 from recordsmith.errors import OptionError
 from recordsmith.reshaping.contract import Change, Selection
+from recordsmith.reshaping.where import parse_where
 from recordsmith.wire import check_compression
 
 
@@ -83,10 +83,4 @@ def selection_of(where: Selection | str | None) -> Selection | None:
                 f'where is {where!r}; expected a condition such as "image/class/label == 1"'
             )
         return where
-    try:  # by name, as the language of conditions builds on what is here
-        parse = importlib.import_module("recordsmith.reshaping.where").parse_where
-    except ModuleNotFoundError:
-        raise OptionError(
-            "this version does not understand conditions as text; give a Selection"
-        ) from None
-    return cast(Selection, parse(where))
+    return parse_where(where)
