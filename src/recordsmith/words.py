@@ -13,7 +13,7 @@ def count(number: int, noun: str, plural: str | None = None) -> str:
 def size(size_bytes: float) -> str:
     """A size in bytes as people say it: 45.9 MB."""
     if size_bytes < 1000:
-        return f"{size_bytes:.0f} bytes"
+        return f"{size_bytes:.0f} byte{'' if size_bytes == 1 else 's'}"
     for unit in _SIZE_UNITS:  # noqa: B007 - used after the loop
         size_bytes /= 1000
         if size_bytes < 999.95:  # else it would round to 1000.0

@@ -132,7 +132,7 @@ def _bar(shard: ShardFindings) -> str:
     if lost and lost[0] is not None:
         marks = f'<u style="left:{100 * lost[0]:.2f}%" title="not looked at"></u>{marks}'
     state = "good" if shard.is_good else "bad"
-    said = f"{shard.record_count:,} records, {size_in_words(shard.size_bytes)}"
+    said = f"{counted(shard.record_count, 'record')}, {size_in_words(shard.size_bytes)}"
     if not shard.is_good:
         said += f", {counted(shard.defect_count, 'defect')}"
     whole = " whole" if not shard.is_good and not bins else ""
