@@ -70,7 +70,7 @@ class Work:
     def each(self, function: Callable[[_Item], _Result], items: Iterable[_Item]) -> list[_Result]:
         """What the function answers for each item, in their order; the first failure is raised."""
         with self._pool() as pool:
-            futures = [pool.submit(function, item) for item in items]
+            futures = [pool.submit(self._begin, function, item) for item in items]
             wait(futures, return_when=FIRST_EXCEPTION)
             for future in futures:
                 if future.done():
@@ -88,7 +88,7 @@ class Work:
         with self._pool() as pool:
             waiting: deque[Future[_Result]] = deque()
             for item in items:
-                waiting.append(pool.submit(function, item))
+                waiting.append(pool.submit(self._begin, function, item))
                 if len(waiting) >= ahead:
                     yield waiting.popleft().result()
             while waiting:
@@ -97,6 +97,10 @@ class Work:
     def finish(self) -> None:
         """All is done: what was not counted on the way is counted now."""
         self.advance(self.total - self._done)
+
+    def _begin(self, function: Callable[[_Item], _Result], item: _Item) -> _Result:
+        self.check()
+        return function(item)
 
     @contextmanager
     def _pool(self) -> Iterator[ThreadPoolExecutor]:

@@ -40,6 +40,13 @@ COMMANDS: tuple[tuple[str, ...], ...] = (
     ("head",),
     ("head", "--json"),
     ("verify",),
+    ("verify", "--deep", "--html", "OUT/verify.html"),
+    ("inspect", "--stats", "--html", "OUT/statistics.html"),
+    ("schema",),
+    ("diff", "OUT/in"),
+    ("salvage", "OUT/salvaged"),
+    ("reshard", "OUT/reshaped", "--shards", "1"),
+    ("edit", "OUT/edited", "--drop", "label"),
     ("sheet", "OUT/sheet.png"),
     ("index",),
     ("index", "--format", "dali", "--to", "OUT/idx"),
@@ -430,7 +437,10 @@ def test_no_command_falls(tmp_path: Path, made: Any, name: str) -> None:
         if "--reader" in command and code == 0:
             compile(shown, "reader.py", "exec")
             assert "raise SystemExit" not in {line.lstrip()[:16] for line in shown.splitlines()}
-    assert {path.name for path in tmp_path.iterdir()} <= {"in", "sheet.png", "idx", "csv", "folder"}
+    assert {path.name for path in tmp_path.iterdir()} <= {
+        *("in", "verify.html", "statistics.html", "salvaged", "reshaped", "edited"),
+        *("sheet.png", "idx", "csv", "folder"),
+    }
 
 
 def attempt(action: Callable[[], object]) -> None:

@@ -13,9 +13,25 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from recordsmith.words import count, printable, size
+
+__all__ = [
+    "bold",
+    "count",
+    "print_aside",
+    "print_code",
+    "print_error",
+    "print_json",
+    "print_list",
+    "print_table",
+    "printable",
+    "progress_bar",
+    "shortened",
+    "size",
+]
+
 _REFRESH_SECONDS = 0.05
 _LONGEST_LINE = 2000
-_SIZE_UNITS = ("kB", "MB", "GB", "TB", "PB")
 
 
 def print_error(message: str) -> None:
@@ -47,18 +63,6 @@ def print_code(code: str) -> None:
     Console().print(syntax.highlight(code), soft_wrap=True, end="")
 
 
-def printable(text: str, keep: str = "") -> str:
-    """`text` with whatever could move a cursor written as an escape."""
-    if text.isprintable():
-        return text
-    return "".join(
-        char
-        if char.isprintable() or char in keep
-        else char.encode("unicode_escape", "surrogatepass").decode()
-        for char in text
-    )
-
-
 def shortened(line: str) -> str:
     """A line without what nobody reads of it, such as a name of a megabyte."""
     more = len(line) - _LONGEST_LINE
@@ -68,22 +72,6 @@ def shortened(line: str) -> str:
 def bold(text: str) -> str:
     """`text` in bold on a terminal."""
     return f"\x1b[1m{text}\x1b[0m" if sys.stdout.isatty() else text
-
-
-def count(number: int, noun: str, plural: str | None = None) -> str:
-    """A number with its noun: 1 shard, 2,569 shards."""
-    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
-
-
-def size(size_bytes: float) -> str:
-    """A size in bytes as people say it: 45.9 MB."""
-    if size_bytes < 1000:
-        return f"{size_bytes:.0f} byte{'' if size_bytes == 1 else 's'}"
-    for unit in _SIZE_UNITS:  # noqa: B007 - used after the loop
-        size_bytes /= 1000
-        if size_bytes < 999.95:  # else it would round to 1000.0
-            break
-    return f"{size_bytes:.1f} {unit}"
 
 
 def print_table(head: Sequence[str], rows: Sequence[Sequence[str]], right: str = "") -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from recordsmith.errors import OptionError
 from recordsmith.files import write_atomically
+from recordsmith.words import printable
 
 _HEAD = (
     '<meta charset="utf-8">\n'
@@ -56,13 +57,4 @@ def write_html(
 def text(words: str, most: int = 1500) -> str:
     """Text of anybody's as HTML: escaped, of bearable length, control characters made visible."""
     cut = words if len(words) <= most else f"{words[: most - 1]}…"
-    visible = "".join(
-        char if char.isprintable() else char.encode("unicode_escape", "surrogatepass").decode()
-        for char in cut
-    )
-    return escape(visible, quote=True)
-
-
-def counted(number: int, noun: str) -> str:
-    """A number with its noun: 1 shard, 2,569 shards."""
-    return f"{number:,} {noun}" + ("" if number == 1 else "s")
+    return escape(printable(cut), quote=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from recordsmith.drawing.html_page import check_html_path, counted, text, write_html
+from recordsmith.drawing.html_page import check_html_path, text, write_html
 from recordsmith.examining.statistics import Statistics
 from recordsmith.examining.statistics.bytes_statistics import BytesStatistics
 from recordsmith.examining.statistics.class_counts import ClassStatistics
@@ -14,6 +14,7 @@ from recordsmith.examining.statistics.feature_statistics import FeatureStatistic
 from recordsmith.examining.statistics.number_statistics import NumberStatistics
 from recordsmith.examining.statistics.picture_statistics import PictureStatistics
 from recordsmith.files import PathLike, as_path
+from recordsmith.words import count as counted
 
 _MOST_CLASSES = 200
 _LONGEST_TEXT = 80
@@ -277,5 +278,5 @@ def _number(value: float | None) -> str:
     return f"{value:,}" if isinstance(value, int) else f"{value:.6g}"
 
 
-def _text(words: str, most: int = _LONGEST_TEXT) -> str:
-    return text(words, most)
+def _text(given: str, most: int = _LONGEST_TEXT) -> str:
+    return text(given, most)

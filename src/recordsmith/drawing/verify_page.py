@@ -9,18 +9,19 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from recordsmith.drawing.html_page import check_html_path, counted, text, write_html
+from recordsmith.drawing.html_page import check_html_path, text, write_html
 from recordsmith.drawing.page_style import STYLE
 from recordsmith.errors import CorruptDataError, Defect
 from recordsmith.examining.verification import ShardFindings, VerifyReport
 from recordsmith.examining.verification.explanations import explain
 from recordsmith.files import PathLike, as_path
+from recordsmith.words import count as counted
+from recordsmith.words import size as size_in_words
 
 _ENDS_THE_WALK = (Defect.LENGTH_CRC, Defect.BROKEN_COMPRESSION, Defect.DECOMPRESSION_LIMIT)
 _BINS = 240  # marks in the bar of a shard: more could not be told apart
 _MOST_BARS = 300
 _MOST_ROWS = 2000
-_UNITS = ("bytes", "kB", "MB", "GB", "TB", "PB")
 
 
 def draw_verify_report(
@@ -65,7 +66,7 @@ def _head(report: VerifyReport, title: str, verdict: str) -> str:
     figures = [
         (f"{report.record_count:,}", "intact records"),
         (f"{report.shard_count:,}", "shards"),
-        (_size(report.size_bytes), "read"),
+        (size_in_words(report.size_bytes), "read"),
     ]
     if report.picture_count:
         figures.append((f"{report.picture_count:,}", "pictures decoded"))
@@ -86,11 +87,11 @@ def _kinds(report: VerifyReport) -> str:
     rows = []
     for errors, is_notice in ((report.defects, False), (report.notices, True)):
         for name, often in Counter(str(error.defect) for error in errors).most_common():
-            words = explain(name)
+            said = explain(name)
             rows.append(
                 f'<article class="kind {"notice" if is_notice else ""}"><h3><code>{name}</code>'
-                f'<span class="badge">{often:,}</span></h3><p>{text(words.meaning)}</p>'
-                f'<p class="advice">{text(words.advice)}</p></article>'
+                f'<span class="badge">{often:,}</span></h3><p>{text(said.meaning)}</p>'
+                f'<p class="advice">{text(said.advice)}</p></article>'
             )
     if not rows:
         return ""
@@ -131,7 +132,7 @@ def _bar(shard: ShardFindings) -> str:
     if lost and lost[0] is not None:
         marks = f'<u style="left:{100 * lost[0]:.2f}%" title="not looked at"></u>{marks}'
     state = "good" if shard.is_good else "bad"
-    said = f"{counted(shard.record_count, 'record')}, {_size(shard.size_bytes)}"
+    said = f"{counted(shard.record_count, 'record')}, {size_in_words(shard.size_bytes)}"
     if not shard.is_good:
         said += f", {counted(shard.defect_count, 'defect')}"
     whole = " whole" if not shard.is_good and not bins else ""
@@ -180,11 +181,3 @@ def _row(error: CorruptDataError) -> str:
         f'<td class="number">{position}</td><td class="number">{offset}</td>'
         f"<td><code>{error.defect}</code> {text(error.detail)}</td></tr>"
     )
-
-
-def _size(size_bytes: float) -> str:
-    for unit in _UNITS:
-        if size_bytes < 999.95 or unit == _UNITS[-1]:
-            break
-        size_bytes /= 1000
-    return f"{size_bytes:,.0f} {unit}" if unit == "bytes" else f"{size_bytes:,.1f} {unit}"

@@ -18,6 +18,7 @@ from recordsmith.examining.statistics.feature_statistics import FeatureStatistic
 from recordsmith.examining.statistics.number_statistics import NumberStatistics
 from recordsmith.examining.statistics.picture_statistics import PictureStatistics
 from recordsmith.example.keys import DEPTH, DTYPE, FORMAT, HEIGHT, MASK_DTYPE, MASK_FORMAT, WIDTH
+from recordsmith.words import count as _count
 
 _USUALLY_CONSTANT = frozenset(
     (
@@ -85,8 +86,8 @@ def make_remarks(
 
 
 def _leakage(found: DuplicateStatistics) -> Iterator[Remark]:
-    what, about = ("records", "about ") if found.feature is None else ("pictures", "about ")
-    about = about if found.sampled > 1 else ""
+    what = "record" if found.feature is None else "picture"
+    about = "about " if found.sampled > 1 else ""
     for shared in found.shared:
         one, other = shared.splits
         text = (
@@ -100,7 +101,7 @@ def _leakage(found: DuplicateStatistics) -> Iterator[Remark]:
 
 
 def _repeated(found: DuplicateStatistics) -> Iterator[Remark]:
-    what = "records" if found.feature is None else "pictures"
+    what = "record" if found.feature is None else "picture"
     repeated = sum(found.within.values())
     if repeated:
         about = "about " if found.sampled > 1 else ""
@@ -310,12 +311,6 @@ def _shards(shards: Sequence[ShardSummary]) -> Iterator[Remark]:
                 f"{_count(len(empty), 'shard')} of split {split!r} {_have(len(empty))} no records: "
                 f"{_some(empty)}.",
             )
-
-
-def _count(number: int, noun: str, plural: str | None = None) -> str:
-    if noun.endswith("s") and plural is None:
-        noun, plural = noun[:-1], noun
-    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
 
 
 def _are(count: int) -> str:
