@@ -189,6 +189,11 @@ class FunctionError(RecordsmithError, RuntimeError):
         self.offset = offset
 
 
+_MOST_NAMES = 30
+_MOST_COMPARED = 10_000
+_LONGEST_NAME = 80
+
+
 def names_like(name: str, known: Iterable[str], none: str) -> str:
     """Which of the known names may be meant by another, for the end of a message; `none` if there
     are no names.
@@ -196,10 +201,21 @@ def names_like(name: str, known: Iterable[str], none: str) -> str:
     import difflib
 
     known = list(known)
-    close = difflib.get_close_matches(str(name), known, 1)
+    # names come from files: they may be many, long, and hold line breaks
+    likely = [one for one in known if len(one) <= 2 * len(str(name)) + _MOST_NAMES]
+    close = difflib.get_close_matches(str(name), likely[:_MOST_COMPARED], 1)
     if close:
         return f"did you mean {close[0]!r}?"
-    return f"there are {', '.join(known)}" if known else none
+    if not known:
+        return none
+    shown = [
+        one
+        if one and one.isprintable() and len(one) <= _LONGEST_NAME
+        else f"{one!r:.{_LONGEST_NAME}}"
+        for one in known[:_MOST_NAMES]
+    ]
+    more = f" and {len(known) - _MOST_NAMES:,} more" if len(known) > _MOST_NAMES else ""
+    return f"there are {', '.join(shown)}{more}"
 
 
 @contextmanager

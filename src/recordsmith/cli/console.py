@@ -32,6 +32,7 @@ __all__ = [
 
 _REFRESH_SECONDS = 0.05
 _LONGEST_LINE = 2000
+_LONGEST_CELL = 200
 
 
 def print_error(message: str) -> None:
@@ -76,7 +77,7 @@ def bold(text: str) -> str:
 
 def print_table(head: Sequence[str], rows: Sequence[Sequence[str]], right: str = "") -> None:
     """Aligned columns; those whose heading is among the words of `right` are set to the right."""
-    cells = [list(head), *([printable(cell) for cell in row] for row in rows)]
+    cells = [list(head), *([printable(_cut(cell)) for cell in row] for row in rows)]
     widths = [max(len(row[column]) for row in cells) for column in range(len(head))]
     to_right = [title in right.split() for title in head]
     for number, row in enumerate(cells):
@@ -85,6 +86,11 @@ def print_table(head: Sequence[str], rows: Sequence[Sequence[str]], right: str =
             for cell, width, at_right in zip(row, widths, to_right, strict=True)
         ).rstrip()
         print(bold(line) if number == 0 else line)
+
+
+def _cut(cell: str) -> str:
+    """What of a cell leaves room for the others: names may be as long as somebody likes."""
+    return cell if len(cell) <= _LONGEST_CELL else f"{cell[: _LONGEST_CELL - 1]}…"
 
 
 def print_list(title: str, lines: Sequence[str], most: int = 10) -> None:

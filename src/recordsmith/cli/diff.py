@@ -64,7 +64,8 @@ def print_diff_report(report: rs.DiffReport) -> None:
     console.print_list(
         "features of the datasets",
         [
-            f"{change.feature or 'payload'}{_of_section(change.section)}: "
+            f"{(change.feature or repr('')) if change.section else 'payload'}"
+            f"{_of_section(change.section)}: "
             f"{'' if change.what in ('feature', 'payload') else change.what + ' '}"
             f"{_arrow(change.a, change.b, 'not there')}"
             for change in report.schema

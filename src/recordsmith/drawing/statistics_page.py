@@ -25,7 +25,8 @@ body { font: 15px/1.45 system-ui, sans-serif; max-width: 62rem; margin: 2rem aut
 h1 { font-size: 1.5rem; }
 h2 { font-size: 1.2rem; margin-top: 2.5rem; }
 h3 { font-size: 1rem; margin: 0; overflow-wrap: anywhere; }
-table { border-collapse: collapse; margin: .5rem 0; } th { text-align: left; font-weight: 600; }
+table { border-collapse: collapse; margin: .5rem 0; display: block; overflow-x: auto; }
+th { text-align: left; font-weight: 600; }
 td, th { padding: .15rem .9rem .15rem 0; vertical-align: top; }
 td { overflow-wrap: anywhere; }
 td.n, th.n { text-align: right; font-variant-numeric: tabular-nums; overflow-wrap: normal; }
@@ -145,7 +146,7 @@ def _numbers(values: NumberStatistics) -> str:
         ("distinct", _distinct(values)),
         ("mean", _number(values.mean)),
         ("std", _number(values.std)),
-        *((f"quantile {share:g}", _number(value)) for share, value in values.quantiles),
+        *((f"{100 * share:g}%", _number(value)) for share, value in values.quantiles),
         ("zero", f"{values.zero:,}"),
         ("negative", f"{values.negative:,}"),
         ("NaN", f"{values.nan:,}"),
