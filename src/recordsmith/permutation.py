@@ -42,7 +42,9 @@ class Permutations:
         self._high_base = -(-count // self._low_base)
         text = "/".join(map(str, key))
         round_count = 8 if count < _NOT_MANY else 6
-        digest = hashlib.blake2b(text.encode(), digest_size=8 * round_count).digest()
+        digest = hashlib.blake2b(
+            text.encode("utf-8", "surrogatepass"), digest_size=8 * round_count
+        ).digest()
         self._keys = np.frombuffer(digest, "<u8").astype(np.uint64)[:, np.newaxis]
 
     def numbers(self, lap: int | Int64Array, places: Int64Array) -> Int64Array:

@@ -51,15 +51,15 @@ SCHEMAS = st.builds(
 MANIFESTS = st.builds(
     Manifest,
     st.dictionaries(
-        st.text(),
+        NAMES,
         st.lists(
             st.builds(ShardEntry, FILES, COUNTS, COUNTS, st.integers(0, 2**32 - 1)), max_size=3
         ).map(tuple),
     ),
     SCHEMAS,
-    st.dictionaries(st.text(), SCHEMAS, max_size=2),
+    st.dictionaries(NAMES, SCHEMAS, max_size=2),
     st.sampled_from(["none", "gzip", "zlib"]),
-    st.none() | st.lists(st.text()).map(tuple),
+    st.none() | st.lists(NAMES).map(tuple),
     st.dictionaries(st.text(), st.text() | st.integers() | st.lists(st.booleans())),
 )
 

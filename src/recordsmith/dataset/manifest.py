@@ -195,7 +195,7 @@ def _parse(document: Any) -> Manifest:
             f"its version is {document['version']}, this recordsmith reads up to {VERSION}"
         )
     splits = {
-        str(split): tuple(
+        _line(split): tuple(
             ShardEntry(
                 _shard_name(shard["file"]),
                 _count(shard["records"]),
@@ -221,9 +221,20 @@ def _parse(document: Any) -> Manifest:
             for split, schema in document.get("schemas", {}).items()
         },
         document["compression"],
-        None if names is None else tuple(None if name is None else str(name) for name in names),
+        None if names is None else tuple(None if name is None else _line(name) for name in names),
         dict(document["made_from"]),
     )
+
+
+def _line(name: Any) -> str:
+    """A name of a class or a split: it goes into other files as a line of text."""
+    try:
+        if set(name) & set("\n\r"):
+            raise ValueError(f"the name {name!r:.60} has several lines")
+        name.encode("utf-8", "surrogateescape")
+    except (TypeError, AttributeError, UnicodeEncodeError):
+        raise ValueError(f"{name!r:.60} is no name") from None
+    return str(name)
 
 
 def _plain_name(name: Any) -> str:

@@ -149,7 +149,8 @@ class _DatasetSurvey:
                 run, size = [], 0
             run.append(number)
             size += self._sizes[number]
-        yield run
+        if run:
+            yield run
 
     def _read_run(self, run: Sequence[int]) -> RecordSurvey:
         survey = RecordSurvey(self._shards[run[0]].split, self._duplicates)
