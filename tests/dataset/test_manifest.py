@@ -24,7 +24,7 @@ from recordsmith.dataset.labels import read_labels
 from recordsmith.example import FeatureSchema, Schema
 
 COUNTS = st.integers(0, 2**63 - 1)
-FILES = st.text(min_size=1).filter(
+FILES = st.text(min_size=1, max_size=60).filter(  # of at most 255 bytes
     lambda name: name not in (".", "..") and not set(name) & set("/\\\0:")
 )
 NAMES = st.text(st.characters(blacklist_characters="\r\n", blacklist_categories=("Cs",)))
@@ -61,7 +61,11 @@ MANIFESTS = st.builds(
     st.sampled_from(["none", "gzip", "zlib"]),
     st.none() | st.lists(NAMES).map(tuple),
     st.dictionaries(st.text(), st.text() | st.integers() | st.lists(st.booleans())),
-)
+).filter(lambda made: len(set(_files(made))) == len(_files(made)))
+
+
+def _files(manifest: Manifest) -> list[str]:
+    return [shard.file for shards in manifest.splits.values() for shard in shards]
 
 
 @pytest.fixture(scope="module")
