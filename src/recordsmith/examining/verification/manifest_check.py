@@ -7,11 +7,13 @@ from pathlib import Path
 
 from recordsmith.dataset.labels import LABEL_MAP_NAME, LABELS_NAME, read_label_map, read_labels
 from recordsmith.dataset.locate import Located, looks_like_records
-from recordsmith.dataset.manifest import Manifest, ShardEntry
+from recordsmith.dataset.manifest import MANIFEST_NAME, Manifest, ShardEntry
 from recordsmith.dataset.names import parse_shard_name
+from recordsmith.dataset.shard import Shard
 from recordsmith.errors import CorruptDataError, Defect, FileAccessError, OptionError
 from recordsmith.examining.verification.report import ShardFindings
-from recordsmith.files import list_folder
+from recordsmith.files import list_folder, read_head
+from recordsmith.wire import HEAD_BYTES, Compression, detect_compression
 
 _CHANGED = "It was changed, replaced or mixed up with another after it was packed."
 
@@ -141,6 +143,33 @@ def compare(located: Located, found: Sequence[ShardFindings], most: int) -> None
     for shard, findings in zip(located.shards, found, strict=True):
         if shard.entry is not None and findings.is_read:
             findings.add(_differences(shard.entry, findings, holds), most)
+
+
+def check_compression(
+    located: Located, found: Sequence[ShardFindings]
+) -> list[CorruptDataError]:
+    """The manifest must say how its shards are compressed; those that are as listed prove it."""
+    wrong: dict[Path, list[tuple[Shard, Compression]]] = {}
+    for shard, findings in zip(located.shards, found, strict=True):
+        entry = shard.entry
+        if entry is None or not findings.size_bytes:
+            continue
+        if (findings.size_bytes, findings.checksum) != (entry.size_bytes, entry.crc32c):
+            continue
+        compression = detect_compression(read_head(shard.path, HEAD_BYTES))
+        if compression != shard.compression:
+            wrong.setdefault(shard.path.parent, []).append((shard, compression))
+    return [
+        CorruptDataError(
+            Defect.BROKEN_MANIFEST,
+            f"the manifest says that the compression is {shards[0][0].compression}; by its bytes "
+            f"that of {shards[0][0].path.name} is {shards[0][1]}, and {len(shards)} shards differ "
+            "so. Records cannot be read by position like this; fetch the manifest again, or pack "
+            "again.",
+            path=folder / MANIFEST_NAME,
+        )
+        for folder, shards in wrong.items()
+    ]
 
 
 def _differences(
