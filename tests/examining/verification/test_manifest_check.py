@@ -90,6 +90,19 @@ def test_a_compression_that_is_not_true(
     assert D.BROKEN_MANIFEST not in [defect for defect, _ in _found(folder)]
 
 
+@pytest.mark.parametrize("total", [0, 10, -1, "9"])
+def test_a_total_that_is_not_true(tmp_path: Path, made: SimpleNamespace, total: object) -> None:
+    folder = made.packed(tmp_path, {"train": [4, 5]})
+    path = folder / "dataset.json"
+    document = json.loads(path.read_text())
+    path.write_text(json.dumps({**document, "records": total}))
+    assert _found(folder) == [(D.BROKEN_MANIFEST, "dataset.json")]
+    assert len(rs.open(folder)) == 9
+    del document["records"]
+    path.write_text(json.dumps(document))
+    assert rs.verify(folder).is_good
+
+
 def test_a_cut_shard_is_told_with_its_size(tmp_path: Path, made: SimpleNamespace) -> None:
     folder = made.packed(tmp_path, {"train": [4, 5]})
     path = folder / "train-00000-of-00002.tfrecord"

@@ -172,6 +172,23 @@ def check_compression(
     ]
 
 
+def check_total(located: Located, found: Sequence[ShardFindings]) -> list[CorruptDataError]:
+    """The manifest's number of records must be the sum of its shards'."""
+    manifest, folder = located.manifest, located.folder
+    if manifest is None or folder is None or manifest.told_total in (None, manifest.record_count):
+        return []
+    if any(error.defect is Defect.RECORD_COUNT for shard in found for error in shard.defects):
+        return []  # said already: it is a shard's count that is false
+    return [
+        CorruptDataError(
+            Defect.BROKEN_MANIFEST,
+            f"the manifest says that there are {manifest.told_total!r:.60} records; those of its "
+            f"shards are {manifest.record_count}. It was changed after packing; fetch it again.",
+            path=folder / MANIFEST_NAME,
+        )
+    ]
+
+
 def _differences(
     entry: ShardEntry, findings: ShardFindings, holds: dict[str, ShardEntry | None]
 ) -> list[CorruptDataError]:
