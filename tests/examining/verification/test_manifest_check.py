@@ -53,6 +53,19 @@ def test_shards_that_nobody_lists(tmp_path: Path, made: SimpleNamespace) -> None
     assert rs.verify(folder, split="test").is_good
 
 
+@pytest.mark.parametrize("splits", [{}, {"train": []}])
+def test_a_manifest_that_lists_no_shard(
+    tmp_path: Path, made: SimpleNamespace, splits: dict[str, list[object]]
+) -> None:
+    folder = made.packed(tmp_path, {"train": [4, 5]})
+    path = folder / "dataset.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "splits": splits, "records": 0}))
+    assert _found(folder) == [
+        (D.EXTRA_SHARD, "train-00000-of-00002.tfrecord"),
+        (D.EXTRA_SHARD, "train-00001-of-00002.tfrecord"),
+    ]
+
+
 def test_two_sets_of_shards_without_a_manifest(tmp_path: Path, made: SimpleNamespace) -> None:
     for count in (2, 3):
         for number in range(count):

@@ -47,10 +47,8 @@ def check_labels(located: Located) -> list[CorruptDataError]:
 
 def find_extra_shards(located: Located, split: str | None) -> list[CorruptDataError]:
     """Files that pass for shards of the dataset, and are none of it."""
-    if not located.shards:
-        return []
-    if located.manifest is not None:
-        return _find_unlisted(located.shards[0].path.parent, located.manifest, split)
+    if located.manifest is not None and located.folder is not None:
+        return _find_unlisted(located.folder, located.manifest, split)
     return _find_mixed_sets(located)
 
 
@@ -58,6 +56,8 @@ def _find_unlisted(folder: Path, manifest: Manifest, split: str | None) -> list[
     counts = {}
     listed = set()
     for name, entries in manifest.splits.items():
+        if not entries:
+            counts[name] = (name, 0)
         for entry in entries:
             listed.add(entry.file)
             number = parse_shard_name(entry.file)
@@ -66,9 +66,11 @@ def _find_unlisted(folder: Path, manifest: Manifest, split: str | None) -> list[
     extra = []
     for found in list_folder(folder):
         number = parse_shard_name(found.name)
-        if number is None or found.name in listed or number.split not in counts:
+        if number is None or found.name in listed:
             continue
-        of_split, count = counts[number.split]
+        if listed and number.split not in counts:
+            continue
+        of_split, count = counts.get(number.split, (number.split, 0))  # none is listed at all
         path = folder / found.name
         if (split is not None and of_split != split) or not _is_records(path):
             continue
