@@ -147,9 +147,7 @@ def compare(located: Located, found: Sequence[ShardFindings], most: int) -> None
             findings.add(_differences(shard.entry, findings, holds), most)
 
 
-def check_compression(
-    located: Located, found: Sequence[ShardFindings]
-) -> list[CorruptDataError]:
+def check_compression(located: Located, found: Sequence[ShardFindings]) -> list[CorruptDataError]:
     """The manifest must say how its shards are compressed; those that are as listed prove it."""
     wrong: dict[Path, list[tuple[Shard, Compression]]] = {}
     for shard, findings in zip(located.shards, found, strict=True):
