@@ -212,6 +212,24 @@ def test_what_cannot_be_appended_to(packed: Path, more: Path, tmp_path: Path) ->
         rs.append(more, packed)
 
 
+@pytest.mark.parametrize("name", [LABELS_NAME, "label_map.pbtxt"])
+def test_names_that_contradict_the_manifest(packed: Path, more: Path, name: str) -> None:
+    (packed / name).write_text("0:mine\n" if name == LABELS_NAME else "item { id: 1 name: 'x' }")
+    before = contents(packed)
+    with pytest.raises(rs.CorruptDataError, match="recordsmith verify"):
+        rs.append(more, packed)
+    assert contents(packed) == before
+
+
+def test_shards_of_another_size(packed: Path, more: Path) -> None:
+    path = packed / "validation-00000-of-00001.tfrecord"
+    path.write_bytes(path.read_bytes()[:-1])
+    before = contents(packed)
+    with pytest.raises(rs.CorruptDataError, match="shard-size-mismatch"):
+        rs.append(more, packed)
+    assert contents(packed) == before
+
+
 def test_shards_without_numbers(more: Path, tmp_path: Path, made: ModuleType) -> None:
     made.write_shard(tmp_path / "train.tfrecord", [0])
     rs.edit(tmp_path / "train.tfrecord", tmp_path / "out", drop=["name"])

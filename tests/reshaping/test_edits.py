@@ -367,6 +367,17 @@ def test_names_move_with_their_labels(table: Any, expected: Any) -> None:
     assert Edits(recode={"image/class/label": table}).class_names(None) is None
 
 
+def test_named_classes_get_no_negative_label(tmp_path: Path) -> None:
+    schema, names = schema_of(rs.encode_example({"label": 1})), ("daisy", None, "tulip")
+    path = tmp_path / "t.csv"
+    path.write_text("old,new,name\n1,-1,rose\n*,*,\n")
+    for table in ({0: -1}, {1: 1, "*": -2}, path):
+        with pytest.raises(rs.OptionError, match="would get the label -"):
+            Edits(recode={"label": table}).check(schema, names)
+        Edits(recode={"label": table}).check(schema, None)
+    Edits(recode={"label": {1: -1, "*": "*"}}).check(schema, names)  # it has no name
+
+
 def test_the_column_name_names_classes(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_text("old,new,name\n0,1,plant\n1,1,\n2,0,\n")

@@ -47,6 +47,7 @@ class Located:
     class_names: from the manifest or `labels.txt`.
     missing: shards that should be there and are not: for each its split, and what to say.
     ignored: what would have been raised, had it not been asked to go around it.
+    folder: the one that the manifest lies in.
     """
 
     shards: list[Shard]
@@ -54,6 +55,7 @@ class Located:
     class_names: ClassNames | None = None
     missing: tuple[tuple[str, CorruptDataError], ...] = ()
     ignored: tuple[CorruptDataError, ...] = ()
+    folder: Path | None = None
 
 
 def locate(paths: Paths, split: str | None = None, *, around_defects: bool = False) -> Located:
@@ -82,6 +84,7 @@ def locate(paths: Paths, split: str | None = None, *, around_defects: bool = Fal
         class_names=names.pop() if len(names) == 1 else None,
         missing=tuple(missing for part in parts for missing in part.missing),
         ignored=tuple(error for part in parts for error in part.ignored),
+        folder=parts[0].folder if len(parts) == 1 else None,
     )
     if split is not None:
         _keep_only(located, split)
@@ -237,7 +240,7 @@ def _locate_packed(folder: Path, manifest: Manifest) -> Located:
                 missing.append((split, error))
                 continue
             shards.append(Shard(path, split, entry=entry, compression=manifest.compression))
-    return Located(shards, manifest, manifest.class_names, tuple(missing))
+    return Located(shards, manifest, manifest.class_names, tuple(missing), folder=folder)
 
 
 def looks_like_records(path: Path) -> bool:

@@ -51,6 +51,7 @@ class Manifest:
     class_names: index = label, or None where there are no classes; None in it where a label has no
         name (0, if they count from 1; gaps).
     made_from: how it was made: source, seed, options, fingerprint of the plan.
+    told_total: what a file says how many records there are in all, right or not; None: it does not.
     """
 
     splits: Mapping[str, tuple[ShardEntry, ...]]
@@ -59,6 +60,7 @@ class Manifest:
     compression: Compression = "none"
     class_names: ClassNames | None = None
     made_from: Mapping[str, Any] = field(default_factory=dict)
+    told_total: Any = field(default=None, compare=False)
 
     @property
     def record_count(self) -> int:
@@ -223,6 +225,7 @@ def _parse(document: Any) -> Manifest:
         document["compression"],
         None if names is None else tuple(None if name is None else _line(name) for name in names),
         dict(document["made_from"]),
+        document.get("records"),
     )
 
 

@@ -34,6 +34,7 @@ from recordsmith.dataset import (
 from recordsmith.dataset.labels import read_labels
 from recordsmith.dataset.locate import Paths, locate
 from recordsmith.errors import CorruptDataError, OptionError, SourceError
+from recordsmith.examining.verification.manifest_check import check_labels
 from recordsmith.example import Schema
 from recordsmith.files import PathLike, Progress, as_path, list_folder, read_file, remove
 from recordsmith.reshaping.copying import Copier
@@ -87,7 +88,8 @@ def append(
         OptionError: there is no dataset, or none with a manifest; classes or kinds of features do
             not agree; shards are not numbered.
         SourceError: there are no records.
-        CorruptDataError: an input is damaged, or a shard is missing. The dataset is as it was.
+        CorruptDataError: an input is damaged, a shard is missing, or names of classes beside
+            the manifest contradict it. The dataset is as it was.
         FileAccessError: a file cannot be read or written, or the disk is full.
     """
     folder = as_path(out)
@@ -155,6 +157,10 @@ class _Job:
                 f"{self._folder} has no {MANIFEST_NAME}, which says what belongs to it; write it "
                 "once more with `recordsmith reshard`, and append to that"
             )
+        for wrong in check_labels(located):
+            if wrong.path is not None and Path(wrong.path).exists():  # it would be overwritten
+                wrong.detail += " Nothing was appended; `recordsmith verify` says what is wrong."
+                raise wrong
         return manifest
 
     def _fingerprint(self, base: str) -> str:

@@ -269,6 +269,7 @@ class Edits:
             return
         known = {key for part in schema.sections.values() for key in part}
         first, table = next(iter(recoded.items()))
+        _check_named(table, class_names)
         for key in sorted(known):
             is_mask = key == MASK
             if not (is_mask or _is_label(key)) or any(self._drops(key, name) for name in self.drop):
@@ -437,6 +438,22 @@ def _moved_names(table: RecodeTable, names: ClassNames) -> dict[int, str]:
         if label in old_names and (new := recoding.new(label)) is not None:
             moved.setdefault(new, old_names[label])
     return {label: name for label, name in moved.items() if label >= 0}
+
+
+def _check_named(table: RecodeTable, names: ClassNames) -> None:
+    """No class that has a name may get a label that cannot have one."""
+    try:
+        recoding = table.of_kind("int64", "label")
+    except OptionError:  # the labels are text
+        return
+    moved = [(name, recoding.new(label)) for label, name in enumerate(names)]
+    moved += [(row.name, int(row.new)) for row in table.rows if row.new != OTHERS]
+    for name, new in moved:
+        if name is not None and isinstance(new, int) and new < 0:
+            raise OptionError(
+                f"class {name!r:.80} would get the label {new}, which cannot have a name; choose "
+                "one of 0 or more"
+            )
 
 
 def _unknown(name: str, known: Mapping[str, Any]) -> OptionError:

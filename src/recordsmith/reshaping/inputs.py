@@ -119,8 +119,8 @@ def find_inputs(paths: Paths, split: str | None, out: Path) -> Inputs:
             twice; the names of classes differ; `out` is or lies where the inputs are.
         CorruptDataError: broken-manifest, unfinished-dataset, missing-shard, shard-size-mismatch.
     """
-    listed = [as_path(path) for path in _as_list(paths)]
-    _check_out(out, listed)
+    listed = as_paths(paths)
+    check_apart(out, [path for path in listed if path.is_dir()])
     parts = [locate(path) for path in listed]
     splits = dict.fromkeys(shard.split for part in parts for shard in part.shards)
     if split is not None:
@@ -158,6 +158,11 @@ def find_inputs(paths: Paths, split: str | None, out: Path) -> Inputs:
     )
 
 
+def as_paths(paths: Paths) -> list[Path]:
+    """Each of the paths that were given."""
+    return [as_path(path) for path in _as_list(paths)]
+
+
 def _as_list(paths: Paths) -> Sequence[Any]:
     if isinstance(paths, (str, os.PathLike)) or not isinstance(paths, Iterable):
         return [paths]
@@ -169,13 +174,22 @@ def _as_list(paths: Paths) -> Sequence[Any]:
     return listed
 
 
-def _check_out(out: Path, paths: Sequence[Path]) -> None:
+def check_apart(out: Path, paths: Sequence[Path]) -> None:
+    """
+    Raises:
+        OptionError: `out` is, or lies in, a folder that is read, or is the folder of a file.
+    """
     real = Path(os.path.realpath(out))
     for path in paths:
         if path.is_dir() and real.is_relative_to(os.path.realpath(path)):
             is_the_same = real == Path(os.path.realpath(path))
             place = "is the folder" if is_the_same else "lies in the folder"
             raise OptionError(f"{out} {place} that is read, {path}; choose another one")
+        if not path.is_dir() and real in (
+            Path(os.path.realpath(path.parent)),
+            Path(os.path.realpath(path)).parent,
+        ):
+            raise OptionError(f"{out} is the folder of {path}, which is read; choose another one")
 
 
 def _joined(shards: Sequence[Shard]) -> str | None:
@@ -209,7 +223,6 @@ def _input(number: int, shard: Shard, joined: str | None) -> InputShard:
 def _check_files(shards: Sequence[InputShard], out: Path) -> None:
     """No file twice, by whatever name; none in the folder that is written."""
     known: dict[tuple[int, int], Path] = {}
-    real = os.path.realpath(out)
     for shard in shards:
         with accessing(shard.path):
             status = os.stat(shard.path)
@@ -217,9 +230,7 @@ def _check_files(shards: Sequence[InputShard], out: Path) -> None:
         if first is not shard.path:
             also = "" if first == shard.path else f", also as {first}"
             raise OptionError(f"the paths lead to {shard.path} more than once{also}")
-        folders = (os.path.realpath(shard.path.parent), os.path.realpath(shard.path))
-        if real in (folders[0], os.path.dirname(folders[1])):
-            raise OptionError(f"{out} is the folder of {shard.path}, which is read; choose another")
+        check_apart(out, [shard.path])
 
 
 def _classes(paths: Sequence[Path], parts: Sequence[Located]) -> tuple[ClassNames | None, bool]:

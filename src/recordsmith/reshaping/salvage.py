@@ -50,6 +50,7 @@ from recordsmith.files import (
     read_head,
     size_of,
 )
+from recordsmith.reshaping.inputs import as_paths, check_apart
 from recordsmith.reshaping.patient_reading import PatientFile
 from recordsmith.reshaping.proved_frames import ProvedFrames
 from recordsmith.reshaping.salvage_report import SalvagedShard, SalvageReport
@@ -87,7 +88,7 @@ def salvage(
     Args:
         paths: a file, folder, glob or a list of these. Of a folder whose manifest is broken or
             missing, the files that are there.
-        out: the folder of the new dataset; another one than that of the shards.
+        out: the folder of the new dataset; neither that of the shards nor in it.
         split: only this one.
         overwrite: replace a dataset that is in `out`.
         threads: how many shards are read at once; None: one for each processor, at most 8.
@@ -108,7 +109,7 @@ def salvage(
     check_folder(folder)
     work = Work(thread_count(threads, most=WRITING_THREADS), progress)
     found = locate(paths, split, around_defects=True)
-    _check_apart(folder, found)
+    check_apart(folder, [*as_paths(paths), *(shard.path for shard in found.shards)])
     names = _names_of(found.shards)
     job = _Salvage(found, folder, names, work)
     fingerprint = job.fingerprint
@@ -370,17 +371,3 @@ def _names_of(shards: list[Shard]) -> dict[Path, str]:
             )
         names[shard.path] = name
     return names
-
-
-def _check_apart(folder: Path, found: Located) -> None:
-    """
-    Raises:
-        OptionError: the new dataset would lie where the damaged shards are.
-    """
-    target = os.path.realpath(folder)
-    for shard in found.shards:
-        if os.path.realpath(shard.path.parent) == target:
-            raise OptionError(
-                f"{folder} is the folder of the damaged shards, which are left as they are; choose "
-                "another folder"
-            )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 from types import SimpleNamespace
@@ -52,6 +53,19 @@ def test_shards_that_nobody_lists(tmp_path: Path, made: SimpleNamespace) -> None
     assert rs.verify(folder, split="test").is_good
 
 
+@pytest.mark.parametrize("splits", [{}, {"train": []}])
+def test_a_manifest_that_lists_no_shard(
+    tmp_path: Path, made: SimpleNamespace, splits: dict[str, list[object]]
+) -> None:
+    folder = made.packed(tmp_path, {"train": [4, 5]})
+    path = folder / "dataset.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "splits": splits, "records": 0}))
+    assert _found(folder) == [
+        (D.EXTRA_SHARD, "train-00000-of-00002.tfrecord"),
+        (D.EXTRA_SHARD, "train-00001-of-00002.tfrecord"),
+    ]
+
+
 def test_two_sets_of_shards_without_a_manifest(tmp_path: Path, made: SimpleNamespace) -> None:
     for count in (2, 3):
         for number in range(count):
@@ -71,6 +85,35 @@ def test_the_label_map_must_name_the_same_classes(tmp_path: Path, made: SimpleNa
     for text in (label_map_to_bytes(("daisy", "other")), b"no label map {", b""):
         path.write_bytes(text)
         assert _found(folder) == [(D.LABELS, "label_map.pbtxt")]
+
+
+@pytest.mark.parametrize(("real", "told"), [("none", "gzip"), ("gzip", "none"), ("zlib", "gzip")])
+def test_a_compression_that_is_not_true(
+    tmp_path: Path, made: SimpleNamespace, real: str, told: str
+) -> None:
+    folder = made.packed(tmp_path, {"train": [4, 5]}, real)
+    path = folder / "dataset.json"
+    assert rs.verify(folder).is_good
+    path.write_text(json.dumps({**json.loads(path.read_text()), "compression": told}))
+    assert _found(folder) == [(D.BROKEN_MANIFEST, "dataset.json")]
+    assert f"is {told}" in rs.verify(folder).defects[0].detail
+    shard = next(folder.glob("train-00000*"))  # a damaged shard does not blame the manifest
+    path.write_text(json.dumps({**json.loads(path.read_text()), "compression": real}))
+    shard.write_bytes(b"\x1f\x8b\x08" + shard.read_bytes()[3:-1] + b"?")
+    assert D.BROKEN_MANIFEST not in [defect for defect, _ in _found(folder)]
+
+
+@pytest.mark.parametrize("total", [0, 10, -1, "9"])
+def test_a_total_that_is_not_true(tmp_path: Path, made: SimpleNamespace, total: object) -> None:
+    folder = made.packed(tmp_path, {"train": [4, 5]})
+    path = folder / "dataset.json"
+    document = json.loads(path.read_text())
+    path.write_text(json.dumps({**document, "records": total}))
+    assert _found(folder) == [(D.BROKEN_MANIFEST, "dataset.json")]
+    assert len(rs.open(folder)) == 9
+    del document["records"]
+    path.write_text(json.dumps(document))
+    assert rs.verify(folder).is_good
 
 
 def test_a_cut_shard_is_told_with_its_size(tmp_path: Path, made: SimpleNamespace) -> None:

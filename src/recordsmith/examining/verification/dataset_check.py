@@ -96,6 +96,8 @@ def verify(
     else:
         found = _check_all(located, work)
     manifest_check.compare(located, found, MAX_DEFECTS_PER_SHARD)
+    report.add(manifest_check.check_compression(located, found))
+    report.add(manifest_check.check_total(located, found))
     for findings in found:
         report.add_shard(findings)
     return report

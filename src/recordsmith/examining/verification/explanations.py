@@ -136,7 +136,7 @@ _WORDS: dict[Defect, Explanation] = {
         "One of them was changed after packing. Fetch it again, or write it anew.",
     ),
     Defect.BROKEN_MANIFEST: Explanation(
-        "The manifest cannot be understood.",
+        "The manifest cannot be understood, or contradicts itself or its shards.",
         "Fetch it again; without it the shards can be opened by name or with a glob.",
     ),
     Defect.TRANSIENT_READ: Explanation(

@@ -7,11 +7,13 @@ from pathlib import Path
 
 from recordsmith.dataset.labels import LABEL_MAP_NAME, LABELS_NAME, read_label_map, read_labels
 from recordsmith.dataset.locate import Located, looks_like_records
-from recordsmith.dataset.manifest import Manifest, ShardEntry
+from recordsmith.dataset.manifest import MANIFEST_NAME, Manifest, ShardEntry
 from recordsmith.dataset.names import parse_shard_name
+from recordsmith.dataset.shard import Shard
 from recordsmith.errors import CorruptDataError, Defect, FileAccessError, OptionError
 from recordsmith.examining.verification.report import ShardFindings
-from recordsmith.files import list_folder
+from recordsmith.files import list_folder, read_head
+from recordsmith.wire import HEAD_BYTES, Compression, detect_compression
 
 _CHANGED = "It was changed, replaced or mixed up with another after it was packed."
 
@@ -45,10 +47,8 @@ def check_labels(located: Located) -> list[CorruptDataError]:
 
 def find_extra_shards(located: Located, split: str | None) -> list[CorruptDataError]:
     """Files that pass for shards of the dataset, and are none of it."""
-    if not located.shards:
-        return []
-    if located.manifest is not None:
-        return _find_unlisted(located.shards[0].path.parent, located.manifest, split)
+    if located.manifest is not None and located.folder is not None:
+        return _find_unlisted(located.folder, located.manifest, split)
     return _find_mixed_sets(located)
 
 
@@ -56,6 +56,8 @@ def _find_unlisted(folder: Path, manifest: Manifest, split: str | None) -> list[
     counts = {}
     listed = set()
     for name, entries in manifest.splits.items():
+        if not entries:
+            counts[name] = (name, 0)
         for entry in entries:
             listed.add(entry.file)
             number = parse_shard_name(entry.file)
@@ -64,9 +66,11 @@ def _find_unlisted(folder: Path, manifest: Manifest, split: str | None) -> list[
     extra = []
     for found in list_folder(folder):
         number = parse_shard_name(found.name)
-        if number is None or found.name in listed or number.split not in counts:
+        if number is None or found.name in listed:
             continue
-        of_split, count = counts[number.split]
+        if listed and number.split not in counts:
+            continue
+        of_split, count = counts.get(number.split, (number.split, 0))  # none is listed at all
         path = folder / found.name
         if (split is not None and of_split != split) or not _is_records(path):
             continue
@@ -141,6 +145,48 @@ def compare(located: Located, found: Sequence[ShardFindings], most: int) -> None
     for shard, findings in zip(located.shards, found, strict=True):
         if shard.entry is not None and findings.is_read:
             findings.add(_differences(shard.entry, findings, holds), most)
+
+
+def check_compression(located: Located, found: Sequence[ShardFindings]) -> list[CorruptDataError]:
+    """The manifest must say how its shards are compressed; those that are as listed prove it."""
+    wrong: dict[Path, list[tuple[Shard, Compression]]] = {}
+    for shard, findings in zip(located.shards, found, strict=True):
+        entry = shard.entry
+        if entry is None or not findings.size_bytes:
+            continue
+        if (findings.size_bytes, findings.checksum) != (entry.size_bytes, entry.crc32c):
+            continue
+        compression = detect_compression(read_head(shard.path, HEAD_BYTES))
+        if compression != shard.compression:
+            wrong.setdefault(shard.path.parent, []).append((shard, compression))
+    return [
+        CorruptDataError(
+            Defect.BROKEN_MANIFEST,
+            f"the manifest says that the compression is {shards[0][0].compression}; by its bytes "
+            f"that of {shards[0][0].path.name} is {shards[0][1]}, and {len(shards)} shards differ "
+            "so. Records cannot be read by position like this; fetch the manifest again, or pack "
+            "again.",
+            path=folder / MANIFEST_NAME,
+        )
+        for folder, shards in wrong.items()
+    ]
+
+
+def check_total(located: Located, found: Sequence[ShardFindings]) -> list[CorruptDataError]:
+    """The manifest's number of records must be the sum of its shards'."""
+    manifest, folder = located.manifest, located.folder
+    if manifest is None or folder is None or manifest.told_total in (None, manifest.record_count):
+        return []
+    if any(error.defect is Defect.RECORD_COUNT for shard in found for error in shard.defects):
+        return []  # said already: it is a shard's count that is false
+    return [
+        CorruptDataError(
+            Defect.BROKEN_MANIFEST,
+            f"the manifest says that there are {manifest.told_total!r:.60} records; those of its "
+            f"shards are {manifest.record_count}. It was changed after packing; fetch it again.",
+            path=folder / MANIFEST_NAME,
+        )
+    ]
 
 
 def _differences(
