@@ -19,9 +19,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-import typer
-from click.testing import CliRunner
 from PIL import Image
+from typer.testing import CliRunner
 
 import recordsmith as rs
 from recordsmith.cli import app
@@ -31,7 +30,6 @@ from recordsmith.wire import crc32c, encode_record, encode_records
 ESCAPES = "\x1b]0;title\x07\x1b[2J\u202e"
 ROOM_BYTES = 1 << 30
 
-ALL = typer.main.get_command(app)
 COMMANDS: tuple[tuple[str, ...], ...] = (
     ("inspect",),
     ("inspect", "--json"),
@@ -417,7 +415,7 @@ def members_of_nothing(folder: Path, made: Any) -> None:
 def ran(command: tuple[str, ...], folder: Path, out: Path) -> tuple[int, str]:
     """The exit code, and all that is printed; what falls is raised."""
     first, *others = (part.replace("OUT", str(out)) for part in command)
-    result = CliRunner().invoke(ALL, [first, str(folder), *others])
+    result = CliRunner().invoke(app, [first, str(folder), *others])
     if result.exception is not None and not isinstance(result.exception, SystemExit):
         raise result.exception
     return result.exit_code, result.output

@@ -16,8 +16,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 import pytest
-import typer
-from click.testing import CliRunner
+from typer.testing import CliRunner
 
 import recordsmith
 import recordsmith.wire
@@ -38,7 +37,6 @@ RUNNERS = {
     "index": ["index", "IN"],
     "export": ["export", "IN", "OUT", "--as", "csv"],
 }
-COMMANDS = typer.main.get_command(app)
 EXIT_CODES = {None: 0, "refused": 2}  # of all others 1
 
 WITHOUT_A_CASE = {
@@ -245,7 +243,7 @@ def test_commands(tmp_path: Path, name: str, case: dict[str, Any]) -> None:
     for command, words in RUNNERS.items():
         said = case["commands"][command]
         places = {"IN": str(path), "OUT": str(tmp_path / "out")}
-        result = CliRunner().invoke(COMMANDS, [places.get(word, word) for word in words])
+        result = CliRunner().invoke(app, [places.get(word, word) for word in words])
         assert result.exit_code == EXIT_CODES.get(said, 1), (command, result.output)
         assert result.exception is None or isinstance(result.exception, SystemExit)
         if said in set(map(str, Defect)):
