@@ -100,6 +100,27 @@ def masked_crc32c(const uint8_t[::1] data not None):
     return value
 
 
+cdef inline int look_at_frame(
+    const uint8_t *base, Py_ssize_t at, Py_ssize_t size, bint check_payload_crc, uint64_t *length
+) noexcept nogil:
+    """What is wrong with the frame that begins at base[at], END if nothing is; at < size.
+
+    `length` is that of its payload, and of use only where all of the frame is there.
+    """
+    if size - at < HEADER:
+        return PARTIAL_HEADER
+    length[0] = load64(base + at)
+    if load32(base + at + 8) != crc32c_mask(c_crc32c(0, base + at, 8)):
+        return LENGTH_CRC
+    if size - at < HEADER + FOOTER or length[0] > <uint64_t>(size - at - HEADER - FOOTER):
+        return PARTIAL_PAYLOAD
+    if check_payload_crc and load32(base + at + HEADER + length[0]) != crc32c_mask(
+        c_crc32c(0, base + at + HEADER, length[0])
+    ):
+        return PAYLOAD_CRC
+    return END
+
+
 def scan(
     const uint8_t[::1] buffer not None,
     Py_ssize_t start,
@@ -114,28 +135,14 @@ def scan(
     cdef Py_ssize_t size = buffer.shape[0], at = start, count = 0
     cdef Py_ssize_t capacity = min(starts.shape[0], lengths.shape[0])
     cdef const uint8_t *base = &buffer[0]
-    cdef const uint8_t *payload
     cdef uint64_t length
     cdef int code = END
     if start < 0 or start > size:
         raise IndexError("start lies outside the buffer")
     with nogil:
         while at < size and count < capacity:
-            if size - at < HEADER:
-                code = PARTIAL_HEADER
-                break
-            length = load64(base + at)
-            if load32(base + at + 8) != crc32c_mask(c_crc32c(0, base + at, 8)):
-                code = LENGTH_CRC
-                break
-            if size - at < HEADER + FOOTER or length > <uint64_t>(size - at - HEADER - FOOTER):
-                code = PARTIAL_PAYLOAD
-                break
-            payload = base + at + HEADER
-            if check_payload_crc and load32(payload + length) != crc32c_mask(
-                c_crc32c(0, payload, length)
-            ):
-                code = PAYLOAD_CRC
+            code = look_at_frame(base, at, size, check_payload_crc, &length)
+            if code != END:
                 break
             starts[count] = at + HEADER
             lengths[count] = <int64_t>length
@@ -151,26 +158,14 @@ def check(const uint8_t[::1] buffer not None, Py_ssize_t start):
     """
     cdef Py_ssize_t size = buffer.shape[0], at = start, count = 0
     cdef const uint8_t *base = &buffer[0] if size else NULL
-    cdef const uint8_t *payload
     cdef uint64_t length
     cdef int code = END
     if start < 0 or start > size:
         raise IndexError("start lies outside the buffer")
     with nogil:
         while at < size:
-            if size - at < HEADER:
-                code = PARTIAL_HEADER
-                break
-            length = load64(base + at)
-            if load32(base + at + 8) != crc32c_mask(c_crc32c(0, base + at, 8)):
-                code = LENGTH_CRC
-                break
-            if size - at < HEADER + FOOTER or length > <uint64_t>(size - at - HEADER - FOOTER):
-                code = PARTIAL_PAYLOAD
-                break
-            payload = base + at + HEADER
-            if load32(payload + length) != crc32c_mask(c_crc32c(0, payload, length)):
-                code = PAYLOAD_CRC
+            code = look_at_frame(base, at, size, True, &length)
+            if code != END:
                 break
             count += 1
             at += HEADER + <Py_ssize_t>length + FOOTER
