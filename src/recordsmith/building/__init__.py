@@ -27,7 +27,7 @@ from recordsmith.building.publishing import (
     publish_dataset,
     replaced_names,
 )
-from recordsmith.building.shard_writing import read_back, writing_partial
+from recordsmith.building.shard_writing import complete_shard, read_back, writing_partial
 from recordsmith.building.shares import (
     DEFAULT_SHARD_SIZE_BYTES,
     Shards,
@@ -54,6 +54,7 @@ __all__ = [
     "check_shares",
     "clean_up",
     "complete_result",
+    "complete_shard",
     "complete_shards",
     "done_path",
     "earlier_dataset",

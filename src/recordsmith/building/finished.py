@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from recordsmith.dataset import ShardEntry
+from recordsmith.dataset import ShardEntry, ShardWriter
 from recordsmith.errors import FileAccessError
 from recordsmith.example import Schema
 from recordsmith.files import (
@@ -67,6 +67,28 @@ class ShardResult:
     schema: Schema
     skipped: Mapping[int, str] = field(default_factory=dict)
     notes: Mapping[str, Noted] = field(default_factory=dict)
+
+    @classmethod
+    def of(
+        cls,
+        writer: ShardWriter,
+        schema: Schema,
+        bytes_in: int,
+        *,
+        skipped: Mapping[int, str] | None = None,
+        notes: Mapping[str, Noted] | None = None,
+    ) -> ShardResult:
+        """Of a shard that is sealed."""
+        return cls(
+            writer.path.name,
+            writer.record_count,
+            writer.size_bytes,
+            writer.crc32c,
+            bytes_in,
+            schema,
+            skipped or {},
+            notes or {},
+        )
 
     @property
     def entry(self) -> ShardEntry:

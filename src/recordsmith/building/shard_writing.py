@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from recordsmith.building.finished import partial_path
+from recordsmith.building.finished import (
+    ShardResult,
+    complete_result,
+    done_path,
+    keep_result,
+    partial_path,
+)
 from recordsmith.dataset import ShardWriter
 from recordsmith.errors import CorruptDataError, Defect
 from recordsmith.example import Schema, SchemaSurvey
-from recordsmith.files import publish, temporary_name, write_atomically
+from recordsmith.files import publish, remove, temporary_name, write_atomically
 from recordsmith.wire import Compression
 
 
@@ -35,6 +41,35 @@ def writing_partial(folder: Path, file: str, compression: Compression) -> Iterat
     except BaseException:
         writer.discard()
         raise
+
+
+def complete_shard(
+    folder: Path,
+    file: str,
+    compression: Compression,
+    write: Callable[[ShardWriter], tuple[ShardResult, str | None]],
+    *,
+    fingerprint: str,
+    versions: Callable[[], str | None],
+    trusting: bool,
+) -> tuple[ShardResult, bool]:
+    """Write one shard under its temporary name and note that it is done, unless that is so already.
+
+    Args:
+        write: writes the records, and answers what came of them and the hash of their versions.
+        fingerprint, versions, trusting: as in `complete_result`.
+
+    Returns:
+        What came of the shard, and whether it was written now.
+    """
+    result = complete_result(folder, fingerprint, versions, file, trusting=trusting)
+    if result is not None:
+        return result, False
+    remove(done_path(folder, file))
+    with writing_partial(folder, file, compression) as writer:
+        result, found = write(writer)
+    keep_result(folder, fingerprint, found, result)
+    return result, True
 
 
 def read_back(writer: ShardWriter) -> Schema:

@@ -18,15 +18,11 @@ from recordsmith.building import (
     Noted,
     ShardResult,
     Versions,
-    complete_result,
-    done_path,
-    keep_result,
+    complete_shard,
     read_back,
-    writing_partial,
 )
 from recordsmith.dataset import ShardWriter
 from recordsmith.errors import CorruptDataError, FileAccessError, SourceError
-from recordsmith.files import remove
 from recordsmith.packing.planning import Plan, PlannedShard
 from recordsmith.packing.preparing import Preparation
 from recordsmith.sources import Listing, Sample, Source
@@ -85,21 +81,17 @@ class ShardJobs:
         self, shard: PlannedShard, *, trusting: bool, helpers: Executor | None
     ) -> ShardResult:
         """Write one shard under its temporary name, unless that is done already."""
-        plan = self._plan.fingerprint
-        result = complete_result(
+        result, is_new = complete_shard(
             self._folder,
-            plan,
-            lambda: _versions_of(self._listing, shard),
             shard.file,
+            self._plan.compression,
+            lambda writer: self._write(shard, writer, helpers),
+            fingerprint=self._plan.fingerprint,
+            versions=lambda: _versions_of(self._listing, shard),
             trusting=trusting,
         )
-        if result is not None:
+        if not is_new:
             self._work.advance(len(shard.samples))
-            return result
-        remove(done_path(self._folder, shard.file))
-        with writing_partial(self._folder, shard.file, self._plan.compression) as writer:
-            result, versions = self._write(shard, writer, helpers)
-        keep_result(self._folder, plan, versions, result)
         return result
 
     def _write(
@@ -120,16 +112,8 @@ class ShardJobs:
                 writer.write(prepared.payload)
                 bytes_in += prepared.sample.size_bytes
             self._work.advance(1)
-        result = ShardResult(
-            file=shard.file,
-            schema=read_back(writer),
-            record_count=writer.record_count,
-            size_bytes=writer.size_bytes,
-            crc32c=writer.crc32c,
-            bytes_in=bytes_in,
-            skipped=skipped,
-            notes=notes,
-        )
+        schema = read_back(writer)
+        result = ShardResult.of(writer, schema, bytes_in, skipped=skipped, notes=notes)
         return result, versions.hexdigest()
 
     def _prepared(

@@ -16,16 +16,12 @@ import numpy as np
 from recordsmith.buffers import Int64Array, as_view
 from recordsmith.building import (
     ShardResult,
-    complete_result,
-    done_path,
-    keep_result,
+    complete_shard,
     read_back,
-    writing_partial,
 )
 from recordsmith.dataset import Dataset, ShardWriter
 from recordsmith.errors import CorruptDataError, Defect, OptionError
 from recordsmith.example import Schema, SchemaSurvey
-from recordsmith.files import remove
 from recordsmith.reshaping.choosing import Pool
 from recordsmith.reshaping.contract import Change
 from recordsmith.reshaping.keeping import PlannedShard
@@ -84,24 +80,17 @@ class Copier:
 
     def complete(self, shard: PlannedShard, *, trusting: bool) -> ShardResult:
         """Write one shard under its temporary name, unless that is done already."""
-        result = complete_result(
-            self._folder, self._fingerprint, lambda: self._versions, shard.file, trusting=trusting
+        result, is_new = complete_shard(
+            self._folder,
+            shard.file,
+            self._plan.compression,
+            lambda writer: (ShardResult.of(writer, *self._write(shard, writer)), self._versions),
+            fingerprint=self._fingerprint,
+            versions=lambda: self._versions,
+            trusting=trusting,
         )
-        if result is not None:
+        if not is_new:
             self._advance(result.bytes_in)
-            return result
-        remove(done_path(self._folder, shard.file))
-        with writing_partial(self._folder, shard.file, self._plan.compression) as writer:
-            schema, bytes_in = self._write(shard, writer)
-            result = ShardResult(
-                file=shard.file,
-                record_count=writer.record_count,
-                size_bytes=writer.size_bytes,
-                crc32c=writer.crc32c,
-                bytes_in=bytes_in,
-                schema=schema,
-            )
-        keep_result(self._folder, self._fingerprint, self._versions, result)
         return result
 
     def _write(self, shard: PlannedShard, writer: ShardWriter) -> tuple[Schema, int]:

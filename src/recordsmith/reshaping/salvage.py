@@ -112,11 +112,10 @@ def salvage(
     check_apart(folder, [*as_paths(paths), *(shard.path for shard in found.shards)])
     names = _names_of(found.shards)
     job = _Salvage(found, folder, names, work)
-    fingerprint = job.fingerprint
     with working_in(folder):
         earlier = earlier_dataset(
             folder,
-            fingerprint,
+            job.fingerprint,
             list(names.values()),
             has_label_map=job.has_label_map,
             overwrite=overwrite,
@@ -127,7 +126,7 @@ def salvage(
             manifest = job.manifest(results)
             publish_dataset(
                 folder,
-                fingerprint,
+                job.fingerprint,
                 manifest,
                 has_label_map=job.has_label_map,
                 replaced=replaced_names(folder, list(manifest.splits), earlier),
@@ -152,6 +151,7 @@ class _Salvage:
         self._names = names
         self._work = work
         self._compression = _compression_of(found)
+        self.fingerprint = self._fingerprint()
         self.has_label_map = found.class_names is not None and any(
             (shard.path.parent / LABEL_MAP_NAME).is_file() for shard in found.shards[:1]
         )
@@ -161,8 +161,7 @@ class _Salvage:
             notices=[str(error) for error in found.ignored],
         )
 
-    @property
-    def fingerprint(self) -> str:
+    def _fingerprint(self) -> str:
         """Of this job: equal for the same files, as far as name, size and time tell."""
         files = []
         for path, name in self._names.items():
@@ -277,14 +276,7 @@ class _Salvage:
             if schema is None:
                 schema = read_back(writer)
         salvaged.file = name
-        return ShardResult(
-            file=name,
-            record_count=writer.record_count,
-            size_bytes=writer.size_bytes,
-            crc32c=writer.crc32c,
-            bytes_in=salvaged.size_bytes,
-            schema=schema,
-        )
+        return ShardResult.of(writer, schema, salvaged.size_bytes)
 
     def _copy(
         self, stream: BinaryIO, writer: ShardWriter, salvaged: SalvagedShard, *, counted: bool
