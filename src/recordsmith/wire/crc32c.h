@@ -2,6 +2,7 @@
  *
  * crc32c(crc, data, size) continues a finished CRC over more bytes; start with 0.
  * The fastest implementation that this processor has is chosen once, by crc32c_init():
+ *   AVX-512 with VPCLMULQDQ (x86-64; see crc32c_avx512.h), 64 bytes a step,
  *   SSE4.2 (x86-64) or the CRC extension (AArch64), three interleaved streams,
  *   else a table, eight bytes a step.
  *
@@ -170,6 +171,8 @@ static int crc32c_has_hardware(void) {
 }
 #endif
 
+#include "crc32c_avx512.h"
+
 /* Register after `zeros` zero bytes, for each value of each of its four bytes. */
 static void crc32c_fill_shift(uint32_t table[4][256], size_t zeros) {
     for (int byte = 0; byte < 4; byte++) {
@@ -190,8 +193,14 @@ static void crc32c_fill_shift(uint32_t table[4][256], size_t zeros) {
 
 typedef uint32_t (*crc32c_function)(uint32_t, const uint8_t *, size_t);
 static crc32c_function crc32c = crc32c_portable;
+static crc32c_function crc32c_ways[3] = {crc32c_portable}; /* all that this processor has */
+static int crc32c_way_count = 1;
 
-/* Fill the tables and choose; call once, before any other. */
+static void crc32c_add_way(crc32c_function way) {
+    crc32c_ways[crc32c_way_count++] = crc32c = way;
+}
+
+/* Fill the tables and choose; call once, before any other. The fastest comes last. */
 static void crc32c_init(void) {
     for (int value = 0; value < 256; value++) {
         uint32_t c = (uint32_t)value;
@@ -206,7 +215,13 @@ static void crc32c_init(void) {
     crc32c_fill_shift(crc32c_shift_long, CRC32C_LONG);
     crc32c_fill_shift(crc32c_shift_short, CRC32C_SHORT);
 #if defined(CRC32C_TARGET)
-    if (crc32c_has_hardware()) crc32c = crc32c_hardware;
+    if (crc32c_has_hardware()) crc32c_add_way(crc32c_hardware);
+#endif
+#if defined(CRC32C_AVX512)
+    if (crc32c_has_avx512()) {
+        crc32c_avx512_init();
+        crc32c_add_way(crc32c_avx512);
+    }
 #endif
 }
 

@@ -18,7 +18,8 @@ from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 cdef extern from "crc32c.h" nogil:
     void crc32c_init()
     uint32_t c_crc32c "crc32c"(uint32_t crc, const uint8_t *data, size_t size)
-    uint32_t c_crc32c_portable "crc32c_portable"(uint32_t crc, const uint8_t *data, size_t size)
+    uint32_t (*crc32c_ways[3])(uint32_t crc, const uint8_t *data, size_t size)
+    int crc32c_way_count
     uint32_t crc32c_mask(uint32_t crc)
 
 
@@ -85,10 +86,15 @@ def crc32c(const uint8_t[::1] data not None, uint32_t value=0):
     return value
 
 
-def crc32c_portable(const uint8_t[::1] data not None, uint32_t value=0):
-    """The same by table, whatever the processor has: what the fast one is tested against."""
+WAY_COUNT = crc32c_way_count  # of computing it on this processor: a table, then ever faster
+
+
+def crc32c_by(int way, const uint8_t[::1] data not None, uint32_t value=0):
+    """The same in one of the ways, 0 <= way < WAY_COUNT, so that each can be tested."""
+    if way < 0 or way >= crc32c_way_count:
+        raise IndexError("this processor has no such way")
     with nogil:
-        value = c_crc32c_portable(value, &data[0], data.shape[0])
+        value = crc32c_ways[way](value, &data[0], data.shape[0])
     return value
 
 
