@@ -14,6 +14,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO, TypeAlias
 
+from recordsmith.buffers import BytesLike, as_view
 from recordsmith.errors import (
     FileAccessError,
     ForbiddenFileError,
@@ -185,15 +186,15 @@ def write_synced(path: PathLike, data: bytes) -> None:
         _write_synced(path, data)
 
 
-def _write_synced(path: PathLike, data: bytes) -> None:
+def _write_synced(path: PathLike, *pieces: BytesLike) -> None:
     with open(path, "wb") as file:
-        file.write(data)
+        file.writelines(map(as_view, pieces))
         file.flush()
         os.fsync(file.fileno())
 
 
-def write_atomically(path: PathLike, data: bytes, *, overwrite: bool = True) -> None:
-    """Write a small file: whole under its name, or not at all.
+def write_atomically(path: PathLike, *pieces: BytesLike, overwrite: bool = True) -> None:
+    """Write a small file, of pieces end to end: whole under its name, or not at all.
 
     Safe when several processes write the same file at once: one of them wins.
 
@@ -203,7 +204,7 @@ def write_atomically(path: PathLike, data: bytes, *, overwrite: bool = True) -> 
     temporary = temporary_name(Path(path))
     try:
         with accessing(path, "write"):
-            _write_synced(temporary, data)
+            _write_synced(temporary, *pieces)
         publish(temporary, path, overwrite=overwrite)
     except BaseException:
         with suppress(OSError):

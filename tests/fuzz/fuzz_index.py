@@ -17,7 +17,7 @@ import numpy as np
 from harness import HUGE, mutated
 
 import recordsmith as rs
-from recordsmith.dataset.shard_index import find_index, index_paths, index_to_bytes, load_index
+from recordsmith.dataset.shard_index import find_index, index_paths, index_pieces, load_index
 from recordsmith.wire import crc32c, encode_records
 
 PAYLOADS = [bytes([65 + number]) * (number * 7 % 40) for number in range(12)]
@@ -37,7 +37,7 @@ class Fuzz:
                     writer.write(payload)
             index = rs.open(path).shards[0].index
             index_paths(path)[0].parent.mkdir(exist_ok=True)
-            self.shards.append((path, index_to_bytes(path, index)))
+            self.shards.append((path, b"".join(index_pieces(path, index))))
         assert self.shards[0][0].read_bytes() == encode_records(PAYLOADS)
 
     def one(self, dice: random.Random, counts: Counter[str]) -> None:

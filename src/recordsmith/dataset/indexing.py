@@ -30,7 +30,7 @@ from recordsmith.dataset.shard_index import (
     ShardIndex,
     find_index,
     index_paths,
-    index_to_bytes,
+    index_pieces,
     save_index,
 )
 from recordsmith.errors import FileAccessError, OptionError
@@ -181,7 +181,7 @@ def _say_why(shard: Shard, index: ShardIndex) -> NoReturn:
     """Raise what the operating system has against an index beside its shard."""
     path = index_paths(shard.path)[0]
     make_internal_folder(shard.path.parent)
-    write_atomically(path, index_to_bytes(shard.path, index))
+    write_atomically(path, *index_pieces(shard.path, index))
     raise FileAccessError(errno.EACCES, f"cannot write {path}: it was refused before", str(path))
 
 

@@ -18,7 +18,7 @@ import numpy as np
 
 from recordsmith.buffers import BytesLike, Int64Array, as_view
 from recordsmith.dataset.shard import Shard
-from recordsmith.dataset.shard_index import KEEP_FROM_BYTES, ShardIndex, index_to_bytes, save_index
+from recordsmith.dataset.shard_index import KEEP_FROM_BYTES, ShardIndex, index_pieces, save_index
 from recordsmith.errors import FileAccessError, OptionError
 from recordsmith.example import Column, ColumnEncoder, Kind, encode_example
 from recordsmith.files import (
@@ -145,7 +145,7 @@ class ShardWriter:
             stop = min(start + _ROWS_AT_A_TIME, encoder.row_count)
             data, offsets = encoder.encode(start, stop)
             self._write_frames(encode_slices(data, offsets))
-            self._lengths.frombytes(np.diff(offsets).tobytes())
+            self._note(np.diff(offsets))
 
     def write_frames(self, frames: BytesLike, lengths: Int64Array) -> None:
         """Write records that are framed already, such as those of another shard, as they are.
@@ -166,7 +166,7 @@ class ShardWriter:
             )
         self._flush()
         self._write_frames(frames)
-        self._lengths.frombytes(np.ascontiguousarray(lengths, np.int64).tobytes())
+        self._note(lengths)
 
     def close(self) -> None:
         """Give the complete file its name; nothing more can be written. Twice is fine.
@@ -205,10 +205,10 @@ class ShardWriter:
         if with_index:
             save_index(self.path, self._index())
 
-    def index_bytes(self) -> bytes:
-        """Seal; what the index file of this shard holds."""
+    def index_pieces(self) -> tuple[BytesLike, ...]:
+        """Seal; what the index file of this shard holds, end to end."""
         self.seal()
-        return index_to_bytes(self._temporary, self._index())
+        return index_pieces(self._temporary, self._index())
 
     def release(self) -> Path:
         """Seal, and leave the file to the caller; answers its temporary name."""
@@ -226,7 +226,7 @@ class ShardWriter:
         self._check_open()
         self._flush()
         self._write_frames(frames)
-        self._lengths.frombytes(np.ascontiguousarray(lengths, np.int64).tobytes())
+        self._note(lengths)
 
     @property
     def is_open(self) -> bool:
@@ -269,6 +269,9 @@ class ShardWriter:
 
     def _index(self) -> ShardIndex:
         return ShardIndex.from_lengths(np.asarray(self._lengths, np.int64), self.compression)
+
+    def _note(self, lengths: Int64Array) -> None:
+        self._lengths.frombytes(as_view(np.ascontiguousarray(lengths, np.int64).view(np.uint8)))
 
     def _flush(self) -> None:
         if self._used:

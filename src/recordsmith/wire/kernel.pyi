@@ -4,6 +4,7 @@ import numpy.typing as npt
 from recordsmith.buffers import BytesLike
 
 def crc32c(data: BytesLike, value: int = 0) -> int: ...
+
 WAY_COUNT: int
 
 def crc32c_by(way: int, data: BytesLike, value: int = 0) -> int: ...
