@@ -36,7 +36,7 @@ from recordsmith.examining.verification.report import ShardFindings, VerifyRepor
 from recordsmith.examining.verification.shard_stream import read_stream
 from recordsmith.examining.verification.siblings import compare_siblings
 from recordsmith.files import PathLike, Progress, accessing, open_file
-from recordsmith.wire import HEAD_BYTES, detect_compression, join_crc32c
+from recordsmith.wire import HEAD_BYTES, Compression, detect_compression, join_crc32c
 from recordsmith.work import Work, thread_count
 
 MAX_DEFECTS_PER_SHARD = 1000
@@ -231,7 +231,7 @@ def _plan_of_ranges(shard: Shard, size: int, work: Work) -> _Plan:
             return error
 
     def finish(parts: Iterator[RangeFindings | FileAccessError]) -> ShardFindings:
-        findings = ShardFindings(str(shard.path), size)
+        findings = ShardFindings(str(shard.path), size, compression="none")
         try:
             with open_file(shard.path) as file:
                 checker = RangeCheck(
@@ -284,8 +284,10 @@ def _check_shard(
             status = os.fstat(file.fileno())
             is_regular = stat.S_ISREG(status.st_mode)
             findings.size_bytes = status.st_size
-            head = os.pread(file.fileno(), HEAD_BYTES, 0) if is_regular else b""
-            if look is None and is_regular and detect_compression(head) == "none":
+            compression: Compression | None = None
+            if is_regular:
+                compression = detect_compression(os.pread(file.fileno(), HEAD_BYTES, 0))
+            if look is None and compression == "none":
                 checker = RangeCheck(
                     file.fileno(),
                     shard.path,
@@ -298,6 +300,7 @@ def _check_shard(
                 contents = read_stream(file, findings, work.advance, MAX_DEFECTS_PER_SHARD, look)
                 if contents is not None and looked is not None:
                     looked[findings.path] = contents
+            findings.compression = compression
     except FileAccessError as error:
         _refused(findings, error)
         return findings

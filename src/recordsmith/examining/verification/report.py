@@ -8,6 +8,7 @@ from typing import Any
 
 from recordsmith.errors import CorruptDataError
 from recordsmith.examining.verification.explanations import explain
+from recordsmith.wire import Compression
 
 
 @dataclass
@@ -16,6 +17,7 @@ class ShardFindings:
 
     path: of the file.
     size_bytes: as it was when its reading began.
+    compression: none, gzip or zlib, as its first bytes say; None where they were not looked at.
     record_count: intact records.
     seen_count: records, intact or not, up to where the way was lost.
     defects: what is wrong with it; not all are listed.
@@ -28,6 +30,7 @@ class ShardFindings:
 
     path: str
     size_bytes: int = 0
+    compression: Compression | None = None
     record_count: int = 0
     seen_count: int = 0
     defects: list[CorruptDataError] = field(default_factory=list)
