@@ -37,7 +37,7 @@ from recordsmith.errors import CorruptDataError, OptionError, SourceError
 from recordsmith.examining.verification.manifest_check import check_labels
 from recordsmith.example import Schema
 from recordsmith.files import PathLike, Progress, as_path, list_folder, read_file, remove
-from recordsmith.reshaping.copying import Copier
+from recordsmith.reshaping.copying import copy_shards
 from recordsmith.reshaping.inputs import Inputs, find_inputs
 from recordsmith.reshaping.joining import (
     compare_schemas,
@@ -199,19 +199,17 @@ class _Job:
         renamed = new_names.renamed
         files[:] = [shard.file for shard in plan.shards]
         work.total += plan.size_bytes
-        copier = Copier(
+        results = copy_shards(
             folder,
             plan,
             fingerprint,
-            inputs.versions(),
+            inputs,
             records,
+            work,
             change=None,
-            surveyed=dict.fromkeys(plan.pools, True),
-            advance=work.advance,
+            surveyed=plan.pools,
+            trusting=True,
         )
-        results = work.each(lambda shard: copier.complete(shard, trusting=True), plan.shards)
-        for given in inputs.shards:
-            given.check_unchanged()
         schema = Schema.merged([result.schema for result in results])
         notices += [*plan.notices, *more, *compare_schemas(manifest.schema, schema)]
         notices += repeated(manifest, results)
