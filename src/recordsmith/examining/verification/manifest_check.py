@@ -128,7 +128,7 @@ def _find_mixed_sets(located: Located) -> list[CorruptDataError]:
     return extra
 
 
-def compare(located: Located, found: Sequence[ShardFindings], most: int) -> None:
+def compare(located: Located, found: Sequence[ShardFindings]) -> None:
     """Hold what was found in the shards against their entries; what differs is added there."""
     if all(shard.entry is None for shard in located.shards):
         return
@@ -144,7 +144,7 @@ def compare(located: Located, found: Sequence[ShardFindings], most: int) -> None
     }
     for shard, findings in zip(located.shards, found, strict=True):
         if shard.entry is not None and findings.is_read:
-            findings.add(_differences(shard.entry, findings, holds), most)
+            findings.add(_differences(shard.entry, findings, holds))
 
 
 def check_compression(located: Located, found: Sequence[ShardFindings]) -> list[CorruptDataError]:

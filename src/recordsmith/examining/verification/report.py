@@ -10,6 +10,9 @@ from recordsmith.errors import CorruptDataError
 from recordsmith.examining.verification.explanations import explain
 from recordsmith.wire import Compression
 
+MAX_DEFECTS_PER_SHARD = 1000
+"""So many are listed one by one; the rest of a shard's are only counted."""
+
 
 @dataclass
 class ShardFindings:
@@ -45,13 +48,13 @@ class ShardFindings:
         """Nothing is wrong with it."""
         return self.defect_count == 0
 
-    def add(self, errors: Iterable[CorruptDataError], most: int, count: int | None = None) -> None:
-        """Add defects, of which `most` are listed; `count` is how many there really are."""
+    def add(self, errors: Iterable[CorruptDataError], count: int | None = None) -> None:
+        """Add defects; `count` is how many there really are, if not all are among these."""
         given = list(errors)
         for error in given:
             if error.path is None:
                 error.path = self.path
-        self.defects += given[: max(0, most - len(self.defects))]
+        self.defects += given[: max(0, MAX_DEFECTS_PER_SHARD - len(self.defects))]
         self.defect_count += len(given) if count is None else count
 
     def notice(self, errors: Iterable[CorruptDataError]) -> None:
