@@ -164,8 +164,8 @@ class _Job:
         self._fingerprint = fingerprint_of(options, inputs)
         names = inputs.class_names
         self._class_names = names if options.change is None else options.change.class_names(names)
-        if set(inputs.schemas) == set(inputs.splits):
-            check_with(Schema.merged(list(inputs.schemas.values())), options, names)
+        if inputs.schema is not None:
+            check_with(inputs.schema, options, names)
 
     def run(self) -> ReshardReport:
         with working_in(self._folder):
@@ -241,7 +241,7 @@ class _Job:
     def _check(self, records: Records) -> None:
         """What the options ask of features, where no manifest tells which there are."""
         inputs, work = self._inputs, self._work
-        if self._options.change is None or set(inputs.schemas) == set(inputs.splits):
+        if self._options.change is None or inputs.schema is not None:
             return
         numbers = range(len(records))
         work.total += sum(records.sizes)

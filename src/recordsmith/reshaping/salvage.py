@@ -7,8 +7,6 @@ read.
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
 import re
 from collections import Counter
@@ -31,6 +29,7 @@ from recordsmith.dataset import LABEL_MAP_NAME, Manifest, Shard
 from recordsmith.dataset.locate import Located, Paths, locate
 from recordsmith.errors import CorruptDataError, Defect, FileAccessError, OptionError
 from recordsmith.files import PathLike, Progress, as_path, read_head, size_of
+from recordsmith.reshaping.fingerprints import fingerprint
 from recordsmith.reshaping.inputs import as_paths, check_apart
 from recordsmith.reshaping.salvage_report import SalvageReport
 from recordsmith.reshaping.shard_rescue import ShardRescue
@@ -138,7 +137,7 @@ class _Salvage:
             with suppress(OSError):
                 status = os.stat(path)
                 files.append((os.path.realpath(path), name, status.st_size, status.st_mtime_ns))
-        return hashlib.blake2b(json.dumps(["salvage", files]).encode(), digest_size=16).hexdigest()
+        return fingerprint(["salvage", files])
 
     def run(self) -> list[ShardResult | None]:
         """Rescue all shards; None for one of which nothing is left.
