@@ -462,7 +462,7 @@ def test_a_disk_that_fails_here_and_there(
 ) -> None:
     (packed / SHARD).unlink()
     made.write_shard(packed / SHARD, range(1000))
-    module = sys.modules["recordsmith.reshaping.salvage"]
+    module = sys.modules["recordsmith.reshaping.shard_rescue"]
 
     class Failing(io.FileIO):
         """Bytes 8,192 to 16,384 cannot be read."""
@@ -489,7 +489,7 @@ def test_a_shard_that_cannot_be_read(
     packed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The others are rescued; a fault of the new folder ends the job."""
-    module = sys.modules["recordsmith.reshaping.salvage"]
+    module = sys.modules["recordsmith.reshaping.shard_rescue"]
     open_file = module.open_file
 
     class Failing(io.FileIO):

@@ -8,8 +8,7 @@ the manifest remembers what was appended, so that it is not appended twice.
 
 from __future__ import annotations
 
-import hashlib
-import json
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -37,7 +36,8 @@ from recordsmith.errors import CorruptDataError, OptionError, SourceError
 from recordsmith.examining.verification.manifest_check import check_labels
 from recordsmith.example import Schema
 from recordsmith.files import PathLike, Progress, as_path, list_folder, read_file, remove
-from recordsmith.reshaping.copying import Copier
+from recordsmith.reshaping.copying import copy_shards
+from recordsmith.reshaping.fingerprints import fingerprint, fingerprint_of_bytes
 from recordsmith.reshaping.inputs import Inputs, find_inputs
 from recordsmith.reshaping.joining import (
     compare_schemas,
@@ -172,7 +172,7 @@ class _Job:
             [shard.identity() for shard in inputs.shards],
             inputs.class_names,
         ]
-        return _hash(json.dumps(document, sort_keys=True).encode())
+        return fingerprint(document)
 
     def _build(self, manifest: Manifest, files: list[str]) -> Manifest:
         """`files` become the names of the new shards as soon as these are known."""
@@ -182,41 +182,29 @@ class _Job:
             old_names = read_labels(folder)
         names, more = joined_class_names(old_names, inputs.class_names, folder)
         compare_schemas(manifest.schema, Schema.merged(list(inputs.schemas.values())))
-        base = _hash(read_file(folder / MANIFEST_NAME))
-        fingerprint = self._fingerprint(base)
+        base = fingerprint_of_bytes(read_file(folder / MANIFEST_NAME))
+        job = self._fingerprint(base)
         records, notices = opened(inputs, folder, work)
         options = ReshardOptions(keep_shards=True, compression=manifest.compression)
-        plan = make_plan(options, inputs, records, None)
-        counts: dict[str, int] = {}
-        for shard in plan.shards:
-            counts[shard.split] = counts.get(shard.split, 0) + 1
-        there = {
-            split: [shard.file for shard in shards] for split, shards in manifest.splits.items()
-        }
-        new_names = renumbered(there, counts, manifest.compression)
-        self._check_in_the_way(new_names)
-        plan = _with_names(plan, new_names)
-        renamed = new_names.renamed
+        plan, renamed = self._with_names(manifest, make_plan(options, inputs, records, None))
         files[:] = [shard.file for shard in plan.shards]
         work.total += plan.size_bytes
-        copier = Copier(
+        results = copy_shards(
             folder,
             plan,
-            fingerprint,
-            inputs.versions(),
+            job,
+            inputs,
             records,
+            work,
             change=None,
-            surveyed=dict.fromkeys(plan.pools, True),
-            advance=work.advance,
+            surveyed=plan.pools,
+            trusting=True,
         )
-        results = work.each(lambda shard: copier.complete(shard, trusting=True), plan.shards)
-        for given in inputs.shards:
-            given.check_unchanged()
         schema = Schema.merged([result.schema for result in results])
         notices += [*plan.notices, *more, *compare_schemas(manifest.schema, schema)]
         notices += repeated(manifest, results)
         step = {
-            "plan": fingerprint,
+            "plan": job,
             "base": base,
             "files": list(inputs.names),
             "records": sum(result.record_count for result in results),
@@ -228,7 +216,7 @@ class _Job:
         new = joined(manifest, added, renamed, names, step)
         publish_dataset(
             folder,
-            fingerprint,
+            job,
             new,
             has_label_map=(folder / LABEL_MAP_NAME).exists(),
             replaced=set(),
@@ -236,6 +224,20 @@ class _Job:
             base=base,
         )
         return new
+
+    def _with_names(
+        self, manifest: Manifest, plan: ReshardPlan
+    ) -> tuple[ReshardPlan, dict[str, str]]:
+        """The plan with the names that its shards get, and new names of those that are there."""
+        there = {
+            split: [shard.file for shard in shards] for split, shards in manifest.splits.items()
+        }
+        counts = Counter(shard.split for shard in plan.shards)
+        names = renumbered(there, counts, manifest.compression)
+        self._check_in_the_way(names)
+        left = {split: iter(files) for split, files in names.added.items()}
+        shards = tuple(replace(shard, file=next(left[shard.split])) for shard in plan.shards)
+        return replace(plan, shards=shards), names.renamed
 
     def _check_in_the_way(self, names: Renumbered) -> None:
         there = {entry.name for entry in list_folder(self._folder)}
@@ -248,24 +250,9 @@ class _Job:
 
 
 def _of_one_split(inputs: Inputs, split: str) -> Inputs:
-    schemas = {}
-    if set(inputs.schemas) == set(inputs.splits):
-        schemas = {split: Schema.merged(list(inputs.schemas.values()))}
     return replace(
         inputs,
         shards=tuple(replace(shard, split=split) for shard in inputs.shards),
         splits=(split,),
-        schemas=schemas,
+        schemas={} if inputs.schema is None else {split: inputs.schema},
     )
-
-
-def _with_names(plan: ReshardPlan, names: Renumbered) -> ReshardPlan:
-    left = {split: iter(files) for split, files in names.added.items()}
-    return replace(
-        plan,
-        shards=tuple(replace(shard, file=next(left[shard.split])) for shard in plan.shards),
-    )
-
-
-def _hash(data: bytes) -> str:
-    return hashlib.blake2b(data, digest_size=16).hexdigest()

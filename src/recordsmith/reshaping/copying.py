@@ -1,4 +1,4 @@
-"""Write one new shard, whole or not at all.
+"""Write the new shards of a plan, each whole or not at all.
 
 Records that stand side by side are read block by block, their checksums checked, and the same bytes
 written; others are read where they lie, many at a time. What is written is read back where it is
@@ -7,27 +7,25 @@ not what was checked: where it was changed, or compressed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
 from recordsmith.buffers import Int64Array, as_view
-from recordsmith.building import (
-    ShardResult,
-    complete_shard,
-    read_back,
-)
+from recordsmith.building import ShardResult, complete_shard, read_back
 from recordsmith.dataset import Dataset, ShardWriter
 from recordsmith.errors import CorruptDataError, Defect, OptionError
 from recordsmith.example import Schema, SchemaSurvey
 from recordsmith.reshaping.choosing import Pool
 from recordsmith.reshaping.contract import Change
+from recordsmith.reshaping.inputs import Inputs
 from recordsmith.reshaping.keeping import PlannedShard
 from recordsmith.reshaping.plan import ReshardPlan
 from recordsmith.reshaping.records import Records
 from recordsmith.wire import FRAME_BYTES, HEADER_BYTES, RecordBlock
+from recordsmith.work import Work
 
 _POSITIONS = 1 << 16  # looked up at a time
 _READ_BYTES = 4 << 20  # of records here and there in one file, read at a time
@@ -41,7 +39,49 @@ class Piece(NamedTuple):
     place: Callable[[CorruptDataError], None]
 
 
-class Copier:
+def copy_shards(
+    folder: Path,
+    plan: ReshardPlan,
+    fingerprint: str,
+    inputs: Inputs,
+    records: Records,
+    work: Work,
+    *,
+    change: Change | None,
+    surveyed: Collection[str],
+    trusting: bool,
+) -> list[ShardResult]:
+    """Write all shards of a plan under their temporary names.
+
+    Args:
+        surveyed: the splits, the schemas of whose records have to be found.
+        trusting: whether shards that are complete from another time are taken as they are.
+
+    Returns:
+        What is in each, in the order of the plan.
+
+    Raises:
+        CorruptDataError: an input is damaged, or was changed meanwhile.
+        OptionError: the change cannot be made of a record.
+        FileAccessError: a file cannot be read or written.
+    """
+    copier = _Copier(
+        folder,
+        plan,
+        fingerprint,
+        inputs.versions(),
+        records,
+        change=change,
+        surveyed=surveyed,
+        advance=work.advance,
+    )
+    results = work.each(lambda shard: copier.complete(shard, trusting=trusting), plan.shards)
+    for shard in inputs.shards:
+        shard.check_unchanged()
+    return results
+
+
+class _Copier:
     """All new shards of one plan, while they are written. Safe to use from several threads."""
 
     def __init__(
@@ -53,13 +93,13 @@ class Copier:
         records: Records,
         *,
         change: Change | None,
-        surveyed: Mapping[str, bool],
+        surveyed: Collection[str],
         advance: Callable[[int], None],
     ) -> None:
         """
         Args:
             versions: a hash of the files that are read.
-            surveyed: for each split whether the schema of its records has to be found.
+            surveyed: the splits, the schemas of whose records have to be found.
             advance: told how many more bytes are dealt with.
         """
         self._folder = folder
@@ -97,7 +137,7 @@ class Copier:
         """The schema of what was written (of no records, if it is known), and its bytes before."""
         survey = SchemaSurvey()
         is_as_checked = self._change is None and self._plan.compression == "none"
-        is_surveyed = self._surveyed[shard.split] and is_as_checked
+        is_surveyed = shard.split in self._surveyed and is_as_checked
         bytes_in = 0
         for block, place in self._pieces(shard):
             frames = block.frames()
@@ -121,7 +161,7 @@ class Copier:
             writer.seal()
             return survey.finish(), bytes_in
         schema = read_back(writer)
-        return schema if self._surveyed[shard.split] else survey.finish(), bytes_in
+        return schema if shard.split in self._surveyed else survey.finish(), bytes_in
 
     def _pieces(self, shard: PlannedShard) -> Iterator[Piece]:
         positions = self._positions.get(shard.split)

@@ -6,7 +6,6 @@ file is still the same, schemas need not be found again. Nothing here reads a re
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -24,6 +23,7 @@ from recordsmith.dataset.locate import Located, Paths, locate
 from recordsmith.errors import CorruptDataError, Defect, OptionError
 from recordsmith.example import Schema
 from recordsmith.files import accessing, as_path
+from recordsmith.reshaping.fingerprints import fingerprint
 from recordsmith.sources.splits import is_split_name
 from recordsmith.wire import Compression
 
@@ -96,10 +96,16 @@ class Inputs:
         """Of all files."""
         return sum(shard.size_bytes for shard in self.shards)
 
+    @property
+    def schema(self) -> Schema | None:
+        """Of all records, if manifests tell it."""
+        if set(self.schemas) != set(self.splits):
+            return None
+        return Schema.merged(list(self.schemas.values()))
+
     def versions(self) -> str:
         """A hash that is another one if any file has been changed."""
-        times = repr([(shard.size_bytes, shard.modified_ns) for shard in self.shards])
-        return hashlib.blake2b(times.encode(), digest_size=16).hexdigest()
+        return fingerprint([(shard.size_bytes, shard.modified_ns) for shard in self.shards])
 
     def common_compression(self) -> Compression:
         """How all of them are compressed; none if they differ."""

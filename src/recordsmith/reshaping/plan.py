@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
 import itertools
-import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -20,6 +18,7 @@ from recordsmith.building import (
 from recordsmith.errors import OptionError, SourceError
 from recordsmith.permutation import Permutations
 from recordsmith.reshaping.choosing import Draw, Kept, Order, Pool, count_drawn
+from recordsmith.reshaping.fingerprints import fingerprint
 from recordsmith.reshaping.inputs import Inputs
 from recordsmith.reshaping.keeping import PlannedShard, shards_as_they_are
 from recordsmith.reshaping.options import ReshardOptions
@@ -46,10 +45,7 @@ class ReshardPlan:
     @property
     def size_bytes(self) -> int:
         """About how much is copied."""
-        return sum(
-            pool.size_bytes * self.orders[split].count // len(pool)
-            for split, pool in self.pools.items()
-        )
+        return sum(_size_of(pool, self.orders[split]) for split, pool in self.pools.items())
 
     def is_unchanged(self, split: str) -> bool:
         """Whether all records of all its inputs are there, in whatever order."""
@@ -73,8 +69,7 @@ def fingerprint_of(options: ReshardOptions, inputs: Inputs) -> str:
         inputs.class_names,
         inputs.has_label_map,
     ]
-    text = json.dumps(document, sort_keys=True)
-    return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+    return fingerprint(document)
 
 
 def make_plan(
@@ -93,16 +88,13 @@ def make_plan(
         raise SourceError(f"there are no records in {', '.join(inputs.names)}")
     pools, notices = _pools(options, inputs, records, kept)
     orders = {split: _order(options, split, len(pool)) for split, pool in pools.items()}
-    sizes = {
-        split: pool.size_bytes * orders[split].count // len(pool) for split, pool in pools.items()
-    }
     compression = compression_of(options, inputs)
     if options.keep_shards:
         kept_shards = shards_as_they_are(inputs, pools, compression, options.shard_names)
         return ReshardPlan(kept_shards, pools, orders, compression, tuple(notices))
     counts = shard_counts(
         {split: order.count for split, order in orders.items()},
-        sizes,
+        {split: _size_of(pool, orders[split]) for split, pool in pools.items()},
         options.shards,
         options.shard_size_bytes,
     )
@@ -193,6 +185,11 @@ def _order(options: ReshardOptions, split: str, count: int) -> Order:
         count if options.take is None else min(count, options.take),
         permutation if options.shuffle else None,
     )
+
+
+def _size_of(pool: Pool, order: Order) -> int:
+    """About how many bytes of a pool are written."""
+    return pool.size_bytes * order.count // len(pool)
 
 
 def _share_of(count: int, share: float | None) -> int:

@@ -31,7 +31,7 @@ from recordsmith.example import Schema
 from recordsmith.files import PathLike, Progress, as_path, remove
 from recordsmith.reshaping.choosing import Kept
 from recordsmith.reshaping.contract import Change, Selection
-from recordsmith.reshaping.copying import Copier
+from recordsmith.reshaping.copying import copy_shards
 from recordsmith.reshaping.inputs import Inputs, find_inputs
 from recordsmith.reshaping.options import ReshardOptions, selection_of
 from recordsmith.reshaping.plan import ReshardPlan, fingerprint_of, make_plan
@@ -164,8 +164,8 @@ class _Job:
         self._fingerprint = fingerprint_of(options, inputs)
         names = inputs.class_names
         self._class_names = names if options.change is None else options.change.class_names(names)
-        if set(inputs.schemas) == set(inputs.splits):
-            check_with(Schema.merged(list(inputs.schemas.values())), options, names)
+        if inputs.schema is not None:
+            check_with(inputs.schema, options, names)
 
     def run(self) -> ReshardReport:
         with working_in(self._folder):
@@ -217,20 +217,17 @@ class _Job:
         files[:] = [shard.file for shard in plan.shards]
         self._earlier(files)
         schemas = self._known_schemas(plan)
-        copier = Copier(
+        results = copy_shards(
             self._folder,
             plan,
             self._fingerprint,
-            inputs.versions(),
+            inputs,
             records,
+            work,
             change=self._options.change,
-            surveyed={split: split not in schemas for split in plan.pools},
-            advance=work.advance,
+            surveyed=plan.pools.keys() - schemas.keys(),
+            trusting=not self._overwrite,
         )
-        trusting = not self._overwrite
-        results = work.each(lambda shard: copier.complete(shard, trusting=trusting), plan.shards)
-        for shard in inputs.shards:
-            shard.check_unchanged()
         manifest = self._manifest(plan, results, schemas, records, notices)
         publish_dataset(
             self._folder,
@@ -244,7 +241,7 @@ class _Job:
     def _check(self, records: Records) -> None:
         """What the options ask of features, where no manifest tells which there are."""
         inputs, work = self._inputs, self._work
-        if self._options.change is None or set(inputs.schemas) == set(inputs.splits):
+        if self._options.change is None or inputs.schema is not None:
             return
         numbers = range(len(records))
         work.total += sum(records.sizes)

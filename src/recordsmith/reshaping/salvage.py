@@ -1,23 +1,18 @@
 """What can be had back from damaged shards, as a dataset of its own.
 
 Each shard becomes one of the same name in a new folder, with every record that its checksums prove
-whole. Nothing appears there before all of them are written and synced. What is written is the bytes
-that the checksums proved; where it is compressed, or a frame is too long to be held, it is read
-back. The damaged files are only read.
+whole. Nothing appears there before all of them are written and synced. The damaged files are only
+read.
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
 import re
-import tempfile
 from collections import Counter
 from collections.abc import Mapping
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from pathlib import Path
-from typing import BinaryIO, Literal, cast
 
 from recordsmith.building import (
     WRITING_THREADS,
@@ -27,44 +22,18 @@ from recordsmith.building import (
     earlier_dataset,
     manifest_of,
     publish_dataset,
-    read_back,
     replaced_names,
     working_in,
-    writing_partial,
 )
-from recordsmith.dataset import (
-    LABEL_MAP_NAME,
-    Manifest,
-    Shard,
-    ShardWriter,
-)
+from recordsmith.dataset import LABEL_MAP_NAME, Manifest, Shard
 from recordsmith.dataset.locate import Located, Paths, locate
-from recordsmith.errors import CorruptDataError, Defect, FileAccessError, OptionError, located
-from recordsmith.files import (
-    INTERNAL_FOLDER,
-    PathLike,
-    Progress,
-    accessing,
-    as_path,
-    open_file,
-    read_head,
-    size_of,
-)
+from recordsmith.errors import CorruptDataError, Defect, FileAccessError, OptionError
+from recordsmith.files import PathLike, Progress, as_path, read_head, size_of
+from recordsmith.reshaping.fingerprints import fingerprint
 from recordsmith.reshaping.inputs import as_paths, check_apart
-from recordsmith.reshaping.patient_reading import PatientFile
-from recordsmith.reshaping.proved_frames import ProvedFrames
-from recordsmith.reshaping.salvage_report import SalvagedShard, SalvageReport
-from recordsmith.wire import (
-    HEAD_BYTES,
-    Compression,
-    LostRange,
-    Repair,
-    Whole,
-    describe_foreign,
-    detect_compression,
-    inflate_around_breaks,
-    rescue,
-)
+from recordsmith.reshaping.salvage_report import SalvageReport
+from recordsmith.reshaping.shard_rescue import ShardRescue
+from recordsmith.wire import HEAD_BYTES, Compression, detect_compression
 from recordsmith.work import Work, thread_count
 
 _NOT_IN_NAMES = re.compile(r"[/\\:\0]")
@@ -168,7 +137,7 @@ class _Salvage:
             with suppress(OSError):
                 status = os.stat(path)
                 files.append((os.path.realpath(path), name, status.st_size, status.st_mtime_ns))
-        return hashlib.blake2b(json.dumps(["salvage", files]).encode(), digest_size=16).hexdigest()
+        return fingerprint(["salvage", files])
 
     def run(self) -> list[ShardResult | None]:
         """Rescue all shards; None for one of which nothing is left.
@@ -180,7 +149,10 @@ class _Salvage:
         for shard in shards:
             with suppress(FileAccessError):
                 self._work.total += size_of(shard.path)
-        outcomes = self._work.each(self._rescue_shard, shards)
+        rescue = ShardRescue(self._folder, self._compression, self._work.advance)
+        outcomes = self._work.each(
+            lambda shard: rescue.rewrite(shard, self._names[shard.path]), shards
+        )
         self.report.shards = [salvaged for salvaged, _ in outcomes]
         results = [result for _, result in outcomes]
         if not any(results):
@@ -232,95 +204,6 @@ class _Salvage:
             path=first.path,
         )
 
-    def _rescue_shard(self, shard: Shard) -> tuple[SalvagedShard, ShardResult | None]:
-        salvaged = SalvagedShard(
-            shard.path,
-            shard.split,
-            expected_count=None if shard.entry is None else shard.entry.record_count,
-        )
-        try:
-            result = self._rewrite(salvaged)
-        except FileAccessError as error:
-            if error.filename != os.fspath(shard.path):
-                raise
-            salvaged.record_count = 0
-            salvaged.problem = str(error)
-            return salvaged, None
-        return salvaged, result
-
-    def _rewrite(self, salvaged: SalvagedShard) -> ShardResult | None:
-        """Write what is whole under a temporary name."""
-        path, name = salvaged.path, self._names[salvaged.path]
-        with ExitStack() as stack:
-            opened = stack.enter_context(open_file(path))
-            stack.enter_context(accessing(path))
-            stack.enter_context(located(path))
-            salvaged.size_bytes = os.fstat(opened.fileno()).st_size
-            patient = PatientFile(opened)
-            file = cast(BinaryIO, patient)
-            head = file.read(HEAD_BYTES)
-            salvaged.compression = detect_compression(head)
-            stream = file
-            if salvaged.compression != "none":
-                stream = self._inflated(file, salvaged, stack)
-            writer = stack.enter_context(writing_partial(self._folder, name, self._compression))
-            proved = self._copy(stream, writer, salvaged, counted=stream is file)
-            salvaged.add_unreadable(patient.unreadable)
-            salvaged.record_count = writer.record_count
-            if not writer.record_count and salvaged.expected_count != 0:
-                salvaged.problem = _what_is_there(head)
-                writer.discard()
-                return None
-            is_as_proved = self._compression == "none"
-            schema = proved.schema_of(writer.record_count) if is_as_proved else None
-            if schema is None:
-                schema = read_back(writer)
-        salvaged.file = name
-        return ShardResult.of(writer, schema, salvaged.size_bytes)
-
-    def _copy(
-        self, stream: BinaryIO, writer: ShardWriter, salvaged: SalvagedShard, *, counted: bool
-    ) -> ProvedFrames:
-        """Everything whole, as it lies there."""
-        told = 0
-        proved = ProvedFrames()
-        for finding in rescue(stream):
-            if isinstance(finding, Whole):
-                writer.write_piece(finding.frames, finding.lengths)
-                if self._compression == "none":
-                    proved.add(finding)
-                reached = finding.offset + len(finding.frames)
-            elif isinstance(finding, Repair):
-                salvaged.add_repair(finding)
-                reached = finding.offset
-            else:
-                salvaged.add_lost(finding)
-                reached = finding.stop
-            self._work.advance(max(0, reached - told) if counted else 0)
-            told = max(told, reached)
-        return proved
-
-    def _inflated(self, file: BinaryIO, salvaged: SalvagedShard, stack: ExitStack) -> BinaryIO:
-        """What a compressed shard holds, in a file without a name: any part of it may be wanted."""
-        internal = self._folder / INTERNAL_FOLDER
-        with accessing(internal, "write"):
-            spool = tempfile.TemporaryFile(dir=internal)  # noqa: SIM115 - closed by the stack
-        stack.enter_context(spool)
-        compression = cast(Literal["gzip", "zlib"], salvaged.compression)
-        told = 0
-        for piece in inflate_around_breaks(file, compression):
-            if isinstance(piece, LostRange):
-                salvaged.breaks.append(piece)
-                continue
-            with accessing(internal, "write"):
-                spool.write(piece)
-            reached = file.tell()
-            self._work.advance(max(0, reached - told))
-            told = max(told, reached)
-        with accessing(internal, "write"):
-            spool.flush()
-        return spool
-
 
 def _compression_of(found: Located) -> Compression:
     """One for the new dataset: what the manifest says, or what most shards have."""
@@ -331,18 +214,6 @@ def _compression_of(found: Located) -> Compression:
         with suppress(FileAccessError):
             heads[detect_compression(read_head(shard.path, HEAD_BYTES))] += 1
     return heads.most_common(1)[0][0] if heads else "none"
-
-
-def _what_is_there(head: bytes) -> str:
-    """Why nothing was rescued, from the first bytes of the file."""
-    if not head:
-        return "the file has 0 bytes"
-    foreign = describe_foreign(head)
-    if foreign is not None:
-        return f"its first bytes are those of {foreign.name}. {foreign.advice}".removesuffix(".")
-    if not any(head):
-        return "it begins with zeros, and nowhere holds a record whose checksums are right"
-    return "it nowhere holds a record whose checksums are right"
 
 
 def _names_of(shards: list[Shard]) -> dict[Path, str]:

@@ -10,11 +10,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 from recordsmith.building import partial_path
-from recordsmith.errors import CorruptDataError, Defect, located
-from recordsmith.files import accessing, open_file
+from recordsmith.dataset.decompressing import decompress
+from recordsmith.files import accessing
 from recordsmith.reshaping.inputs import Inputs, InputShard
 from recordsmith.reshaping.records import Records
-from recordsmith.wire import read_blocks
+from recordsmith.wire import RecordBlock
 from recordsmith.work import Work
 
 
@@ -31,38 +31,19 @@ def unpack(shard: InputShard, target: Path, advance: Callable[[int], None]) -> l
 
     Raises:
         CorruptDataError: the shard is damaged, or has not as many records as its manifest says.
-            One without its end mark is read to where it ends, and that is told.
         FileAccessError: it cannot be read, or the disk is full.
     """
-    notices: list[str] = []
-
-    def hear(error: CorruptDataError) -> None:
-        if error.defect is not Defect.TRUNCATED_COMPRESSION:
-            raise error
-        error.path = str(shard.path)
-        notices.append(str(error))
-
     with accessing(target, "write"):
         plain = open(target, "wb", buffering=0)  # noqa: SIM115 - closed below
-    record_count = told = 0
-    with plain, open_file(shard.path) as file, located(shard.path), accessing(shard.path):
-        for block in read_blocks(file, compression=shard.compression, on_defect=hear):
-            frames = block.frames()
-            with accessing(target, "write"):
-                while frames:
-                    frames = frames[plain.write(frames) :]
-            record_count += len(block)
-            at = file.tell()
-            advance(at - told)
-            told = at
-    if shard.record_count not in (None, record_count):
-        raise CorruptDataError(
-            Defect.RECORD_COUNT,
-            f"the shard has {record_count} records, its manifest says {shard.record_count}: it was "
-            "changed after it was packed. Fetch it again.",
-            path=shard.path,
-        )
-    return notices
+
+    def put(block: RecordBlock) -> None:
+        frames = block.frames()
+        with accessing(target, "write"):
+            while frames:
+                frames = frames[plain.write(frames) :]
+
+    with plain:
+        return decompress(shard.path, shard.compression, shard.record_count, put, advance)
 
 
 def opened(inputs: Inputs, folder: Path, work: Work) -> tuple[Records, list[str]]:

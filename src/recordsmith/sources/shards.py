@@ -22,16 +22,17 @@ from recordsmith.dataset import (
     parse_shard_name,
 )
 from recordsmith.dataset import open as open_dataset
-from recordsmith.errors import CorruptDataError, Defect, OptionError, SourceError, located
+from recordsmith.dataset.decompressing import decompress
+from recordsmith.errors import OptionError, SourceError
 from recordsmith.example import Kind
-from recordsmith.files import PathLike, accessing, as_path, open_file
+from recordsmith.files import PathLike, as_path
 from recordsmith.sources.contract import Listing, Note, Sample, unheard
 from recordsmith.sources.numbered import NumberedSamples, RowNames, number_of
 from recordsmith.sources.splits import is_split_name
 from recordsmith.sources.spool import Spool
 from recordsmith.sources.versions import version_of_files
 from recordsmith.sources.wording import some
-from recordsmith.wire import FRAME_BYTES, read_blocks
+from recordsmith.wire import FRAME_BYTES, RecordBlock
 
 
 class Shards:
@@ -153,30 +154,15 @@ class Shards:
 
 
 def _spooled(shard: Shard, notices: list[str]) -> Spool:
-    """The payloads of a compressed shard.
-
-    One without its end mark is read to where it ends, as a dataset reads it; but that is told.
-    """
-
-    def hear(error: CorruptDataError) -> None:
-        if error.defect is not Defect.TRUNCATED_COMPRESSION:
-            raise error
-        error.path = str(shard.path)
-        notices.append(str(error))
-
+    """The payloads of a compressed shard; what should be known of it goes to `notices`."""
     spool = Spool()
-    with open_file(shard.path) as file, located(shard.path), accessing(shard.path):
-        for block in read_blocks(file, compression=shard.compression, on_defect=hear):
-            for payload in block.payloads():
-                spool.append(bytes(payload))
+
+    def put(block: RecordBlock) -> None:
+        for payload in block.payloads():
+            spool.append(bytes(payload))
+
+    notices += decompress(shard.path, shard.compression, shard.known_record_count, put)
     spool.flush()
-    if shard.known_record_count not in (None, len(spool)):
-        raise CorruptDataError(
-            Defect.RECORD_COUNT,
-            f"the shard has {len(spool)} records, its manifest says {shard.known_record_count}: it "
-            "was changed after it was packed. Fetch it again.",
-            path=shard.path,
-        )
     return spool
 
 

@@ -17,7 +17,7 @@ from PIL import Image
 
 import recordsmith as rs
 from recordsmith.dataset import MANIFEST_NAME
-from recordsmith.examining.verification import dataset_check
+from recordsmith.examining.verification import report as verification_report
 
 D = rs.Defect
 
@@ -236,7 +236,7 @@ def test_damage_of_frames_is_found_as_well(tmp_path: Path, compression: str) -> 
 def test_what_is_wrong_everywhere_is_cut_short(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(dataset_check, "MAX_DEFECTS_PER_SHARD", 5)
+    monkeypatch.setattr(verification_report, "MAX_DEFECTS_PER_SHARD", 5)
     path = _write(tmp_path / "a.tfrecord", [*[{"a": 1}] * 60, *[{"a": "x"}] * 50])
     report = rs.verify(path, deep=True)
     assert report.defect_count == len(report.defects) == 5

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import recordsmith as rs
-from recordsmith.examining.verification import dataset_check, frame_ranges, rereading
+from recordsmith.examining.verification import frame_ranges, rereading, shard_check
 from recordsmith.wire import encode_record, encode_records
 
 
@@ -29,7 +29,7 @@ def small_ranges(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(frame_ranges, "RANGE_BYTES", 64)
     monkeypatch.setattr(frame_ranges, "BLOCK_BYTES", 100)
     monkeypatch.setattr(frame_ranges, "_SEARCH_BYTES", 70)
-    monkeypatch.setattr(dataset_check, "_SHARED_FROM_BYTES", 1)
+    monkeypatch.setattr(shard_check, "_SHARED_FROM_BYTES", 1)
 
 
 @settings(max_examples=150)

@@ -12,7 +12,7 @@ import pytest
 
 import recordsmith as rs
 from recordsmith.dataset import MANIFEST_NAME, ShardWriter
-from recordsmith.examining.verification import dataset_check
+from recordsmith.examining.verification import report as verification_report
 from recordsmith.wire import COMPRESSIONS, encode_record
 
 
@@ -211,7 +211,7 @@ def test_interrupted_verification_stops(tmp_path: Path, made: SimpleNamespace) -
 def test_many_defects_are_counted_though_not_all_are_listed(
     tiny: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(dataset_check, "MAX_DEFECTS_PER_SHARD", 3)
+    monkeypatch.setattr(verification_report, "MAX_DEFECTS_PER_SHARD", 3)
     frame = bytearray(encode_record(b"x"))
     frame[-1] ^= 1
     tiny.write_bytes(bytes(frame) * 10)

@@ -124,6 +124,16 @@ class Reading:
 
         self._in_threads(read, self._with_any(wanted))
 
+    def parts(
+        self, make: MakeDigests, wanted: Wanted | None, *, bits: int = 0, part: int = 0
+    ) -> Iterator[DigestStore]:
+        """Digests of some records, or of all, in as many readings as it takes; from a part on."""
+        while part < 1 << bits:
+            store = DigestStore(bits, part)
+            self.digests(make, store, wanted)
+            yield store
+            bits, part = store.bits, part + 1
+
     def payloads(self, wanted: Wanted, use: Callable[[int, int, memoryview], None]) -> None:
         """Call `use` with side, position and payload of some records."""
 

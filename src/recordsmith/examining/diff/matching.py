@@ -6,15 +6,20 @@ Order within a heap is kept, so that the first of several equal ones is paired w
 
 from __future__ import annotations
 
+from hashlib import blake2b
+
 import numpy as np
 import numpy.typing as npt
 
 from recordsmith.buffers import Int64Array
 
-DIGEST_BYTES = 16
-
 Digests = npt.NDArray[np.uint64]
 """(count, 2): digests of 128 bits."""
+
+
+def digest_of(data: bytes | memoryview) -> bytes:
+    """16 bytes that are equal for equal data."""
+    return blake2b(data, digest_size=16).digest()
 
 
 def as_digests(data: bytes | bytearray) -> Digests:

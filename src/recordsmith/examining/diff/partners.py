@@ -49,22 +49,15 @@ class Partners:
         self.partners = np.full(self.sides[0].record_count, -1, np.int64)
         self.is_taken = np.zeros(self.sides[1].record_count, bool)
         self._take_equal(store)
-        self._other_parts(make, store.bits, None)
+        for other in self.reading.parts(make, None, bits=store.bits, part=1):
+            self._take_equal(other)
 
     def match(self, make: MakeDigests) -> None:
         """Match those that are left, by other digests."""
         wanted = self.left()
         if not len(wanted[0]) or not len(wanted[1]):
             return
-        store = DigestStore()
-        self.reading.digests(make, store, wanted)
-        self._take_equal(store)
-        self._other_parts(make, store.bits, wanted)
-
-    def _other_parts(self, make: MakeDigests, bits: int, wanted: Wanted | None) -> None:
-        for part in range(1, 1 << bits):
-            store = DigestStore(bits, part)
-            self.reading.digests(make, store, wanted)
+        for store in self.reading.parts(make, wanted):
             self._take_equal(store)
 
     def _take_equal(self, store: DigestStore) -> None:

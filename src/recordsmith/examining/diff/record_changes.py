@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from recordsmith.errors import CorruptDataError
+from recordsmith.examining.diff.matching import digest_of
 from recordsmith.example import FeatureValue, SequenceExample, decode_payload
 from recordsmith.example.raw_fields import as_text
 
@@ -71,7 +72,7 @@ def take_notes(payload: memoryview) -> RecordNotes | None:
         words = f"{len(parts)} step{'' if len(parts) == 1 else 's'}"
         if parts:
             words += f", the first {parts[0].words}"
-        notes["feature_lists", key] = FeatureNote(_short(digest), words)
+        notes["feature_lists", key] = FeatureNote(digest_of(digest), words)
     return notes
 
 
@@ -137,10 +138,6 @@ def _decoded(payload: memoryview) -> Features | SequenceExample | None:
 
 def _note(value: FeatureValue) -> FeatureNote:
     return FeatureNote(value_digest(value), in_words(value))
-
-
-def _short(data: bytes) -> bytes:
-    return blake2b(data, digest_size=16).digest()
 
 
 def _bytes_words(value: bytes) -> str:

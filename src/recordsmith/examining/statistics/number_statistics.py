@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from recordsmith.buffers import Int64Array
+from recordsmith.examining.statistics.pending import Pending
 from recordsmith.examining.statistics.sketches import Keys
 from recordsmith.examining.statistics.value_counts import ValueCounts
 
@@ -94,20 +95,17 @@ class NumberSurvey:
         self._max: Any = None
         self._sum: Any = 0  # an int of any size, or a float
         self._squares = 0.0  # of the distances from the mean
-        self._pending: list[Keys] = []
-        self._pending_count = 0
+        self._pending: Pending[Keys] = Pending(_PENDING)
 
     def add(self, values: Keys) -> None:
         """Add numbers of the dtype. The array is kept for a while: do not change it."""
-        self._pending.append(values)
-        self._pending_count += len(values)
-        if self._pending_count >= _PENDING:
+        if self._pending.add(values):
             self._settle()
 
     def _settle(self) -> None:
-        if self._pending_count:
-            self._add(np.concatenate(self._pending))
-        self._pending, self._pending_count = [], 0
+        values = self._pending.take()
+        if values is not None:
+            self._add(values)
 
     def _add(self, values: Keys) -> None:
         self.count += len(values)

@@ -22,6 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from recordsmith.buffers import Int64Array
+from recordsmith.examining.statistics.pending import Pending
 
 Hashes = npt.NDArray[np.uint64]
 Keys = npt.NDArray[Any]
@@ -90,21 +91,17 @@ class DistinctHashes:
         self._capacity = capacity
         self._hashes: Hashes = np.empty(0, np.uint64)
         self._bits = 0
-        self._pending: list[Hashes] = []
-        self._pending_count = 0
+        self._pending: Pending[Hashes] = Pending(_PENDING)
 
     def add(self, hashes: Hashes) -> None:
         """Add hashes in any order, equal ones too. The array is kept: do not change it."""
-        self._pending.append(hashes)
-        self._pending_count += len(hashes)
-        if self._pending_count >= _PENDING:
+        if self._pending.add(hashes):
             self._settle()
 
     def _settle(self) -> None:
-        if not self._pending:
+        hashes = self._pending.take()
+        if hashes is None:
             return
-        hashes = np.concatenate(self._pending)
-        self._pending, self._pending_count = [], 0
         wanted, _ = count_sorted(np.sort(hashes[begins_with_zeros(hashes, self._bits)]))
         places, is_known = find(self._hashes, wanted)
         if not is_known.all():

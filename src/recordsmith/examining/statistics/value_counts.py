@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from recordsmith.buffers import Int64Array
+from recordsmith.examining.statistics.pending import Pending
 from recordsmith.examining.statistics.sketches import (
     DistinctHashes,
     FrequentKeys,
@@ -41,14 +42,11 @@ class ValueCounts:
         self._keys: Keys = np.empty(0, dtype)
         self._counts: Int64Array = np.empty(0, np.int64)
         self._sketches: tuple[DistinctHashes, FrequentKeys, Quantiles] | None = None
-        self._pending: list[Keys] = []
-        self._pending_count = 0
+        self._pending: Pending[Keys] = Pending(_PENDING)
 
     def add(self, values: Keys) -> None:
         """Add values in any order. The array is kept for a while: do not change it."""
-        self._pending.append(values)
-        self._pending_count += len(values)
-        if self._pending_count >= _PENDING:
+        if self._pending.add(values):
             self._settle()
 
     def add_repeated(self, value: float, count: int) -> None:
@@ -67,11 +65,9 @@ class ValueCounts:
             mine.merge(others)  # type: ignore[attr-defined]
 
     def _settle(self) -> None:
-        if not self._pending_count:
-            return
-        values = np.sort(np.concatenate(self._pending))
-        self._pending, self._pending_count = [], 0
-        self._add_counted(*count_sorted(values))
+        values = self._pending.take()
+        if values is not None:
+            self._add_counted(*count_sorted(np.sort(values)))
 
     def _add_counted(self, keys: Keys, counts: Int64Array) -> None:
         if self._sketches is not None:

@@ -9,6 +9,7 @@ import numpy as np
 
 from recordsmith.errors import CorruptDataError, Defect, RecordsmithError
 from recordsmith.examining.rules import Rules
+from recordsmith.examining.verification import report
 from recordsmith.examining.verification.picture_check import USUAL_KEYS, check_pictures
 from recordsmith.examining.verification.report import ShardFindings
 from recordsmith.examining.verification.rule_check import RuleCheck
@@ -27,7 +28,6 @@ class ShardContents:
     def __init__(
         self,
         rules: Rules | None,
-        most: int,
         advance: Callable[[int], None],
         pool: ThreadPoolExecutor | None,
         thread_count: int,
@@ -35,7 +35,6 @@ class ShardContents:
         """`pool` decodes pictures; None leaves them alone."""
         self.check = RuleCheck(rules)
         self.is_cut_short = False
-        self._most = most
         self._advance = advance
         self._pool = pool
         self._thread_count = thread_count
@@ -48,7 +47,7 @@ class ShardContents:
         errors = []
         for error in self.check.look(block.buffer, block.starts, block.lengths):
             errors.append(error)
-            if self._error_count + len(errors) >= self._most:
+            if self._error_count + len(errors) >= report.MAX_DEFECTS_PER_SHARD:
                 self.is_cut_short = True
                 break
         if self._pool is not None and self.check.payload == "Example" and not self.is_cut_short:
@@ -64,7 +63,7 @@ class ShardContents:
             error.position = block.position + row
             error.offset = block.offset + int(block.starts[row]) - HEADER_BYTES
         self._error_count += len(errors)
-        findings.add(errors, self._most)
+        findings.add(errors)
 
     def _pictures(
         self, block: RecordBlock, rows: Sequence[int]

@@ -1,48 +1,35 @@
 """Are these shards what they should be? Every checksum, and what the manifest says of them.
 
-Shards are read by several threads, a large plain one by all of them; a damaged payload does not end
-the reading of its shard, a damaged length does, as the way to the next record is lost. What looks
-damaged is read once more past the system's memory before it is called so. With `deep`, payloads and
-pictures are looked at too.
+Shards are read by several threads, a large plain one by all of them. What looks damaged is read
+once more past the system's memory before it is called so. With `deep`, payloads and pictures are
+looked at too.
 """
 
 from __future__ import annotations
 
-import os
-import stat
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
-from dataclasses import dataclass
-from functools import partial
+from contextlib import closing, suppress
 from itertools import chain, islice
 from typing import Any
 
 from recordsmith.dataset.locate import Located, Paths, locate
-from recordsmith.dataset.shard import Shard, empty_file
-from recordsmith.errors import CorruptDataError, Defect, FileAccessError, MissingFileError
+from recordsmith.errors import CorruptDataError, FileAccessError
 from recordsmith.examining.rules import Rules, rules_of_schema
 from recordsmith.examining.schema_file import SchemaFile
 from recordsmith.examining.verification import manifest_check
 from recordsmith.examining.verification.contents import ShardContents
-from recordsmith.examining.verification.frame_ranges import (
-    RangeCheck,
-    RangeFindings,
-    join_ranges,
-    ranges_of,
+from recordsmith.examining.verification.report import (
+    MAX_DEFECTS_PER_SHARD,
+    ShardFindings,
+    VerifyReport,
 )
-from recordsmith.examining.verification.report import ShardFindings, VerifyReport
-from recordsmith.examining.verification.shard_stream import read_stream
+from recordsmith.examining.verification.shard_check import ReadingPlan, plan_of
 from recordsmith.examining.verification.siblings import compare_siblings
-from recordsmith.files import PathLike, Progress, accessing, open_file
-from recordsmith.wire import HEAD_BYTES, detect_compression, join_crc32c
+from recordsmith.files import PathLike, Progress
 from recordsmith.work import Work, thread_count
 
-MAX_DEFECTS_PER_SHARD = 1000
-"""So many are listed one by one; the rest of a shard's are only counted."""
-
-_SHARED_FROM_BYTES = 128 << 20  # plain shards of this size are read by several threads
 _AHEAD = 4  # jobs for each thread that wait: few, however many shards there are
 
 
@@ -87,15 +74,17 @@ def verify(
     report.add(error for _, error in located.missing)
     report.add(manifest_check.check_labels(located))
     report.add(manifest_check.find_extra_shards(located, split))
-    total = sum(_size(shard.path) for shard in located.shards) if progress else 0
-    work = Work(count, progress, total)
+    work = Work(count, progress)
+    for shard in located.shards if progress else ():
+        with suppress(FileAccessError):  # whoever reads it says that
+            work.total += shard.size_bytes
     if deep or schema is not None:
         report.is_deep = deep
         rules = None if schema is None else schema.rules()
         found = _check_deeply(located, work, report, rules)
     else:
         found = _check_all(located, work)
-    manifest_check.compare(located, found, MAX_DEFECTS_PER_SHARD)
+    manifest_check.compare(located, found)
     report.add(manifest_check.check_compression(located, found))
     report.add(manifest_check.check_total(located, found))
     for findings in found:
@@ -116,7 +105,6 @@ def _check_deeply(
         def look() -> ShardContents:
             return ShardContents(
                 rules,
-                MAX_DEFECTS_PER_SHARD,
                 work.advance,
                 decoding if report.is_deep else None,
                 work.threads,
@@ -125,7 +113,7 @@ def _check_deeply(
         looked: dict[str, ShardContents] = {}
         found = _check_all(located, work, look, looked)
     by_shard = [(shard, looked[shard.path].check) for shard in found if shard.path in looked]
-    compare_siblings(by_shard, rules, MAX_DEFECTS_PER_SHARD)
+    compare_siblings(by_shard, rules)
     _remark(report, looked)
     return found
 
@@ -151,21 +139,6 @@ def _remark(report: VerifyReport, looked: Mapping[str, ShardContents]) -> None:
         )
 
 
-def _size(path: Any) -> int:
-    try:
-        return os.stat(path).st_size
-    except OSError:
-        return 0
-
-
-@dataclass
-class _Plan:
-    """How a shard is read: calls that may run side by side, and what makes one of their answers."""
-
-    calls: list[Callable[[], Any]]
-    finish: Callable[[Iterator[Any]], ShardFindings]
-
-
 def _check_all(
     located: Located,
     work: Work,
@@ -173,14 +146,11 @@ def _check_all(
     looked: dict[str, ShardContents] | None = None,
 ) -> list[ShardFindings]:
     """What is in each shard; what looked at its payloads goes to `looked`, by path."""
-    plans: deque[_Plan] = deque()
+    plans: deque[ReadingPlan] = deque()
 
     def calls() -> Iterator[Callable[[], Any]]:
         for shard in located.shards:
-            if look is None:
-                plan = _plan(shard, work)
-            else:
-                plan = _Plan([partial(_check_shard, shard, work, look, looked)], next)
+            plan = plan_of(shard, work, look, looked)
             plans.append(plan)
             yield from plan.calls
 
@@ -197,148 +167,3 @@ def _check_all(
 
 def _call(call: Callable[[], Any]) -> Any:
     return call()
-
-
-def _plan(shard: Shard, work: Work) -> _Plan:
-    size = _size(shard.path)
-    if work.threads > 1 and size >= _SHARED_FROM_BYTES:
-        try:
-            is_plain = detect_compression(_head(shard)) == "none"
-        except FileAccessError:
-            is_plain = False
-        if is_plain:
-            return _plan_of_ranges(shard, size, work)
-    return _Plan([partial(_check_shard, shard, work)], next)
-
-
-def _head(shard: Shard) -> bytes:
-    with open_file(shard.path) as file, accessing(shard.path):
-        return file.read(HEAD_BYTES)
-
-
-def _plan_of_ranges(shard: Shard, size: int, work: Work) -> _Plan:
-    ranges = ranges_of(size)
-    with_checksum = shard.entry is not None
-
-    def check(start: int, stop: int) -> RangeFindings | FileAccessError:
-        try:
-            with open_file(shard.path) as file:
-                checker = RangeCheck(
-                    file.fileno(), shard.path, size, work.advance, with_checksum=with_checksum
-                )
-                return checker.range(start, stop, is_guess=start > 0)
-        except FileAccessError as error:
-            return error
-
-    def finish(parts: Iterator[RangeFindings | FileAccessError]) -> ShardFindings:
-        findings = ShardFindings(str(shard.path), size)
-        try:
-            with open_file(shard.path) as file:
-                checker = RangeCheck(
-                    file.fileno(), shard.path, size, work.advance, with_checksum=with_checksum
-                )
-                _take(findings, join_ranges(_raising(parts), ranges, checker))
-        except FileAccessError as error:
-            _refused(findings, error)
-        _look_for_changes(shard, findings)
-        return findings
-
-    return _Plan([partial(check, start, stop) for start, stop in ranges], finish)
-
-
-def _raising(parts: Iterator[RangeFindings | FileAccessError]) -> Iterator[RangeFindings]:
-    for part in parts:
-        if isinstance(part, FileAccessError):
-            raise part
-        yield part
-
-
-def _take(findings: ShardFindings, parts: Iterable[RangeFindings]) -> None:
-    """Put the ranges of a shard together."""
-    checksum: int | None = 0
-    for part in parts:
-        findings.record_count += part.record_count
-        findings.seen_count += part.seen_count
-        findings.add(part.errors, MAX_DEFECTS_PER_SHARD, part.error_count)
-        findings.notice(part.notices)
-        if not part.start:
-            checksum = part.checksum
-        elif checksum is not None:
-            checksum = join_crc32c(checksum, part.checksum, part.stop - part.start)
-        if part.is_lost:  # the rest was not read
-            checksum = None
-    findings.checksum = checksum
-
-
-def _check_shard(
-    shard: Shard,
-    work: Work,
-    look: Callable[[], ShardContents] | None = None,
-    looked: dict[str, ShardContents] | None = None,
-) -> ShardFindings:
-    """One shard by one thread. The file's own bytes say how it is compressed."""
-    findings = ShardFindings(str(shard.path))
-    with_checksum = shard.entry is not None
-    try:
-        with open_file(shard.path) as file, accessing(shard.path):
-            status = os.fstat(file.fileno())
-            is_regular = stat.S_ISREG(status.st_mode)
-            findings.size_bytes = status.st_size
-            head = os.pread(file.fileno(), HEAD_BYTES, 0) if is_regular else b""
-            if look is None and is_regular and detect_compression(head) == "none":
-                checker = RangeCheck(
-                    file.fileno(),
-                    shard.path,
-                    status.st_size,
-                    work.advance,
-                    with_checksum=with_checksum,
-                )
-                _take(findings, [checker.range(0, status.st_size)])
-            else:
-                contents = read_stream(file, findings, work.advance, MAX_DEFECTS_PER_SHARD, look)
-                if contents is not None and looked is not None:
-                    looked[findings.path] = contents
-    except FileAccessError as error:
-        _refused(findings, error)
-        return findings
-    if is_regular:
-        _look_for_changes(shard, findings)
-    entry = shard.entry
-    if findings.size_bytes == 0 and (entry is None or entry.record_count):
-        findings.add([empty_file(shard.path)], MAX_DEFECTS_PER_SHARD)
-    return findings
-
-
-def _refused(findings: ShardFindings, error: FileAccessError) -> None:
-    is_missing = isinstance(error, MissingFileError)
-    defect = Defect.MISSING_SHARD if is_missing else Defect.UNREADABLE_SHARD
-    findings.is_read, findings.checksum = False, None
-    findings.add([CorruptDataError(defect, str(error))], MAX_DEFECTS_PER_SHARD)
-
-
-def _look_for_changes(shard: Shard, findings: ShardFindings) -> None:
-    """A file that grew while it was read: what was there when that began was judged."""
-    try:
-        size = os.stat(shard.path).st_size
-    except OSError:
-        findings.notice(
-            [
-                CorruptDataError(
-                    Defect.CHANGING_SHARD,
-                    "the file was removed while it was read; what is said of it holds for what "
-                    "was there.",
-                )
-            ]
-        )
-        return
-    if size > findings.size_bytes:
-        findings.notice(
-            [
-                CorruptDataError(
-                    Defect.CHANGING_SHARD,
-                    f"the file grew from {findings.size_bytes} to {size} bytes while it was read; "
-                    "what was there at first was judged. Another program is writing it: verify it "
-                    "again when that is done.",
-                )
-            ]
-        )

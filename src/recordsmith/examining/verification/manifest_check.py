@@ -12,8 +12,8 @@ from recordsmith.dataset.names import parse_shard_name
 from recordsmith.dataset.shard import Shard
 from recordsmith.errors import CorruptDataError, Defect, FileAccessError, OptionError
 from recordsmith.examining.verification.report import ShardFindings
-from recordsmith.files import list_folder, read_head
-from recordsmith.wire import HEAD_BYTES, Compression, detect_compression
+from recordsmith.files import list_folder
+from recordsmith.wire import Compression
 
 _CHANGED = "It was changed, replaced or mixed up with another after it was packed."
 
@@ -128,7 +128,7 @@ def _find_mixed_sets(located: Located) -> list[CorruptDataError]:
     return extra
 
 
-def compare(located: Located, found: Sequence[ShardFindings], most: int) -> None:
+def compare(located: Located, found: Sequence[ShardFindings]) -> None:
     """Hold what was found in the shards against their entries; what differs is added there."""
     if all(shard.entry is None for shard in located.shards):
         return
@@ -144,19 +144,18 @@ def compare(located: Located, found: Sequence[ShardFindings], most: int) -> None
     }
     for shard, findings in zip(located.shards, found, strict=True):
         if shard.entry is not None and findings.is_read:
-            findings.add(_differences(shard.entry, findings, holds), most)
+            findings.add(_differences(shard.entry, findings, holds))
 
 
 def check_compression(located: Located, found: Sequence[ShardFindings]) -> list[CorruptDataError]:
     """The manifest must say how its shards are compressed; those that are as listed prove it."""
     wrong: dict[Path, list[tuple[Shard, Compression]]] = {}
     for shard, findings in zip(located.shards, found, strict=True):
-        entry = shard.entry
-        if entry is None or not findings.size_bytes:
+        entry, compression = shard.entry, findings.compression
+        if entry is None or compression is None or not findings.size_bytes:
             continue
         if (findings.size_bytes, findings.checksum) != (entry.size_bytes, entry.crc32c):
             continue
-        compression = detect_compression(read_head(shard.path, HEAD_BYTES))
         if compression != shard.compression:
             wrong.setdefault(shard.path.parent, []).append((shard, compression))
     return [

@@ -8,6 +8,10 @@ from typing import Any
 
 from recordsmith.errors import CorruptDataError
 from recordsmith.examining.verification.explanations import explain
+from recordsmith.wire import Compression
+
+MAX_DEFECTS_PER_SHARD = 1000
+"""So many are listed one by one; the rest of a shard's are only counted."""
 
 
 @dataclass
@@ -16,6 +20,7 @@ class ShardFindings:
 
     path: of the file.
     size_bytes: as it was when its reading began.
+    compression: none, gzip or zlib, as its first bytes say; None where they were not looked at.
     record_count: intact records.
     seen_count: records, intact or not, up to where the way was lost.
     defects: what is wrong with it; not all are listed.
@@ -28,6 +33,7 @@ class ShardFindings:
 
     path: str
     size_bytes: int = 0
+    compression: Compression | None = None
     record_count: int = 0
     seen_count: int = 0
     defects: list[CorruptDataError] = field(default_factory=list)
@@ -42,13 +48,13 @@ class ShardFindings:
         """Nothing is wrong with it."""
         return self.defect_count == 0
 
-    def add(self, errors: Iterable[CorruptDataError], most: int, count: int | None = None) -> None:
-        """Add defects, of which `most` are listed; `count` is how many there really are."""
+    def add(self, errors: Iterable[CorruptDataError], count: int | None = None) -> None:
+        """Add defects; `count` is how many there really are, if not all are among these."""
         given = list(errors)
         for error in given:
             if error.path is None:
                 error.path = self.path
-        self.defects += given[: max(0, most - len(self.defects))]
+        self.defects += given[: max(0, MAX_DEFECTS_PER_SHARD - len(self.defects))]
         self.defect_count += len(given) if count is None else count
 
     def notice(self, errors: Iterable[CorruptDataError]) -> None:

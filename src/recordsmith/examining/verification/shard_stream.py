@@ -38,7 +38,6 @@ def read_stream(
     file: BinaryIO,
     findings: ShardFindings,
     advance: Callable[[int], None],
-    most: int,
     contents: Callable[[], _Contents] | None = None,
 ) -> _Contents | None:
     """Read a shard from its beginning to its end.
@@ -47,7 +46,6 @@ def read_stream(
         file: open and not buffered; pipes are read once only.
         findings: what is found goes there; its path is that of the file.
         advance: told how many bytes were read.
-        most: so many defects are listed.
         contents: makes what looks at the payloads.
 
     Returns:
@@ -55,12 +53,12 @@ def read_stream(
     """
     status = os.fstat(file.fileno())
     size = status.st_size if stat.S_ISREG(status.st_mode) else None
-    first = _Reading(findings.path, file, size, advance, most, contents)
+    first = _Reading(findings.path, file, size, advance, contents)
     result = first
     if size is not None and first.is_doubtful:
         forget(Path(findings.path))
         with open_file(findings.path) as again:
-            result = _Reading(findings.path, again, size, lambda _: None, most, contents)
+            result = _Reading(findings.path, again, size, lambda _: None, contents)
         if result.is_doubtful:
             for error in result.found.defects:
                 if error.defect in _WORTH_A_SECOND_LOOK:
@@ -91,12 +89,10 @@ class _Reading(Generic[_Contents]):
         file: BinaryIO,
         size: int | None,
         advance: Callable[[int], None],
-        most: int,
         contents: Callable[[], _Contents] | None,
     ) -> None:
         self.found = ShardFindings(path)
         self.contents = None if contents is None else contents()
-        self._most = most
         self._bad_count = 0
         stream = _WatchedStream(file, size, advance)
         for block in read_blocks(cast(BinaryIO, stream), on_defect=self._add):
@@ -114,7 +110,7 @@ class _Reading(Generic[_Contents]):
 
     def _add(self, error: CorruptDataError) -> None:
         self._bad_count += error.defect is Defect.PAYLOAD_CRC
-        self.found.add([error], self._most)
+        self.found.add([error])
 
 
 class _WatchedStream(io.RawIOBase):

@@ -13,12 +13,12 @@ from recordsmith.examining.verification.rule_check import RuleCheck
 
 
 def compare_siblings(
-    looked: Sequence[tuple[ShardFindings, RuleCheck]], rules: Rules | None, most: int
+    looked: Sequence[tuple[ShardFindings, RuleCheck]], rules: Rules | None
 ) -> None:
     """Add to each shard where it differs from what most shards have, if no rule speaks of it."""
     keys = sorted({key for _, check in looked for key in check.kinds})
     if rules is None:
-        _compare_payloads(looked, most)
+        _compare_payloads(looked)
     else:
         open_keys = {
             (section, key)
@@ -44,12 +44,11 @@ def compare_siblings(
                             f"feature {key!r} is {kind} in this shard, but {usual} in "
                             f"{_some(others)}. Readers that declare one kind fail at the other.",
                         )
-                    ],
-                    most,
+                    ]
                 )
 
 
-def _compare_payloads(looked: Sequence[tuple[ShardFindings, RuleCheck]], most: int) -> None:
+def _compare_payloads(looked: Sequence[tuple[ShardFindings, RuleCheck]]) -> None:
     payloads = [check.payload for _, check in looked]
     usual = _usual(looked, payloads)
     for (findings, _), payload in zip(looked, payloads, strict=True):
@@ -61,8 +60,7 @@ def _compare_payloads(looked: Sequence[tuple[ShardFindings, RuleCheck]], most: i
                         f"the payloads of this shard are of the sort {payload}, those of most "
                         f"others {usual}: it may belong to another dataset.",
                     )
-                ],
-                most,
+                ]
             )
 
 

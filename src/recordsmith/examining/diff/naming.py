@@ -1,0 +1,139 @@
+"""Which feature names a record, and which records have the same name?"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from recordsmith.buffers import Int64Array
+from recordsmith.errors import OptionError, names_like
+from recordsmith.examining.diff.comparing import MakeDigests, Reading, Side, Wanted, each
+from recordsmith.examining.diff.matching import (
+    Digests,
+    as_digests,
+    digest_of,
+    has_repeats,
+    pairs_of,
+)
+from recordsmith.examining.diff.record_changes import key_of, value_digest
+from recordsmith.example import ColumnDecoder, FeatureSpec, Schema
+from recordsmith.wire import RecordBlock
+
+KEY_FEATURES = (
+    "image/filename",
+    "image/source_id",
+    "image/key/sha256",
+    "filename",
+    "source_id",
+    "id",
+    "key",
+    "uuid",
+    "name",
+)
+"""Features that usually name a record, most likely first."""
+
+
+def check_key(by: str, sides: tuple[Side, Side]) -> None:
+    """
+    Raises:
+        OptionError: no record of one of them has this feature.
+    """
+    for side in sides:
+        known = side.schema.sections.get(_key_section(side.schema), {})
+        if by not in known and side.record_count:
+            hint = names_like(by, known, "its records have no features")
+            raise OptionError(f"no record in {side.shards[0].path} has a feature {by!r}; {hint}")
+
+
+def usual_keys(sides: tuple[Side, Side]) -> list[str]:
+    """Which of the usual names most records have."""
+    return [
+        key
+        for key in KEY_FEATURES
+        if all(_names_most(side.schema, key) for side in sides if side.record_count)
+    ]
+
+
+def is_unique(reading: Reading, key: str, some: Wanted) -> bool:
+    """Whether no two records of a dataset have the same; looks at some of them first."""
+    make = _key_digests(key)
+    if {side.schema.payload for side in reading.sides} == {"Example"}:
+        kinds = {side.schema.features[key].kind for side in reading.sides}
+        if len(kinds) == 1:
+            make = _key_digests_of_examples(key, kinds.pop())
+    return not _repeats(reading, make, some) and not _repeats(reading, make, None)
+
+
+def pairs_by_key(
+    reading: Reading, left: Wanted, key: str
+) -> tuple[tuple[Int64Array, Int64Array], int]:
+    """Positions of records that have the same key, and how many more there would be if no two of a
+    dataset had the same.
+    """
+    make = _key_digests(key)
+    found: list[tuple[Int64Array, Int64Array]] = []
+    shared = 0
+    for store in reading.parts(make, left):
+        of_a, digests_a = store.taken(0, reading.sides[0].starts)
+        of_b, digests_b = store.taken(1, reading.sides[1].starts)
+        places_a, places_b = pairs_of(digests_a, digests_b, only_unique=True)
+        found.append((of_a[places_a], of_b[places_b]))
+        shared += len(pairs_of(digests_a, digests_b)[0]) - len(places_a)
+    a = np.concatenate([pairs[0] for pairs in found])
+    b = np.concatenate([pairs[1] for pairs in found])
+    order = np.argsort(a)
+    return (a[order], b[order]), shared
+
+
+def _key_section(schema: Schema) -> str:
+    """Where the features are that may name a record."""
+    return "context" if schema.payload == "SequenceExample" else "features"
+
+
+def _names_most(schema: Schema, key: str) -> bool:
+    """Whether at least half of the records have it, each one value."""
+    feature = schema.sections.get(_key_section(schema), {}).get(key)
+    return (
+        feature is not None
+        and feature.kind in ("bytes", "int64")
+        and feature.min_length == feature.max_length == 1
+        and 2 * feature.present >= schema.record_count
+    )
+
+
+def _repeats(reading: Reading, make: MakeDigests, wanted: Wanted | None) -> bool:
+    """Whether two records of a dataset have the same key."""
+    return any(
+        has_repeats(store.taken(number, side.starts)[1])
+        for store in reading.parts(make, wanted)
+        for number, side in enumerate(reading.sides)
+    )
+
+
+def _key_digests(key: str) -> MakeDigests:
+    def make(payload: memoryview) -> bytes | None:
+        value = key_of(payload, key)
+        return None if value is None else value_digest(value)
+
+    return each(make)
+
+
+def _key_digests_of_examples(key: str, kind: Any) -> MakeDigests:
+    """Others, where all records are Examples with at most one value: in less time."""
+
+    def make(block: RecordBlock, rows: Int64Array) -> tuple[Int64Array, Digests]:
+        spec: Any = FeatureSpec(kind, "ragged")
+        decoder = ColumnDecoder({key: spec})
+        decoder.append(block.buffer, block.starts[rows], block.lengths[rows])
+        column: Any = decoder.finish()[key]
+        if kind == "int64":
+            digests = np.zeros((len(column.values), 2), np.uint64)
+            digests[:, 0] = column.values.view(np.uint64)
+            digests[:, 0] *= np.uint64(0x9E3779B97F4A7C15)  # odd: another for each, and spread
+        else:
+            views = column.values.views()
+            digests = as_digests(b"".join(map(digest_of, views)))
+        return rows[column.lengths > 0], digests
+
+    return make

@@ -1,0 +1,47 @@
+"""What in these figures should somebody look at, and what to do about it?
+
+Each remark is a rule over finished statistics. A rule that would fire on good datasets too is left
+out: whoever reads ten remarks that mean nothing reads no eleventh.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from recordsmith.dataset.labels import ClassNames
+from recordsmith.examining.shard_summaries import ShardSummary
+from recordsmith.examining.statistics.class_counts import ClassStatistics
+from recordsmith.examining.statistics.duplicates import DuplicateStatistics
+from recordsmith.examining.statistics.feature_statistics import FeatureStatistics
+from recordsmith.examining.statistics.remarks.class_remarks import imbalance, wrong_classes
+from recordsmith.examining.statistics.remarks.duplicate_remarks import leakage, repeated
+from recordsmith.examining.statistics.remarks.feature_remarks import useless_values, wrong_values
+from recordsmith.examining.statistics.remarks.remark import Remark
+from recordsmith.examining.statistics.remarks.shard_remarks import odd_shards
+
+__all__ = ["Remark", "make_remarks"]
+
+
+def make_remarks(
+    shards: Sequence[ShardSummary],
+    sections: Mapping[str, Mapping[str, FeatureStatistics]],
+    class_names: ClassNames | None,
+    classes: Mapping[str, ClassStatistics],
+    duplicates: Sequence[DuplicateStatistics],
+) -> Iterator[Remark]:
+    """What should be looked at: what spoils a training first."""
+    for found in duplicates:
+        yield from leakage(found)
+    for key, counted in classes.items():
+        yield from wrong_classes(key, counted, class_names)
+    for section in sections.values():
+        for key, feature in section.items():
+            yield from wrong_values(key, feature)
+    for found in duplicates:
+        yield from repeated(found)
+    for key, counted in classes.items():
+        yield from imbalance(key, counted)
+    for section in sections.values():
+        for key, feature in section.items():
+            yield from useless_values(key, feature)
+    yield from odd_shards(shards)

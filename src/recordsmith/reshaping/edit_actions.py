@@ -1,0 +1,146 @@
+"""What happens to each feature, told by its key; and do the names go together afterwards?"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from fnmatch import translate
+
+from recordsmith.errors import OptionError
+from recordsmith.example import FeatureSchema
+from recordsmith.example.payload import encode_key
+from recordsmith.reshaping.recoder import Recoder
+
+_KEPT_ANSWERS = 10_000  # keys whose actions are not worked out again
+
+
+@dataclass(frozen=True)
+class Action:
+    """A new name, new values, or both."""
+
+    name: bytes | None
+    recoder: Recoder | None
+
+
+DROPPED = Action(None, None)
+WATCHED = Action(None, None)
+"""It stays, but nothing else may get its name."""
+
+
+class Actions(dict[bytes, "Action | None"]):
+    """What happens to each key, worked out when it is first met; None: nothing."""
+
+    def __init__(
+        self,
+        drop: Collection[str],
+        rename: Mapping[str, str],
+        add: Collection[str],
+        recoders: Mapping[str, Recoder],
+    ) -> None:
+        """
+        Raises:
+            OptionError: they contradict each other, whatever records there are.
+        """
+        super().__init__()
+        self._drop = drop
+        self._rename = rename
+        self._add = add
+        self._recoders = recoders
+        self._patterns = {
+            name: re.compile(translate(name)) for name in drop if set(name) & set("*?[")
+        }
+        self._check_names()
+        self._added = [encode_key(key) for key in add]
+        self._watched = {*map(encode_key, rename.values()), *self._added}
+
+    def __missing__(self, key: bytes) -> Action | None:
+        action = self._action(_text(key))
+        if action is None and key in self._watched:
+            action = WATCHED
+        if len(self) < _KEPT_ANSWERS:
+            self[key] = action
+        return action
+
+    def _action(self, key: str) -> Action | None:
+        if self.dropped_by(key) is not None:
+            return DROPPED
+        if key in self._rename or key in self._recoders:
+            new = self._rename.get(key)
+            return Action(None if new is None else encode_key(new), self._recoders.get(key))
+        return None
+
+    def means(self, name: str, key: str) -> bool:
+        """Whether a name or pattern that is dropped speaks of this feature."""
+        pattern = self._patterns.get(name)
+        return name == key or (pattern is not None and pattern.match(key) is not None)
+
+    def dropped_by(self, key: str) -> str | None:
+        """The name or pattern that takes a feature away; None: it stays."""
+        return next((name for name in self._drop if self.means(name, key)), None)
+
+    @property
+    def may_clash(self) -> bool:
+        """Whether features get names that others may have."""
+        return bool(self._watched)
+
+    def check_record(self, keys: Iterable[tuple[int, bytes]]) -> None:
+        """Two features of one record cannot have one name.
+
+        Args:
+            keys: those of the record, each with the field of its section.
+        """
+        kept, made = set(), []
+        for field, key in keys:
+            action = self[key]
+            if action is None or (action is not DROPPED and action.name is None):
+                kept.add((field, key))
+            elif action.name is not None:
+                made.append((field, action.name, key))
+        for field, new, old in made:
+            if (field, new) in kept:
+                raise OptionError(
+                    f"{_text(old)!r} cannot be renamed to {_text(new)!r}: a record has a "
+                    "feature of that name, too. Drop it as well, or choose another name."
+                )
+        for key in self._added:
+            if (1, key) in kept:
+                raise OptionError(
+                    f"{_text(key)!r} cannot be added: a record has a feature of that name. To "
+                    "replace it, drop it as well."
+                )
+
+    def check_section(
+        self, field: int, features: Mapping[str, FeatureSchema], record_count: int
+    ) -> None:
+        """What must happen in some record, whichever has which feature."""
+        for key in self._add:
+            if key in features:
+                self.check_record([(field, encode_key(key))])
+        for old, new in self._rename.items():
+            pair = [features[key] for key in (old, new) if key in features]
+            if sum(feature.present for feature in pair) > record_count:
+                self.check_record([(field, encode_key(key)) for key in (old, new)])
+
+    def _check_names(self) -> None:
+        """Whatever contradicts itself, without any record."""
+        news = list(self._rename.values())
+        for old, new in self._rename.items():
+            encode_key(new)
+            if news.count(new) > 1:
+                raise OptionError(f"rename gives several features the name {new!r}")
+            if new in self._add:
+                raise OptionError(f"rename and add both make a feature {new!r}")
+            if old == new:
+                raise OptionError(f"rename gives {old!r} the name that it has")
+        for key in (*self._rename, *self._recoders):
+            name = self.dropped_by(key)
+            if name is not None:
+                raise OptionError(
+                    f"drop takes {key!r} away{'' if name == key else f' by {name!r}'}, which "
+                    "is also to be renamed or recoded"
+                )
+
+
+def _text(key: bytes) -> str:
+    return key.decode("utf-8", "surrogateescape")

@@ -1,0 +1,89 @@
+"""The values of one feature -> others, as a table says: from wire to wire."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from recordsmith.errors import CorruptDataError, Defect
+from recordsmith.example import (
+    decode_example,
+    decode_sequence_example,
+    delimited,
+    encode_example,
+    encode_sequence_example,
+    sections_of,
+)
+from recordsmith.reshaping.recode_table import OTHERS, RecodeTable, Recoding
+
+_KEPT_ANSWERS = 10_000  # values that are not recoded again
+_LARGEST_KEPT_BYTES = 1000
+
+
+class Recoder:
+    """Replaces the values of one feature. Threads may share it."""
+
+    def __init__(self, key: str, table: RecodeTable) -> None:
+        self._key = key
+        self._table = table
+        self._of_kind: dict[str, Recoding] = {}
+        self._known: dict[tuple[int, bytes], bytes] = {}
+
+    def __call__(self, value: bytes, field: int) -> bytes:
+        """The value's field of a map entry -> another; `field` tells features from lists.
+
+        Raises:
+            CorruptDataError: a value is not in the table (feature-value-mismatch).
+        """
+        known = self._known.get((field, value))
+        if known is None:
+            known = self._lists(value) if field == 2 else self._feature(value)
+            if len(value) <= _LARGEST_KEPT_BYTES and len(self._known) < _KEPT_ANSWERS:
+                self._known[field, value] = known
+        return known
+
+    def _feature(self, value: bytes) -> bytes:
+        values = decode_example(delimited(1, delimited(1, value)))[""]
+        if not len(values):
+            return value
+        return _value_of(encode_example({"": self._new(values)}))
+
+    def _lists(self, value: bytes) -> bytes:
+        steps = decode_sequence_example(delimited(2, delimited(1, value))).feature_lists[""]
+        if not any(map(len, steps)):
+            return value
+        return _value_of(encode_sequence_example({}, {"": [self._new(step) for step in steps]}))
+
+    def _new(self, values: Any) -> Any:
+        """The new values of a feature."""
+        if not len(values):
+            return values
+        kind = "bytes" if isinstance(values, list) else str(values.dtype).removesuffix("32")
+        recoding = self._of_kind.get(kind)
+        if recoding is None:
+            recoding = self._of_kind[kind] = self._table.of_kind(kind, self._key)
+        olds = values if kind == "bytes" else values.tolist()
+        news = [recoding.new(old) for old in olds]
+        if None in news:
+            old = olds[news.index(None)]
+            raise CorruptDataError(
+                Defect.FEATURE_VALUE,
+                f"feature {self._key!r} is {_readable(old)}, for which {self._table.where} has no "
+                f"new value. Add a row for it, or one whose old value is {OTHERS} for all others "
+                f"({OTHERS},{OTHERS} leaves them as they are).",
+            )
+        return news if kind == "bytes" else np.array(news, np.int64)
+
+
+def _value_of(payload: bytes) -> bytes:
+    """The value's field of the only map entry of a payload."""
+    (section,) = sections_of(payload)
+    (entry,) = section.entries
+    return payload[entry.value_start : entry.value_stop]
+
+
+def _readable(value: int | bytes) -> str:
+    if isinstance(value, int):
+        return str(value)
+    return repr(value.decode("utf-8", "surrogateescape"))[:80]
