@@ -453,16 +453,15 @@ def print_pack_report(report: rs.PackReport, noun: str = "picture") -> None:
     """The summary of a job, in a few lines; `noun` is what one sample is."""
     of_classes = "" if report.class_count is None else f" of {_classes(report.class_count)}"
     what = f"{console.count(report.sample_count, noun)}{of_classes}"
-    into = (
-        f"{console.count(report.shard_count, 'shard')} in {console.printable(str(report.folder))}"
+    into = console.place(report.shard_count, "shard", report.folder)
+    title = (
+        f"packed {what} into {into}"
+        if report.is_new
+        else f"nothing to do: {what} are packed already into {into}"
     )
-    if report.is_new:
-        print(console.bold(f"packed {what} into {into}"))
-    else:
-        print(console.bold(f"nothing to do: {what} are packed already into {into}"))
-    for name, records in report.splits.items():
-        print(f"  {console.printable(name)}: {console.count(records, 'record')}")
-    print(f"  {console.size(report.bytes_in)} in, {console.size(report.bytes_out)} out")
+    console.print_summary(
+        console.bold(title), report.splits, console.sizes(report.bytes_in, report.bytes_out)
+    )
     if report.is_new:
         print("  every record was read back and its checksums are right")
     console.print_list(f"skipped {len(report.skipped):,}", report.skipped)

@@ -126,14 +126,13 @@ def print_reshard_report(report: rs.ReshardReport) -> None:
     what = console.count(report.record_count, "record")
     if report.records_in != report.record_count:
         what += f" of {report.records_in:,}"
-    into = (
-        f"{console.count(report.shard_count, 'shard')} in {console.printable(str(report.folder))}"
+    into = console.place(report.shard_count, "shard", report.folder)
+    title = (
+        f"wrote {what} into {into}"
+        if report.is_new
+        else f"nothing to do: {what} are there already, in {into}"
     )
-    if report.is_new:
-        print(console.bold(f"wrote {what} into {into}"))
-    else:
-        print(console.bold(f"nothing to do: {what} are there already, in {into}"))
-    for name, records in report.splits.items():
-        print(f"  {console.printable(name)}: {console.count(records, 'record')}")
-    print(f"  {console.size(report.bytes_in)} in, {console.size(report.bytes_out)} out")
+    console.print_summary(
+        console.bold(title), report.splits, console.sizes(report.bytes_in, report.bytes_out)
+    )
     console.print_list("notices", report.notices)
