@@ -97,15 +97,27 @@ def _cut(cell: str) -> str:
     return cell if len(cell) <= _LONGEST_CELL else f"{cell[: _LONGEST_CELL - 1]}…"
 
 
-def print_list(title: str, lines: Sequence[str], most: int = 10) -> None:
-    """A titled list, cut after `most` lines; says how many are left out."""
+def print_list(
+    title: str,
+    lines: Sequence[str],
+    most: int = 10,
+    *,
+    number: int | None = None,
+    indent: str = "",
+) -> None:
+    """A titled list, cut after `most` lines; says how many are left out.
+
+    number: how many there are, if a report keeps only the first of them.
+    """
     if not lines:
         return
-    print(f"{title}:")
+    print(f"{indent}{title}:")
     for line in lines[:most]:
-        print(f"  {shortened(printable(line))}")
-    if len(lines) > most:
-        print(f"  … and {len(lines) - most:,} more (all of them with --json)")
+        print(f"{indent}  {shortened(printable(line))}")
+    left_out = (len(lines) if number is None else number) - min(most, len(lines))
+    if left_out:
+        kept = "" if number is not None and number > len(lines) else " (all of them with --json)"
+        print(f"{indent}  … and {left_out:,} more{kept}")
 
 
 def print_summary(title: str, splits: Mapping[str, int], *more: str) -> None:

@@ -446,7 +446,8 @@ def _print_shards(results: Any, *, json: bool) -> None:
             f"{console.printable(result.file)}: {console.count(result.record_count, 'record')}, "
             f"{console.size(result.size_bytes)}"
         )
-        console.print_list(f"  skipped {len(result.skipped):,}", list(result.skipped.values()))
+        skipped = list(result.skipped.values())
+        console.print_list(f"skipped {len(skipped):,}", skipped, indent="  ")
 
 
 def print_pack_report(report: rs.PackReport, noun: str = "picture") -> None:
