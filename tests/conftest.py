@@ -57,6 +57,12 @@ def made() -> ModuleType:
 
 
 @pytest.fixture(scope="session")
+def killing() -> ModuleType:
+    """tests/killing.py: jobs that are killed at random moments and run again."""
+    return _load("killing")
+
+
+@pytest.fixture(scope="session")
 def small() -> ModuleType:
     """tests/loading/small.py: small datasets, and what loaders read of them."""
     return _load("loading/small")
