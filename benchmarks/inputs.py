@@ -24,6 +24,7 @@ VERSION = 1
 """Raise it when what is made here changes: the folder's name holds it."""
 
 LARGE_BYTES = 110_000
+_SMALL_TIMES, _LARGE_TIMES = 25, 5  # the file of each as often makes a gigabyte
 CLASSES = ("daisy", "dandelion", "roses", "sunflowers", "tulips")
 
 
@@ -76,19 +77,30 @@ class Inputs:
         self.encoded_count = 40 if quick else 400
         self.camera_count = 128 if quick else 1_024  # whole batches of 32
         self.random_count = 2_000 if quick else 20_000
-        self.packed_small_count = 25 * self.small_count  # a gigabyte of each
-        self.packed_large_count = 5 * self.large_count
         self.row_count = 10_000 if quick else 100_000
         self.few_rows, self.many_rows = 10_000, 50_000 if quick else 1_000_000
+        self.record_counts = {  # of a damaged file: before it was damaged
+            "small.tfrecord": self.small_count,
+            "small-4-times.tfrecord": 4 * self.small_count,
+            "small-damaged.tfrecord": _SMALL_TIMES * self.small_count,
+            "small-packed": _SMALL_TIMES * self.small_count,
+            "large.tfrecord": self.large_count,
+            "large-damaged.tfrecord": _LARGE_TIMES * self.large_count,
+            "large-packed": _LARGE_TIMES * self.large_count,
+        }
         self._makers: dict[str, Callable[[Path], None]] = {
             "small.tfrecord": self._make_small,
             "small-4-times.tfrecord": self._make_small_4_times,
-            "small-damaged.tfrecord": lambda path: self._damage("small.tfrecord", 25, path),
-            "small-packed": lambda path: self._pack_times("small.tfrecord", 25, path),
-            "large-packed": lambda path: self._pack_times("large.tfrecord", 5, path),
+            "small-damaged.tfrecord": lambda path: self._damage(
+                "small.tfrecord", _SMALL_TIMES, path
+            ),
+            "small-packed": lambda path: self._pack_times("small.tfrecord", _SMALL_TIMES, path),
+            "large-packed": lambda path: self._pack_times("large.tfrecord", _LARGE_TIMES, path),
             "small.parquet": self._make_parquet,
             "large.tfrecord": self._make_large,
-            "large-damaged.tfrecord": lambda path: self._damage("large.tfrecord", 5, path),
+            "large-damaged.tfrecord": lambda path: self._damage(
+                "large.tfrecord", _LARGE_TIMES, path
+            ),
             "pictures": self._make_pictures,
             "pictures-quarter": self._make_quarter,
             "photographs": lambda path: annotated.draw_photographs(path, self.photograph_count),

@@ -117,6 +117,26 @@ def compare(case: Case, settings: Settings) -> Table:
     return _table(case, workers)
 
 
+def measure_peaks(case: Case, settings: Settings) -> tuple[dict[str, list[int]], dict[str, int]]:
+    """How many bytes above its imports each peer took, in each round, and of how many records.
+
+    One fresh process for each figure: what was freed is not all given back.
+    """
+    say(case.name)
+    make_inputs(settings, case.inputs)
+    peaks: dict[str, list[int]] = {peer.name: [] for peer in case.peers}
+    counts = {}
+    for number in range(settings.repeat):
+        say(f"  round {number + 1} of {settings.repeat}")
+        for peer in case.peers:
+            worker = Worker(settings, case, peer)
+            worker.run()
+            worker.close()
+            peaks[peer.name].append(worker.runs[0]["memory"])
+            counts[peer.name] = worker.records
+    return peaks, counts
+
+
 def _warm_up(case: Case, workers: list[Worker]) -> None:
     digests = {}
     for worker in workers:

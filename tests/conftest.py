@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import os
 import shutil
 from pathlib import Path
@@ -20,6 +21,7 @@ hypothesis.settings.load_profile("default")
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
 REPOSITORY = Path(__file__).parent.parent
+ZOO_COUNT = 35
 
 
 @pytest.fixture(autouse=True)
@@ -57,6 +59,12 @@ def made() -> ModuleType:
 
 
 @pytest.fixture(scope="session")
+def killing() -> ModuleType:
+    """tests/killing.py: jobs that are killed at random moments and run again."""
+    return _load("killing")
+
+
+@pytest.fixture(scope="session")
 def small() -> ModuleType:
     """tests/loading/small.py: small datasets, and what loaders read of them."""
     return _load("loading/small")
@@ -79,3 +87,23 @@ def shared_data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for folder in (copy, *copy.rglob("*/")):
         folder.chmod(0o755)
     return copy
+
+
+@pytest.fixture(scope="session")
+def zoo(shared_data: Path) -> Path:
+    """Files that others wrote, from public repositories."""
+    return shared_data / "zoo"
+
+
+@pytest.fixture(scope="session")
+def zoo_rows(zoo: Path) -> list[dict[str, Any]]:
+    """What TensorFlow said of each of them."""
+    lines = (zoo / "expected.jsonl").read_text("utf-8").splitlines()
+    assert len(lines) == ZOO_COUNT
+    return [json.loads(line) for line in lines]
+
+
+@pytest.fixture(params=range(ZOO_COUNT))
+def zoo_row(request: pytest.FixtureRequest, zoo_rows: list[dict[str, Any]]) -> dict[str, Any]:
+    """One of them after the other."""
+    return zoo_rows[request.param]

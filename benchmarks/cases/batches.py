@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any
 
 from case import OURS, Case, Peer, Task
-from cases.columns import KEYS, tensorflow_features
+from cases.columns import KEYS, tensorflow_batches
 from inputs import Inputs
 
 
@@ -24,17 +24,7 @@ def _recordsmith(size: int, inputs: Inputs) -> Task:
 
 
 def _tensorflow(size: int, inputs: Inputs) -> Task:
-    import tensorflow as tf
-
-    features = tensorflow_features()
-    options = tf.data.Options()
-    options.autotune.enabled = False
-    dataset: Any = (
-        tf.data.TFRecordDataset(str(inputs.path("small.tfrecord")))
-        .batch(size)
-        .map(lambda payloads: tf.io.parse_example(payloads, features))
-        .with_options(options)
-    )
+    dataset = tensorflow_batches(inputs, size)
 
     def run() -> int:
         return sum(int(batch["user"].numpy().sum()) for batch in dataset)

@@ -12,7 +12,7 @@ from case import Case, Peer, Settings, Table, Task
 from cases.reshard import LARGE, SMALL, resharding
 from cases.salvage import salvaging
 from inputs import LARGE_BYTES, Inputs
-from measure import Worker, make_inputs, say
+from measure import measure_peaks
 
 
 def _verifying(name: str) -> Callable[[Inputs], Task]:
@@ -56,17 +56,8 @@ CASE = Case(
 
 
 def report(settings: Settings) -> Table:
-    """One fresh process for each figure and round: what was freed is not all given back."""
-    say(CASE.name)
-    make_inputs(settings, CASE.inputs)
-    peaks: dict[str, list[int]] = {}
-    for number in range(settings.repeat):
-        say(f"  round {number + 1} of {settings.repeat}")
-        for peer in CASE.peers:
-            worker = Worker(settings, CASE, peer)
-            worker.run()
-            worker.close()
-            peaks.setdefault(peer.name, []).append(worker.runs[0]["memory"])
+    """A table of both sizes of records, a row for each job."""
+    peaks, _ = measure_peaks(CASE, settings)
     rows = tuple(
         (
             action,

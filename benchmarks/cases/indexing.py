@@ -20,7 +20,7 @@ def _indexing(inputs: Inputs) -> Task:
     path = _file(inputs)
     return Task(
         lambda: index(path),
-        inputs.packed_small_count,
+        inputs.record_counts["small-packed"],
         before=lambda: shutil.rmtree(path.parent / ".recordsmith", ignore_errors=True),
         digest=lambda report: report.record_count,
     )
@@ -34,9 +34,9 @@ def _reading(inputs: Inputs) -> Task:
         with open(path, "rb", buffering=0) as file:
             while file.readinto(buffer):
                 pass
-        return inputs.packed_small_count
+        return inputs.record_counts["small-packed"]
 
-    return Task(run, inputs.packed_small_count, digest=int)
+    return Task(run, inputs.record_counts["small-packed"], digest=int)
 
 
 def _file(inputs: Inputs) -> Path:

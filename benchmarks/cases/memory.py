@@ -13,7 +13,7 @@ from typing import Any
 
 from case import Case, Peer, Settings, Table, Task
 from inputs import Inputs
-from measure import Worker, make_inputs, say
+from measure import measure_peaks
 
 _FEW, _MANY = "few", "many"
 _FILES = {_FEW: "small.tfrecord", _MANY: "small-4-times.tfrecord"}
@@ -28,8 +28,7 @@ def _reading(act: Callable[[Any, Any], Any]) -> Callable[[Inputs, str], Task]:
         for name in ("open", "verify", "FeatureSpec"):  # they are loaded when first used
             getattr(rs, name)
         path = inputs.path(_FILES[size])
-        count = inputs.small_count * (4 if size == _MANY else 1)
-        return Task(lambda: act(rs, path), count)
+        return Task(lambda: act(rs, path), inputs.record_counts[_FILES[size]])
 
     return prepare
 
@@ -100,19 +99,8 @@ CASE = Case(
 
 
 def report(settings: Settings) -> Table:
-    """One fresh process for each figure and round: what was freed is not all given back."""
-    say(CASE.name)
-    make_inputs(settings, CASE.inputs)
-    peaks: dict[str, list[int]] = {}
-    counts = {}
-    for number in range(settings.repeat):
-        say(f"  round {number + 1} of {settings.repeat}")
-        for peer in CASE.peers:
-            worker = Worker(settings, CASE, peer)
-            worker.run()
-            worker.close()
-            peaks.setdefault(peer.name, []).append(worker.runs[0]["memory"])
-            counts[peer.name] = worker.records
+    """A table of both datasets, a row for each way to read or write them."""
+    peaks, counts = measure_peaks(CASE, settings)
     rows, data = [], []
     for action in _ACTIONS:
         row = [action]

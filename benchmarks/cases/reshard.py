@@ -31,7 +31,7 @@ def resharding(name: str, *, is_foreign: bool = False, **options: Any) -> Callab
         wanted = {"shards": _SHARDS, **options}
         return Task(
             lambda: reshard(path, out, **wanted),
-            _count(inputs, name),
+            inputs.record_counts[name],
             before=lambda: shutil.rmtree(out, ignore_errors=True),
             digest=lambda report: report.bytes_out,
         )
@@ -50,7 +50,7 @@ def _copying(name: str) -> Callable[[Inputs], Task]:
             return out.stat().st_size
 
         return Task(
-            run, _count(inputs, name), before=lambda: out.unlink(missing_ok=True), digest=int
+            run, inputs.record_counts[name], before=lambda: out.unlink(missing_ok=True), digest=int
         )
 
     return prepare
@@ -60,10 +60,6 @@ def _file(inputs: Inputs, name: str) -> Path:
     """The one shard of a dataset."""
     (path,) = inputs.path(name).glob("*.tfrecord")
     return path
-
-
-def _count(inputs: Inputs, name: str) -> int:
-    return inputs.packed_small_count if name == SMALL else inputs.packed_large_count
 
 
 def _case(name: str, title: str, what: str, folder: str) -> Case:

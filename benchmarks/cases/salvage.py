@@ -12,8 +12,6 @@ from typing import Any
 from case import OURS, Case, Peer, Task
 from inputs import LARGE_BYTES, Inputs
 
-_TIMES = {"small": 25, "large": 5}
-
 
 def salvaging(size: str) -> Any:
     """The damaged file of small or large records."""
@@ -21,16 +19,15 @@ def salvaging(size: str) -> Any:
     def prepare(inputs: Inputs) -> Task:
         from recordsmith import salvage
 
-        path, out = inputs.path(f"{size}-damaged.tfrecord"), inputs.out("salvaged")
+        name, out = f"{size}-damaged.tfrecord", inputs.out("salvaged")
+        path, count = inputs.path(name), inputs.record_counts[name]
 
         def run() -> None:
             report = salvage(path, out)
             assert report.shards[0].lost_count >= 100
-            assert report.record_count > 0.5 * _count(inputs, size)
+            assert report.record_count > 0.5 * count
 
-        return Task(
-            run, _count(inputs, size), before=lambda: shutil.rmtree(out, ignore_errors=True)
-        )
+        return Task(run, count, before=lambda: shutil.rmtree(out, ignore_errors=True))
 
     return prepare
 
@@ -39,19 +36,15 @@ def _verify(size: str) -> Any:
     def prepare(inputs: Inputs) -> Task:
         from recordsmith import verify
 
-        path = inputs.path(f"{size}.tfrecord")
+        name = f"{size}.tfrecord"
+        path = inputs.path(name)
 
         def run() -> None:
             assert verify(path).is_good
 
-        return Task(run, _count(inputs, size) // _TIMES[size])
+        return Task(run, inputs.record_counts[name])
 
     return prepare
-
-
-def _count(inputs: Inputs, size: str) -> int:
-    """Before it was damaged."""
-    return _TIMES[size] * (inputs.small_count if size == "small" else inputs.large_count)
 
 
 def _case(size: str, of_what: str) -> Case:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from case import OURS, Case, Peer, Task
-from cases.columns import tensorflow_features
+from cases.columns import tensorflow_batches
 from inputs import LARGE_BYTES, Inputs
 
 
@@ -17,9 +17,10 @@ def _recordsmith(name: str) -> Any:
         from recordsmith import statistics
 
         path = inputs.path(name)
-        count = inputs.small_count if name == "small.tfrecord" else inputs.large_count
         return Task(
-            lambda: statistics(path), records=count, digest=lambda found: int(found.record_count)
+            lambda: statistics(path),
+            records=inputs.record_counts[name],
+            digest=lambda found: int(found.record_count),
         )
 
     return prepare
@@ -37,17 +38,7 @@ def _inspect(inputs: Inputs) -> Task:
 
 
 def _tensorflow(inputs: Inputs) -> Task:
-    import tensorflow as tf
-
-    features = tensorflow_features()
-    options = tf.data.Options()
-    options.autotune.enabled = False
-    dataset = (
-        tf.data.TFRecordDataset(str(inputs.path("small.tfrecord")))
-        .batch(1024)
-        .map(lambda payloads: tf.io.parse_example(payloads, features))
-        .with_options(options)
-    )
+    dataset = tensorflow_batches(inputs, 1024)
 
     def run() -> int:
         return sum(int(batch["user"].shape[0]) for batch in dataset)

@@ -22,7 +22,9 @@ def _recordsmith(name: str, threads: int = 1) -> Any:
             assert report.is_good
             return int(report.record_count)
 
-        return Task(lambda: verify(path, threads=threads), _count(inputs, name), digest=records)
+        return Task(
+            lambda: verify(path, threads=threads), inputs.record_counts[name], digest=records
+        )
 
     return prepare
 
@@ -41,7 +43,7 @@ def _tensorflow(name: str, batch_size: int) -> Any:
         def run() -> int:
             return sum(int(batch.shape[0]) for batch in dataset)
 
-        return Task(run, _count(inputs, name), digest=int)
+        return Task(run, inputs.record_counts[name], digest=int)
 
     return prepare
 
@@ -53,7 +55,7 @@ def _memory(name: str) -> Any:
         import google_crc32c
 
         data = inputs.path(name).read_bytes()
-        count = _count(inputs, name)
+        count = inputs.record_counts[name]
 
         def run() -> int:
             google_crc32c.value(data)
@@ -62,10 +64,6 @@ def _memory(name: str) -> Any:
         return Task(run, count, digest=int)
 
     return prepare
-
-
-def _count(inputs: Inputs, name: str) -> int:
-    return inputs.small_count if name == "small.tfrecord" else inputs.large_count
 
 
 CASES = (

@@ -74,3 +74,20 @@ def test_parse_numbers() -> None:
 def test_lines_of_a_megabyte_are_cut() -> None:
     assert console.shortened("x" * 2000) == "x" * 2000
     assert console.shortened("x" * 1_000_000) == "x" * 2000 + "… (998,000 characters more)"
+
+
+@pytest.mark.parametrize(
+    ("most", "number", "expected"),
+    [
+        (10, None, "seen:\n  a\n  b\n  c\n"),
+        (2, None, "seen:\n  a\n  b\n  … and 1 more (all of them with --json)\n"),
+        (2, 3, "seen:\n  a\n  b\n  … and 1 more (all of them with --json)\n"),
+        (2, 9, "seen:\n  a\n  b\n  … and 7 more\n"),
+        (10, 9, "seen:\n  a\n  b\n  c\n  … and 6 more\n"),
+    ],
+)
+def test_lists_say_what_they_leave_out(
+    most: int, number: int | None, expected: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    console.print_list("seen", ["a", "b", "c"], most, number=number)
+    assert capsys.readouterr().out == expected

@@ -3,35 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 import recordsmith as rs
 
-ROW_COUNT = 35
 
-
-@pytest.fixture(scope="module")
-def zoo(shared_data: Path) -> Path:
-    return shared_data / "zoo"
-
-
-@pytest.fixture(scope="module")
-def rows(zoo: Path) -> list[dict[str, Any]]:
-    rows = [json.loads(line) for line in (zoo / "expected.jsonl").read_text().splitlines()]
-    assert len(rows) == ROW_COUNT
-    return rows
-
-
-@pytest.mark.parametrize("number", range(ROW_COUNT))
-def test_commands(
-    rows: list[dict[str, Any]], zoo: Path, number: int, run: Any, tmp_path: Path
-) -> None:
-    row, out = rows[number], tmp_path / "out"
-    path = zoo / row["file"]
+def test_commands(zoo_row: dict[str, Any], zoo: Path, run: Any, tmp_path: Path) -> None:
+    row, path, out = zoo_row, zoo / zoo_row["file"], tmp_path / "out"
     if row["tf_error"] is not None:
         _assert_refused(path, out, run)
         return

@@ -229,8 +229,8 @@ def test_jpeg_and_overwriting(tmp_path: Path, pictures: ModuleType) -> None:
         rs.sheet(data, tmp_path / "nowhere" / "s.png")
 
 
-def test_real_boxes(tmp_path: Path, shared_data: Path) -> None:
-    (record,) = (shared_data / "zoo").glob("datitran*/test.record")
+def test_real_boxes(tmp_path: Path, zoo: Path) -> None:
+    (record,) = zoo.glob("datitran*/test.record")
     report = rs.sheet(record, tmp_path / "s.png", count=10)
     assert report.problems == []
     assert count_colour(tmp_path / "s.png", 1) > 10_000

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from pathlib import Path
 from typing import Any
 
@@ -13,31 +12,16 @@ import recordsmith as rs
 from recordsmith.dataset import Shard
 from recordsmith.example import FeatureSchema
 
-ROW_COUNT = 35
 
-
-@pytest.fixture(scope="module")
-def zoo(shared_data: Path) -> Path:
-    return shared_data / "zoo"
-
-
-@pytest.fixture(scope="module")
-def rows(zoo: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in (zoo / "expected.jsonl").read_text().splitlines()]
-
-
-def test_nothing_is_left_out(rows: list[dict[str, Any]], zoo: Path) -> None:
-    assert len(rows) == ROW_COUNT
-    assert len({row["file"] for row in rows}) == ROW_COUNT
-    for row in rows:
+def test_nothing_is_left_out(zoo_rows: list[dict[str, Any]], zoo: Path) -> None:
+    assert len({row["file"] for row in zoo_rows}) == len(zoo_rows)
+    for row in zoo_rows:
         data = (zoo / row["file"]).read_bytes()
         assert hashlib.sha256(data).hexdigest() == row["file_sha256"], row["file"]
 
 
-@pytest.mark.parametrize("number", range(ROW_COUNT))
-def test_file(rows: list[dict[str, Any]], zoo: Path, number: int) -> None:
-    row = rows[number]
-    path = zoo / row["file"]
+def test_file(zoo_row: dict[str, Any], zoo: Path) -> None:
+    row, path = zoo_row, zoo / zoo_row["file"]
     if row["tf_error"] is not None:
         _assert_named_defect(path)
         return
@@ -86,17 +70,19 @@ def _assert_named_defect(path: Path) -> None:
         assert caught.value.defect is defect.defect
 
 
-def test_what_passes_for_a_tfrecord_is_named(rows: list[dict[str, Any]], zoo: Path) -> None:
-    pointers = [row for row in rows if row["payload"] == "git-lfs pointer"]
+def test_what_passes_for_a_tfrecord_is_named(zoo_rows: list[dict[str, Any]], zoo: Path) -> None:
+    pointers = [row for row in zoo_rows if row["payload"] == "git-lfs pointer"]
     assert pointers
     for row in pointers:
         (defect,) = rs.verify(zoo / row["file"]).defects
         assert "git lfs pull" in str(defect)
 
 
-def test_examples_decode_one_by_one_as_in_columns(rows: list[dict[str, Any]], zoo: Path) -> None:
+def test_examples_decode_one_by_one_as_in_columns(
+    zoo_rows: list[dict[str, Any]], zoo: Path
+) -> None:
     count = 0
-    for row in rows:
+    for row in zoo_rows:
         if row["payload"] != "Example" or row["records"] > 500:
             continue
         dataset: Any = rs.open(zoo / row["file"])
@@ -110,8 +96,10 @@ def test_examples_decode_one_by_one_as_in_columns(rows: list[dict[str, Any]], zo
     assert count > 1000
 
 
-def test_index_of_each_file_is_what_its_frames_are(rows: list[dict[str, Any]], zoo: Path) -> None:
-    for row in rows:
+def test_index_of_each_file_is_what_its_frames_are(
+    zoo_rows: list[dict[str, Any]], zoo: Path
+) -> None:
+    for row in zoo_rows:
         if row["tf_error"] is None:
             index = Shard(zoo / row["file"], "")._build_index()
             payload_bytes = sum(map(len, rs.open(zoo / row["file"]).records()))
@@ -119,13 +107,11 @@ def test_index_of_each_file_is_what_its_frames_are(rows: list[dict[str, Any]], z
             assert index.record_count == row["records"]
 
 
-@pytest.mark.parametrize("number", range(ROW_COUNT))
 def test_a_copy_written_anew_has_the_same_content(
-    rows: list[dict[str, Any]], zoo: Path, tmp_path: Path, number: int
+    zoo_row: dict[str, Any], zoo: Path, tmp_path: Path
 ) -> None:
     """Features in another order, lists packed, in three shards, compressed."""
-    row = rows[number]
-    path = zoo / row["file"]
+    row, path = zoo_row, zoo / zoo_row["file"]
     if row["tf_error"] is not None:
         with pytest.raises(rs.CorruptDataError):
             rs.diff(path, path)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import errno
 import os
 import subprocess
-import sys
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 
@@ -15,47 +15,6 @@ import recordsmith as rs
 
 OPTIONS = {"splits": {"train": 0.7, "validation": 0.3}, "shards": 4, "seed": 1, "threads": 2}
 KILLS = 50
-
-_KILLER = """
-import hashlib, os, random, signal, sys, time
-from pathlib import Path
-import recordsmith as rs
-root, out, kills, options = sys.argv[1], Path(sys.argv[2]), int(sys.argv[3]), eval(sys.argv[4])
-rs.pack, rs.open, rs.verify
-import PIL.Image, recordsmith.image.probe
-
-def hashes(folder):
-    return {path.name: hashlib.sha256(path.read_bytes()).hexdigest()
-            for path in sorted(folder.iterdir()) if not path.name.startswith(".")}
-
-def run(folder):
-    child = os.fork()
-    if child == 0:
-        rs.pack(rs.ImageFolder(root), folder, **options)
-        os._exit(0)
-    return child
-
-started = time.perf_counter()
-os.waitpid(run(out / "undisturbed"), 0)
-seconds = time.perf_counter() - started
-wanted = hashes(out / "undisturbed")
-moments = random.Random(0)
-killed = wrong = 0
-for number in range(kills):
-    folder = out / str(number)
-    child = run(folder)
-    time.sleep(moments.random() * seconds)
-    os.kill(child, signal.SIGKILL)
-    _, status = os.waitpid(child, 0)
-    killed += os.WIFSIGNALED(status)
-    if folder.exists():
-        found = hashes(folder)
-        # what has its final name is whole, whenever the job was killed
-        wrong += any(found[name] != wanted[name] for name in found)
-    _, status = os.waitpid(run(folder), 0)
-    wrong += status != 0 or hashes(folder) != wanted or not rs.verify(folder).is_good
-print(killed, wrong)
-"""
 
 
 @pytest.fixture(scope="module")
@@ -72,12 +31,8 @@ def many(tmp_path_factory: pytest.TempPathFactory, pictures: ModuleType) -> Path
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="kills copies of a process")
-def test_killed_at_random_moments(many: Path, tmp_path: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", _KILLER, str(many), str(tmp_path), str(KILLS), repr(OPTIONS)],
-        check=True, capture_output=True, text=True, timeout=250,
-    )  # fmt: skip
-    killed, wrong = map(int, done.stdout.split())
+def test_killed_at_random_moments(many: Path, tmp_path: Path, killing: Any) -> None:
+    killed, wrong = killing.interruptions("pack", many, tmp_path, OPTIONS, folders=KILLS, kills=1)
     assert wrong == 0
     assert killed > 0  # how many, and whether work was kept, hangs on the machine
 

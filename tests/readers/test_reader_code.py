@@ -373,8 +373,7 @@ def test_sequence_examples(tmp_path: Path) -> None:
             rs.reader_code(path, reader)  # type: ignore[arg-type]
 
 
-def test_other_payloads_are_said(shared_data: Path) -> None:
-    zoo = shared_data / "zoo"
+def test_other_payloads_are_said(zoo: Path) -> None:
     for name, said in (
         ("tensorflow+lingvo/events.out.tfevents.test", "TensorBoard events"),
         ("tensorflow+ranking/eval_elwc.tfrecord", "ELWC"),

@@ -5,59 +5,13 @@ from __future__ import annotations
 import errno
 import importlib
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 import recordsmith as rs
 
-KILLS = 12
-
-_KILLER = """
-import hashlib, os, random, signal, sys, time
-from pathlib import Path
-import recordsmith as rs
-source, out, kills, options = sys.argv[1], Path(sys.argv[2]), int(sys.argv[3]), eval(sys.argv[4])
-rs.reshard, rs.open, rs.verify
-
-def hashes(folder):
-    return {path.name: hashlib.sha256(path.read_bytes()).hexdigest()
-            for path in sorted(folder.iterdir()) if not path.name.startswith(".")}
-
-def run(folder):
-    child = os.fork()
-    if child == 0:
-        rs.reshard(source, folder, **options)
-        os._exit(0)
-    return child
-
-started = time.perf_counter()
-os.waitpid(run(out / "undisturbed"), 0)
-seconds = time.perf_counter() - started
-wanted = hashes(out / "undisturbed")
-assert len(wanted) > 4
-moments = random.Random(0)
-killed = wrong = 0
-for number in range(kills):
-    folder = out / str(number)
-    for _ in range(2):
-        child = run(folder)
-        time.sleep(moments.random() * seconds)
-        os.kill(child, signal.SIGKILL)
-        _, status = os.waitpid(child, 0)
-        killed += os.WIFSIGNALED(status)
-        if folder.exists():
-            found = hashes(folder)
-            # what has its final name is whole, whenever the job was killed
-            wrong += any(found[name] != wanted[name] for name in found)
-    _, status = os.waitpid(run(folder), 0)
-    wrong += status != 0 or hashes(folder) != wanted or not rs.verify(folder).is_good
-    hidden = {path.suffix for path in (folder / ".recordsmith").iterdir()}
-    wrong += hidden != {".index"}
-print(killed, wrong)
-"""
+FOLDERS = 12
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="kills copies of a process")
@@ -68,16 +22,11 @@ print(killed, wrong)
         ("gzip", {"shards": 3, "threads": 2, "shuffle": True, "splits": {"a": 0.5, "b": 0.5}}),
     ],
 )
-def test_killed_at_random_moments(tmp_path: Path, made, compression: str, options) -> None:
+def test_killed_at_random_moments(tmp_path: Path, made, killing, compression: str, options) -> None:
     made.packed(tmp_path / "in", {"train": [3000, 2000], "test": [500]}, compression)
-    done = subprocess.run(
-        [
-            sys.executable, "-c", _KILLER,
-            str(tmp_path / "in"), str(tmp_path), str(KILLS), repr(options),
-        ],
-        check=True, capture_output=True, text=True, timeout=250,
-    )  # fmt: skip
-    killed, wrong = map(int, done.stdout.split())
+    killed, wrong = killing.interruptions(
+        "reshard", tmp_path / "in", tmp_path, options, folders=FOLDERS, kills=2
+    )
     assert wrong == 0
     assert killed > 0  # how many, and whether work was kept, hangs on the machine
 

@@ -56,12 +56,11 @@ def print_append_report(report: rs.AppendReport) -> None:
     folder = console.printable(str(report.folder))
     what = console.count(report.appended_count, "record")
     if report.is_new:
-        print(console.bold(f"appended {what} to {folder}"))
+        title = console.bold(f"appended {what} to {folder}")
     else:
         said = f"nothing to do: these files were appended to {folder} before, {what}"
-        print(f"{console.bold(said)}; --again appends them once more")
-    for name, records in report.splits.items():
-        print(f"  {console.printable(name)}: {console.count(records, 'record')}")
+        title = f"{console.bold(said)}; --again appends them once more"
+    console.print_summary(title, report.splits)
     if report.renamed_count and report.is_new:
         print(f"  {console.count(report.renamed_count, 'shard')} renumbered")
     console.print_list("notices", report.notices)

@@ -9,8 +9,9 @@ import json
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from recordsmith.words import count, printable, size
@@ -18,16 +19,19 @@ from recordsmith.words import count, printable, size
 __all__ = [
     "bold",
     "count",
+    "place",
     "print_aside",
     "print_code",
     "print_error",
     "print_json",
     "print_list",
+    "print_summary",
     "print_table",
     "printable",
     "progress_bar",
     "shortened",
     "size",
+    "sizes",
 ]
 
 _REFRESH_SECONDS = 0.05
@@ -93,15 +97,46 @@ def _cut(cell: str) -> str:
     return cell if len(cell) <= _LONGEST_CELL else f"{cell[: _LONGEST_CELL - 1]}…"
 
 
-def print_list(title: str, lines: Sequence[str], most: int = 10) -> None:
-    """A titled list, cut after `most` lines; says how many are left out."""
+def print_list(
+    title: str,
+    lines: Sequence[str],
+    most: int = 10,
+    *,
+    number: int | None = None,
+    indent: str = "",
+) -> None:
+    """A titled list, cut after `most` lines; says how many are left out.
+
+    number: how many there are, if a report keeps only the first of them.
+    """
     if not lines:
         return
-    print(f"{title}:")
+    print(f"{indent}{title}:")
     for line in lines[:most]:
-        print(f"  {shortened(printable(line))}")
-    if len(lines) > most:
-        print(f"  … and {len(lines) - most:,} more (all of them with --json)")
+        print(f"{indent}  {shortened(printable(line))}")
+    left_out = (len(lines) if number is None else number) - min(most, len(lines))
+    if left_out:
+        kept = "" if number is not None and number > len(lines) else " (all of them with --json)"
+        print(f"{indent}  … and {left_out:,} more{kept}")
+
+
+def print_summary(title: str, splits: Mapping[str, int], *more: str) -> None:
+    """What a job did: the title, how many records each split has, and what more there is to say."""
+    print(title)
+    for name, records in splits.items():
+        print(f"  {printable(name)}: {count(records, 'record')}")
+    for line in more:
+        print(f"  {line}")
+
+
+def place(number: int, noun: str, folder: Path) -> str:
+    """3 shards in out."""
+    return f"{count(number, noun)} in {printable(str(folder))}"
+
+
+def sizes(bytes_in: int, bytes_out: int) -> str:
+    """How much a job read, and how much it wrote."""
+    return f"{size(bytes_in)} in, {size(bytes_out)} out"
 
 
 @contextmanager

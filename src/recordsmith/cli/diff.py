@@ -79,14 +79,15 @@ def print_diff_report(report: rs.DiffReport) -> None:
         ("A", report.only_a_count, report.only_a),
         ("B", report.only_b_count, report.only_b),
     ):
-        _print_some(
+        console.print_list(
             f"{console.count(count, 'record')} only in {side}",
             [
                 f"{record.place.path}, record {record.place.number}"
                 + (f": {record.key}" if record.key else "")
                 for record in listed
             ],
-            count,
+            _SHOWN,
+            number=count,
         )
 
 
@@ -156,7 +157,9 @@ def _print_changes(report: rs.DiffReport) -> None:
         print(f"{console.count(report.changed_count, 'changed record')}:")
         for line in lines:
             print(f"  {console.shortened(console.printable(line))}")
-        _print_more(report.changed_count - min(_SHOWN, len(report.changes)))
+        left_out = report.changed_count - min(_SHOWN, len(report.changes))
+        if left_out:
+            print(f"  … and {left_out:,} more")
     if report.shared_key_count:
         print(
             f"  {report.shared_key_count:,} more may be changes of each other, but they share "
@@ -164,20 +167,6 @@ def _print_changes(report: rs.DiffReport) -> None:
         )
     if report.by is None and report.only_a_count and report.only_b_count:
         print("no feature names each record, so what changed is not told: name one with --by")
-
-
-def _print_some(title: str, lines: Sequence[str], count: int) -> None:
-    if not lines:
-        return
-    print(f"{title}:")
-    for line in lines[:_SHOWN]:
-        print(f"  {console.shortened(console.printable(line))}")
-    _print_more(count - min(_SHOWN, len(lines)))
-
-
-def _print_more(count: int) -> None:
-    if count:
-        print(f"  … and {count:,} more")
 
 
 def _arrow(a: str | None, b: str | None, none: str) -> str:

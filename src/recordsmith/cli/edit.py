@@ -10,6 +10,7 @@ import recordsmith as rs
 from recordsmith.cli import console
 from recordsmith.cli.kept import telling_what_is_kept
 from recordsmith.cli.options import (
+    SHARDS,
     Json,
     KeptCompression,
     Out,
@@ -17,15 +18,17 @@ from recordsmith.cli.options import (
     Paths,
     Split,
     Threads,
+    Where,
     one_or_all,
-    parse_counts,
     parse_pairs,
-    parse_size,
     parse_value,
+    shard_options,
+    shard_size_option,
+    shards_option,
 )
 from recordsmith.cli.reshard import print_reshard_report
 
-_WHAT, _WHICH, _SHARDS = "What changes", "Which records", "Shards"
+_WHAT = "What changes"
 
 
 def edit(
@@ -62,31 +65,10 @@ def edit(
             rich_help_panel=_WHAT,
         ),
     ] = None,
-    where: Annotated[
-        str | None,
-        typer.Option(
-            help='Only records for which this holds, such as "image/class/label in (1, 2)".',
-            metavar="CONDITION",
-            rich_help_panel=_WHICH,
-        ),
-    ] = None,
+    where: Where = None,
     split: Split = None,
-    shards: Annotated[
-        str | None,
-        typer.Option(
-            help="How many shards each split has. [default: those that are there]",
-            metavar="N",
-            rich_help_panel=_SHARDS,
-        ),
-    ] = None,
-    shard_size: Annotated[
-        str | None,
-        typer.Option(
-            help="About how large a shard shall be instead.",
-            metavar="SIZE",
-            rich_help_panel=_SHARDS,
-        ),
-    ] = None,
+    shards: Annotated[str | None, shards_option(SHARDS, "those that are there")] = None,
+    shard_size: Annotated[str | None, shard_size_option(SHARDS, None)] = None,
     compression: KeptCompression = None,
     overwrite: Overwrite = False,
     threads: Threads = None,
@@ -115,10 +97,7 @@ def edit(
             recode=parse_pairs(recode or (), "--recode", "KEY=TABLE"),
             where=where,
             split=split,
-            shards=None if shards is None else parse_counts(shards, "--shards"),
-            shard_size_bytes=(
-                None if shard_size is None else parse_size(shard_size, "--shard-size")
-            ),
+            **shard_options(shards, shard_size),
             compression=compression,
             overwrite=overwrite,
             threads=threads,

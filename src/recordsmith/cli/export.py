@@ -74,11 +74,9 @@ def export(
 def print_export_report(report: rs.ExportReport) -> None:
     """The summary of a job, in a few lines."""
     what = f"{console.count(report.record_count, 'record')} as {report.format}"
-    into = f"{console.count(report.file_count, 'file')} in {console.printable(str(report.folder))}"
-    print(console.bold(f"exported {what} into {into}"))
-    for name, records in report.splits.items():
-        print(f"  {console.printable(name)}: {console.count(records, 'record')}")
-    print(f"  {console.size(report.size_bytes)}")
+    into = console.place(report.file_count, "file", report.folder)
+    title = console.bold(f"exported {what} into {into}")
+    console.print_summary(title, report.splits, console.size(report.size_bytes))
     changes = [
         f"{'' if change.position is None else f'record {change.position}: '}"
         f"{change.name} is {change.file}"

@@ -11,6 +11,9 @@ import typer
 
 from recordsmith.errors import OptionError
 
+WHICH, SHARDS = "Which records", "Shards"
+"""Panels of the help that several commands have."""
+
 Json: TypeAlias = Annotated[
     bool, typer.Option("--json", help="Print one JSON document, for programs.")
 ]
@@ -38,7 +41,7 @@ KeptCompression: TypeAlias = Annotated[
         "--compression",
         help="none, gzip or zlib. [default: as it was, if all files are alike]",
         metavar="NAME",
-        rich_help_panel="Shards",
+        rich_help_panel=SHARDS,
     ),
 ]
 Threads: TypeAlias = Annotated[
@@ -47,6 +50,48 @@ Threads: TypeAlias = Annotated[
         "--threads", help="How many shards at once. [default: processors]", min=1, metavar="N"
     ),
 ]
+
+Where: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--where",
+        help='Only records for which this holds, such as "image/class/label in (1, 2)".',
+        metavar="CONDITION",
+        rich_help_panel=WHICH,
+    ),
+]
+
+
+def shards_option(panel: str, default: str | None = None) -> Any:
+    """--shards, which `shard_options` reads."""
+    words = "How many shards each split has, such as 8 or train=8,validation=2."
+    return typer.Option(
+        "--shards", help=_with_default(words, default), metavar="N", rich_help_panel=panel
+    )
+
+
+def shard_size_option(panel: str, default: str | None = "256MB") -> Any:
+    """--shard-size, which `shard_options` reads."""
+    words = "About how large a shard shall be instead."
+    return typer.Option(
+        "--shard-size", help=_with_default(words, default), metavar="SIZE", rich_help_panel=panel
+    )
+
+
+def shard_names_option(panel: str) -> Any:
+    """--shard-names, of all commands that name new shards."""
+    words = "Template of their names."
+    return typer.Option(
+        "--shard-names",
+        help=_with_default(words, "{split}-{shard:05d}-of-{shards:05d}"),
+        metavar="TEMPLATE",
+        rich_help_panel=panel,
+    )
+
+
+def _with_default(words: str, default: str | None) -> str:
+    return words if default is None else f"{words} [default: {default}]"
+
 
 _SIZE = re.compile(r"\s*(\d{1,20}(?:\.\d{1,20})?)\s*([kmgt]?)(i?)b?\s*", re.IGNORECASE)
 _RANGE = re.compile(r"(\d{1,12})(?:-(\d{1,12}))?", re.ASCII)
@@ -104,6 +149,14 @@ def parse_counts(text: str, option: str) -> int | dict[str, int]:
             "train=8,validation=2"
         ) from None
     return counts.get("", counts)
+
+
+def shard_options(shards: str | None, shard_size: str | None) -> dict[str, Any]:
+    """What --shards and --shard-size say, as the functions take it; None for what is not said."""
+    return {
+        "shards": None if shards is None else parse_counts(shards, "--shards"),
+        "shard_size_bytes": None if shard_size is None else parse_size(shard_size, "--shard-size"),
+    }
 
 
 def parse_keys(text: str, option: str) -> str | dict[str, str | None]:

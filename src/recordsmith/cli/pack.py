@@ -15,11 +15,13 @@ from recordsmith.cli.options import (
     Overwrite,
     Threads,
     parse_colour,
-    parse_counts,
     parse_keys,
     parse_numbers,
     parse_shares,
-    parse_size,
+    shard_names_option,
+    shard_options,
+    shard_size_option,
+    shards_option,
 )
 from recordsmith.errors import OptionError
 
@@ -53,22 +55,8 @@ def pack(
             rich_help_panel=_SPLITS,
         ),
     ] = None,
-    shards: Annotated[
-        str | None,
-        typer.Option(
-            help="How many shards each split has, such as 2 or train=8,validation=2.",
-            metavar="N",
-            rich_help_panel=_SPLITS,
-        ),
-    ] = None,
-    shard_size: Annotated[
-        str | None,
-        typer.Option(
-            help="About how large a shard shall be instead. [default: 256MB]",
-            metavar="SIZE",
-            rich_help_panel=_SPLITS,
-        ),
-    ] = None,
+    shards: Annotated[str | None, shards_option(_SPLITS)] = None,
+    shard_size: Annotated[str | None, shard_size_option(_SPLITS)] = None,
     seed: Annotated[
         int, typer.Option(help="Decides the shuffled order.", rich_help_panel=_SPLITS)
     ] = 0,
@@ -82,14 +70,7 @@ def pack(
         bool,
         typer.Option("--in-order", help="Keep the order of the source.", rich_help_panel=_SPLITS),
     ] = False,
-    shard_names: Annotated[
-        str | None,
-        typer.Option(
-            help="Template of their names. [default: {split}-{shard:05d}-of-{shards:05d}]",
-            metavar="TEMPLATE",
-            rich_help_panel=_SPLITS,
-        ),
-    ] = None,
+    shard_names: Annotated[str | None, shard_names_option(_SPLITS)] = None,
     kind: Annotated[
         str | None,
         typer.Option(
@@ -376,8 +357,7 @@ def pack(
     )
     options: dict[str, Any] = {
         "splits": None if split is None else parse_shares(split, "--split"),
-        "shards": None if shards is None else parse_counts(shards, "--shards"),
-        "shard_size_bytes": None if shard_size is None else parse_size(shard_size, "--shard-size"),
+        **shard_options(shards, shard_size),
         "seed": seed or None,
         "stratify": stratify or None,
         "shuffle": False if in_order else None,
@@ -466,23 +446,23 @@ def _print_shards(results: Any, *, json: bool) -> None:
             f"{console.printable(result.file)}: {console.count(result.record_count, 'record')}, "
             f"{console.size(result.size_bytes)}"
         )
-        console.print_list(f"  skipped {len(result.skipped):,}", list(result.skipped.values()))
+        skipped = list(result.skipped.values())
+        console.print_list(f"skipped {len(skipped):,}", skipped, indent="  ")
 
 
 def print_pack_report(report: rs.PackReport, noun: str = "picture") -> None:
     """The summary of a job, in a few lines; `noun` is what one sample is."""
     of_classes = "" if report.class_count is None else f" of {_classes(report.class_count)}"
     what = f"{console.count(report.sample_count, noun)}{of_classes}"
-    into = (
-        f"{console.count(report.shard_count, 'shard')} in {console.printable(str(report.folder))}"
+    into = console.place(report.shard_count, "shard", report.folder)
+    title = (
+        f"packed {what} into {into}"
+        if report.is_new
+        else f"nothing to do: {what} are packed already into {into}"
     )
-    if report.is_new:
-        print(console.bold(f"packed {what} into {into}"))
-    else:
-        print(console.bold(f"nothing to do: {what} are packed already into {into}"))
-    for name, records in report.splits.items():
-        print(f"  {console.printable(name)}: {console.count(records, 'record')}")
-    print(f"  {console.size(report.bytes_in)} in, {console.size(report.bytes_out)} out")
+    console.print_summary(
+        console.bold(title), report.splits, console.sizes(report.bytes_in, report.bytes_out)
+    )
     if report.is_new:
         print("  every record was read back and its checksums are right")
     console.print_list(f"skipped {len(report.skipped):,}", report.skipped)

@@ -10,6 +10,8 @@ import recordsmith as rs
 from recordsmith.cli import console
 from recordsmith.cli.kept import telling_what_is_kept
 from recordsmith.cli.options import (
+    SHARDS,
+    WHICH,
     Json,
     KeptCompression,
     Out,
@@ -17,34 +19,30 @@ from recordsmith.cli.options import (
     Paths,
     Split,
     Threads,
+    Where,
     one_or_all,
-    parse_counts,
     parse_share,
     parse_shares,
-    parse_size,
+    shard_names_option,
+    shard_options,
+    shard_size_option,
+    shards_option,
 )
 
-_WHICH, _ORDER, _SHARDS = "Which records", "Order and splits", "Shards"
+_ORDER = "Order and splits"
 
 
 def reshard(
     paths: Paths,
     out: Out,
     split: Split = None,
-    where: Annotated[
-        str | None,
-        typer.Option(
-            help='A condition on features, such as "image/class/label in (1, 2)".',
-            metavar="CONDITION",
-            rich_help_panel=_WHICH,
-        ),
-    ] = None,
+    where: Where = None,
     sample: Annotated[
         str | None,
         typer.Option(
             help="A share of each split, drawn at random, such as 10%.",
             metavar="SHARE",
-            rich_help_panel=_WHICH,
+            rich_help_panel=WHICH,
         ),
     ] = None,
     take: Annotated[
@@ -52,7 +50,7 @@ def reshard(
         typer.Option(
             help="The first records of each split, after shuffling.",
             metavar="N",
-            rich_help_panel=_WHICH,
+            rich_help_panel=WHICH,
         ),
     ] = None,
     shuffle: Annotated[
@@ -71,30 +69,9 @@ def reshard(
             rich_help_panel=_ORDER,
         ),
     ] = None,
-    shards: Annotated[
-        str | None,
-        typer.Option(
-            help="How many shards each split has, such as 8 or train=8,validation=2.",
-            metavar="N",
-            rich_help_panel=_SHARDS,
-        ),
-    ] = None,
-    shard_size: Annotated[
-        str | None,
-        typer.Option(
-            help="About how large a shard shall be instead. [default: 256MB]",
-            metavar="SIZE",
-            rich_help_panel=_SHARDS,
-        ),
-    ] = None,
-    shard_names: Annotated[
-        str | None,
-        typer.Option(
-            help="Template of their names. [default: {split}-{shard:05d}-of-{shards:05d}]",
-            metavar="TEMPLATE",
-            rich_help_panel=_SHARDS,
-        ),
-    ] = None,
+    shards: Annotated[str | None, shards_option(SHARDS)] = None,
+    shard_size: Annotated[str | None, shard_size_option(SHARDS)] = None,
+    shard_names: Annotated[str | None, shard_names_option(SHARDS)] = None,
     compression: KeptCompression = None,
     overwrite: Overwrite = False,
     threads: Threads = None,
@@ -125,10 +102,7 @@ def reshard(
             one_or_all(paths),
             out,
             split=split,
-            shards=None if shards is None else parse_counts(shards, "--shards"),
-            shard_size_bytes=(
-                None if shard_size is None else parse_size(shard_size, "--shard-size")
-            ),
+            **shard_options(shards, shard_size),
             shuffle=shuffle,
             seed=seed,
             take=take,
@@ -152,14 +126,13 @@ def print_reshard_report(report: rs.ReshardReport) -> None:
     what = console.count(report.record_count, "record")
     if report.records_in != report.record_count:
         what += f" of {report.records_in:,}"
-    into = (
-        f"{console.count(report.shard_count, 'shard')} in {console.printable(str(report.folder))}"
+    into = console.place(report.shard_count, "shard", report.folder)
+    title = (
+        f"wrote {what} into {into}"
+        if report.is_new
+        else f"nothing to do: {what} are there already, in {into}"
     )
-    if report.is_new:
-        print(console.bold(f"wrote {what} into {into}"))
-    else:
-        print(console.bold(f"nothing to do: {what} are there already, in {into}"))
-    for name, records in report.splits.items():
-        print(f"  {console.printable(name)}: {console.count(records, 'record')}")
-    print(f"  {console.size(report.bytes_in)} in, {console.size(report.bytes_out)} out")
+    console.print_summary(
+        console.bold(title), report.splits, console.sizes(report.bytes_in, report.bytes_out)
+    )
     console.print_list("notices", report.notices)

@@ -84,11 +84,12 @@ def _print_shard(shard: rs.SalvagedShard) -> None:
         for lost in shard.lost
     ]
     where = ", in the decompressed data" if shard.compression != "none" else ""
-    _print_some(
+    console.print_list(
         f"lost, {console.count(shard.lost_count, 'range')} with "
         f"{console.size(shard.lost_bytes)}{where}",
         ranges,
-        shard.lost_count,
+        number=shard.lost_count,
+        indent="    ",
     )
     breaks = [
         f"bytes {lost.start:,} to {lost.stop:,}: {lost.defect}"
@@ -96,23 +97,14 @@ def _print_shard(shard: rs.SalvagedShard) -> None:
         else f"{lost.defect}: the end mark is missing"
         for lost in shard.breaks
     ]
-    _print_some("cannot be read or decompressed", breaks, len(breaks))
+    console.print_list("cannot be read or decompressed", breaks, indent="    ")
     repairs = [
         f"byte {repair.offset:,}, bit {repair.bit}, in {_FIELDS[repair.field]}"
         for repair in shard.repairs
     ]
-    _print_some(
+    console.print_list(
         f"repaired, {console.count(shard.repair_count, 'record')} with one flipped bit",
         repairs,
-        shard.repair_count,
+        number=shard.repair_count,
+        indent="    ",
     )
-
-
-def _print_some(title: str, lines: list[str], count: int, most: int = 10) -> None:
-    if not count:
-        return
-    print(f"    {title}:")
-    for line in lines[:most]:
-        print(f"      {line}")
-    if count > most:
-        print(f"      … and {count - most:,} more")

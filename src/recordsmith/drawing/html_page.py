@@ -7,10 +7,12 @@ What comes from files (names, values, details) reaches it by `text` only.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Sequence
 from html import escape
 from pathlib import Path
 
+from recordsmith.drawing.page_style import STYLE
 from recordsmith.errors import OptionError
 from recordsmith.files import write_atomically
 from recordsmith.words import printable
@@ -41,17 +43,33 @@ def check_absent(path: Path, *, overwrite: bool) -> None:
 def write_html(
     path: Path, title: str, style: str, parts: Iterable[str], *, overwrite: bool
 ) -> None:
-    """Write a page, whole or not at all; `parts` are HTML, `title` and `style` are text."""
+    """Write a page, whole or not at all; `parts` are HTML, `title` is text.
+
+    style: what this page has beside the style of all.
+    """
     page = "\n".join(
         [
             "<!doctype html>",
             f'<html lang="en"><head>{_HEAD}',
-            f"<title>{text(title)}</title><style>{style}</style></head><body><main>",
+            f"<title>{text(title)}</title><style>{STYLE}{style}</style></head><body><main>",
             *filter(None, parts),
             "</main></body></html>\n",
         ]
     )
     write_atomically(path, page.encode("utf-8", "backslashreplace"), overwrite=overwrite)
+
+
+def cards(figures: Sequence[tuple[str, str]]) -> str:
+    """What counts most, large: values and what they are."""
+    each = (
+        f'<div class="card"><b>{text(v)}</b><span>{text(name)}</span></div>' for v, name in figures
+    )
+    return f'<section class="cards">{"".join(each)}</section>'
+
+
+def prose(words: str) -> str:
+    """Sentences of ours; what stands in backticks is shown as code."""
+    return re.sub("`([^`]+)`", r"<code>\1</code>", text(words))
 
 
 def text(words: str, most: int = 1500) -> str:

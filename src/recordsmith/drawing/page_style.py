@@ -1,12 +1,14 @@
-"""The look of HTML reports: one style sheet, light or dark as the reader's system is."""
+"""The look of all HTML reports, light or dark as the reader's system is; each adds its own."""
 
 STYLE = """
 :root { color-scheme: light dark; --ink: #1c2430; --quiet: #667085; --paper: #f6f7f9;
   --card: #ffffff; --line: #e3e6eb; --good: #1f9d6b; --good-soft: #d9f2e6; --bad: #d2373f;
-  --bad-soft: #fbdedf; --note: #b7791f; --note-soft: #fbefd5; }
+  --bad-soft: #fbdedf; --note: #b7791f; --note-soft: #fbefd5;
+  --bar: #4a7fb5; }
 @media (prefers-color-scheme: dark) { :root { --ink: #e6e9ef; --quiet: #98a2b3; --paper: #14171c;
   --card: #1d2229; --line: #2d343e; --good: #3fc48c; --good-soft: #17392c; --bad: #ff6b70;
-  --bad-soft: #4a2023; --note: #e0a94a; --note-soft: #3f3216; } }
+  --bad-soft: #4a2023; --note: #e0a94a; --note-soft: #3f3216;
+  --bar: #6ea3d8; } }
 * { box-sizing: border-box; }
 body { margin: 0; background: var(--paper); color: var(--ink);
   font: 15px/1.5 system-ui, -apple-system, "Segoe UI", Roboto, sans-serif; }
@@ -21,6 +23,7 @@ code { font: 13px/1.4 ui-monospace, SFMono-Regular, Menlo, Consolas, monospace; 
 .verdict { margin: 0; padding: 3px 14px; border-radius: 999px; font-weight: 600; }
 .verdict.good { background: var(--good-soft); color: var(--good); }
 .verdict.bad { background: var(--bad-soft); color: var(--bad); }
+.verdict.note { background: var(--note-soft); color: var(--note); }
 .cards { display: flex; gap: 12px; flex-wrap: wrap; margin: 16px 0; }
 .card { background: var(--card); border: 1px solid var(--line); border-radius: 10px;
   padding: 12px 20px; min-width: 130px; }
@@ -36,26 +39,10 @@ code { font: 13px/1.4 ui-monospace, SFMono-Regular, Menlo, Consolas, monospace; 
 .badge { background: var(--bad-soft); color: var(--bad); border-radius: 999px; padding: 0 9px;
   font-size: 13px; }
 .notice .badge { background: var(--note-soft); color: var(--note); }
-.shards { display: grid; gap: 6px; }
-.shard { display: grid; grid-template-columns: minmax(120px, 260px) 1fr minmax(150px, 250px);
-  gap: 12px; align-items: center; font-size: 13px; }
-.name { overflow-wrap: anywhere; }
-.said { color: var(--quiet); text-align: right; font-variant-numeric: tabular-nums; }
-.bar { position: relative; height: 14px; border-radius: 4px; background: var(--good-soft);
-  overflow: hidden; }
-.bar.good { background: var(--good); opacity: .45; }
-.bar.bad { background: var(--bad-soft); }
-.bar.whole { background: repeating-linear-gradient(135deg, var(--bad) 0 6px,
-  var(--bad-soft) 6px 12px); }
-.bar u { position: absolute; top: 0; bottom: 0; right: 0; background: var(--quiet); opacity: .4; }
-.bar i { position: absolute; top: 0; bottom: 0; width: 3px; background: var(--bad); }
 table { width: 100%; border-collapse: collapse; background: var(--card); font-size: 14px;
   border: 1px solid var(--line); }
 th { text-align: left; color: var(--quiet); font-weight: 500; }
 th, td { padding: 8px 12px; border-bottom: 1px solid var(--line); vertical-align: top; }
 td { overflow-wrap: anywhere; }
-td.name { min-width: 150px; }
-td code { color: var(--bad); }
 .number { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
-@media (max-width: 700px) { .shard { grid-template-columns: 1fr; } .said { text-align: left; } }
 """

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from recordsmith.drawing.html_page import check_html_path, text, write_html
+from recordsmith.drawing.html_page import cards, check_html_path, text, write_html
 from recordsmith.examining.statistics import Statistics
 from recordsmith.examining.statistics.bytes_statistics import BytesStatistics
 from recordsmith.examining.statistics.class_counts import ClassStatistics
@@ -15,26 +15,23 @@ from recordsmith.examining.statistics.number_statistics import NumberStatistics
 from recordsmith.examining.statistics.picture_statistics import PictureStatistics
 from recordsmith.files import PathLike, as_path
 from recordsmith.words import count as counted
+from recordsmith.words import size as size_in_words
 
 _MOST_CLASSES = 200
 _LONGEST_TEXT = 80
 _STYLE = """
-:root { color-scheme: light dark; --bar: #4a7fb5; --line: #8884; --quiet: #777; }
-body { font: 15px/1.45 system-ui, sans-serif; max-width: 62rem; margin: 2rem auto;
-  padding: 0 1rem; }
-h1 { font-size: 1.5rem; }
-h2 { font-size: 1.2rem; margin-top: 2.5rem; }
-h3 { font-size: 1rem; margin: 0; overflow-wrap: anywhere; }
-table { border-collapse: collapse; margin: .5rem 0; display: block; overflow-x: auto; }
-th { text-align: left; font-weight: 600; }
-td, th { padding: .15rem .9rem .15rem 0; vertical-align: top; }
-td { overflow-wrap: anywhere; }
-td.n, th.n { text-align: right; font-variant-numeric: tabular-nums; overflow-wrap: normal; }
-section.feature { border-top: 1px solid var(--line); padding: .9rem 0; }
-.quiet { color: var(--quiet); } .remark { margin: .5rem 0; overflow-wrap: anywhere; }
-.remark b { border: 1px solid var(--line); border-radius: .3rem; padding: 0 .4rem; }
-.charts { display: flex; flex-wrap: wrap; gap: 1.5rem; } figure { margin: .4rem 0; }
-figcaption { font-size: .8rem; color: var(--quiet); } svg rect { fill: var(--bar); }
+.feature { background: var(--card); border: 1px solid var(--line); border-radius: 10px;
+  padding: 14px 20px; margin: 12px 0; }
+.feature h3, .kind p { overflow-wrap: anywhere; }
+.charts { display: flex; flex-wrap: wrap; gap: 24px; }
+.scroll { overflow-x: auto; margin: 6px 0; }
+.feature .scroll table { border: 0; }
+table.bars { width: auto; background: none; border: 0; margin: 4px 0 12px; }
+table.bars td { border: 0; padding: 2px 14px 2px 0; }
+td.number { overflow-wrap: normal; }
+figure { margin: 6px 0; }
+figcaption { font-size: 13px; color: var(--quiet); }
+svg rect { fill: var(--bar); }
 """
 
 
@@ -62,12 +59,24 @@ def draw_statistics(
 
 
 def _page(statistics: Statistics, title: str) -> Iterable[str]:
-    yield f"<h1>{_text(title)}</h1>"
+    remarks = len(statistics.remarks)
+    verdict = counted(remarks, "remark") if remarks else "nothing remarkable"
+    yield (
+        f"<header><h1>{_text(title)}</h1>"
+        f'<p class="verdict {"note" if remarks else "good"}">{verdict}</p></header>'
+    )
     payloads = ", ".join(f"{count:,} {kind}" for kind, count in statistics.payloads.items())
     yield (
-        f"<p>{counted(statistics.record_count, 'record')} ({payloads or 'none'}) in "
+        f'<p class="quiet">{counted(statistics.record_count, "record")} ({payloads or "none"}) in '
         f"{counted(len(statistics.shards), 'shard')}, {statistics.size_bytes:,} bytes</p>"
     )
+    figures = [
+        (f"{statistics.record_count:,}", "records"),
+        (f"{len(statistics.shards):,}", "shards"),
+        (size_in_words(statistics.size_bytes), "read"),
+        (f"{sum(map(len, statistics.sections.values())):,}", "features"),
+    ]
+    yield cards(figures)
     yield from _remarks(statistics)
     yield from _splits(statistics)
     for key, classes in statistics.classes.items():
@@ -83,12 +92,16 @@ def _page(statistics: Statistics, title: str) -> Iterable[str]:
 
 
 def _remarks(statistics: Statistics) -> Iterable[str]:
-    yield "<h2>Remarks</h2>"
     if not statistics.remarks:
-        yield '<p class="quiet">nothing remarkable</p>'
+        return
+    yield '<h2>Remarks</h2><div class="kinds">'
     for remark in statistics.remarks:
-        about = "" if remark.feature is None else f" <i>{_text(remark.feature)}</i>:"
-        yield f'<p class="remark"><b>{_text(remark.kind)}</b>{about} {_text(remark.text, 2000)}</p>'
+        about = "" if remark.feature is None else f'<p class="quiet">{_text(remark.feature)}</p>'
+        yield (
+            f'<article class="kind notice"><h3><code>{_text(remark.kind)}</code></h3>{about}'
+            f"<p>{_text(remark.text, 2000)}</p></article>"
+        )
+    yield "</div>"
 
 
 def _splits(statistics: Statistics) -> Iterable[str]:
@@ -234,12 +247,12 @@ def _rows_of_bars(bars: Sequence[tuple[str, int]]) -> str:
     """A bar for each name, as long as its count."""
     most = max((count for _, count in bars), default=0) or 1
     rows = "".join(
-        f'<tr><td>{_text(name)}</td><td class="n">{count:,}</td>'
+        f'<tr><td>{_text(name)}</td><td class="number">{count:,}</td>'
         f'<td><svg width="240" height="12"><rect width="{240 * count / most:.1f}" height="12"/>'
         "</svg></td></tr>"
         for name, count in bars
     )
-    return f"<table>{rows}</table>"
+    return f'<table class="bars">{rows}</table>'
 
 
 def _table(
@@ -252,7 +265,7 @@ def _table(
     """A table; without `numbers` all its cells are text."""
 
     def form(place: int) -> str:
-        return ' class="n"' if numbers and (place or not first_is_text) else ""
+        return ' class="number"' if numbers and (place or not first_is_text) else ""
 
     head = "".join(f"<th{form(place)}>{_text(cell)}</th>" for place, cell in enumerate(heads))
     body = "".join(
@@ -261,7 +274,7 @@ def _table(
         + "</tr>"
         for row in rows
     )
-    return f"<table><tr>{head}</tr>{body}</table>" if rows else ""
+    return f'<div class="scroll"><table><tr>{head}</tr>{body}</table></div>' if rows else ""
 
 
 def _distinct(values: NumberStatistics | BytesStatistics) -> str:

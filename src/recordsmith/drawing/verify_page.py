@@ -9,8 +9,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from recordsmith.drawing.html_page import check_html_path, text, write_html
-from recordsmith.drawing.page_style import STYLE
+from recordsmith.drawing.html_page import cards, check_html_path, prose, text, write_html
 from recordsmith.errors import CorruptDataError, Defect
 from recordsmith.examining.verification import ShardFindings, VerifyReport
 from recordsmith.examining.verification.explanations import explain
@@ -18,6 +17,24 @@ from recordsmith.files import PathLike, as_path
 from recordsmith.words import count as counted
 from recordsmith.words import size as size_in_words
 
+_STYLE = """
+.shards { display: grid; gap: 6px; }
+.shard { display: grid; grid-template-columns: minmax(120px, 260px) 1fr minmax(150px, 250px);
+  gap: 12px; align-items: center; font-size: 13px; }
+.name { overflow-wrap: anywhere; }
+.said { color: var(--quiet); text-align: right; font-variant-numeric: tabular-nums; }
+.bar { position: relative; height: 14px; border-radius: 4px; background: var(--good-soft);
+  overflow: hidden; }
+.bar.good { background: var(--good); opacity: .45; }
+.bar.bad { background: var(--bad-soft); }
+.bar.whole { background: repeating-linear-gradient(135deg, var(--bad) 0 6px,
+  var(--bad-soft) 6px 12px); }
+.bar u { position: absolute; top: 0; bottom: 0; right: 0; background: var(--quiet); opacity: .4; }
+.bar i { position: absolute; top: 0; bottom: 0; width: 3px; background: var(--bad); }
+td.name { min-width: 150px; }
+td code { color: var(--bad); }
+@media (max-width: 700px) { .shard { grid-template-columns: 1fr; } .said { text-align: left; } }
+"""
 _ENDS_THE_WALK = (Defect.LENGTH_CRC, Defect.BROKEN_COMPRESSION, Defect.DECOMPRESSION_LIMIT)
 _BINS = 240  # marks in the bar of a shard: more could not be told apart
 _MOST_BARS = 300
@@ -56,7 +73,7 @@ def draw_verify_report(
         _list("Defects", report.defects, report.defect_count),
         _list("Not condemned", report.notices, len(report.notices)),
     )
-    write_html(path, f"{title}: {verdict}", STYLE, parts, overwrite=overwrite)
+    write_html(path, f"{title}: {verdict}", _STYLE, parts, overwrite=overwrite)
     return path
 
 
@@ -70,14 +87,11 @@ def _head(report: VerifyReport, title: str, verdict: str) -> str:
     ]
     if report.picture_count:
         figures.append((f"{report.picture_count:,}", "pictures decoded"))
-    cards = "".join(
-        f'<div class="card"><b>{value}</b><span>{name}</span></div>' for value, name in figures
-    )
     remarks = "".join(f"<li>{text(remark)}</li>" for remark in report.remarks)
     return (
         f"<header><h1>{text(title)}</h1>"
         f'<p class="verdict {"good" if report.is_good else "bad"}">{verdict}</p></header>'
-        f'<p class="quiet">{sentence}</p><section class="cards">{cards}</section>'
+        f'<p class="quiet">{sentence}</p>{cards(figures)}'
         + (f'<ul class="remarks">{remarks}</ul>' if remarks else "")
     )
 
@@ -90,8 +104,8 @@ def _kinds(report: VerifyReport) -> str:
             said = explain(name)
             rows.append(
                 f'<article class="kind {"notice" if is_notice else ""}"><h3><code>{name}</code>'
-                f'<span class="badge">{often:,}</span></h3><p>{text(said.meaning)}</p>'
-                f'<p class="advice">{text(said.advice)}</p></article>'
+                f'<span class="badge">{often:,}</span></h3><p>{prose(said.meaning)}</p>'
+                f'<p class="advice">{prose(said.advice)}</p></article>'
             )
     if not rows:
         return ""
@@ -167,7 +181,8 @@ def _list(title: str, errors: Iterable[CorruptDataError], total: int) -> str:
     left = total - min(len(errors), _MOST_ROWS)
     rest = f'<p class="quiet">and {left:,} more</p>' if left > 0 else ""
     return (
-        f"<section><h2>{title}</h2><table><thead><tr><th>file</th><th>record</th><th>byte</th>"
+        f"<section><h2>{title}</h2><table><thead><tr><th>file</th>"
+        '<th class="number">record</th><th class="number">byte</th>'
         f"<th>what</th></tr></thead><tbody>{rows}</tbody></table>{rest}</section>"
     )
 

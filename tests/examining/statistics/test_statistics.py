@@ -266,13 +266,11 @@ def test_empty_shards_and_no_features(tmp_path: Path) -> None:
     assert [remark.kind for remark in found.remarks] == ["empty-shards"]
 
 
-def test_the_zoo(shared_data: Path) -> None:
+def test_the_zoo(zoo: Path, zoo_rows: list[dict[str, Any]]) -> None:
     """What the schema of real files says, the statistics say too."""
-    lines = (shared_data / "zoo" / "expected.jsonl").read_text("utf-8").splitlines()
-    rows = [json.loads(line) for line in lines]
     seen = 0
-    for row in rows:
-        path = shared_data / "zoo" / row["file"]
+    for row in zoo_rows:
+        path = zoo / row["file"]
         if row["tf_error"] is not None:
             with pytest.raises(rs.CorruptDataError):
                 rs.statistics(path)
