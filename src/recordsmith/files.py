@@ -14,7 +14,6 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO, TypeAlias
 
-from recordsmith.buffers import BytesLike, as_view
 from recordsmith.errors import (
     FileAccessError,
     ForbiddenFileError,
@@ -186,14 +185,14 @@ def write_synced(path: PathLike, data: bytes) -> None:
         _write_synced(path, data)
 
 
-def _write_synced(path: PathLike, *pieces: BytesLike) -> None:
+def _write_synced(path: PathLike, *pieces: bytes | memoryview) -> None:
     with open(path, "wb") as file:
-        file.writelines(map(as_view, pieces))
+        file.writelines(pieces)
         file.flush()
         os.fsync(file.fileno())
 
 
-def write_atomically(path: PathLike, *pieces: BytesLike, overwrite: bool = True) -> None:
+def write_atomically(path: PathLike, *pieces: bytes | memoryview, overwrite: bool = True) -> None:
     """Write a small file, of pieces end to end: whole under its name, or not at all.
 
     Safe when several processes write the same file at once: one of them wins.

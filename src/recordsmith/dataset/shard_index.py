@@ -27,7 +27,7 @@ from pathlib import Path
 
 import numpy as np
 
-from recordsmith.buffers import BytesLike, Int64Array
+from recordsmith.buffers import Int64Array, as_view
 from recordsmith.errors import FileAccessError
 from recordsmith.files import (
     INTERNAL_FOLDER,
@@ -121,7 +121,7 @@ def find_index(shard: Path) -> tuple[Path, ShardIndex] | None:
     return None
 
 
-def index_pieces(shard: Path, index: ShardIndex) -> tuple[BytesLike, ...]:
+def index_pieces(shard: Path, index: ShardIndex) -> tuple[bytes | memoryview, ...]:
     """What an index file holds, end to end; `shard` is the file as it is now."""
     size = size_of(shard)
     head = _HEADER.pack(
@@ -132,7 +132,7 @@ def index_pieces(shard: Path, index: ShardIndex) -> tuple[BytesLike, ...]:
         index.record_count,
     )
     table = np.ascontiguousarray(index.offsets, "<i8").view(np.uint8)
-    return head, table, struct.pack("<I", crc32c(table, crc32c(head)))
+    return head, as_view(table), struct.pack("<I", crc32c(table, crc32c(head)))
 
 
 def save_index(shard: Path, index: ShardIndex) -> Path | None:

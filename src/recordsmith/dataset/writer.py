@@ -205,7 +205,7 @@ class ShardWriter:
         if with_index:
             save_index(self.path, self._index())
 
-    def index_pieces(self) -> tuple[BytesLike, ...]:
+    def index_pieces(self) -> tuple[bytes | memoryview, ...]:
         """Seal; what the index file of this shard holds, end to end."""
         self.seal()
         return index_pieces(self._temporary, self._index())
