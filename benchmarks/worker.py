@@ -1,6 +1,6 @@
 """The process of one peer: prepares, then runs once for each line on standard input.
 
-    python worker.py make FOLDER KIND INPUT...      make inputs and end
+    python worker.py make FOLDER KIND INPUT...      make inputs, read them, and end
     python worker.py peer FOLDER KIND CASE PEER     measure
 
 What is printed by libraries goes to standard error.
@@ -30,6 +30,7 @@ def main() -> None:
     if job == "make":
         for name in rest:
             inputs.make(name)
+            inputs.read_anew(name)
         return
     from cases import find_peer
 

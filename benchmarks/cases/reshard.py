@@ -7,13 +7,12 @@ known of is read for that, which is measured beside.
 
 from __future__ import annotations
 
-import os
 import shutil
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 from case import OURS, Case, Peer, Task
+from cases.whole_file import copying, file_of
 from inputs import LARGE_BYTES, Inputs
 
 SMALL, LARGE = "small-packed", "large-packed"
@@ -26,7 +25,7 @@ def resharding(name: str, *, is_foreign: bool = False, **options: Any) -> Callab
     def prepare(inputs: Inputs) -> Task:
         from recordsmith import reshard
 
-        path = _file(inputs, name) if is_foreign else inputs.path(name)
+        path = file_of(inputs, name) if is_foreign else inputs.path(name)
         out = inputs.out("resharded")
         wanted = {"shards": _SHARDS, **options}
         return Task(
@@ -39,29 +38,6 @@ def resharding(name: str, *, is_foreign: bool = False, **options: Any) -> Callab
     return prepare
 
 
-def _copying(name: str) -> Callable[[Inputs], Task]:
-    def prepare(inputs: Inputs) -> Task:
-        source, out = _file(inputs, name), inputs.out("copied")
-
-        def run() -> int:
-            shutil.copyfile(source, out)
-            with open(out, "rb+") as file:
-                os.fsync(file.fileno())
-            return out.stat().st_size
-
-        return Task(
-            run, inputs.record_counts[name], before=lambda: out.unlink(missing_ok=True), digest=int
-        )
-
-    return prepare
-
-
-def _file(inputs: Inputs, name: str) -> Path:
-    """The one shard of a dataset."""
-    (path,) = inputs.path(name).glob("*.tfrecord")
-    return path
-
-
 def _case(name: str, title: str, what: str, folder: str) -> Case:
     return Case(
         name=name,
@@ -70,7 +46,7 @@ def _case(name: str, title: str, what: str, folder: str) -> Case:
         unit="record",
         peers=(
             Peer(OURS, resharding(folder)),
-            Peer("`shutil.copyfile`, `fsync`", _copying(folder), at_most=2),
+            Peer("`shutil.copyfile`, `fsync`", copying(folder), at_most=2),
             Peer(
                 "recordsmith, a file without a manifest",
                 resharding(folder, is_foreign=True),

@@ -1,7 +1,7 @@
 """Every whole record of a damaged file written into a new dataset.
 
-No other tool does it. What it is compared with is reading the file, undamaged, with every checksum,
-which is the least that rescuing takes.
+No other tool does it. It is compared with reading the file, undamaged, with every checksum, and
+with copying it: rescuing does both, and surveys what the records hold.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import shutil
 from typing import Any
 
 from case import OURS, Case, Peer, Task
+from cases.whole_file import copying, file_of
 from inputs import LARGE_BYTES, Inputs
 
 
@@ -36,8 +37,8 @@ def _verify(size: str) -> Any:
     def prepare(inputs: Inputs) -> Task:
         from recordsmith import verify
 
-        name = f"{size}.tfrecord"
-        path = inputs.path(name)
+        name = f"{size}-packed"
+        path = file_of(inputs, name)
 
         def run() -> None:
             assert verify(path).is_good
@@ -53,14 +54,15 @@ def _case(size: str, of_what: str) -> Case:
         title=f"Salvage {size} records",
         what=(
             f"Whole records of {of_what} in a file with a hundred damages of each of three kinds, "
-            "written, synced and surveyed, beside `verify` of such records undamaged."
+            "written, synced and surveyed, beside `verify` of them undamaged, and a copy."
         ),
         unit="record",
         peers=(
             Peer(OURS, salvaging(size)),
             Peer("recordsmith `verify`", _verify(size), at_most=3),
+            Peer("`shutil.copyfile`, `fsync`", copying(f"{size}-packed")),
         ),
-        inputs=(f"{size}.tfrecord", f"{size}-damaged.tfrecord"),
+        inputs=(f"{size}-packed", f"{size}-damaged.tfrecord"),
         on_wall_too=True,
     )
 
