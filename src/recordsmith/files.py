@@ -211,6 +211,19 @@ def write_atomically(path: PathLike, data: bytes, *, overwrite: bool = True) -> 
         raise
 
 
+def check_absent(path: PathLike, *, overwrite: bool) -> None:
+    """Raise OptionError if there is a file that is not to be replaced: before long work for it."""
+    if os.path.lexists(path) and not overwrite:
+        raise _exists(path)
+
+
+def _exists(path: PathLike) -> OptionError:
+    return OptionError(
+        f"{os.fspath(path)} exists already; choose another name, or say overwrite=True "
+        "(--overwrite)"
+    )
+
+
 def publish(temporary: PathLike, path: PathLike, *, overwrite: bool = True) -> None:
     """Give a finished file its final name.
 
@@ -224,7 +237,7 @@ def publish(temporary: PathLike, path: PathLike, *, overwrite: bool = True) -> N
         try:
             os.link(temporary, path)  # unlike a rename, this never replaces anything
         except FileExistsError:
-            raise OptionError(f"{os.fspath(path)} exists already and is not replaced") from None
+            raise _exists(path) from None
         except OSError:  # a file system without links
             os.replace(temporary, path)
             return

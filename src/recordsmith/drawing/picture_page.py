@@ -6,9 +6,8 @@ import io
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from recordsmith.drawing.html_page import check_absent
 from recordsmith.errors import OptionError
-from recordsmith.files import write_atomically
+from recordsmith.files import check_absent, write_atomically
 
 if TYPE_CHECKING:
     from PIL import Image
