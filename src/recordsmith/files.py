@@ -211,10 +211,18 @@ def write_atomically(path: PathLike, data: bytes, *, overwrite: bool = True) -> 
         raise
 
 
-def check_absent(path: PathLike, *, overwrite: bool) -> None:
-    """Raise OptionError if there is a file that is not to be replaced: before long work for it."""
-    if os.path.lexists(path) and not overwrite:
-        raise _exists(path)
+def check_target(path: PathLike, *, overwrite: bool) -> None:
+    """Before long work for a file: may it be written there?
+
+    Raises:
+        OptionError: there is one, which is not to be replaced.
+        FileAccessError: there is no such folder.
+    """
+    file = as_path(path)
+    if os.path.lexists(file) and not overwrite:
+        raise _exists(file)
+    with accessing(file, "write"):
+        os.stat(file.parent)
 
 
 def _exists(path: PathLike) -> OptionError:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from recordsmith.errors import OptionError
-from recordsmith.files import check_absent, write_atomically
+from recordsmith.files import check_target, write_atomically
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -31,7 +31,7 @@ def check_page(path: Path, count: int, columns: int, *, overwrite: bool) -> None
         raise OptionError(
             f"{count:,} examples in {columns:,} columns are too large for one page; ask for fewer"
         )
-    check_absent(path, overwrite=overwrite)
+    check_target(path, overwrite=overwrite)
 
 
 def write_page(page: Image.Image, path: Path, *, overwrite: bool) -> None:
