@@ -53,6 +53,12 @@ def reference() -> Any:
 
 
 @pytest.fixture(scope="session")
+def wire(reference: Any) -> Any:
+    """tests/payloads.py: strategies of payloads as any writer may put them."""
+    return _load("payloads").strategies(reference)
+
+
+@pytest.fixture(scope="session")
 def made() -> ModuleType:
     """tests/made.py: small datasets of numbered Examples, foreign ones and packed ones."""
     return _load("made")

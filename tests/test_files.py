@@ -217,3 +217,14 @@ def test_nothing_is_replaced_unless_told(tmp_path: Path) -> None:
     files.write_atomically(path, b"3")
     assert path.read_bytes() == b"3"
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_target_is_looked_at_before_the_work(tmp_path: Path) -> None:
+    path = tmp_path / "x"
+    files.check_target(path, overwrite=False)
+    path.write_bytes(b"")
+    files.check_target(path, overwrite=True)
+    with pytest.raises(OptionError, match="exists already; choose another name, or say overwrite"):
+        files.check_target(path, overwrite=False)
+    with pytest.raises(FileAccessError, match=r"cannot write .*missing"):
+        files.check_target(tmp_path / "missing" / "x", overwrite=True)

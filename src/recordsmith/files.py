@@ -211,6 +211,27 @@ def write_atomically(path: PathLike, *pieces: bytes | memoryview, overwrite: boo
         raise
 
 
+def check_target(path: PathLike, *, overwrite: bool) -> None:
+    """Before long work for a file: may it be written there?
+
+    Raises:
+        OptionError: there is one, which is not to be replaced.
+        FileAccessError: there is no such folder.
+    """
+    file = as_path(path)
+    if os.path.lexists(file) and not overwrite:
+        raise _exists(file)
+    with accessing(file, "write"):
+        os.stat(file.parent)
+
+
+def _exists(path: PathLike) -> OptionError:
+    return OptionError(
+        f"{os.fspath(path)} exists already; choose another name, or say overwrite=True "
+        "(--overwrite)"
+    )
+
+
 def publish(temporary: PathLike, path: PathLike, *, overwrite: bool = True) -> None:
     """Give a finished file its final name.
 
@@ -224,7 +245,7 @@ def publish(temporary: PathLike, path: PathLike, *, overwrite: bool = True) -> N
         try:
             os.link(temporary, path)  # unlike a rename, this never replaces anything
         except FileExistsError:
-            raise OptionError(f"{os.fspath(path)} exists already and is not replaced") from None
+            raise _exists(path) from None
         except OSError:  # a file system without links
             os.replace(temporary, path)
             return

@@ -130,7 +130,7 @@ def test_shard_size(run, pictures: Path, tmp_path: Path) -> None:
         (["--shards", "0"], "1 or more"),
         (["--shards", "100"], "at most 9"),
         (["--shard-size", "large"], "256MB"),
-        (["--shard-size", "1MB", "--shards", "2"], "not both"),
+        (["--shard-size", "1MB", "--shards", "2"], "give --shards or --shard-size, not both"),
         (["--compression", "zip"], "gzip"),
         (["--threads", "0"], "--threads"),
     ],

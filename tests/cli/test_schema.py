@@ -9,7 +9,9 @@ def test_rules_are_written_and_checked(run, packed: Path, tmp_path: Path) -> Non
     path = tmp_path / "rules.json"
     outcome = run("schema", packed, "-o", path)
     assert (outcome.code, outcome.out) == (0, f"{path}: rules of 7 features\n")
-    assert run("schema", packed, "-o", path).code == 2
+    refused = run("schema", packed, "-o", path)
+    assert refused.code == 2
+    assert "exists already; choose another name, or say overwrite=True (--overwrite)" in refused.err
     assert run("schema", packed, "-o", path, "--overwrite").code == 0
     assert run("verify", packed, "--schema", path).code == 0
     path.write_text(path.read_text().replace('"int64"', '"float"'))

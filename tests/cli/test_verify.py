@@ -57,6 +57,12 @@ def test_a_page_of_the_report(run, packed: Path, tmp_path: Path) -> None:
     assert outcome.code == 2
     assert "exists already" in outcome.err
     assert run("verify", packed, "--html", page, "--overwrite").code == 0
+    outcome = run("verify", packed, "--overwrite")
+    assert (outcome.code, outcome.out) == (2, "")
+    assert "--overwrite is for the page of --html" in outcome.err
+    outcome = run("verify", tmp_path / "no data", "--html", tmp_path / "no folder" / "x.html")
+    assert outcome.code == 2
+    assert "cannot write" in outcome.err  # before anything is read
 
 
 def test_defects_are_explained(run, packed: Path) -> None:

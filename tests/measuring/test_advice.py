@@ -60,6 +60,13 @@ def test_a_handful_of_batches_tells_nothing() -> None:
     assert not is_faster(trial("asked", 10**8), few)
 
 
+def test_trials_that_were_too_short_are_said() -> None:
+    few = Trial("order", 2, "in order", None, (Measured(0.1, 3, 10**6, 10**8, 0, 0, 0, 0),))
+    too_short = "Trials of less than 8 batches are called neither faster nor slower"
+    assert too_short in " ".join(advise(report(trial("asked", 1000, 1000), few)))
+    assert too_short not in " ".join(advise(report(trial("asked", 1000, 1000))))
+
+
 def test_nothing_is_said_of_nothing() -> None:
     assert advise(report()) == ()
     assert advise(report(trial("asked"))) == ()

@@ -175,14 +175,25 @@ def progress_bar(what: str, *, of_bytes: bool = False) -> Iterator[Callable[[int
 
         def render(self, task: Task) -> Text:
             total = "" if task.total is None else f"/{task.total:,.0f}"
-            return Text(f"{task.completed:,.0f}{total}" if task.completed else "", style="green")
+            return Text(f"{task.completed:,.0f}{total}", style="green")
 
+    class OnceBegun(ProgressColumn):
+        """A column that is empty until there is something to measure."""
+
+        def __init__(self, column: ProgressColumn) -> None:
+            super().__init__()
+            self.column = column
+
+        def render(self, task: Task) -> Any:
+            return self.column.render(task) if task.completed else ""
+
+    measures: tuple[ProgressColumn, ...]
     measures = (DownloadColumn(), TransferSpeedColumn()) if of_bytes else (Count(), Rate())
     bar = Progress(
         SpinnerColumn(),
         TextColumn("{task.description}"),
         BarColumn(),
-        *measures,
+        *map(OnceBegun, measures),
         TimeRemainingColumn(compact=True),
         console=Console(stderr=True),
         transient=True,

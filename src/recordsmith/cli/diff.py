@@ -17,8 +17,15 @@ _FEATURES_SHOWN = 20
 
 
 def diff(
-    a: Annotated[str, typer.Argument(help="A file, folder or glob.", show_default=False)],
-    b: Annotated[str, typer.Argument(help="What to compare it with.", show_default=False)],
+    a: Annotated[
+        str,
+        typer.Argument(
+            help="A TFRecord file, a folder of them, or a glob.", metavar="A", show_default=False
+        ),
+    ],
+    b: Annotated[
+        str, typer.Argument(help="What to compare it with.", metavar="B", show_default=False)
+    ],
     by: Annotated[
         str | None,
         typer.Option(

@@ -8,16 +8,11 @@ import typer
 
 import recordsmith as rs
 from recordsmith.cli import console
-from recordsmith.cli.options import Json, Split, parse_size
+from recordsmith.cli.options import Json, OnePath, Split, parse_size
 
 
 def export(
-    path: Annotated[
-        str,
-        typer.Argument(
-            help="TFRecord file, a folder of them, or a glob.", metavar="PATH", show_default=False
-        ),
-    ],
+    path: OnePath,
     out: Annotated[
         str, typer.Argument(help="The folder to make.", metavar="OUT", show_default=False)
     ],

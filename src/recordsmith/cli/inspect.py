@@ -63,8 +63,7 @@ def inspect(
         other = "--json a document" if json else "--stats figures"
         raise OptionError(f"--reader prints a program, {other}; expected one of them")
     if stats:
-        if html is not None:
-            check_html(html, overwrite=overwrite)
+        check_html(html, overwrite=overwrite)
         with console.progress_bar("reading", of_bytes=True) as progress:
             statistics = rs.statistics(one_or_all(paths), split, threads=threads, progress=progress)
         if html is not None:

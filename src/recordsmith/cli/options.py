@@ -28,6 +28,12 @@ Paths: TypeAlias = Annotated[
         show_default=False,
     ),
 ]
+OnePath: TypeAlias = Annotated[
+    str,
+    typer.Argument(
+        help="A TFRecord file, a folder of them, or a glob.", metavar="PATH", show_default=False
+    ),
+]
 Out: TypeAlias = Annotated[
     str,
     typer.Argument(help="The folder of the new dataset.", metavar="OUT", show_default=False),
@@ -153,6 +159,8 @@ def parse_counts(text: str, option: str) -> int | dict[str, int]:
 
 def shard_options(shards: str | None, shard_size: str | None) -> dict[str, Any]:
     """What --shards and --shard-size say, as the functions take it; None for what is not said."""
+    if shards is not None and shard_size is not None:
+        raise OptionError("give --shards or --shard-size, not both")
     return {
         "shards": None if shards is None else parse_counts(shards, "--shards"),
         "shard_size_bytes": None if shard_size is None else parse_size(shard_size, "--shard-size"),

@@ -7,6 +7,8 @@ from typing import Annotated, TypeAlias
 
 import typer
 
+from recordsmith.errors import OptionError
+
 Html: TypeAlias = Annotated[
     Path | None, typer.Option("--html", help="Write it as a page, too.", metavar="FILE")
 ]
@@ -15,8 +17,12 @@ OverwritePage: TypeAlias = Annotated[
 ]
 
 
-def check_html(path: Path, *, overwrite: bool) -> None:
-    """Raise OptionError if no page can be written there: before the long work, not after it."""
+def check_html(path: Path | None, *, overwrite: bool) -> None:
+    """Raise if a page is asked for that cannot be written: before the long work, not after it."""
+    if path is None:
+        if overwrite:
+            raise OptionError("--overwrite is for the page of --html; name that as well")
+        return
     from recordsmith.drawing.html_page import check_html_path  # NumPy only when needed
 
     check_html_path(path, overwrite=overwrite)

@@ -9,6 +9,7 @@ import typer
 import recordsmith as rs
 from recordsmith.cli import console
 from recordsmith.cli.options import Paths, Split, one_or_all
+from recordsmith.files import check_target
 
 
 def schema(
@@ -28,6 +29,8 @@ def schema(
 
     Example: `recordsmith schema out -o schema.json`
     """
+    if out is not None:
+        check_target(out, overwrite=overwrite)
     with console.progress_bar("reading", of_bytes=True) as progress:
         found = rs.schema(one_or_all(paths), split, progress=progress)
     if out is None:

@@ -8,16 +8,11 @@ import typer
 
 import recordsmith as rs
 from recordsmith.cli import console
-from recordsmith.cli.options import Json, Split
+from recordsmith.cli.options import Json, OnePath, Split
 
 
 def sheet(
-    path: Annotated[
-        str,
-        typer.Argument(
-            help="A TFRecord file, a folder of them, or a glob.", metavar="PATH", show_default=False
-        ),
-    ],
+    path: OnePath,
     out: Annotated[
         str,
         typer.Argument(help="The picture: a .png or .jpg.", metavar="OUT", show_default=False),

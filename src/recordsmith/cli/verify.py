@@ -40,8 +40,7 @@ def verify(
 
     Example: `recordsmith verify out --deep`, `recordsmith verify new --schema schema.json`
     """
-    if html is not None:
-        check_html(html, overwrite=overwrite)
+    check_html(html, overwrite=overwrite)
     with console.progress_bar("verifying", of_bytes=True) as progress:
         report = rs.verify(
             one_or_all(paths),

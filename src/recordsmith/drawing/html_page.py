@@ -6,7 +6,6 @@ What comes from files (names, values, details) reaches it by `text` only.
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterable, Sequence
 from html import escape
@@ -14,7 +13,7 @@ from pathlib import Path
 
 from recordsmith.drawing.page_style import STYLE
 from recordsmith.errors import OptionError
-from recordsmith.files import write_atomically
+from recordsmith.files import check_target, write_atomically
 from recordsmith.words import printable
 
 _HEAD = (
@@ -26,18 +25,10 @@ _HEAD = (
 
 
 def check_html_path(path: Path, *, overwrite: bool) -> None:
-    """Raise OptionError if no page can be written there: before the long work, not after it."""
+    """Raise what `check_target` raises, or OptionError if the name is not that of a page."""
     if path.suffix.lower() not in (".html", ".htm"):
         raise OptionError(f"{path} does not say its format; expected a name in .html")
-    check_absent(path, overwrite=overwrite)
-
-
-def check_absent(path: Path, *, overwrite: bool) -> None:
-    """Raise OptionError if there is a file that is not to be replaced."""
-    if os.path.lexists(path) and not overwrite:
-        raise OptionError(
-            f"{path} exists already; choose another name, or say overwrite=True (--overwrite)"
-        )
+    check_target(path, overwrite=overwrite)
 
 
 def write_html(

@@ -6,9 +6,8 @@ import io
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from recordsmith.drawing.html_page import check_absent
 from recordsmith.errors import OptionError
-from recordsmith.files import write_atomically
+from recordsmith.files import check_target, write_atomically
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -32,7 +31,7 @@ def check_page(path: Path, count: int, columns: int, *, overwrite: bool) -> None
         raise OptionError(
             f"{count:,} examples in {columns:,} columns are too large for one page; ask for fewer"
         )
-    check_absent(path, overwrite=overwrite)
+    check_target(path, overwrite=overwrite)
 
 
 def write_page(page: Image.Image, path: Path, *, overwrite: bool) -> None:

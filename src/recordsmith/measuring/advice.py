@@ -30,7 +30,7 @@ def advise(report: BenchReport) -> tuple[str, ...]:
         return ()
     return tuple(
         sentence
-        for part in (_smaller, _threads, _order, _step, _what_was_not_measured)
+        for part in (_smaller, _threads, _order, _step, _too_little, _what_was_not_measured)
         for sentence in part(report)
     )
 
@@ -122,6 +122,15 @@ def _step(report: BenchReport) -> Iterator[str]:
         yield (
             f"A training step of {count:,} that takes longer than {_rounded(1000 * count / rate)} "
             "ms will not wait for this loader."
+        )
+
+
+def _too_little(report: BenchReport) -> Iterator[str]:
+    counts = [trial.total.batch_count for trial in report.trials if trial.rounds]
+    if min(counts) < _FEWEST_BATCHES:
+        yield (
+            f"Trials of less than {_FEWEST_BATCHES} batches are called neither faster nor slower: "
+            "measure for longer (seconds, --seconds)."
         )
 
 

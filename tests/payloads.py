@@ -1,18 +1,16 @@
-"""What the tests of this folder share: the reference, and payloads put together on the wire."""
+"""Strategies of payloads, put together on the wire."""
 
 from __future__ import annotations
 
 from types import SimpleNamespace
 from typing import Any
 
-import pytest
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
 
-@pytest.fixture(scope="session")
-def wire(reference: Any) -> SimpleNamespace:
-    """Strategies of payloads as any writer of the format may put them, not only as protobuf does.
+def strategies(reference: Any) -> SimpleNamespace:
+    """Payloads as any writer of the format may put them, not only as protobuf does.
 
     examples, sequences: bytes with lists packed, unpacked and in pieces, numbers longer than they
         need be, equal keys, entries without key or value, oneofs set twice, unknown fields.
