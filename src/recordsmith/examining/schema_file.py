@@ -59,8 +59,9 @@ class SchemaFile:
         all records have in common, and on what all have; lists of many lengths may have any.
 
         Raises:
-            OptionError: the records are no Examples or SequenceExamples.
+            OptionError: the records are no Examples or SequenceExamples, or have too many features.
         """
+        schema.check_complete("a schema file names all features")
         payload: Any = schema.payload
         if payload not in SECTION_FIELDS:
             raise OptionError(

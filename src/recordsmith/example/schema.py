@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from recordsmith.buffers import BytesLike, Int64Array
-from recordsmith.errors import CorruptDataError, Defect
+from recordsmith.errors import CorruptDataError, Defect, OptionError
 from recordsmith.example import kernel
 from recordsmith.example.payload import KIND_NAMES, PAYLOAD_KINDS
 
@@ -198,17 +198,35 @@ class Schema:
         )
         return _limited(merged)
 
-    def first_names(self, count: int = 3) -> str:
-        """The first names of features, in words: of very many they show what is wrong."""
+    @property
+    def remark(self) -> str | None:
+        """What there is to say of too many features; None if it is complete."""
+        if self.is_complete:
+            return None
         names = [f"{name!r:.40}" for section in self.sections.values() for name in section]
-        return ", ".join(names[:count])
+        such_as = f" (such as {', '.join(names[:3])})" if names else ""
+        return (
+            f"there are more different features than the {MOST_FEATURES:,} that a schema holds, so "
+            f"that it lists only the first by name{such_as}. Names seem to hold values, such as an "
+            "id: put those into a feature that has the same name in all records"
+        )
+
+    def check_complete(self, what: str) -> None:
+        """
+        Args:
+            what: what cannot be done otherwise.
+
+        Raises:
+            OptionError: features are left out.
+        """
+        if not self.is_complete:
+            raise OptionError(f"{what}: {self.remark}")
 
 
 def _limited(schema: Schema) -> Schema:
     """A schema as it is, or of too many features only the first by name."""
     if schema.is_complete and all(
-        len(section) <= MOST_FEATURES
-        and sum(map(_name_bytes, section)) <= MOST_NAME_BYTES
+        len(section) <= MOST_FEATURES and sum(map(_name_bytes, section)) <= MOST_NAME_BYTES
         for section in schema.sections.values()
     ):
         return schema

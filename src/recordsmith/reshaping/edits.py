@@ -134,15 +134,15 @@ class Edits:
             return
         known = {key: feature for part in schema.sections.values() for key, feature in part.items()}
         for key in (*self.rename, *self.recode):
-            if key not in known:
+            if key not in known and schema.is_complete:
                 raise _unknown(key, known)
         for name in self.drop:
-            if not any(self._drops(key, name) for key in known):
+            if schema.is_complete and not any(self._drops(key, name) for key in known):
                 raise _unknown(name, known)
         for name, fields in schema.sections.items():
             self._check_section(fields, schema.record_count, is_lists=name == "feature_lists")
         for key, table in self.recode.items():
-            if known[key].kind in ("bytes", "float", "int64"):
+            if key in known and known[key].kind in ("bytes", "float", "int64"):
                 table.of_kind(known[key].kind, key)
         self._check_labels(schema, class_names)
 
@@ -267,6 +267,7 @@ class Edits:
         recoded = {key: table for key, table in self.recode.items() if _is_label(key)}
         if not recoded or class_names is None:
             return
+        schema.check_complete("which features the names of classes speak of cannot be told")
         known = {key for part in schema.sections.values() for key in part}
         first, table = next(iter(recoded.items()))
         _check_named(table, class_names)

@@ -108,7 +108,7 @@ def diff(
 def _check_key(by: str, sides: tuple[Side, Side]) -> None:
     for side in sides:
         known = side.schema.sections.get(_key_section(side.schema), {})
-        if by not in known and side.record_count:
+        if by not in known and side.record_count and side.schema.is_complete:
             hint = names_like(by, known, "its records have no features")
             raise OptionError(f"no record in {side.shards[0].path} has a feature {by!r}; {hint}")
 
@@ -125,6 +125,11 @@ def _report(sides: tuple[Side, Side]) -> DiffReport:
         _summary(a),
         _summary(b),
         schema=schema_changes(a.schema, b.schema),
+        remarks=tuple(
+            f"not all features of {name} were compared by name: {side.schema.remark}"
+            for name, side in (("A", a), ("B", b))
+            if not side.schema.is_complete
+        ),
         class_names=(a.class_names, b.class_names),
         class_names_differ=a.class_names != b.class_names
         and (both or (a.has_manifest and b.has_manifest)),
