@@ -100,11 +100,18 @@ def open_file(path: PathLike) -> BinaryIO:
 
 
 def read_file(path: PathLike) -> bytes:
-    """All bytes of a file, with as few system calls as that takes."""
+    """All bytes of a file, with as few system calls as that takes.
+
+    Raises:
+        FileAccessError: it cannot be read, or is a device, which may have no end.
+    """
     with accessing(path):
         descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
         try:
-            size = os.fstat(descriptor).st_size
+            status = os.fstat(descriptor)
+            if stat.S_ISCHR(status.st_mode):
+                raise OSError(errno.EINVAL, "it is a device; expected a file")
+            size = status.st_size
             data = os.read(descriptor, size + 1)
             if len(data) == size:
                 return data
