@@ -100,11 +100,18 @@ def open_file(path: PathLike) -> BinaryIO:
 
 
 def read_file(path: PathLike) -> bytes:
-    """All bytes of a file, with as few system calls as that takes."""
+    """All bytes of a file, with as few system calls as that takes.
+
+    Raises:
+        FileAccessError: it cannot be read, or is a device, which may have no end.
+    """
     with accessing(path):
         descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
         try:
-            size = os.fstat(descriptor).st_size
+            status = os.fstat(descriptor)
+            if stat.S_ISCHR(status.st_mode):
+                raise OSError(errno.EINVAL, "it is a device; expected a file")
+            size = status.st_size
             data = os.read(descriptor, size + 1)
             if len(data) == size:
                 return data
@@ -114,6 +121,40 @@ def read_file(path: PathLike) -> bytes:
             return b"".join(pieces)
         finally:
             os.close(descriptor)
+
+
+DOCUMENT_BYTES = 1 << 26
+"""So long may a small document be that people write: tables of labels, schemas, lists of names."""
+
+NOTE_BYTES = 1 << 28
+"""So long may be what recordsmith writes: a manifest of a million shards has half of it."""
+
+
+def read_document(path: PathLike, most_bytes: int | None = None) -> bytes:
+    """All bytes of a small document; a pipe will do, one that never ends will not.
+
+    Args:
+        most_bytes: None means DOCUMENT_BYTES.
+
+    Raises:
+        FileAccessError: it cannot be read, or is longer: its errno is EFBIG then.
+    """
+    most = DOCUMENT_BYTES if most_bytes is None else most_bytes
+    data = bytearray()
+    with open_file(path) as file, accessing(path):
+        is_longer = os.fstat(file.fileno()).st_size > most
+        while not is_longer and (piece := file.read(1 << 20)):
+            data += piece
+            is_longer = len(data) > most
+    if is_longer:
+        name = os.fspath(path)
+        raise FileAccessError(
+            errno.EFBIG,
+            f"cannot read {name}: it is longer than the {most / (1 << 20):,.3g} MiB that such a "
+            "file may have; is it the right one?",
+            name,
+        )
+    return bytes(data)
 
 
 def read_head(path: PathLike, size: int) -> bytes:

@@ -20,9 +20,10 @@ from recordsmith.errors import FileAccessError
 from recordsmith.example import Schema
 from recordsmith.files import (
     INTERNAL_FOLDER,
+    NOTE_BYTES,
     accessing,
     open_file,
-    read_file,
+    read_document,
     remove,
     write_atomically,
 )
@@ -157,7 +158,7 @@ def complete_result(
         trusting: whether a source that does not tell versions is taken to be unchanged.
     """
     try:
-        document = json.loads(read_file(done_path(folder, file)))
+        document = json.loads(read_document(done_path(folder, file), NOTE_BYTES))
         result = _parse(document)
     except (FileAccessError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return None

@@ -79,6 +79,8 @@ def print_diff_report(report: rs.DiffReport) -> None:
         ],
         _FEATURES_SHOWN,
     )
+    for remark in report.remarks:
+        print(f"  to know: {console.printable(remark)}")
     if report.class_names_differ:
         console.print_list("class names", _differing_names(*report.class_names), _SHOWN)
     _print_changes(report)

@@ -117,6 +117,8 @@ def print_inspection(inspection: rs.Inspection) -> None:
             continue
         print()
         _print_features(section, features, inspection.record_count)
+    if inspection.schema.remark is not None:
+        print(f"\n{console.printable(inspection.schema.remark)}.")
     _print_other_fields(inspection)
     if inspection.class_names is not None:
         print()

@@ -393,11 +393,11 @@ class Dataset:
         """The schema if it is known without reading, else that of the first records, without those
         that are damaged; and whether it speaks of all.
         """
-        if self._schema is not None:
+        if self._schema is not None and self._schema.is_complete:
             return self._schema, True
         is_all = record_count >= len(self)
         try:
-            return (self if is_all else self[:record_count]).schema, is_all
+            first = (self if is_all else self[:record_count]).schema
         except CorruptDataError:
             survey = SchemaSurvey()
             for record in self._readable(record_count):
@@ -406,6 +406,7 @@ class Dataset:
                     SchemaSurvey().update(record, start, length)  # counts nothing that is damaged
                     survey.update(record, start, length)
             return survey.finish(), False
+        return first, is_all and first.is_complete
 
     def _readable(self, record_count: int) -> Iterator[bytes]:
         """The first records, without those that are damaged."""
@@ -504,6 +505,7 @@ class Dataset:
         elif keys is None:
             if self._known_schema.payload not in ("Example", "mixed", "none"):
                 raise self._no_examples()
+            self._known_schema.check_complete("name the features that you want")
             features = self._known_features.items()
             wanted = dict.fromkeys(key for key, feature in features if feature.kind != "none")
         else:
@@ -516,6 +518,9 @@ class Dataset:
         known = self._known_features.get(key)
         if known is not None:
             return _complete(key, spec, known)
+        self._known_schema.check_complete(
+            f"{key!r} is not listed in the schema, so give a FeatureSpec with kind and shape"
+        )
         if spec.default is None:
             self._check_keys([key])
         return spec
@@ -526,7 +531,7 @@ class Dataset:
         if not known and len(self):
             raise self._no_examples()
         for key in keys:
-            if key not in known:
+            if key not in known and self._known_schema.is_complete:
                 hint = names_like(key, known, "there are no records")
                 raise OptionError(f"no record has a feature {key!r}; {hint}")
 

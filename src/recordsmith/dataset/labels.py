@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from recordsmith.errors import OptionError
-from recordsmith.files import accessing, read_file
+from recordsmith.files import accessing, read_document
 
 LABELS_NAME = "labels.txt"
 LABEL_MAP_NAME = "label_map.pbtxt"
@@ -61,7 +61,7 @@ def read_labels(folder: Path) -> ClassNames | None:
     with accessing(path):
         if not path.is_file():
             return None
-        lines = path.read_bytes().decode("utf-8", "surrogateescape").split("\n")
+        lines = read_document(path).decode("utf-8", "surrogateescape").split("\n")
     names: list[str | None] = []
     for line in (line.removesuffix("\r") for line in lines if line.strip()):
         label, colon, name = line.partition(":")
@@ -107,7 +107,7 @@ def read_label_map(path: Path) -> ClassNames:
         OptionError: it is none, or gives a number or a name twice; says the line.
         FileAccessError: it cannot be read.
     """
-    text = read_file(path).decode("utf-8-sig", "surrogateescape")
+    text = read_document(path).decode("utf-8-sig", "surrogateescape")
     names: dict[int, str] = {}
     taken: set[str] = set()
     for line, item in _items(text, path):

@@ -6,6 +6,7 @@ and shard names in it may not lead out of its folder.
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 from collections import Counter
@@ -15,9 +16,9 @@ from pathlib import Path
 from typing import Any
 
 from recordsmith.dataset.labels import LABEL_MAP_NAME, LABELS_NAME, ClassNames
-from recordsmith.errors import CorruptDataError, Defect
+from recordsmith.errors import CorruptDataError, Defect, FileAccessError
 from recordsmith.example import Schema
-from recordsmith.files import INTERNAL_FOLDER, OWN_NAMES, accessing, read_file
+from recordsmith.files import INTERNAL_FOLDER, NOTE_BYTES, OWN_NAMES, accessing, read_document
 from recordsmith.wire import COMPRESSIONS, Compression
 
 MANIFEST_NAME = "dataset.json"
@@ -125,7 +126,12 @@ def read_manifest(folder: Path, path: Path | None = None) -> Manifest | None:
     with accessing(path):
         if not path.is_file():
             return None
-    data = read_file(path)
+    try:
+        data = read_document(path, NOTE_BYTES)
+    except FileAccessError as error:
+        if error.errno != errno.EFBIG:
+            raise
+        raise CorruptDataError(Defect.BROKEN_MANIFEST, str(error), path=path) from None
     try:
         return _parse(json.loads(data))
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
@@ -171,7 +177,7 @@ def read_begun(folder: Path) -> Begun | None:
         if not path.is_file():
             return None
     try:
-        document = json.loads(read_file(path))
+        document = json.loads(read_document(path, NOTE_BYTES))
         return Begun(
             str(document["plan"]),
             tuple(map(_plain_name, document["removing"])),

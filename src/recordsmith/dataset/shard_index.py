@@ -30,12 +30,13 @@ import numpy as np
 from recordsmith.buffers import Int64Array, as_view
 from recordsmith.errors import FileAccessError
 from recordsmith.files import (
+    DOCUMENT_BYTES,
     INTERNAL_FOLDER,
     accessing,
     cache_folder,
     make_folder,
     open_file,
-    read_file,
+    read_document,
     read_head,
     size_of,
     write_atomically,
@@ -112,7 +113,9 @@ def find_index(shard: Path) -> tuple[Path, ShardIndex] | None:
     """The same, and where it lies."""
     for path in index_paths(shard):
         try:
-            data = read_file(path)
+            # a file of records has 16 bytes for each; where it is compressed to less, the index
+            # is made again each time
+            data = read_document(path, DOCUMENT_BYTES + 8 * size_of(shard))
         except FileAccessError:
             continue
         index = _parse(data, shard)

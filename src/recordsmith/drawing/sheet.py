@@ -163,6 +163,7 @@ def _no_pictures(schema: Schema) -> str:
     return (
         "the examples have no pictures: expected image/encoded, or another feature of bytes that "
         f"holds pictures, or raw pixels with height and width beside them; found {names}"
+        + ("" if schema.remark is None else f"; {schema.remark}")
     )
 
 

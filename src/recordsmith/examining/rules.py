@@ -87,7 +87,7 @@ def rules_of_schema(schema: Schema) -> Rules | None:
             }
             for name, section in schema.sections.items()
         },
-        knows_all=True,
+        knows_all=schema.is_complete,
     )
 
 

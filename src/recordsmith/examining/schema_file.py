@@ -20,7 +20,7 @@ from recordsmith.examining.rules import SECTION_FIELDS, FeatureRule, RulePayload
 from recordsmith.example import Schema
 from recordsmith.example.payload import KIND_NUMBERS
 from recordsmith.example.schema import FeatureSchema
-from recordsmith.files import PathLike, Progress, as_path, read_file, write_atomically
+from recordsmith.files import PathLike, Progress, as_path, read_document, write_atomically
 
 FORMAT = "recordsmith-schema"
 VERSION = 1
@@ -59,8 +59,9 @@ class SchemaFile:
         all records have in common, and on what all have; lists of many lengths may have any.
 
         Raises:
-            OptionError: the records are no Examples or SequenceExamples.
+            OptionError: the records are no Examples or SequenceExamples, or have too many features.
         """
+        schema.check_complete("a schema file names all features")
         payload: Any = schema.payload
         if payload not in SECTION_FIELDS:
             raise OptionError(
@@ -88,7 +89,7 @@ class SchemaFile:
         """
         file = as_path(path)
         try:
-            return cls.from_json(json.loads(read_file(file), object_pairs_hook=_once))
+            return cls.from_json(json.loads(read_document(file), object_pairs_hook=_once))
         except (ValueError, RecursionError) as error:
             raise OptionError(f"{file} is no schema file: {error}") from None
 

@@ -37,6 +37,14 @@ class ColumnBuilder:
     ) -> list[tuple[int, Memory, Memory, Memory, int, int, int]]: ...
 
 class FeatureSurvey:
+    def __init__(
+        self,
+        most_keys: int = ...,
+        most_key_bytes: int = ...,
+        listed_keys: int = ...,
+        listed_key_bytes: int = ...,
+    ) -> None: ...
+    def is_complete(self) -> bool: ...
     def update(
         self,
         buffer: BytesLike,

@@ -24,9 +24,11 @@ from cpython.bytes cimport (
     PyBytes_GET_SIZE,
 )
 from cpython.float cimport PyFloat_AS_DOUBLE
-from libc.stdint cimport INT64_MAX, int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdint cimport INT64_MAX, SIZE_MAX, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc, realloc
 from libc.string cimport memcmp, memcpy, memset
+
+import os
 
 import numpy as np
 
@@ -92,6 +94,12 @@ cdef extern from "message.h" nogil:
 cdef extern from "xxh64.h" nogil:
     uint64_t xxh64(const uint8_t *at, size_t size)
 
+cdef extern from "siphash.h" nogil:
+    uint64_t siphash(const uint64_t *key, const uint8_t *at, size_t size)
+
+cdef uint64_t[2] secret  # of this process: nobody can choose keys that crowd a table
+memcpy(secret, PyBytes_AS_STRING(os.urandom(16)), 16)
+
 
 cdef enum:
     FIELD_1 = 1 << 3 | 2  # the tag of field 1, delimited
@@ -106,6 +114,8 @@ cdef enum:
     NO_MEMORY = 6
     # how many keys are searched one by one before Python's dict is asked
     FEW_KEYS = 32
+    # the number that stands for the keys which a survey does not keep
+    OTHERS = 0
 
 
 cdef class Memory:
@@ -410,12 +420,8 @@ cdef class ColumnBuilder:
         free(self.slots)
 
     cdef inline uint64_t hash(self, const uint8_t *key, size_t size) noexcept nogil:
-        """FNV-1a: the keys in the table are the caller's own, so no one can crowd it."""
-        cdef uint64_t h = 0xCBF29CE484222325ULL
-        cdef size_t i
-        for i in range(size):
-            h = (h ^ key[i]) * 0x100000001B3ULL
-        return h ^ h >> 32
+        """The keys in the table may be those of a file, which could be made to crowd it."""
+        return siphash(secret, key, size)
 
     cdef inline int find(self, span key, int guess) noexcept nogil:
         cdef size_t size = key.end - key.at
@@ -650,7 +656,12 @@ cdef struct feature_state:
 
 @cython.final
 cdef class FeatureSurvey:
-    """Counts which features many payloads have, without making values of them."""
+    """Counts which features many payloads have, without making values of them.
+
+    Of very many keys only the first few by name are kept, in memory that does not grow. What is
+    kept does not depend on the order of the records: a key that is left out once is left out for
+    good, as it can only fall behind, so those that are kept were counted from the beginning.
+    """
 
     cdef feature_state *states
     cdef int first           # the feature that a record began with last time
@@ -660,11 +671,24 @@ cdef class FeatureSurvey:
     cdef list keys           # the memory of each feature's key
     cdef growing touched     # numbers of the features of the record at hand
     cdef int64_t row
+    cdef int64_t most_keys, most_key_bytes, listed_keys, listed_key_bytes
+    cdef int64_t room, room_bytes  # beyond these, keys are let go of
+    cdef int64_t key_bytes
+    cdef bint is_over        # there were more keys than are kept
+    cdef bytes last          # of those that are kept, once there were more
 
-    def __cinit__(self):
+    def __cinit__(self, int64_t most_keys=INT64_MAX, int64_t most_key_bytes=INT64_MAX,
+                  int64_t listed_keys=0, int64_t listed_key_bytes=0):
+        """With more than `most_keys`, or `most_key_bytes` in all, only `listed_keys` are kept: the
+        first by name among those that have at most `listed_key_bytes`.
+        """
         self.numbers = {}
         self.keys = []
         self.row = 0
+        self.most_keys, self.most_key_bytes = most_keys, most_key_bytes
+        self.listed_keys, self.listed_key_bytes = listed_keys, listed_key_bytes
+        self.room, self.room_bytes = with_slack(most_keys), with_slack(most_key_bytes)
+        self.add(None)  # what stands for all that are not kept
 
     def __dealloc__(self):
         free(self.states)
@@ -673,17 +697,28 @@ cdef class FeatureSurvey:
     cdef inline int number_of(self, span key) except -1 nogil:
         """The number of a key that is not the one that came next before."""
         cdef int number
-        for number in range(min(self.state_count, FEW_KEYS)):
+        for number in range(1, min(self.state_count, FEW_KEYS)):
             if self.is_key(number, key):
                 return number
         return self.looked_up(key)
 
     cdef int looked_up(self, span key) except -1 with gil:
         cdef bytes name = PyBytes_FromStringAndSize(<char *>key.at, key.end - key.at)
-        cdef feature_state *grown
         number = self.numbers.get(name)
         if number is not None:
             return number
+        if self.is_over and not (PyBytes_GET_SIZE(name) <= self.listed_key_bytes
+                                 and (self.last is None or name < self.last)):
+            return OTHERS
+        if self.state_count > self.room or self.key_bytes > self.room_bytes:
+            self.let_go()
+            return self.looked_up(key)
+        return self.add(name)
+
+    cdef int add(self, bytes name) except -1:
+        """Begin to count a key; None: the keys that are not kept, which no key is equal to."""
+        cdef feature_state *grown
+        cdef int number
         if self.state_count == self.state_capacity:
             grown = <feature_state *>realloc(
                 self.states, (2 * self.state_capacity + 8) * sizeof(feature_state)
@@ -694,15 +729,72 @@ cdef class FeatureSurvey:
             self.state_capacity = 2 * self.state_capacity + 8
         number = self.state_count
         memset(&self.states[number], 0, sizeof(feature_state))
-        self.states[number].key = <const uint8_t *>PyBytes_AS_STRING(name)
-        self.states[number].key_size = PyBytes_GET_SIZE(name)
+        self.states[number].key_size = SIZE_MAX
+        if name is not None:
+            self.states[number].key = <const uint8_t *>PyBytes_AS_STRING(name)
+            self.states[number].key_size = PyBytes_GET_SIZE(name)
+            self.numbers[name] = number
+            self.key_bytes += PyBytes_GET_SIZE(name)
         self.states[number].row = -1
         self.states[number].min_length = self.states[number].min_steps = INT64_MAX
         self.states[number].next = number
-        self.numbers[name] = number
         self.keys.append(name)
         self.state_count += 1
         return number
+
+    cdef int let_go(self) except -1:
+        """Forget what was seen only in what is no Example, and of too many keys most."""
+        cdef list kept = self.kept()
+        cdef dict old = self.numbers
+        cdef list old_keys = self.keys
+        cdef feature_state *states
+        cdef int64_t number
+        cdef size_t at, to = 0
+        states = <feature_state *>malloc((len(kept) + 1) * sizeof(feature_state))
+        if states is NULL:
+            raise MemoryError
+        states[OTHERS] = self.states[OTHERS]
+        self.numbers, self.keys, self.key_bytes = {}, [None], 0
+        for name in kept:
+            number = old[name]
+            states[len(self.keys)] = self.states[number]
+            states[len(self.keys)].key = <const uint8_t *>PyBytes_AS_STRING(name)
+            states[len(self.keys)].next = OTHERS
+            self.numbers[name] = len(self.keys)
+            self.key_bytes += PyBytes_GET_SIZE(name)
+            self.keys.append(name)
+        for at in range(0, self.touched.size, 8):  # the record at hand goes on
+            memcpy(&number, self.touched.data + at, 8)
+            number = self.numbers.get(old_keys[number], OTHERS)
+            if number != OTHERS:
+                memcpy(self.touched.data + to, &number, 8)
+                to += 8
+        self.touched.size = to
+        states[OTHERS].next = self.first = OTHERS
+        memcpy(self.states, states, len(self.keys) * sizeof(feature_state))
+        free(states)
+        self.state_count = <int>len(self.keys)
+        return 0
+
+    cdef list kept(self):
+        """The keys that are there, or of too many the first by name; with them go the bounds."""
+        cdef int i
+        cdef list names = [
+            self.keys[i]
+            for i in range(1, self.state_count)
+            if self.states[i].present or self.states[i].row == self.row
+        ]
+        if not self.is_over and len(names) <= self.most_keys and (
+            self.key_bytes <= self.most_key_bytes or sum(map(len, names)) <= self.most_key_bytes
+        ):
+            return names
+        self.is_over = True
+        self.room, self.room_bytes = with_slack(self.listed_keys), INT64_MAX
+        names = sorted(name for name in names if len(name) <= self.listed_key_bytes)
+        if len(names) >= self.listed_keys:
+            del names[self.listed_keys:]
+            self.last = names[self.listed_keys - 1] if names else b""
+        return names
 
     cdef inline bint is_key(self, int number, span key) noexcept nogil:
         cdef feature_state *f = &self.states[number]
@@ -894,7 +986,7 @@ cdef class FeatureSurvey:
                     return False
                 odd[0] += not entry.has_value
                 number = self.first if guess < 0 else self.states[guess].next
-                if number >= self.state_count or not self.is_key(number, entry.key):
+                if not self.is_key(number, entry.key):
                     number = self.number_of(entry.key)
                     if guess < 0:
                         self.first = number
@@ -905,8 +997,15 @@ cdef class FeatureSurvey:
                     return False
         return True
 
+    def is_complete(self):
+        """Whether all keys are kept; else `finish` has the first by name."""
+        self.row += 1  # no record is at hand
+        self.let_go()
+        return not self.is_over
+
     def finish(self):
         """For each key (key, kinds, contents, present, lengths, steps, value_bytes)."""
+        self.is_complete()
         return [
             (
                 self.keys[i], list(self.states[i].kinds), list(self.states[i].contents),
@@ -915,9 +1014,13 @@ cdef class FeatureSurvey:
                  self.states[i].max_length),
                 (self.states[i].min_steps, self.states[i].max_steps), self.states[i].value_bytes,
             )
-            for i in range(self.state_count)
-            if self.states[i].present  # others were seen in what turned out to be no Example
+            for i in range(1, self.state_count)
         ]
+
+
+cdef inline int64_t with_slack(int64_t most) noexcept nogil:
+    """A quarter more, so that letting go of keys is worth its while."""
+    return most if most == INT64_MAX else most + most // 4 + 1
 
 
 def submessages(const uint8_t[::1] buffer not None, const int64_t[::1] starts not None,

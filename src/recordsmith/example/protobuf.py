@@ -7,11 +7,13 @@ with TensorFlow's messages, nor with another set. The only place that imports pr
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
+from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
 from recordsmith.buffers import BytesLike, as_view
 from recordsmith.errors import CorruptDataError, Defect, MissingExtraError, OptionError, names_like
-from recordsmith.files import PathLike, as_path, read_file
+from recordsmith.files import PathLike, as_path, read_document
 
 _HOW_TO_MAKE_ONE = (
     "make one with: protoc --include_imports --descriptor_set_out=messages.pb messages.proto"
@@ -39,7 +41,7 @@ class MessageDecoder:
             where, data = "the descriptors", descriptors
         else:
             where = os.fspath(as_path(descriptors))
-            data = read_file(descriptors)
+            data = read_document(descriptors)
         pool, self.message_names = _pool(data, where)
         if message not in self.message_names:
             last = [name for name in self.message_names if name.split(".")[-1] == message]
@@ -90,21 +92,25 @@ def _pool(data: bytes, where: str) -> tuple[Any, tuple[str, ...]]:
     if not files or not all(file.name for file in files):
         raise OptionError(f"{where} is no descriptor set; {_HOW_TO_MAKE_ONE}")
     pool = descriptor_pool.DescriptorPool()
-    waiting = {file.name: file for file in files}
     names: list[str] = []
-    while waiting:
-        ready = [
-            file
-            for file in waiting.values()
-            if not any(imported in waiting for imported in file.dependency)
-        ]
-        if not ready:
-            raise OptionError(f"{where}: its files import each other in a circle")
-        for file in ready:
-            _add(pool, file, where)
-            names += _message_names(file.message_type, f"{file.package}." if file.package else "")
-            del waiting[file.name]
+    for file in _in_order({file.name: file for file in files}, where):
+        _add(pool, file, where)
+        names += _message_names(file.message_type, f"{file.package}." if file.package else "")
     return pool, tuple(names)
+
+
+def _in_order(files: Mapping[str, Any], where: str) -> list[Any]:
+    """Each file after those that it imports, as far as the set has them."""
+    order = TopologicalSorter(
+        {name: [one for one in file.dependency if one in files] for name, file in files.items()}
+    )
+    try:
+        return [files[name] for name in order.static_order()]
+    except CycleError as error:
+        circle = error.args[1][:_NAMES_SHOWN]
+        raise OptionError(
+            f"{where}: its files import each other in a circle: {', '.join(circle)}"
+        ) from None
 
 
 def _add(pool: Any, file: Any, where: str) -> None:

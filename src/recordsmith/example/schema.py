@@ -3,20 +3,24 @@
 `SchemaSurvey` counts over any number of blocks, and answers with a `Schema`. Nothing is decoded:
 lengths are counted on the wire, and bytes are looked at only to tell pictures and text from other
 bytes.
+
+Names of features come from the records, and a file may have a new one in each of them. So that
+memory does not grow with it, a schema with too many names keeps the first few and says that it is
+not complete. Which ones does not depend on the order of the records, nor on how they are divided.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 import numpy.typing as npt
 
 from recordsmith.buffers import BytesLike, Int64Array
-from recordsmith.errors import CorruptDataError, Defect
+from recordsmith.errors import CorruptDataError, Defect, OptionError
 from recordsmith.example import kernel
 from recordsmith.example.payload import KIND_NAMES, PAYLOAD_KINDS
 
@@ -24,6 +28,18 @@ Content: TypeAlias = Literal["image", "text", "raw"]
 DatasetPayload: TypeAlias = Literal[
     "Example", "SequenceExample", "ELWC", "Event", "other", "mixed", "none"
 ]
+
+MOST_FEATURES = 65_536
+"""So many features has a section at most. A table with a column for each human gene has 60,000."""
+
+MOST_NAME_BYTES = 1 << 24
+"""So long are the names of a section at most, together."""
+
+LISTED_FEATURES = 100
+"""So many does a schema keep that would have more: the first by name, to show what they are."""
+
+LONGEST_LISTED_NAME = 1024
+"""In bytes; of very many features those with longer names are not kept."""
 
 # where each message keeps its features: section of the schema -> (field, is it FeatureLists)
 _SECTIONS: dict[str, dict[str, tuple[int, bool]]] = {
@@ -37,7 +53,7 @@ _CONTENTS = get_args(Content)
 _PAYLOADS = get_args(DatasetPayload)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class FeatureSchema:
     """What all records together say about one feature.
 
@@ -107,6 +123,8 @@ class Schema:
     sections: where the features are: "features" for Examples; "context" and "feature_lists" for
         SequenceExamples; "context" and "examples" for ranking lists (ELWC); for "mixed" the
         "features" of those records that are Examples; none for others.
+    is_complete: False if there are more features than a schema holds; then the sections have only
+        the first of them by name. What they say of these is right.
 
     A SequenceExample without lists has the bytes of an Example with the features of its context.
     Among SequenceExamples a record is taken for one where their context has all of its features,
@@ -116,6 +134,7 @@ class Schema:
     payload: DatasetPayload
     record_count: int
     sections: Mapping[str, Mapping[str, FeatureSchema]] = field(default_factory=dict)
+    is_complete: bool = True
 
     @property
     def features(self) -> Mapping[str, FeatureSchema]:
@@ -123,12 +142,15 @@ class Schema:
         return self.sections.get("features", {})
 
     def to_json(self) -> dict[str, Any]:
-        """A JSON-able dict: payload, records, and a key for each section."""
+        """A JSON-able dict: payload, records, and a key for each section; "complete": False where
+        features are left out.
+        """
         sections = {
             name: {key: feature.to_json() for key, feature in section.items()}
             for name, section in self.sections.items()
         }
-        return {"payload": self.payload, "records": self.record_count, **sections}
+        document: dict[str, Any] = {"payload": self.payload, "records": self.record_count}
+        return document | ({} if self.is_complete else {"complete": False}) | sections
 
     @classmethod
     def from_json(cls, document: Any) -> Schema:
@@ -150,7 +172,8 @@ class Schema:
                 except ValueError as error:
                     raise ValueError(f"{name}: {key!r}: {error}") from None
         payload = found.value("payload", _PAYLOADS.__contains__, ", ".join(_PAYLOADS))
-        return cls(payload, found.count("records"), sections)
+        is_complete = found.value("complete", _is_bool, "true or false", True)
+        return _limited(cls(payload, found.count("records"), sections, is_complete))
 
     @classmethod
     def merged(cls, parts: Sequence[Schema]) -> Schema:
@@ -163,7 +186,7 @@ class Schema:
             parts = [_with_features_as_context(part) for part in parts]
         record_count = sum(part.record_count for part in parts)
         names = {"features": None} if payload == "mixed" else _SECTIONS.get(payload, {})
-        return cls(
+        merged = cls(
             payload,
             record_count,
             {
@@ -171,13 +194,72 @@ class Schema:
                 for name in names
                 if (having := [part for part in parts if name in part.sections])
             },
+            all(part.is_complete for part in parts),
         )
+        return _limited(merged)
+
+    @property
+    def remark(self) -> str | None:
+        """What there is to say of too many features; None if it is complete."""
+        if self.is_complete:
+            return None
+        names = [f"{name!r:.40}" for section in self.sections.values() for name in section]
+        such_as = f" (such as {', '.join(names[:3])})" if names else ""
+        return (
+            f"there are more different features than the {MOST_FEATURES:,} that a schema holds, so "
+            f"that it lists only the first by name{such_as}. Names seem to hold values, such as an "
+            "id: put those into a feature that has the same name in all records"
+        )
+
+    def check_complete(self, what: str) -> None:
+        """
+        Args:
+            what: what cannot be done otherwise.
+
+        Raises:
+            OptionError: features are left out.
+        """
+        if not self.is_complete:
+            raise OptionError(f"{what}: {self.remark}")
+
+
+def _limited(schema: Schema) -> Schema:
+    """A schema as it is, or of too many features only the first by name."""
+    if schema.is_complete and all(
+        len(section) <= MOST_FEATURES and sum(map(_name_bytes, section)) <= MOST_NAME_BYTES
+        for section in schema.sections.values()
+    ):
+        return schema
+    sections = {
+        name: {key: section[key] for key in _listed(section)}
+        for name, section in schema.sections.items()
+    }
+    return replace(schema, sections=sections, is_complete=False)
+
+
+def _listed(keys: Iterable[str]) -> list[str]:
+    short = (key for key in keys if _name_bytes(key) <= LONGEST_LISTED_NAME)
+    return sorted(short, key=_stored)[:LISTED_FEATURES]
+
+
+def _name_bytes(key: str) -> int:
+    return len(key) if key.isascii() else len(_stored(key))
+
+
+def _stored(key: str) -> bytes:
+    """A name as records have it; of a document it can be one that no record can have."""
+    try:
+        return key.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        return key.encode("utf-8", "surrogatepass")
 
 
 def _with_features_as_context(part: Schema) -> Schema:
     if part.payload != "Example":
         return part
-    return Schema("SequenceExample", part.record_count, {"context": part.features})
+    return Schema(
+        "SequenceExample", part.record_count, {"context": part.features}, part.is_complete
+    )
 
 
 def _are_contexts(parts: Sequence[Schema]) -> bool:
@@ -290,8 +372,19 @@ def _is_shape(value: Any) -> bool:
     return isinstance(value, list) and all(map(_is_count, value))
 
 
+def _is_bool(value: Any) -> bool:
+    return isinstance(value, bool)
+
+
 def _is_object(value: Any) -> bool:
     return isinstance(value, Mapping)
+
+
+def new_survey() -> kernel.FeatureSurvey:
+    """Counts the features of one section, of no more than a schema holds."""
+    return kernel.FeatureSurvey(
+        MOST_FEATURES, MOST_NAME_BYTES, LISTED_FEATURES, LONGEST_LISTED_NAME
+    )
 
 
 class SchemaSurvey:
@@ -302,7 +395,7 @@ class SchemaSurvey:
         self._payloads = [0] * len(PAYLOAD_KINDS)
         self._record_count = 0
         self._surveys: dict[tuple[str, str], kernel.FeatureSurvey] = {}
-        self._examples = kernel.FeatureSurvey()  # is among them once there is an Example
+        self._examples = new_survey()  # is among them once there is an Example
 
     def update(self, buffer: BytesLike, starts: Int64Array, lengths: Int64Array) -> None:
         """Count the payloads at buffer[starts[i]:starts[i] + lengths[i]]."""
@@ -337,7 +430,7 @@ class SchemaSurvey:
         self, payload: str, buffer: BytesLike, starts: Int64Array, lengths: Int64Array
     ) -> None:
         for section, (number, lists) in _SECTIONS[payload].items():
-            survey = self._surveys.setdefault((payload, section), kernel.FeatureSurvey())
+            survey = self._surveys.setdefault((payload, section), new_survey())
             if payload == "ELWC":  # each Example in a ranking list counts for itself
                 _, inner_starts, inner_lengths = kernel.submessages(buffer, starts, lengths, number)
                 if not len(inner_starts):
@@ -355,6 +448,7 @@ class SchemaSurvey:
         """The schema of everything counted so far."""
         with self._lock:
             counts = {place: _counts(survey) for place, survey in self._surveys.items()}
+            are_complete = all(survey.is_complete() for survey in self._surveys.values())
         payload = self._payload(counts)
         sections = {
             section: counts.get((payload, section)) for section in _SECTIONS.get(payload, ())
@@ -364,7 +458,7 @@ class SchemaSurvey:
             sections["context"] = _merged(sections["context"] or {}, examples)
         if payload == "mixed":
             sections["features"] = examples
-        return Schema(
+        found = Schema(
             payload,
             self._record_count,
             {
@@ -372,7 +466,9 @@ class SchemaSurvey:
                 for name, section in sections.items()
                 if section is not None
             },
+            are_complete,
         )
+        return _limited(found)
 
     def _payload(self, counts: Mapping[tuple[str, str], _Counts]) -> DatasetPayload:
         if self._record_count == 0:

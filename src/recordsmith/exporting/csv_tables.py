@@ -42,6 +42,7 @@ class CsvTables:
     def begin(self, dataset: Dataset, out: Outbox) -> None:
         self._out = out
         self._files: dict[str, tuple[str, BinaryIO]] = {}
+        dataset.schema.check_complete("a table has a column for each feature")
         features = dict(dataset.schema.features)
         self._folders = _picture_folders(features)
         if PICTURE in self._folders:

@@ -31,6 +31,7 @@ class ParquetTables:
             raise MissingExtraError("parquet", "pyarrow") from None
         self._arrow = pyarrow
         self._out = out
+        dataset.schema.check_complete("a table has a column for each feature")
         self._features = dict(dataset.schema.features)
         self._fields = [
             pyarrow.field(_checked(key), self._type(key, feature))

@@ -19,12 +19,13 @@ from typing import Any
 from recordsmith.errors import FileAccessError, OptionError
 from recordsmith.files import (
     EXPORT_NOTE,
+    NOTE_BYTES,
     access_error,
     accessing,
     exclusive,
     list_folder,
     make_folder,
-    read_file,
+    read_document,
 )
 
 """In each export: what wrote it, and which entries are its own, for a later one to replace."""
@@ -128,7 +129,7 @@ def _move_in(new: Path, folder: Path, old: Path, keeping: Iterable[Path]) -> Non
 def _earlier_entries(folder: Path) -> list[str]:
     """What an earlier export put here; names that lead elsewhere are not believed."""
     try:
-        entries = json.loads(read_file(folder / EXPORT_NOTE))["entries"]
+        entries = json.loads(read_document(folder / EXPORT_NOTE, NOTE_BYTES))["entries"]
         return [
             name
             for name in entries

@@ -30,6 +30,7 @@ def declare_features(
             kind; features that do not go together, or make entries of the same name.
     """
     if features is None:
+        schema.check_complete("name the features that you want")
         features = {key: key for key, known in schema.features.items() if known.kind != "none"}
     elif not isinstance(features, Mapping):
         raise OptionError(

@@ -71,6 +71,11 @@ def resolve_requests(
 
 def no_such_key(name: str, key: str, schema: Schema, *, is_complete: bool) -> OptionError:
     """The error for a feature that reads a key which no record has."""
+    if not schema.is_complete:
+        return OptionError(
+            f"feature {name!r}: say what {key!r} is, such as Scalar({key!r}), as it is not listed: "
+            f"{schema.remark}"
+        )
     hint = names_like(key, schema.features, "they have none at all")
     if key in schema.features:
         hint = "where it stands, it has no values"
@@ -122,6 +127,8 @@ def _check(
 ) -> None:
     """Whether the records can have what is expected of them."""
     known = schema.features.get(key)
+    if known is None and not schema.is_complete:
+        return
     if known is None or known.kind == "none":
         # one of the other records may have it, if none must; where it stands, it has no values
         is_nowhere = is_complete and known is None

@@ -179,6 +179,8 @@ def pack_by(
                 listing.class_names,
                 made_from,
             )
+            if manifest.schema.remark is not None:
+                report.notices += (manifest.schema.remark,)
             publish_dataset(
                 folder,
                 plan.fingerprint,

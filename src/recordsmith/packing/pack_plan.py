@@ -16,12 +16,13 @@ from typing import Any
 from recordsmith.building import WRITING_THREADS, ShardResult
 from recordsmith.errors import OptionError, SourceError
 from recordsmith.files import (
+    NOTE_BYTES,
     PathLike,
     Progress,
     as_path,
     exclusive,
     make_internal_folder,
-    read_file,
+    read_document,
     write_atomically,
 )
 from recordsmith.packing.pack import (
@@ -155,7 +156,7 @@ class PackPlan:
             OptionError: it is none, or of a later version.
             FileAccessError: it cannot be read.
         """
-        data = read_file(as_path(path))
+        data = read_document(as_path(path), NOTE_BYTES)
         try:
             document = json.loads(data)
             if document["format"] != FORMAT or document["version"] > VERSION:

@@ -155,6 +155,7 @@ def describe(paths: Paths, split: str | None, progress: Progress | None) -> Desc
             "some of these shards are compressed, others are not or in another way; name only "
             "those that are alike"
         )
+    inspection.schema.check_complete("a program names all features that it reads")
     glances = _look(paths, split, inspection)
     sections = {}
     left_out = []

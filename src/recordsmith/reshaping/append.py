@@ -35,7 +35,15 @@ from recordsmith.dataset.locate import Paths, locate
 from recordsmith.errors import CorruptDataError, OptionError, SourceError
 from recordsmith.examining.verification.manifest_check import check_labels
 from recordsmith.example import Schema
-from recordsmith.files import PathLike, Progress, as_path, list_folder, read_file, remove
+from recordsmith.files import (
+    NOTE_BYTES,
+    PathLike,
+    Progress,
+    as_path,
+    list_folder,
+    read_document,
+    remove,
+)
 from recordsmith.reshaping.copying import copy_shards
 from recordsmith.reshaping.fingerprints import fingerprint, fingerprint_of_bytes
 from recordsmith.reshaping.inputs import Inputs, find_inputs
@@ -182,7 +190,7 @@ class _Job:
             old_names = read_labels(folder)
         names, more = joined_class_names(old_names, inputs.class_names, folder)
         compare_schemas(manifest.schema, Schema.merged(list(inputs.schemas.values())))
-        base = fingerprint_of_bytes(read_file(folder / MANIFEST_NAME))
+        base = fingerprint_of_bytes(read_document(folder / MANIFEST_NAME, NOTE_BYTES))
         job = self._fingerprint(base)
         records, notices = opened(inputs, folder, work)
         options = ReshardOptions(keep_shards=True, compression=manifest.compression)

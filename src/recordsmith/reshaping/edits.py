@@ -118,19 +118,19 @@ class Edits:
             return
         known = {key: feature for part in schema.sections.values() for key, feature in part.items()}
         for key in (*self.rename, *self.recode):
-            if key not in known:
+            if key not in known and schema.is_complete:
                 raise _unknown(key, known)
         for name in self.drop:
-            if not any(self._actions.means(name, key) for key in known):
+            if schema.is_complete and not any(self._actions.means(name, key) for key in known):
                 raise _unknown(name, known)
         for name, features in schema.sections.items():
             field = 2 if name == "feature_lists" else 1
             self._actions.check_section(field, features, schema.record_count)
         for key, table in self.recode.items():
-            if known[key].kind in ("bytes", "float", "int64"):
+            if key in known and known[key].kind in ("bytes", "float", "int64"):
                 table.of_kind(known[key].kind, key)
         staying = [key for key in known if self._actions.dropped_by(key) is None]
-        check_class_names(self.recode, staying, class_names)
+        check_class_names(self.recode, schema, staying, class_names)
 
     def class_names(self, names: ClassNames | None) -> ClassNames | None:
         """What the classes are called afterwards: names move with the labels that are recoded."""

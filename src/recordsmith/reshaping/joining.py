@@ -68,7 +68,7 @@ def compare_schemas(old: Schema, new: Schema) -> list[str]:
             (after, before, "the records that were there lack"),
         ):
             lacking = sorted(ones.keys() - others.keys())
-            if lacking:
+            if lacking and both.is_complete:
                 more = f" and {len(lacking) - _NAMED} more" if len(lacking) > _NAMED else ""
                 notices.append(f"{whose} {', '.join(lacking[:_NAMED])}{more}")
     return notices

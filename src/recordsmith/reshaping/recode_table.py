@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from recordsmith.errors import OptionError
-from recordsmith.files import as_path, read_file
+from recordsmith.files import as_path, read_document
 
 TableLike: TypeAlias = "Mapping[Any, Any] | str | os.PathLike[str]"
 
@@ -119,7 +119,7 @@ class RecodeTable:
 
 def _rows_of(path: Path) -> Iterator[Row]:
     try:
-        text = read_file(path).decode("utf-8-sig")
+        text = read_document(path).decode("utf-8-sig")
     except UnicodeDecodeError:
         raise OptionError(f"{path} is no UTF-8 text; expected a table, CSV or JSON") from None
     if path.suffix.lower() == ".json":

@@ -7,6 +7,7 @@ from typing import Any
 
 from recordsmith.dataset import ClassNames, class_names_of
 from recordsmith.errors import OptionError
+from recordsmith.example import Schema
 from recordsmith.example.keys import MASK
 from recordsmith.reshaping.recode_table import OTHERS, RecodeTable
 
@@ -34,12 +35,16 @@ def recoded_class_names(
 
 
 def check_class_names(
-    tables: Mapping[str, RecodeTable], staying: Iterable[str], names: ClassNames | None
+    tables: Mapping[str, RecodeTable],
+    schema: Schema,
+    staying: Iterable[str],
+    names: ClassNames | None,
 ) -> None:
     """All features that the names of classes speak of must change together.
 
     Args:
         tables: of all features that are recoded, by key.
+        schema: of all records.
         staying: the features that records have before and after.
 
     Raises:
@@ -48,6 +53,7 @@ def check_class_names(
     recoded = {key: table for key, table in tables.items() if _is_label(key)}
     if not recoded or names is None:
         return
+    schema.check_complete("which features the names of classes speak of cannot be told")
     first, table = next(iter(recoded.items()))
     _check_numbers(table, names)
     for key in sorted(staying):

@@ -306,4 +306,6 @@ class _Job:
             for key, feature in section.items()
             if feature.kind == "mixed"
         ]
+        if manifest.schema.remark is not None:
+            notices.append(manifest.schema.remark)
         return manifest

@@ -65,10 +65,11 @@ class Where:
             return
         known = schema.sections.get("context", schema.features)
         for key in self.keys:
-            if key not in known:
+            if key not in known and schema.is_complete:
                 raise unknown_feature(key, known)
         for comparison in self._condition.comparisons():
-            comparison.check_kind(known[comparison.key].kind)
+            if comparison.key in known:
+                comparison.check_kind(known[comparison.key].kind)
 
     def check_seen(self) -> None:
         """After all records were asked: each feature was seen.

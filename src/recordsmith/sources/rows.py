@@ -147,6 +147,8 @@ class Rows:
             raise SourceError(
                 "some rows are dicts and some are pairs (context, feature lists); expected one kind"
             )
+        if not schema.is_complete:
+            raise SourceError(f"the rows cannot be packed: {schema.remark}")
         notices = self._settle(schema)
         labels = class_names = None
         if self._label is not None:

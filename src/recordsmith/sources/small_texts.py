@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import TypeAlias
 
-from recordsmith.files import PathLike, read_file
+from recordsmith.files import NOTE_BYTES, PathLike, read_document
 
 Lines: TypeAlias = list[tuple[int, str]]
 """Line number, counted from 1, and text without the space around it."""
@@ -22,7 +22,7 @@ def read_text(path: PathLike) -> str:
     Raises:
         FileAccessError: it cannot be read.
     """
-    return read_file(path).decode("utf-8-sig", "surrogateescape")
+    return read_document(path, NOTE_BYTES).decode("utf-8-sig", "surrogateescape")
 
 
 def read_lines(path: PathLike) -> Lines:

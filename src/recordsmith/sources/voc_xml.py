@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TypeAlias
 from xml.parsers import expat
 
 from recordsmith.errors import SourceError
-from recordsmith.files import read_file
+from recordsmith.files import read_document
 from recordsmith.sources.boxes import Corners, number
 
 _Values: TypeAlias = dict[str, "_Values | str"]
@@ -62,7 +62,7 @@ def read_voc_xml(path: str, name: str) -> VocAnnotation | None:
         SourceError: it is no XML; says the line.
         FileAccessError: it cannot be read.
     """
-    parsed = _parse(read_file(path), name)
+    parsed = _parse(read_document(path), name)
     if parsed is None:
         return None
     values, objects = parsed

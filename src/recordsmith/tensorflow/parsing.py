@@ -41,6 +41,7 @@ def feature_spec(
     if schema.payload != "Example":
         advice = ": see sequence_feature_spec" if schema.payload == "SequenceExample" else ""
         raise OptionError(f"the records are {_payload(schema)}; expected Examples{advice}")
+    schema.check_complete("TensorFlow must be told all that it reads")
     return _section(schema.features, features, defaults or {})
 
 
@@ -65,6 +66,7 @@ def sequence_feature_spec(
     """
     if schema.payload != "SequenceExample":
         raise OptionError(f"the records are {_payload(schema)}; expected SequenceExamples")
+    schema.check_complete("TensorFlow must be told all that it reads")
     context = schema.sections.get("context", {})
     lists = schema.sections.get("feature_lists", {})
     wanted = [None, None] if features is None else _shared_out(list(features), context, lists)

@@ -87,6 +87,11 @@ def _report(sides: tuple[Side, Side]) -> DiffReport:
         _summary(a),
         _summary(b),
         schema=schema_changes(a.schema, b.schema),
+        remarks=tuple(
+            f"not all features of {name} were compared by name: {side.schema.remark}"
+            for name, side in (("A", a), ("B", b))
+            if not side.schema.is_complete
+        ),
         class_names=(a.class_names, b.class_names),
         class_names_differ=a.class_names != b.class_names
         and (both or (a.has_manifest and b.has_manifest)),

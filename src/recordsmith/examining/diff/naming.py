@@ -41,7 +41,7 @@ def check_key(by: str, sides: tuple[Side, Side]) -> None:
     """
     for side in sides:
         known = side.schema.sections.get(_key_section(side.schema), {})
-        if by not in known and side.record_count:
+        if by not in known and side.record_count and side.schema.is_complete:
             hint = names_like(by, known, "its records have no features")
             raise OptionError(f"no record in {side.shards[0].path} has a feature {by!r}; {hint}")
 

@@ -100,7 +100,8 @@ class DiffReport:
     is_same_order: whether the records that both have are in the same order, split by split.
     moves: records that both have, in splits of other names.
     splits_are_comparable: whether A and B have a split in common; else moves are no difference.
-    schema: what differs in the features.
+    schema: what differs in the features, as far as schemas list them.
+    remarks: sentences on what was not compared, and why.
     class_names: those of A and of B; they differ if both are known, or if one dataset of two with
         manifests lacks them.
     changed_features: in how many of the first `compared_count` changed records each differs.
@@ -120,6 +121,7 @@ class DiffReport:
     moves: tuple[Move, ...] = ()
     splits_are_comparable: bool = True
     schema: tuple[SchemaChange, ...] = ()
+    remarks: tuple[str, ...] = ()
     class_names: tuple[ClassNames | None, ClassNames | None] = (None, None)
     class_names_differ: bool = False
     changed_features: dict[str, int] = field(default_factory=dict)
@@ -167,6 +169,7 @@ class DiffReport:
                 {"a": move.a, "b": move.b, "records": move.record_count} for move in self.moves
             ],
             "schema": [change.to_json() for change in self.schema],
+            "remarks": list(self.remarks),
             "class_names": {
                 "is_equal": not self.class_names_differ,
                 **{

@@ -42,6 +42,8 @@ def schema_changes(a: Schema, b: Schema) -> tuple[SchemaChange, ...]:
         for key in sorted(of_a.keys() | of_b.keys()):
             one, other = of_a.get(key), of_b.get(key)
             if one is None or other is None:
+                if not (a.is_complete if one is None else b.is_complete):
+                    continue  # it may be among those that the schema does not list
                 words = [None if found is None else found.kind for found in (one, other)]
                 changes.append(SchemaChange(section, key, "feature", *words))
                 continue

@@ -48,7 +48,7 @@ class Statistics(OfShards):
     classes: how many there are of each class, for features that look like labels.
     duplicates: what is there more than once: of records, and of the pictures of each feature.
     remarks: what somebody should look at.
-    left_out: how many features have no statistics, as there are too many.
+    left_out: how many features have no statistics, as there are too many; 65,536 if even more.
     """
 
     shards: tuple[ShardSummary, ...]

@@ -29,6 +29,9 @@ from recordsmith.wire import RecordBlock
 MOST_FEATURES = 10_000
 """So many features of a section have statistics; the rest is only counted."""
 
+MOST_LEFT_OUT = 65_536
+"""So many of the others are counted."""
+
 MOST_PICTURE_FEATURES = 4
 """So many features are searched for pictures that come twice."""
 
@@ -113,7 +116,7 @@ class RecordSurvey:
         section = self.sections[name]
         for key, block in blocks.items():
             if key not in section and len(section) >= MOST_FEATURES:
-                self.left_out.add(key)
+                self._leave_out({key})
                 continue
             feature = section.setdefault(key, FeatureStatisticsSurvey())
             hashes = feature.add(block)
@@ -144,14 +147,21 @@ class RecordSurvey:
         self.record_count += other.record_count
         self.sizes.merge(other.sizes)
         self.payloads += other.payloads
-        self.left_out |= other.left_out
+        self._leave_out(other.left_out)
         for name, section in other.sections.items():
             mine = self.sections[name]
             for key, feature in section.items():
                 if key not in mine and len(mine) >= MOST_FEATURES:
-                    self.left_out.add(key)
+                    self._leave_out({key})
                 else:
                     mine.setdefault(key, FeatureStatisticsSurvey()).merge(feature)
+
+    def _leave_out(self, keys: set[str]) -> None:
+        """Count features that have no statistics, as far as there is room for their names."""
+        for key in keys:
+            if len(self.left_out) >= MOST_LEFT_OUT:
+                return
+            self.left_out.add(key)
 
 
 def _declared(

@@ -27,6 +27,7 @@ from recordsmith.examining.verification.report import (
 )
 from recordsmith.examining.verification.shard_check import ReadingPlan, plan_of
 from recordsmith.examining.verification.siblings import compare_siblings
+from recordsmith.example.schema import MOST_FEATURES
 from recordsmith.files import PathLike, Progress
 from recordsmith.work import Work, thread_count
 
@@ -98,7 +99,8 @@ def _check_deeply(
     report: VerifyReport,
     rules: Rules | None,
 ) -> list[ShardFindings]:
-    if rules is None and located.manifest is not None:
+    is_of_manifest = rules is None
+    if is_of_manifest and located.manifest is not None:
         rules = rules_of_schema(located.manifest.schema)
     with ThreadPoolExecutor(work.threads) as decoding:
 
@@ -114,6 +116,8 @@ def _check_deeply(
         found = _check_all(located, work, look, looked)
     by_shard = [(shard, looked[shard.path].check) for shard in found if shard.path in looked]
     compare_siblings(by_shard, rules)
+    if is_of_manifest and located.manifest is not None and not located.manifest.schema.is_complete:
+        report.remarks.append(f"of the manifest's schema: {located.manifest.schema.remark}")
     _remark(report, looked)
     return found
 
@@ -125,6 +129,11 @@ def _remark(report: VerifyReport, looked: Mapping[str, ShardContents]) -> None:
             report.remarks.append(
                 f"{path} has so many bad records that those behind the first "
                 f"{MAX_DEFECTS_PER_SHARD:,} were not looked into"
+            )
+        if contents.check.is_full:
+            report.remarks.append(
+                f"{path} has more than {MOST_FEATURES:,} different features; whether the others "
+                "have one kind was not looked at"
             )
     foreign = {
         contents.check.payload

@@ -32,6 +32,7 @@ from recordsmith.example.payload import (
     PAYLOAD_KINDS,
     malformed_example,
 )
+from recordsmith.example.schema import MOST_FEATURES
 
 _NUMBERS: dict[str, int] = {name: number for number, name in enumerate(PAYLOAD_KINDS)}
 
@@ -42,6 +43,7 @@ class RuleCheck:
     payload: what the records are; None as long as there was none.
     kinds: the kind of each feature, by section and name.
     picture_keys: features that hold pictures, as far as was seen.
+    is_full: whether there are so many features that of some of them no kind is remembered.
     """
 
     def __init__(self, rules: Rules | None) -> None:
@@ -49,6 +51,7 @@ class RuleCheck:
         self.payload: str | None = None if rules is None else rules.payload
         self.kinds: dict[tuple[str, str], str] = {}
         self.picture_keys: set[str] = set()
+        self.is_full = False
         self._contents: dict[str, npt.NDArray[np.int64]] = {}
 
     def look(
@@ -107,6 +110,10 @@ class RuleCheck:
 
     def note_contents(self, key: str, contents: Any) -> None:
         """Remember which features hold pictures: those of which most values begin like one."""
+        if not any(contents) or (
+            key not in self._contents and len(self._contents) >= MOST_FEATURES
+        ):
+            return
         seen = self._contents.setdefault(key, np.zeros(3, np.int64))
         seen += contents
         if seen[2] and 2 * seen[2] >= seen.sum():
@@ -168,6 +175,9 @@ class _Section:
         """The kind that most records have where a feature is first met is the one it shall have."""
         for key, (kinds, *_) in counted.items():
             if any(kinds[1:]) and (self._name, key) not in self._check.kinds:
+                if len(self._check.kinds) >= MOST_FEATURES:
+                    self._check.is_full = True
+                    return
                 most = max(range(1, len(kinds)), key=kinds.__getitem__)
                 self._check.kinds[self._name, key] = KIND_NAMES[most]
 

@@ -10,6 +10,7 @@ from recordsmith.errors import CorruptDataError, Defect
 from recordsmith.examining.rules import Rules
 from recordsmith.examining.verification.report import ShardFindings
 from recordsmith.examining.verification.rule_check import RuleCheck
+from recordsmith.example.schema import MOST_FEATURES
 
 
 def compare_siblings(
@@ -27,7 +28,7 @@ def compare_siblings(
             if rules.kinds_agree and rule.kind is None
         }
         keys = [key for key in keys if key in open_keys]
-    for section, key in keys:
+    for section, key in keys[:MOST_FEATURES]:
         kinds = [check.kinds.get((section, key)) for _, check in looked]
         usual = _usual(looked, kinds)
         for (findings, _), kind in zip(looked, kinds, strict=True):
