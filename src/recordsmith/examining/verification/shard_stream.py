@@ -37,7 +37,7 @@ def read_stream(
     file: BinaryIO,
     findings: ShardFindings,
     advance: Callable[[int], None],
-    contents: Callable[[], _Contents] | None = None,
+    contents: Callable[[], _Contents] | None,
 ) -> _Contents | None:
     """Read a shard from its beginning to its end.
 
@@ -45,7 +45,7 @@ def read_stream(
         file: open and not buffered; pipes are read once only.
         findings: what is found goes there; its path is that of the file.
         advance: told how many bytes were read.
-        contents: makes what looks at the payloads.
+        contents: makes what looks at the payloads; None: nothing does.
 
     Returns:
         What looked at the payloads.
