@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 _SIZE_UNITS = ("kB", "MB", "GB", "TB", "PB")
 
 
 def count(number: int, noun: str, plural: str | None = None) -> str:
     """A number with its noun: 1 shard, 2,569 shards."""
     return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
+
+
+def first_of(names: Sequence[str], most: int) -> str:
+    """The first few of some names, and how many more there are: a, b and 2,569 more."""
+    more = len(names) - most
+    return ", ".join(names[:most]) + (f" and {more:,} more" if more > 0 else "")
 
 
 def size(size_bytes: float) -> str:

@@ -11,7 +11,7 @@ from recordsmith.dataset.locate import Paths, locate_whole
 from recordsmith.dataset.shard import Shard
 from recordsmith.errors import located
 from recordsmith.examining.field_survey import FieldSurvey, survey_fields
-from recordsmith.examining.shard_summaries import OfShards, ShardSummary
+from recordsmith.examining.shard_summaries import OfShards, ShardSummary, compression_of
 from recordsmith.example import Schema, SchemaSurvey
 from recordsmith.files import Progress
 
@@ -76,10 +76,9 @@ def inspect(
         ShardSummary(str(shard.path), shard.split, count, shard.size_bytes, shard.compression)
         for shard, count in zip(found.shards, counts, strict=True)
     )
-    compressions = {summary.compression for summary in summaries if summary.size_bytes}
     return Inspection(
         summaries,
-        "mixed" if len(compressions) > 1 else next(iter(compressions), "none"),
+        compression_of(summaries),
         schema,
         found.class_names,
         from_manifest=found.manifest is not None,

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
+
+from recordsmith.dataset.shard import Shard
 
 
 @dataclass(frozen=True)
@@ -15,6 +18,12 @@ class ShardSummary:
     record_count: int
     size_bytes: int
     compression: str
+
+
+def compression_of(shards: Iterable[Shard | ShardSummary]) -> str:
+    """none, gzip or zlib; "mixed" if shards differ. Those without bytes do not count."""
+    found = {shard.compression for shard in shards if shard.size_bytes}
+    return "mixed" if len(found) > 1 else next(iter(found), "none")
 
 
 class OfShards:

@@ -43,6 +43,11 @@ OBJECT_VIEW = "image/object/view"
 _MASK_WORDS = ("mask", "segment")
 
 
+def is_of_classes(key: str) -> bool:
+    """Whether the names of classes speak of the numbers by this key, as far as its name tells."""
+    return key.rpartition("/")[2] in ("label", "labels")
+
+
 def is_of_mask(key: str) -> bool:
     """Whether a picture by this key is a mask, as far as its name tells."""
     return any(word in key.lower() for word in _MASK_WORDS)

@@ -17,7 +17,7 @@ from recordsmith.dataset.locate import Paths
 from recordsmith.errors import CorruptDataError, OptionError
 from recordsmith.examining import Inspection, inspect
 from recordsmith.example import FeatureSchema, FeatureValue, SequenceExample, decode_payload
-from recordsmith.example.keys import is_of_mask
+from recordsmith.example.keys import is_of_classes, is_of_mask
 from recordsmith.files import Progress
 from recordsmith.image import probe_image
 from recordsmith.image.png import GREY, PALETTE, read_header
@@ -203,7 +203,7 @@ def _field(
         said.append(f"{low:,} steps" if low == high else f"{low:,} to {high:,} steps")
     if missing_count:
         said.append(f"missing in {missing_count:,} of {inspection.record_count:,} records")
-    if known.kind == "int64" and key.rpartition("/")[2] in ("label", "labels"):
+    if known.kind == "int64" and is_of_classes(key):
         said.append(_classes_in_words(inspection.class_names))
     return Field(
         key,

@@ -58,7 +58,7 @@ from recordsmith.reshaping.options import ReshardOptions
 from recordsmith.reshaping.plan import ReshardPlan, make_plan
 from recordsmith.reshaping.renumbering import Renumbered, renumbered
 from recordsmith.reshaping.report import AppendReport
-from recordsmith.reshaping.unpacking import opened
+from recordsmith.reshaping.unpacking import open_records
 from recordsmith.work import Work, thread_count
 
 _VERSION = 1  # another one if the same inputs would give other shards
@@ -192,7 +192,7 @@ class _Job:
         compare_schemas(manifest.schema, Schema.merged(list(inputs.schemas.values())))
         base = fingerprint_of_bytes(read_document(folder / MANIFEST_NAME, NOTE_BYTES))
         job = self._fingerprint(base)
-        records, notices = opened(inputs, folder, work)
+        records, notices = open_records(inputs, folder, work)
         options = ReshardOptions(keep_shards=True, compression=manifest.compression)
         plan, renamed = self._with_names(manifest, make_plan(options, inputs, records, None))
         files[:] = [shard.file for shard in plan.shards]

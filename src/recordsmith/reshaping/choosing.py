@@ -94,9 +94,9 @@ class Pool:
         inputs: Sequence[int],
         record_counts: Sequence[int],
         sizes: Sequence[int],
-        kept: Mapping[int, Kept] | None = None,
-        draw: Draw | None = None,
-        drawn_counts: Int64Array | None = None,
+        kept: Mapping[int, Kept] | None,
+        draw: Draw | None,
+        drawn_counts: Int64Array | None,
     ) -> None:
         """
         Args:

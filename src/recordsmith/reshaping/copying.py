@@ -32,7 +32,7 @@ _READ_BYTES = 4 << 20  # of records here and there in one file, read at a time
 _SCATTERED_BYTES = 16 << 20  # in many files: each may have to be opened
 
 
-class Piece(NamedTuple):
+class _Piece(NamedTuple):
     """Some records on their way; `place` says where the one is from that an error is about."""
 
     block: RecordBlock
@@ -163,7 +163,7 @@ class _Copier:
         schema = read_back(writer)
         return schema if shard.split in self._surveyed else survey.finish(), bytes_in
 
-    def _pieces(self, shard: PlannedShard) -> Iterator[Piece]:
+    def _pieces(self, shard: PlannedShard) -> Iterator[_Piece]:
         positions = self._positions.get(shard.split)
         if positions is not None:
             order = self._plan.orders[shard.split]
@@ -190,7 +190,7 @@ class _Copier:
                     yield from _gathered(self._records, dataset, chosen, _READ_BYTES)
 
 
-def _neighbours(records: Records, number: int, start: int, stop: int) -> Iterator[Piece]:
+def _neighbours(records: Records, number: int, start: int, stop: int) -> Iterator[_Piece]:
     """The records start:stop of an input, block by block.
 
     Raises:
@@ -208,7 +208,7 @@ def _neighbours(records: Records, number: int, start: int, stop: int) -> Iterato
             error.position = block.position + at
             error.offset = block.offset + int(block.starts[at]) - HEADER_BYTES
 
-        yield Piece(block, place)
+        yield _Piece(block, place)
     if seen != stop:
         raise records.count_error(number, seen)
 
@@ -236,7 +236,7 @@ class _Positions:
 
 def _gathered(
     records: Records, dataset: Dataset, positions: Int64Array, read_bytes: int
-) -> Iterator[Piece]:
+) -> Iterator[_Piece]:
     """Records from here and there, about `read_bytes` at a time."""
     stops = np.cumsum(dataset.record_sizes(positions) + FRAME_BYTES)
     begin = 0
@@ -252,7 +252,7 @@ def _gathered(
             error.position, error.offset = location.number, location.offset
 
         lengths = np.diff(offsets) - FRAME_BYTES
-        yield Piece(
+        yield _Piece(
             RecordBlock(as_view(frames.buffer), offsets[:-1] + HEADER_BYTES, lengths, 0, 0), place
         )
         begin = end

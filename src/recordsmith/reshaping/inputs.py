@@ -17,14 +17,13 @@ from recordsmith.dataset import (
     Manifest,
     Shard,
     carried_class_names,
-    parse_shard_name,
 )
 from recordsmith.dataset.locate import Located, Paths, locate
 from recordsmith.errors import CorruptDataError, Defect, OptionError
 from recordsmith.example import Schema
 from recordsmith.files import accessing, as_path
 from recordsmith.reshaping.fingerprints import fingerprint
-from recordsmith.sources.splits import is_split_name
+from recordsmith.sources.splits import tells_split
 from recordsmith.wire import Compression
 
 _JOINED = "train"
@@ -201,13 +200,7 @@ def check_apart(out: Path, paths: Sequence[Path]) -> None:
 def _joined(shards: Sequence[Shard]) -> str | None:
     """The one split of all, where names of several files say nothing of splits."""
     splits = {shard.split for shard in shards}
-    is_told = any(
-        shard.entry is not None
-        or parse_shard_name(shard.path.name) is not None
-        or is_split_name(shard.split)
-        for shard in shards
-    )
-    return None if is_told or len(splits) < 2 else _JOINED
+    return None if any(map(tells_split, shards)) or len(splits) < 2 else _JOINED
 
 
 def _input(number: int, shard: Shard, joined: str | None) -> InputShard:

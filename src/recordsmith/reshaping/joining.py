@@ -11,6 +11,7 @@ from recordsmith.building import ShardResult
 from recordsmith.dataset import ClassNames, Manifest
 from recordsmith.errors import OptionError
 from recordsmith.example import Schema
+from recordsmith.words import first_of
 
 _NAMED = 5  # features in a notice
 
@@ -69,8 +70,7 @@ def compare_schemas(old: Schema, new: Schema) -> list[str]:
         ):
             lacking = sorted(ones.keys() - others.keys())
             if lacking and both.is_complete:
-                more = f" and {len(lacking) - _NAMED} more" if len(lacking) > _NAMED else ""
-                notices.append(f"{whose} {', '.join(lacking[:_NAMED])}{more}")
+                notices.append(f"{whose} {first_of(lacking, _NAMED)}")
     return notices
 
 

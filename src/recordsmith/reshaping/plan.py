@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from recordsmith.buffers import Int64Array
 from recordsmith.building import (
     bounds_of,
     exact_share,
@@ -147,10 +148,15 @@ def _pools(
 
 
 def _pool(
-    records: Records, numbers: Sequence[int], kept: Mapping[int, Kept] | None, **drawing: Any
+    records: Records,
+    numbers: Sequence[int],
+    kept: Mapping[int, Kept] | None,
+    draw: Draw | None = None,
+    drawn_counts: Int64Array | None = None,
 ) -> Pool:
     counts = [records.counts[number] for number in numbers]
-    return Pool(numbers, counts, [records.sizes[number] for number in numbers], kept, **drawing)
+    sizes = [records.sizes[number] for number in numbers]
+    return Pool(numbers, counts, sizes, kept, draw, drawn_counts)
 
 
 def _drawn(
@@ -172,8 +178,8 @@ def _drawn(
             records,
             pool.inputs,
             kept,
-            draw=Draw(permutation, bounds[place], bounds[place + 1]),
-            drawn_counts=counts[place],
+            Draw(permutation, bounds[place], bounds[place + 1]),
+            counts[place],
         )
         for place, name in enumerate(shares)
     }

@@ -8,7 +8,7 @@ from typing import Any
 from recordsmith.dataset import ClassNames, class_names_of
 from recordsmith.errors import OptionError
 from recordsmith.example import Schema
-from recordsmith.example.keys import MASK
+from recordsmith.example.keys import MASK, is_of_classes
 from recordsmith.reshaping.recode_table import OTHERS, RecodeTable
 
 
@@ -24,7 +24,7 @@ def recoded_class_names(
     Args:
         tables: of all features that are recoded, by key.
     """
-    of_labels = [table for key, table in tables.items() if _is_label(key)]
+    of_labels = [table for key, table in tables.items() if is_of_classes(key)]
     if not of_labels:
         return names
     try:
@@ -50,7 +50,7 @@ def check_class_names(
     Raises:
         OptionError: names would be true of some features only, or have no place.
     """
-    recoded = {key: table for key, table in tables.items() if _is_label(key)}
+    recoded = {key: table for key, table in tables.items() if is_of_classes(key)}
     if not recoded or names is None:
         return
     schema.check_complete("which features the names of classes speak of cannot be told")
@@ -58,7 +58,7 @@ def check_class_names(
     _check_numbers(table, names)
     for key in sorted(staying):
         is_mask = key == MASK
-        if not (is_mask or _is_label(key)):
+        if not (is_mask or is_of_classes(key)):
             continue
         other = recoded.get(key)
         if other is None or other.to_json() != table.to_json():
@@ -71,11 +71,6 @@ def check_class_names(
                 f"the names of classes speak of {first!r} and of {key!r}; if only one is recoded "
                 f"they are not true any more: {what_to_do}"
             )
-
-
-def _is_label(key: str) -> bool:
-    """Whether the names of classes speak of this feature."""
-    return key.rpartition("/")[2] in ("label", "labels")
 
 
 def _moved_names(table: RecodeTable, names: ClassNames) -> dict[int, str]:

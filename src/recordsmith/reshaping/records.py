@@ -5,7 +5,7 @@ What is known of few shards is in memory at a time: their indexes take eight byt
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from recordsmith.dataset import Dataset, Shard
@@ -13,6 +13,7 @@ from recordsmith.errors import CorruptDataError, Defect
 from recordsmith.reshaping.inputs import InputShard
 from recordsmith.reshaping.recent import Recent
 from recordsmith.wire import FRAME_BYTES
+from recordsmith.work import Work
 
 _REMEMBERED = 32 << 20  # records of which the indexes are in memory: 256 MiB
 
@@ -28,17 +29,17 @@ class Records:
         self,
         shards: Sequence[InputShard],
         unpacked: Mapping[int, Path],
-        run: Callable[[Callable[[InputShard], tuple[int, int]]], list[tuple[int, int]]],
+        work: Work,
     ) -> None:
         """
         Args:
             unpacked: for the number of each compressed shard the file that has its records.
-            run: does something with each of the shards, several at once.
+            work: counts the records of several shards at once.
         """
         self._shards = tuple(shards)
         self._unpacked = unpacked
         self._recent: Recent[Shard] = Recent(lambda number, _: self.counts[number], _REMEMBERED)
-        measured = run(self._measure)
+        measured = work.each(self._measure, self._shards)
         self.counts = [count for count, _ in measured]
         self.sizes = [size for _, size in measured]
 

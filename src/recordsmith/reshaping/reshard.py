@@ -39,7 +39,7 @@ from recordsmith.reshaping.records import Records
 from recordsmith.reshaping.report import ReshardReport
 from recordsmith.reshaping.selecting import select
 from recordsmith.reshaping.surveying import check_seen, check_with, survey
-from recordsmith.reshaping.unpacking import opened
+from recordsmith.reshaping.unpacking import open_records
 from recordsmith.work import Work, thread_count
 
 _RESCUED = frozenset(
@@ -208,7 +208,7 @@ class _Job:
         inputs, work = self._inputs, self._work
         asked = 0 if self._options.where is None else 1
         work.total = (1 + asked) * inputs.size_bytes
-        records, notices = opened(inputs, self._folder, work)
+        records, notices = open_records(inputs, self._folder, work)
         work.total += (1 + asked) * (sum(records.sizes) - inputs.size_bytes)
         self._check(records)
         plan = make_plan(self._options, inputs, records, self._choose(records))

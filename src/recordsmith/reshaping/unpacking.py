@@ -18,20 +18,28 @@ from recordsmith.wire import RecordBlock
 from recordsmith.work import Work
 
 
-def unpacked_path(folder: Path, shard: InputShard) -> Path:
-    """Where the records of a compressed shard wait while the dataset in `folder` is written."""
-    return partial_path(folder, f".unpacked-{shard.number}")
-
-
-def unpack(shard: InputShard, target: Path, advance: Callable[[int], None]) -> list[str]:
-    """Write the records of a compressed shard to `target`; answers what should be known.
-
-    Args:
-        advance: told how many more bytes of the compressed file are dealt with.
+def open_records(inputs: Inputs, folder: Path, work: Work) -> tuple[Records, list[str]]:
+    """The records of all inputs, compressed ones unpacked; and what should be known of them.
 
     Raises:
-        CorruptDataError: the shard is damaged, or has not as many records as its manifest says.
-        FileAccessError: it cannot be read, or the disk is full.
+        CorruptDataError: a shard is damaged, or has not as many records as its manifest says.
+        FileAccessError: one cannot be read, or the disk is full.
+    """
+    packed = [shard for shard in inputs.shards if shard.compression != "none"]
+    work.total += sum(shard.size_bytes for shard in packed)
+    unpacked = {shard.number: partial_path(folder, f".unpacked-{shard.number}") for shard in packed}
+    notices = [*inputs.notices]
+    for heard in work.each(
+        lambda shard: _unpack(shard, unpacked[shard.number], work.advance), packed
+    ):
+        notices += heard
+    return Records(inputs.shards, unpacked, work), notices
+
+
+def _unpack(shard: InputShard, target: Path, advance: Callable[[int], None]) -> list[str]:
+    """Write the records of a compressed shard to `target`; answers what should be known.
+
+    `advance` is told how many more bytes of the compressed file are dealt with.
     """
     with accessing(target, "write"):
         plain = open(target, "wb", buffering=0)  # noqa: SIM115 - closed below
@@ -44,19 +52,3 @@ def unpack(shard: InputShard, target: Path, advance: Callable[[int], None]) -> l
 
     with plain:
         return decompress(shard.path, shard.compression, shard.record_count, put, advance)
-
-
-def opened(inputs: Inputs, folder: Path, work: Work) -> tuple[Records, list[str]]:
-    """The records of all inputs, compressed ones unpacked; and what should be known of them."""
-    packed = [shard for shard in inputs.shards if shard.compression != "none"]
-    work.total += sum(shard.size_bytes for shard in packed)
-    unpacked = {shard.number: unpacked_path(folder, shard) for shard in packed}
-
-    def unpack_one(shard: InputShard) -> list[str]:
-        return unpack(shard, unpacked[shard.number], work.advance)
-
-    notices = [*inputs.notices]
-    for heard in work.each(unpack_one, packed):
-        notices += heard
-    records = Records(inputs.shards, unpacked, lambda measure: work.each(measure, inputs.shards))
-    return records, notices

@@ -11,7 +11,7 @@ from contextlib import suppress
 import numpy as np
 import numpy.typing as npt
 
-from recordsmith.buffers import BytesLike, Int64Array
+from recordsmith.buffers import BytesLike, Int64Array, as_view
 from recordsmith.errors import CorruptDataError, Defect
 from recordsmith.example import (
     ColumnDecoder,
@@ -163,7 +163,7 @@ def _contexts(
     buffer: BytesLike, starts: Int64Array, lengths: Int64Array
 ) -> tuple[bytes, Int64Array, Int64Array] | None:
     """The contexts of SequenceExamples as Examples; None if there are other payloads."""
-    view = memoryview(buffer)  # type: ignore[arg-type]
+    view = as_view(buffer)
     pieces = []
     for start, length in zip(starts.tolist(), lengths.tolist(), strict=True):
         payload = view[start : start + length]

@@ -19,7 +19,6 @@ from recordsmith.dataset import (
     Dataset,
     Shard,
     carried_class_names,
-    parse_shard_name,
 )
 from recordsmith.dataset import open as open_dataset
 from recordsmith.dataset.decompressing import decompress
@@ -28,7 +27,7 @@ from recordsmith.example import Kind
 from recordsmith.files import PathLike, as_path
 from recordsmith.sources.contract import Listing, Note, Sample, unheard
 from recordsmith.sources.numbered import NumberedSamples, RowNames, number_of
-from recordsmith.sources.splits import is_split_name
+from recordsmith.sources.splits import tells_split
 from recordsmith.sources.spool import Spool
 from recordsmith.sources.versions import version_of_files
 from recordsmith.sources.wording import some
@@ -140,13 +139,7 @@ class Shards:
     def _splits(self) -> tuple[str, ...]:
         """The splits, if the manifest or the names of shards speak of several."""
         splits = tuple(dict.fromkeys(shard.split for shard in self._shards))
-        are_told = all(
-            shard.entry is not None
-            or parse_shard_name(shard.path.name) is not None
-            or is_split_name(shard.split)
-            for shard in self._shards
-        )
-        return splits if len(splits) > 1 and are_told else ()
+        return splits if len(splits) > 1 and all(map(tells_split, self._shards)) else ()
 
     def _classes(self, known: ClassNames | None) -> tuple[ClassNames | None, bool]:
         """Names of classes, and whether they are those of a label map."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Iterable
 
+from recordsmith.dataset import Shard, parse_shard_name
+
 SPLIT_NAMES = frozenset(
     ("train", "training", "trainval", "val", "valid", "validation", "dev", "test", "testing")
 )
@@ -14,6 +16,15 @@ SPLIT_NAMES = frozenset(
 def is_split_name(name: str) -> bool:
     """Whether a folder or file of this name is a split, by what is usual."""
     return name.lower() in SPLIT_NAMES
+
+
+def tells_split(shard: Shard) -> bool:
+    """Whether its manifest or its name says of which split a shard is."""
+    return (
+        shard.entry is not None
+        or parse_shard_name(shard.path.name) is not None
+        or is_split_name(shard.split)
+    )
 
 
 def are_split_names(names: Iterable[str]) -> bool:

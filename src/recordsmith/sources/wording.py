@@ -6,6 +6,8 @@ import os
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
+from recordsmith.words import first_of
+
 _SHOWN = 3
 _LISTED = 20
 
@@ -14,7 +16,7 @@ def some(names: Iterable[str], last: str = "and") -> str:
     """The first few of some names, and how many more there are; empty if there are none."""
     listed = list(names)
     if len(listed) > _SHOWN:
-        return f"{', '.join(listed[:_SHOWN])} and {len(listed) - _SHOWN:,} more"
+        return first_of(listed, _SHOWN)
     return f" {last} ".join(filter(None, (", ".join(listed[:-1]), *listed[-1:])))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 from typing import Any
@@ -51,6 +52,15 @@ def test_ranges_find_what_one_walk_finds(
     path.write_bytes(frames[: len(frames) - cut])
     if path.stat().st_size:
         assert _told(rs.verify(path, threads=3)) == _told(rs.verify(path, threads=1))
+
+
+@pytest.mark.usefixtures("small_ranges")
+def test_a_manifest_that_is_wrong_about_compression(tmp_path: Path, made: Any) -> None:
+    folder = made.packed(tmp_path, {"train": [40]})
+    path = folder / "dataset.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "compression": "gzip"}))
+    (error,) = rs.verify(folder, threads=3).defects
+    assert error.defect is rs.Defect.BROKEN_MANIFEST
 
 
 @pytest.mark.usefixtures("small_ranges")

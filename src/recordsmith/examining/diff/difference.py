@@ -34,6 +34,7 @@ from recordsmith.examining.diff.report import (
     RecordChange,
 )
 from recordsmith.examining.diff.schema_changes import schema_changes
+from recordsmith.examining.shard_summaries import compression_of
 from recordsmith.example.canonical import canonical
 from recordsmith.files import Progress
 from recordsmith.work import Work, thread_count
@@ -102,12 +103,11 @@ def _summary(side: Side) -> DatasetSummary:
     splits: dict[str, int] = {}
     for shard, count in zip(side.shards, np.diff(side.starts).tolist(), strict=True):
         splits[shard.split] = splits.get(shard.split, 0) + count
-    compressions = {shard.compression for shard in side.shards if shard.size_bytes}
     return DatasetSummary(
         side.record_count,
         len(side.shards),
         sum(shard.size_bytes for shard in side.shards),
-        "mixed" if len(compressions) > 1 else next(iter(compressions), "none"),
+        compression_of(side.shards),
         side.schema.payload,
         splits,
     )

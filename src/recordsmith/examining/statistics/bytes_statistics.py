@@ -17,7 +17,13 @@ from recordsmith.examining.statistics.number_statistics import (
 )
 from recordsmith.examining.statistics.picture_statistics import PictureStatistics, PictureSurvey
 from recordsmith.examining.statistics.places import Places
-from recordsmith.examining.statistics.sketches import DistinctHashes, FrequentKeys, Hashes, find
+from recordsmith.examining.statistics.sketches import (
+    DistinctHashes,
+    FrequentKeys,
+    Hashes,
+    find,
+    most_frequent,
+)
 from recordsmith.examining.statistics.value_counts import EXACT_DISTINCT, FREQUENT_COUNTERS
 from recordsmith.example import BytesArray
 
@@ -137,7 +143,7 @@ class FrequentValues:
     def top(self, most: int) -> tuple[tuple[FrequentBytes, ...], int]:
         """The most frequent values, and by how much their counts may be too low."""
         counters = self.counters
-        places = counters.largest(most)
+        places = most_frequent(counters.counts, most)
         found = zip(counters.keys[places].tolist(), counters.counts[places].tolist(), strict=True)
         values = [FrequentBytes(*self._previews[key], count) for key, count in found]
         values.sort(key=lambda value: (-value.count, value.begins))

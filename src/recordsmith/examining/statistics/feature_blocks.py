@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from recordsmith.buffers import BytesLike, Int64Array
+from recordsmith.buffers import BytesLike, Int64Array, as_view
 from recordsmith.errors import CorruptDataError, Defect
 from recordsmith.example import (
     BytesArray,
@@ -195,6 +195,6 @@ def _kind_of(values: Any) -> Kind:
 
 
 def _payloads(buffer: BytesLike, starts: Int64Array, lengths: Int64Array) -> Iterator[memoryview]:
-    view = memoryview(buffer)  # type: ignore[arg-type]
+    view = as_view(buffer)
     for start, length in zip(starts.tolist(), lengths.tolist(), strict=True):
         yield view[start : start + length]

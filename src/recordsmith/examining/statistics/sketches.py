@@ -83,6 +83,11 @@ def add_counted(
     return np.insert(keys, at, more[is_new]), np.insert(counts, at, more_counts[is_new])
 
 
+def most_frequent(counts: Int64Array, most: int) -> npt.NDArray[np.intp]:
+    """The places of the largest counts; of equal ones what stands first."""
+    return np.argsort(-counts, kind="stable")[:most]
+
+
 class DistinctHashes:
     """How many different hashes came by."""
 
@@ -174,10 +179,6 @@ class FrequentKeys:
         """Add all that another one saw."""
         self.error += other.error
         self.add(other.keys, other.counts)
-
-    def largest(self, most: int) -> npt.NDArray[np.intp]:
-        """The places of the keys that came most often; of equal ones the smaller key first."""
-        return np.argsort(-self.counts, kind="stable")[:most]
 
 
 class Quantiles:

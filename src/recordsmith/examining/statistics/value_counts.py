@@ -22,6 +22,7 @@ from recordsmith.examining.statistics.sketches import (
     add_counted,
     count_sorted,
     hash_keys,
+    most_frequent,
 )
 
 EXACT_DISTINCT = 100_000
@@ -114,7 +115,7 @@ class ValueCounts:
         if self._sketches is not None:
             frequent = self._sketches[1]
             keys, counts, error = frequent.keys, frequent.counts, frequent.error
-        places = np.argsort(-counts, kind="stable")[:most]
+        places = most_frequent(counts, most)
         return list(zip(keys[places].tolist(), counts[places].tolist(), strict=True)), error
 
     def weighted(self) -> tuple[Keys, Int64Array, int]:

@@ -22,7 +22,7 @@ import numpy as np
 
 from recordsmith.errors import CorruptDataError, Defect
 from recordsmith.examining.verification.block_memory import block_memory
-from recordsmith.examining.verification.rereading import read_again
+from recordsmith.examining.verification.rereading import WRONG_TWICE, read_again, transient
 from recordsmith.files import accessing
 from recordsmith.wire import FRAME_BYTES, HEAD_BYTES, HEADER_BYTES, check_frames, crc32c
 from recordsmith.wire.framing import Frames, describe_defect, find_header, stored_crc
@@ -282,11 +282,8 @@ class _Walk:
 
     def _was_transient(self) -> None:
         self._found.notices.append(
-            CorruptDataError(
-                Defect.TRANSIENT_READ,
-                "a checksum was wrong, and right when the same bytes were read once more past the "
-                "system's memory: the file is good, the copy of it in memory was not. If this "
-                "comes again, test the memory and the disk's cable of this machine.",
+            transient(
+                "a checksum was wrong, and right when the same bytes were read once more",
                 **self._place(),
             )
         )
@@ -303,6 +300,4 @@ class _Walk:
 
 
 def _twice(was_read_again: bool) -> str:
-    if was_read_again:
-        return "It was read twice, the second time past the system's memory, and was wrong again."
-    return "It was read once."
+    return WRONG_TWICE if was_read_again else "It was read once."

@@ -12,9 +12,24 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
+from recordsmith.errors import CorruptDataError, Defect
+
 _ALIGNMENT = 4096  # of offsets, lengths and memory, for O_DIRECT on any device of today
 LONGEST_BYTES = 256 << 20
 """More than this is not read a second time."""
+
+WRONG_TWICE = "It was read twice, the second time past the system's memory, and was wrong again."
+
+
+def transient(what: str, position: int | None, offset: int | None) -> CorruptDataError:
+    """What should be known of bytes that were right the second time; `what` was wrong with them."""
+    return CorruptDataError(
+        Defect.TRANSIENT_READ,
+        f"{what} past the system's memory: the file is good, the copy of it in memory was not. If "
+        "this comes again, test the memory and the disk's cable of this machine.",
+        position=position,
+        offset=offset,
+    )
 
 
 def read_again(path: Path, start: int, stop: int) -> bytes | None:

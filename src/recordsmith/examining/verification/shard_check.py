@@ -43,13 +43,13 @@ class ReadingPlan:
 def plan_of(
     shard: Shard,
     work: Work,
-    look: Callable[[], ShardContents] | None = None,
-    looked: dict[str, ShardContents] | None = None,
+    look: Callable[[], ShardContents] | None,
+    looked: dict[str, ShardContents] | None,
 ) -> ReadingPlan:
     """How a shard is read: a large plain one in ranges, unless its payloads are looked at.
 
     Args:
-        look: makes what looks at the payloads.
+        look: makes what looks at the payloads; None: nothing does.
         looked: what looked at them is put there, by path.
     """
     if look is None and work.threads > 1:

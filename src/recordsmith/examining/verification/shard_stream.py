@@ -16,12 +16,11 @@ from typing import Any, BinaryIO, Generic, Protocol, TypeVar, cast
 
 from recordsmith.errors import CorruptDataError, Defect
 from recordsmith.examining.verification.report import ShardFindings
-from recordsmith.examining.verification.rereading import forget
+from recordsmith.examining.verification.rereading import WRONG_TWICE, forget, transient
 from recordsmith.files import open_file
 from recordsmith.wire import RecordBlock, crc32c, read_blocks
 
 _WORTH_A_SECOND_LOOK = (Defect.LENGTH_CRC, Defect.PAYLOAD_CRC, Defect.BROKEN_COMPRESSION)
-_TWICE = " It was read twice, the second time past the system's memory, and was wrong again."
 
 
 class Contents(Protocol):
@@ -38,7 +37,7 @@ def read_stream(
     file: BinaryIO,
     findings: ShardFindings,
     advance: Callable[[int], None],
-    contents: Callable[[], _Contents] | None = None,
+    contents: Callable[[], _Contents] | None,
 ) -> _Contents | None:
     """Read a shard from its beginning to its end.
 
@@ -46,7 +45,7 @@ def read_stream(
         file: open and not buffered; pipes are read once only.
         findings: what is found goes there; its path is that of the file.
         advance: told how many bytes were read.
-        contents: makes what looks at the payloads.
+        contents: makes what looks at the payloads; None: nothing does.
 
     Returns:
         What looked at the payloads.
@@ -62,16 +61,13 @@ def read_stream(
         if result.is_doubtful:
             for error in result.found.defects:
                 if error.defect in _WORTH_A_SECOND_LOOK:
-                    error.detail += _TWICE
+                    error.detail += f" {WRONG_TWICE}"
         else:
             result.found.notice(
-                CorruptDataError(
-                    Defect.TRANSIENT_READ,
-                    f"{error.defect} when it was read, and right when it was read once more past "
-                    "the system's memory: the file is good, the copy of it in memory was not. If "
-                    "this comes again, test the memory and the disk's cable of this machine.",
-                    position=error.position,
-                    offset=error.offset,
+                transient(
+                    f"{error.defect} when it was read, and right when it was read once more",
+                    error.position,
+                    error.offset,
                 )
                 for error in first.found.defects
                 if error.defect in _WORTH_A_SECOND_LOOK

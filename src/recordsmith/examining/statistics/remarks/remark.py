@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from recordsmith.words import first_of
+
 _NAMED = 5
 
 
@@ -39,5 +41,4 @@ def have(count: int) -> str:
 
 def some(names: Sequence[str]) -> str:
     """The first few of some names, and how many more there are."""
-    more = len(names) - _NAMED
-    return ", ".join(names[:_NAMED]) + (f" and {more:,} more" if more > 0 else "")
+    return first_of(names, _NAMED)
