@@ -228,3 +228,42 @@ def test_a_target_is_looked_at_before_the_work(tmp_path: Path) -> None:
         files.check_target(path, overwrite=False)
     with pytest.raises(FileAccessError, match=r"cannot write .*missing"):
         files.check_target(tmp_path / "missing" / "x", overwrite=True)
+
+
+def test_a_document_is_read_up_to_a_limit(tmp_path: Path) -> None:
+    path = tmp_path / "document"
+    path.write_bytes(b"x" * 1000)
+    assert files.read_document(path, 1000) == b"x" * 1000
+    assert files.read_document(path) == files.read_file(path)
+    with pytest.raises(FileAccessError, match="longer than") as caught:
+        files.read_document(path, 999)
+    assert caught.value.errno == errno.EFBIG
+    assert str(path) in str(caught.value)
+    with open(path, "r+b") as file:
+        file.truncate(1 << 33)  # refused by its size, without reading it
+    with pytest.raises(FileAccessError, match="64 MiB"):
+        files.read_document(path)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes with names here")
+def test_a_pipe_is_a_document_if_it_ends(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    for written, most in ((b"old,new\n" * 9, 100), (b"y" * 5000, 100)):
+        with ThreadPoolExecutor(1) as pool:
+            reading = pool.submit(files.read_document, pipe, most)
+            with open(pipe, "wb", buffering=0) as file:
+                file.write(written)
+        if len(written) <= most:
+            assert reading.result() == written
+        else:
+            with pytest.raises(FileAccessError, match="longer than"):
+                reading.result()
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/zero"), reason="no such device here")
+def test_what_never_ends_is_refused() -> None:
+    with pytest.raises(FileAccessError, match="longer than"):
+        files.read_document("/dev/zero", 1 << 20)
+    with pytest.raises(FileAccessError, match="it is a device"):
+        files.read_file("/dev/zero")

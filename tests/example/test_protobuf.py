@@ -147,6 +147,43 @@ def test_what_is_no_descriptor_set(descriptors: bytes, tmp_path: Path) -> None:
         rs.MessageDecoder(broken.SerializeToString(), "draw.v1.Line")
 
 
+@pytest.mark.parametrize(
+    ("imports", "words"),
+    [
+        ({"a": ["a"]}, "circle: a"),
+        ({"a": ["b"], "b": ["a"]}, "circle: (a, b|b, a)"),
+        ({"a": ["b"], "b": ["c"], "c": ["b"], "d": []}, "circle: (b, c|c, b)"),
+        ({"a": ["b"], "b": ["c"]}, "lacks c, which b imports"),
+    ],
+)
+def test_files_that_cannot_be_put_in_order(
+    imports: dict[str, list[str]], words: str, tmp_path: Path
+) -> None:
+    from google.protobuf import descriptor_pb2
+
+    found = descriptor_pb2.FileDescriptorSet()
+    for name, others in imports.items():
+        found.file.add(name=name, dependency=others).message_type.add(name=f"M{name}")
+    path = tmp_path / "messages.pb"
+    path.write_bytes(found.SerializeToString())
+    with pytest.raises(rs.OptionError, match=rf"messages\.pb.*{words}"):
+        rs.MessageDecoder(path, "Ma")
+
+
+def test_a_chain_of_files_may_be_longer_than_calls_may_nest() -> None:
+    from google.protobuf import descriptor_pb2
+
+    found = descriptor_pb2.FileDescriptorSet()
+    count = 3000
+    for number in range(count):
+        file = found.file.add(name=f"{number}", package=f"p{number}")
+        file.message_type.add(name="M")
+        if number + 1 < count:
+            file.dependency.append(f"{number + 1}")
+    decoder = rs.MessageDecoder(found.SerializeToString(), "p0.M")
+    assert len(decoder.message_names) == count
+
+
 def test_two_sets_that_disagree_do_not_meet(descriptors: bytes, line_payload: bytes) -> None:
     """Each lies in a pool of its own, and none in the one that TensorFlow uses."""
     from google.protobuf import descriptor_pb2, descriptor_pool

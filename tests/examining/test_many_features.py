@@ -1,0 +1,202 @@
+"""Datasets whose feature names hold values: everything goes on, and says what it left out."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+import recordsmith as rs
+from recordsmith.cli import app
+from recordsmith.dataset import read_manifest
+from recordsmith.examining.statistics import record_survey
+from recordsmith.examining.verification import rule_check
+from recordsmith.example import encode_example, schema
+
+COUNT = 40
+LABELS = ("zero", "one", "two")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def small_limits() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(schema, "MOST_FEATURES", 20)
+        patched.setattr(schema, "LISTED_FEATURES", 3)
+        patched.setattr(rule_check, "MOST_FEATURES", 20)
+        yield
+
+
+def row(number: int) -> dict[str, Any]:
+    return {f"id-{number:03d}": 1, "label": number % 3}
+
+
+@pytest.fixture(scope="module")
+def foreign(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Records with a feature named after each of them."""
+    folder = tmp_path_factory.mktemp("foreign")
+    for shard in range(2):
+        with rs.ShardWriter(folder / f"part-{shard:05d}-of-00002.tfrecord") as writer:
+            for number in range(shard * COUNT // 2, (shard + 1) * COUNT // 2):
+                writer.write_example(row(number))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def packed(foreign: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same, with a manifest."""
+    out = tmp_path_factory.mktemp("packed") / "out"
+    report = rs.reshard(foreign, out, shards=3)
+    assert any("hold values" in notice for notice in report.notices)
+    return out
+
+
+def test_the_manifest_says_that_its_schema_is_not_complete(foreign: Path, packed: Path) -> None:
+    manifest = read_manifest(packed)
+    assert manifest is not None
+    assert not manifest.schema.is_complete
+    assert list(manifest.schema.features) == ["id-000", "id-001", "id-002"]
+    assert rs.inspect(foreign).schema == rs.inspect(packed).schema == manifest.schema
+    document = rs.inspect(packed).to_json()
+    assert document["complete"] is False
+
+
+@pytest.mark.parametrize("threads", [1, 4])
+def test_the_same_for_any_number_of_threads(foreign: Path, packed: Path, threads: int) -> None:
+    out = packed.parent / f"threads-{threads}"
+    rs.reshard(foreign, out, shards=3, threads=threads)
+    assert (out / "dataset.json").read_bytes() == (packed / "dataset.json").read_bytes()
+
+
+def test_verify_condemns_nothing_that_the_manifest_left_out(packed: Path, tmp_path: Path) -> None:
+    report = rs.verify(packed, deep=True)
+    assert report.is_good
+    assert any("manifest's schema" in remark for remark in report.remarks)
+    shard = next(packed.glob("*.tfrecord"))
+    with rs.ShardWriter(tmp_path / "wide.tfrecord") as writer:
+        for number in range(2 * COUNT):
+            writer.write_example(row(number))
+    wide = rs.verify(tmp_path / "wide.tfrecord", deep=True)
+    assert wide.is_good
+    assert any("different features; whether the others" in remark for remark in wide.remarks)
+    assert not rs.verify(shard, deep=True).remarks
+
+
+def test_verify_still_condemns_what_is_listed(packed: Path, tmp_path: Path) -> None:
+    """Rules of the features that are in the schema are as they were."""
+    broken = tmp_path / "broken"
+    broken.mkdir()
+    document = json.loads((packed / "dataset.json").read_bytes())
+    document["schema"]["features"]["id-001"]["kind"] = "float"
+    (broken / "dataset.json").write_text(json.dumps(document))
+    for shard in packed.glob("*.tfrecord"):
+        (broken / shard.name).write_bytes(shard.read_bytes())
+    report = rs.verify(broken, deep=True)
+    assert [defect.defect for defect in report.defects] == ["feature-kind-mismatch"]
+
+
+def test_what_needs_all_features_refuses(foreign: Path, tmp_path: Path) -> None:
+    dataset = rs.open(foreign)
+    for needs_all in (
+        lambda: rs.schema(foreign),
+        lambda: rs.reader_code(foreign, "tf"),
+        dataset.read_columns,
+        lambda: next(dataset.batches(4)),
+        lambda: next(dataset.batches(4, ["label"])),
+        lambda: rs.export(foreign, tmp_path / "csv", "csv"),
+        lambda: rs.Loader(dataset, batch_size=4),
+    ):
+        with pytest.raises(rs.OptionError, match="more different features"):
+            needs_all()
+    with pytest.raises(rs.RecordsmithError, match="more different features"):
+        rs.pack(rs.Rows(map(row, range(COUNT))), tmp_path / "rows")
+
+
+def test_what_is_named_is_read(packed: Path) -> None:
+    dataset = rs.open(packed)
+    spec = {"label": rs.FeatureSpec("int64", ())}
+    labels = sorted(dataset.read_columns(spec)["label"].tolist())
+    assert labels == sorted(number % 3 for number in range(COUNT))
+    batch = next(dataset.batches(7, spec))
+    assert batch["label"].shape == (7,)
+    with rs.Loader(dataset, {"y": rs.Scalar("label")}, batch_size=COUNT) as loader:
+        assert sorted(next(iter(loader))["y"].tolist()) == labels
+    with (
+        rs.Loader(dataset, {"y": rs.Scalar("lable")}, batch_size=4) as loader,
+        pytest.raises(rs.CorruptDataError, match="missing-feature"),
+    ):
+        next(iter(loader))
+
+
+def test_diff_compares_what_is_listed_and_says_so(
+    foreign: Path, packed: Path, tmp_path: Path
+) -> None:
+    report = rs.diff(foreign, packed)
+    assert report.is_equal
+    assert len(report.remarks) == 2
+    with rs.ShardWriter(tmp_path / "few.tfrecord") as writer:
+        writer.write_example({"id-000": 1.5, "zzz": 1})
+    few = rs.diff(foreign, tmp_path / "few.tfrecord")
+    assert not few.is_equal
+    changes = {(change.feature, change.what) for change in few.schema}
+    assert ("id-000", "kind") in changes
+    assert ("id-001", "feature") in changes  # B knows all of its own
+    assert ("zzz", "feature") not in changes  # A may have it
+    assert few.to_json()["remarks"] == list(few.remarks)
+
+
+def test_edit_where_append_and_salvage_go_on(packed: Path, tmp_path: Path) -> None:
+    rs.edit(packed, tmp_path / "edited", drop=["id-*"])
+    assert list(rs.open(tmp_path / "edited").schema.features) == ["label"]
+    rs.reshard(packed, tmp_path / "some", where="label == 1")
+    assert len(rs.open(tmp_path / "some")) == sum(number % 3 == 1 for number in range(COUNT))
+    rs.salvage(packed, tmp_path / "salvaged")
+    assert rs.diff(packed, tmp_path / "salvaged").is_equal
+    rs.append(tmp_path / "some", tmp_path / "salvaged")
+    joined = read_manifest(tmp_path / "salvaged")
+    assert joined is not None
+    assert joined.schema.features["id-001"].present == 2
+    assert rs.verify(tmp_path / "salvaged", deep=True).is_good
+
+
+def test_classes_are_not_recoded_blindly(packed: Path, tmp_path: Path) -> None:
+    named = tmp_path / "named"
+    named.mkdir()
+    for shard in packed.glob("*.tfrecord"):
+        (named / shard.name).write_bytes(shard.read_bytes())
+    (named / "labels.txt").write_text("".join(f"{n}:{name}\n" for n, name in enumerate(LABELS)))
+    table = {0: 1, 1: 0, 2: 2}
+    with pytest.raises(rs.OptionError, match="names of classes"):
+        rs.edit(named, tmp_path / "recoded", recode={"label": table})
+
+
+def test_statistics_count_what_they_left_out(
+    foreign: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(record_survey, "MOST_FEATURES", 10)
+    assert rs.statistics(foreign).left_out == COUNT + 1 - 10
+    monkeypatch.setattr(record_survey, "MOST_LEFT_OUT", 5)
+    assert rs.statistics(foreign).left_out == 5
+
+
+def test_the_command_says_it(packed: Path, foreign: Path) -> None:
+    shown = CliRunner().invoke(app, ["inspect", str(packed)])
+    assert shown.exit_code == 0
+    assert "more different features than the 20" in " ".join(shown.output.split())
+    compared = CliRunner().invoke(app, ["diff", str(packed), str(foreign)])
+    assert compared.exit_code == 0
+    assert "not all features of A" in compared.output
+    refused = CliRunner().invoke(app, ["schema", str(packed)])
+    assert refused.exit_code == 2
+
+
+def test_a_wide_record_is_read_as_any_other(tmp_path: Path) -> None:
+    """One record may have more than a schema holds."""
+    with rs.ShardWriter(tmp_path / "one.tfrecord") as writer:
+        writer.write(encode_example({f"f{number}": number for number in range(500)}))
+    assert rs.verify(tmp_path / "one.tfrecord", deep=True).is_good
+    assert len(rs.open(tmp_path / "one.tfrecord")[0]) == 500
+    assert len(rs.inspect(tmp_path / "one.tfrecord").schema.features) == 3

@@ -1,0 +1,83 @@
+"""Whatever reads a small document gives up on one that cannot be meant: 8 GB, and none is read.
+
+Who read it all would be killed, or take minutes. The files have a length, and take no space.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+import recordsmith as rs
+from recordsmith.building.finished import complete_result, done_path
+from recordsmith.dataset import read_begun, read_label_map, read_manifest
+from recordsmith.dataset.labels import read_labels
+from recordsmith.dataset.shard_index import index_paths, load_index
+from recordsmith.exporting.staging import EXPORT_NOTE, _earlier_entries
+from recordsmith.packing import PackPlan
+from recordsmith.sources.small_texts import read_lines
+from recordsmith.sources.voc_xml import read_voc_xml
+
+
+def huge(path: Path) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with open(path, "wb") as file:
+        file.truncate(1 << 33)
+    return path
+
+
+def edit(path: Path, made: SimpleNamespace) -> None:
+    made.write_shard(path.parent / "in" / "a.tfrecord", [0, 1])
+    rs.edit(path.parent / "in" / "a.tfrecord", path.parent / "out", recode={"id": path})
+
+
+def verify(path: Path, made: SimpleNamespace) -> None:
+    made.write_shard(path.parent / "in" / "a.tfrecord", [0, 1])
+    rs.verify(path.parent / "in" / "a.tfrecord", schema=path)
+
+
+READERS: dict[str, Callable[[Path, SimpleNamespace], Any]] = {
+    "table.csv": edit,
+    "table.json": edit,
+    "schema.json": verify,
+    "descriptors.pb": lambda path, _: rs.MessageDecoder(path, "a.B"),
+    "plan.json": lambda path, _: PackPlan.load(path),
+    "labels.txt": lambda path, _: read_labels(path.parent),
+    "label_map.pbtxt": lambda path, _: read_label_map(path),
+    ".recordsmith/begun": lambda path, _: read_begun(path.parent.parent),
+    "a.xml": lambda path, _: read_voc_xml(str(path), "a.xml"),
+    "list.txt": lambda path, _: read_lines(path),
+}
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_a_document_without_end_is_refused(
+    name: str, tmp_path: Path, made: SimpleNamespace
+) -> None:
+    (tmp_path / "in").mkdir()
+    with pytest.raises(rs.FileAccessError, match=f"{name}: it is longer than"):
+        READERS[name](huge(tmp_path / name), made)
+
+
+def test_a_manifest_without_end_is_a_broken_one(tmp_path: Path, made: SimpleNamespace) -> None:
+    folder = made.packed(tmp_path / "out", {"train": [3]})
+    huge(folder / "dataset.json")
+    with pytest.raises(rs.CorruptDataError, match=r"broken-manifest.*longer than"):
+        read_manifest(folder)
+    found = rs.verify(folder).defects
+    assert [str(defect.defect) for defect in found] == ["broken-manifest"]
+
+
+def test_notes_without_end_are_passed_over(tmp_path: Path, made: SimpleNamespace) -> None:
+    shard = made.write_shard(tmp_path / "a.tfrecord", [0, 1])
+    huge(index_paths(shard)[0])
+    assert load_index(shard) is None
+    assert len(rs.open(shard)) == 2
+    huge(done_path(tmp_path, "a.tfrecord"))
+    assert complete_result(tmp_path, "plan", lambda: None, "a.tfrecord", trusting=True) is None
+    huge(tmp_path / EXPORT_NOTE)
+    assert _earlier_entries(tmp_path) == []
