@@ -392,6 +392,40 @@ def test_numbers_of_any_length_are_counted(rows: dict[str, list[int]]) -> None:
         assert (found[key].max_length, found[key].value_bytes) == (len(values), packed + around)
 
 
+# runs of bytes that go on, and one that ends the number: ten bytes are the most a number has
+PACKED = st.lists(
+    st.tuples(st.integers(0, 11), st.booleans()).map(
+        lambda run: b"\x81" * run[0] + (b"" if run[1] and run[0] else b"\x01")
+    ),
+    min_size=1,
+    max_size=12,
+).map(b"".join)
+
+
+@given(packed=PACKED, kind=st.integers(2, 3))
+@settings(max_examples=300)
+def test_packed_numbers_are_those_of_protobuf(packed: bytes, kind: int, reference: Any) -> None:
+    """Behind a record like it, whose key is the one that is expected."""
+    usual = reference.example(
+        reference.entry(b"key", reference.delimited(kind, reference.delimited(1, bytes(4))))
+    )
+    payload = reference.example(
+        reference.entry(b"key", reference.delimited(kind, reference.delimited(1, packed)))
+    )
+    message = reference.messages().Example()
+    try:
+        message.ParseFromString(payload)
+    except Exception:  # its own type differs between its versions
+        assert survey([usual, payload]).payload == "mixed"
+        return
+    feature = message.features.feature["key"]
+    values = feature.float_list.value if kind == 2 else feature.int64_list.value
+    found = survey([usual, payload]).features["key"]
+    assert found.present == 2
+    first = 1 if kind == 2 else 4
+    assert {found.min_length, found.max_length} == {first, len(values)}
+
+
 def plain_content(value: bytes) -> str:
     try:
         text = value.decode()

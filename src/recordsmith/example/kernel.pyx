@@ -66,6 +66,9 @@ cdef extern from "message.h" nogil:
     int read_delimited(span *s, span *inner)
     int skip_field(span *s, uint32_t tag, int depth)
     int read_entry(span s, map_entry *entry, int *odd)
+    int read_usual_entry(
+        span *features, const uint8_t *key, size_t key_size, span *items, uint64_t *count
+    )
     int read_feature(span s, int *kind, span *values, int *odd)
     int next_list(span *values, int kind, span *lst)
     int count_values(span lst, int kind, uint64_t *count, int *odd)
@@ -848,10 +851,9 @@ cdef class FeatureSurvey:
             count[0] += 1
         return True
 
-    cdef inline bint see_entry(self, int number, span value, bint lists) noexcept nogil:
+    cdef inline bint begin_entry(self, int number) noexcept nogil:
+        """Forget what an entry of the same record with the same key had."""
         cdef feature_state *f = &self.states[number]
-        cdef uint32_t tag
-        cdef span feature
         cdef int64_t touched = number
         if f.row != self.row:
             f.row = self.row
@@ -861,6 +863,29 @@ cdef class FeatureSurvey:
         f.row_min = INT64_MAX
         f.row_max = f.row_steps = f.row_bytes = 0
         memset(f.row_contents, 0, sizeof(f.row_contents))
+        return True
+
+    cdef inline bint see_usual(
+        self, int number, int kind, span items, uint64_t count
+    ) noexcept nogil:
+        """See what read_usual_entry found."""
+        cdef feature_state *f = &self.states[number]
+        if not self.begin_entry(number):
+            return False
+        if kind != KIND_BYTES:
+            f.row_bytes = items.end - items.at
+        elif not self.see_list(f, items, kind, &count):
+            return False
+        f.row_kinds = 1 << kind
+        f.row_min = f.row_max = <int64_t>count
+        return True
+
+    cdef inline bint see_entry(self, int number, span value, bint lists) noexcept nogil:
+        cdef feature_state *f = &self.states[number]
+        cdef uint32_t tag
+        cdef span feature
+        if not self.begin_entry(number):
+            return False
         if not lists:
             return self.see_feature(f, value)
         while value.at < value.end:
@@ -884,8 +909,11 @@ cdef class FeatureSurvey:
             memcpy(&number, self.touched.data + at, 8)
             f = &self.states[number]
             f.present += 1
-            for i in range(4):
-                f.kinds[i] += f.row_kinds >> i & 1
+            if f.row_kinds & (f.row_kinds - 1) == 0:  # one kind: its number from its bit
+                f.kinds[(f.row_kinds >> 1) - (f.row_kinds >> 3)] += f.row_kinds != 0
+            else:
+                for i in range(4):
+                    f.kinds[i] += f.row_kinds >> i & 1
             if f.row_kinds & 1 << KIND_BYTES:
                 for i in range(3):
                     f.contents[i] += f.row_contents[i]
@@ -964,7 +992,8 @@ cdef class FeatureSurvey:
         cdef span features, inner
         cdef map_entry entry
         cdef uint32_t tag
-        cdef int number, guess = -1
+        cdef uint64_t count
+        cdef int number, kind, guess = -1
         while rest.at < rest.end:
             if not read_tag(&rest, &tag):
                 return False
@@ -975,6 +1004,18 @@ cdef class FeatureSurvey:
             if not read_delimited(&rest, &features):
                 return False
             while features.at < features.end:
+                number = self.first if guess < 0 else self.states[guess].next
+                if not lists:
+                    count = 0
+                    kind = read_usual_entry(
+                        &features, self.states[number].key, self.states[number].key_size, &inner,
+                        &count,
+                    )
+                    if kind != KIND_NONE:
+                        guess = number
+                        if not self.see_usual(number, kind, inner, count):
+                            return False
+                        continue
                 if not read_tag(&features, &tag):
                     return False
                 if tag != FIELD_1:
@@ -985,7 +1026,6 @@ cdef class FeatureSurvey:
                 if not read_delimited(&features, &inner) or not read_entry(inner, &entry, odd):
                     return False
                 odd[0] += not entry.has_value
-                number = self.first if guess < 0 else self.states[guess].next
                 if not self.is_key(number, entry.key):
                     number = self.number_of(entry.key)
                     if guess < 0:

@@ -311,6 +311,54 @@ ALWAYS_INLINE int read_plain_feature(span s, span *list) {
     return read_delimited(&s, list) && s.at == s.end ? kind : KIND_NONE;
 }
 
+/* How many varints a short packed list has; -1 if one may be too long, which are_varints tells. */
+ALWAYS_INLINE int64_t count_short_varints(const uint8_t *p, const uint8_t *end) {
+    const uint64_t tops = 0x8080808080808080ull;
+    int64_t count = 0;
+    uint64_t word;
+    for (; end - p >= 8; p += 8) {
+        memcpy(&word, p, 8);
+        word = ~word & tops; /* the bytes that end one */
+        /* with one in each half, none has more than 7 bytes, or with those behind it 10 */
+        if (!(uint32_t)word || !(word >> 32)) return -1;
+        count += (int64_t)((word >> 7) * 0x0101010101010101ull >> 56);
+    }
+    for (; p < end; p++) count += *p < 128;
+    return end[-1] < 128 ? count : -1;
+}
+
+/* The next entry of Features, if it is one as nearly all are: the key that is expected, then one
+ * list, numbers packed, each length in one byte. Answers its kind; KIND_NONE for any other, which
+ * read_entry has to look at. `items` is the list message; `count` is not set for bytes. */
+ALWAYS_INLINE int read_usual_entry(span *features, const uint8_t *key, size_t key_size, span *items,
+                                   uint64_t *count) {
+    const uint8_t *p = features->at;
+    size_t left = (size_t)(features->end - p);
+    if (key_size >= 128 || left < key_size + 8) return KIND_NONE;
+    if (p[0] != (1 << 3 | DELIMITED) || p[2] != (1 << 3 | DELIMITED) || p[3] != key_size)
+        return KIND_NONE;
+    const uint8_t *value = p + 4 + key_size, *stop = p + 2 + p[1];
+    if (p[1] >= 128 || p[1] + 2u > left || !are_same(key, p + 4, key_size)) return KIND_NONE;
+    /* the last two are as long as what is left of the entry, and so below 128, too */
+    if (value[0] != (2 << 3 | DELIMITED) || value + 2 + value[1] != stop ||
+        value + 4 + value[3] != stop)
+        return KIND_NONE;
+    int kind = value[2] >> 3;
+    if ((value[2] & 7) != DELIMITED || kind < KIND_BYTES || kind > KIND_INT64) return KIND_NONE;
+    items->at = value += 4;
+    items->end = stop;
+    if (kind != KIND_BYTES) {
+        if (stop - value < 3 || value[0] != (1 << 3 | DELIMITED) || value + 2 + value[1] != stop)
+            return KIND_NONE;
+        int64_t found = kind == KIND_INT64 ? count_short_varints(value + 2, stop)
+                                           : (value[1] % 4 ? -1 : value[1] / 4);
+        if (found < 0) return KIND_NONE;
+        *count = (uint64_t)found;
+    }
+    features->at = stop;
+    return kind;
+}
+
 /* ---- what a payload is ------------------------------------------------------------------- */
 
 /* RFC 3629: no overlong forms, no surrogates, nothing past U+10FFFF. */
