@@ -412,17 +412,18 @@ class SchemaSurvey:
         starts: Int64Array,
         lengths: Int64Array,
     ) -> None:
+        there = np.bincount(kinds, minlength=len(PAYLOAD_KINDS))
+        empty = np.bincount(kinds[lengths == 0], minlength=len(PAYLOAD_KINDS))
         for number, payload in enumerate(PAYLOAD_KINDS):
-            chosen = kinds == number
-            self._payloads[number] += int(np.count_nonzero(chosen & (lengths > 0)))
-            if payload not in _SECTIONS or not chosen.any():
+            self._payloads[number] += int(there[number] - empty[number])
+            if payload not in _SECTIONS or not there[number]:
                 continue
             if payload == "Example":
                 self._surveys["Example", "features"] = self._examples
-                continue
-            if chosen.all():
+            elif there[number] == len(kinds):
                 self._update_sections(payload, buffer, starts, lengths)
             else:
+                chosen = kinds == number
                 self._update_sections(payload, buffer, starts[chosen], lengths[chosen])
         self._record_count += len(starts)
 
