@@ -14,7 +14,7 @@
  *
  * A part of crc32c.h, which includes it.
  */
-#if defined(CRC32C_X86) && defined(__GNUC__) && (defined(__clang__) || __GNUC__ >= 8)
+#if defined(CRC32C_X86) && defined(__GNUC__) && (defined(__clang__) || __GNUC__ >= 10)
 #define CRC32C_AVX512 1
 #include <immintrin.h>
 #define CRC32C_AVX512_TARGET \
