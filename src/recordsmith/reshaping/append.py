@@ -220,7 +220,7 @@ class _Job:
         results = work.each(lambda shard: copier.complete(shard, trusting=True), plan.shards)
         for given in inputs.shards:
             given.check_unchanged()
-        schema = Schema.merged([result.schema for result in results])
+        schema = Schema.merged(result.schema for result in results)
         notices += [*plan.notices, *more, *compare_schemas(manifest.schema, schema)]
         notices += repeated(manifest, results)
         step = {

@@ -33,6 +33,7 @@ from recordsmith.examining.verification.frame_ranges import (
     ranges_of,
 )
 from recordsmith.examining.verification.report import ShardFindings, VerifyReport
+from recordsmith.examining.verification.rule_check import MOST_COMPARED
 from recordsmith.examining.verification.shard_stream import read_stream
 from recordsmith.examining.verification.siblings import compare_siblings
 from recordsmith.example.schema import MOST_FEATURES
@@ -146,6 +147,11 @@ def _remark(report: VerifyReport, looked: Mapping[str, ShardContents]) -> None:
             report.remarks.append(
                 f"{path} has more than {MOST_FEATURES:,} different features; whether the others "
                 "have one kind was not looked at"
+            )
+        elif contents.check.is_cut and len(looked) > 1:
+            report.remarks.append(
+                f"{path} has more than {MOST_COMPARED:,} different features; whether the others "
+                "are of one kind in all shards was not looked at"
             )
     foreign = {
         contents.check.payload
@@ -306,6 +312,7 @@ def _check_shard(
             else:
                 contents = read_stream(file, findings, work.advance, MAX_DEFECTS_PER_SHARD, look)
                 if contents is not None and looked is not None:
+                    contents.check.let_go()
                     looked[findings.path] = contents
     except FileAccessError as error:
         _refused(findings, error)
