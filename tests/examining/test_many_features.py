@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -203,18 +204,36 @@ def test_a_wide_record_is_read_as_any_other(tmp_path: Path) -> None:
 
 
 def test_statistics_of_records_with_little_in_common(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pictures: ModuleType
 ) -> None:
     """Read in pieces, as columns of all features in all records would be mostly empty."""
     path = tmp_path / "unlike.tfrecord"
     with rs.ShardWriter(path) as writer:
         for number in range(COUNT):
-            writer.write_example(row(number) | {"text": [f"{number}"] * (number % 3)})
+            picture = pictures.jpeg(number // 2)
+            others = {"text": [f"{number}"] * (number % 3), "image/encoded": picture}
+            writer.write_example(row(number) | others)
     whole = rs.statistics(path).to_json()
+    assert len(whole["duplicates"]) == 2
     for cells in (0, 7, 100):
         monkeypatch.setattr(feature_blocks, "MOST_CELLS", cells)
         assert rs.statistics(path).to_json() == whole
     assert whole["features"]["label"]["present"] == COUNT
+
+
+def test_a_bad_record_among_them_is_placed(foreign: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def at_most_two(buffer: Any, starts: Any, lengths: Any) -> Any:
+        if len(starts) > 2:
+            return None
+        for place, (start, length) in enumerate(zip(starts, lengths, strict=True)):
+            if b"id-013" in bytes(buffer[start : start + length]):
+                raise rs.CorruptDataError(rs.Defect.MALFORMED_EXAMPLE, "broken", position=place)
+        return {}
+
+    monkeypatch.setattr(record_survey, "example_blocks", at_most_two)
+    with pytest.raises(rs.CorruptDataError) as caught:
+        rs.statistics(foreign)
+    assert caught.value.position == 13
 
 
 def test_shards_are_compared_by_the_first_features(
