@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -13,7 +14,7 @@ from typer.testing import CliRunner
 import recordsmith as rs
 from recordsmith.cli import app
 from recordsmith.dataset import read_manifest
-from recordsmith.examining.statistics import record_survey
+from recordsmith.examining.statistics import feature_blocks, record_survey
 from recordsmith.examining.verification import rule_check
 from recordsmith.example import encode_example, schema
 
@@ -200,3 +201,73 @@ def test_a_wide_record_is_read_as_any_other(tmp_path: Path) -> None:
     assert rs.verify(tmp_path / "one.tfrecord", deep=True).is_good
     assert len(rs.open(tmp_path / "one.tfrecord")[0]) == 500
     assert len(rs.inspect(tmp_path / "one.tfrecord").schema.features) == 3
+
+
+def test_statistics_of_records_with_little_in_common(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pictures: ModuleType
+) -> None:
+    """Read in pieces, as columns of all features in all records would be mostly empty."""
+    path = tmp_path / "unlike.tfrecord"
+    with rs.ShardWriter(path) as writer:
+        for number in range(COUNT):
+            picture = pictures.jpeg(number // 2)
+            others = {"text": [f"{number}"] * (number % 3), "image/encoded": picture}
+            writer.write_example(row(number) | others)
+    whole = rs.statistics(path).to_json()
+    assert len(whole["duplicates"]) == 2
+    for cells in (0, 7, 100):
+        monkeypatch.setattr(feature_blocks, "MOST_CELLS", cells)
+        assert rs.statistics(path).to_json() == whole
+    assert whole["features"]["label"]["present"] == COUNT
+
+
+def test_a_bad_record_among_them_is_placed(foreign: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def at_most_two(buffer: Any, starts: Any, lengths: Any) -> Any:
+        if len(starts) > 2:
+            return None
+        for place, (start, length) in enumerate(zip(starts, lengths, strict=True)):
+            if b"id-013" in bytes(buffer[start : start + length]):
+                raise rs.CorruptDataError(rs.Defect.MALFORMED_EXAMPLE, "broken", position=place)
+        return {}
+
+    monkeypatch.setattr(record_survey, "example_blocks", at_most_two)
+    with pytest.raises(rs.CorruptDataError) as caught:
+        rs.statistics(foreign)
+    assert caught.value.position == 13
+
+
+def test_shards_are_compared_by_the_first_features(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for shard, value in enumerate((1, 1, 1.5)):
+        with rs.ShardWriter(tmp_path / f"{shard}.tfrecord") as writer:
+            writer.write_example({"a": value, "b": 1, "c": value})
+    files = sorted(tmp_path.glob("*.tfrecord"))
+    report = rs.verify(files, deep=True)
+    assert [str(defect.defect) for defect in report.defects] == ["feature-kind-mismatch"] * 2
+    assert not report.remarks
+    monkeypatch.setattr(rule_check, "MOST_COMPARED", 2)
+    report = rs.verify(files, deep=True)
+    assert len(report.defects) == 1
+    assert "'a' is float in this shard, but int64 in 0.tfrecord, 1.tfrecord" in str(report.defects)
+    assert all("all shards was not looked at" in remark for remark in report.remarks)
+    assert len(report.remarks) == 3
+
+
+def test_schemas_that_wait_are_packed(
+    foreign: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(schema, "MOST_FEATURES", 10_000)
+    rs.reshard(foreign, tmp_path / "plain", shards=3)
+    monkeypatch.setattr(schema, "PACKED_FROM", 1)
+    monkeypatch.setattr(schema, "_MERGED_AT_ONCE", 5)
+    rs.reshard(foreign, tmp_path / "packed", shards=3)
+    one, other = ((tmp_path / name / "dataset.json").read_bytes() for name in ("plain", "packed"))
+    assert one == other
+    whole = rs.inspect(foreign).schema
+    assert len(whole.features) == COUNT + 1
+    packed = whole.packed()
+    assert packed == whole
+    assert packed.features["label"] == whole.features["label"]
+    assert list(packed.features) == list(whole.features)
+    assert "nothing" not in packed.features

@@ -340,7 +340,8 @@ def drive_classes(buffer: Array, starts: Array, lengths: Array) -> None:
 
 
 def drive_survey(buffer: Array, starts: Array, lengths: Array, dice: random.Random) -> None:
-    survey = example_kernel.FeatureSurvey()
+    limits = dice.choice(((), (), (3, 30, 2, 8), (1, 1, 0, 0)))
+    survey = example_kernel.FeatureSurvey(*limits)
     kinds = np.full(len(starts), 9, np.uint8)
     survey.update_examples(buffer, starts, lengths, kinds)
     assert (kinds <= 4).all()
@@ -348,7 +349,13 @@ def drive_survey(buffer: Array, starts: Array, lengths: Array, dice: random.Rand
         field, lists = dice.choice(((1, False), (2, True), (1, True), (2, False)))
         counted = survey.update(buffer, starts, lengths, field, lists)
         assert 0 <= counted <= len(starts)
-    for key, kinds, contents, present, (low, high), steps, value_bytes in survey.finish():
+    is_complete, found = survey.is_complete(), survey.finish()
+    if limits:
+        assert len(found) <= limits[0 if is_complete else 2]
+        assert sum(len(key) for key, *_ in found) <= limits[1] or not is_complete
+    else:
+        assert is_complete
+    for key, kinds, contents, present, (low, high), steps, value_bytes in found:
         assert len(key) <= len(buffer)
         assert 0 < present <= 3 * len(starts)
         assert len(kinds) == 4

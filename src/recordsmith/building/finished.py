@@ -86,7 +86,7 @@ class ShardResult:
             writer.size_bytes,
             writer.crc32c,
             bytes_in,
-            schema,
+            schema.packed(),
             skipped or {},
             notes or {},
         )
@@ -186,7 +186,7 @@ def _parse(document: Any) -> ShardResult:
         size_bytes=size_bytes,
         crc32c=checksum,
         bytes_in=bytes_in,
-        schema=Schema.from_json(document["schema"]),
+        schema=Schema.from_json(document["schema"]).packed(),
         skipped={_number(number): str(why) for number, why in document["skipped"]},
         notes={
             str(what): Noted(_number(noted["count"]), list(map(str, noted["places"])))

@@ -62,7 +62,7 @@ def manifest_of(
     for split, result in results:
         of_splits[split].append(result)
     schemas = {
-        split: (schemas or {}).get(split) or Schema.merged([result.schema for result in of_split])
+        split: (schemas or {}).get(split) or Schema.merged(result.schema for result in of_split)
         for split, of_split in of_splits.items()
     }
     return Manifest(

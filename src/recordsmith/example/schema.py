@@ -22,6 +22,7 @@ import numpy.typing as npt
 from recordsmith.buffers import BytesLike, Int64Array
 from recordsmith.errors import CorruptDataError, Defect, OptionError
 from recordsmith.example import kernel
+from recordsmith.example.packed_section import PackedSection
 from recordsmith.example.payload import KIND_NAMES, PAYLOAD_KINDS
 
 Content: TypeAlias = Literal["image", "text", "raw"]
@@ -40,6 +41,11 @@ LISTED_FEATURES = 100
 
 LONGEST_LISTED_NAME = 1024
 """In bytes; of very many features those with longer names are not kept."""
+
+PACKED_FROM = 1000
+"""Of so many features a section waits compressed."""
+
+_MERGED_AT_ONCE = 200_000  # features
 
 # where each message keeps its features: section of the schema -> (field, is it FeatureLists)
 _SECTIONS: dict[str, dict[str, tuple[int, bool]]] = {
@@ -175,10 +181,35 @@ class Schema:
         is_complete = found.value("complete", _is_bool, "true or false", True)
         return _limited(cls(payload, found.count("records"), sections, is_complete))
 
+    def packed(self) -> Schema:
+        """The same in less memory, if it has many features: to be merged or written later."""
+        sections = {
+            name: PackedSection(section, FeatureSchema.from_json)
+            if len(section) >= PACKED_FROM
+            else section
+            for name, section in self.sections.items()
+        }
+        return replace(self, sections=sections)
+
     @classmethod
-    def merged(cls, parts: Sequence[Schema]) -> Schema:
+    def merged(cls, parts: Iterable[Schema]) -> Schema:
         """The schema of all records of several parts, such as the shards of a dataset."""
-        parts = [part for part in parts if part.record_count]
+        waiting: list[Schema] = []
+        feature_count = 0
+        for part in parts:
+            if part.record_count:
+                waiting.append(_unpacked(part))
+                feature_count += sum(map(len, part.sections.values()))
+            if feature_count > _MERGED_AT_ONCE:
+                waiting = [
+                    cls._merged([one for one in waiting if one.payload == payload])
+                    for payload in dict.fromkeys(one.payload for one in waiting)
+                ]
+                feature_count = 0
+        return cls._merged(waiting)
+
+    @classmethod
+    def _merged(cls, parts: Sequence[Schema]) -> Schema:
         found = {part.payload for part in parts}
         payload: DatasetPayload = found.pop() if len(found) == 1 else "mixed" if parts else "none"
         if found == {"Example", "SequenceExample"} and _are_contexts(parts):
@@ -221,6 +252,11 @@ class Schema:
         """
         if not self.is_complete:
             raise OptionError(f"{what}: {self.remark}")
+
+
+def _unpacked(schema: Schema) -> Schema:
+    sections = {name: dict(section.items()) for name, section in schema.sections.items()}
+    return replace(schema, sections=sections)
 
 
 def _limited(schema: Schema) -> Schema:

@@ -208,7 +208,7 @@ class _Job:
             surveyed=plan.pools,
             trusting=True,
         )
-        schema = Schema.merged([result.schema for result in results])
+        schema = Schema.merged(result.schema for result in results)
         notices += [*plan.notices, *more, *compare_schemas(manifest.schema, schema)]
         notices += repeated(manifest, results)
         step = {

@@ -55,4 +55,4 @@ def survey(records: Records, number: int, advance: Callable[[int], None]) -> Sch
             with located(path, block.position):
                 found.update(block.buffer, block.starts, block.lengths)
             advance(len(block.frames()))
-    return found.finish()
+    return found.finish().packed()

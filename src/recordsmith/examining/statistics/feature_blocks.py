@@ -57,12 +57,17 @@ class FeatureBlock:
     rows: dict[Kind, Int64Array] = field(default_factory=dict)
 
 
+MOST_CELLS = 1 << 20
+"""Columns have a cell in each record for each feature, whether it is there or not."""
+
+
 def example_blocks(
     buffer: BytesLike, starts: Int64Array, lengths: Int64Array
-) -> dict[str, FeatureBlock]:
+) -> dict[str, FeatureBlock] | None:
     """The features of the Examples at buffer[starts[i]:starts[i] + lengths[i]], by key.
 
-    Their bytes are views of the buffer.
+    Their bytes are views of the buffer. None if so many features are in few of so many records that
+    columns would be mostly empty: ask for fewer records.
 
     Raises:
         CorruptDataError: a payload does not hold together; its position counts these payloads.
@@ -76,6 +81,8 @@ def example_blocks(
         for key, kinds in kinds_of.items()
         if len(kinds) == 1
     }
+    if len(single) * len(starts) > MOST_CELLS and len(starts) > 1:
+        return None
     if single:
         decoder = ColumnDecoder(single, borrowed=single)
         decoder.append(buffer, starts, lengths)

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from recordsmith.buffers import Int64Array
+from recordsmith.buffers import BytesLike, Int64Array
 from recordsmith.errors import CorruptDataError
 from recordsmith.examining.statistics.duplicates import DuplicateSearch, DuplicateStatistics
 from recordsmith.examining.statistics.feature_blocks import (
@@ -104,11 +104,31 @@ class RecordSurvey:
     ) -> None:
         spans = block.buffer, block.starts[rows], block.lengths[rows]
         if payload == "Example":
-            self._add_section("features", example_blocks(*spans), places)
+            self._add_examples(*spans, places)
         elif payload == "SequenceExample":
             context, lists = sequence_blocks(*spans)
             self._add_section("context", context, places)
             self._add_section("feature_lists", lists, places)
+
+    def _add_examples(
+        self, buffer: BytesLike, starts: Int64Array, lengths: Int64Array, places: Int64Array
+    ) -> None:
+        """All at once, or piece by piece where they have little in common."""
+        size = len(starts)
+        at = 0
+        while at < len(starts):
+            piece = slice(at, at + size)
+            try:
+                blocks = example_blocks(buffer, starts[piece], lengths[piece])
+            except CorruptDataError as error:
+                if error.position is not None:
+                    error.position += at
+                raise
+            if blocks is None:
+                size = max(1, size // 2)
+                continue
+            self._add_section("features", blocks, places[piece])
+            at += size
 
     def _add_section(
         self, name: str, blocks: Mapping[str, FeatureBlock], places: Int64Array

@@ -25,7 +25,13 @@ from recordsmith.examining.verification.report import (
     ShardFindings,
     VerifyReport,
 )
+<<<<<<< HEAD
 from recordsmith.examining.verification.shard_check import ReadingPlan, plan_of
+=======
+from recordsmith.examining.verification.report import ShardFindings, VerifyReport
+from recordsmith.examining.verification.rule_check import MOST_COMPARED
+from recordsmith.examining.verification.shard_stream import read_stream
+>>>>>>> limits
 from recordsmith.examining.verification.siblings import compare_siblings
 from recordsmith.example.schema import MOST_FEATURES
 from recordsmith.files import PathLike, Progress
@@ -135,6 +141,11 @@ def _remark(report: VerifyReport, looked: Mapping[str, ShardContents]) -> None:
                 f"{path} has more than {MOST_FEATURES:,} different features; whether the others "
                 "have one kind was not looked at"
             )
+        elif contents.check.is_cut and len(looked) > 1:
+            report.remarks.append(
+                f"{path} has more than {MOST_COMPARED:,} different features; whether the others "
+                "are of one kind in all shards was not looked at"
+            )
     foreign = {
         contents.check.payload
         for contents in looked.values()
@@ -176,3 +187,152 @@ def _check_all(
 
 def _call(call: Callable[[], Any]) -> Any:
     return call()
+<<<<<<< HEAD
+=======
+
+
+def _plan(shard: Shard, work: Work) -> _Plan:
+    size = _size(shard.path)
+    if work.threads > 1 and size >= _SHARED_FROM_BYTES:
+        try:
+            is_plain = detect_compression(_head(shard)) == "none"
+        except FileAccessError:
+            is_plain = False
+        if is_plain:
+            return _plan_of_ranges(shard, size, work)
+    return _Plan([partial(_check_shard, shard, work)], next)
+
+
+def _head(shard: Shard) -> bytes:
+    with open_file(shard.path) as file, accessing(shard.path):
+        return file.read(HEAD_BYTES)
+
+
+def _plan_of_ranges(shard: Shard, size: int, work: Work) -> _Plan:
+    ranges = ranges_of(size)
+    with_checksum = shard.entry is not None
+
+    def check(start: int, stop: int) -> RangeFindings | FileAccessError:
+        try:
+            with open_file(shard.path) as file:
+                checker = RangeCheck(
+                    file.fileno(), shard.path, size, work.advance, with_checksum=with_checksum
+                )
+                return checker.range(start, stop, is_guess=start > 0)
+        except FileAccessError as error:
+            return error
+
+    def finish(parts: Iterator[RangeFindings | FileAccessError]) -> ShardFindings:
+        findings = ShardFindings(str(shard.path), size)
+        try:
+            with open_file(shard.path) as file:
+                checker = RangeCheck(
+                    file.fileno(), shard.path, size, work.advance, with_checksum=with_checksum
+                )
+                _take(findings, join_ranges(_raising(parts), ranges, checker))
+        except FileAccessError as error:
+            _refused(findings, error)
+        _look_for_changes(shard, findings)
+        return findings
+
+    return _Plan([partial(check, start, stop) for start, stop in ranges], finish)
+
+
+def _raising(parts: Iterator[RangeFindings | FileAccessError]) -> Iterator[RangeFindings]:
+    for part in parts:
+        if isinstance(part, FileAccessError):
+            raise part
+        yield part
+
+
+def _take(findings: ShardFindings, parts: Iterable[RangeFindings]) -> None:
+    """Put the ranges of a shard together."""
+    checksum: int | None = 0
+    for part in parts:
+        findings.record_count += part.record_count
+        findings.seen_count += part.seen_count
+        findings.add(part.errors, MAX_DEFECTS_PER_SHARD, part.error_count)
+        findings.notice(part.notices)
+        if not part.start:
+            checksum = part.checksum
+        elif checksum is not None:
+            checksum = join_crc32c(checksum, part.checksum, part.stop - part.start)
+        if part.is_lost:  # the rest was not read
+            checksum = None
+    findings.checksum = checksum
+
+
+def _check_shard(
+    shard: Shard,
+    work: Work,
+    look: Callable[[], ShardContents] | None = None,
+    looked: dict[str, ShardContents] | None = None,
+) -> ShardFindings:
+    """One shard by one thread. The file's own bytes say how it is compressed."""
+    findings = ShardFindings(str(shard.path))
+    with_checksum = shard.entry is not None
+    try:
+        with open_file(shard.path) as file, accessing(shard.path):
+            status = os.fstat(file.fileno())
+            is_regular = stat.S_ISREG(status.st_mode)
+            findings.size_bytes = status.st_size
+            head = os.pread(file.fileno(), HEAD_BYTES, 0) if is_regular else b""
+            if look is None and is_regular and detect_compression(head) == "none":
+                checker = RangeCheck(
+                    file.fileno(),
+                    shard.path,
+                    status.st_size,
+                    work.advance,
+                    with_checksum=with_checksum,
+                )
+                _take(findings, [checker.range(0, status.st_size)])
+            else:
+                contents = read_stream(file, findings, work.advance, MAX_DEFECTS_PER_SHARD, look)
+                if contents is not None and looked is not None:
+                    contents.check.let_go()
+                    looked[findings.path] = contents
+    except FileAccessError as error:
+        _refused(findings, error)
+        return findings
+    if is_regular:
+        _look_for_changes(shard, findings)
+    entry = shard.entry
+    if findings.size_bytes == 0 and (entry is None or entry.record_count):
+        findings.add([empty_file(shard.path)], MAX_DEFECTS_PER_SHARD)
+    return findings
+
+
+def _refused(findings: ShardFindings, error: FileAccessError) -> None:
+    is_missing = isinstance(error, MissingFileError)
+    defect = Defect.MISSING_SHARD if is_missing else Defect.UNREADABLE_SHARD
+    findings.is_read, findings.checksum = False, None
+    findings.add([CorruptDataError(defect, str(error))], MAX_DEFECTS_PER_SHARD)
+
+
+def _look_for_changes(shard: Shard, findings: ShardFindings) -> None:
+    """A file that grew while it was read: what was there when that began was judged."""
+    try:
+        size = os.stat(shard.path).st_size
+    except OSError:
+        findings.notice(
+            [
+                CorruptDataError(
+                    Defect.CHANGING_SHARD,
+                    "the file was removed while it was read; what is said of it holds for what "
+                    "was there.",
+                )
+            ]
+        )
+        return
+    if size > findings.size_bytes:
+        findings.notice(
+            [
+                CorruptDataError(
+                    Defect.CHANGING_SHARD,
+                    f"the file grew from {findings.size_bytes} to {size} bytes while it was read; "
+                    "what was there at first was judged. Another program is writing it: verify it "
+                    "again when that is done.",
+                )
+            ]
+        )
+>>>>>>> limits

@@ -34,6 +34,9 @@ from recordsmith.example.payload import (
 )
 from recordsmith.example.schema import MOST_FEATURES
 
+MOST_COMPARED = 4096
+"""The kinds of so many features of a shard are compared with those in other shards."""
+
 _NUMBERS: dict[str, int] = {name: number for number, name in enumerate(PAYLOAD_KINDS)}
 
 
@@ -43,6 +46,7 @@ class RuleCheck:
     payload: what the records are; None as long as there was none.
     kinds: the kind of each feature, by section and name.
     picture_keys: features that hold pictures, as far as was seen.
+    is_cut: whether there are so many that not all are compared with other shards.
     is_full: whether there are so many features that of some of them no kind is remembered.
     """
 
@@ -52,6 +56,7 @@ class RuleCheck:
         self.kinds: dict[tuple[str, str], str] = {}
         self.picture_keys: set[str] = set()
         self.is_full = False
+        self.is_cut = False
         self._contents: dict[str, npt.NDArray[np.int64]] = {}
 
     def look(
@@ -107,6 +112,13 @@ class RuleCheck:
                 f"it ({self.payload}).",
                 position=row,
             )
+
+    def let_go(self) -> None:
+        """After the last record: keep what is compared with other shards, of the first features."""
+        self._contents.clear()
+        if len(self.kinds) > MOST_COMPARED:
+            self.is_cut = self._rules is None
+            self.kinds = {key: self.kinds[key] for key in sorted(self.kinds)[:MOST_COMPARED]}
 
     def note_contents(self, key: str, contents: Any) -> None:
         """Remember which features hold pictures: those of which most values begin like one."""

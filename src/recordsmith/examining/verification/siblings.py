@@ -5,19 +5,25 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TypeAlias
 
 from recordsmith.errors import CorruptDataError, Defect
 from recordsmith.examining.rules import Rules
 from recordsmith.examining.verification.report import ShardFindings
 from recordsmith.examining.verification.rule_check import RuleCheck
-from recordsmith.example.schema import MOST_FEATURES
+
+_Looked: TypeAlias = tuple[ShardFindings, RuleCheck]
 
 
+<<<<<<< HEAD
 def compare_siblings(
     looked: Sequence[tuple[ShardFindings, RuleCheck]], rules: Rules | None
 ) -> None:
+=======
+def compare_siblings(looked: Sequence[_Looked], rules: Rules | None, most: int) -> None:
+>>>>>>> limits
     """Add to each shard where it differs from what most shards have, if no rule speaks of it."""
-    keys = sorted({key for _, check in looked for key in check.kinds})
+    open_keys = None
     if rules is None:
         _compare_payloads(looked)
     else:
@@ -27,15 +33,16 @@ def compare_siblings(
             for key, rule in its.items()
             if rules.kinds_agree and rule.kind is None
         }
-        keys = [key for key in keys if key in open_keys]
-    for section, key in keys[:MOST_FEATURES]:
-        kinds = [check.kinds.get((section, key)) for _, check in looked]
-        usual = _usual(looked, kinds)
-        for (findings, _), kind in zip(looked, kinds, strict=True):
-            if kind is not None and kind != usual:
+    having = _having_several_kinds(looked)
+    for section, key in sorted(having if open_keys is None else having.keys() & open_keys):
+        shards = having[section, key]
+        kinds = [check.kinds[section, key] for _, check in shards]
+        usual = _usual(shards, kinds)
+        for (findings, _), kind in zip(shards, kinds, strict=True):
+            if kind != usual:
                 others = [
                     Path(other.path).name
-                    for (other, _), its in zip(looked, kinds, strict=True)
+                    for (other, _), its in zip(shards, kinds, strict=True)
                     if its == usual
                 ]
                 findings.add(
@@ -49,7 +56,27 @@ def compare_siblings(
                 )
 
 
+<<<<<<< HEAD
 def _compare_payloads(looked: Sequence[tuple[ShardFindings, RuleCheck]]) -> None:
+=======
+def _having_several_kinds(looked: Sequence[_Looked]) -> dict[tuple[str, str], list[_Looked]]:
+    """The shards that have each of the features on which they do not agree."""
+    first: dict[tuple[str, str], str] = {}
+    differing = set()
+    for _, check in looked:
+        for key, kind in check.kinds.items():
+            if first.setdefault(key, kind) != kind:
+                differing.add(key)
+    having: dict[tuple[str, str], list[_Looked]] = {key: [] for key in differing}
+    for one in looked if differing else ():
+        for key in one[1].kinds:
+            if key in differing:
+                having[key].append(one)
+    return having
+
+
+def _compare_payloads(looked: Sequence[_Looked], most: int) -> None:
+>>>>>>> limits
     payloads = [check.payload for _, check in looked]
     usual = _usual(looked, payloads)
     for (findings, _), payload in zip(looked, payloads, strict=True):
@@ -65,9 +92,7 @@ def _compare_payloads(looked: Sequence[tuple[ShardFindings, RuleCheck]]) -> None
             )
 
 
-def _usual(
-    looked: Sequence[tuple[ShardFindings, RuleCheck]], said: Sequence[str | None]
-) -> str | None:
+def _usual(looked: Sequence[_Looked], said: Sequence[str | None]) -> str | None:
     """What most records have, by the shards they are in."""
     counts: Counter[str] = Counter()
     for (findings, _), what in zip(looked, said, strict=True):
