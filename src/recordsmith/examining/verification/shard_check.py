@@ -137,6 +137,7 @@ def _check_shard(
             else:
                 contents = read_stream(file, findings, work.advance, look)
                 if contents is not None and looked is not None:
+                    contents.check.let_go()
                     looked[findings.path] = contents
             findings.compression = compression
     except FileAccessError as error:

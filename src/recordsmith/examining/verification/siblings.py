@@ -15,13 +15,7 @@ from recordsmith.examining.verification.rule_check import RuleCheck
 _Looked: TypeAlias = tuple[ShardFindings, RuleCheck]
 
 
-<<<<<<< HEAD
-def compare_siblings(
-    looked: Sequence[tuple[ShardFindings, RuleCheck]], rules: Rules | None
-) -> None:
-=======
-def compare_siblings(looked: Sequence[_Looked], rules: Rules | None, most: int) -> None:
->>>>>>> limits
+def compare_siblings(looked: Sequence[_Looked], rules: Rules | None) -> None:
     """Add to each shard where it differs from what most shards have, if no rule speaks of it."""
     open_keys = None
     if rules is None:
@@ -56,9 +50,6 @@ def compare_siblings(looked: Sequence[_Looked], rules: Rules | None, most: int) 
                 )
 
 
-<<<<<<< HEAD
-def _compare_payloads(looked: Sequence[tuple[ShardFindings, RuleCheck]]) -> None:
-=======
 def _having_several_kinds(looked: Sequence[_Looked]) -> dict[tuple[str, str], list[_Looked]]:
     """The shards that have each of the features on which they do not agree."""
     first: dict[tuple[str, str], str] = {}
@@ -75,8 +66,7 @@ def _having_several_kinds(looked: Sequence[_Looked]) -> dict[tuple[str, str], li
     return having
 
 
-def _compare_payloads(looked: Sequence[_Looked], most: int) -> None:
->>>>>>> limits
+def _compare_payloads(looked: Sequence[_Looked]) -> None:
     payloads = [check.payload for _, check in looked]
     usual = _usual(looked, payloads)
     for (findings, _), payload in zip(looked, payloads, strict=True):
