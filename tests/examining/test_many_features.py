@@ -216,7 +216,7 @@ def test_statistics_of_records_with_little_in_common(
     whole = rs.statistics(path).to_json()
     assert len(whole["duplicates"]) == 2
     for cells in (0, 7, 100):
-        monkeypatch.setattr(feature_blocks, "MOST_CELLS", cells)
+        monkeypatch.setattr(feature_blocks, "CELLS_AT_A_TIME", cells)
         assert rs.statistics(path).to_json() == whole
     assert whole["features"]["label"]["present"] == COUNT
 

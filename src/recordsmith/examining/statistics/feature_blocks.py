@@ -57,7 +57,7 @@ class FeatureBlock:
     rows: dict[Kind, Int64Array] = field(default_factory=dict)
 
 
-MOST_CELLS = 1 << 20
+CELLS_AT_A_TIME = 1 << 20
 """Columns have a cell in each record for each feature, whether it is there or not."""
 
 
@@ -81,7 +81,7 @@ def example_blocks(
         for key, kinds in kinds_of.items()
         if len(kinds) == 1
     }
-    if len(single) * len(starts) > MOST_CELLS and len(starts) > 1:
+    if len(single) * len(starts) > CELLS_AT_A_TIME and len(starts) > 1:
         return None
     if single:
         decoder = ColumnDecoder(single, borrowed=single)
