@@ -22,7 +22,7 @@ import numpy.typing as npt
 from recordsmith.buffers import Int64Array
 from recordsmith.errors import CorruptDataError, Defect
 from recordsmith.files import accessing, open_file
-from recordsmith.wire import gather, scan
+from recordsmith.wire import gather, read_pieces, scan
 
 _SMALL_BYTES = 16 << 10
 _FRAMES_FIRST, _WALK_BYTES = 64, 64 << 20  # walked before the pages of a map are let go
@@ -144,14 +144,11 @@ class ReadFrames:
         stops = np.cumsum(ends - begins)
         starts = stops - (ends - begins)
         buffer: npt.NDArray[np.uint8] = np.empty(int(stops[-1]), np.uint8)
-        view = memoryview(buffer)  # type: ignore[arg-type]
         firsts = np.flatnonzero(np.append(True, begins[1:] != ends[:-1]))  # of runs of neighbours
         lasts = np.append(firsts[1:], len(begins)) - 1
-        runs = zip(
-            begins[firsts].tolist(), starts[firsts].tolist(), stops[lasts].tolist(), strict=True
-        )
-        if not all(self._read(begin, view[start:stop]) for begin, start, stop in runs):
-            return False
+        with accessing(self._path):
+            if not read_pieces(self._file, begins[firsts], ends[lasts], starts[firsts], buffer):
+                return False
         return gather(buffer, starts, stops, places, out, whole=whole) == len(begins)
 
     def _reaches(self, end: int) -> bool:

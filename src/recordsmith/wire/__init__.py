@@ -26,6 +26,7 @@ from recordsmith.wire.framing import (
     encode_slices,
     gather,
     join_crc32c,
+    read_pieces,
     scan,
 )
 from recordsmith.wire.reinflating import inflate_around_breaks
@@ -60,6 +61,7 @@ __all__ = [
     "inflate_around_breaks",
     "join_crc32c",
     "read_blocks",
+    "read_pieces",
     "read_records",
     "rescue",
     "scan",

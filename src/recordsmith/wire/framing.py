@@ -1,11 +1,12 @@
 """Records <-> bytes in memory: encode frames, and scan a buffer for them.
 
-A thin layer over the compiled kernel that adds types, defect names and words. It never touches
-paths or streams, and never copies a payload when scanning.
+A thin layer over the compiled kernel that adds types, defect names and words. It knows no paths,
+and never copies a payload when scanning.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from typing import NamedTuple
 
@@ -209,6 +210,30 @@ def gather(
         there, of which a scan of its bytes tells more.
     """
     return kernel.gather(buffer, begins, ends, places, out, check_payloads, whole)[0]
+
+
+def read_pieces(
+    file: int,
+    begins: Int64Array,
+    ends: Int64Array,
+    places: Int64Array,
+    out: npt.NDArray[np.uint8],
+) -> bool:
+    """Read pieces of an open file, one after the other; whether all of them were there.
+
+    Args:
+        file: its descriptor; where it stands does not matter and is not changed.
+        begins, ends: int64, (count,): the pieces are the bytes [begins[i], ends[i]).
+        places: int64, (count,): they go to out[places[i]:].
+        out: uint8; has to have room for all.
+
+    Raises:
+        OSError: the system could not read one.
+    """
+    count, error = kernel.read_pieces(file, begins, ends, places, out)
+    if error:
+        raise OSError(error, os.strerror(error))
+    return count == len(begins)
 
 
 def _is_converted(frame: memoryview, length: int) -> bool:

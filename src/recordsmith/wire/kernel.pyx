@@ -12,6 +12,8 @@ Every length is compared with the bytes that are left before it is used; nothing
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
+from libc.errno cimport EINTR, errno
+from posix.unistd cimport pread
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 
 
@@ -278,6 +280,49 @@ def gather(
     if code == NO_ROOM:
         raise IndexError("a payload or frame does not fit into its place")
     return i, code
+
+
+def read_pieces(
+    int file,
+    const int64_t[::1] begins not None,
+    const int64_t[::1] ends not None,
+    const int64_t[::1] places not None,
+    uint8_t[::1] out not None,
+):
+    """Read the bytes [begins[i], ends[i]) of a file to out[places[i]:].
+
+    Returns (count, error): how many were read whole, and the number of the system's error that
+    ended it, 0 if the file ended.
+    """
+    cdef Py_ssize_t count = begins.shape[0], room = out.shape[0], i = 0
+    cdef uint8_t *target = &out[0] if room else NULL
+    cdef int64_t at, place
+    cdef ssize_t got
+    cdef int error = 0
+    if ends.shape[0] != count or places.shape[0] != count:
+        raise IndexError("begins, ends and places differ in length")
+    for i in range(count):
+        if begins[i] < 0 or ends[i] < begins[i] or places[i] < 0 or places[i] > room:
+            raise IndexError("a piece is not one of a file, or has no place")
+        if ends[i] - begins[i] > room - places[i]:
+            raise IndexError("a piece does not fit into its place")
+    i = 0
+    with nogil:
+        while i < count:
+            at, place = begins[i], places[i]
+            while at < ends[i]:
+                got = pread(file, target + place, ends[i] - at, at)
+                if got <= 0:
+                    if got < 0 and errno == EINTR:
+                        continue
+                    error = errno if got < 0 else 0
+                    break
+                at += got
+                place += got
+            if at < ends[i]:
+                break
+            i += 1
+    return i, error
 
 
 def frame_list(list payloads not None):
