@@ -360,13 +360,16 @@ def test_payloads_of_any_kind(tmp_path: Path) -> None:
 
 
 def test_folders_that_cannot_be_meant(packed: Path, tmp_path: Path) -> None:
-    for out in (packed, packed / "." / "", tmp_path / "in" / ".." / "in"):
-        with pytest.raises(OptionError, match="is the folder that is read"):
+    for out in (packed, packed / "." / ""):
+        with pytest.raises(OptionError, match="is the folder that is read; choose another one"):
             rs.salvage(packed, out)
+    around = tmp_path / "in" / ".." / "in"
+    with pytest.raises(OptionError, match=f"{around} is {packed}, the folder that is read"):
+        rs.salvage(packed, around)
     with pytest.raises(OptionError, match=r"is the folder of .*, which is read"):
         rs.salvage(packed / SHARD, packed)
     for paths in (packed, [packed]):
-        with pytest.raises(OptionError, match="lies in the folder that is read"):
+        with pytest.raises(OptionError, match=f"lies in {packed}, which is read"):
             rs.salvage(paths, packed / "deep" / "out")
     assert not (packed / "deep").exists()
     with pytest.raises(OptionError, match="is a file"):

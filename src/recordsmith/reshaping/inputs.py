@@ -186,14 +186,13 @@ def check_apart(out: Path, paths: Sequence[Path]) -> None:
     """
     real = Path(os.path.realpath(out))
     for path in paths:
-        if path.is_dir() and real.is_relative_to(os.path.realpath(path)):
-            is_the_same = real == Path(os.path.realpath(path))
-            place = "is the folder" if is_the_same else "lies in the folder"
-            raise OptionError(f"{out} {place} that is read, {path}; choose another one")
-        if not path.is_dir() and real in (
-            Path(os.path.realpath(path.parent)),
-            Path(os.path.realpath(path)).parent,
-        ):
+        source = Path(os.path.realpath(path))
+        if path.is_dir() and real == source:
+            what = "the folder that is read" if out == path else f"{path}, the folder that is read"
+            raise OptionError(f"{out} is {what}; choose another one")
+        if path.is_dir() and real.is_relative_to(source):
+            raise OptionError(f"{out} lies in {path}, which is read; choose one outside of it")
+        if not path.is_dir() and real in (Path(os.path.realpath(path.parent)), source.parent):
             raise OptionError(f"{out} is the folder of {path}, which is read; choose another one")
 
 
