@@ -179,3 +179,12 @@ def test_a_rule_that_is_there_twice(tmp_path: Path) -> None:
     path.write_text(text.replace('"x":', '"x": {"kind": "bytes"}, "x":'), "utf-8")
     with pytest.raises(rs.OptionError, match="'x' is there twice"):
         rs.SchemaFile.load(path)
+
+
+def test_names_of_features_that_are_no_text(tmp_path: Path) -> None:
+    """In the file they are escapes of JSON; as bytes, it could not be read again."""
+    data = _write(tmp_path / "a.tfrecord", [{"\udcff\udc80x": 1, "größe": 2}])
+    path = rs.schema(data).save(tmp_path / "schema.json")
+    assert set(rs.SchemaFile.load(path).sections["features"]) == {"\udcff\udc80x", "größe"}
+    assert "größe" in path.read_text("utf-8")
+    assert rs.verify(data, schema=path).is_good
