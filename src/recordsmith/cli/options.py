@@ -214,7 +214,7 @@ def parse_value(text: str, where: str) -> Any:
     what = "an object" if isinstance(value, dict) else "a list of other things"
     quoted = json.dumps(text, ensure_ascii=False)
     raise OptionError(
-        f"{where} is {what}, which no feature can be; expected a number, text, or a list of either. "
+        f"{where} is {what}, which no feature can be; expected a number, text, or a list of these. "
         f"To store it as text, put it in quotes: {quoted:.200}"
     )
 
