@@ -251,3 +251,13 @@ def test_a_closed_pipe_is_no_error(packed: Path) -> None:
         check=False,
     )
     assert result.stderr == ""
+
+
+@pytest.mark.parametrize("command", ["reshard", "salvage", "edit", "append"])
+def test_a_single_path_is_not_taken_for_the_output(run, packed: Path, command: str) -> None:
+    outcome = run(command, packed, "--json")
+    assert outcome.code == 2
+    assert "Missing argument 'OUT': " in outcome.err
+    assert f"{command} PATH... OUT" in outcome.err
+    assert "Missing argument 'PATH'" in run(command).err
+    assert run(command, packed, "--help").code == 0

@@ -8,6 +8,7 @@ import pytest
 
 import recordsmith as rs
 from recordsmith.cli.options import parse_value
+from recordsmith.errors import OptionError
 
 
 def test_all_kinds_of_edits(run, packed: Path, tmp_path: Path) -> None:
@@ -55,6 +56,7 @@ def test_where_and_json(run, packed: Path, tmp_path: Path) -> None:
         (("--rename", "a"), "--rename is 'a'; expected OLD=NEW"),
         (("--rename", "a=b", "--rename", "a=c"), "--rename names 'a' twice"),
         (("--add", "=3"), "expected KEY=VALUE"),
+        (("--add", 'z={"a":1}'), "--add z is an object, which no feature can be"),
         (("--recode", "image/class/label=none.csv"), "no such file"),
         (("--drop", "image/height", "--where", "image/height = 3"), "did you mean ==?"),
     ],
@@ -88,11 +90,30 @@ def test_values_without_a_row_are_defects(run, packed: Path, tmp_path: Path) -> 
         ("daisy", "daisy"),
         ("true", "true"),
         ("NaN", "NaN"),
-        ("[[1]]", "[[1]]"),
-        ("{}", "{}"),
+        ('"{}"', "{}"),
+        ("{a}", "{a}"),
         ("[" * 100_000, "[" * 100_000),
     ],
 )
 def test_what_values_are(text: str, value: Any) -> None:
-    assert parse_value(text) == value
-    assert type(parse_value(text)) is type(value)
+    assert parse_value(text, "--add x") == value
+    assert type(parse_value(text, "--add x")) is type(value)
+
+
+@pytest.mark.parametrize(
+    ("text", "quoted"),
+    [
+        ('{"a": 1}', r'"{\"a\": 1}"'),
+        ("{}", '"{}"'),
+        ("[1,null]", '"[1,null]"'),
+        ("[[1],[2]]", '"[[1],[2]]"'),
+        ("[true]", '"[true]"'),
+    ],
+)
+def test_json_that_is_no_feature(text: str, quoted: str) -> None:
+    with pytest.raises(OptionError) as caught:
+        parse_value(text, "--add x")
+    message = str(caught.value)
+    assert message.startswith("--add x is ")
+    assert message.endswith(f"To store it as text, put it in quotes: {quoted}")
+    assert parse_value(quoted, "--add x") == text

@@ -72,3 +72,17 @@ def test_wrong_options(run, packed: Path, tmp_path: Path, options: list[str], sa
     assert outcome.code == 2
     assert said in outcome.err
     assert not (tmp_path / "new").exists()
+
+
+def test_the_folder_is_called_as_it_was_typed(
+    run, packed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert run("export", packed, "new").out.startswith("exported 9 records")
+    (tmp_path / "link").symlink_to("new")
+    for out in ("new", "link"):
+        err = run("export", packed, out).err
+        assert err.startswith(f"error: {out} is not empty: it holds train and 2 more")
+    (tmp_path / "file").touch()
+    assert run("export", packed, "file").err.startswith("error: file is a file")
+    assert "cannot make folder file/new: " in run("export", packed, "file/new").err

@@ -97,10 +97,13 @@ def test_options_reach_the_job(run, pictures: Path, tmp_path: Path) -> None:
 
 
 def test_a_dataset_is_not_packed_into_its_pictures(run, pictures: Path) -> None:
-    for out in (pictures, pictures / "cat" / "out"):
+    for out, where in (
+        (pictures, "is the folder that is packed; "),
+        (pictures / "cat" / "out", f"lies in {pictures}, which is packed; "),
+    ):
         outcome = run("pack", pictures, out)
         assert outcome.code == 2
-        assert "lies in the folder that is packed" in outcome.err
+        assert f"{out} {where}" in outcome.err
     assert sorted(file.name for file in pictures.iterdir()) == ["cat", "dog"]
 
 

@@ -9,6 +9,10 @@ def test_nothing_is_lost(run, packed: Path, tmp_path: Path) -> None:
     assert "rescued 9 of 9 records" in outcome.out
     assert "4 shards without a defect" in outcome.out
     assert run("verify", tmp_path / "rescued").code == 0
+    again = run("salvage", packed, tmp_path / "rescued")
+    assert again.code == 0
+    assert again.out.startswith("nothing to do: 9 of 9 records were rescued into ")
+    assert "; --overwrite does it again\n" in again.out
 
 
 def test_what_is_lost_and_repaired(run, packed: Path, tmp_path: Path) -> None:
@@ -26,7 +30,10 @@ def test_what_is_lost_and_repaired(run, packed: Path, tmp_path: Path) -> None:
     assert "payload-crc-mismatch" in outcome.out
     assert "byte 0, bit 0, in its length" in outcome.out
     assert "left out, its first bytes are those of a text file" in outcome.out
-    document = run("salvage", packed, tmp_path / "rescued", "--json").document
+    again = run("salvage", packed, tmp_path / "rescued", "--json")
+    assert again.code == 1
+    document = again.document
+    assert not document["is_new"]
     assert document["records"] == 5
     assert document["expected"] == 9
     assert not document["is_whole"]

@@ -15,13 +15,6 @@ import recordsmith as rs
 D = rs.Defect
 
 
-def _write(path: Path, examples: Any) -> Path:
-    with rs.ShardWriter(path) as writer:
-        for example in examples:
-            writer.write_example(example)
-    return path
-
-
 def _document(**features: Mapping[str, Any]) -> dict[str, Any]:
     return {"format": "recordsmith-schema", "version": 1, "features": features}
 
@@ -74,12 +67,14 @@ def test_records_keep_the_rules_that_are_made_of_them(
         ({"kind": "float", "min": 0, "max": 1}, [], -0.5, D.FEATURE_VALUE),
     ],
 )
-def test_each_rule(tmp_path: Path, rule: Any, good: Any, bad: Any, defect: rs.Defect) -> None:
+def test_each_rule(
+    write, tmp_path: Path, rule: Any, good: Any, bad: Any, defect: rs.Defect
+) -> None:
     count, places = 700, (0, 3, 350, 699)
     examples: list[dict[str, Any]] = [{"x": good} for _ in range(count)]
     for place in places:
         examples[place]["x"] = bad
-    path = _write(tmp_path / "a.tfrecord", examples)
+    path = write(tmp_path / "a.tfrecord", examples)
     assert _found(path, _document(x=rule)) == [(defect, place) for place in places]
     errors = rs.verify(path, schema=rs.SchemaFile.from_json(_document(x=rule))).defects
     for error, place in zip(errors, places, strict=True):
@@ -97,8 +92,8 @@ def test_a_rule_without_a_kind_allows_several(tmp_path: Path) -> None:
     assert not rs.verify(path, deep=True).is_good
 
 
-def test_other_features(tmp_path: Path) -> None:
-    path = _write(tmp_path / "a.tfrecord", [{"x": 1}, {"x": 1, "y": 2}])
+def test_other_features(write, tmp_path: Path) -> None:
+    path = write(tmp_path / "a.tfrecord", [{"x": 1}, {"x": 1, "y": 2}])
     document = _document(x={"kind": "int64"})
     assert _found(path, document) == [(D.UNEXPECTED_FEATURE, 1)]
     assert _found(path, {**document, "other_features": "allowed"}) == []
@@ -149,14 +144,14 @@ def test_sequence_examples(tmp_path: Path) -> None:
         (_document(x={"kind": "float", "max": "1"}), "max"),
     ],
 )
-def test_what_is_no_schema_file(tmp_path: Path, document: Any, word: str) -> None:
+def test_what_is_no_schema_file(write, tmp_path: Path, document: Any, word: str) -> None:
     path = tmp_path / "schema.json"
     path.write_text(json.dumps(document))
     with pytest.raises(rs.OptionError) as caught:
         rs.SchemaFile.load(path)
     assert word in str(caught.value)
     assert str(path) in str(caught.value)
-    data = _write(tmp_path / "a.tfrecord", [{"x": 1}])
+    data = write(tmp_path / "a.tfrecord", [{"x": 1}])
     with pytest.raises(rs.OptionError):
         rs.verify(data, schema=path)
 
@@ -179,3 +174,12 @@ def test_a_rule_that_is_there_twice(tmp_path: Path) -> None:
     path.write_text(text.replace('"x":', '"x": {"kind": "bytes"}, "x":'), "utf-8")
     with pytest.raises(rs.OptionError, match="'x' is there twice"):
         rs.SchemaFile.load(path)
+
+
+def test_names_of_features_that_are_no_text(write, tmp_path: Path) -> None:
+    """In the file they are escapes of JSON; as bytes, it could not be read again."""
+    data = write(tmp_path / "a.tfrecord", [{"\udcff\udc80x": 1, "größe": 2}])
+    path = rs.schema(data).save(tmp_path / "schema.json")
+    assert set(rs.SchemaFile.load(path).sections["features"]) == {"\udcff\udc80x", "größe"}
+    assert "größe" in path.read_text("utf-8")
+    assert rs.verify(data, schema=path).is_good

@@ -311,11 +311,16 @@ def test_tables_in_files(tmp_path: Path, name: str, text: str) -> None:
         ("t.csv", "old,new\n1,2\n01,3\n", "line 3: the old value '01' is there twice"),
         ("t.csv", "old,new\n*,2\n*,3\n", r"line 3: a row with \* is there twice"),
         ("t.csv", f"old,new\n1,{2**63}\n", "does not fit int64"),
-        ("t.json", "{", "is no JSON"),
-        ("t.json", "[" * 100_000, "is no JSON"),
-        ("t.json", "[1]", "row 0: expected an object"),
+        ("t.json", "{", "cut off at line 1, column 2"),
+        ("t.json", "[" * 100_000, "nested too deeply"),
+        ("t.json", "", "is no table: it is empty"),
+        ("t.json", "[1]", "row 0 is 1; expected new values by old ones"),
+        ("t.json", '[{"a": 1, "b": {"c": 2}}]', "row 0 is an object with a, b; expected"),
+        ("t.json", '{"1": {"a": [2]}}', "table: '1' is an object; expected new values by old ones"),
+        ("t.json", '{"1": null}', "the new value of '1': null is neither"),
+        ("t.json", '{"1": 2, "1": 3}', "'1' is there twice"),
         ("t.json", '[{"old": 1, "new": true}]', "neither an integer nor text"),
-        ("t.json", "3", "expected a list of objects"),
+        ("t.json", "3", "it is 3; expected new values by old ones"),
     ],
 )
 def test_tables_that_are_none(tmp_path: Path, name: str, text: str, message: str) -> None:
@@ -329,8 +334,8 @@ def test_tables_that_are_none(tmp_path: Path, name: str, text: str, message: str
 def test_tables_that_cannot_be_read(tmp_path: Path) -> None:
     with pytest.raises(rs.FileAccessError):
         Edits(recode={"label": tmp_path / "none.csv"})
-    (tmp_path / "bytes.csv").write_bytes(b"\xff\xfe")
-    with pytest.raises(rs.OptionError, match="no UTF-8"):
+    (tmp_path / "bytes.csv").write_bytes(b"old,new\n1,\xff\n")
+    with pytest.raises(rs.OptionError, match="no table: byte 10 is no UTF-8"):
         Edits(recode={"label": tmp_path / "bytes.csv"})
 
 

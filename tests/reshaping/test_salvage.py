@@ -360,13 +360,16 @@ def test_payloads_of_any_kind(tmp_path: Path) -> None:
 
 
 def test_folders_that_cannot_be_meant(packed: Path, tmp_path: Path) -> None:
-    for out in (packed, packed / "." / "", tmp_path / "in" / ".." / "in"):
-        with pytest.raises(OptionError, match="is the folder that is read"):
+    for out in (packed, packed / "." / ""):
+        with pytest.raises(OptionError, match="is the folder that is read; choose another one"):
             rs.salvage(packed, out)
+    around = tmp_path / "in" / ".." / "in"
+    with pytest.raises(OptionError, match=f"{around} is {packed}, the folder that is read"):
+        rs.salvage(packed, around)
     with pytest.raises(OptionError, match=r"is the folder of .*, which is read"):
         rs.salvage(packed / SHARD, packed)
     for paths in (packed, [packed]):
-        with pytest.raises(OptionError, match="lies in the folder that is read"):
+        with pytest.raises(OptionError, match=f"lies in {packed}, which is read"):
             rs.salvage(paths, packed / "deep" / "out")
     assert not (packed / "deep").exists()
     with pytest.raises(OptionError, match="is a file"):
@@ -405,6 +408,61 @@ def test_what_is_there_is_not_overwritten(made, packed: Path, tmp_path: Path) ->
     again = contents(out)
     rs.salvage(packed, out)  # the same job, again
     assert contents(out) == again
+
+
+def test_what_is_done_is_not_done_again(
+    packed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def edit(data: bytearray) -> None:
+        data[2] ^= 1  # repaired
+        data[-1] ^= 3  # lost
+
+    out = tmp_path / "out"
+    change(packed / SHARD, edit)
+    (packed / "train-00001-of-00002.tfrecord").write_bytes(b"a text")
+    (packed / "validation-00000-of-00001.tfrecord").unlink()
+    first = rs.salvage(packed, out)
+    assert (first.is_new, first.is_whole) == (True, False)
+    before = {path: path.stat().st_mtime_ns for path in out.rglob("*")}
+    monkeypatch.chdir(tmp_path)
+    again = rs.salvage(packed.name, "out")  # the same files by other names
+    assert {path: path.stat().st_mtime_ns for path in out.rglob("*")} == before
+    told = json.dumps(again.to_json()).replace('"in/', f'"{tmp_path}/in/')
+    assert json.loads(told) == first.to_json() | {"is_new": False, "folder": "out"}
+    assert str(tmp_path) not in (out / INTERNAL_FOLDER / "salvage.json").read_text()
+    assert rs.salvage(packed, out, overwrite=True).is_new
+    rs.salvage(packed, out)
+    assert rs.salvage(packed, out, split="train", overwrite=True).is_new
+
+
+@pytest.mark.parametrize("what", ["shard", "size", "note", "odd", "names", "input"])
+def test_what_is_not_as_it_was_is_done_again(packed: Path, tmp_path: Path, what: str) -> None:
+    out = tmp_path / "out"
+    rs.salvage(packed, out)
+    note = out / INTERNAL_FOLDER / "salvage.json"
+    before = contents(out)
+    if what == "shard":
+        (out / SHARD).unlink()
+    elif what == "size":
+        (out / SHARD).write_bytes(b"short")
+    elif what == "note":
+        note.unlink()
+    elif what == "odd":
+        note.write_text(note.read_text().replace('"records": 20', '"records": "20"'))
+    elif what == "names":
+        (packed / "dataset.json").write_text(
+            (packed / "dataset.json").read_text().replace("daisy", "rose")
+        )
+        with pytest.raises(OptionError, match="--overwrite"):
+            rs.salvage(packed, out)
+        return
+    else:
+        os.utime(packed / SHARD, ns=(1, 1))
+        with pytest.raises(OptionError, match="--overwrite"):
+            rs.salvage(packed, out)
+        return
+    assert rs.salvage(packed, out).is_new
+    assert contents(out) == before
 
 
 def test_a_job_that_is_stopped_leaves_nothing(packed: Path, tmp_path: Path) -> None:
@@ -519,7 +577,9 @@ def test_no_thread_is_left(packed: Path, tmp_path: Path) -> None:
     rs.salvage(packed, tmp_path / "out")
     assert threading.active_count() == before
     assert not [
-        path for path in (tmp_path / "out" / INTERNAL_FOLDER).iterdir() if path.suffix != ".index"
+        path
+        for path in (tmp_path / "out" / INTERNAL_FOLDER).iterdir()
+        if path.suffix != ".index" and path.name != "salvage.json"
     ]
 
 

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from typing import Annotated, Any, NoReturn
 
 import typer
+from typer.core import TyperCommand
 
 import recordsmith
 from recordsmith.cli.append import append
@@ -128,6 +129,23 @@ def _end_quietly(code: int = _PIPE_CLOSED) -> NoReturn:
     raise typer.Exit(code)
 
 
+class _Command(TyperCommand):
+    """One that says OUT where that is missing: of PATH... OUT, a single path is taken for OUT, and
+    typer would ask for PATH.
+    """
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        given = list(args)
+        try:
+            return super().parse_args(ctx, args)
+        except typer.BadParameter as error:
+            if getattr(error.param, "name", None) == "paths":
+                values, _, _ = self.make_parser(ctx).parse_args(args=given)
+                if isinstance(values.get("out"), str):
+                    ctx.fail(f"Missing argument 'OUT': {ctx.command_path} PATH... OUT")
+            raise
+
+
 app = typer.Typer(
     add_completion=False,
     no_args_is_help=True,
@@ -137,4 +155,4 @@ app = typer.Typer(
 )
 app.callback()(_root)
 for _command in _COMMANDS:
-    app.command()(_reporting(_command))
+    app.command(cls=_Command)(_reporting(_command))

@@ -111,4 +111,4 @@ def edit(
 
 def _values(add: list[str] | None) -> dict[str, Any]:
     pairs = parse_pairs(add or (), "--add", "KEY=VALUE")
-    return {key: parse_value(text) for key, text in pairs.items()}
+    return {key: parse_value(text, f"--add {key}") for key, text in pairs.items()}

@@ -196,14 +196,27 @@ def parse_pairs(texts: Iterable[str], option: str, form: str) -> dict[str, str]:
     return pairs
 
 
-def parse_value(text: str) -> Any:
-    """3, 0.5, [1,2] and "3" as JSON has them; whatever else -> the text itself."""
+def parse_value(text: str, where: str) -> Any:
+    """3, 0.5, [1,2] and "3" as JSON has them; whatever else -> the text itself.
+
+    Raises:
+        OptionError: it is JSON that no feature can hold, such as an object; `where` begins it.
+    """
     try:
         value = json.loads(text, parse_constant=_no_constant)
     except (ValueError, RecursionError):
         return text
     items = value if isinstance(value, list) else [value]
-    return value if all(type(item) in (int, float, str) for item in items) else text
+    if all(type(item) in (int, float, str) for item in items):
+        return value
+    if not isinstance(value, (dict, list)):
+        return text  # true, false, null are words like any others
+    what = "an object" if isinstance(value, dict) else "a list of other things"
+    quoted = json.dumps(text, ensure_ascii=False)
+    raise OptionError(
+        f"{where} is {what}, which no feature can be; expected a number, text, or a list of these. "
+        f"To store it as text, put it in quotes: {quoted:.200}"
+    )
 
 
 def _no_constant(name: str) -> None:

@@ -29,7 +29,8 @@ def salvage(
     What is at PATH is only read. A record comes back if both of its checksums are right, wherever
     it lies in its file; one flipped bit in a length or a checksum is turned back, and reported.
 
-    Exits with 0 if nothing was lost, with 1 if something was, or nothing could be rescued.
+    Exits with 0 if nothing was lost, with 1 if something was, or nothing could be rescued. What was
+    rescued into OUT before is not rescued again, only told once more.
 
     Example: `recordsmith salvage damaged rescued`
     """
@@ -53,12 +54,13 @@ def salvage(
 def print_salvage_report(report: rs.SalvageReport) -> None:
     """What is there again, and what is not, shard by shard."""
     of_all = "" if report.expected_count is None else f" of {report.expected_count:,}"
-    print(
-        console.bold(
-            f"rescued {report.record_count:,}{of_all} records into "
-            f"{console.printable(str(report.folder))}"
-        )
-    )
+    what = f"{report.record_count:,}{of_all} records"
+    folder = console.printable(str(report.folder))
+    if report.is_new:
+        print(console.bold(f"rescued {what} into {folder}"))
+    else:
+        said = console.bold(f"nothing to do: {what} were rescued into {folder} before")
+        print(f"{said}; --overwrite does it again")
     lost = [shard for shard in report.shards if not shard.is_whole or shard.repair_count]
     for shard in lost[:_MOST_SHARDS]:
         _print_shard(shard)

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TypeAlias
 
+from recordsmith.dataset.documents import other_than_text
 from recordsmith.errors import OptionError
 from recordsmith.files import accessing, read_document
 
@@ -107,10 +108,10 @@ def read_label_map(path: Path) -> ClassNames:
         OptionError: it is none, or gives a number or a name twice; says the line.
         FileAccessError: it cannot be read.
     """
-    text = read_document(path).decode("utf-8-sig", "surrogateescape")
+    data = read_document(path)
     names: dict[int, str] = {}
     taken: set[str] = set()
-    for line, item in _items(text, path):
+    for line, item in _items(data, path):
         label, name = item.get("id"), item.get("name", item.get("display_name"))
         if label is None or name is None or not _is_number(label):
             raise OptionError(
@@ -125,13 +126,17 @@ def read_label_map(path: Path) -> ClassNames:
     return class_names_of(names)
 
 
-def _items(text: str, path: Path) -> list[tuple[int, dict[str, str]]]:
+def _items(data: bytes, path: Path) -> list[tuple[int, dict[str, str]]]:
     """Each item of the text, with its line; nested messages (keypoints) are passed over."""
+    text = data.decode("utf-8-sig", "surrogateescape")
     items: list[tuple[int, dict[str, str]]] = []
     depth, key, at, line = 0, "", 0, 1
     while at < len(text):
         match = _TOKEN.match(text, at)
         if match is None:
+            other = other_than_text(data)
+            if other is not None:
+                raise OptionError(f"{path} is {other}; expected a label map")
             found = text[at : at + 60].splitlines()[0]
             raise OptionError(f"{path}, line {line}: expected a label map, found {found!r}")
         at = match.end()

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from recordsmith.dataset.documents import fault_of, json_of
 from recordsmith.dataset.labels import LABEL_MAP_NAME, LABELS_NAME, ClassNames
 from recordsmith.errors import CorruptDataError, Defect, FileAccessError
 from recordsmith.example import Schema
@@ -133,11 +134,11 @@ def read_manifest(folder: Path, path: Path | None = None) -> Manifest | None:
             raise
         raise CorruptDataError(Defect.BROKEN_MANIFEST, str(error), path=path) from None
     try:
-        return _parse(json.loads(data))
+        return _parse(json_of(data))
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise CorruptDataError(
             Defect.BROKEN_MANIFEST,
-            f"the manifest cannot be understood ({_in_words(error)}). The shards can still be "
+            f"the manifest cannot be understood ({fault_of(error)}). The shards can still be "
             "opened one by one or with a glob; pack again, or remove the manifest.",
             path=path,
         ) from None
@@ -191,11 +192,9 @@ def read_begun(folder: Path) -> Begun | None:
         return Begun("")  # cut short: begun, and nothing done yet
 
 
-def _in_words(error: Exception) -> str:
-    return f"it lacks {error}" if isinstance(error, KeyError) else str(error)
-
-
 def _parse(document: Any) -> Manifest:
+    if not isinstance(document, Mapping):
+        raise ValueError(f'expected an object with "format": "{FORMAT}"')  # noqa: TRY004 - a file's
     if document["format"] != FORMAT:
         raise ValueError(f"its format is {document['format']!r}, expected {FORMAT!r}")
     if document["version"] > VERSION:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, get_args
 
+from recordsmith.dataset.documents import json_of
 from recordsmith.dataset.locate import Paths
 from recordsmith.errors import OptionError, names_like
 from recordsmith.examining.inspection import inspect
@@ -89,8 +90,8 @@ class SchemaFile:
         """
         file = as_path(path)
         try:
-            return cls.from_json(json.loads(read_document(file), object_pairs_hook=_once))
-        except (ValueError, RecursionError) as error:
+            return cls.from_json(json_of(read_document(file), with_keys_once=True))
+        except ValueError as error:
             raise OptionError(f"{file} is no schema file: {error}") from None
 
     def save(self, path: PathLike, *, overwrite: bool = False) -> Path:
@@ -102,7 +103,8 @@ class SchemaFile:
         """
         file = as_path(path)
         data = json.dumps(self.to_json(), indent=1, ensure_ascii=False) + "\n"
-        write_atomically(file, data.encode("utf-8", "surrogateescape"), overwrite=overwrite)
+        # bytes of a key that are no text become \\udcff, which is what JSON calls them
+        write_atomically(file, data.encode("utf-8", "backslashreplace"), overwrite=overwrite)
         return file
 
     def to_json(self) -> dict[str, Any]:
@@ -263,16 +265,6 @@ def _counts(document: Mapping[str, Any]) -> tuple[int, int | None]:
 
 def _is_count(value: Any) -> bool:
     return type(value) is int and 0 <= value < 2**60
-
-
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object of which no word is there twice, so that no rule is lost."""
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        words = [word for word, _ in pairs]
-        twice = next(word for word in words if words.count(word) > 1)
-        raise ValueError(f"{twice!r:.60} is there twice in one object")
-    return found
 
 
 def _allowed(document: Mapping[str, Any], kind: str | None) -> tuple[Any, ...] | None:

@@ -28,8 +28,6 @@ from recordsmith.files import (
     read_document,
 )
 
-"""In each export: what wrote it, and which entries are its own, for a later one to replace."""
-
 _INSIDE = ".export.partial"
 
 
@@ -40,7 +38,7 @@ def staged(
     """Give a folder to write to; what is in it is moved to `folder` when the block ends well.
 
     Args:
-        folder: the final name.
+        folder: the final name, which messages call it by.
         note: what is remembered of this export.
         overwrite: replace an earlier export, and whatever has the names that are needed.
         keeping: files that must not be replaced.
@@ -50,11 +48,12 @@ def staged(
             replaced has one of the files to keep in it.
         FileAccessError: the system refuses, or another process exports to this folder.
     """
-    folder = Path(os.path.realpath(folder))  # a link stays a link, and leads to the export
-    is_there = _check(folder, overwrite)
+    named, folder = folder, Path(os.path.realpath(folder))  # a link stays a link, and leads to it
+    is_there = _check(folder, named, overwrite)
     staging = folder / _INSIDE if is_there else folder.with_name(f".{folder.name[:60]}.partial")
     above = [path for path in folder.parents if not path.exists()]  # the nearest comes first
-    make_folder(staging)
+    with accessing(named, "make folder"):
+        os.makedirs(staging, exist_ok=True)
     with exclusive(staging):
         new = staging / "new"
         with accessing(new, "replace"):
@@ -66,15 +65,15 @@ def staged(
             entries = sorted(os.listdir(new))
             document = {**note, "entries": entries}
             (new / EXPORT_NOTE).write_bytes(json.dumps(document, indent=1).encode() + b"\n")
-            with accessing(folder, "write"):
+            with accessing(named, "write"):
                 if is_there:
-                    _move_in(new, folder, staging / "old", keeping)
+                    _move_in(new, folder, staging / "old", keeping, named)
                 else:
                     os.rename(new, folder)
         except FileAccessError:
             raise
         except OSError as error:
-            raise access_error(error, folder, "write") from error
+            raise access_error(error, named, "write") from error
         finally:
             shutil.rmtree(staging, ignore_errors=True)
             with suppress(OSError):  # those that are not empty stay
@@ -82,17 +81,18 @@ def staged(
                     path.rmdir()
 
 
-def _check(folder: Path, overwrite: bool) -> bool:
-    """Whether there is a folder already that may be written to."""
-    with accessing(folder, "write"):
+def _check(folder: Path, named: Path, overwrite: bool) -> bool:
+    """Whether there is a folder already that may be written to; `named` is what it is called."""
+    with accessing(named, "write"):
         if not os.path.lexists(folder):
             return False
         if not folder.is_dir():
-            raise OptionError(f"{folder} is a file; expected the name of a folder")
+            raise OptionError(f"{named} is a file; expected the name of a folder")
     found = [entry.name for entry in list_folder(folder) if entry.name != _INSIDE]
+    found.sort(key=EXPORT_NOTE.__eq__)  # a name that a user knows comes first
     if found and not overwrite:
         raise OptionError(
-            f"{folder} is not empty: it holds {found[0]}"
+            f"{named} is not empty: it holds {found[0]}"
             + (f" and {len(found) - 1:,} more" if len(found) > 1 else "")
             + "; choose another folder, or say overwrite=True (--overwrite) to replace an earlier "
             "export in it"
@@ -100,15 +100,15 @@ def _check(folder: Path, overwrite: bool) -> bool:
     return True
 
 
-def _move_in(new: Path, folder: Path, old: Path, keeping: Iterable[Path]) -> None:
+def _move_in(new: Path, folder: Path, old: Path, keeping: Iterable[Path], named: Path) -> None:
     """Move every entry of `new` to `folder`, and out of it what was there of an earlier export."""
     coming = sorted(os.listdir(new))
     going = {name for name in {*coming, *_earlier_entries(folder)} if _is_there(folder / name)}
-    for path in map(os.path.realpath, keeping):
+    for path in keeping:
         for name in going:
-            if Path(path).is_relative_to(os.path.realpath(folder / name)):
+            if Path(os.path.realpath(path)).is_relative_to(os.path.realpath(folder / name)):
                 raise OptionError(
-                    f"{folder / name} is in the way, and holds {path}, which is exported; choose "
+                    f"{named / name} is in the way, and holds {path}, which is exported; choose "
                     "another folder"
                 )
     old.mkdir()

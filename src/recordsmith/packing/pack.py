@@ -255,9 +255,9 @@ def check_arguments(source: Source, out: PathLike, threads: int | None) -> Path:
     thread_count(threads)
     root = getattr(source, "root", None)
     if root is not None and Path(os.path.realpath(folder)).is_relative_to(os.path.realpath(root)):
-        raise OptionError(
-            f"{folder} lies in the folder that is packed, {root}; choose one outside of it"
-        )
+        is_same = os.path.realpath(folder) == os.path.realpath(root)
+        where = "is the folder that is packed" if is_same else f"lies in {root}, which is packed"
+        raise OptionError(f"{folder} {where}; choose one outside of it")
     check_folder(folder)
     return folder
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from recordsmith.building import WRITING_THREADS, ShardResult
+from recordsmith.dataset.documents import fault_of, json_of
 from recordsmith.errors import OptionError, SourceError
 from recordsmith.files import (
     NOTE_BYTES,
@@ -158,7 +159,9 @@ class PackPlan:
         """
         data = read_document(as_path(path), NOTE_BYTES)
         try:
-            document = json.loads(data)
+            document = json_of(data)
+            if not isinstance(document, Mapping):
+                raise ValueError(f'expected an object with "format": "{FORMAT}"')  # noqa: TRY004 - a file's
             if document["format"] != FORMAT or document["version"] > VERSION:
                 raise ValueError(f"its format is {document['format']} {document['version']}")
             return cls(
@@ -179,8 +182,8 @@ class PackPlan:
             RecursionError,
         ) as error:
             raise OptionError(
-                f"{Path(path)} is no plan that this version of recordsmith can read ({error}); "
-                "`recordsmith pack SOURCE OUT --write-plan FILE` writes one"
+                f"{Path(path)} is no plan that this version of recordsmith can read: "
+                f"{fault_of(error)}; `recordsmith pack SOURCE OUT --write-plan FILE` writes one"
             ) from None
 
     def _same_plan(self, source: Source) -> tuple[Listing, Plan]:

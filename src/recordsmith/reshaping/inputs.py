@@ -7,7 +7,7 @@ file is still the same, schemas need not be found again. Nothing here reads a re
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,10 +23,10 @@ from recordsmith.errors import CorruptDataError, Defect, OptionError
 from recordsmith.example import Schema
 from recordsmith.files import accessing, as_path
 from recordsmith.reshaping.fingerprints import fingerprint
-from recordsmith.sources.splits import tells_split
+from recordsmith.sources.splits import JOINED, splits_of_shards
 from recordsmith.wire import Compression
+from recordsmith.words import count
 
-_JOINED = "train"
 _MOST_STEPS = 20  # of how the inputs were made are kept
 
 
@@ -138,23 +138,28 @@ def find_inputs(paths: Paths, split: str | None, out: Path) -> Inputs:
         for _, missing in part.missing:
             raise missing
     found = [shard for part in parts for shard in part.shards]
-    joined = _joined(found)
-    shards = tuple(_input(number, shard, joined) for number, shard in enumerate(found))
+    of_each = splits_of_shards(found)
+    shards = tuple(
+        _input(number, shard, split)
+        for number, (shard, split) in enumerate(zip(found, of_each, strict=True))
+    )
     _check_files(shards, out)
     notices = [
         f"{shard.path} has 0 bytes, so no records"
         for shard in shards
         if not shard.size_bytes and shard.record_count is None
     ]
-    if joined is not None:
+    joined = [s for s, split in zip(found, of_each, strict=True) if s.split != split]
+    if joined:
         notices.append(
-            "the names of the files tell no splits, so that all records are in one: " + joined
+            f"the names of {count(len(joined), 'file')} tell no splits, so that all of their "
+            f"records are in one: {JOINED}"
         )
     class_names, has_label_map = _classes(listed, parts)
     return Inputs(
         shards,
         tuple(dict.fromkeys(shard.split for shard in shards)),
-        {} if joined is not None else _schemas(parts),
+        _schemas(parts, iter(of_each)),
         class_names,
         has_label_map,
         tuple(path.name or str(path) for path in listed),
@@ -186,31 +191,24 @@ def check_apart(out: Path, paths: Sequence[Path]) -> None:
     """
     real = Path(os.path.realpath(out))
     for path in paths:
-        if path.is_dir() and real.is_relative_to(os.path.realpath(path)):
-            is_the_same = real == Path(os.path.realpath(path))
-            place = "is the folder" if is_the_same else "lies in the folder"
-            raise OptionError(f"{out} {place} that is read, {path}; choose another one")
-        if not path.is_dir() and real in (
-            Path(os.path.realpath(path.parent)),
-            Path(os.path.realpath(path)).parent,
-        ):
+        source = Path(os.path.realpath(path))
+        if path.is_dir() and real == source:
+            what = "the folder that is read" if out == path else f"{path}, the folder that is read"
+            raise OptionError(f"{out} is {what}; choose another one")
+        if path.is_dir() and real.is_relative_to(source):
+            raise OptionError(f"{out} lies in {path}, which is read; choose one outside of it")
+        if not path.is_dir() and real in (Path(os.path.realpath(path.parent)), source.parent):
             raise OptionError(f"{out} is the folder of {path}, which is read; choose another one")
 
 
-def _joined(shards: Sequence[Shard]) -> str | None:
-    """The one split of all, where names of several files say nothing of splits."""
-    splits = {shard.split for shard in shards}
-    return None if any(map(tells_split, shards)) or len(splits) < 2 else _JOINED
-
-
-def _input(number: int, shard: Shard, joined: str | None) -> InputShard:
+def _input(number: int, shard: Shard, split: str) -> InputShard:
     shard.check_size()
     with accessing(shard.path):
         status = os.stat(shard.path)
     return InputShard(
         number,
         shard.path,
-        joined or shard.split,
+        split,
         shard.compression if status.st_size else "none",
         status.st_size,
         status.st_mtime_ns,
@@ -267,11 +265,11 @@ def _difference(one: ClassNames, other: ClassNames) -> str:
     return f"the first has {len(one)}, the second {len(other)}"
 
 
-def _schemas(parts: Sequence[Located]) -> dict[str, Schema]:
-    """Of each split, all of whose records manifests speak of."""
+def _schemas(parts: Sequence[Located], splits: Iterator[str]) -> dict[str, Schema]:
+    """Of each split, all of whose records manifests speak of; `splits` is that of each shard."""
     told: dict[str, list[Schema | None]] = {}
     for part in parts:
-        for split in dict.fromkeys(shard.split for shard in part.shards):
+        for split in dict.fromkeys(next(splits) for _ in part.shards):
             manifest = part.manifest
             told.setdefault(split, []).append(
                 None if manifest is None else manifest.schema_of(split)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import os
 import re
 from collections.abc import Iterator, Mapping
@@ -17,13 +16,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from recordsmith.dataset.documents import json_of, kind_in_json, text_of
 from recordsmith.errors import OptionError
 from recordsmith.files import as_path, read_document
+from recordsmith.words import first_of
 
 TableLike: TypeAlias = "Mapping[Any, Any] | str | os.PathLike[str]"
 
 OTHERS = "*"
 _COLUMNS = ("old", "new", "name")
+_EXPECTED_JSON = (
+    'expected new values by old ones, such as {"1": 10}, or a list of objects with old, new and '
+    "perhaps name"
+)
 _INTEGER = re.compile(r"[+-]?[0-9]{1,30}")
 
 
@@ -118,13 +123,14 @@ class RecodeTable:
 
 
 def _rows_of(path: Path) -> Iterator[Row]:
-    try:
-        text = read_document(path).decode("utf-8-sig")
-    except UnicodeDecodeError:
-        raise OptionError(f"{path} is no UTF-8 text; expected a table, CSV or JSON") from None
+    data = read_document(path)
     if path.suffix.lower() == ".json":
-        yield from _rows_of_json(text, path)
+        yield from _rows_of_json(data, path)
         return
+    try:
+        text = text_of(data)
+    except ValueError as error:
+        raise OptionError(f"{path} is no table: {error}") from None
     head = text.partition("\n")[0]
     is_tabbed = path.suffix.lower() == ".tsv" or ("\t" in head and "," not in head)
     lines = csv.reader(io.StringIO(text, newline=""), delimiter="\t" if is_tabbed else ",")
@@ -147,23 +153,33 @@ def _rows_of(path: Path) -> Iterator[Row]:
         raise OptionError(f"{path}, line {lines.line_num}: {error}") from None
 
 
-def _rows_of_json(text: str, path: Path) -> Iterator[Row]:
+def _rows_of_json(data: bytes, path: Path) -> Iterator[Row]:
     try:
-        document = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise OptionError(f"{path} is no JSON: {error}") from None
+        document = json_of(data, with_keys_once=True)
+    except ValueError as error:
+        raise OptionError(f"{path} is no table: {error}") from None
     if isinstance(document, dict):
-        document = [{"old": old, "new": new} for old, new in document.items()]
+        for old, new in document.items():
+            if isinstance(new, (dict, list)):  # it is some other document
+                found = kind_in_json(new)
+                raise OptionError(f"{path} is no table: {old!r:.50} is {found}; {_EXPECTED_JSON}")
+            yield Row(old, _cell(new, f"{path}: the new value of {old!r:.50}"), None, str(path))
+        return
     if not isinstance(document, list):
-        raise OptionError(f"{path}: expected a list of objects with old and new, or one object")
+        raise OptionError(f"{path} is no table: it is {kind_in_json(document)}; {_EXPECTED_JSON}")
     for number, item in enumerate(document):
         where = f"{path}, row {number}"
         if not isinstance(item, dict) or not {"old", "new"} <= item.keys() <= set(_COLUMNS):
-            raise OptionError(f"{where}: expected an object with old, new and perhaps name")
+            raise OptionError(f"{where} is {_found_row(item)}; {_EXPECTED_JSON}")
         name = item.get("name")
         if name is not None and not isinstance(name, str):
             raise OptionError(f"{where}: the name is {name!r:.50}; expected text")
         yield Row(_cell(item["old"], where), _cell(item["new"], where), name or None, where)
+
+
+def _found_row(item: Any) -> str:
+    keys = f" with {first_of(list(item), 3)}" if isinstance(item, dict) and item else ""
+    return f"{kind_in_json(item)}{keys}"
 
 
 def _cell(value: Any, where: str) -> int | str:
@@ -172,7 +188,7 @@ def _cell(value: Any, where: str) -> int | str:
     if isinstance(value, str):
         return value
     if isinstance(value, bool) or not hasattr(value, "__index__"):
-        raise OptionError(f"{where}: {value!r:.50} is neither an integer nor text")
+        raise OptionError(f"{where}: {kind_in_json(value)} is neither an integer nor text")
     return int(value)
 
 

@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from recordsmith.building import (
     WRITING_THREADS,
@@ -25,12 +26,13 @@ from recordsmith.building import (
     replaced_names,
     working_in,
 )
-from recordsmith.dataset import LABEL_MAP_NAME, Manifest, Shard
+from recordsmith.dataset import LABEL_MAP_NAME, Manifest, Shard, begun_path
 from recordsmith.dataset.locate import Located, Paths, locate
 from recordsmith.errors import CorruptDataError, Defect, FileAccessError, OptionError
-from recordsmith.files import PathLike, Progress, as_path, read_head, size_of
+from recordsmith.files import PathLike, Progress, as_path, read_head, remove, size_of
 from recordsmith.reshaping.fingerprints import fingerprint
 from recordsmith.reshaping.inputs import as_paths, check_apart
+from recordsmith.reshaping.salvage_note import keep_findings, kept_findings
 from recordsmith.reshaping.salvage_report import SalvageReport
 from recordsmith.reshaping.shard_rescue import ShardRescue
 from recordsmith.wire import HEAD_BYTES, Compression, detect_compression
@@ -59,13 +61,13 @@ def salvage(
             missing, the files that are there.
         out: the folder of the new dataset; neither that of the shards nor in it.
         split: only this one.
-        overwrite: replace a dataset that is in `out`.
+        overwrite: replace a dataset that is in `out`; also the one that this very job wrote.
         threads: how many shards are read at once; None: one for each processor, at most 8.
         progress: told the bytes done and in all.
 
     Returns:
         What was rescued, lost and repaired, shard by shard. A shard of which nothing is left has no
-        file in `out`.
+        file in `out`. If the same job was done before, what it found then.
 
     Raises:
         CorruptDataError: not-a-tfrecord, empty-file, missing-shard: nothing can be rescued;
@@ -89,6 +91,13 @@ def salvage(
             has_label_map=job.has_label_map,
             overwrite=overwrite,
         )
+        if earlier is not None and not overwrite:
+            findings = kept_findings(folder, job.fingerprint, found.shards)
+            if findings is not None:
+                remove(begun_path(folder))
+                clean_up(folder)
+                job.report.shards, job.report.is_new = findings, False
+                return job.report
         clean_up(folder)
         try:
             results = job.run()
@@ -100,6 +109,7 @@ def salvage(
                 has_label_map=job.has_label_map,
                 replaced=replaced_names(folder, list(manifest.splits), earlier),
             )
+            keep_findings(folder, job.fingerprint, job.report.shards)
         finally:
             clean_up(folder)
     return job.report
@@ -131,13 +141,20 @@ class _Salvage:
         )
 
     def _fingerprint(self) -> str:
-        """Of this job: equal for the same files, as far as name, size and time tell."""
-        files = []
-        for path, name in self._names.items():
+        """Of this job: equal for the same files, as far as name, size and time tell, and for the
+        same words of their manifest.
+        """
+        found, files = self._found, list[Any]()
+        for shard in found.shards:
             with suppress(OSError):
-                status = os.stat(path)
-                files.append((os.path.realpath(path), name, status.st_size, status.st_mtime_ns))
-        return fingerprint(["salvage", files])
+                status = os.stat(shard.path)
+                expected = None if shard.entry is None else shard.entry.record_count
+                told = (self._names[shard.path], shard.split, expected)
+                files.append(
+                    (os.path.realpath(shard.path), *told, status.st_size, status.st_mtime_ns)
+                )
+        missing = [(split, os.path.basename(error.path or "")) for split, error in found.missing]
+        return fingerprint(["salvage", files, missing, self._compression, found.class_names])
 
     def run(self) -> list[ShardResult | None]:
         """Rescue all shards; None for one of which nothing is left.

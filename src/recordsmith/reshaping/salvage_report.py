@@ -105,12 +105,14 @@ class SalvageReport:
     shards: every shard that was looked at, also those of which nothing is left.
     missing: shards that should be there and are not: a sentence for each.
     notices: what was wrong with the dataset besides, and was gone around.
+    is_new: False if the same job was done before: then all this is what it found.
     """
 
     folder: Path
     shards: list[SalvagedShard] = field(default_factory=list)
     missing: list[str] = field(default_factory=list)
     notices: list[str] = field(default_factory=list)
+    is_new: bool = True
 
     @property
     def record_count(self) -> int:
@@ -151,6 +153,7 @@ class SalvageReport:
             "shards": [shard.to_json() for shard in self.shards],
             "missing": self.missing,
             "notices": self.notices,
+            "is_new": self.is_new,
         }
 
 

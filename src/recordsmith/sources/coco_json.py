@@ -12,9 +12,9 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from recordsmith.dataset.documents import json_fault
 from recordsmith.errors import SourceError
 from recordsmith.files import read_file, read_head
-from recordsmith.sources.json_values import json_fault
 from recordsmith.sources.versions import size_and_time
 
 _scan = json.JSONDecoder().raw_decode  # (text, at) -> (value, where it ends)

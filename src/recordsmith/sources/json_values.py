@@ -155,17 +155,6 @@ def json_features(
     return features
 
 
-def json_fault(error: ValueError | RecursionError) -> str:
-    """Why Python cannot parse a text as JSON, in words."""
-    if isinstance(error, json.JSONDecodeError):
-        return f"{error.msg} (line {error.lineno}, column {error.colno})"
-    if isinstance(error, UnicodeDecodeError):
-        return f"byte {error.start:,} is no UTF-8"
-    if isinstance(error, RecursionError):
-        return "it is nested too deeply"
-    return "a number in it has too many digits"
-
-
 def as_float(value: float, note: Note, name: str, where: Any, place: Callable[[Any], str]) -> float:
     """A number as it can be stored; `note` hears of one that a 32-bit float changes much.
 

@@ -27,7 +27,7 @@ from recordsmith.example import Kind
 from recordsmith.files import PathLike, as_path
 from recordsmith.sources.contract import Listing, Note, Sample, unheard
 from recordsmith.sources.numbered import NumberedSamples, RowNames, number_of
-from recordsmith.sources.splits import tells_split
+from recordsmith.sources.splits import splits_of_shards
 from recordsmith.sources.spool import Spool
 from recordsmith.sources.versions import version_of_files
 from recordsmith.sources.wording import some
@@ -38,8 +38,8 @@ class Shards:
     """The records of TFRecord files, of which any can be read.
 
     Splits are kept if there are several: those that the manifest tells, or the names of shards
-    (`train-00000-of-00002.tfrecord`, `test.tfrecord`). Names of classes are carried along; labels
-    of records are not looked at.
+    (`train-00000-of-00002.tfrecord`, `test.tfrecord`); several files with other names are in one.
+    Names of classes are carried along; labels of records are not looked at.
     """
 
     def __init__(self, paths: PathLike | list[PathLike] | tuple[PathLike, ...]) -> None:
@@ -93,10 +93,12 @@ class Shards:
         self._names = RowNames(dict(zip(names, map(len, sizes), strict=True)))
         if not len(self._names):
             raise SourceError(f"there are no records in {some(names)}")
-        splits = self._splits()
+        split_of_each = splits_of_shards(self._shards)
+        splits = tuple(dict.fromkeys(split_of_each))
+        splits = splits if len(splits) > 1 else ()
         coded = None
         if splits:
-            numbers = np.array([splits.index(shard.split) for shard in self._shards], np.int32)
+            numbers = np.array([splits.index(split) for split in split_of_each], np.int32)
             coded = splits, np.repeat(numbers, [len(size) for size in sizes])
         class_names, has_label_map = self._classes(dataset.class_names)
         return Listing(
@@ -135,11 +137,6 @@ class Shards:
 
     def kinds(self) -> Mapping[str, Kind]:
         return {}
-
-    def _splits(self) -> tuple[str, ...]:
-        """The splits, if the manifest or the names of shards speak of several."""
-        splits = tuple(dict.fromkeys(shard.split for shard in self._shards))
-        return splits if len(splits) > 1 and all(map(tells_split, self._shards)) else ()
 
     def _classes(self, known: ClassNames | None) -> tuple[ClassNames | None, bool]:
         """Names of classes, and whether they are those of a label map."""

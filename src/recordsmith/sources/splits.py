@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from recordsmith.dataset import Shard, parse_shard_name
 
@@ -18,7 +18,24 @@ def is_split_name(name: str) -> bool:
     return name.lower() in SPLIT_NAMES
 
 
-def tells_split(shard: Shard) -> bool:
+JOINED = "train"
+"""The split of files whose names tell none."""
+
+
+def splits_of_shards(shards: Sequence[Shard]) -> list[str]:
+    """The split of each shard. Where there are several files whose names tell none, such as
+    `part1` and `part2`, these are in one.
+
+    What the others tell holds all the same: who put all into one split would mix those that test
+    into those that train.
+    """
+    untold = {shard.split for shard in shards if not _tells_split(shard)}
+    return [
+        JOINED if len(untold) > 1 and not _tells_split(shard) else shard.split for shard in shards
+    ]
+
+
+def _tells_split(shard: Shard) -> bool:
     """Whether its manifest or its name says of which split a shard is."""
     return (
         shard.entry is not None

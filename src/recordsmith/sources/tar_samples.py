@@ -16,8 +16,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from recordsmith.dataset.documents import json_fault
 from recordsmith.errors import SourceError
-from recordsmith.sources.json_values import KindSurvey, json_fault
+from recordsmith.sources.json_values import KindSurvey
 from recordsmith.sources.tar import TarFile
 from recordsmith.sources.wording import some, tally
 

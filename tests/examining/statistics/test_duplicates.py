@@ -7,9 +7,11 @@ from collections import Counter, defaultdict
 from unittest.mock import patch
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from recordsmith.examining.statistics import duplicates
 from recordsmith.examining.statistics.duplicates import SHOWN, DuplicateSearch
 from recordsmith.examining.statistics.places import Place, Places, place_numbers
 from recordsmith.examining.statistics.sketches import hash_keys
@@ -68,9 +70,10 @@ def test_counts_and_places(order: list[int], shards: tuple[list[int], ...]) -> N
         assert list(shared.places) == expected[:SHOWN]
 
 
-def test_a_sample_tells_how_much_there_is() -> None:
+def test_a_sample_tells_how_much_there_is(monkeypatch: pytest.MonkeyPatch) -> None:
     """100,000 contents, a tenth of them twice, a hundredth in another split too."""
-    search = DuplicateSearch(None, capacity=8000)
+    monkeypatch.setattr(duplicates, "KEPT_HASHES", 8000)
+    search = DuplicateSearch(None)
     once, twice, shared = np.arange(100_000), np.arange(10_000), np.arange(50_000, 51_000)
     for split, values in (("train", np.concatenate([once, twice])), ("test", shared)):
         for part in np.array_split(values, 9):

@@ -16,7 +16,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import recordsmith as rs
-from recordsmith.dataset import ShardWriter
 from recordsmith.examining.statistics import record_survey
 from recordsmith.examining.statistics.feature_statistics import FeatureStatistics
 from recordsmith.examining.statistics.places import Place
@@ -29,17 +28,6 @@ keys = st.sampled_from(["a", "b/ä", "", "x" * 300, "n\x00\x1b"])
 examples = st.dictionaries(keys, small.map(np.int64) | floats.map(np.float32) | texts)
 
 
-def write(path: Path, payloads: Iterable[Any]) -> Path:
-    """A shard of payloads, or of features."""
-    with ShardWriter(path) as writer:
-        for payload in payloads:
-            if isinstance(payload, bytes):
-                writer.write(payload)
-            else:
-                writer.write_example(payload)
-    return path
-
-
 def as_int64s(values: Any) -> Any:
     return np.array(values, np.int64)
 
@@ -47,7 +35,7 @@ def as_int64s(values: Any) -> Any:
 @settings(max_examples=30)
 @given(st.lists(examples, min_size=1, max_size=12))
 def test_every_count_is_what_decoding_gives(
-    tmp_path_factory: pytest.TempPathFactory, records: list[dict[str, Any]]
+    write, tmp_path_factory: pytest.TempPathFactory, records: list[dict[str, Any]]
 ) -> None:
     folder = tmp_path_factory.mktemp("stats")
     write(folder / "a.tfrecord", records[:5])
@@ -100,7 +88,7 @@ def check_feature(found: FeatureStatistics, lists: list[Any], record_count: int)
 
 
 @pytest.fixture
-def shards(tmp_path: Path) -> list[Path]:
+def shards(write, tmp_path: Path) -> list[Path]:
     """Three shards, one of them large enough to be read alone."""
     rng = np.random.default_rng(0)
     return [
@@ -173,7 +161,7 @@ def test_damage_is_raised(shards: list[Path], threads: int) -> None:
 
 
 def test_a_payload_that_does_not_hold_together_is_placed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*_: Any) -> Any:
         raise rs.CorruptDataError(rs.Defect.MALFORMED_EXAMPLE, "broken", position=1)
@@ -206,7 +194,7 @@ def test_interrupting_ends_at_once(shards: list[Path]) -> None:
         rs.statistics(shards[0].parent, threads=2, progress=stop)
 
 
-def test_a_feature_of_several_kinds(tmp_path: Path) -> None:
+def test_a_feature_of_several_kinds(write, tmp_path: Path) -> None:
     records = [{"a": as_int64s([1, 2]), "b": 1.5}, {"a": [0.5], "b": 2.5}, {"a": [b"x"]}, {"a": 7}]
     found = rs.statistics(write(tmp_path / "a.tfrecord", records))
     feature = found.features["a"]
@@ -221,7 +209,7 @@ def test_a_feature_of_several_kinds(tmp_path: Path) -> None:
     assert "bytes in 1, float in 1, int64 in 2" in found.remarks[0].text
 
 
-def test_sequence_examples(tmp_path: Path) -> None:
+def test_sequence_examples(write, tmp_path: Path) -> None:
     payloads = [
         rs.encode_sequence_example({"id": 5}, {"words": [["a"], ["b", "c"]], "x": [[1.5]]}),
         rs.encode_sequence_example({"id": 6}, {"words": [["a"], [], ["c", "a", "a"]]}),
@@ -241,7 +229,7 @@ def test_sequence_examples(tmp_path: Path) -> None:
     assert found.to_json()["features"] == {}
 
 
-def test_other_payloads_are_counted(tmp_path: Path) -> None:
+def test_other_payloads_are_counted(write, tmp_path: Path) -> None:
     payloads = [b"\x01plain words", b"", rs.encode_example({"a": 1}), b"\x01plain words"]
     found = rs.statistics(write(tmp_path / "a.tfrecord", payloads))
     assert found.payloads == {"Example": 2, "other": 2}
@@ -250,7 +238,9 @@ def test_other_payloads_are_counted(tmp_path: Path) -> None:
     assert found.duplicates[0].within == {"a": 1}
 
 
-def test_too_many_features_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_many_features_are_counted(
+    write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(record_survey, "MOST_FEATURES", 3)
     records = [{f"key {number}": number} for number in range(7)]
     found = rs.statistics(write(tmp_path / "a.tfrecord", records))
@@ -258,7 +248,7 @@ def test_too_many_features_are_counted(tmp_path: Path, monkeypatch: pytest.Monke
     assert found.left_out == 4
 
 
-def test_empty_shards_and_no_features(tmp_path: Path) -> None:
+def test_empty_shards_and_no_features(write, tmp_path: Path) -> None:
     write(tmp_path / "a.tfrecord", [])
     write(tmp_path / "b.tfrecord", [{}])
     found = rs.statistics(tmp_path)
@@ -317,7 +307,7 @@ def test_tensorflow_writes_what_is_counted(tmp_path: Path, tf: Any) -> None:
     assert (none.kind, none.present, none.lengths.max) == ("none", 50, 0)
 
 
-def test_pictures(tmp_path: Path, pictures: ModuleType) -> None:
+def test_pictures(write, tmp_path: Path, pictures: ModuleType) -> None:
     known = ("jpeg", "png", "gif", "webp", "bmp", "tiff")
     every = [data for data in pictures.odd().values() if probe_image(data).format in known]
     assert len(every) > 20
@@ -351,7 +341,7 @@ def test_pictures(tmp_path: Path, pictures: ModuleType) -> None:
     assert f"{path}, record 1" in remarks["declared-size"]
 
 
-def test_the_same_picture_in_two_splits(tmp_path: Path, pictures: ModuleType) -> None:
+def test_the_same_picture_in_two_splits(write, tmp_path: Path, pictures: ModuleType) -> None:
     drawn = [pictures.jpeg(seed) for seed in range(6)]
 
     def shard(split: str, chosen: Iterable[int]) -> None:

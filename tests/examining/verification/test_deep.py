@@ -6,7 +6,6 @@ import io
 import json
 import os
 import threading
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -31,16 +30,6 @@ def _picture(kind: str = "JPEG", size: tuple[int, int] = (40, 30), mode: str = "
     return stream.getvalue()
 
 
-def _write(path: Path, examples: Sequence[Mapping[str, Any] | bytes]) -> Path:
-    with rs.ShardWriter(path) as writer:
-        for example in examples:
-            if isinstance(example, bytes):
-                writer.write(example)
-            else:
-                writer.write_example(example)
-    return path
-
-
 def _defects(path: Any, **options: Any) -> list[tuple[rs.Defect, int | None]]:
     assert rs.verify(path).is_good  # only what is inside is wrong
     report = rs.verify(path, deep=True, **options)
@@ -58,7 +47,7 @@ def _sample(**changes: Any) -> dict[str, Any]:
     return {key: value for key, value in sample.items() if value is not None}
 
 
-def test_good_pictures_of_all_sorts(tmp_path: Path) -> None:
+def test_good_pictures_of_all_sorts(write, tmp_path: Path) -> None:
     examples = [
         _sample(),
         _sample(**{"image/format": "jpg"}),
@@ -67,14 +56,14 @@ def test_good_pictures_of_all_sorts(tmp_path: Path) -> None:
         _sample(**{"image/encoded": _picture("BMP"), "image/format": None}),
         _sample(**{"image/encoded": _picture("JPEG", mode="L")}),
     ]
-    report = rs.verify(_write(tmp_path / "a.tfrecord", examples), deep=True)
+    report = rs.verify(write(tmp_path / "a.tfrecord", examples), deep=True)
     assert report.is_good, report.defects
     assert report.picture_count == len(examples)
     assert report.is_deep
 
 
 @pytest.mark.parametrize("threads", [1, 3])
-def test_what_is_wrong_with_pictures(tmp_path: Path, threads: int) -> None:
+def test_what_is_wrong_with_pictures(write, tmp_path: Path, threads: int) -> None:
     whole, png = _picture(), _picture("PNG")
     wrong: list[tuple[dict[str, Any], rs.Defect]] = [
         (_sample(**{"image/encoded": whole[: len(whole) // 2]}), D.UNREADABLE_IMAGE),
@@ -90,7 +79,7 @@ def test_what_is_wrong_with_pictures(tmp_path: Path, threads: int) -> None:
         (_sample(**{"image/channels": 4}), D.IMAGE_SIZE),
     ]
     examples = [example for bad, _ in wrong for example in (_sample(), bad, _sample())]
-    path = _write(tmp_path / "a.tfrecord", examples)
+    path = write(tmp_path / "a.tfrecord", examples)
     report = rs.verify(path, deep=True, threads=threads)
     assert [(error.defect, error.position) for error in report.defects] == [
         (defect, 3 * number + 1) for number, (_, defect) in enumerate(wrong)
@@ -104,45 +93,45 @@ def test_what_is_wrong_with_pictures(tmp_path: Path, threads: int) -> None:
     assert "exchanged" in report.defects[5].detail
 
 
-def test_masks_share_the_size_of_their_picture(tmp_path: Path) -> None:
+def test_masks_share_the_size_of_their_picture(write, tmp_path: Path) -> None:
     mask = "image/segmentation/class/encoded"
     examples = [
         _sample(**{mask: _picture("PNG", mode="L")}),
         _sample(**{mask: _picture("PNG", (39, 30), mode="L")}),
         _sample(**{mask: b"\x89PNG\r\n\x1a\n"}),
     ]
-    assert _defects(_write(tmp_path / "a.tfrecord", examples)) == [
+    assert _defects(write(tmp_path / "a.tfrecord", examples)) == [
         (D.IMAGE_SIZE, 1),
         (D.UNREADABLE_IMAGE, 2),
     ]
 
 
-def test_pictures_under_other_keys_and_thumbnails(tmp_path: Path) -> None:
+def test_pictures_under_other_keys_and_thumbnails(write, tmp_path: Path) -> None:
     plain = {"picture": _picture(), "rows": 30, "cols": 40}
-    path = _write(tmp_path / "a.tfrecord", [plain, {**plain, "cols": 41}])
+    path = write(tmp_path / "a.tfrecord", [plain, {**plain, "cols": 41}])
     assert _defects(path) == [(D.IMAGE_SIZE, 1)]
     small = _sample(**{"image/thumbnail": _picture(size=(8, 6))})
-    assert _defects(_write(tmp_path / "b.tfrecord", [small])) == []
+    assert _defects(write(tmp_path / "b.tfrecord", [small])) == []
 
 
-def test_raw_pictures_are_counted(tmp_path: Path) -> None:
+def test_raw_pictures_are_counted(write, tmp_path: Path) -> None:
     raw = _sample(**{"image/encoded": bytes(30 * 40 * 3), "image/format": "raw", "image/depth": 3})
     short = {**raw, "image/encoded": bytes(30 * 40 * 3 - 1)}
-    assert _defects(_write(tmp_path / "a.tfrecord", [raw, short])) == [(D.IMAGE_SIZE, 1)]
+    assert _defects(write(tmp_path / "a.tfrecord", [raw, short])) == [(D.IMAGE_SIZE, 1)]
 
 
 @pytest.mark.parametrize("bad", [0, 7, 1500, 2999])
-def test_one_record_of_another_kind(tmp_path: Path, bad: int) -> None:
+def test_one_record_of_another_kind(write, tmp_path: Path, bad: int) -> None:
     examples: list[dict[str, Any]] = [{"id": number, "x": 0.5} for number in range(3000)]
     examples[bad]["x"] = 1
-    path = _write(tmp_path / "a.tfrecord", examples)
+    path = write(tmp_path / "a.tfrecord", examples)
     assert _defects(path) == [(D.FEATURE_KIND, bad)]
 
 
-def test_payloads_that_do_not_hold_together(tmp_path: Path) -> None:
+def test_payloads_that_do_not_hold_together(write, tmp_path: Path) -> None:
     good = rs.encode_example({"a": [1, 2, 3], "b": b"some bytes"})
     sequence = rs.encode_sequence_example({"id": 1}, {"steps": [[1], [2]]})
-    path = _write(tmp_path / "a.tfrecord", [good] * 5 + [good[:-3], sequence, b"\xff\xff"] + [good])
+    path = write(tmp_path / "a.tfrecord", [good] * 5 + [good[:-3], sequence, b"\xff\xff"] + [good])
     assert _defects(path) == [
         (D.MALFORMED_EXAMPLE, 5),
         (D.NOT_AN_EXAMPLE, 6),
@@ -150,11 +139,11 @@ def test_payloads_that_do_not_hold_together(tmp_path: Path) -> None:
     ]
 
 
-def test_sibling_shards_that_disagree(tmp_path: Path) -> None:
+def test_sibling_shards_that_disagree(write, tmp_path: Path) -> None:
     for number in range(4):
         value: Any = 1.5 if number == 2 else 1
         name = f"train-{number:05d}-of-00004.tfrecord"
-        _write(tmp_path / name, [{"score": value, "id": number}] * 3)
+        write(tmp_path / name, [{"score": value, "id": number}] * 3)
     report = rs.verify(tmp_path, deep=True)
     (error,) = report.defects
     assert error.defect is D.FEATURE_KIND
@@ -163,10 +152,10 @@ def test_sibling_shards_that_disagree(tmp_path: Path) -> None:
         assert word in error.detail
 
 
-def test_a_manifest_that_knows_of_several_kinds_excuses_none(tmp_path: Path) -> None:
+def test_a_manifest_that_knows_of_several_kinds_excuses_none(write, tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
-    _write(tmp_path / "in" / "a-00000-of-00002.tfrecord", [{"x": 1}] * 3)
-    _write(tmp_path / "in" / "a-00001-of-00002.tfrecord", [{"x": 0.5}] * 2)
+    write(tmp_path / "in" / "a-00000-of-00002.tfrecord", [{"x": 1}] * 3)
+    write(tmp_path / "in" / "a-00001-of-00002.tfrecord", [{"x": 0.5}] * 2)
     report = rs.edit(tmp_path / "in", tmp_path / "out", add={"y": 1})
     assert any("not of one kind" in notice for notice in report.notices)
     (defect,) = rs.verify(tmp_path / "out", deep=True).defects
@@ -174,11 +163,11 @@ def test_a_manifest_that_knows_of_several_kinds_excuses_none(tmp_path: Path) -> 
     assert Path(defect.path or "").name == "a-00001-of-00002.tfrecord"
 
 
-def test_a_shard_of_other_messages(tmp_path: Path) -> None:
+def test_a_shard_of_other_messages(write, tmp_path: Path) -> None:
     sequence = rs.encode_sequence_example({"id": 1}, {"steps": [[1], [2]]})
     for number in range(3):
         payload: Any = sequence if number == 1 else {"id": 1}
-        _write(tmp_path / f"{number}.tfrecord", [payload] * 2)
+        write(tmp_path / f"{number}.tfrecord", [payload] * 2)
     (error,) = rs.verify(tmp_path, deep=True).defects
     assert (error.defect, error.path) == (D.NOT_AN_EXAMPLE, str(tmp_path / "1.tfrecord"))
 
@@ -203,16 +192,16 @@ def test_against_the_schema_of_a_manifest(tmp_path: Path, made: SimpleNamespace)
     )
 
 
-def test_sequence_examples(tmp_path: Path) -> None:
+def test_sequence_examples(write, tmp_path: Path) -> None:
     good = rs.encode_sequence_example({"id": 1}, {"words": [["a"], ["b", "c"]]})
     empty = rs.encode_sequence_example({"id": 2}, {})
     bad = rs.encode_sequence_example({"id": 2}, {"words": [[1]]})
-    path = _write(tmp_path / "a.tfrecord", [good, empty, good, bad, good])
+    path = write(tmp_path / "a.tfrecord", [good, empty, good, bad, good])
     assert _defects(path) == [(D.FEATURE_KIND, 3)]
 
 
-def test_other_payloads_are_said_not_to_be_looked_at(tmp_path: Path) -> None:
-    path = _write(tmp_path / "a.tfrecord", [b"\xff\xfe\xfd plain data"] * 3)
+def test_other_payloads_are_said_not_to_be_looked_at(write, tmp_path: Path) -> None:
+    path = write(tmp_path / "a.tfrecord", [b"\xff\xfe\xfd plain data"] * 3)
     report = rs.verify(path, deep=True)
     assert report.is_good
     assert "no Examples" in report.remarks[0]
@@ -234,17 +223,17 @@ def test_damage_of_frames_is_found_as_well(tmp_path: Path, compression: str) -> 
 
 
 def test_what_is_wrong_everywhere_is_cut_short(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(verification_report, "MAX_DEFECTS_PER_SHARD", 5)
-    path = _write(tmp_path / "a.tfrecord", [*[{"a": 1}] * 60, *[{"a": "x"}] * 50])
+    path = write(tmp_path / "a.tfrecord", [*[{"a": 1}] * 60, *[{"a": "x"}] * 50])
     report = rs.verify(path, deep=True)
     assert report.defect_count == len(report.defects) == 5
     assert "were not looked into" in report.remarks[0]
 
 
-def test_records_without_bytes_and_files_without_records(tmp_path: Path) -> None:
-    path = _write(tmp_path / "a.tfrecord", [b""] * 5)
+def test_records_without_bytes_and_files_without_records(write, tmp_path: Path) -> None:
+    path = write(tmp_path / "a.tfrecord", [b""] * 5)
     report = rs.verify(path, deep=True)
     assert (report.is_good, report.record_count) == (True, 5)
     rules: Any = {"format": "recordsmith-schema", "features": {"x": {"required": True}}}
@@ -252,7 +241,7 @@ def test_records_without_bytes_and_files_without_records(tmp_path: Path) -> None
     assert [(error.defect, error.position) for error in found] == [
         (D.MISSING_FEATURE, position) for position in range(5)
     ]
-    mixed = _write(tmp_path / "b.tfrecord", [b"", rs.encode_example({"x": 1}), b""])
+    mixed = write(tmp_path / "b.tfrecord", [b"", rs.encode_example({"x": 1}), b""])
     assert rs.verify(mixed, deep=True).is_good
     (tmp_path / "c.tfrecord").touch()
     (error,) = rs.verify(tmp_path / "c.tfrecord", deep=True).defects
@@ -265,8 +254,8 @@ def test_a_dataset_without_records(tmp_path: Path, made: SimpleNamespace) -> Non
     assert rs.verify(folder, deep=True).is_good
 
 
-def test_a_pipe_is_read_once(tmp_path: Path) -> None:
-    path = _write(tmp_path / "a.tfrecord", [{"x": number} for number in range(50)])
+def test_a_pipe_is_read_once(write, tmp_path: Path) -> None:
+    path = write(tmp_path / "a.tfrecord", [{"x": number} for number in range(50)])
     pipe = tmp_path / "pipe.tfrecord"
     os.mkfifo(pipe)
     writer = threading.Thread(target=lambda: pipe.write_bytes(path.read_bytes()), daemon=True)

@@ -130,10 +130,8 @@ class _Seen:
 class DuplicateSearch:
     """Collects hashes of contents. May be used from several threads."""
 
-    def __init__(self, feature: str | None, capacity: int | None = None) -> None:
-        """`capacity`: how many contents are known exactly; None: KEPT_HASHES."""
+    def __init__(self, feature: str | None) -> None:
         self.feature = feature
-        self._capacity = KEPT_HASHES if capacity is None else capacity
         self._splits: dict[str, _Seen] = {}
         self._bits = 0
         self._count = 0
@@ -155,7 +153,7 @@ class DuplicateSearch:
         self._pending_count = 0
         for seen in self._splits.values():
             seen.settle(self._bits)
-        while sum(len(seen.hashes) for seen in self._splits.values()) > self._capacity:
+        while sum(len(seen.hashes) for seen in self._splits.values()) > KEPT_HASHES:
             self._bits += 1
             for seen in self._splits.values():
                 seen.keep_sample(self._bits)

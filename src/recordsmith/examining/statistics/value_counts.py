@@ -36,10 +36,8 @@ _PENDING = 1 << 15
 class ValueCounts:
     """Counts finite numbers of one dtype: int64 or float32."""
 
-    def __init__(self, dtype: npt.DTypeLike, exact_distinct: int | None = None) -> None:
-        """`exact_distinct`: how many values are counted one by one; None: EXACT_DISTINCT."""
+    def __init__(self, dtype: npt.DTypeLike) -> None:
         self._dtype = np.dtype(dtype)
-        self._limit = EXACT_DISTINCT if exact_distinct is None else exact_distinct
         self._keys: Keys = np.empty(0, dtype)
         self._counts: Int64Array = np.empty(0, np.int64)
         self._sketches: tuple[DistinctHashes, FrequentKeys, Quantiles] | None = None
@@ -78,24 +76,18 @@ class ValueCounts:
             quantiles.add_counted(keys, counts)
             return
         self._keys, self._counts = add_counted(self._keys, self._counts, keys, counts)
-        if len(self._keys) > self._limit:
+        if len(self._keys) > EXACT_DISTINCT:
             self._begin_sketches()
 
     def _begin_sketches(self) -> tuple[DistinctHashes, FrequentKeys, Quantiles]:
         self._sketches = (
-            DistinctHashes(self._limit),
+            DistinctHashes(EXACT_DISTINCT),
             FrequentKeys(FREQUENT_COUNTERS, self._dtype),
             Quantiles(QUANTILE_LENGTH, self._dtype),
         )
         self._add_counted(self._keys, self._counts)
         self._keys, self._counts = self._keys[:0], self._counts[:0]
         return self._sketches
-
-    @property
-    def is_exact(self) -> bool:
-        """Whether every value has its own count."""
-        self._settle()
-        return self._sketches is None
 
     def distinct(self) -> tuple[int, float]:
         """How many different values there are, and by which share that may be off."""

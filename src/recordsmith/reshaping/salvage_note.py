@@ -1,0 +1,79 @@
+"""What a salvage found, kept beside its dataset: the same job, run again, has only to tell it.
+
+The note lies in the hidden folder. It is believed if it is of the same job and of the same files;
+whatever is wrong with it, the job is done again.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from recordsmith.dataset import Shard
+from recordsmith.errors import Defect, FileAccessError
+from recordsmith.files import INTERNAL_FOLDER, NOTE_BYTES, read_document, write_atomically
+from recordsmith.reshaping.salvage_report import SalvagedShard
+from recordsmith.wire import LostRange, Repair
+
+_NAME = "salvage.json"
+
+
+def keep_findings(folder: Path, plan: str, shards: Sequence[SalvagedShard]) -> None:
+    """Note what came of each shard; `plan` is the fingerprint of the job."""
+    found = [shard.to_json() for shard in shards]
+    for of_shard in found:
+        del of_shard["path"]  # where it lay is nobody's business who is given the dataset
+    document = {"plan": plan, "shards": found}
+    write_atomically(_path(folder), json.dumps(document).encode())
+
+
+def kept_findings(folder: Path, plan: str, shards: Sequence[Shard]) -> list[SalvagedShard] | None:
+    """What came of these shards when the job was done; None if that is not known."""
+    try:
+        document = json.loads(read_document(_path(folder), NOTE_BYTES))
+        if document["plan"] != plan:
+            return None
+        return [
+            _parse(shard, found) for shard, found in zip(shards, document["shards"], strict=True)
+        ]
+    except (FileAccessError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        return None
+
+
+def _path(folder: Path) -> Path:
+    return folder / INTERNAL_FOLDER / _NAME
+
+
+def _parse(shard: Shard, found: Any) -> SalvagedShard:
+    """The file is called as it is named now."""
+    return SalvagedShard(
+        shard.path,
+        shard.split,
+        file=None if found["file"] is None else str(found["file"]),
+        record_count=_number(found["records"]),
+        expected_count=None if found["expected"] is None else _number(found["expected"]),
+        size_bytes=_number(found["size_bytes"]),
+        compression=str(found["compression"]),
+        lost=list(map(_range, found["lost"])),
+        lost_count=_number(found["lost_count"]),
+        lost_bytes=_number(found["lost_bytes"]),
+        breaks=list(map(_range, found["breaks"])),
+        repairs=[
+            Repair(_number(one["offset"]), _number(one["bit"]), str(one["field"]))
+            for one in found["repairs"]
+        ],
+        repair_count=_number(found["repair_count"]),
+        problem=str(found["problem"]),
+    )
+
+
+def _range(found: Any) -> LostRange:
+    return LostRange(_number(found["start"]), _number(found["stop"]), Defect(found["defect"]))
+
+
+def _number(value: Any) -> int:
+    if type(value) is not int:
+        raise TypeError(f"{value!r:.60} is no number")
+    return value

@@ -1,0 +1,85 @@
+"""Documents that are none are told in words, never in those of Python's parsers."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import recordsmith as rs
+from recordsmith.dataset import read_label_map, read_manifest
+from recordsmith.dataset.documents import json_of, text_of
+from recordsmith.packing import PackPlan
+from recordsmith.reshaping.edits import Edits
+from recordsmith.wire import encode_records
+
+READERS: dict[str, Callable[[Path], Any]] = {
+    "schema.json": rs.SchemaFile.load,
+    "table.json": lambda path: Edits(recode={"label": path}),
+    "table.csv": lambda path: Edits(recode={"label": path}),
+    "plan.json": PackPlan.load,
+    "dataset.json": lambda path: read_manifest(path.parent),
+    "label_map.pbtxt": read_label_map,
+}
+
+
+@pytest.mark.parametrize("name", READERS)
+@pytest.mark.parametrize(
+    ("data", "what"),
+    [
+        (b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR", "a PNG picture"),
+        (encode_records([b"a", b"b"]), "a TFRecord file"),
+        (gzip.compress(encode_records([b"a"])), "a TFRecord file"),
+        (b"PAR1" + bytes(8) + b"PAR1", "a Parquet file"),
+    ],
+)
+def test_binary_files_are_called_what_they_are(
+    tmp_path: Path, name: str, data: bytes, what: str
+) -> None:
+    path = tmp_path / name
+    path.write_bytes(data)
+    with pytest.raises(ValueError, match=f"is {what}; expected") as caught:
+        READERS[name](path)
+    assert str(path) in str(caught.value)
+    assert "codec" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["schema.json", "table.json", "plan.json", "dataset.json"])
+@pytest.mark.parametrize("value", [[], 3, None, "a", [{"a": 1}]])
+def test_other_json_is_not_told_in_words_of_python(tmp_path: Path, name: str, value: Any) -> None:
+    path = tmp_path / name
+    path.write_text(json.dumps(value))
+    with pytest.raises(ValueError, match=r"expected|no rows") as caught:
+        READERS[name](path)
+    message = str(caught.value)
+    assert not any(word in message for word in ("'list'", "'dict'", "'int'", "indices", "None"))
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
+def test_encodings_that_editors_write(encoding: str) -> None:
+    assert text_of("grün".encode(encoding)) == "grün"
+    assert json_of('{"a": ["grün", 1]}'.encode(encoding)) == {"a": ["grün", 1]}
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        (b"", "it is empty; expected JSON"),
+        (b" \n", "it is empty; expected JSON"),
+        (b'{"a": 1,\n "b": }', "line 2, column 7: .* found '}'"),
+        (b'{"a": 1', "cut off at line 1, column 8"),
+        (b"hello", "line 1, column 1: .* found 'hello'"),
+        (b"<!DOCTYPE html>\n<html>", "it is an HTML page; expected JSON"),
+        (b"gr\xfcn", "byte 2 is no UTF-8; expected text in UTF-8"),
+        (b"[" * 100_000, "nested too deeply"),
+        (b"9" * 5000, "too many digits"),
+        (b'{"a": 1, "b": 2, "a": 3}', "'a' is there twice"),
+    ],
+)
+def test_what_is_wrong_with_json(data: bytes, words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        json_of(data, with_keys_once=True)
