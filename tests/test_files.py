@@ -228,6 +228,9 @@ def test_a_target_is_looked_at_before_the_work(tmp_path: Path) -> None:
         files.check_target(path, overwrite=False)
     with pytest.raises(FileAccessError, match=r"cannot write .*missing"):
         files.check_target(tmp_path / "missing" / "x", overwrite=True)
+    for overwrite in (False, True):
+        with pytest.raises(OptionError, match="is a folder; expected the name of a file"):
+            files.check_target(tmp_path, overwrite=overwrite)
 
 
 def test_a_document_is_read_up_to_a_limit(tmp_path: Path) -> None:

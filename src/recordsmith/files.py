@@ -256,10 +256,12 @@ def check_target(path: PathLike, *, overwrite: bool) -> None:
     """Before long work for a file: may it be written there?
 
     Raises:
-        OptionError: there is one, which is not to be replaced.
+        OptionError: there is one, which is not to be replaced, or a folder.
         FileAccessError: there is no such folder.
     """
     file = as_path(path)
+    if file.is_dir():
+        raise OptionError(f"{file} is a folder; expected the name of a file")
     if os.path.lexists(file) and not overwrite:
         raise _exists(file)
     with accessing(file, "write"):

@@ -54,6 +54,7 @@ def dataset(tmp_path: Path, pictures: ModuleType) -> Path:
                 example: dict[str, Any] = {
                     "image/encoded": pictures.jpeg(number, 10 + number % 3, 9),
                     "image/class/label": number % 3,
+                    "image/class/text": "one",
                     EVIL: [EVIL, "a"],
                     "x": [number / 4, math.nan],
                     "many": list(range(number)) or [0],
@@ -68,6 +69,8 @@ def test_the_page_holds_everything_and_needs_nothing(dataset: Path, tmp_path: Pa
     path = rs.draw_statistics(statistics, tmp_path / "page.html", title=EVIL)
     text = path.read_text("utf-8")
     page = Page(text)
+    assert "3 classes in image/class/label" in page.words
+    assert "1 class in image/class/text" in page.words
     assert page.open == []
     assert not {"script", "link", "img", "iframe", "a"} & set(page.tags)
     assert not {"src", "href", "onload", "onclick"} & {name for name, _ in page.attributes}

@@ -2,13 +2,13 @@
 
 STYLE = """
 :root { color-scheme: light dark; --ink: #1c2430; --quiet: #667085; --paper: #f6f7f9;
-  --card: #ffffff; --line: #e3e6eb; --good: #1f9d6b; --good-soft: #d9f2e6; --bad: #d2373f;
-  --bad-soft: #fbdedf; --note: #b7791f; --note-soft: #fbefd5;
-  --bar: #4a7fb5; }
+  --card: #ffffff; --line: #e3e6eb; --good: #157049; --good-soft: #d9f2e6; --bad: #bb2731;
+  --bad-soft: #fbdedf; --note: #8a5a10; --note-soft: #fbefd5;
+  --bar: #4a7fb5; --unseen: #b4bac4; }
 @media (prefers-color-scheme: dark) { :root { --ink: #e6e9ef; --quiet: #98a2b3; --paper: #14171c;
   --card: #1d2229; --line: #2d343e; --good: #3fc48c; --good-soft: #17392c; --bad: #ff6b70;
   --bad-soft: #4a2023; --note: #e0a94a; --note-soft: #3f3216;
-  --bar: #6ea3d8; } }
+  --bar: #6ea3d8; --unseen: #5b6370; } }
 * { box-sizing: border-box; }
 body { margin: 0; background: var(--paper); color: var(--ink);
   font: 15px/1.5 system-ui, -apple-system, "Segoe UI", Roboto, sans-serif; }

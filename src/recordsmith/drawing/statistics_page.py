@@ -118,7 +118,7 @@ def _classes(key: str, classes: ClassStatistics) -> Iterable[str]:
     ordered = classes.by_name()
     if not ordered:
         return
-    yield f"<h2>{len(ordered):,} classes in {_text(key)}</h2>"
+    yield f"<h2>{counted(len(ordered), 'class', 'classes')} in {_text(key)}</h2>"
     for split in classes.splits:
         bars = [(name, counts.get(split, 0)) for name, counts in ordered[:_MOST_CLASSES]]
         yield f"<h3>{_text(split)}</h3>{_rows_of_bars(bars)}"
@@ -191,7 +191,7 @@ def _picture_charts(pictures: PictureStatistics | None) -> list[str]:
     if pictures is None or not pictures.count:
         return []
     formats = [(name, count) for name, count in pictures.formats.items()]
-    channels = [(f"{number} channels", count) for number, count in pictures.channels.items()]
+    channels = [(counted(number, "channel"), count) for number, count in pictures.channels.items()]
     sizes = [(f"{width} x {height}", count) for (width, height), count in pictures.sizes]
     return [
         _histogram("widths", pictures.widths),

@@ -29,7 +29,7 @@ _STYLE = """
 .bar.bad { background: var(--bad-soft); }
 .bar.whole { background: repeating-linear-gradient(135deg, var(--bad) 0 6px,
   var(--bad-soft) 6px 12px); }
-.bar u { position: absolute; top: 0; bottom: 0; right: 0; background: var(--quiet); opacity: .4; }
+.bar u { position: absolute; top: 0; bottom: 0; right: 0; background: var(--unseen); }
 .bar i { position: absolute; top: 0; bottom: 0; width: 3px; background: var(--bad); }
 td.name { min-width: 150px; }
 td code { color: var(--bad); }
