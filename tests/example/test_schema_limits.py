@@ -128,6 +128,33 @@ def test_what_is_no_example_does_not_count() -> None:
     assert found(seen) == (True, {"z": 1})
 
 
+@given(data=st.data())
+@settings(max_examples=300)
+def test_records_that_end_too_early_change_nothing(data: Any, reference: Any) -> None:
+    """Their names are met before it is known that they are no Examples."""
+    rows = data.draw(
+        st.lists(
+            st.tuples(st.booleans(), st.dictionaries(NAMES, st.integers(0, 9), max_size=30)),
+            max_size=9,
+        )
+    )
+    payloads = []
+    for is_broken, row in rows:
+        payload = encode_example(row)
+        features = payload[2 if len(payload) < 130 else 3 :]
+        payloads.append(reference.example(features, b"\x80") if is_broken else payload)
+    good = [row for is_broken, row in rows if not is_broken and row]
+    if good:
+        assert found(survey(payloads)) == expected(good)
+
+
+def test_a_broken_record_with_very_many_names_changes_nothing(reference: Any) -> None:
+    broken = encode_example({f"a{number:02d}": 1 for number in range(9)})
+    rows = [encode_example({f"m{number:02d}": 1}) for number in range(40)]
+    names = dict.fromkeys(("m00", "m01", "m02"), 2)
+    assert found(survey(rows, [reference.example(broken[2:], b"\x80")], rows)) == (False, names)
+
+
 def test_a_document_with_too_many_is_cut_too() -> None:
     known = survey([encode_example({"a": 1})]).features["a"].to_json()
     document = {"payload": "Example", "records": 1, "features": {f"{n}": known for n in range(99)}}

@@ -659,11 +659,12 @@ cdef struct feature_state:
 
 @cython.final
 cdef class FeatureSurvey:
-    """Counts which features many payloads have, without making values of them.
+    """Counts which features many payloads have, without making values of them. For one thread.
 
-    Of very many keys only the first few by name are kept, in memory that does not grow. What is
-    kept does not depend on the order of the records: a key that is left out once is left out for
-    good, as it can only fall behind, so those that are kept were counted from the beginning.
+    Of very many keys only the first few by name are kept, in memory that does not grow beyond that
+    of the keys of one record. What is kept does not depend on the order of the records: a key that
+    is left out once is left out for good, as it can only fall behind, so those that are kept were
+    counted from the beginning.
     """
 
     cdef feature_state *states
@@ -713,9 +714,6 @@ cdef class FeatureSurvey:
         if self.is_over and not (PyBytes_GET_SIZE(name) <= self.listed_key_bytes
                                  and (self.last is None or name < self.last)):
             return OTHERS
-        if self.state_count > self.room or self.key_bytes > self.room_bytes:
-            self.let_go()
-            return self.looked_up(key)
         return self.add(name)
 
     cdef int add(self, bytes name) except -1:
@@ -745,48 +743,32 @@ cdef class FeatureSurvey:
         self.state_count += 1
         return number
 
-    cdef int let_go(self) except -1:
-        """Forget what was seen only in what is no Example, and of too many keys most."""
+    cdef int let_go(self) except -1 with gil:
+        """Between two records: forget what was seen in no Example, and of too many keys most."""
         cdef list kept = self.kept()
-        cdef dict old = self.numbers
-        cdef list old_keys = self.keys
+        cdef list keys = [None, *kept]
+        cdef dict numbers = {name: number for number, name in enumerate(kept, 1)}
         cdef feature_state *states
-        cdef int64_t number
-        cdef size_t at, to = 0
-        states = <feature_state *>malloc((len(kept) + 1) * sizeof(feature_state))
+        cdef bytes name
+        cdef int number
+        states = <feature_state *>malloc(len(keys) * sizeof(feature_state))
         if states is NULL:
             raise MemoryError
         states[OTHERS] = self.states[OTHERS]
-        self.numbers, self.keys, self.key_bytes = {}, [None], 0
-        for name in kept:
-            number = old[name]
-            states[len(self.keys)] = self.states[number]
-            states[len(self.keys)].key = <const uint8_t *>PyBytes_AS_STRING(name)
-            states[len(self.keys)].next = OTHERS
-            self.numbers[name] = len(self.keys)
-            self.key_bytes += PyBytes_GET_SIZE(name)
-            self.keys.append(name)
-        for at in range(0, self.touched.size, 8):  # the record at hand goes on
-            memcpy(&number, self.touched.data + at, 8)
-            number = self.numbers.get(old_keys[number], OTHERS)
-            if number != OTHERS:
-                memcpy(self.touched.data + to, &number, 8)
-                to += 8
-        self.touched.size = to
         states[OTHERS].next = self.first = OTHERS
-        memcpy(self.states, states, len(self.keys) * sizeof(feature_state))
-        free(states)
-        self.state_count = <int>len(self.keys)
+        for number, name in enumerate(kept, 1):
+            states[number] = self.states[<int>self.numbers[name]]
+            states[number].next = OTHERS
+        free(self.states)
+        self.states, self.keys, self.numbers = states, keys, numbers
+        self.state_count = self.state_capacity = <int>len(keys)
+        self.key_bytes = sum(map(len, kept))
         return 0
 
     cdef list kept(self):
-        """The keys that are there, or of too many the first by name; with them go the bounds."""
+        """The keys that Examples have, or of too many the first by name; with them go the bounds."""
         cdef int i
-        cdef list names = [
-            self.keys[i]
-            for i in range(1, self.state_count)
-            if self.states[i].present or self.states[i].row == self.row
-        ]
+        cdef list names = [self.keys[i] for i in range(1, self.state_count) if self.states[i].present]
         if not self.is_over and len(names) <= self.most_keys and (
             self.key_bytes <= self.most_key_bytes or sum(map(len, names)) <= self.most_key_bytes
         ):
@@ -900,7 +882,8 @@ cdef class FeatureSurvey:
             f.row_steps += 1
         return True
 
-    cdef inline void end_row(self) noexcept nogil:
+    cdef inline int end_row(self) except -1 nogil:
+        """Count what was seen of the record at hand."""
         cdef size_t at
         cdef int64_t number
         cdef int i
@@ -922,8 +905,7 @@ cdef class FeatureSurvey:
             f.max_length = max(f.max_length, f.row_max)
             f.min_steps = min(f.min_steps, f.row_steps)
             f.max_steps = max(f.max_steps, f.row_steps)
-        self.touched.size = 0
-        self.row += 1
+        return self.drop_row()
 
     def update(self, const uint8_t[::1] buffer not None, const int64_t[::1] starts not None,
                const int64_t[::1] lengths not None, int field, bint lists):
@@ -979,10 +961,13 @@ cdef class FeatureSurvey:
                 if is_done:
                     self.end_row()
 
-    cdef void drop_row(self) noexcept nogil:
-        """Count nothing of the record at hand."""
+    cdef inline int drop_row(self) except -1 nogil:
+        """Count nothing more of the record at hand."""
         self.touched.size = 0
         self.row += 1
+        if self.state_count > self.room or self.key_bytes > self.room_bytes:
+            return self.let_go()
+        return 0
 
     cdef bint see_record(self, span rest, uint32_t wanted, bint lists, int *odd) except -1 nogil:
         """See one payload, to be counted by end_row; False if it is malformed.
@@ -1037,15 +1022,15 @@ cdef class FeatureSurvey:
                     return False
         return True
 
-    def is_complete(self):
-        """Whether all keys are kept; else `finish` has the first by name."""
-        self.row += 1  # no record is at hand
+    def settle(self):
+        """Let go of what is not to be kept; whether all keys of Examples are."""
+        self.drop_row()
         self.let_go()
         return not self.is_over
 
     def finish(self):
-        """For each key (key, kinds, contents, present, lengths, steps, value_bytes)."""
-        self.is_complete()
+        """For each key that is kept (key, kinds, contents, present, lengths, steps, value_bytes)."""
+        self.settle()
         return [
             (
                 self.keys[i], list(self.states[i].kinds), list(self.states[i].contents),

@@ -485,7 +485,7 @@ class SchemaSurvey:
         """The schema of everything counted so far."""
         with self._lock:
             counts = {place: _counts(survey) for place, survey in self._surveys.items()}
-            are_complete = all(survey.is_complete() for survey in self._surveys.values())
+            are_complete = all(survey.settle() for survey in self._surveys.values())
         payload = self._payload(counts)
         sections = {
             section: counts.get((payload, section)) for section in _SECTIONS.get(payload, ())
