@@ -2,6 +2,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import recordsmith as rs
+
 
 def test_a_good_dataset(run, packed: Path) -> None:
     outcome = run("verify", packed)
@@ -10,6 +12,18 @@ def test_a_good_dataset(run, packed: Path) -> None:
     document = run("verify", packed, "--json").document
     assert document["records"] == 9
     assert document["defects"] == []
+
+
+def test_what_was_not_looked_into_is_not_called_right(run, packed: Path, tmp_path: Path) -> None:
+    assert "so is what the records hold" in run("verify", packed, "--deep").out
+    path = tmp_path / "notes.tfrecord"
+    with rs.ShardWriter(path) as writer:
+        writer.write(b"some notes")
+    outcome = run("verify", path, "--deep")
+    assert outcome.code == 0
+    assert outcome.out.startswith("good: 1 intact record in 1 shard")
+    assert "every checksum is right\n" in outcome.out
+    assert "to know: there are payloads that are no Examples" in outcome.out
 
 
 def test_good_by_rules_says_by_which(run, packed: Path, tmp_path: Path) -> None:

@@ -78,7 +78,21 @@ def test_a_good_dataset(tmp_path: Path, made: SimpleNamespace) -> None:
     report = rs.verify(made.packed(tmp_path / "set", {"train": [3]}), deep=True)
     page = _read(rs.draw_verify_report(report, tmp_path / "report.html"))
     assert "good" in page.text
+    assert "Every checksum, payload and picture was checked." in page.text
     assert "Defects" not in page.text
+
+
+def test_it_does_not_say_that_all_was_checked_where_it_was_not(
+    tmp_path: Path, damaged: Path
+) -> None:
+    page = _read(rs.draw_verify_report(rs.verify(damaged, deep=True), tmp_path / "damaged.html"))
+    assert "Every checksum, payload and picture that could be reached was checked." in page.text
+    path = tmp_path / "notes.tfrecord"
+    with rs.ShardWriter(path) as writer:
+        writer.write(b"some notes")
+    page = _read(rs.draw_verify_report(rs.verify(path, deep=True), tmp_path / "notes.html"))
+    assert "was checked, with exceptions:" in page.text
+    assert "payloads that are no Examples" in page.text
 
 
 def test_it_loads_and_runs_nothing(tmp_path: Path, damaged: Path) -> None:

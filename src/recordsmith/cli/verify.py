@@ -72,7 +72,8 @@ def print_verify_report(report: rs.VerifyReport, *, schema: str | None = None) -
     if report.picture_count:
         read += f", {console.count(report.picture_count, 'picture')} decoded"
     if report.is_good:
-        also = ", and so is what the records hold" if report.is_deep else ""
+        all_was_seen = report.is_deep and not report.remarks
+        also = ", and so is what the records hold" if all_was_seen else ""
         if schema is not None:
             also += f"; every record keeps the rules of {console.printable(schema)}"
         print(f"{console.bold('good')}: {read}; every checksum is right{also}")

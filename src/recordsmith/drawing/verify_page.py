@@ -78,8 +78,9 @@ def draw_verify_report(
 
 
 def _head(report: VerifyReport, title: str, verdict: str) -> str:
-    what = "every checksum" + (", every payload and every picture" if report.is_deep else "")
-    sentence = f"{what[0].upper()}{what[1:]} was checked."
+    what = "Every checksum, payload and picture" if report.is_deep else "Every checksum"
+    reached = "" if report.is_good else " that could be reached"
+    sentence = f"{what}{reached} was checked{', with exceptions:' if report.remarks else '.'}"
     figures = [
         (f"{report.record_count:,}", "intact records"),
         (f"{report.shard_count:,}", "shards"),
