@@ -61,6 +61,13 @@ def test_a_missing_shard(run, packed: Path) -> None:
     outcome = run("verify", packed)
     assert outcome.code == 1
     assert "missing-shard" in outcome.out
+    document = run("verify", packed, "--json").document
+    assert document["expected"] == 9 > document["records"]
+    assert f"; {document['records']} intact of 9 records in 3 shards" in outcome.out
+    whole = run("verify", packed, "--split", "validation", "--json").document
+    assert whole["expected"] == whole["records"] > 0
+    shard = packed / "train-00000-of-00002.tfrecord"  # nobody tells how many there should be
+    assert run("verify", shard, "--json").document["expected"] is None
 
 
 def test_a_page_of_the_report(run, packed: Path, tmp_path: Path) -> None:

@@ -65,8 +65,11 @@ def print_verify_report(report: rs.VerifyReport, *, schema: str | None = None) -
 
     schema: the rules that the records were held against.
     """
+    intact = console.count(report.record_count, "intact record")
+    if report.expected_record_count not in (None, report.record_count):
+        intact = f"{report.record_count:,} intact of {report.expected_record_count:,} records"
     read = (
-        f"{console.count(report.record_count, 'intact record')} in "
+        f"{intact} in "
         f"{console.count(report.shard_count, 'shard')}, {console.size(report.size_bytes)}"
     )
     if report.picture_count:

@@ -81,8 +81,11 @@ def _head(report: VerifyReport, title: str, verdict: str) -> str:
     what = "Every checksum, payload and picture" if report.is_deep else "Every checksum"
     reached = "" if report.is_good else " that could be reached"
     sentence = f"{what}{reached} was checked{', with exceptions:' if report.remarks else '.'}"
+    intact = "intact records"
+    if report.expected_record_count not in (None, report.record_count):
+        intact = f"intact of {report.expected_record_count:,} records"
     figures = [
-        (f"{report.record_count:,}", "intact records"),
+        (f"{report.record_count:,}", intact),
         (f"{report.shard_count:,}", "shards"),
         (size_in_words(report.size_bytes), "read"),
     ]
