@@ -120,6 +120,34 @@ def test_what_comes_from_files_is_escaped(tmp_path: Path) -> None:
     assert '<script>alert("x")</script>' in page.text
 
 
+def test_files_of_one_name_are_told_apart(tmp_path: Path) -> None:
+    folders = [tmp_path / place for place in ("a/x", "b/x", "c")]
+    for folder in folders:
+        folder.mkdir(parents=True)
+        with rs.ShardWriter(folder / "same.tfrecord") as writer:
+            writer.write(b"some notes")
+        with (folder / "same.tfrecord").open("ab") as file:
+            file.write(b"cut")
+    report = rs.verify([folder / "same.tfrecord" for folder in folders])
+    text = rs.draw_verify_report(report, tmp_path / "report.html").read_text("utf-8")
+    names = re.findall(r'class="name" title="[^"]*">([^<]*)<', text)
+    assert names == ["a/x/same.tfrecord", "b/x/same.tfrecord", "c/same.tfrecord"] * 2
+
+
+def test_a_file_that_is_something_else_is_wrong_as_a_whole(tmp_path: Path) -> None:
+    path = tmp_path / "a.tfrecord"
+    path.write_text(
+        "version https://git-lfs.github.com/spec/v1\noid sha256:" + "0" * 64 + "\nsize 9\n"
+    )
+    report = rs.verify(path)
+    text = rs.draw_verify_report(report, tmp_path / "report.html").read_text("utf-8")
+    (bar,) = re.findall(r'class="(bar [^"]*)">(.*?)</span>', text)
+    assert bar == ("bar bad whole", "")
+    assert "`" in report.defects[0].detail
+    assert "`" not in text
+    assert "<code>git lfs pull</code>" in text
+
+
 def test_many_defects_make_a_page_of_bearable_size(tmp_path: Path) -> None:
     path = tmp_path / "a.tfrecord"
     error = rs.CorruptDataError(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from recordsmith.drawing.html_page import cards, check_html_path, text, write_html
+from recordsmith.drawing.html_page import cards, check_html_path, prose, text, write_html
 from recordsmith.examining.statistics import Statistics
 from recordsmith.examining.statistics.bytes_statistics import BytesStatistics
 from recordsmith.examining.statistics.class_counts import ClassStatistics
@@ -99,7 +99,7 @@ def _remarks(statistics: Statistics) -> Iterable[str]:
         about = "" if remark.feature is None else f'<p class="quiet">{_text(remark.feature)}</p>'
         yield (
             f'<article class="kind notice"><h3><code>{_text(remark.kind)}</code></h3>{about}'
-            f"<p>{_text(remark.text, 2000)}</p></article>"
+            f"<p>{prose(remark.text, 2000)}</p></article>"
         )
     yield "</div>"
 
