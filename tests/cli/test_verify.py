@@ -70,6 +70,29 @@ def test_a_missing_shard(run, packed: Path) -> None:
     assert run("verify", shard, "--json").document["expected"] is None
 
 
+def test_many_records_with_the_same_defect_are_told_together(run, tmp_path: Path) -> None:
+    rules, path = tmp_path / "rules.json", tmp_path / "a.tfrecord"
+    for keys in (["old", "kept"], ["new", "kept"]):
+        with rs.ShardWriter(path, overwrite=True) as writer:
+            for number in range(30):
+                writer.write_example(dict.fromkeys(keys, number))
+        if keys[0] == "old":
+            assert run("schema", path, "-o", rules).code == 0
+    outcome = run("verify", path, "--schema", rules)
+    lines = [line for line in outcome.out.splitlines() if line.startswith("  ")]
+    lost = [line for line in lines if "missing-feature" in line]
+    assert len(lost) == 4
+    assert [f"record {n}, " in lost[n] for n in range(3)] == [True] * 3
+    assert lost[3] == (
+        "    … missing-feature of 'old' in 27 more records: 3, 4, 5, 6, 7, 8, 9, 10, 11, 12 and "
+        "17 more"
+    )
+    assert outcome.out.startswith("60 defects")
+    document = run("verify", path, "--schema", rules, "--json").document
+    found = [(each["feature"], each["position"]) for each in document["defects"]]
+    assert sorted(found) == sorted((key, n) for key in ("old", "new") for n in range(30))
+
+
 def test_a_page_of_the_report(run, packed: Path, tmp_path: Path) -> None:
     page = tmp_path / "report.html"
     assert run("verify", packed, "--deep", "--html", page).code == 0

@@ -118,9 +118,9 @@ class VerifyReport:
         self.notices += shard.notices
 
     def to_json(self) -> dict[str, Any]:
-        """records, expected, shards, size_bytes, pictures, deep, defect_count, defects and notices with
-        defect, path, position, offset (null where none is meant) and detail; explanations: for each
-        name that occurs its meaning and advice; remarks.
+        """records, expected, shards, size_bytes, pictures, deep, defect_count, defects and notices
+        with defect, path, position, offset, feature (null where none is meant) and detail;
+        explanations: for each name that occurs its meaning and advice; remarks.
         """
         names = dict.fromkeys(str(error.defect) for error in (*self.defects, *self.notices))
         return {
@@ -144,5 +144,6 @@ def _to_json(error: CorruptDataError) -> dict[str, Any]:
         "path": error.path,
         "position": error.position,
         "offset": error.offset,
+        "feature": error.feature,
         "detail": error.detail,
     }

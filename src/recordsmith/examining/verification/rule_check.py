@@ -204,7 +204,9 @@ class _Section:
         for key, rule in (self._rules or {}).items():
             if rule.required and (key not in counted or counted[key][2] < row_count):
                 yield CorruptDataError(
-                    Defect.MISSING_FEATURE, f"feature {key!r} is missing; every record must have it"
+                    Defect.MISSING_FEATURE,
+                    f"feature {key!r} is missing; every record must have it",
+                    feature=key,
                 )
 
     def _wrong(self, counted: Mapping[str, tuple[Any, ...]]) -> Iterator[CorruptDataError]:
@@ -216,6 +218,7 @@ class _Section:
                     yield CorruptDataError(
                         Defect.UNEXPECTED_FEATURE,
                         f"feature {key!r} is not in the schema, which names all that there are",
+                        feature=key,
                     )
                 continue
             kind = rule.kind
@@ -226,6 +229,7 @@ class _Section:
                 yield CorruptDataError(
                     Defect.FEATURE_KIND,
                     f"feature {key!r} is {' and '.join(found)}, expected {kind}{why}",
+                    feature=key,
                 )
                 continue
             low, high = lengths
@@ -233,6 +237,7 @@ class _Section:
                 yield CorruptDataError(
                     Defect.FEATURE_SHAPE,
                     f"feature {key!r} has {_in_words(low, high)}, expected {rule.count_in_words()}",
+                    feature=key,
                 )
             yield from _wrong_content(key, rule, contents)
 
@@ -264,6 +269,7 @@ class _Section:
                     f"feature {key!r} has the value {value!r:.80}; expected "
                     f"{_expected(rules[key])}",
                     position=int(rows[row]),
+                    feature=key,
                 )
 
 
@@ -291,13 +297,16 @@ def _wrong_content(key: str, rule: FeatureRule, contents: Any) -> Iterator[Corru
     raw, text, image = contents
     if rule.content == "image" and raw + text:
         yield CorruptDataError(
-            Defect.UNREADABLE_IMAGE, f"feature {key!r} does not begin like a picture; expected one"
+            Defect.UNREADABLE_IMAGE,
+            f"feature {key!r} does not begin like a picture; expected one",
+            feature=key,
         )
     if rule.content == "text" and raw + image:
         yield CorruptDataError(
             Defect.FEATURE_VALUE,
             f"feature {key!r} holds bytes that are no text; expected UTF-8 without control "
             "characters",
+            feature=key,
         )
 
 

@@ -45,6 +45,7 @@ def compare_siblings(looked: Sequence[_Looked], rules: Rules | None) -> None:
                             Defect.FEATURE_KIND,
                             f"feature {key!r} is {kind} in this shard, but {usual} in "
                             f"{_some(others)}. Readers that declare one kind fail at the other.",
+                            feature=key,
                         )
                     ]
                 )
