@@ -30,6 +30,7 @@ from recordsmith.example import (
 from recordsmith.example.payload import (
     KIND_NAMES,
     PAYLOAD_KINDS,
+    PAYLOAD_WORDS,
     malformed_example,
 )
 from recordsmith.example.schema import MOST_FEATURES
@@ -108,8 +109,8 @@ class RuleCheck:
         for row in np.flatnonzero(kinds != _NUMBERS[str(self.payload)]).tolist():
             yield CorruptDataError(
                 Defect.NOT_AN_EXAMPLE,
-                f"the payload is of another sort ({PAYLOAD_KINDS[kinds[row]]}) than those before "
-                f"it ({self.payload}).",
+                f"the record is {PAYLOAD_WORDS[PAYLOAD_KINDS[kinds[row]]][0]}; those before it are "
+                f"{PAYLOAD_WORDS[str(self.payload)][1]}.",
                 position=row,
             )
 
@@ -289,7 +290,8 @@ def _not_expected(payload: memoryview, found: Any, expected: str) -> CorruptData
         except CorruptDataError as error:  # it knows whether it is another message, or broken
             return error
     return CorruptDataError(
-        Defect.NOT_AN_EXAMPLE, f"the payload is {found}; the others are {expected}."
+        Defect.NOT_AN_EXAMPLE,
+        f"the record is {PAYLOAD_WORDS[found][0]}; the others are {PAYLOAD_WORDS[expected][1]}.",
     )
 
 
