@@ -10,6 +10,7 @@ from types import ModuleType
 from typing import Any
 
 import numpy as np
+import pytest
 
 import recordsmith as rs
 from recordsmith.examining.statistics import remarks
@@ -55,6 +56,23 @@ def test_labels_without_names(tmp_path: Path) -> None:
     assert found.keys() == {"label-unnamed", "label-negative"}
     assert re.search(r"1 label has no class name: 7; labels.txt names 2", found["label-unnamed"])
     assert "-2" in found["label-negative"]
+
+
+def test_labels_with_gaps(tmp_path: Path) -> None:
+    (text,) = remarks_of(tmp_path, {"train": labelled(*[0, 58583] * 4)}).values()
+    assert text.startswith("of the numbers from 0 to 58583 only 2 are labels: 0, 58583.")
+    assert "58,584 outputs" in text
+    assert "recordsmith edit --recode" in text
+
+
+@pytest.mark.parametrize("labels", [[0, 58583], [0, 3, 98] * 3, [*range(0, 200, 9)] * 3])
+def test_labels_of_which_some_may_be_missing(tmp_path: Path, labels: list[int]) -> None:
+    assert remarks_of(tmp_path, {"train": labelled(*labels)}) == {}
+
+
+def test_named_classes_may_have_no_records(tmp_path: Path) -> None:
+    names = "".join(f"{n}:class {n}\n" for n in range(150))
+    assert remarks_of(tmp_path, {"train": labelled(*[0, 149] * 5)}, names) == {}
 
 
 def test_class_missing(tmp_path: Path) -> None:
