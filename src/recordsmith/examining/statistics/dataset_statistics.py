@@ -194,6 +194,8 @@ class _DatasetSurvey:
             for shard, count, size in zip(self._shards, self._counts, self._sizes, strict=True)
         )
         duplicates = tuple(self._duplicates.finish(places)) if records else ()
+        texts = {key: found.finish() for key, found in sorted(self._all.label_texts.items())}
+        remarks = make_remarks(shards, sections, class_names, classes, texts, duplicates)
         return Statistics(
             shards=shards,
             payloads=dict(payloads.most_common()),
@@ -202,7 +204,7 @@ class _DatasetSurvey:
             class_names=class_names,
             classes=classes,
             duplicates=duplicates,
-            remarks=tuple(make_remarks(shards, sections, class_names, classes, duplicates)),
+            remarks=tuple(remarks),
             left_out=len(self._all.left_out),
         )
 

@@ -17,6 +17,7 @@ from recordsmith.examining.statistics.feature_blocks import (
     sequence_blocks,
 )
 from recordsmith.examining.statistics.feature_statistics import FeatureStatisticsSurvey
+from recordsmith.examining.statistics.label_texts import TEXT_OF_LABEL, LabelTexts
 from recordsmith.examining.statistics.number_statistics import NumberSurvey
 from recordsmith.examining.statistics.picture_statistics import Declared, PictureSurvey
 from recordsmith.examining.statistics.places import Places
@@ -65,6 +66,7 @@ class RecordSurvey:
     def __init__(self, split: str, duplicates: DuplicateSearches) -> None:
         """`duplicates` is shared with other surveys, in other threads too.
 
+        label_texts: which texts stand beside labels, by the key of these.
         listed_count: how many Examples there are in ranking lists.
         """
         self.split = split
@@ -74,6 +76,7 @@ class RecordSurvey:
         self.sections: dict[str, Section] = {
             name: {} for name in ("features", "context", "feature_lists", "examples")
         }
+        self.label_texts: dict[str, LabelTexts] = {}
         self.listed_count = 0
         self.left_out: set[str] = set()
         self._duplicates = duplicates
@@ -170,6 +173,10 @@ class RecordSurvey:
             hashes = feature.add(block)
             if block.contents[2] and hashes is not None:
                 self._add_pictures(feature, block, blocks, hashes, places)
+        for key, text_key in TEXT_OF_LABEL.items():
+            if key in blocks and text_key in blocks:
+                texts = self.label_texts.setdefault(key, LabelTexts())
+                texts.add(blocks[key], blocks[text_key])
 
     def _add_pictures(
         self,
@@ -196,6 +203,8 @@ class RecordSurvey:
         self.sizes.merge(other.sizes)
         self.payloads += other.payloads
         self.listed_count += other.listed_count
+        for key, texts in other.label_texts.items():
+            self.label_texts.setdefault(key, LabelTexts()).merge(texts)
         self._leave_out(other.left_out)
         for name, section in other.sections.items():
             mine = self.sections[name]
