@@ -33,7 +33,7 @@ _STYLE = """
 .bar u { position: absolute; top: 0; bottom: 0; right: 0; background: var(--quiet); opacity: .4; }
 .bar i { position: absolute; top: 0; bottom: 0; width: 3px; background: var(--bad); }
 td.name { min-width: 150px; }
-td code { color: var(--bad); }
+td > code:first-child { color: var(--bad); }
 @media (max-width: 700px) { .shard { grid-template-columns: 1fr; } .said { text-align: left; } }
 """
 _ENDS_THE_WALK = (Defect.LENGTH_CRC, Defect.BROKEN_COMPRESSION, Defect.DECOMPRESSION_LIMIT)

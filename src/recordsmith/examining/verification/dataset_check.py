@@ -152,7 +152,7 @@ def _remark(report: VerifyReport, looked: Mapping[str, ShardContents]) -> None:
     }
     for payload in sorted(filter(None, foreign)):
         report.remarks.append(
-            f"there are payloads that are no Examples ({PAYLOAD_WORDS[payload][1]}): their "
+            f"there are payloads that are no Examples but {PAYLOAD_WORDS[payload][1]}: their "
             "checksums were checked, what they hold was not"
         )
 
