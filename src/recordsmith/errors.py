@@ -94,6 +94,7 @@ class CorruptDataError(RecordsmithError, ValueError):
         position: the record's place in that file, counted from 0; None when no record is meant.
         offset: where that record's frame begins, in bytes from the start of the file (of the
             decompressed data, if the file is compressed); None when no place is meant.
+        feature: which feature is meant, if it is known and is one.
         detail: what was found, what was expected, what to do.
     """
 
@@ -105,6 +106,7 @@ class CorruptDataError(RecordsmithError, ValueError):
         path: str | Path | None = None,
         position: int | None = None,
         offset: int | None = None,
+        feature: str | None = None,
     ) -> None:
         super().__init__(detail)
         self.defect = defect
@@ -112,9 +114,11 @@ class CorruptDataError(RecordsmithError, ValueError):
         self.path = None if path is None else str(path)
         self.position = position
         self.offset = offset
+        self.feature = feature
 
     def __reduce__(self) -> tuple[object, ...]:
-        return (_rebuild, (self.defect, self.detail, self.path, self.position, self.offset))
+        place = self.path, self.position, self.offset, self.feature
+        return (_rebuild, (self.defect, self.detail, *place))
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({str(self)!r})"  # in a list, too, it says where
@@ -130,9 +134,16 @@ class CorruptDataError(RecordsmithError, ValueError):
 
 
 def _rebuild(
-    defect: Defect, detail: str, path: str | None, position: int | None, offset: int | None
+    defect: Defect,
+    detail: str,
+    path: str | None,
+    position: int | None,
+    offset: int | None,
+    feature: str | None,
 ) -> CorruptDataError:
-    return CorruptDataError(defect, detail, path=path, position=position, offset=offset)
+    return CorruptDataError(
+        defect, detail, path=path, position=position, offset=offset, feature=feature
+    )
 
 
 class FileAccessError(RecordsmithError, OSError):

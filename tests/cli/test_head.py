@@ -69,6 +69,29 @@ def test_sequence_examples(run, tmp_path: Path) -> None:
     assert [step["values"] for step in record["feature_lists"]["words"]] == [["a", "b"], ["c"]]
 
 
+def test_ranking_lists(run, tmp_path: Path, reference: Any) -> None:
+    message = reference.messages().ExampleListWithContext()
+    message.context.features.feature["query"].bytes_list.value.append(b"shoes")
+    for number in range(5):
+        message.examples.add().features.feature["score"].float_list.value.append(number / 4)
+    with rs.ShardWriter(tmp_path / "x.tfrecord") as writer:
+        writer.write(message.SerializeToString())
+        del message.examples[:]
+        writer.write(message.SerializeToString())
+    outcome = run("head", tmp_path / "x.tfrecord")
+    lines = [line.strip() for line in outcome.out.splitlines()]
+    assert "a ranking list of 5 Examples; their context:" in lines
+    assert 'query  bytes  "shoes"' in lines
+    assert lines[lines.index("Example 2") + 1].split() == ["score", "float", "0.5"]
+    assert "Example 3" not in lines
+    assert "… and 2 more Examples" in lines
+    first, second = run("head", tmp_path / "x.tfrecord", "--json").document["records"]
+    assert first["payload"] == "ELWC"
+    assert first["context"] == {"query": {"kind": "bytes", "values": ["shoes"]}}
+    assert [each["score"]["values"] for each in first["examples"]] == [[n / 4] for n in range(5)]
+    assert (second["payload"], second["examples"]) == ("ELWC", [])
+
+
 def test_records_that_are_no_examples(run, tmp_path: Path) -> None:
     with rs.ShardWriter(tmp_path / "x.tfrecord") as writer:
         writer.write(b"\xff\xfe plain bytes")

@@ -2,6 +2,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import recordsmith as rs
+
 
 def test_a_good_dataset(run, packed: Path) -> None:
     outcome = run("verify", packed)
@@ -10,6 +12,18 @@ def test_a_good_dataset(run, packed: Path) -> None:
     document = run("verify", packed, "--json").document
     assert document["records"] == 9
     assert document["defects"] == []
+
+
+def test_what_was_not_looked_into_is_not_called_right(run, packed: Path, tmp_path: Path) -> None:
+    assert "so is what the records hold" in run("verify", packed, "--deep").out
+    path = tmp_path / "notes.tfrecord"
+    with rs.ShardWriter(path) as writer:
+        writer.write(b"some notes")
+    outcome = run("verify", path, "--deep")
+    assert outcome.code == 0
+    assert outcome.out.startswith("good: 1 intact record in 1 shard")
+    assert "every checksum is right\n" in outcome.out
+    assert "to know: there are payloads that are no Examples" in outcome.out
 
 
 def test_good_by_rules_says_by_which(run, packed: Path, tmp_path: Path) -> None:
@@ -47,6 +61,36 @@ def test_a_missing_shard(run, packed: Path) -> None:
     outcome = run("verify", packed)
     assert outcome.code == 1
     assert "missing-shard" in outcome.out
+    document = run("verify", packed, "--json").document
+    assert document["expected"] == 9 > document["records"]
+    assert f"; {document['records']} intact of 9 records in 3 shards" in outcome.out
+    whole = run("verify", packed, "--split", "validation", "--json").document
+    assert whole["expected"] == whole["records"] > 0
+    shard = packed / "train-00000-of-00002.tfrecord"  # nobody tells how many there should be
+    assert run("verify", shard, "--json").document["expected"] is None
+
+
+def test_many_records_with_the_same_defect_are_told_together(run, tmp_path: Path) -> None:
+    rules, path = tmp_path / "rules.json", tmp_path / "a.tfrecord"
+    for keys in (["old", "kept"], ["new", "kept"]):
+        with rs.ShardWriter(path, overwrite=True) as writer:
+            for number in range(30):
+                writer.write_example(dict.fromkeys(keys, number))
+        if keys[0] == "old":
+            assert run("schema", path, "-o", rules).code == 0
+    outcome = run("verify", path, "--schema", rules)
+    lines = [line for line in outcome.out.splitlines() if line.startswith("  ")]
+    lost = [line for line in lines if "missing-feature" in line]
+    assert len(lost) == 4
+    assert [f"record {n}, " in lost[n] for n in range(3)] == [True] * 3
+    assert lost[3] == (
+        "    … missing-feature of 'old' in 27 more records: 3, 4, 5, 6, 7, 8, 9, 10, 11, 12 and "
+        "17 more"
+    )
+    assert outcome.out.startswith("60 defects")
+    document = run("verify", path, "--schema", rules, "--json").document
+    found = [(each["feature"], each["position"]) for each in document["defects"]]
+    assert sorted(found) == sorted((key, n) for key in ("old", "new") for n in range(30))
 
 
 def test_a_page_of_the_report(run, packed: Path, tmp_path: Path) -> None:

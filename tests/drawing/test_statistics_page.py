@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+import re
 from html.parser import HTMLParser
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import numpy as np
 import pytest
 
 import recordsmith as rs
@@ -87,6 +89,43 @@ def test_the_page_holds_everything_and_needs_nothing(dataset: Path, tmp_path: Pa
     assert {"leakage", "nan"} <= {remark.kind for remark in statistics.remarks}
     assert "0 ant" in page.words
     assert "10 x 9" in page.words
+
+
+def draw(tmp_path: Path, examples: list[dict[str, Any]]) -> str:
+    with rs.ShardWriter(tmp_path / "a.tfrecord") as writer:
+        for example in examples:
+            writer.write_example(example)
+    found = rs.statistics(tmp_path / "a.tfrecord")
+    return rs.draw_statistics(found, tmp_path / "page.html", overwrite=True).read_text("utf-8")
+
+
+def test_what_comes_equally_often_is_not_called_frequent(
+    tmp_path: Path, pictures: ModuleType
+) -> None:
+    same = [
+        {"id": n, "twice": [n, n], "name": f"n{n}", "image": pictures.jpeg(n, 10 + n, 9)}
+        for n in range(12)
+    ]
+    assert "most frequent" not in draw(tmp_path, same)
+    (tmp_path / "a.tfrecord").unlink()
+    text = draw(tmp_path, [{"id": number} for number in [7, 7, 8, 8, 8, *range(20, 29)]])
+    assert text.count("most frequent") == 1
+    assert re.findall(r'<td>(\d+)</td><td class="number">(\d+)</td>', text) == [
+        ("8", "3"),
+        ("7", "2"),
+    ]
+
+
+def test_figures_wrap_instead_of_being_cut_off(tmp_path: Path) -> None:
+    numbers = np.array([0.123456789, 12345.6789, math.nan, math.inf], np.float32)
+    text = draw(tmp_path, [{"label": 3, "x": numbers}])
+    (figures,) = re.findall(r'<dl class="figures">(.*?)</dl>', text.split("<h3>x</h3>")[1])
+    cells = dict(re.findall(r"<dt>(.*?)</dt><dd>(.*?)</dd>", figures))
+    assert (cells["NaN"], cells["infinite"]) == ("1", "1")
+    assert (cells["1%"], cells["99%"]) == ("0.1235", "12,346")
+    assert re.search(r"dl\.figures \{[^}]*flex-wrap: wrap", text)
+    assert "<h2>1 class in label</h2>" in text
+    assert "largest shard" in text
 
 
 def test_a_file_that_is_there_stays(dataset: Path, tmp_path: Path) -> None:

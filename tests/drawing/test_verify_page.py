@@ -78,7 +78,21 @@ def test_a_good_dataset(tmp_path: Path, made: SimpleNamespace) -> None:
     report = rs.verify(made.packed(tmp_path / "set", {"train": [3]}), deep=True)
     page = _read(rs.draw_verify_report(report, tmp_path / "report.html"))
     assert "good" in page.text
+    assert "Every checksum, payload and picture was checked." in page.text
     assert "Defects" not in page.text
+
+
+def test_it_does_not_say_that_all_was_checked_where_it_was_not(
+    tmp_path: Path, damaged: Path
+) -> None:
+    page = _read(rs.draw_verify_report(rs.verify(damaged, deep=True), tmp_path / "damaged.html"))
+    assert "Every checksum, payload and picture that could be reached was checked." in page.text
+    path = tmp_path / "notes.tfrecord"
+    with rs.ShardWriter(path) as writer:
+        writer.write(b"some notes")
+    page = _read(rs.draw_verify_report(rs.verify(path, deep=True), tmp_path / "notes.html"))
+    assert "was checked, with exceptions:" in page.text
+    assert "payloads that are no Examples" in page.text
 
 
 def test_it_loads_and_runs_nothing(tmp_path: Path, damaged: Path) -> None:
@@ -104,6 +118,34 @@ def test_what_comes_from_files_is_escaped(tmp_path: Path) -> None:
     assert "\x1b" not in page.text
     assert "\u202e" not in page.text
     assert '<script>alert("x")</script>' in page.text
+
+
+def test_files_of_one_name_are_told_apart(tmp_path: Path) -> None:
+    folders = [tmp_path / place for place in ("a/x", "b/x", "c")]
+    for folder in folders:
+        folder.mkdir(parents=True)
+        with rs.ShardWriter(folder / "same.tfrecord") as writer:
+            writer.write(b"some notes")
+        with (folder / "same.tfrecord").open("ab") as file:
+            file.write(b"cut")
+    report = rs.verify([folder / "same.tfrecord" for folder in folders])
+    text = rs.draw_verify_report(report, tmp_path / "report.html").read_text("utf-8")
+    names = re.findall(r'class="name" title="[^"]*">([^<]*)<', text)
+    assert names == ["a/x/same.tfrecord", "b/x/same.tfrecord", "c/same.tfrecord"] * 2
+
+
+def test_a_file_that_is_something_else_is_wrong_as_a_whole(tmp_path: Path) -> None:
+    path = tmp_path / "a.tfrecord"
+    path.write_text(
+        "version https://git-lfs.github.com/spec/v1\noid sha256:" + "0" * 64 + "\nsize 9\n"
+    )
+    report = rs.verify(path)
+    text = rs.draw_verify_report(report, tmp_path / "report.html").read_text("utf-8")
+    (bar,) = re.findall(r'class="(bar [^"]*)">(.*?)</span>', text)
+    assert bar == ("bar bad whole", "")
+    assert "`" in report.defects[0].detail
+    assert "`" not in text
+    assert "<code>git lfs pull</code>" in text
 
 
 def test_many_defects_make_a_page_of_bearable_size(tmp_path: Path) -> None:

@@ -164,6 +164,26 @@ def test_labels_and_their_names(labelled: Path, tmp_path: Path) -> None:
     assert rs.verify(tmp_path / "out").is_good
 
 
+@pytest.mark.parametrize(
+    ("change", "contradict"),
+    [
+        ({}, True),
+        ({"rename": {"image/class/text": "words"}}, True),
+        ({"drop": ["image/class/t*"]}, False),
+        ({"drop": ["image/class/text"], "rename": {"image/filename": "image/class/text"}}, False),
+    ],
+)
+def test_texts_that_stay_beside_recoded_labels_are_told(
+    labelled: Path, tmp_path: Path, change: dict[str, Any], contradict: bool
+) -> None:
+    recode = {"image/class/label": {0: 1, 1: 1, 2: 0}}
+    report = rs.edit(labelled, tmp_path / "out", recode=recode, **change)
+    found = [notice for notice in report.notices if "may name different classes" in notice]
+    assert len(found) == contradict
+    again = rs.edit(labelled, tmp_path / "out", recode=recode, **change)
+    assert (again.is_new, again.notices) == (False, report.notices)
+
+
 def test_edits_while_resharding(packed: Path, tmp_path: Path) -> None:
     rs.reshard(packed, tmp_path / "out", shuffle=True, change=rs.Edits(drop=["name"]))
     assert "name" not in rs.open(tmp_path / "out").schema.features

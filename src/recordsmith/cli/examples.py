@@ -16,6 +16,7 @@ from recordsmith.example import (
     SequenceExample,
     classify,
     decode_payload,
+    decode_ranking_list,
 )
 
 _VALUES_SHOWN = 8
@@ -26,7 +27,10 @@ _STEPS_SHOWN = 3
 
 def describe(record: bytes) -> list[str]:
     """What a record says, for people: one feature a line, each cut to about a line."""
-    if classify(record) not in ("Example", "SequenceExample"):
+    kind = classify(record)
+    if kind == "ELWC":
+        return _describe_ranking_list(record)
+    if kind not in ("Example", "SequenceExample"):
         return describe_other(record)
     example = decode_payload(record)
     if not isinstance(example, SequenceExample):
@@ -38,6 +42,24 @@ def describe(record: bytes) -> list[str]:
         if len(steps) > _STEPS_SHOWN:
             lines.append("  …")
     return lines
+
+
+def _describe_ranking_list(record: bytes) -> list[str]:
+    try:
+        context, examples = decode_ranking_list(record)
+    except CorruptDataError:
+        return describe_other(record)
+    lines = [f"a ranking list of {console.count(len(examples), 'Example')}; their context:"]
+    lines += _indented(context)
+    for number, features in enumerate(examples[:_STEPS_SHOWN]):
+        lines += [f"Example {number}", *_indented(features)]
+    if len(examples) > _STEPS_SHOWN:
+        lines.append(f"… and {console.count(len(examples) - _STEPS_SHOWN, 'more Example')}")
+    return lines
+
+
+def _indented(features: Features) -> list[str]:
+    return [f"  {line}" for line in _table(features) or ["no features"]]
 
 
 def _table(features: Features) -> list[str]:
@@ -66,8 +88,15 @@ def _text(value: FeatureValue) -> str:
 
 def to_document(record: bytes) -> dict[str, Any]:
     """What a record says, for programs."""
-    document: dict[str, Any] = {"size_bytes": len(record), "payload": classify(record)}
+    kind = classify(record)
+    document: dict[str, Any] = {"size_bytes": len(record), "payload": kind}
     try:
+        if kind == "ELWC":
+            context, examples = decode_ranking_list(record)
+            return document | {
+                "context": _feature_documents(context),
+                "examples": list(map(_feature_documents, examples)),
+            }
         example = decode_payload(record)
     except CorruptDataError as error:
         return document | {"error": str(error), "begins": begin_of(record)} | to_fields(record)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated
 
 import typer
@@ -10,6 +11,10 @@ import recordsmith as rs
 from recordsmith.cli import console
 from recordsmith.cli.options import Json, Paths, Split, Threads, one_or_all
 from recordsmith.cli.pages import Html, OverwritePage, check_html, title_of
+from recordsmith.words import first_of
+
+_EXAMPLES = 3  # records that are shown of those with the same defect in the same feature
+_POSITIONS = 10
 
 
 def verify(
@@ -65,21 +70,24 @@ def print_verify_report(report: rs.VerifyReport, *, schema: str | None = None) -
 
     schema: the rules that the records were held against.
     """
+    intact = console.count(report.record_count, "intact record")
+    if report.expected_record_count not in (None, report.record_count):
+        intact = f"{report.record_count:,} intact of {report.expected_record_count:,} records"
     read = (
-        f"{console.count(report.record_count, 'intact record')} in "
+        f"{intact} in "
         f"{console.count(report.shard_count, 'shard')}, {console.size(report.size_bytes)}"
     )
     if report.picture_count:
         read += f", {console.count(report.picture_count, 'picture')} decoded"
     if report.is_good:
-        also = ", and so is what the records hold" if report.is_deep else ""
+        all_was_seen = report.is_deep and not report.remarks
+        also = ", and so is what the records hold" if all_was_seen else ""
         if schema is not None:
             also += f"; every record keeps the rules of {console.printable(schema)}"
         print(f"{console.bold('good')}: {read}; every checksum is right{also}")
     else:
         print(f"{console.bold(console.count(report.defect_count, 'defect'))}; {read}")
-    for defect in report.defects:
-        print(f"  {console.shortened(console.printable(str(defect)))}")
+    _print_defects(report.defects)
     if report.defect_count > len(report.defects):
         print(f"  … and {report.defect_count - len(report.defects):,} more")
     for notice in report.notices:
@@ -89,3 +97,22 @@ def print_verify_report(report: rs.VerifyReport, *, schema: str | None = None) -
     explanations = report.to_json()["explanations"]
     for name, words in explanations.items():
         print(f"\n{console.bold(name)}: {words['meaning']}\n  {words['advice']}")
+
+
+def _print_defects(defects: Sequence[rs.CorruptDataError]) -> None:
+    """A line for each; of many records of a shard that have one defect in one feature a few."""
+    groups: dict[object, list[rs.CorruptDataError]] = {}
+    for error in defects:
+        has_many = error.feature is not None and error.position is not None
+        same = (error.path, error.defect, error.feature) if has_many else id(error)
+        groups.setdefault(same, []).append(error)
+    for group in groups.values():
+        # as many lines as a group of one more would take
+        shown = len(group) if len(group) <= _EXAMPLES + 1 else _EXAMPLES
+        for error in group[:shown]:
+            print(f"  {console.shortened(console.printable(str(error)))}")
+        if shown < len(group):
+            positions = [f"{error.position:,}" for error in group[shown:]]
+            line = f"{group[0].defect} of {group[0].feature!r} in {len(positions):,} more records"
+            line += f": {first_of(positions, _POSITIONS)}"
+            print(f"    … {console.shortened(console.printable(line))}")

@@ -58,9 +58,9 @@ def cards(figures: Sequence[tuple[str, str]]) -> str:
     return f'<section class="cards">{"".join(each)}</section>'
 
 
-def prose(words: str) -> str:
-    """Sentences of ours; what stands in backticks is shown as code."""
-    return re.sub("`([^`]+)`", r"<code>\1</code>", text(words))
+def prose(words: str, most: int = 1500) -> str:
+    """Sentences of ours, as `text`; what stands in backticks is shown as code."""
+    return re.sub("`([^`]+)`", r"<code>\1</code>", text(words, most))
 
 
 def text(words: str, most: int = 1500) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from recordsmith.drawing.html_page import cards, check_html_path, text, write_html
+from recordsmith.drawing.html_page import cards, check_html_path, prose, text, write_html
 from recordsmith.examining.statistics import Statistics
 from recordsmith.examining.statistics.bytes_statistics import BytesStatistics
 from recordsmith.examining.statistics.class_counts import ClassStatistics
@@ -26,6 +26,9 @@ _STYLE = """
 .charts { display: flex; flex-wrap: wrap; gap: 24px; }
 .scroll { overflow-x: auto; margin: 6px 0; }
 .feature .scroll table { border: 0; }
+dl.figures { display: flex; flex-wrap: wrap; gap: 6px 22px; margin: 8px 0 12px; font-size: 14px; }
+dt { color: var(--quiet); }
+dd { margin: 0; font-variant-numeric: tabular-nums; }
 table.bars { width: auto; background: none; border: 0; margin: 4px 0 12px; }
 table.bars td { border: 0; padding: 2px 14px 2px 0; }
 td.number { overflow-wrap: normal; }
@@ -99,7 +102,7 @@ def _remarks(statistics: Statistics) -> Iterable[str]:
         about = "" if remark.feature is None else f'<p class="quiet">{_text(remark.feature)}</p>'
         yield (
             f'<article class="kind notice"><h3><code>{_text(remark.kind)}</code></h3>{about}'
-            f"<p>{_text(remark.text, 2000)}</p></article>"
+            f"<p>{prose(remark.text, 2000)}</p></article>"
         )
     yield "</div>"
 
@@ -111,7 +114,8 @@ def _splits(statistics: Statistics) -> Iterable[str]:
         sizes = [shard.size_bytes for shard in shards]
         numbers = (sum(shard.record_count for shard in shards), len(shards), sum(sizes))
         rows.append((split, *(f"{n:,}" for n in (*numbers, min(sizes), max(sizes)))))
-    yield _table(("split", "records", "shards", "bytes", "smallest", "largest"), rows)
+    heads = ("split", "records", "shards", "bytes", "smallest shard", "largest shard")
+    yield _table(heads, rows)
 
 
 def _classes(key: str, classes: ClassStatistics) -> Iterable[str]:
@@ -157,16 +161,16 @@ def _feature(key: str, feature: FeatureStatistics) -> Iterable[str]:
 def _numbers(values: NumberStatistics) -> str:
     rows = [
         ("distinct", _distinct(values)),
-        ("mean", _number(values.mean)),
-        ("std", _number(values.std)),
-        *((f"{100 * share:g}%", _number(value)) for share, value in values.quantiles),
+        ("mean", _rounded(values.mean)),
+        ("std", _rounded(values.std)),
+        *((f"{100 * share:g}%", _rounded(value)) for share, value in values.quantiles),
         ("zero", f"{values.zero:,}"),
         ("negative", f"{values.negative:,}"),
         ("NaN", f"{values.nan:,}"),
         ("infinite", f"{values.infinite:,}"),
     ]
-    heads, cells = zip(*rows, strict=True)
-    return _table(heads, [cells], first_is_text=False) + _top(
+    each = (f"<div><dt>{_text(name)}</dt><dd>{_text(cell)}</dd></div>" for name, cell in rows)
+    return f'<dl class="figures">{"".join(each)}</dl>' + _top(
         (_number(value), count) for value, count in values.top
     )
 
@@ -180,10 +184,9 @@ def _bytes(values: BytesStatistics) -> str:
     found = f"<p>{_distinct(values)} distinct; {content}</p>"
     if values.pictures is not None:
         return found
-    often = [value for value in values.top if value.count > 1]
     return found + _top(
         (value.text if value.text is not None else f"0x{value.begins[:16].hex()}…", value.count)
-        for value in often
+        for value in values.top
     )
 
 
@@ -193,11 +196,13 @@ def _picture_charts(pictures: PictureStatistics | None) -> list[str]:
     formats = [(name, count) for name, count in pictures.formats.items()]
     channels = [(counted(number, "channel"), count) for number, count in pictures.channels.items()]
     sizes = [(f"{width} x {height}", count) for (width, height), count in pictures.sizes]
+    often = [(size, count) for size, count in sizes if count > 1 or len(sizes) == 1]
+    caption = "<figcaption>most frequent sizes</figcaption>"
     return [
         _histogram("widths", pictures.widths),
         _histogram("heights", pictures.heights),
         f"<figure>{_rows_of_bars([*formats, *channels])}</figure>",
-        f"<figure>{_rows_of_bars(sizes)}<figcaption>most frequent sizes</figcaption></figure>",
+        f"<figure>{_rows_of_bars(often)}{caption}</figure>" if often else "",
     ]
 
 
@@ -217,8 +222,15 @@ def _duplicates(every: Sequence[DuplicateStatistics]) -> Iterable[str]:
 
 
 def _top(values: Iterable[tuple[str, int]]) -> str:
-    bars = list(values)
-    return f'<p class="quiet">most frequent</p>{_rows_of_bars(bars)}' if len(bars) > 1 else ""
+    often = _frequent(list(values))
+    return f'<p class="quiet">most frequent</p>{_rows_of_bars(often)}' if often else ""
+
+
+def _frequent(values: Sequence[tuple[str, int]]) -> list[tuple[str, int]]:
+    """Those that come more than once; none where all come equally often, which tells nothing."""
+    if len({count for _, count in values}) < 2:
+        return []
+    return [(value, count) for value, count in values if count > 1]
 
 
 def _histogram(caption: str, numbers: NumberStatistics) -> str:
@@ -260,12 +272,11 @@ def _table(
     rows: Sequence[Sequence[str]],
     *,
     numbers: bool = True,
-    first_is_text: bool = True,
 ) -> str:
     """A table; without `numbers` all its cells are text."""
 
     def form(place: int) -> str:
-        return ' class="number"' if numbers and (place or not first_is_text) else ""
+        return ' class="number"' if numbers and place else ""
 
     head = "".join(f"<th{form(place)}>{_text(cell)}</th>" for place, cell in enumerate(heads))
     body = "".join(
@@ -290,6 +301,13 @@ def _number(value: float | None) -> str:
     if value is None:
         return ""
     return f"{value:,}" if isinstance(value, int) else f"{value:.6g}"
+
+
+def _rounded(value: float | None) -> str:
+    """With as many digits as are read at a glance."""
+    if isinstance(value, float) and 1000 <= abs(value) < 10**10:
+        return f"{value:,.0f}"
+    return f"{value:.4g}" if isinstance(value, float) else _number(value)
 
 
 def _text(given: str, most: int = _LONGEST_TEXT) -> str:

@@ -6,9 +6,10 @@ The verdict stands on top; then what each kind of defect means, where they lie, 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
+from recordsmith.drawing.file_names import distinct_names
 from recordsmith.drawing.html_page import cards, check_html_path, prose, text, write_html
 from recordsmith.errors import CorruptDataError, Defect
 from recordsmith.examining.verification import ShardFindings, VerifyReport
@@ -32,10 +33,11 @@ _STYLE = """
 .bar u { position: absolute; top: 0; bottom: 0; right: 0; background: var(--unseen); }
 .bar i { position: absolute; top: 0; bottom: 0; width: 3px; background: var(--bad); }
 td.name { min-width: 150px; }
-td code { color: var(--bad); }
+td > code:first-child { color: var(--bad); }
 @media (max-width: 700px) { .shard { grid-template-columns: 1fr; } .said { text-align: left; } }
 """
 _ENDS_THE_WALK = (Defect.LENGTH_CRC, Defect.BROKEN_COMPRESSION, Defect.DECOMPRESSION_LIMIT)
+_OF_ALL = (Defect.NOT_A_TFRECORD, Defect.EMPTY_FILE)
 _BINS = 240  # marks in the bar of a shard: more could not be told apart
 _MOST_BARS = 300
 _MOST_ROWS = 2000
@@ -66,28 +68,39 @@ def draw_verify_report(
     path = as_path(out)
     check_html_path(path, overwrite=overwrite)
     verdict = "good" if report.is_good else counted(report.defect_count, "defect")
+    names = _names(report)
     parts = (
         _head(report, title, verdict),
         _kinds(report),
-        _shards(report),
-        _list("Defects", report.defects, report.defect_count),
-        _list("Not condemned", report.notices, len(report.notices)),
+        _shards(report, names),
+        _list("Defects", report.defects, report.defect_count, names),
+        _list("Not condemned", report.notices, len(report.notices), names),
     )
     write_html(path, f"{title}: {verdict}", _STYLE, parts, overwrite=overwrite)
     return path
 
 
+def _names(report: VerifyReport) -> dict[str, str]:
+    """What each file is called on the page, by its path."""
+    of_errors = (error.path for error in (*report.defects, *report.notices) if error.path)
+    return distinct_names(dict.fromkeys([*(shard.path for shard in report.shards), *of_errors]))
+
+
 def _head(report: VerifyReport, title: str, verdict: str) -> str:
-    what = "every checksum" + (", every payload and every picture" if report.is_deep else "")
-    sentence = f"{what[0].upper()}{what[1:]} was checked."
+    what = "Every checksum, payload and picture" if report.is_deep else "Every checksum"
+    reached = "" if report.is_good else " that could be reached"
+    sentence = f"{what}{reached} was checked{', with exceptions:' if report.remarks else '.'}"
+    intact = "intact records"
+    if report.expected_record_count not in (None, report.record_count):
+        intact = f"intact of {report.expected_record_count:,} records"
     figures = [
-        (f"{report.record_count:,}", "intact records"),
+        (f"{report.record_count:,}", intact),
         (f"{report.shard_count:,}", "shards"),
         (size_in_words(report.size_bytes), "read"),
     ]
     if report.picture_count:
         figures.append((f"{report.picture_count:,}", "pictures decoded"))
-    remarks = "".join(f"<li>{text(remark)}</li>" for remark in report.remarks)
+    remarks = "".join(f"<li>{prose(remark)}</li>" for remark in report.remarks)
     return (
         f"<header><h1>{text(title)}</h1>"
         f'<p class="verdict {"good" if report.is_good else "bad"}">{verdict}</p></header>'
@@ -112,11 +125,11 @@ def _kinds(report: VerifyReport) -> str:
     return f'<section><h2>What it means</h2><div class="kinds">{"".join(rows)}</div></section>'
 
 
-def _shards(report: VerifyReport) -> str:
+def _shards(report: VerifyReport, names: Mapping[str, str]) -> str:
     if not report.shards:
         return ""
     shown = sorted(report.shards, key=lambda shard: shard.is_good)  # bad ones first, in order
-    bars = "".join(map(_bar, shown[:_MOST_BARS]))
+    bars = "".join(_bar(shard, names[shard.path]) for shard in shown[:_MOST_BARS])
     more = len(shown) - _MOST_BARS
     rest = ""
     if more > 0:
@@ -132,7 +145,7 @@ def _shards(report: VerifyReport) -> str:
     )
 
 
-def _bar(shard: ShardFindings) -> str:
+def _bar(shard: ShardFindings, name: str) -> str:
     bins: dict[int, list[CorruptDataError]] = defaultdict(list)
     for error in shard.defects:
         share = _share(shard, error)
@@ -152,13 +165,15 @@ def _bar(shard: ShardFindings) -> str:
     whole = " whole" if not shard.is_good and not bins else ""
     return (
         f'<div class="shard"><span class="name" title="{text(shard.path)}">'
-        f'{text(Path(shard.path).name)}</span><span class="bar {state}{whole}">{marks}</span>'
+        f'{text(name)}</span><span class="bar {state}{whole}">{marks}</span>'
         f'<span class="said">{said}</span></div>'
     )
 
 
 def _share(shard: ShardFindings, error: CorruptDataError) -> float | None:
     """How far into the file a defect lies, from 0 to 1; None for what concerns all of it."""
+    if error.defect in _OF_ALL and not shard.seen_count:
+        return None
     if error.offset is not None and error.offset < shard.size_bytes:
         return error.offset / shard.size_bytes
     if error.position is not None and shard.seen_count:  # of a compressed file bytes say nothing
@@ -173,11 +188,13 @@ def _tip(errors: Sequence[CorruptDataError]) -> str:
     return f"{place}{first.defect}{more}"
 
 
-def _list(title: str, errors: Iterable[CorruptDataError], total: int) -> str:
+def _list(
+    title: str, errors: Iterable[CorruptDataError], total: int, names: Mapping[str, str]
+) -> str:
     errors = list(errors)
     if not errors:
         return ""
-    rows = "".join(map(_row, errors[:_MOST_ROWS]))
+    rows = "".join(_row(error, names) for error in errors[:_MOST_ROWS])
     left = total - min(len(errors), _MOST_ROWS)
     rest = f'<p class="quiet">and {left:,} more</p>' if left > 0 else ""
     return (
@@ -187,12 +204,12 @@ def _list(title: str, errors: Iterable[CorruptDataError], total: int) -> str:
     )
 
 
-def _row(error: CorruptDataError) -> str:
-    name = Path(error.path).name if error.path else ""
+def _row(error: CorruptDataError, names: Mapping[str, str]) -> str:
+    name = names[error.path] if error.path else ""
     position = "" if error.position is None else f"{error.position:,}"
     offset = "" if error.offset is None else f"{error.offset:,}"
     return (
         f'<tr><td class="name" title="{text(error.path or "")}">{text(name)}</td>'
         f'<td class="number">{position}</td><td class="number">{offset}</td>'
-        f"<td><code>{error.defect}</code> {text(error.detail)}</td></tr>"
+        f"<td><code>{error.defect}</code> {prose(error.detail)}</td></tr>"
     )

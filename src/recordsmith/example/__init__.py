@@ -26,6 +26,12 @@ from recordsmith.example.columns import (
 from recordsmith.example.entries import Entry, Section, context_payload, delimited, sections_of
 from recordsmith.example.payload import Kind, PayloadKind, classify
 from recordsmith.example.protobuf import MessageDecoder
+from recordsmith.example.ranking_list import (
+    InnerSpans,
+    RankingList,
+    decode_ranking_list,
+    inner_spans,
+)
 from recordsmith.example.raw_fields import RawField, decode_fields
 from recordsmith.example.schema import FeatureSchema, Schema, SchemaSurvey
 from recordsmith.example.values import BytesArray, Column, RaggedArray, hash_spans
@@ -41,10 +47,12 @@ __all__ = [
     "FeatureSpec",
     "FeatureValue",
     "Features",
+    "InnerSpans",
     "Kind",
     "MessageDecoder",
     "PayloadKind",
     "RaggedArray",
+    "RankingList",
     "RawField",
     "Schema",
     "SchemaSurvey",
@@ -57,11 +65,13 @@ __all__ = [
     "decode_example",
     "decode_fields",
     "decode_payload",
+    "decode_ranking_list",
     "decode_sequence_example",
     "delimited",
     "encode_columns",
     "encode_example",
     "encode_sequence_example",
     "hash_spans",
+    "inner_spans",
     "sections_of",
 ]

@@ -48,6 +48,12 @@ def is_of_classes(key: str) -> bool:
     return key.rpartition("/")[2] in ("label", "labels")
 
 
+def text_of_label(key: str) -> str | None:
+    """The feature that has in words what this one has as numbers: `a/text` of `a/label`."""
+    folder, _, last = key.rpartition("/")
+    return f"{folder}/text" if folder and last in ("label", "labels") else None
+
+
 def is_of_mask(key: str) -> bool:
     """Whether a picture by this key is a mask, as far as its name tells."""
     return any(word in key.lower() for word in _MASK_WORDS)

@@ -17,6 +17,13 @@ Kind: TypeAlias = Literal["bytes", "float", "int64"]
 
 # in the order of the numbers in message.h
 PAYLOAD_KINDS: tuple[PayloadKind, ...] = ("other", "Example", "SequenceExample", "ELWC", "Event")
+PAYLOAD_WORDS: dict[str, tuple[str, str]] = {  # as people say it: of one, and of several
+    "Example": ("an Example", "Examples"),
+    "SequenceExample": ("a SequenceExample", "SequenceExamples"),
+    "ELWC": ("a ranking list (ELWC)", "ranking lists (ELWC)"),
+    "Event": ("a TensorBoard event", "TensorBoard events"),
+    "other": ("some other message or plain data", "other messages or plain data"),
+}
 KIND_NAMES = kernel.KIND_NAMES
 KIND_NUMBERS: dict[str, int] = {"bytes": 1, "float": 2, "int64": 3}
 

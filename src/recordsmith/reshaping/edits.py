@@ -25,6 +25,7 @@ from recordsmith.example import (
     encode_example,
     sections_of,
 )
+from recordsmith.example.keys import text_of_label
 from recordsmith.example.payload import encode_key, not_an_example
 from recordsmith.reshaping.edit_actions import DROPPED, WATCHED, Action, Actions
 from recordsmith.reshaping.recode_table import RecodeTable, TableLike
@@ -131,6 +132,23 @@ class Edits:
                 table.of_kind(known[key].kind, key)
         staying = [key for key in known if self._actions.dropped_by(key) is None]
         check_class_names(self.recode, schema, staying, class_names)
+
+    def notices(self, schema: Schema) -> list[str]:
+        """What should be known of the result; `schema` is that of all records after the edit."""
+        known = {key for part in schema.sections.values() for key in part}
+        notices = []
+        for key in self.recode:
+            text = text_of_label(key)
+            if text is None or text in self.recode or self._actions.dropped_by(text) is not None:
+                continue
+            now = self.rename.get(text, text)
+            is_new = now == text and (text in self.add or text in self.rename.values())
+            if now in known and not is_new:
+                notices.append(
+                    f"{key!r} was recoded and {text!r} was not: where both are, they may name "
+                    "different classes now. Recode the texts as well, or drop them."
+                )
+        return notices
 
     def class_names(self, names: ClassNames | None) -> ClassNames | None:
         """What the classes are called afterwards: names move with the labels that are recoded."""

@@ -32,6 +32,7 @@ from recordsmith.files import PathLike, Progress, as_path, remove
 from recordsmith.reshaping.choosing import Kept
 from recordsmith.reshaping.contract import Change, Selection
 from recordsmith.reshaping.copying import copy_shards
+from recordsmith.reshaping.edits import Edits
 from recordsmith.reshaping.inputs import Inputs, find_inputs
 from recordsmith.reshaping.options import ReshardOptions, selection_of
 from recordsmith.reshaping.plan import ReshardPlan, fingerprint_of, make_plan
@@ -306,6 +307,8 @@ class _Job:
             for key, feature in section.items()
             if feature.kind == "mixed"
         ]
+        if isinstance(self._options.change, Edits):
+            notices += self._options.change.notices(manifest.schema)
         if manifest.schema.remark is not None:
             notices.append(manifest.schema.remark)
         return manifest

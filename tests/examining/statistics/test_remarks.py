@@ -10,11 +10,13 @@ from types import ModuleType
 from typing import Any
 
 import numpy as np
+import pytest
 
 import recordsmith as rs
-from recordsmith.examining.statistics import remarks
+from recordsmith.examining.statistics import label_texts, remarks
 
 LABEL = "image/class/label"
+TEXT = "image/class/text"
 Records = Iterable[Mapping[str, Any]]
 
 
@@ -55,6 +57,90 @@ def test_labels_without_names(tmp_path: Path) -> None:
     assert found.keys() == {"label-unnamed", "label-negative"}
     assert re.search(r"1 label has no class name: 7; labels.txt names 2", found["label-unnamed"])
     assert "-2" in found["label-negative"]
+
+
+def test_labels_with_gaps(tmp_path: Path) -> None:
+    (text,) = remarks_of(tmp_path, {"train": labelled(*[0, 58583] * 4)}).values()
+    assert text.startswith("of the numbers from 0 to 58583 only 2 are labels: 0, 58583.")
+    assert "58,584 outputs" in text
+    assert "recordsmith edit --recode" in text
+
+
+@pytest.mark.parametrize("labels", [[0, 58583], [0, 3, 98] * 3, [*range(0, 200, 9)] * 3])
+def test_labels_of_which_some_may_be_missing(tmp_path: Path, labels: list[int]) -> None:
+    assert remarks_of(tmp_path, {"train": labelled(*labels)}) == {}
+
+
+def test_named_classes_may_have_no_records(tmp_path: Path) -> None:
+    names = "".join(f"{n}:class {n}\n" for n in range(150))
+    assert remarks_of(tmp_path, {"train": labelled(*[0, 149] * 5)}, names) == {}
+
+
+def named(*pairs: tuple[int, str]) -> Records:
+    return [{"id": n, LABEL: label, TEXT: text} for n, (label, text) in enumerate(pairs)]
+
+
+NAMES = "0:ant\n1:bee\n2:cat\n"
+RIGHT = [(0, "ant"), (1, "bee"), (2, "cat")]
+
+
+@pytest.mark.parametrize(
+    ("pairs", "expected"),
+    [
+        ([(1, "ant"), (1, "bee"), (2, "cat"), (0, "dog")], ["1 has 'ant' (1), 'bee' (1)"]),
+        (
+            [(0, "ant"), (1, "bee"), (2, "ant")],
+            ["1 text has several labels: 'ant' has 0 (1), 2 (1)"],
+        ),
+        ([(1, "ant"), (2, "bee"), (0, "cat")], ["0 is 'ant' there, 'cat' in records"]),
+        ([*RIGHT, (0, "Ant")], ["1 label has several texts", "0 is 'ant' there, 'Ant' in records"]),
+    ],
+)
+def test_texts_that_contradict_labels(
+    tmp_path: Path, pairs: list[tuple[int, str]], expected: list[str]
+) -> None:
+    found = remarks_of(tmp_path, {"train": named(*pairs)}, NAMES)
+    assert found.keys() == {"label-text"}
+    assert all(words in found["label-text"] for words in expected)
+
+
+@pytest.mark.parametrize(
+    ("pairs", "labels"),
+    [
+        (RIGHT * 2, NAMES),
+        ([(0, "Ameise"), (1, "Biene"), (2, "Katze")], NAMES),
+        ([(0, "Ameise"), (1, "Biene")], ""),
+    ],
+)
+def test_texts_that_agree_with_labels(
+    tmp_path: Path, pairs: list[tuple[int, str]], labels: str
+) -> None:
+    assert remarks_of(tmp_path, {"train": named(*pairs)}, labels) == {}
+
+
+def test_texts_of_objects_go_with_their_labels(tmp_path: Path) -> None:
+    label, text = "image/object/class/label", "image/object/class/text"
+    records: list[dict[str, Any]] = [
+        {"id": 0, label: [0, 1, 2], text: ["ant", "bee", "cat"]},
+        {"id": 1, label: [1, 2], text: ["cat"]},  # nobody knows which is meant
+        {"id": 2},
+        {"id": 3, label: [2, 0], text: ["cat", "bee"]},
+    ]
+    found = remarks_of(tmp_path, {"train": records})
+    assert found.keys() == {"label-text"}
+    assert "1 label has several texts: 0 has 'ant' (1), 'bee' (1)" in found["label-text"]
+    assert "1 text has several labels: 'bee' has 0 (1), 1 (1)" in found["label-text"]
+
+
+def test_texts_are_compared_over_all_shards(tmp_path: Path, monkeypatch: Any) -> None:
+    splits = {"train": named((0, "ant"), (1, "bee")), "validation": named((0, "bee"), (1, "ant"))}
+    splits["validation"] = [
+        {**record, "id": 9 + n} for n, record in enumerate(splits["validation"])
+    ]
+    found = remarks_of(tmp_path, splits)
+    assert "2 labels have several texts" in found["label-text"]
+    monkeypatch.setattr(label_texts, "MOST_PAIRS", 3)  # too many: captions, and no names
+    assert not any(remark.kind == "label-text" for remark in rs.statistics(tmp_path).remarks)
 
 
 def test_class_missing(tmp_path: Path) -> None:

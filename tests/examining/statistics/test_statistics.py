@@ -229,6 +229,34 @@ def test_sequence_examples(write, tmp_path: Path) -> None:
     assert found.to_json()["features"] == {}
 
 
+def test_ranking_lists(write, tmp_path: Path, reference: Any) -> None:
+    """What is in them is counted as if the Examples were records of their own."""
+    payloads, inner = [], []
+    for number in range(12):
+        message = reference.messages().ExampleListWithContext()
+        message.context.features.feature["query"].bytes_list.value.append(b"%d" % (number % 5))
+        for rank in range(number % 4):
+            features = message.examples.add().features.feature
+            features["score"].float_list.value.append(number + rank / 4)
+            if rank:
+                features["tokens"].bytes_list.value.extend([b"a"] * rank)
+            inner.append(message.examples[rank].SerializeToString())
+        payloads.append(message.SerializeToString())
+    found = rs.statistics(write(tmp_path / "lists.tfrecord", payloads))
+    assert found.payloads == {"ELWC": 12}
+    plain = rs.statistics(write(tmp_path / "plain.tfrecord", inner))
+    assert found.sections.keys() == {"context", "examples"}
+    assert {key: feature.to_json() for key, feature in found.sections["examples"].items()} == {
+        key: feature.to_json() for key, feature in plain.features.items()
+    }
+    query = found.sections["context"]["query"]
+    assert (query.present, query.missing, query.values["bytes"].distinct) == (12, 0, 5)
+    score = plain.features["score"].numbers
+    assert score is not None
+    assert (score.min, score.max) == (1.0, 11.5)
+    assert found.to_json()["examples"]["tokens"]["missing"] == sum(n % 4 > 0 for n in range(12))
+
+
 def test_other_payloads_are_counted(write, tmp_path: Path) -> None:
     payloads = [b"\x01plain words", b"", rs.encode_example({"a": 1}), b"\x01plain words"]
     found = rs.statistics(write(tmp_path / "a.tfrecord", payloads))

@@ -168,8 +168,32 @@ def test_a_shard_of_other_messages(write, tmp_path: Path) -> None:
     for number in range(3):
         payload: Any = sequence if number == 1 else {"id": 1}
         write(tmp_path / f"{number}.tfrecord", [payload] * 2)
-    (error,) = rs.verify(tmp_path, deep=True).defects
+    report = rs.verify(tmp_path, deep=True)
+    (error,) = report.defects
     assert (error.defect, error.path) == (D.NOT_AN_EXAMPLE, str(tmp_path / "1.tfrecord"))
+    assert error.detail.startswith(
+        "its records are SequenceExamples, those of most other shards Examples:"
+    )
+    advice = report.to_json()["explanations"]["not-an-example"]["advice"]
+    assert "A shard that belongs to another dataset is moved away" in advice
+
+
+@pytest.mark.parametrize("is_list", [False, True])
+def test_a_record_that_is_another_message(
+    write, tmp_path: Path, is_list: bool, reference: Any
+) -> None:
+    message = reference.messages().ExampleListWithContext()
+    message.examples.add().features.feature["a"].int64_list.value.append(1)
+    ranking = message.SerializeToString()
+    sequence = rs.encode_sequence_example({"id": 1}, {"steps": [[1], [2]]})
+    usual, odd = (ranking, sequence) if is_list else (sequence, ranking)
+    (error,) = rs.verify(write(tmp_path / "a.tfrecord", [usual] * 3 + [odd]), deep=True).defects
+    assert (error.defect, error.position) == (D.NOT_AN_EXAMPLE, 3)
+    assert error.detail == (
+        "the record is a SequenceExample; those before it are ranking lists (ELWC)."
+        if is_list
+        else "the record is a ranking list (ELWC); the others are SequenceExamples."
+    )
 
 
 def test_against_the_schema_of_a_manifest(tmp_path: Path, made: SimpleNamespace) -> None:

@@ -230,6 +230,7 @@ def test_report_as_json(tiny: Path) -> None:
     assert explanation.keys() == {"meaning", "advice"}
     assert document == {
         "records": 2,
+        "expected": None,
         "shards": 1,
         "size_bytes": len(data),
         "pictures": 0,
@@ -243,6 +244,7 @@ def test_report_as_json(tiny: Path) -> None:
         "defect": "payload-crc-mismatch",
         "path": str(tiny),
         "position": 2,
+        "feature": None,
         "offset": len(data) // 3 * 2,
     }
 

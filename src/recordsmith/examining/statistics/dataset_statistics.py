@@ -44,7 +44,8 @@ class Statistics(OfShards):
     shards: with how many records and bytes each has.
     payloads: how many records are Example, SequenceExample, ELWC, Event, other.
     sizes: of the payloads, in bytes.
-    sections: features of Examples; context and feature_lists of SequenceExamples.
+    sections: features of Examples; context and feature_lists of SequenceExamples; context and
+        examples of ranking lists, whose Examples count each for itself.
     classes: how many there are of each class, for features that look like labels.
     duplicates: what is there more than once: of records, and of the pictures of each feature.
     remarks: what somebody should look at.
@@ -193,6 +194,8 @@ class _DatasetSurvey:
             for shard, count, size in zip(self._shards, self._counts, self._sizes, strict=True)
         )
         duplicates = tuple(self._duplicates.finish(places)) if records else ()
+        texts = {key: found.finish() for key, found in sorted(self._all.label_texts.items())}
+        remarks = make_remarks(shards, sections, class_names, classes, texts, duplicates)
         return Statistics(
             shards=shards,
             payloads=dict(payloads.most_common()),
@@ -201,7 +204,7 @@ class _DatasetSurvey:
             class_names=class_names,
             classes=classes,
             duplicates=duplicates,
-            remarks=tuple(make_remarks(shards, sections, class_names, classes, duplicates)),
+            remarks=tuple(remarks),
             left_out=len(self._all.left_out),
         )
 
@@ -210,13 +213,17 @@ class _DatasetSurvey:
         sections = self._all.sections
         examples = self._all.payloads["Example"]
         sequences = self._all.payloads["SequenceExample"]
+        lists = self._all.payloads["ELWC"]
+        features, context = sections["features"], sections["context"]
+        if sequences and features.keys() <= context.keys():  # without lists they look like Examples
+            for key, feature in features.items():
+                context[key].merge(feature)
+            sequences, examples = sequences + examples, 0
+        if sequences or lists:
+            yield "context", sequences + lists, context
         if sequences:
-            features, context = sections["features"], sections["context"]
-            if features.keys() <= context.keys():  # sequences without lists look like Examples
-                for key, feature in features.items():
-                    context[key].merge(feature)
-                sequences, examples = sequences + examples, 0
-            yield "context", sequences, context
             yield "feature_lists", sequences, sections["feature_lists"]
+        if lists:
+            yield "examples", self._all.listed_count, sections["examples"]
         if examples:
             yield "features", examples, sections["features"]

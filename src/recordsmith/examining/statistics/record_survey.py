@@ -17,11 +17,12 @@ from recordsmith.examining.statistics.feature_blocks import (
     sequence_blocks,
 )
 from recordsmith.examining.statistics.feature_statistics import FeatureStatisticsSurvey
+from recordsmith.examining.statistics.label_texts import TEXT_OF_LABEL, LabelTexts
 from recordsmith.examining.statistics.number_statistics import NumberSurvey
 from recordsmith.examining.statistics.picture_statistics import Declared, PictureSurvey
 from recordsmith.examining.statistics.places import Places
 from recordsmith.examining.statistics.sketches import Hashes
-from recordsmith.example import BytesArray, hash_spans, kernel
+from recordsmith.example import BytesArray, hash_spans, inner_spans, kernel
 from recordsmith.example.keys import HEIGHT, PICTURE, WIDTH, is_of_mask
 from recordsmith.example.payload import PAYLOAD_KINDS
 from recordsmith.wire import RecordBlock
@@ -63,12 +64,20 @@ class RecordSurvey:
     """Collects statistics of the records of one split, or of a part of it."""
 
     def __init__(self, split: str, duplicates: DuplicateSearches) -> None:
-        """`duplicates` is shared with other surveys, in other threads too."""
+        """`duplicates` is shared with other surveys, in other threads too.
+
+        label_texts: which texts stand beside labels, by the key of these.
+        listed_count: how many Examples there are in ranking lists.
+        """
         self.split = split
         self.record_count = 0
         self.sizes = NumberSurvey()
         self.payloads: Counter[str] = Counter()
-        self.sections: dict[str, Section] = {"features": {}, "context": {}, "feature_lists": {}}
+        self.sections: dict[str, Section] = {
+            name: {} for name in ("features", "context", "feature_lists", "examples")
+        }
+        self.label_texts: dict[str, LabelTexts] = {}
+        self.listed_count = 0
         self.left_out: set[str] = set()
         self._duplicates = duplicates
 
@@ -104,14 +113,36 @@ class RecordSurvey:
     ) -> None:
         spans = block.buffer, block.starts[rows], block.lengths[rows]
         if payload == "Example":
-            self._add_examples(*spans, places)
+            self._add_examples("features", *spans, places)
+        elif payload == "ELWC":
+            self._add_ranking_lists(*spans, places)
         elif payload == "SequenceExample":
             context, lists = sequence_blocks(*spans)
             self._add_section("context", context, places)
             self._add_section("feature_lists", lists, places)
 
-    def _add_examples(
+    def _add_ranking_lists(
         self, buffer: BytesLike, starts: Int64Array, lengths: Int64Array, places: Int64Array
+    ) -> None:
+        """Contexts and Examples lie there as Examples do elsewhere."""
+        contexts, examples = inner_spans(buffer, starts, lengths)
+        self.listed_count += len(examples.owners)
+        for section, inner in (("context", contexts), ("examples", examples)):
+            try:
+                of_owners = places[inner.owners]
+                self._add_examples(section, buffer, inner.starts, inner.lengths, of_owners)
+            except CorruptDataError as error:
+                if error.position is not None:
+                    error.position = int(inner.owners[error.position])
+                raise
+
+    def _add_examples(
+        self,
+        section: str,
+        buffer: BytesLike,
+        starts: Int64Array,
+        lengths: Int64Array,
+        places: Int64Array,
     ) -> None:
         """All at once, or piece by piece where they have little in common."""
         size = len(starts)
@@ -127,7 +158,7 @@ class RecordSurvey:
             if blocks is None:
                 size = max(1, size // 2)
                 continue
-            self._add_section("features", blocks, places[piece])
+            self._add_section(section, blocks, places[piece])
             at += size
 
     def _add_section(
@@ -142,6 +173,10 @@ class RecordSurvey:
             hashes = feature.add(block)
             if block.contents[2] and hashes is not None:
                 self._add_pictures(feature, block, blocks, hashes, places)
+        for key, text_key in TEXT_OF_LABEL.items():
+            if key in blocks and text_key in blocks:
+                texts = self.label_texts.setdefault(key, LabelTexts())
+                texts.add(blocks[key], blocks[text_key])
 
     def _add_pictures(
         self,
@@ -167,6 +202,9 @@ class RecordSurvey:
         self.record_count += other.record_count
         self.sizes.merge(other.sizes)
         self.payloads += other.payloads
+        self.listed_count += other.listed_count
+        for key, texts in other.label_texts.items():
+            self.label_texts.setdefault(key, LabelTexts()).merge(texts)
         self._leave_out(other.left_out)
         for name, section in other.sections.items():
             mine = self.sections[name]

@@ -28,6 +28,7 @@ from recordsmith.examining.verification.report import (
 from recordsmith.examining.verification.rule_check import MOST_COMPARED
 from recordsmith.examining.verification.shard_check import ReadingPlan, plan_of
 from recordsmith.examining.verification.siblings import compare_siblings
+from recordsmith.example.payload import PAYLOAD_WORDS
 from recordsmith.example.schema import MOST_FEATURES
 from recordsmith.files import PathLike, Progress
 from recordsmith.work import Work, thread_count
@@ -73,6 +74,9 @@ def verify(
     except CorruptDataError as error:  # a broken manifest: a finding, not a failure
         report.add([error])
         return report
+    if located.manifest is not None:
+        counts = located.manifest.record_counts
+        report.expected_record_count = sum(counts.values()) if split is None else counts[split]
     report.add(error for _, error in located.missing)
     report.add(manifest_check.check_labels(located))
     report.add(manifest_check.find_extra_shards(located, split))
@@ -147,10 +151,9 @@ def _remark(report: VerifyReport, looked: Mapping[str, ShardContents]) -> None:
         if contents.check.payload not in (None, "Example", "SequenceExample")
     }
     for payload in sorted(filter(None, foreign)):
-        what = "some other message or plain data" if payload == "other" else payload
         report.remarks.append(
-            f"there are payloads that are no Examples ({what}): their checksums were checked, what "
-            "they hold was not"
+            f"there are payloads that are no Examples but {PAYLOAD_WORDS[payload][1]}: their "
+            "checksums were checked, what they hold was not"
         )
 
 

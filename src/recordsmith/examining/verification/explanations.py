@@ -62,8 +62,9 @@ _WORDS: dict[Defect, Explanation] = {
         "It was written like this: mend the program that wrote it, and leave the record out.",
     ),
     Defect.NOT_AN_EXAMPLE: Explanation(
-        "The payload is another message than those of the other records.",
-        "Find out which program wrote it, and leave the record out.",
+        "A record, or every record of a shard, is another message than the others are.",
+        "Find out which program wrote it. A shard that belongs to another dataset is moved away; "
+        "single records of one that belongs here, leave out.",
     ),
     Defect.MISSING_FEATURE: Explanation(
         "A record lacks a feature that it must have.",

@@ -80,7 +80,7 @@ def check_pictures(
                 _check(key, data, example, declared)
             except CorruptDataError as error:
                 which = f"feature {key!r}" + (f", value {number}" if len(values) > 1 else "")
-                error.detail = f"{which}: {error.detail}"
+                error.detail, error.feature = f"{which}: {error.detail}", key
                 errors.append(error)
             count += 1
     return count, errors

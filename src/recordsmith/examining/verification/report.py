@@ -70,6 +70,7 @@ class VerifyReport:
     """What a verification found.
 
     record_count: intact records.
+    expected_record_count: how many the manifest lists, missing shards included; None without one.
     shard_count: shards that were read.
     size_bytes: bytes that were read.
     defects: everything that is wrong, at most 1,000 of each shard.
@@ -83,6 +84,7 @@ class VerifyReport:
     """
 
     record_count: int = 0
+    expected_record_count: int | None = None
     shard_count: int = 0
     size_bytes: int = 0
     defects: list[CorruptDataError] = field(default_factory=list)
@@ -116,13 +118,14 @@ class VerifyReport:
         self.notices += shard.notices
 
     def to_json(self) -> dict[str, Any]:
-        """records, shards, size_bytes, pictures, deep, defect_count, defects and notices with
-        defect, path, position, offset (null where none is meant) and detail; explanations: for each
-        name that occurs its meaning and advice; remarks.
+        """records, expected, shards, size_bytes, pictures, deep, defect_count, defects and notices
+        with defect, path, position, offset, feature (null where none is meant) and detail;
+        explanations: for each name that occurs its meaning and advice; remarks.
         """
         names = dict.fromkeys(str(error.defect) for error in (*self.defects, *self.notices))
         return {
             "records": self.record_count,
+            "expected": self.expected_record_count,
             "shards": self.shard_count,
             "size_bytes": self.size_bytes,
             "pictures": self.picture_count,
@@ -141,5 +144,6 @@ def _to_json(error: CorruptDataError) -> dict[str, Any]:
         "path": error.path,
         "position": error.position,
         "offset": error.offset,
+        "feature": error.feature,
         "detail": error.detail,
     }

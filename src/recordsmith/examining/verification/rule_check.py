@@ -30,6 +30,7 @@ from recordsmith.example import (
 from recordsmith.example.payload import (
     KIND_NAMES,
     PAYLOAD_KINDS,
+    PAYLOAD_WORDS,
     malformed_example,
 )
 from recordsmith.example.schema import MOST_FEATURES
@@ -108,8 +109,8 @@ class RuleCheck:
         for row in np.flatnonzero(kinds != _NUMBERS[str(self.payload)]).tolist():
             yield CorruptDataError(
                 Defect.NOT_AN_EXAMPLE,
-                f"the payload is of another sort ({PAYLOAD_KINDS[kinds[row]]}) than those before "
-                f"it ({self.payload}).",
+                f"the record is {PAYLOAD_WORDS[PAYLOAD_KINDS[kinds[row]]][0]}; those before it are "
+                f"{PAYLOAD_WORDS[str(self.payload)][1]}.",
                 position=row,
             )
 
@@ -204,7 +205,9 @@ class _Section:
         for key, rule in (self._rules or {}).items():
             if rule.required and (key not in counted or counted[key][2] < row_count):
                 yield CorruptDataError(
-                    Defect.MISSING_FEATURE, f"feature {key!r} is missing; every record must have it"
+                    Defect.MISSING_FEATURE,
+                    f"feature {key!r} is missing; every record must have it",
+                    feature=key,
                 )
 
     def _wrong(self, counted: Mapping[str, tuple[Any, ...]]) -> Iterator[CorruptDataError]:
@@ -216,6 +219,7 @@ class _Section:
                     yield CorruptDataError(
                         Defect.UNEXPECTED_FEATURE,
                         f"feature {key!r} is not in the schema, which names all that there are",
+                        feature=key,
                     )
                 continue
             kind = rule.kind
@@ -226,6 +230,7 @@ class _Section:
                 yield CorruptDataError(
                     Defect.FEATURE_KIND,
                     f"feature {key!r} is {' and '.join(found)}, expected {kind}{why}",
+                    feature=key,
                 )
                 continue
             low, high = lengths
@@ -233,6 +238,7 @@ class _Section:
                 yield CorruptDataError(
                     Defect.FEATURE_SHAPE,
                     f"feature {key!r} has {_in_words(low, high)}, expected {rule.count_in_words()}",
+                    feature=key,
                 )
             yield from _wrong_content(key, rule, contents)
 
@@ -264,6 +270,7 @@ class _Section:
                     f"feature {key!r} has the value {value!r:.80}; expected "
                     f"{_expected(rules[key])}",
                     position=int(rows[row]),
+                    feature=key,
                 )
 
 
@@ -283,7 +290,8 @@ def _not_expected(payload: memoryview, found: Any, expected: str) -> CorruptData
         except CorruptDataError as error:  # it knows whether it is another message, or broken
             return error
     return CorruptDataError(
-        Defect.NOT_AN_EXAMPLE, f"the payload is {found}; the others are {expected}."
+        Defect.NOT_AN_EXAMPLE,
+        f"the record is {PAYLOAD_WORDS[found][0]}; the others are {PAYLOAD_WORDS[expected][1]}.",
     )
 
 
@@ -291,13 +299,16 @@ def _wrong_content(key: str, rule: FeatureRule, contents: Any) -> Iterator[Corru
     raw, text, image = contents
     if rule.content == "image" and raw + text:
         yield CorruptDataError(
-            Defect.UNREADABLE_IMAGE, f"feature {key!r} does not begin like a picture; expected one"
+            Defect.UNREADABLE_IMAGE,
+            f"feature {key!r} does not begin like a picture; expected one",
+            feature=key,
         )
     if rule.content == "text" and raw + image:
         yield CorruptDataError(
             Defect.FEATURE_VALUE,
             f"feature {key!r} holds bytes that are no text; expected UTF-8 without control "
             "characters",
+            feature=key,
         )
 
 

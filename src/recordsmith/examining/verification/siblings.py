@@ -11,6 +11,7 @@ from recordsmith.errors import CorruptDataError, Defect
 from recordsmith.examining.rules import Rules
 from recordsmith.examining.verification.report import ShardFindings
 from recordsmith.examining.verification.rule_check import RuleCheck
+from recordsmith.example.payload import PAYLOAD_WORDS
 
 _Looked: TypeAlias = tuple[ShardFindings, RuleCheck]
 
@@ -45,6 +46,7 @@ def compare_siblings(looked: Sequence[_Looked], rules: Rules | None) -> None:
                             Defect.FEATURE_KIND,
                             f"feature {key!r} is {kind} in this shard, but {usual} in "
                             f"{_some(others)}. Readers that declare one kind fail at the other.",
+                            feature=key,
                         )
                     ]
                 )
@@ -75,11 +77,15 @@ def _compare_payloads(looked: Sequence[_Looked]) -> None:
                 [
                     CorruptDataError(
                         Defect.NOT_AN_EXAMPLE,
-                        f"the payloads of this shard are of the sort {payload}, those of most "
-                        f"others {usual}: it may belong to another dataset.",
+                        f"its records are {_many(payload)}, those of most other shards "
+                        f"{_many(usual)}: it may belong to another dataset.",
                     )
                 ]
             )
+
+
+def _many(payload: str | None) -> str:
+    return PAYLOAD_WORDS[str(payload)][1]
 
 
 def _usual(looked: Sequence[_Looked], said: Sequence[str | None]) -> str | None:

@@ -16,6 +16,7 @@ from recordsmith.examining.statistics.feature_statistics import FeatureStatistic
 from recordsmith.examining.statistics.remarks.class_remarks import imbalance, wrong_classes
 from recordsmith.examining.statistics.remarks.duplicate_remarks import leakage, repeated
 from recordsmith.examining.statistics.remarks.feature_remarks import useless_values, wrong_values
+from recordsmith.examining.statistics.remarks.label_text_remarks import contradictions
 from recordsmith.examining.statistics.remarks.remark import Remark
 from recordsmith.examining.statistics.remarks.shard_remarks import odd_shards
 
@@ -27,13 +28,20 @@ def make_remarks(
     sections: Mapping[str, Mapping[str, FeatureStatistics]],
     class_names: ClassNames | None,
     classes: Mapping[str, ClassStatistics],
+    label_texts: Mapping[str, Mapping[tuple[int, str], int]],
     duplicates: Sequence[DuplicateStatistics],
 ) -> Iterator[Remark]:
-    """What should be looked at: what spoils a training first."""
+    """What should be looked at: what spoils a training first.
+
+    Args:
+        label_texts: for each label feature how often a label and a text stand together.
+    """
     for found in duplicates:
         yield from leakage(found)
     for key, counted in classes.items():
         yield from wrong_classes(key, counted, class_names)
+    for key, pairs in label_texts.items():
+        yield from contradictions(key, pairs, class_names)
     for section in sections.values():
         for key, feature in section.items():
             yield from wrong_values(key, feature)

@@ -11,6 +11,9 @@ from recordsmith.examining.statistics.remarks.remark import Remark, have, some
 from recordsmith.words import count
 
 _IMBALANCE = 10
+_GAPS = 10
+_MANY_OUTPUTS = 100
+_SEEN_OFTEN = 3  # with fewer of each class, others may be missing by chance
 
 
 def wrong_classes(
@@ -19,7 +22,11 @@ def wrong_classes(
     """Labels that are no numbers of classes, and classes that only some splits have."""
     every = {counted.label: str(counted) for counts in found.splits.values() for counted in counts}
     if found.is_numbered and every:
-        yield from _numbers_of_classes(key, [int(label) for label in every], class_names)
+        labels = [int(label) for label in every]
+        yield from _numbers_of_classes(key, labels, class_names)
+        values = sum(counted.count for counts in found.splits.values() for counted in counts)
+        if not found.error and values >= _SEEN_OFTEN * len(labels):
+            yield from _gaps(key, sorted(labels), class_names)
     if found.error or len(found.splits) < 2:
         return
     for split, counts in found.splits.items():
@@ -73,6 +80,22 @@ def _numbers_of_classes(
             "labels begin at 1, as where 0 is the background: a model needs "
             f"{high + 1:,} outputs, or subtract 1.",
         )
+
+
+def _gaps(key: str, labels: list[int], class_names: ClassNames | None) -> Iterator[Remark]:
+    """Numbers that cannot all be classes: a few of very many."""
+    outputs = labels[-1] + 1
+    if labels[0] < 0 or outputs < max(_MANY_OUTPUTS, _GAPS * len(labels)):
+        return
+    if key in NUMBERED_KEYS and class_names is not None and len(class_names) >= outputs:
+        return  # there are classes that have no records
+    yield Remark(
+        "labels-with-gaps",
+        key,
+        f"of the numbers from 0 to {labels[-1]} only {len(labels):,} are labels: "
+        f"{some(list(map(str, labels)))}. A loss that counts classes from 0 needs {outputs:,} "
+        "outputs; if these are classes, number them anew with `recordsmith edit --recode`.",
+    )
 
 
 def imbalance(key: str, found: ClassStatistics) -> Iterator[Remark]:

@@ -1,0 +1,27 @@
+"""What is a file called where paths are too long? By its name, and its folders where needed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import PurePath
+
+
+def distinct_names(paths: Iterable[str]) -> dict[str, str]:
+    """For each path its end: the name, after as many folders as tell it from the other paths."""
+    parts = {path: PurePath(path).parts for path in paths}
+    names: dict[str, str] = {}
+    waiting, kept = list(parts), 1
+    while waiting:
+        ends: dict[tuple[str, ...], list[str]] = {}
+        for path in waiting:
+            ends.setdefault(parts[path][-kept:], []).append(path)
+        waiting = []
+        for end, having in ends.items():
+            alike = [path for path in having if len(parts[path]) > kept]
+            if len(having) == 1:
+                names[having[0]] = str(PurePath(*end))
+            else:
+                names |= {path: path for path in having if path not in alike}
+                waiting += alike
+        kept += 1
+    return names

@@ -1,0 +1,65 @@
+"""Labels and the texts beside them, where the one says another class than the other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from recordsmith.dataset.labels import ClassNames
+from recordsmith.examining.statistics.label_texts import TEXT_OF_LABEL
+from recordsmith.examining.statistics.remarks.remark import Remark, have, some
+from recordsmith.words import count, first_of
+
+_SHOWN = 3
+
+
+def contradictions(
+    key: str, pairs: Mapping[tuple[int, str], int], class_names: ClassNames | None
+) -> Iterator[Remark]:
+    """Labels with several texts, texts with several labels, and texts that labels.txt denies.
+
+    Args:
+        pairs: how often each label and text stand together.
+    """
+    texts: dict[int, list[str]] = {}
+    labels: dict[str, list[str]] = {}
+    for (label, text), often in pairs.items():
+        texts.setdefault(label, []).append(f"{text!r:.80} ({often:,})")
+        labels.setdefault(text, []).append(f"{label} ({often:,})")
+    several = {str(label): its for label, its in texts.items() if len(its) > 1}
+    said = [
+        *_of_several("label", "texts", several),
+        *_of_several(
+            "text", "labels", {f"{t!r:.80}": its for t, its in labels.items() if len(its) > 1}
+        ),
+    ]
+    denied = [] if class_names is None else _denied(pairs, class_names)
+    if denied:
+        said.append(f"labels.txt says otherwise: {some(denied)}")
+    if said:
+        yield Remark(
+            "label-text",
+            key,
+            f"{key} and {TEXT_OF_LABEL[key]} contradict each other: {'; '.join(said)}. Who reads "
+            "the one trains on other classes than who reads the other. Recode both, or drop the "
+            "texts, with `recordsmith edit`.",
+        )
+
+
+def _of_several(one: str, others: str, found: Mapping[str, list[str]]) -> Iterator[str]:
+    if found:
+        shown = [f"{name} has {first_of(its, _SHOWN)}" for name, its in found.items()]
+        many = count(len(found), one)
+        yield f"{many} {have(len(found))} several {others}: {first_of(shown, _SHOWN)}"
+
+
+def _denied(pairs: Mapping[tuple[int, str], int], class_names: ClassNames) -> list[str]:
+    """Texts that are not their label's name; none where no text is a name: of another language."""
+    names = {label: name for label, name in enumerate(class_names) if name is not None}
+    known = set(names.values())
+    if not any(label in names and text in known for label, text in pairs):
+        return []
+    return [
+        f"{label} is {names[label]!r:.80} there, {text!r:.80} in records"
+        for label, text in pairs
+        if names.get(label, text) != text
+    ]

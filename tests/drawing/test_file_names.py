@@ -1,0 +1,27 @@
+"""Names of files on a page: short, and no two alike."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from recordsmith.drawing.file_names import distinct_names
+
+PATHS = st.lists(st.sampled_from("abc"), min_size=1, max_size=4).map("/".join)
+
+
+def test_as_many_folders_as_needed() -> None:
+    paths = ["/data/zoo/a/eval.tfrecord", "/data/zoo/b/eval.tfrecord", "/data/zoo/b/x.tfrecord"]
+    assert list(map(distinct_names(paths).get, paths)) == [
+        "a/eval.tfrecord",
+        "b/eval.tfrecord",
+        "x.tfrecord",
+    ]
+
+
+@given(st.sets(PATHS | PATHS.map("/{}".format)))
+def test_no_two_are_alike(paths: set[str]) -> None:
+    names = distinct_names(paths)
+    assert names.keys() == paths
+    assert len(set(names.values())) == len(paths)
+    assert all(path.endswith(name) for path, name in names.items())
