@@ -68,6 +68,9 @@ def main() -> None:
             reconfigure(errors="backslashreplace")
     if not sys.warnoptions:  # other libraries' words for programmers
         warnings.simplefilter("ignore")
+    # OpenCV would print its own words about bad pictures, of which we tell with their place. Only
+    # here, where the process is ours: a program that uses the library decides for itself.
+    os.environ.setdefault("OPENCV_LOG_LEVEL", "SILENT")  # read when it is imported, which is later
     signal.signal(signal.SIGTERM, _terminate)
     app()
 
