@@ -72,7 +72,7 @@ def in_options(text: str) -> str:
 
 
 def way_out(error: Exception, command: str, given: Mapping[str, Any]) -> str:
-    """A line with the commands that help with damage, to end a message with; often none.
+    """A sentence with the commands that help with damage, to end a message with; often none.
 
     Args:
         command: the name of the one that met it.
@@ -88,7 +88,8 @@ def way_out(error: Exception, command: str, given: Mapping[str, Any]) -> str:
         ways.append(f"`recordsmith verify {path} --deep` says which pictures are wrong")
     if error.defect in _RESCUED and command != "salvage":
         ways.append(f"`recordsmith salvage {path} OUT` rescues every intact record")
-    return f"\n{', '.join(ways)}" if ways else ""
+    end = "" if str(error).endswith(".") else "."
+    return f"{end} {', '.join(ways)}." if ways else ""
 
 
 def _typed(error: CorruptDataError, given: Mapping[str, Any]) -> str:
