@@ -470,7 +470,7 @@ def print_pack_report(report: rs.PackReport, noun: str = "picture") -> None:
     console.print_list(f"skipped {len(skipped):,}", skipped)
     for sentence, noted in report.notes.items():
         title = f"{in_options(sentence)} ({console.count(noted.count, 'time')})"
-        console.print_list(title, noted.places, most=3)
+        console.print_list(title, noted.places, most=3, number=noted.count)
     console.print_list("notices", [*map(in_options, report.notices)])
 
 
