@@ -175,6 +175,11 @@ def _print_changes(report: rs.DiffReport) -> None:
             f"  {report.shared_key_count:,} more may be changes of each other, but they share "
             f"their {console.printable(report.by or '')} with other records"
         )
+    if report.renamed_count:
+        print(
+            f"  {console.count(report.renamed_count, 'record')} of those only in A and in B are "
+            f"the same but for {console.printable(report.name or '')}"
+        )
     if report.by is None and report.only_a_count and report.only_b_count:
         print("no feature names each record, so what changed is not told: name one with --by")
 
