@@ -270,8 +270,7 @@ def check_target(path: PathLike, *, overwrite: bool) -> None:
 
 def _exists(path: PathLike) -> OptionError:
     return OptionError(
-        f"{os.fspath(path)} exists already; choose another name, or say overwrite=True "
-        "(--overwrite)"
+        f"{os.fspath(path)} exists already; choose another name, or say overwrite=True"
     )
 
 

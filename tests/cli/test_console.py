@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import io
+import sys
+
 import pytest
 
 from recordsmith.cli import console
@@ -82,7 +85,7 @@ def test_lines_of_a_megabyte_are_cut() -> None:
         (10, None, "seen:\n  a\n  b\n  c\n"),
         (2, None, "seen:\n  a\n  b\n  … and 1 more (all of them with --json)\n"),
         (2, 3, "seen:\n  a\n  b\n  … and 1 more (all of them with --json)\n"),
-        (2, 9, "seen:\n  a\n  b\n  … and 7 more\n"),
+        (2, 9, "seen:\n  a\n  b\n  … and 7 more (the first 3 with --json)\n"),
         (10, 9, "seen:\n  a\n  b\n  c\n  … and 6 more\n"),
     ],
 )
@@ -91,3 +94,38 @@ def test_lists_say_what_they_leave_out(
 ) -> None:
     console.print_list("seen", ["a", "b", "c"], most, number=number)
     assert capsys.readouterr().out == expected
+
+
+class _Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize("speed", [True, False])
+def test_a_bar_begins_anew_when_there_is_more_to_do(
+    monkeypatch: pytest.MonkeyPatch, *, speed: bool
+) -> None:
+    """It would fall back; and a speed is told only of what is read."""
+    monkeypatch.setattr(sys, "stderr", _Terminal())
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "120")
+    with console.progress_bar(
+        "comparing", of_bytes=True, speed=speed, again="reading again"
+    ) as tell:
+        tell(1, 40)
+        tell(40, 40)
+        tell(50, 60)
+    last = sys.stderr.getvalue().rpartition("comparing")[2]
+    assert "reading again" in last
+    assert "10/20 bytes" in last
+    assert ("\x1b[31m?" in last) == speed  # of one moment there is none yet
+
+
+def test_a_total_that_is_mended_begins_no_new_bar(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stderr", _Terminal())
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "120")
+    with console.progress_bar("verifying", of_bytes=True) as tell:
+        tell(40, 40)
+        tell(60, 60)
+    assert "60/60 bytes" in sys.stderr.getvalue()

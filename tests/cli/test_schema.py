@@ -11,7 +11,7 @@ def test_rules_are_written_and_checked(run, packed: Path, tmp_path: Path) -> Non
     assert (outcome.code, outcome.out) == (0, f"{path}: rules of 7 features\n")
     refused = run("schema", packed, "-o", path)
     assert refused.code == 2
-    assert "exists already; choose another name, or say overwrite=True (--overwrite)" in refused.err
+    assert "exists already; choose another name, or say --overwrite\n" in refused.err
     assert run("schema", packed, "-o", path, "--overwrite").code == 0
     assert run("verify", packed, "--schema", path).code == 0
     path.write_text(path.read_text().replace('"int64"', '"float"'))

@@ -1,6 +1,9 @@
 from __future__ import annotations
 
+import io
 from pathlib import Path
+
+from PIL import Image
 
 import recordsmith as rs
 
@@ -113,3 +116,15 @@ def test_defects_are_explained(run, packed: Path) -> None:
     (packed / "train-00001-of-00002.tfrecord").unlink()
     outcome = run("verify", packed)
     assert "missing-shard: A shard that the manifest" in outcome.out
+
+
+def test_other_libraries_say_nothing_of_their_own(run_process, tmp_path: Path) -> None:
+    """OpenCV has words for a cut picture, too, that name neither file nor record."""
+    written = io.BytesIO()
+    Image.effect_noise((90, 90), 50).save(written, "PNG")
+    with rs.ShardWriter(tmp_path / "cut.tfrecord") as writer:
+        cut = written.getvalue()[: written.tell() // 2]
+        writer.write_example({"image/encoded": cut, "image/format": "png"})
+    outcome = run_process("verify", tmp_path / "cut.tfrecord", "--deep")
+    assert (outcome.code, outcome.err) == (1, "")
+    assert "unreadable-image" in outcome.out

@@ -290,7 +290,7 @@ def test_a_folder_with_something_in_it_is_refused(records: Path, tmp_path: Path)
     (out / "mine.txt").write_text("mine")
     (out / "images").mkdir()
     before = below(out)
-    with pytest.raises(rs.OptionError, match=r"not empty.*--overwrite"):
+    with pytest.raises(rs.OptionError, match=r"not empty.*overwrite=True"):
         rs.export(records, out, "voc")
     assert below(out) == before
     rs.export(records, out, "voc", overwrite=True)

@@ -349,7 +349,7 @@ def drive_survey(buffer: Array, starts: Array, lengths: Array, dice: random.Rand
         field, lists = dice.choice(((1, False), (2, True), (1, True), (2, False)))
         counted = survey.update(buffer, starts, lengths, field, lists)
         assert 0 <= counted <= len(starts)
-    is_complete, found = survey.is_complete(), survey.finish()
+    is_complete, found = survey.settle(), survey.finish()
     if limits:
         assert len(found) <= limits[0 if is_complete else 2]
         assert sum(len(key) for key, *_ in found) <= limits[1] or not is_complete

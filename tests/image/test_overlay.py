@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import ImageFont
 
+from recordsmith.image.lettering import drawable
 from recordsmith.image.overlay import (
     blend_mask,
     colour_of,
@@ -183,7 +184,7 @@ def test_a_message_fits_its_tile() -> None:
 @given(text=st.text(max_size=40), width=st.integers(1, 200), keep_end=st.booleans())
 def test_shortened_texts_fit(text: str, width: int, *, keep_end: bool) -> None:
     font = ImageFont.load_default(14)
-    text = "".join(char for char in text if char.isprintable())
+    text = drawable("".join(char for char in text if char.isprintable()), font)
     shown = shortened(text, font, width, keep_end=keep_end)
     assert font.getlength(shown) <= width or shown == "…"
     assert (shown == text) == (font.getlength(text) <= width) or "…" in text

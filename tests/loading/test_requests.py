@@ -197,6 +197,12 @@ def test_features_that_share_a_key() -> None:
             r"'a' and 'b' both read 'label', but one expects .*, shape \(\) and the other .* any ",
         ),
         (rs.Scalar("label"), rs.Bytes("label"), "shape .* and the other bytes, shape"),
+        (rs.Scalar("label"), rs.Ragged("label"), "declare it alike in both, or leave one"),
+        (
+            rs.Tensor("label", (5,)),
+            rs.Boxes(labels="label"),
+            "'b' makes 'b_labels' of it already: leave the other .* or say labels=None",
+        ),
         (rs.Scalar("label"), rs.Scalar("label", default=1), "other .* with the default 1"),
         (rs.Tensor("point", (2,)), rs.Tensor("point", (2, 1)), r"shape \(2, 1\)"),
         (

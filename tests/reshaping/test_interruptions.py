@@ -85,3 +85,25 @@ def test_work_of_another_input_is_not_used(
     assert path.stat().st_size == size
     rs.reshard(path, tmp_path / "out", shards=3)
     assert made.ids_of(rs.open(tmp_path / "out")) == list(range(59, 9, -1))
+
+
+def test_a_job_that_was_stopped_is_recognised(tmp_path: Path) -> None:
+    """Its folder is no empty one: it says that the job goes on from there."""
+    with rs.ShardWriter(tmp_path / "in.tfrecord") as writer:
+        for number in range(2000):
+            writer.write_example({"id": number, "data": bytes(1000)})
+    out = tmp_path / "out"
+
+    def stop(done: int, total: int) -> None:
+        if 2 * done > total:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        rs.reshard(tmp_path / "in.tfrecord", out, shards=8, threads=1, progress=stop)
+    assert list((out / ".recordsmith").glob("*.done"))
+    for read in (rs.open, rs.inspect):
+        with pytest.raises(rs.CorruptDataError, match="Run the same job again") as caught:
+            read(out)
+        assert caught.value.defect is rs.Defect.UNFINISHED_DATASET
+    assert rs.reshard(tmp_path / "in.tfrecord", out, shards=8).record_count == 2000
+    assert len(rs.open(out)) == 2000

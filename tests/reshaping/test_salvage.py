@@ -399,7 +399,7 @@ def test_names_that_a_manifest_may_not_have(made, tmp_path: Path) -> None:
 def test_what_is_there_is_not_overwritten(made, packed: Path, tmp_path: Path) -> None:
     out = made.packed(tmp_path / "out", {"train": [3], "test": [3]})
     before = contents(out)
-    with pytest.raises(OptionError, match="--overwrite"):
+    with pytest.raises(OptionError, match="overwrite=True"):
         rs.salvage(packed, out)
     assert contents(out) == before
     rs.salvage(packed, out, overwrite=True)
@@ -453,12 +453,12 @@ def test_what_is_not_as_it_was_is_done_again(packed: Path, tmp_path: Path, what:
         (packed / "dataset.json").write_text(
             (packed / "dataset.json").read_text().replace("daisy", "rose")
         )
-        with pytest.raises(OptionError, match="--overwrite"):
+        with pytest.raises(OptionError, match="overwrite=True"):
             rs.salvage(packed, out)
         return
     else:
         os.utime(packed / SHARD, ns=(1, 1))
-        with pytest.raises(OptionError, match="--overwrite"):
+        with pytest.raises(OptionError, match="overwrite=True"):
             rs.salvage(packed, out)
         return
     assert rs.salvage(packed, out).is_new

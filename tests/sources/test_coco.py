@@ -366,7 +366,7 @@ def test_very_many_complaints_are_told_in_a_few_words(tmp_path: Path) -> None:
     assert len(caught.value.problems) == count
     assert caught.value.problems[-1].startswith(f"x.json, line {3 * count}: the picture 1 has")
     assert "; and 19,980 more; mend" in str(caught.value)
-    assert "--boxes drop" in str(caught.value)
+    assert "boxes='drop'" in str(caught.value)
 
 
 def test_odd_values_of_no_weight(tmp_path: Path) -> None:

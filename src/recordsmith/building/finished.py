@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from recordsmith.dataset import ShardEntry, ShardWriter
+from recordsmith.dataset.names import DONE_SUFFIX, PARTIAL_SUFFIX
 from recordsmith.errors import FileAccessError
 from recordsmith.example import Schema
 from recordsmith.files import (
@@ -99,12 +100,12 @@ class ShardResult:
 
 def partial_path(folder: Path, file: str) -> Path:
     """Where a shard (or its index) waits for its name."""
-    return folder / INTERNAL_FOLDER / f"{file}.partial"
+    return folder / INTERNAL_FOLDER / f"{file}{PARTIAL_SUFFIX}"
 
 
 def done_path(folder: Path, file: str) -> Path:
     """Where the note lies that a shard is complete."""
-    return folder / INTERNAL_FOLDER / f"{file}.done"
+    return folder / INTERNAL_FOLDER / f"{file}{DONE_SUFFIX}"
 
 
 class Versions:
@@ -128,7 +129,7 @@ class Versions:
 
 def complete_shards(folder: Path) -> list[str]:
     """The shards of a job that was stopped which need not be written again, as their notes say."""
-    return sorted(note.stem for note in (folder / INTERNAL_FOLDER).glob("*.done"))
+    return sorted(note.stem for note in (folder / INTERNAL_FOLDER).glob(f"*{DONE_SUFFIX}"))
 
 
 def keep_result(folder: Path, plan: str, versions: str | None, result: ShardResult) -> None:

@@ -82,7 +82,7 @@ def earlier_dataset(
             raise OptionError(
                 f"{folder} holds another dataset of {manifest.record_count} records, made from "
                 "other files or with other options; choose another folder, or say overwrite=True "
-                "(--overwrite) to replace it"
+                "to replace it"
             )
         return manifest if _is_complete(folder, manifest, has_label_map=has_label_map) else None
     begun = read_begun(folder)
@@ -91,7 +91,7 @@ def earlier_dataset(
     if begun is not None and begun.base:
         raise OptionError(
             f"{folder} holds a dataset to which records were to be appended; that job was stopped. "
-            "Run it again: it finishes the dataset. Or say overwrite=True (--overwrite) to replace "
+            "Run it again: it finishes the dataset. Or say overwrite=True to replace "
             "it."
         )
     wanted = {*files, LABELS_NAME, LABEL_MAP_NAME, *(begun.removing if begun else ())}
@@ -105,7 +105,7 @@ def earlier_dataset(
     if in_the_way:
         raise OptionError(
             f"{folder} holds {in_the_way[0]} already, and no manifest says where it comes from; "
-            "choose another folder, or say overwrite=True (--overwrite) to replace it"
+            "choose another folder, or say overwrite=True to replace it"
         )
     return None
 

@@ -28,6 +28,7 @@ from recordsmith.dataset import (
     read_manifest,
 )
 from recordsmith.dataset.labels import ClassNames
+from recordsmith.dataset.names import DONE_SUFFIX, PARTIAL_SUFFIX
 from recordsmith.errors import CorruptDataError, Defect, FileAccessError
 from recordsmith.example import Schema
 from recordsmith.files import (
@@ -212,8 +213,12 @@ def clean_up(folder: Path, *, keeping: Sequence[str] = ()) -> None:
     kept = set()
     for file in keeping:
         if done_path(folder, file).exists():
-            kept |= {f"{file}.done", f"{file}.partial", f"{file}.index.partial"}
+            kept |= {
+                f"{file}{DONE_SUFFIX}",
+                f"{file}{PARTIAL_SUFFIX}",
+                f"{file}.index{PARTIAL_SUFFIX}",
+            }
     with suppress(FileAccessError):
         for entry in list_folder(folder / INTERNAL_FOLDER):
-            if entry.name.endswith((".partial", ".done")) and entry.name not in kept:
+            if entry.name.endswith((PARTIAL_SUFFIX, DONE_SUFFIX)) and entry.name not in kept:
                 remove(entry.path)

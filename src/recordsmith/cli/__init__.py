@@ -34,6 +34,7 @@ from recordsmith.cli.salvage import salvage
 from recordsmith.cli.schema import schema
 from recordsmith.cli.sheet import sheet
 from recordsmith.cli.verify import verify
+from recordsmith.cli.wording import in_options, way_out
 from recordsmith.errors import CorruptDataError, RecordsmithError, SourceError
 
 _COMMANDS = (
@@ -67,6 +68,9 @@ def main() -> None:
             reconfigure(errors="backslashreplace")
     if not sys.warnoptions:  # other libraries' words for programmers
         warnings.simplefilter("ignore")
+    # OpenCV would print its own words about bad pictures, of which we tell with their place. Only
+    # here, where the process is ours: a program that uses the library decides for itself.
+    os.environ.setdefault("OPENCV_LOG_LEVEL", "SILENT")  # read when it is imported, which is later
     signal.signal(signal.SIGTERM, _terminate)
     app()
 
@@ -106,9 +110,10 @@ def _reporting(command: Callable[..., None]) -> Callable[..., None]:
             command(*args, **kwargs)
             sys.stdout.flush()
         except RecordsmithError as error:
+            words = in_options(str(error))
             if kwargs.get("json") and isinstance(error, SourceError):
-                print_json({"error": str(error), "problems": list(error.problems)})
-            print_error(str(error))
+                print_json({"error": words, "problems": [*map(in_options, error.problems)]})
+            print_error(words + way_out(error, command.__name__, kwargs))
             is_defect = isinstance(error, (CorruptDataError, SourceError))
             raise typer.Exit(_DEFECTS if is_defect else _WRONG_COMMAND) from None
         except KeyboardInterrupt as stop:

@@ -41,7 +41,7 @@ def append(
 
     Example: `recordsmith append 'today/*.tfrecord' out --split train`
     """
-    with console.progress_bar("appending", of_bytes=True) as progress:
+    with console.progress_bar("appending", of_bytes=True, speed=False) as progress:
         report = rs.append(
             one_or_all(paths), out, split=split, again=again, threads=threads, progress=progress
         )

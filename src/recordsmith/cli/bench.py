@@ -15,6 +15,7 @@ import typer
 import recordsmith as rs
 from recordsmith.cli import console
 from recordsmith.cli.options import Json, Paths, Split, one_or_all
+from recordsmith.cli.wording import in_options
 from recordsmith.errors import OptionError
 
 if TYPE_CHECKING:
@@ -119,7 +120,7 @@ def print_bench_report(report: rs.BenchReport) -> None:
     console.print_table(headings, rows, " ".join(headings[3:]))
     print()
     for sentence in report.advice:
-        print("\n".join(_wrapped(sentence, width, "- ")))
+        print("\n".join(_wrapped(in_options(sentence), width, "- ")))
     console.print_list(f"skipped, {len(report.skipped):,}", report.skipped)
 
 

@@ -17,6 +17,7 @@ from typing import Any
 from recordsmith.words import count, printable, size
 
 __all__ = [
+    "and_more",
     "bold",
     "count",
     "place",
@@ -116,8 +117,23 @@ def print_list(
         print(f"{indent}  {shortened(printable(line))}")
     left_out = (len(lines) if number is None else number) - min(most, len(lines))
     if left_out:
-        kept = "" if number is not None and number > len(lines) else " (all of them with --json)"
-        print(f"{indent}  … and {left_out:,} more{kept}")
+        print(f"{indent}  {and_more(left_out, len(lines), most, number)}")
+
+
+def and_more(left_out: int, listed: int, shown: int, number: int | None = None) -> str:
+    """How many more there are, and where they are told.
+
+    Args:
+        left_out: how many are not shown.
+        listed: how many a report lists, as --json has them.
+        shown: how many are shown at most.
+        number: how many there are, if a report keeps only the first of them.
+    """
+    if number is None or number <= listed:
+        where = " (all of them with --json)"
+    else:
+        where = f" (the first {listed:,} with --json)" if listed > shown else ""
+    return f"… and {left_out:,} more{where}"
 
 
 def print_summary(title: str, splits: Mapping[str, int], *more: str) -> None:
@@ -140,11 +156,20 @@ def sizes(bytes_in: int, bytes_out: int) -> str:
 
 
 @contextmanager
-def progress_bar(what: str, *, of_bytes: bool = False) -> Iterator[Callable[[int, int], None]]:
+def progress_bar(
+    what: str, *, of_bytes: bool = False, speed: bool = True, again: str = ""
+) -> Iterator[Callable[[int, int], None]]:
     """A bar with rate and time left while the block runs, on a terminal only.
 
     Gives a function that is told (done, total), from any thread; until it is first called the bar
     shows that something is going on. A total of 0 means that nobody knows it.
+
+    Args:
+        what: is done.
+        of_bytes: what is counted.
+        speed: false where much is counted that need not be read, or was done by an earlier job.
+        again: what is done when the total grows after all of it was done: then a bar begins anew,
+            as one that falls back makes nobody wiser.
     """
     if not sys.stderr.isatty():
         yield lambda _done, _total: None
@@ -189,6 +214,8 @@ def progress_bar(what: str, *, of_bytes: bool = False) -> Iterator[Callable[[int
 
     measures: tuple[ProgressColumn, ...]
     measures = (DownloadColumn(), TransferSpeedColumn()) if of_bytes else (Count(), Rate())
+    if not speed:
+        measures = measures[:1]
     bar = Progress(
         SpinnerColumn(),
         TextColumn("{task.description}"),
@@ -200,15 +227,21 @@ def progress_bar(what: str, *, of_bytes: bool = False) -> Iterator[Callable[[int
     )
     lock = threading.Lock()
     told = 0.0
+    before = whole = 0  # what bars that are full have counted
 
     def tell(done: int, total: int) -> None:
-        nonlocal told
+        nonlocal told, before, whole
         now = time.monotonic()
-        if now - told < _REFRESH_SECONDS and done != total:
+        if now - told < _REFRESH_SECONDS and done != total and not (again and whole):
             return
         with lock:
             told = now
-            bar.update(task, completed=done, total=total or None)
+            if again and whole and total > whole:
+                before, whole = whole, 0
+                bar.reset(task, description=again)
+            if again and done == total:
+                whole = total
+            bar.update(task, completed=done - before, total=(total - before) or None)
 
     with bar:
         task = bar.add_task(what, total=None)

@@ -44,7 +44,7 @@ def diff(
 
     Example: `recordsmith diff out old`, `recordsmith diff a.tfrecord b.tfrecord --by id`
     """
-    with console.progress_bar("comparing", of_bytes=True) as progress:
+    with console.progress_bar("comparing", of_bytes=True, again="reading what differs") as progress:
         report = rs.diff(a, b, split=split, by=by, threads=threads, progress=progress)
     if json:
         console.print_json(report.to_json())
@@ -168,11 +168,17 @@ def _print_changes(report: rs.DiffReport) -> None:
             print(f"  {console.shortened(console.printable(line))}")
         left_out = report.changed_count - min(_SHOWN, len(report.changes))
         if left_out:
-            print(f"  … and {left_out:,} more")
+            listed = len(report.changes)
+            print(f"  {console.and_more(left_out, listed, _SHOWN, report.changed_count)}")
     if report.shared_key_count:
         print(
             f"  {report.shared_key_count:,} more may be changes of each other, but they share "
             f"their {console.printable(report.by or '')} with other records"
+        )
+    if report.renamed_count:
+        print(
+            f"  {console.count(report.renamed_count, 'record')} of those only in A and in B are "
+            f"the same but for {console.printable(report.name or '')}"
         )
     if report.by is None and report.only_a_count and report.only_b_count:
         print("no feature names each record, so what changed is not told: name one with --by")

@@ -87,7 +87,8 @@ def edit(
 
     Recode: `recordsmith edit out merged --recode image/class/label=labels.csv`
     """
-    with telling_what_is_kept(out), console.progress_bar("editing", of_bytes=True) as progress:
+    bar = console.progress_bar("editing", of_bytes=True, speed=False)
+    with telling_what_is_kept(out), bar as progress:
         report = rs.edit(
             one_or_all(paths),
             out,

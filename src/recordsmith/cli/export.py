@@ -9,6 +9,7 @@ import typer
 import recordsmith as rs
 from recordsmith.cli import console
 from recordsmith.cli.options import Json, OnePath, Split, parse_size
+from recordsmith.cli.wording import in_options
 
 
 def export(
@@ -34,7 +35,9 @@ def export(
     skip_errors: Annotated[
         bool,
         typer.Option(
-            "--skip-errors", help="Leave out records that the format cannot hold, and report them."
+            "--skip-errors",
+            help="Leave out records that the format cannot hold, and report them. A damaged shard "
+            "stops the job all the same: `recordsmith salvage` comes first.",
         ),
     ] = False,
     overwrite: Annotated[
@@ -82,5 +85,5 @@ def print_export_report(report: rs.ExportReport) -> None:
         f"{key} of {console.count(records, 'record')}" for key, records in report.left_out.items()
     ]
     console.print_list(f"features that {report.format} has no place for", left_out)
-    console.print_list(f"skipped {len(report.skipped):,}", report.skipped)
+    console.print_list(f"skipped {len(report.skipped):,}", [*map(in_options, report.skipped)])
     console.print_list(f"problems, {len(report.problems):,}", report.problems)

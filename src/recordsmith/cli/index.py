@@ -44,7 +44,7 @@ def index(
 
     Example: `recordsmith index out --format dali`
     """
-    with console.progress_bar("indexing", of_bytes=True) as progress:
+    with console.progress_bar("indexing", of_bytes=True, speed=False) as progress:
         options: dict[str, Any] = {"format": format_, "to": to, "overwrite": overwrite}
         report = rs.index(one_or_all(paths), split, progress=progress, **options)
     if json:

@@ -23,6 +23,7 @@ from recordsmith.cli.options import (
     shard_size_option,
     shards_option,
 )
+from recordsmith.cli.wording import in_options
 from recordsmith.errors import OptionError
 
 _NOUNS = {"table": "row", "shards": "record", "webdataset": "sample"}
@@ -446,7 +447,7 @@ def _print_shards(results: Any, *, json: bool) -> None:
             f"{console.printable(result.file)}: {console.count(result.record_count, 'record')}, "
             f"{console.size(result.size_bytes)}"
         )
-        skipped = list(result.skipped.values())
+        skipped = [*map(in_options, result.skipped.values())]
         console.print_list(f"skipped {len(skipped):,}", skipped, indent="  ")
 
 
@@ -465,11 +466,12 @@ def print_pack_report(report: rs.PackReport, noun: str = "picture") -> None:
     )
     if report.is_new:
         print("  every record was read back and its checksums are right")
-    console.print_list(f"skipped {len(report.skipped):,}", report.skipped)
+    skipped = [*map(in_options, report.skipped)]
+    console.print_list(f"skipped {len(skipped):,}", skipped)
     for sentence, noted in report.notes.items():
-        title = f"{sentence} ({console.count(noted.count, 'time')})"
-        console.print_list(title, noted.places, most=3)
-    console.print_list("notices", report.notices)
+        title = f"{in_options(sentence)} ({console.count(noted.count, 'time')})"
+        console.print_list(title, noted.places, most=3, number=noted.count)
+    console.print_list("notices", [*map(in_options, report.notices)])
 
 
 def _classes(number: int) -> str:

@@ -97,7 +97,8 @@ def reshard(
     """
     from recordsmith.dataset import DEFAULT_TEMPLATE
 
-    with telling_what_is_kept(out), console.progress_bar("resharding", of_bytes=True) as progress:
+    bar = console.progress_bar("resharding", of_bytes=True, speed=False)
+    with telling_what_is_kept(out), bar as progress:
         report = rs.reshard(
             one_or_all(paths),
             out,

@@ -219,7 +219,7 @@ def _write_text(shard: Shard, target: Path, walked: _Walked, overwrite: bool) ->
         if not overwrite and os.path.lexists(target):
             raise OptionError(
                 f"{target} is there already and holds something else than the index of "
-                f"{shard.path}; say overwrite (--overwrite) to replace it"
+                f"{shard.path}; say overwrite=True to replace it"
             )
         _write_lines(target, offsets, overwrite)
     return IndexFile(str(shard.path), str(target), len(offsets) - 1, is_new)

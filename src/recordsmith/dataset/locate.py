@@ -21,10 +21,17 @@ from recordsmith.dataset.manifest import (
     read_begun,
     read_manifest,
 )
-from recordsmith.dataset.names import is_text_index_name, parse_shard_name, shard_name, split_of
+from recordsmith.dataset.names import (
+    DONE_SUFFIX,
+    PARTIAL_SUFFIX,
+    is_text_index_name,
+    parse_shard_name,
+    shard_name,
+    split_of,
+)
 from recordsmith.dataset.shard import Shard, empty_file
 from recordsmith.errors import CorruptDataError, Defect, ForbiddenFileError, OptionError
-from recordsmith.files import PathLike, accessing, as_path, list_folder, read_head
+from recordsmith.files import INTERNAL_FOLDER, PathLike, accessing, as_path, list_folder, read_head
 from recordsmith.wire import HEAD_BYTES, HEADER_BYTES, detect_compression, scan
 from recordsmith.wire.framing import Frames
 
@@ -196,6 +203,7 @@ def _locate_files(folder: Path) -> Located:
         if number is not None:
             numbered.setdefault((number.split, number.shard_count), set()).add(number.number)
     if not shards:
+        _check_unfinished(folder)
         found = ", ".join(other[:5]) + (" …" if len(other) > 5 else "") or "no files"
         raise OptionError(
             f"{folder} holds no TFRecord file and no {MANIFEST_NAME}: found {found}. If the "
@@ -216,6 +224,24 @@ def _locate_files(folder: Path) -> Located:
         for number in _missing_numbers(numbers, count)
     ]
     return Located(shards, class_names=read_labels(folder), missing=tuple(missing))
+
+
+def _check_unfinished(folder: Path) -> None:
+    """See that a folder without records is not one where a job keeps them until it has all."""
+    internal = folder / INTERNAL_FOLDER
+    with accessing(internal):
+        names = os.listdir(internal) if internal.is_dir() else []
+    if any(
+        name.endswith((PARTIAL_SUFFIX, DONE_SUFFIX)) and not name.startswith(".") for name in names
+    ):
+        done = sum(name.endswith(DONE_SUFFIX) for name in names)
+        raise CorruptDataError(
+            Defect.UNFINISHED_DATASET,
+            f"the job that makes this dataset is at work or was stopped; what it has ({done:,} "
+            f"complete {'shard' if done == 1 else 'shards'}) lies in {internal}. Run the same job "
+            "again: it goes on from there. Or remove the folder to give it up.",
+            path=folder,
+        )
 
 
 def _missing_numbers(numbers: set[int], count: int) -> list[int]:

@@ -31,6 +31,10 @@ TEXT_INDEX_SUFFIX = ".idx"
 _TEXT_INDEX = re.compile(r".+\.(?:idx|tfindex)")
 
 
+PARTIAL_SUFFIX, DONE_SUFFIX = ".partial", ".done"
+"""Of what a job keeps in its internal folder: a shard that waits for its name, and its note."""
+
+
 class ShardNumber(NamedTuple):
     """What a numbered shard name says: which shard of how many, of which split."""
 

@@ -192,11 +192,11 @@ def _export_all(
         listed = "\n".join(f"  {reason}" for reason in report.skipped[:_LISTED])
         if len(report.skipped) > _LISTED:
             more = len(report.skipped) - _LISTED
-            listed += f"\n  … and {more:,} more (all of them with --json)"
+            listed += f"\n  … and {more:,} more (all of them in the error's problems)"
         raise SourceError(
             f"{len(report.skipped)} of {report.record_count + len(report.skipped)} records cannot "
             f"be exported as {report.format}, so nothing was. Choose another format, or leave them "
-            f"out with on_error='skip' (--skip-errors):\n{listed}",
+            f"out with on_error='skip':\n{listed}",
             report.skipped,
         )
     if not report.record_count:

@@ -94,8 +94,7 @@ def _check(folder: Path, named: Path, overwrite: bool) -> bool:
         raise OptionError(
             f"{named} is not empty: it holds {found[0]}"
             + (f" and {len(found) - 1:,} more" if len(found) > 1 else "")
-            + "; choose another folder, or say overwrite=True (--overwrite) to replace an earlier "
-            "export in it"
+            + "; choose another folder, or say overwrite=True to replace an earlier export in it"
         )
     return True
 

@@ -9,6 +9,7 @@ from PIL import Image, ImageDraw, ImageFont
 
 from recordsmith.image.colours import Colour
 from recordsmith.image.decode import Pixels
+from recordsmith.image.lettering import font_name_for, font_of
 from recordsmith.image.overlay import shortened
 
 _PAPER, _INK, _FAINT, _FRAME = (250, 249, 246), (38, 38, 36), (128, 126, 120), (226, 224, 217)
@@ -59,17 +60,19 @@ def contact_sheet(
     width = max(2, columns) * (tile + gap) + gap  # a title needs some room
     sheet = Image.new("RGB", (width, head + gap + rows * (high + caption + gap)), _PAPER)
     draw = ImageDraw.Draw(sheet)
-    large, middle = _font(tile // 6), _font(tile // 12)
+    words = [text for picture in tiles for text in (picture.caption, picture.detail)]
+    font = font_name_for([title, subtitle, *(name for _, name in legend), *words])
+    large, middle = font_of(font, tile // 6), font_of(font, tile // 12)
     draw.text((gap, gap), shortened(title, large, width - 2 * gap), _INK, large)
     under = gap + tile // 5
     draw.text((gap, under), shortened(subtitle, middle, width - 2 * gap), _FAINT, middle)
-    _draw_legend(draw, legend, (gap, under + tile // 6), width - gap, _font(tile // 14))
+    _draw_legend(draw, legend, (gap, under + tile // 6), width - gap, font_of(font, tile // 14))
     for number, (picture, image) in enumerate(zip(tiles, images, strict=True)):
         left = gap + number % columns * (tile + gap)
         top = head + number // columns * (high + caption + gap)
         draw.rectangle((left, top, left + tile - 1, top + high - 1), _FRAME)
         sheet.paste(image, (left + (tile - image.width) // 2, top + (high - image.height) // 2))
-        _draw_caption(draw, picture, (left, top + high + tile // 30), tile)
+        _draw_caption(draw, picture, (left, top + high + tile // 30), tile, font)
     return sheet
 
 
@@ -80,10 +83,10 @@ def _fitted(pixels: Pixels, tile: int) -> Image.Image:
 
 
 def _draw_caption(
-    draw: ImageDraw.ImageDraw, picture: Tile, corner: tuple[int, int], tile: int
+    draw: ImageDraw.ImageDraw, picture: Tile, corner: tuple[int, int], tile: int, font_name: str
 ) -> None:
     left, line = corner
-    font, small = _font(tile // 13), _font(tile // 16)
+    font, small = font_of(font_name, tile // 13), font_of(font_name, tile // 16)
     indent = 0
     if picture.colour is not None:
         dot = tile // 18
@@ -122,7 +125,3 @@ def _draw_legend(
 def _dot(draw: ImageDraw.ImageDraw, left: float, middle: float, size: int, colour: Colour) -> None:
     top = round(middle - size / 2)
     draw.rounded_rectangle((left, top, left + size, top + size), max(2, size // 4), colour)
-
-
-def _font(size: int) -> ImageFont.FreeTypeFont:
-    return ImageFont.load_default(size)  # type: ignore[return-value]

@@ -74,8 +74,7 @@ def check_size(height: int, width: int, max_pixels: int) -> None:
     if height * width > max_pixels:
         raise unreadable(
             f"the picture has {width:,} x {height:,} pixels, more than the {max_pixels:,} that are "
-            "decoded at most (max_pixels); it is a picture bomb, or say a larger number "
-            "(--max-pixels)"
+            "decoded at most; it is a picture bomb, or allow more of them with max_pixels="
         )
 
 

@@ -111,6 +111,8 @@ def draw_boxes(
     """
     from PIL import Image, ImageDraw
 
+    from recordsmith.image.lettering import font_name_for, font_of
+
     image = Image.fromarray(pixels)
     draw = ImageDraw.Draw(image, "RGBA")
     height, width = pixels.shape[:2]
@@ -119,7 +121,8 @@ def draw_boxes(
     order = sorted(range(len(boxes)), key=lambda number: -_size(areas[number]))
     for number in order:
         _draw_frame(draw, areas[number], colour_of(labels[number]), line)
-    font = _font(max(11, round(min(max(height, width) / 18, min(height, width) / 5))))
+    size = max(11, round(min(max(height, width) / 18, min(height, width) / 5)))
+    font = font_of(font_name_for(texts), size)
     taken: list[_Area] = []
     for number in order:
         if texts[number]:
@@ -132,14 +135,19 @@ def message_tile(tile: int, title: str, words: str) -> Pixels:
     """A square that says why there is no picture."""
     from PIL import Image, ImageDraw
 
+    from recordsmith.image.lettering import drawable, font_name_for, font_of
+
     image = Image.new("RGB", (tile, tile), (244, 232, 228))
     draw = ImageDraw.Draw(image)
     for start in range(-tile, tile, tile // 14):
         draw.line((start, tile, start + tile, 0), (236, 219, 213), max(1, tile // 60))
     gap = tile // 12
-    draw.text((gap, gap), title, (150, 40, 30), _font(tile // 13))
-    font = _font(max(10, tile // 18))
-    lines = _wrapped(words[:_LONGEST], font, tile - 2 * gap)
+    words = " ".join(words[:_LONGEST].split())
+    name = font_name_for([title, words])
+    large = font_of(name, tile // 13)
+    draw.text((gap, gap), drawable(title, large), (150, 40, 30), large)
+    font = font_of(name, max(10, tile // 18))
+    lines = _wrapped(drawable(words, font), font, tile - 2 * gap)
     most = (tile - 3 * gap - tile // 13) // round(tile / 13)
     for number, text in enumerate(lines[:most]):
         top = 2 * gap + tile // 13 + number * round(tile / 13)
@@ -151,9 +159,14 @@ def message_tile(tile: int, title: str, words: str) -> Pixels:
 def shortened(
     text: str, font: ImageFont.FreeTypeFont, width: float, *, keep_end: bool = False
 ) -> str:
-    """`text` cut so that it is no wider, with … for what is gone: its end, or its middle."""
+    """`text` cut so that it is no wider, with … for what is gone: its end, or its middle.
+    Letters that the font has not are replaced.
+    """
+    from recordsmith.image.lettering import drawable
+
     if len(text) > _LONGEST:  # measuring costs time for each letter
         text = text[: _LONGEST // 2] + text[-_LONGEST // 2 :]
+    text = drawable(text, font)
     kept, shown = len(text), text
     while kept and font.getlength(shown) > width:
         kept -= 1
@@ -260,12 +273,6 @@ def _is_light(colour: Colour) -> bool:
     ]
     luminance = 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
     return luminance > 0.22
-
-
-def _font(size: int) -> ImageFont.FreeTypeFont:
-    from PIL import ImageFont
-
-    return ImageFont.load_default(size)  # type: ignore[return-value]
 
 
 def _wrapped(text: str, font: ImageFont.FreeTypeFont, width: int) -> list[str]:

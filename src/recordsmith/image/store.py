@@ -182,9 +182,8 @@ def _without_alpha(pixels: ExactPixels, options: PictureOptions) -> tuple[ExactP
     if options.background is None:
         raise SourceError(
             f"the picture is transparent in {seen_through:,} pixels and a JPEG cannot be; choose "
-            "a background for them, such as (255, 255, 255) for white (--background white), or "
-            "keep the colours under them with drop_alpha=True (--drop-alpha), or store the picture "
-            "as png or as it is"
+            "a background for them, such as background=(255, 255, 255) for white, or keep the "
+            "colours under them with drop_alpha=True, or store the picture as png or as it is"
         )
     return lay_on_background(pixels, options.background), ON_BACKGROUND
 

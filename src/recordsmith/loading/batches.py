@@ -27,6 +27,8 @@ from recordsmith.loading.schedule import Progress, Step
 from recordsmith.loading.sequential import HeldRecords
 from recordsmith.loading.stats import Spent
 
+_WAY_OUT = "; skip_errors= says how many such records may be left out"
+
 
 class Records(Protocol):
     """Where records are read from, by position: a Dataset, or several of them mixed."""
@@ -226,9 +228,9 @@ class Batch:
         records = self._records
         try:
             return records.read_records(self._positions)
-        except CorruptDataError:
+        except CorruptDataError as error:
             if not self._maker.may_skip:
-                raise
+                raise _with_a_way_out(error) from error.__cause__
         kept, pieces = [], []
         for row, position in enumerate(self._positions):
             try:
@@ -254,7 +256,7 @@ class Batch:
                     raise
                 located = self._located(error, row)
                 if not maker.may_skip:
-                    raise located from None
+                    raise _with_a_way_out(located) from None
                 self._faults.append((int(self._positions[row]), located))
                 self._columns, self._values = {}, {}
                 kept = np.arange(len(self._positions)) if kept is None else kept
@@ -278,7 +280,7 @@ class Batch:
         if not isinstance(error, CorruptDataError):
             raise error
         if not self._maker.may_skip:
-            raise self._located(error, row) from error.__cause__
+            raise _with_a_way_out(self._located(error, row)) from error.__cause__
 
     def _located(self, error: Exception, row: int) -> CorruptDataError:
         """An error about a row, as one about its record."""
@@ -322,6 +324,13 @@ class Batch:
         with calling(self._maker):
             generator = self._draws.generator("map_batches")
             return mapped_batch(function, batch, generator, f"epoch {step.epoch}, {places}")
+
+
+def _with_a_way_out(error: CorruptDataError) -> CorruptDataError:
+    """A fault that stops the iteration, with what lets it go on."""
+    if not error.detail.endswith(_WAY_OUT):  # a reader may keep what it raises
+        error.detail = error.detail.rstrip(".") + _WAY_OUT
+    return error
 
 
 def _leaders_first(features: Mapping[str, Feature]) -> dict[str, PixelFeature]:

@@ -14,7 +14,7 @@ import numpy as np
 from recordsmith.errors import OptionError, names_like
 from recordsmith.example import ColumnDecoder, FeatureSchema, FeatureSpec, Kind, Schema
 from recordsmith.example.payload import encode_key
-from recordsmith.loading.features import Feature, Request
+from recordsmith.loading.features import Boxes, Feature, Request
 
 
 def resolve_requests(
@@ -49,7 +49,8 @@ def resolve_requests(
             if both is None:
                 raise OptionError(
                     f"features {other_name!r} and {name!r} both read {key!r}, but one expects "
-                    f"{_words(other)} and the other {_words(request)}"
+                    f"{_words(other)} and the other {_words(request)}; "
+                    + _one_of_both({other_name: features[other_name], name: feature}, key)
                 )
             requests[key] = other_name, both
     specs = {}
@@ -67,6 +68,17 @@ def resolve_requests(
         except OptionError as error:
             raise OptionError(f"feature {name!r}: {error}") from None
     return specs
+
+
+def _one_of_both(both: Mapping[str, Feature], key: str) -> str:
+    """What to do about two features that want a key in different ways."""
+    for name, feature in both.items():
+        if isinstance(feature, Boxes) and feature.labels == key:
+            return (
+                f"{name!r} makes {name + '_labels'!r} of it already: leave the other feature out, "
+                "or say labels=None of the boxes"
+            )
+    return "a key is read in one way: declare it alike in both, or leave one of them out"
 
 
 def no_such_key(name: str, key: str, schema: Schema, *, is_complete: bool) -> OptionError:

@@ -130,7 +130,7 @@ def _too_little(report: BenchReport) -> Iterator[str]:
     if min(counts) < _FEWEST_BATCHES:
         yield (
             f"Trials of less than {_FEWEST_BATCHES} batches are called neither faster nor slower: "
-            "measure for longer (seconds, --seconds)."
+            "measure for longer with a larger seconds=."
         )
 
 
@@ -140,7 +140,7 @@ def _what_was_not_measured(report: BenchReport) -> Iterator[str]:
     if spread > _LARGE_SPREAD:
         yield (
             f"The rounds of what was asked differ by {100 * spread:.0f}%, as on a busy machine: "
-            "measure for longer (seconds, --seconds), or when it is quiet."
+            "measure for longer with a larger seconds=, or when it is quiet."
         )
     share = report.cached_share
     if share is None:

@@ -281,10 +281,12 @@ def check_source(source: object) -> None:
 def _unreadable(problems: list[str], sample_count: int) -> SourceError:
     listed = "".join(f"\n  {_one_line(problem)}" for problem in problems[:_LISTED])
     if len(problems) > _LISTED:
-        listed += f"\n  … and {len(problems) - _LISTED:,} more (all of them with --json)"
+        listed += (
+            f"\n  … and {len(problems) - _LISTED:,} more (all of them in the error's problems)"
+        )
     return SourceError(
         f"{len(problems)} of {sample_count} samples cannot be read, so nothing was packed. Mend or "
-        f"remove them, or skip them with on_error='skip' (--skip-errors):{listed}",
+        f"remove them, or skip them with on_error='skip':{listed}",
         problems,
     )
 

@@ -41,11 +41,11 @@ from recordsmith.sources import Note
 
 IS_PROGRESSIVE = (
     "a JPEG is progressive: it takes two to three times as long to decode; baseline=True "
-    "(--baseline) turns it without touching a pixel, for about 3 % more bytes"
+    "turns it without touching a pixel, for about 3 % more bytes"
 )
 HAS_ORIENTATION = (
     "a picture is stored as its camera held it, and says by EXIF how to turn it, which TensorFlow "
-    "does not heed; orientation='apply' (--upright) turns it, its mask and its boxes"
+    "does not heed; orientation='apply' turns it, its mask and its boxes"
 )
 MASK_FOLLOWED = "a mask was turned or resized with its picture"
 MASK_RAW = "a mask was decoded and stored as raw numbers"

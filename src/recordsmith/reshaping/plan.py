@@ -116,7 +116,8 @@ def _pools(
     whole = _pool(records, range(len(records)), kept)
     if options.where is not None and not len(whole):
         raise OptionError(
-            f"none of the {sum(records.counts):,} records is as `where` asks; choose others"
+            f"the condition (where) holds for none of the {sum(records.counts):,} records, so "
+            "there is nothing to write; choose another"
         )
     if options.splits is not None:
         drawn = _share_of(len(whole), options.sample)

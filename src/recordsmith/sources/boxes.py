@@ -191,8 +191,8 @@ class BoxReader:
         if not self.problems:
             return
         advice = (
-            "mend them, or say boxes='clip' (--boxes clip) to cut off and put in order what can "
-            "be, or 'drop' to leave out such objects"
+            "mend them, or say boxes='clip' to cut off and put in order what can "
+            "be, or boxes='drop' to leave out such objects"
         )
         if len(self.problems) == 1:
             raise SourceError(f"{self.problems[0]}; {advice}", self.problems)

@@ -103,8 +103,8 @@ def classes_by_label(names: Mapping[int, str], label_map: PathLike | None, origi
         labels.setdefault(name, label)
     if problems:
         raise SourceError(
-            f"{origin}: {in_full(problems)}; give each a name of its own, or a label_map "
-            "(--label-map) in which the name has one number",
+            f"{origin}: {in_full(problems)}; give each a name of its own, or with label_map= "
+            "a file in which the name has one number",
             problems,
         )
     return Classes(labels, origin)

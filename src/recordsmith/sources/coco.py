@@ -240,8 +240,7 @@ class Coco:
         problems = [problem for file in files for problem in file.problems]
         if problems and self._policy == "stop":
             raise SourceError(
-                f"{in_full(problems)}; mend that, or say boxes='drop' (--boxes drop) to leave such "
-                "entries out",
+                f"{in_full(problems)}; mend that, or say boxes='drop' to leave such entries out",
                 problems,
             )
         notices = [f"entries that were left out: {some(problems)}"] if problems else []

@@ -105,8 +105,8 @@ class ImageFolder:
                 f"{root.pictures[0].name}), and none in folders below"
             )
             advice = (
-                "move the pictures of each class into a folder named after it, or pack them as "
-                "ImageFiles (--as files), which needs no classes"
+                "move the pictures of each class into a folder named after it, or pack them "
+                "as recordsmith.ImageFiles, which needs no classes"
             )
         elif candidates := _folders_that_would_pack(self.root):
             found = "found pictures further down"

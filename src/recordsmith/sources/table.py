@@ -116,7 +116,7 @@ class Table:
         if picture_folder is not None and pictures is None:
             raise OptionError(
                 "picture_folder says where pictures are; say also which column names them: "
-                "pictures='file_name' (--picture-column file_name)"
+                "pictures='file_name'"
             )
         self._kinds = dict(kinds or {})
         for name, kind in self._kinds.items():

@@ -37,6 +37,11 @@ _SIGNATURES: tuple[tuple[bytes, str, str], ...] = (
         "a git-lfs pointer",
         "Run `git lfs pull` in the repository to get the real file.",
     ),
+    (
+        b"RSINDEX",
+        "an index that recordsmith keeps of another file",
+        "Name that file, in the folder above; an index holds no records.",
+    ),
     (b"PAR1", "a Parquet file", "Pack its rows with `recordsmith pack FILE OUT --as table`."),
     (b"\x89HDF\r\n\x1a\n", "an HDF5 file", _OTHER_READER),
     (b"\x93NUMPY", "a NumPy array", _OTHER_READER),

@@ -291,7 +291,7 @@ def describe_defect(
                 _CONVERTED
                 if position == 0 and _is_converted(as_view(buffer)[frames.stop :], length)
                 else "At least one bit of this record changed after it was written; fetch the file "
-                "again, or go on without this record."
+                "again."
             )
         )
     return CorruptDataError(frames.defect, detail, position=position, offset=offset)

@@ -333,3 +333,19 @@ def test_progress_ends_where_it_says(tmp_path: Path, made: SimpleNamespace) -> N
     rs.diff(one, other, progress=lambda done, total: told.append((done, total)))
     assert told[-1][0] == told[-1][1] > one.stat().st_size
     assert [done for done, _ in told] == sorted(done for done, _ in told)
+
+
+def test_records_that_have_another_name_only(tmp_path: Path) -> None:
+    """They are changes of each other, though nothing says of which one but their content."""
+    rows = [row(number) for number in range(6)]
+    named = [one | {"image/filename": f"{one['id']}.jpg"} for one in rows]
+    other = [one | {"image/filename": f"train/{one['id']}.jpg"} for one in reversed(rows)]
+    other[0]["size"] = 99.0  # of number 5
+    one = write(tmp_path / "a.tfrecord", encoded(named))
+    two = write(tmp_path / "b.tfrecord", encoded([*other, named[5] | {"size": 98.0}]))
+    report = rs.diff(one, two, by="image/filename")
+    assert (report.changed_count, report.only_a_count, report.only_b_count) == (1, 5, 6)
+    assert (report.renamed_count, report.name) == (5, "image/filename")
+    lone = rs.diff(write(tmp_path / "c.tfrecord", encoded([{"id": 1}])),
+                   write(tmp_path / "d.tfrecord", encoded([{"id": 2}])), by="id")  # fmt: skip
+    assert (lone.only_a_count, lone.renamed_count, lone.name) == (1, 0, None)

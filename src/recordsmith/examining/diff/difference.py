@@ -138,7 +138,7 @@ def _compare_rest(report: DiffReport, partners: Partners, by: str | None) -> Non
     )
     report.only_a_count, report.only_b_count = map(len, lone)
     name = report.by or next(iter(keys), None)  # to know by what is listed
-    _tell(report, partners, name, pairs, (lone[0][:MAX_LISTED], lone[1][:MAX_LISTED]))
+    _tell(report, partners, name, pairs, lone)
 
 
 def _tell(
@@ -148,11 +148,16 @@ def _tell(
     pairs: tuple[Int64Array, Int64Array],
     lone: tuple[Int64Array, Int64Array],
 ) -> None:
-    """What changed in the first records, and the first that only one dataset has."""
+    """What changed in the first records, and the first that only one dataset has: which they are,
+    and how many of them differ in nothing but their name.
+    """
     compared = (pairs[0][:MAX_COMPARED], pairs[1][:MAX_COMPARED])
     notes: tuple[dict[int, RecordNotes], dict[int, RecordNotes]] = ({}, {})
     keys: tuple[dict[int, str], dict[int, str]] = ({}, {})
+    lone = (lone[0][:MAX_COMPARED], lone[1][:MAX_COMPARED])
     are_lone = (set(lone[0].tolist()), set(lone[1].tolist()))
+    unnamed: tuple[dict[int, bytes], dict[int, bytes]] = ({}, {})
+    may_be_renamed = name is not None and bool(are_lone[0] and are_lone[1])
 
     def note(side: int, position: int, payload: memoryview) -> None:
         value = None if name is None else key_of(payload, name)
@@ -160,6 +165,14 @@ def _tell(
             keys[side][position] = in_words(value)
         if position not in are_lone[side]:
             notes[side][position] = take_notes(payload) or {}
+        elif may_be_renamed and value is not None:
+            rest = sorted(
+                (place, feature.digest)
+                for place, feature in (take_notes(payload) or {}).items()
+                if place[1] != name
+            )
+            if rest:
+                unnamed[side][position] = digest_of(repr(rest).encode())
 
     wanted = tuple(
         np.union1d(of_side, alone) for of_side, alone in zip(compared, lone, strict=True)
@@ -174,7 +187,10 @@ def _tell(
             report.changes.append(RecordChange(keys[0][a], *places, changes))
     report.changed_features = dict(counts.most_common())
     report.compared_count = len(compared[0])
+    both = Counter(unnamed[0].values()) & Counter(unnamed[1].values())
+    report.renamed_count = both.total()
+    report.name = name if report.renamed_count else None
     for side, listed in enumerate((report.only_a, report.only_b)):
-        for position in lone[side].tolist():
+        for position in lone[side][:MAX_LISTED].tolist():
             place = partners.sides[side].place(position)
             listed.append(LoneRecord(keys[side].get(position), place))

@@ -97,6 +97,8 @@ class DiffReport:
     by: the feature by which changed records are known; None if there is none, or no need of one.
     shared_key_count: how many more would be known as changed if no two records of a dataset had the
         same key.
+    renamed_count: how many of the first MAX_COMPARED records that only A has are the same as such
+        of B but for the feature `name`; that is None where there are none.
     is_same_order: whether the records that both have are in the same order, split by split.
     moves: records that both have, in splits of other names.
     splits_are_comparable: whether A and B have a split in common; else moves are no difference.
@@ -117,6 +119,8 @@ class DiffReport:
     only_b_count: int = 0
     by: str | None = None
     shared_key_count: int = 0
+    renamed_count: int = 0
+    name: str | None = None
     is_same_order: bool = True
     moves: tuple[Move, ...] = ()
     splits_are_comparable: bool = True
@@ -163,6 +167,8 @@ class DiffReport:
             "only_b": self.only_b_count,
             "by": self.by,
             "shared_key": self.shared_key_count,
+            "renamed": self.renamed_count,
+            "name": self.name,
             "is_same_order": self.is_same_order,
             "moved": self.moved_count,
             "moves": [

@@ -51,7 +51,7 @@ _WORDS: dict[Defect, Explanation] = {
     Defect.TRUNCATED_COMPRESSION: Explanation(
         "The compressed data ends without its end mark: records may be missing, though those that "
         "are there are intact.",
-        f"Its writer was not closed, or the file was cut. {_FETCH}",
+        f"Its writer was not closed, or the file was cut. {_FETCH} {_SALVAGE}",
     ),
     Defect.DECOMPRESSION_LIMIT: Explanation(
         "More came out of a compressed file than the cap allows: it may be a decompression bomb.",
@@ -114,7 +114,7 @@ _WORDS: dict[Defect, Explanation] = {
     ),
     Defect.SHARD_SIZE: Explanation(
         "A shard has not the size that its manifest says.",
-        "It was cut, grown or replaced after it was packed. Fetch it again.",
+        f"It was cut, grown or replaced after it was packed. Fetch it again. {_SALVAGE}",
     ),
     Defect.SHARD_CHECKSUM: Explanation(
         "All records of a shard are intact, but it is not the file that its manifest lists.",
@@ -122,7 +122,7 @@ _WORDS: dict[Defect, Explanation] = {
     ),
     Defect.RECORD_COUNT: Explanation(
         "A shard has not as many records as its manifest says.",
-        "It was changed after it was packed. Fetch it again.",
+        f"It was changed after it was packed. Fetch it again. {_SALVAGE}",
     ),
     Defect.SWAPPED_SHARD: Explanation(
         "A shard holds what the manifest lists under another name.",

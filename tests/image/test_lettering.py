@@ -1,0 +1,59 @@
+"""Texts on pictures: letters as somebody can read them, and no empty box for any."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from recordsmith.image import lettering
+from recordsmith.image.contact_sheet import Tile, contact_sheet
+from recordsmith.image.lettering import drawable, font_name_for, font_of
+
+
+@pytest.fixture
+def _no_system_fonts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lettering, "_SYSTEM_FONTS", ("No such font.ttf",))
+    lettering._name_for.cache_clear()
+    yield
+    lettering._name_for.cache_clear()
+
+
+@pytest.mark.usefixtures("_no_system_fonts")
+@pytest.mark.parametrize(
+    ("text", "drawn"),
+    [
+        ("plain, 100 %", "plain, 100 %"),
+        ("Grüne Wiese", "Grune Wiese"),
+        ("Gru\u0308ne", "Grune"),
+        ("Straße, Łąka, œuf…", "Strasse, Laka, oeuf…"),
+        ("中文 ж", "?? ?"),
+        ("x²\n\x1b[m", "x2??[m"),
+    ],
+)
+def test_letters_that_the_font_lacks(text: str, drawn: str) -> None:
+    name = font_name_for([text])
+    assert (name, drawable(text, font_of(name, 17))) == ("", drawn)
+
+
+def test_a_font_of_the_system_is_taken_for_what_it_has() -> None:
+    name = font_name_for(["plain", "Grüne Łąka"])
+    font = font_of(name, 14)
+    assert font_name_for(["plain"]) == ""  # one look on all machines
+    if name:
+        assert drawable("Grüne Łąka", font) == drawable("Gru\u0308ne Łąka", font) == "Grüne Łąka"
+        assert font.getmask("ü").getbbox() != font.getmask("u").getbbox()  # its dots are drawn
+    else:
+        assert drawable("Grüne Łąka", font) == "Grune Laka"
+
+
+@pytest.mark.usefixtures("_no_system_fonts")
+def test_a_sheet_has_no_empty_boxes() -> None:
+    """Every text of it passes through here."""
+    picture = np.zeros((20, 30, 3), np.uint8)
+
+    def page(text: str) -> bytes:
+        colour = (1, 2, 3)
+        tiles = [Tile(picture, text, text, colour)]
+        return contact_sheet(tiles, title=text, subtitle=text, legend=[(colour, text)]).tobytes()
+
+    assert page("Grüne Straße") == page("Grune Strasse")
