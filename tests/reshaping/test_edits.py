@@ -39,7 +39,7 @@ def plain(features: Mapping[str, Any]) -> dict[str, Any]:
 # ---- against decoded examples ------------------------------------------------------------------
 
 KEYS = ["a", "b", "label", "größe", "😀", "x" * 130, ""]
-RECODED = {-3: 7, 0: 1, 1: 0, 2: 2**62, b"a": b"", b"": "b" * 200}
+RECODED = {-3: 7, 0: 1, 1: 0, 2: 2**62, b"a": b"", b"": b"b" * 200}
 
 
 def all_recoded(value: Any) -> Any:

@@ -23,7 +23,7 @@ _SYSTEM_FONTS = (
     "arial.ttf",
 )
 _PROBED_SIZE = 12
-_MOST_LETTERS = 2000  # of all texts of a picture that a font is chosen by
+_LETTERS_LOOKED_AT = 2000  # of all texts of a picture that a font is chosen by
 _PLAIN = str.maketrans(
     {"ß": "ss", "Æ": "AE", "æ": "ae", "Œ": "OE", "œ": "oe", "Ø": "O", "ø": "o", "Ł": "L",
      "ł": "l", "Đ": "D", "đ": "d", "Þ": "Th", "þ": "th", "ð": "d", "…": "..."}
@@ -42,8 +42,8 @@ def font_name_for(texts: Iterable[str]) -> str:
     """The font that has the most of the letters of all these texts; "" is Pillow's own."""
     letters: set[str] = set()
     for text in texts:
-        if len(letters) < _MOST_LETTERS:
-            letters.update(text[:_MOST_LETTERS])
+        if len(letters) < _LETTERS_LOOKED_AT:
+            letters.update(text[:_LETTERS_LOOKED_AT])
     return _name_for(frozenset(letter for letter in letters if not letter.isascii()))
 
 

@@ -132,9 +132,9 @@ def _compare_rest(report: DiffReport, partners: Partners, by: str | None) -> Non
         if report.by is not None:
             pairs, report.shared_key_count = pairs_by_key(partners.reading, left, report.by)
     report.changed_count = len(pairs[0])
-    lone = tuple(
-        np.setdiff1d(all_left, paired, assume_unique=True)
-        for all_left, paired in zip(left, pairs, strict=True)
+    lone = (
+        np.setdiff1d(left[0], pairs[0], assume_unique=True),
+        np.setdiff1d(left[1], pairs[1], assume_unique=True),
     )
     report.only_a_count, report.only_b_count = map(len, lone)
     name = report.by or next(iter(keys), None)  # to know by what is listed

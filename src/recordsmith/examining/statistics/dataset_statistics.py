@@ -97,9 +97,10 @@ def statistics(
     """Say in figures what a dataset holds, by reading every record once.
 
     The figures do not depend on the number of threads. Memory does not grow with the dataset: at
-    most 3 MB for each feature, times the shards that are read at once and two; 120 MB for finding
-    what is there twice, as often as there are features of pictures (four at most) and once more;
-    3 MB for each label in each split; and a block of records for each thread.
+    most 3 MB for each feature, and 10 MB for texts beside labels, times the shards that are read at
+    once and two; 120 MB for finding what is there twice, as often as there are features of pictures
+    (four at most) and once more; 3 MB for each label in each split; and a block of records for each
+    thread.
 
     Args:
         paths: a file, folder, glob or a list of these.

@@ -21,7 +21,7 @@ TEXT_OF_LABEL = {CLASS_LABEL: CLASS_TEXT, OBJECT_LABEL: OBJECT_TEXT}
 
 MOST_PAIRS = 20_000
 LONGEST_TEXT = 256
-"""In bytes: 20,000 pairs take a few MB."""
+"""In bytes: 20,000 pairs take 10 MB."""
 
 _SPREAD = np.uint64(0x9E3779B97F4A7C15)
 
