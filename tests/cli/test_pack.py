@@ -346,3 +346,14 @@ def test_writing_a_plan_and_working_by_one_are_two_things(
     assert outcome.code == 2
     assert "is no plan that this version of recordsmith can read" in outcome.err
     assert "--write-plan FILE" in outcome.err
+
+
+def test_of_many_notes_it_is_said_how_many_are_kept(
+    run, pictures: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("recordsmith.building.finished.MOST_PLACES", 4)
+    said = run("pack", pictures, tmp_path / "out", "--store", "png").out
+    assert "(5 times):" in said
+    assert "… and 2 more (the first 4 with --json)" in said
+    said = run("pack", pictures, tmp_path / "json", "--store", "png", "--json").document
+    assert [len(note["places"]) for note in said["notes"].values() if note["count"] == 5] == [4]

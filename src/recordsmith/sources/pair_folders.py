@@ -276,7 +276,7 @@ def _no_folders(root: Path) -> SourceError:
     return SourceError(
         f"no masks to pack: expected in {root} two folders with the same names in them ({pairs}), "
         f"or x_mask.png beside x.jpg; {found}. Name the folders with pictures= and masks=, or give "
-        "a list of pairs"
+        "a list of them with pairs="
     )
 
 

@@ -138,7 +138,7 @@ def _compare_rest(report: DiffReport, partners: Partners, by: str | None) -> Non
     )
     report.only_a_count, report.only_b_count = map(len, lone)
     name = report.by or next(iter(keys), None)  # to know by what is listed
-    _tell(report, partners, name, pairs, lone)
+    _tell(report, partners, name, pairs, (lone[0], lone[1]))
 
 
 def _tell(

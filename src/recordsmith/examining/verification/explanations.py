@@ -101,7 +101,7 @@ _WORDS: dict[Defect, Explanation] = {
         "pictures.",
     ),
     Defect.UNFINISHED_DATASET: Explanation(
-        "A job was stopped while it gave the files their names.",
+        "A job was stopped before all files had their names, or is still at work.",
         "Run the same job again: it finishes the dataset.",
     ),
     Defect.MISSING_SHARD: Explanation(
