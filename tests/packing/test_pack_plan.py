@@ -54,7 +54,7 @@ def test_shards_written_one_by_one_are_those_of_pack(flowers: Path, tmp_path: Pa
 
     with ThreadPoolExecutor(3) as pool:
         list(pool.map(work, (4, 0, 2, 0, 5)))
-    with pytest.raises(rs.OptionError):
+    with pytest.raises(rs.CorruptDataError, match="4 complete shards"):
         rs.open(out)
     seen = []
 
