@@ -140,13 +140,16 @@ def read_document(path: PathLike, most_bytes: int | None = None) -> bytes:
         FileAccessError: it cannot be read, or is longer: its errno is EFBIG then.
     """
     most = DOCUMENT_BYTES if most_bytes is None else most_bytes
-    data = bytearray()
+    data: bytes | bytearray = b""
     with open_file(path) as file, accessing(path):
-        is_longer = os.fstat(file.fileno()).st_size > most
-        while not is_longer and (piece := file.read(1 << 20)):
-            data += piece
-            is_longer = len(data) > most
-    if is_longer:
+        size = os.fstat(file.fileno()).st_size
+        if size <= most:
+            data = file.read(size + 1)
+            if len(data) != size:  # it grows, or is no regular file
+                data = bytearray(data)
+                while len(data) <= most and (piece := file.read(1 << 20)):
+                    data += piece
+    if max(size, len(data)) > most:
         name = os.fspath(path)
         raise FileAccessError(
             errno.EFBIG,
