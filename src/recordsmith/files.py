@@ -99,6 +99,24 @@ def open_file(path: PathLike) -> BinaryIO:
         return open(path, "rb", buffering=0)
 
 
+def open_regular(path: PathLike) -> BinaryIO:
+    """Open a file for reading, if it is a regular one: a pipe would be waited for.
+
+    Raises:
+        FileAccessError: it is missing, forbidden, or no regular file.
+    """
+    with accessing(path):
+        return open(path, "rb", opener=_open_regular)
+
+
+def _open_regular(path: str, flags: int) -> int:
+    descriptor = os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise OSError(errno.EINVAL, "it is no regular file")
+    return descriptor
+
+
 def read_file(path: PathLike) -> bytes:
     """All bytes of a file, with as few system calls as that takes.
 
