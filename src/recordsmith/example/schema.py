@@ -245,16 +245,18 @@ class Schema:
             "name in all records"
         )
 
-    def check_complete(self, what: str) -> None:
-        """
+    def check_complete(self, need: str) -> None:
+        """Stop what only a schema of all features allows.
+
         Args:
-            what: what cannot be done otherwise.
+            need: why all of them are needed, or what the caller can do instead; the message begins
+                with it.
 
         Raises:
             OptionError: features are left out.
         """
         if not self.is_complete:
-            raise OptionError(f"{what}: {self.remark}")
+            raise OptionError(f"{need}: {self.remark}")
 
 
 def _unpacked(schema: Schema) -> Schema:
