@@ -30,7 +30,7 @@ VERSION = 1
 LONGEST_NAME_BYTES = 255
 """Of a shard's file name: no usual file system has longer ones."""
 
-_LEAST_FEATURE_BYTES = 100  # that one of a schema takes in the document
+_LEAST_FEATURE_BYTES = 140  # that one of a schema takes in the document
 
 _NO_SHARDS = (MANIFEST_NAME, LABELS_NAME, LABEL_MAP_NAME, *OWN_NAMES)
 
