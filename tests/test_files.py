@@ -6,6 +6,7 @@ import errno
 import os
 import subprocess
 import sys
+import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -246,6 +247,20 @@ def test_a_document_is_read_up_to_a_limit(tmp_path: Path) -> None:
         file.truncate(1 << 33)  # refused by its size, without reading it
     with pytest.raises(FileAccessError, match="64 MiB"):
         files.read_document(path)
+
+
+def test_a_document_takes_its_size_in_memory_once(tmp_path: Path) -> None:
+    path, size = tmp_path / "document", 8 << 20
+    path.write_bytes(bytes(size))
+    tracemalloc.start()
+    try:
+        before, _ = tracemalloc.get_traced_memory()
+        data = files.read_document(path)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert len(data) == size
+    assert peak - before < 1.5 * size
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes with names here")

@@ -11,6 +11,8 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import recordsmith as rs
 from recordsmith.building.finished import complete_result, done_path
@@ -21,6 +23,7 @@ from recordsmith.exporting.staging import EXPORT_NOTE, _earlier_entries
 from recordsmith.packing import PackPlan
 from recordsmith.sources.small_texts import read_lines
 from recordsmith.sources.voc_xml import read_voc_xml
+from recordsmith.sources.yolo_lists import read_data_yaml
 
 
 def huge(path: Path) -> Path:
@@ -50,7 +53,7 @@ READERS: dict[str, Callable[[Path, SimpleNamespace], Any]] = {
     "label_map.pbtxt": lambda path, _: read_label_map(path),
     ".recordsmith/begun": lambda path, _: read_begun(path.parent.parent),
     "a.xml": lambda path, _: read_voc_xml(str(path), "a.xml"),
-    "list.txt": lambda path, _: read_lines(path),
+    "data.yaml": lambda path, _: read_data_yaml(str(path), "data.yaml"),
 }
 
 
@@ -61,6 +64,29 @@ def test_a_document_without_end_is_refused(
     (tmp_path / "in").mkdir()
     with pytest.raises(rs.FileAccessError, match=f"{name}: it is longer than"):
         READERS[name](huge(tmp_path / name), made)
+
+
+def test_a_list_may_be_long_but_no_line_of_it(tmp_path: Path) -> None:
+    with pytest.raises(rs.FileAccessError, match=r"list\.txt: line 1 is longer than 16,777,216"):
+        read_lines(huge(tmp_path / "list.txt"))
+    path = tmp_path / "pictures.txt"
+    with open(path, "w", newline="") as file:  # 270 MB, and nothing to hold
+        file.writelines([f"{' ' * 999_999}\r\n"] * 270)
+        file.write("name")
+    assert read_lines(path) == [(271, "name")]
+
+
+@pytest.mark.parametrize("mark", [b"", b"\xef\xbb\xbf"], ids=["plain", "marked"])
+@given(data=st.lists(st.sampled_from([b"a", b" ", b"\r", b"\n", b"\x85", b"\xc3\xa9", b"\xff"])))
+def test_lines_end_as_in_any_system(
+    tmp_path_factory: pytest.TempPathFactory, mark: bytes, data: list[bytes]
+) -> None:
+    path = tmp_path_factory.getbasetemp() / "lines.txt"
+    path.write_bytes(mark + b"".join(data))
+    text = b"".join(data).replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+    lines = text.decode("utf-8", "surrogateescape").split("\n")
+    expected = [(n, line.strip()) for n, line in enumerate(lines, 1) if line.strip()]
+    assert read_lines(path) == expected
 
 
 def test_a_manifest_without_end_is_a_broken_one(tmp_path: Path, made: SimpleNamespace) -> None:

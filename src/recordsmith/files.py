@@ -99,6 +99,24 @@ def open_file(path: PathLike) -> BinaryIO:
         return open(path, "rb", buffering=0)
 
 
+def open_regular(path: PathLike) -> BinaryIO:
+    """Open a file for reading, if it is a regular one: a pipe would be waited for.
+
+    Raises:
+        FileAccessError: it is missing, forbidden, or no regular file.
+    """
+    with accessing(path):
+        return open(path, "rb", opener=_open_regular)
+
+
+def _open_regular(path: str, flags: int) -> int:
+    descriptor = os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise OSError(errno.EINVAL, "it is no regular file")
+    return descriptor
+
+
 def read_file(path: PathLike) -> bytes:
     """All bytes of a file, with as few system calls as that takes.
 
@@ -140,13 +158,16 @@ def read_document(path: PathLike, most_bytes: int | None = None) -> bytes:
         FileAccessError: it cannot be read, or is longer: its errno is EFBIG then.
     """
     most = DOCUMENT_BYTES if most_bytes is None else most_bytes
-    data = bytearray()
+    data: bytes | bytearray = b""
     with open_file(path) as file, accessing(path):
-        is_longer = os.fstat(file.fileno()).st_size > most
-        while not is_longer and (piece := file.read(1 << 20)):
-            data += piece
-            is_longer = len(data) > most
-    if is_longer:
+        size = os.fstat(file.fileno()).st_size
+        if size <= most:
+            data = file.read(size + 1)
+            if len(data) != size:  # it grows, or is no regular file
+                data = bytearray(data)
+                while len(data) <= most and (piece := file.read(1 << 20)):
+                    data += piece
+    if max(size, len(data)) > most:
         name = os.fspath(path)
         raise FileAccessError(
             errno.EFBIG,

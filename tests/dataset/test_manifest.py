@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -20,9 +21,11 @@ from recordsmith.dataset import (
     labels_to_bytes,
     read_manifest,
 )
+from recordsmith.dataset import manifest as manifest_module
 from recordsmith.dataset.labels import read_labels
 from recordsmith.example import FeatureSchema, Schema
 
+FEATURE = FeatureSchema("none", 0, 0, 0)
 COUNTS = st.integers(0, 2**63 - 1)
 FILES = st.text(min_size=1, max_size=60).filter(  # of at most 255 bytes
     lambda name: name not in (".", "..") and not set(name) & set("/\\\0:")
@@ -92,6 +95,54 @@ def test_names_that_are_not_utf8_read_back(tmp_path: Path) -> None:
     )
     (tmp_path / MANIFEST_NAME).write_bytes(manifest.to_bytes())
     assert read_manifest(tmp_path) == manifest
+
+
+def test_one_that_would_be_too_long_does_without_the_schemas_of_splits(
+    tmp_path: Path, made: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = made.packed(tmp_path / "out", {"train": [3], "val": [2]})
+    whole = (folder / MANIFEST_NAME).read_bytes()
+    manifest = read_manifest(folder)
+    assert manifest is not None
+    for most, is_told in (
+        (len(whole), True),
+        (len(whole) - 1, False),
+        (len(whole) // 3 * 2, False),
+    ):
+        monkeypatch.setattr(manifest_module, "NOTE_BYTES", most)
+        data = manifest.to_bytes()
+        assert (data == whole) == is_told
+        (folder / MANIFEST_NAME).write_bytes(data)
+        read = read_manifest(folder)
+        assert read is not None
+        assert (read.to_bytes(), read.schema, read.splits) == (
+            data,
+            manifest.schema,
+            manifest.splits,
+        )
+        assert (read.schema_of("val") is None) != is_told
+        assert rs.open(folder, "val").schema == manifest.schemas["val"]
+        assert rs.inspect(folder, "val").schema == manifest.schemas["val"]
+        assert rs.verify(folder, deep=True).is_good
+
+
+def test_schemas_that_cannot_fit_are_not_even_written_in_memory(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    many = Schema("Example", 1, {"features": {str(n): FEATURE for n in range(50)}})
+    manifest = Manifest({}, Schema("none", 0), dict.fromkeys(map(str, range(9)), many))
+    monkeypatch.setattr(manifest_module, "NOTE_BYTES", 40_000)
+    monkeypatch.setattr(Schema, "to_json", lambda schema: {"records": schema.record_count})
+    assert b'"schemas": {}' in manifest.to_bytes()
+    assert b'"8"' in replace(manifest, schemas={"8": many}).to_bytes()
+
+
+def test_no_feature_takes_less_than_is_reckoned() -> None:
+    schema = Schema("Example", 0, {"features": {"": FEATURE}})
+    none = Manifest({}, Schema("none", 0), {"": Schema("Example", 0, {"features": {}})})
+    one = replace(none, schemas={"": schema})
+    least = len(one.to_bytes()) - len(none.to_bytes())
+    assert least >= manifest_module._LEAST_FEATURE_BYTES
 
 
 def test_record_count_is_the_sum() -> None:

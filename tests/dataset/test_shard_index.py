@@ -6,6 +6,8 @@ import os
 import pickle
 import subprocess
 import sys
+import threading
+import tracemalloc
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -19,6 +21,7 @@ from recordsmith.dataset.shard_index import (
     KEEP_FROM_BYTES,
     ShardIndex,
     index_paths,
+    index_pieces,
     load_index,
     save_index,
 )
@@ -236,3 +239,36 @@ def test_nothing_is_written_through_a_link(foreign: Path, tmp_path: Path) -> Non
     assert _payloads(foreign) == BIG_PAYLOADS
     assert os.listdir(tmp_path / "elsewhere") == []
     assert cached.is_file()
+
+
+@pytest.mark.parametrize("count", [1 << 17, 1 << 22], ids=hex)
+def test_no_memory_is_taken_for_records_that_a_shard_cannot_have(foreign: Path, count: int) -> None:
+    """An index without the space it claims: a file may be long and take none."""
+    beside = index_paths(foreign)[0]
+    shard = foreign.read_bytes()
+    good = b"".join(index_pieces(foreign, Shard(foreign, "").index))
+    beside.write_bytes(good[:24] + count.to_bytes(8, "little"))
+    with open(beside, "r+b") as file:
+        file.truncate(min(32 + 8 * (count + 1) + 4, 1 << 28))
+    tracemalloc.start()
+    try:
+        assert load_index(foreign) is None
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 8 * len(shard) // 16
+    assert _payloads(foreign) == BIG_PAYLOADS
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes with names here")
+def test_a_pipe_is_no_index_and_is_not_waited_for(foreign: Path) -> None:
+    beside = index_paths(foreign)[0]
+    beside.parent.mkdir()
+    os.mkfifo(beside)
+    ends = threading.Timer(5, lambda: os.close(os.open(beside, os.O_WRONLY | os.O_NONBLOCK)))
+    ends.start()  # whoever waits gets an end, so that this test has one
+    try:
+        assert load_index(foreign) is None
+        assert ends.is_alive()
+    finally:
+        ends.cancel()

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import math
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
 import recordsmith as rs
+from recordsmith.cli.statistics import print_statistics
 
 EVIL = "<script>alert('x')</script>\x1b[2J\"'&"
 
@@ -147,3 +149,20 @@ def test_nothing_to_draw(tmp_path: Path) -> None:
     page = Page(rs.draw_statistics(rs.statistics(tmp_path), tmp_path / "p.html").read_text("utf-8"))
     assert "1 record (1 other) in 1 shard," in page.words
     assert "nothing remarkable" in page.words
+
+
+@pytest.mark.parametrize("count", [9, 65_536])
+def test_a_count_that_ended_is_no_exact_one(
+    tmp_path: Path, made: SimpleNamespace, capsys: pytest.CaptureFixture[str], count: int
+) -> None:
+    """The search for names stops at 65,536: there may be more."""
+    found = rs.statistics(made.write_shard(tmp_path / "a.tfrecord", [1]))
+    found = replace(found, left_out=count)
+    page = rs.draw_statistics(found, tmp_path / "page.html").read_text("utf-8")
+    print_statistics(found)
+    shown = capsys.readouterr().out
+    is_least = count == 65_536
+    assert f"{count:,} more features are left out" in page
+    assert ("at least 65,536 more features" in page) == is_least
+    assert f"{count:,} features more" in shown
+    assert ("at least 65,536 features" in shown) == is_least

@@ -174,6 +174,22 @@ def test_classes_are_not_recoded_blindly(packed: Path, tmp_path: Path) -> None:
         rs.edit(named, tmp_path / "recoded", recode={"label": table})
 
 
+def test_columns_of_a_schema_that_lists_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(schema, "LONGEST_LISTED_NAME", 2)
+    with rs.ShardWriter(tmp_path / "a.tfrecord") as writer:
+        for number in range(COUNT):
+            writer.write_example(row(number))
+    dataset = rs.open(tmp_path / "a.tfrecord")
+    assert dataset.read_columns(["label"])["label"].tolist() == [n % 3 for n in range(COUNT)]
+    with pytest.raises(rs.CorruptDataError, match="missing-feature"):
+        dataset.read_columns(["x"])
+    assert (dataset.schema.is_complete, dataset.schema.features) == (False, {})
+    with pytest.raises(rs.OptionError, match="give a FeatureSpec"):
+        next(dataset.batches(2, ["x"]))
+
+
 def test_statistics_count_what_they_left_out(
     foreign: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

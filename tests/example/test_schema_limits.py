@@ -172,3 +172,15 @@ def test_it_says_what_is_wrong() -> None:
     cut = survey([encode_example({f"id-{number}": 1 for number in range(99)})])
     with pytest.raises(OptionError, match=r"name them: .*the 8 that.*'id-0'.*hold values"):
         cut.check_complete("name them")
+
+
+def test_it_says_that_names_are_too_long() -> None:
+    for has_short, listed in (
+        (True, "such as 'short'"),
+        (False, "lists none, .* longer than 6 bytes"),
+    ):
+        rows = {f"{number}".zfill(MOST_BYTES // 4): number for number in range(5)}
+        cut = survey([encode_example(rows | ({"short": 1} if has_short else {}))])
+        assert not cut.is_complete
+        with pytest.raises(OptionError, match=f"or their names take more than 60 bytes.*{listed}"):
+            cut.check_complete("name them")

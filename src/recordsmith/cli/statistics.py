@@ -11,6 +11,7 @@ from recordsmith.examining.statistics.bytes_statistics import BytesStatistics
 from recordsmith.examining.statistics.class_counts import ClassStatistics
 from recordsmith.examining.statistics.feature_statistics import FeatureStatistics
 from recordsmith.examining.statistics.number_statistics import NumberStatistics
+from recordsmith.examining.statistics.record_survey import MOST_LEFT_OUT
 
 _BLOCKS = " ▁▂▃▄▅▆▇█"
 _BAR = 24
@@ -33,9 +34,9 @@ def print_statistics(statistics: rs.Statistics) -> None:
         if features:
             _print_section(section, features)
     if statistics.left_out:
-        print(
-            f"\n{console.count(statistics.left_out, 'feature')} more: too many to be counted each"
-        )
+        least = "at least " if statistics.left_out >= MOST_LEFT_OUT else ""
+        left_out = console.count(statistics.left_out, "feature")
+        print(f"\n{least}{left_out} more: too many to be counted each")
     for key, classes in statistics.classes.items():
         _print_classes(key, classes)
     _print_remarks(statistics)

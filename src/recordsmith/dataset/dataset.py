@@ -528,11 +528,12 @@ class Dataset:
     def _check_keys(self, keys: Iterable[str]) -> None:
         """Raise OptionError for a name that no record has."""
         known = self._known_features
-        if not known and len(self):
+        if "features" not in self._known_schema.sections and len(self):
             raise self._no_examples()
         for key in keys:
             if key not in known and self._known_schema.is_complete:
-                hint = names_like(key, known, "there are no records")
+                none = "they have none at all" if len(self) else "there are no records"
+                hint = names_like(key, known, none)
                 raise OptionError(f"no record has a feature {key!r}; {hint}")
 
     def _no_examples(self) -> OptionError:

@@ -30,6 +30,8 @@ VERSION = 1
 LONGEST_NAME_BYTES = 255
 """Of a shard's file name: no usual file system has longer ones."""
 
+_LEAST_FEATURE_BYTES = 140  # that one of a schema takes in the document
+
 _NO_SHARDS = (MANIFEST_NAME, LABELS_NAME, LABEL_MAP_NAME, *OWN_NAMES)
 
 
@@ -48,7 +50,7 @@ class Manifest:
     """A packed dataset.
 
     splits: for each split its shards, in order.
-    schemas: for each split its schema.
+    schemas: for each split its schema; of some splits, or of all, it may not be told.
     schema: of all records.
     class_names: index = label, or None where there are no classes; None in it where a label has no
         name (0, if they count from 1; gaps).
@@ -91,7 +93,20 @@ class Manifest:
         return self.schemas.get(split)
 
     def to_bytes(self) -> bytes:
-        """What `dataset.json` holds; the same content gives the same bytes."""
+        """What `dataset.json` holds; the same content gives the same bytes.
+
+        The schemas of splits are left out if it could not be read with them: it would be too long.
+        """
+        feature_count = sum(
+            len(section) for schema in self.schemas.values() for section in schema.sections.values()
+        )
+        if feature_count <= NOTE_BYTES // _LEAST_FEATURE_BYTES:  # else no need to try
+            data = self._to_bytes(self.schemas)
+            if len(data) <= NOTE_BYTES:
+                return data
+        return self._to_bytes({})
+
+    def _to_bytes(self, schemas: Mapping[str, Schema]) -> bytes:
         document = {
             "format": FORMAT,
             "version": VERSION,
@@ -111,7 +126,7 @@ class Manifest:
             },
             "class_names": None if self.class_names is None else list(self.class_names),
             "schema": self.schema.to_json(),
-            "schemas": {split: schema.to_json() for split, schema in self.schemas.items()},
+            "schemas": {split: schema.to_json() for split, schema in schemas.items()},
             "made_from": self.made_from,
         }
         return json.dumps(document, indent=1, ensure_ascii=True).encode() + b"\n"

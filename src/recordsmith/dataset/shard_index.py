@@ -24,19 +24,19 @@ import struct
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
 
 import numpy as np
 
 from recordsmith.buffers import Int64Array, as_view
 from recordsmith.errors import FileAccessError
 from recordsmith.files import (
-    DOCUMENT_BYTES,
     INTERNAL_FOLDER,
     accessing,
     cache_folder,
     make_folder,
     open_file,
-    read_document,
+    open_regular,
     read_head,
     size_of,
     write_atomically,
@@ -54,6 +54,7 @@ from recordsmith.wire.compression import MAX_DECOMPRESSED_BYTES
 _MAGIC = b"RSINDEX\x01"
 _HEADER = struct.Struct("<8sQIIQ")
 _DEFLATE_RATIO = 1032  # more than that no byte of a deflate stream can become (RFC 1951)
+_MOST_BYTES = 1 << 26  # and 8 for each of the shard; a compressed one could ask for 500 times more
 _CHECKED_AT_A_TIME = 1 << 14
 _SAMPLE_BYTES = 4096
 _SAMPLE_COUNT = 8
@@ -112,15 +113,10 @@ def load_index(shard: Path) -> ShardIndex | None:
 def find_index(shard: Path) -> tuple[Path, ShardIndex] | None:
     """The same, and where it lies."""
     for path in index_paths(shard):
-        try:
-            # a file of records has 16 bytes for each; where it is compressed to less, the index
-            # is made again each time
-            data = read_document(path, DOCUMENT_BYTES + 8 * size_of(shard))
-        except FileAccessError:
-            continue
-        index = _parse(data, shard)
-        if index is not None:
-            return path, index
+        with suppress(FileAccessError), open_regular(path) as file, accessing(path):
+            index = _read(file, shard)
+            if index is not None:
+                return path, index
     return None
 
 
@@ -151,25 +147,34 @@ def save_index(shard: Path, index: ShardIndex) -> Path | None:
     return None
 
 
-def _parse(data: bytes, shard: Path) -> ShardIndex | None:
+def _read(file: BinaryIO, shard: Path) -> ShardIndex | None:
     """None unless everything about it is right: it can always be built again.
 
-    Whoever made the shard may have made the index, with checksums that fit: so offsets must be such
-    as the file can have, before memory is asked for by them.
+    Whoever made the shard may have made the index, with checksums that fit: so its length must be
+    what it says, and such as the file can have, before memory is asked for by it.
     """
-    if len(data) < _HEADER.size + 12 or data[:8] != _MAGIC:
+    head = file.read(_HEADER.size)
+    if len(head) < _HEADER.size or head[:8] != _MAGIC:
         return None
-    _, size, samples, compression, count = _HEADER.unpack_from(data)
-    if len(data) != _HEADER.size + 8 * (count + 1) + 4 or compression >= len(COMPRESSIONS):
-        return None
-    if crc32c(memoryview(data)[:-4]) != int.from_bytes(data[-4:], "little"):
-        return None
-    if size_of(shard) != size or _sample_checksum(shard, size) != samples:
+    _, size, samples, compression, count = _HEADER.unpack(head)
+    if compression >= len(COMPRESSIONS) or size_of(shard) != size:
         return None
     name = COMPRESSIONS[compression]
+    table_bytes = 8 * (count + 1)
+    if os.fstat(file.fileno()).st_size != _HEADER.size + table_bytes + 4:
+        return None
+    if count > most_bytes(size, name) // FRAME_BYTES or table_bytes > _MOST_BYTES + 8 * size:
+        return None
+    table, checksum = file.read(table_bytes), file.read(4)
+    if len(table) != table_bytes or crc32c(table, crc32c(head)) != int.from_bytes(
+        checksum, "little"
+    ):
+        return None
+    if _sample_checksum(shard, size) != samples:
+        return None
     if size and detect_compression(read_head(shard, HEAD_BYTES)) != name:
         return None
-    offsets = np.frombuffer(data, "<i8", count + 1, _HEADER.size)
+    offsets = np.frombuffer(table, "<i8")
     if offsets[0] != 0 or not _are_frames(offsets):
         return None
     if offsets[-1] != size if name == "none" else offsets[-1] > most_bytes(size, name):

@@ -13,6 +13,7 @@ from recordsmith.examining.statistics.duplicates import DuplicateStatistics
 from recordsmith.examining.statistics.feature_statistics import FeatureStatistics
 from recordsmith.examining.statistics.number_statistics import NumberStatistics
 from recordsmith.examining.statistics.picture_statistics import PictureStatistics
+from recordsmith.examining.statistics.record_survey import MOST_LEFT_OUT
 from recordsmith.files import PathLike, as_path
 from recordsmith.words import count as counted
 from recordsmith.words import size as size_in_words
@@ -90,7 +91,8 @@ def _page(statistics: Statistics, title: str) -> Iterable[str]:
         for key, feature in features.items():
             yield from _feature(key, feature)
     if statistics.left_out:
-        yield f"<p>{statistics.left_out:,} more features are left out</p>"
+        least = "at least " if statistics.left_out >= MOST_LEFT_OUT else ""
+        yield f"<p>{least}{statistics.left_out:,} more features are left out</p>"
     yield from _duplicates(statistics.duplicates)
 
 

@@ -235,23 +235,28 @@ class Schema:
         if self.is_complete:
             return None
         names = [f"{name!r:.40}" for section in self.sections.values() for name in section]
-        such_as = f" (such as {', '.join(names[:3])})" if names else ""
+        listed = f"only the first by name (such as {', '.join(names[:3])})"
+        if not names:
+            listed = f"none, as their names are longer than {LONGEST_LISTED_NAME:,} bytes"
         return (
-            f"there are more different features than the {MOST_FEATURES:,} that a schema holds, so "
-            f"that it lists only the first by name{such_as}. Names seem to hold values, such as an "
-            "id: put those into a feature that has the same name in all records"
+            f"there are more different features than the {MOST_FEATURES:,} that a schema holds, or "
+            f"their names take more than {MOST_NAME_BYTES:,} bytes, so that it lists {listed}. "
+            "Names seem to hold values, such as an id: put those into a feature that has the same "
+            "name in all records"
         )
 
-    def check_complete(self, what: str) -> None:
-        """
+    def check_complete(self, need: str) -> None:
+        """Stop what only a schema of all features allows.
+
         Args:
-            what: what cannot be done otherwise.
+            need: why all of them are needed, or what the caller can do instead; the message begins
+                with it.
 
         Raises:
             OptionError: features are left out.
         """
         if not self.is_complete:
-            raise OptionError(f"{what}: {self.remark}")
+            raise OptionError(f"{need}: {self.remark}")
 
 
 def _unpacked(schema: Schema) -> Schema:

@@ -89,7 +89,7 @@ def _check(folder: Path, named: Path, overwrite: bool) -> bool:
         if not folder.is_dir():
             raise OptionError(f"{named} is a file; expected the name of a folder")
     found = [entry.name for entry in list_folder(folder) if entry.name != _INSIDE]
-    found.sort(key=EXPORT_NOTE.__eq__)  # a name that a user knows comes first
+    found.sort(key=lambda name: name == EXPORT_NOTE)  # a name that a user knows comes first
     if found and not overwrite:
         raise OptionError(
             f"{named} is not empty: it holds {found[0]}"

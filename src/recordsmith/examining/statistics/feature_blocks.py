@@ -66,8 +66,8 @@ def example_blocks(
 ) -> dict[str, FeatureBlock] | None:
     """The features of the Examples at buffer[starts[i]:starts[i] + lengths[i]], by key.
 
-    Their bytes are views of the buffer. None if so many features are in few of so many records that
-    columns would be mostly empty: ask for fewer records.
+    Their bytes are views of the buffer. None if columns of so many features and records would take
+    too much memory, with more than CELLS_AT_A_TIME cells: ask for fewer records.
 
     Raises:
         CorruptDataError: a payload does not hold together; its position counts these payloads.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -98,3 +99,11 @@ class ShardContents:
             total += count
             found += errors
         return total, found
+
+
+@dataclass
+class DeepCheck:
+    """What looks at the payloads of shards: made for each of them, and kept by path when it has."""
+
+    new: Callable[[], ShardContents]
+    done: dict[str, ShardContents] = field(default_factory=dict)

@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
+from functools import partial
 from itertools import chain, islice
 from typing import Any
 
@@ -19,7 +20,7 @@ from recordsmith.errors import CorruptDataError, FileAccessError
 from recordsmith.examining.rules import Rules, rules_of_schema
 from recordsmith.examining.schema_file import SchemaFile
 from recordsmith.examining.verification import manifest_check
-from recordsmith.examining.verification.contents import ShardContents
+from recordsmith.examining.verification.contents import DeepCheck, ShardContents
 from recordsmith.examining.verification.report import (
     MAX_DEFECTS_PER_SHARD,
     ShardFindings,
@@ -108,17 +109,10 @@ def _check_deeply(
     if is_of_manifest and located.manifest is not None:
         rules = rules_of_schema(located.manifest.schema)
     with ThreadPoolExecutor(work.threads) as decoding:
-
-        def look() -> ShardContents:
-            return ShardContents(
-                rules,
-                work.advance,
-                decoding if report.is_deep else None,
-                work.threads,
-            )
-
-        looked: dict[str, ShardContents] = {}
-        found = _check_all(located, work, look, looked)
+        pool = decoding if report.is_deep else None
+        deep = DeepCheck(partial(ShardContents, rules, work.advance, pool, work.threads))
+        found = _check_all(located, work, deep)
+    looked = deep.done
     by_shard = [(shard, looked[shard.path].check) for shard in found if shard.path in looked]
     compare_siblings(by_shard, rules)
     if is_of_manifest and located.manifest is not None and not located.manifest.schema.is_complete:
@@ -157,18 +151,13 @@ def _remark(report: VerifyReport, looked: Mapping[str, ShardContents]) -> None:
         )
 
 
-def _check_all(
-    located: Located,
-    work: Work,
-    look: Callable[[], ShardContents] | None = None,
-    looked: dict[str, ShardContents] | None = None,
-) -> list[ShardFindings]:
-    """What is in each shard; what looked at its payloads goes to `looked`, by path."""
+def _check_all(located: Located, work: Work, deep: DeepCheck | None = None) -> list[ShardFindings]:
+    """What is in each shard."""
     plans: deque[ReadingPlan] = deque()
 
     def calls() -> Iterator[Callable[[], Any]]:
         for shard in located.shards:
-            plan = plan_of(shard, work, look, looked)
+            plan = plan_of(shard, work, deep)
             plans.append(plan)
             yield from plan.calls
 

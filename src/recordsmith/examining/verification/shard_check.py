@@ -16,7 +16,7 @@ from typing import Any, BinaryIO
 
 from recordsmith.dataset.shard import Shard, empty_file
 from recordsmith.errors import CorruptDataError, Defect, FileAccessError, MissingFileError
-from recordsmith.examining.verification.contents import ShardContents
+from recordsmith.examining.verification.contents import DeepCheck
 from recordsmith.examining.verification.frame_ranges import (
     RangeCheck,
     RangeFindings,
@@ -40,25 +40,19 @@ class ReadingPlan:
     finish: Callable[[Iterator[Any]], ShardFindings]
 
 
-def plan_of(
-    shard: Shard,
-    work: Work,
-    look: Callable[[], ShardContents] | None,
-    looked: dict[str, ShardContents] | None,
-) -> ReadingPlan:
+def plan_of(shard: Shard, work: Work, deep: DeepCheck | None) -> ReadingPlan:
     """How a shard is read: a large plain one in ranges, unless its payloads are looked at.
 
     Args:
-        look: makes what looks at the payloads; None: nothing does.
-        looked: what looked at them is put there, by path.
+        deep: what looks at the payloads; None: nothing does.
     """
-    if look is None and work.threads > 1:
+    if deep is None and work.threads > 1:
         with suppress(FileAccessError):  # whoever reads it says that
             size = shard.size_bytes
             head = read_head(shard.path, HEAD_BYTES) if size >= _SHARED_FROM_BYTES else None
             if head is not None and detect_compression(head) == "none":
                 return _plan_of_ranges(shard, size, work)
-    return ReadingPlan([partial(_check_shard, shard, work, look, looked)], next)
+    return ReadingPlan([partial(_check_shard, shard, work, deep)], next)
 
 
 def _plan_of_ranges(shard: Shard, size: int, work: Work) -> ReadingPlan:
@@ -115,12 +109,7 @@ def _take(findings: ShardFindings, parts: Iterable[RangeFindings]) -> None:
     findings.checksum = checksum
 
 
-def _check_shard(
-    shard: Shard,
-    work: Work,
-    look: Callable[[], ShardContents] | None,
-    looked: dict[str, ShardContents] | None,
-) -> ShardFindings:
+def _check_shard(shard: Shard, work: Work, deep: DeepCheck | None) -> ShardFindings:
     """One shard by one thread. The file's own bytes say how it is compressed."""
     findings = ShardFindings(str(shard.path))
     try:
@@ -131,14 +120,15 @@ def _check_shard(
             compression: Compression | None = None
             if is_regular:
                 compression = detect_compression(os.pread(file.fileno(), HEAD_BYTES, 0))
-            if look is None and compression == "none":
+            if deep is None and compression == "none":
                 checker = _range_check(shard, file, status.st_size, work)
                 _take(findings, [checker.range(0, status.st_size)])
             else:
-                contents = read_stream(file, findings, work.advance, look)
-                if contents is not None and looked is not None:
+                new = None if deep is None else deep.new
+                contents = read_stream(file, findings, work.advance, new)
+                if deep is not None and contents is not None:
                     contents.check.let_go()
-                    looked[findings.path] = contents
+                    deep.done[findings.path] = contents
             findings.compression = compression
     except FileAccessError as error:
         _refused(findings, error)
