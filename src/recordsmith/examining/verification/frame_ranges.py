@@ -29,7 +29,7 @@ from recordsmith.wire.framing import Frames, describe_defect, find_header, store
 from recordsmith.wire.stream import BLOCK_BYTES, foreign_defect
 
 RANGE_BYTES = 64 << 20
-"""What one thread checks at a time of a file that is much larger."""
+"""What one thread checks at a time of a file that is larger; all of them alike."""
 
 _SEARCH_BYTES = 1 << 20  # records that are longer are rare: their ranges wait for those before
 _AGAIN_AT_MOST = 100  # bad frames of a range are read twice; a file that is rotten needs no proof
@@ -72,9 +72,8 @@ class RangeFindings:
 
 def ranges_of(size: int) -> list[tuple[int, int]]:
     """How a file of this size is divided."""
-    count = max(1, size // RANGE_BYTES)
-    edges = [*(RANGE_BYTES * number for number in range(count)), size]
-    return list(pairwise(edges))
+    count = max(1, -(-size // RANGE_BYTES))
+    return list(pairwise(size * number // count for number in range(count + 1)))
 
 
 def join_ranges(
