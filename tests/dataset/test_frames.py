@@ -141,16 +141,30 @@ def test_maps_have_a_bound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     assert dataset[3:7].read_record(3)[0] == 1
 
 
-def test_walking_in_pieces(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("block_bytes", "headers"), [(16, 1), (6_000, 2), (1 << 20, 1 << 10)])
+def test_walking_in_pieces(
+    path: Path, block_bytes: int, headers: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Small records in blocks, large ones header by header; what is damaged or cut ends it."""
     lengths = [len(payload) for payload in PAYLOADS]
-    for first, piece_bytes in ((1, 1), (2, 100_000), (64, 1 << 26)):
-        monkeypatch.setattr(frames_module, "_FRAMES_FIRST", first)
-        monkeypatch.setattr(frames_module, "_WALK_BYTES", piece_bytes)
+    monkeypatch.setattr(frames_module, "BLOCK_BYTES", block_bytes)
+    monkeypatch.setattr(frames_module, "_HEADERS_AT_A_TIME", headers)
+    whole = path.read_bytes()
+
+    def walked(data: bytes) -> tuple[list[int], bool]:
+        path.write_bytes(data)
         with path.open("rb") as file:
-            walked, is_whole = walk(file.fileno())
-        assert (walked.tolist(), is_whole) == (lengths, True)
-    with path.open("ab") as file:
-        file.write(b"more")
-    with path.open("rb") as file:
-        walked, is_whole = walk(file.fileno())
-    assert (walked.tolist(), is_whole) == (lengths, False)
+            found, is_whole = walk(file.fileno())
+        assert found.dtype == np.int64
+        return found.tolist(), is_whole
+
+    assert walked(whole) == (lengths, True)
+    assert walked(whole + b"more") == (lengths, False)
+    assert walked(b"") == ([], True)
+    for number, (begin, end) in enumerate(zip(BEGINS.tolist(), ENDS.tolist(), strict=True)):
+        assert walked(whole[: end - 1]) == (lengths[:number], False)
+        assert walked(whole[: begin + 11]) == (lengths[:number], False)
+        damaged = bytearray(whole)
+        damaged[begin + 8] ^= 1
+        assert walked(bytes(damaged)) == (lengths[:number], False)
+    assert walked(encode_records([b"x" * 20] * 500) + whole) == ([20] * 500 + lengths, True)

@@ -22,10 +22,12 @@ import numpy.typing as npt
 from recordsmith.buffers import Int64Array
 from recordsmith.errors import CorruptDataError, Defect
 from recordsmith.files import accessing, open_file
-from recordsmith.wire import gather, read_pieces, scan
+from recordsmith.wire import gather, read_lengths, read_pieces, scan
+from recordsmith.wire.stream import BLOCK_BYTES
 
 _SMALL_BYTES = 16 << 10
-_FRAMES_FIRST, _WALK_BYTES = 64, 64 << 20  # walked before the pages of a map are let go
+_HEADERS_AT_A_TIME = 1 << 10
+_TOLD_BYTES = 64 << 20
 _GROUP_BYTES = 1 << 20  # read together, so that they are still in the cache when they are checked
 
 
@@ -171,27 +173,31 @@ class ReadFrames:
 
 def walk(file: int, tell: Callable[[int], None] | None = None) -> tuple[Int64Array, bool]:
     """How long the payloads of a file are, by their headers alone; and whether it ends where the
-    last frame does. `file` is a descriptor of a file that is not empty; `tell` is told how many of
-    its bytes are walked.
+    last frame does. `file` is a descriptor; `tell` is told how many of its bytes are walked.
+
+    Small records are read with what lies between their headers, which costs less than a map of the
+    file; of large ones only the headers are.
     """
-    pieces, at, limit = [], 0, _FRAMES_FIRST
-    with (
-        mmap.mmap(file, 0, access=mmap.ACCESS_READ) as mapped,
-        memoryview(mapped) as view,
-    ):
-        while at < len(view):
-            frames = scan(view, at, check_payloads=False, limit=limit)
-            pieces.append(frames.lengths)
-            if frames.defect is not None:
+    size = os.fstat(file).st_size
+    buffer = memoryview(bytearray(min(BLOCK_BYTES, size)))
+    pieces = [np.empty(0, np.int64)]
+    at, told, is_dense = 0, 0, True
+    while at < size:
+        if is_dense:
+            view = buffer[: os.preadv(file, [buffer], at)]
+            frames = scan(view, check_payloads=False, expected=len(pieces[-1]) * 9 // 8 + 64)
+            lengths, stop = frames.lengths, at + frames.stop
+        else:
+            lengths, stop = read_lengths(file, at, size, _HEADERS_AT_A_TIME)
+            if stop == at:
                 break
-            limit = max(1, limit * _WALK_BYTES // (frames.stop - at))
-            at = frames.stop
-            if hasattr(mmap, "MADV_DONTNEED"):
-                mapped.madvise(mmap.MADV_DONTNEED)  # the system has them as long as it likes
-            if tell is not None:
-                tell(at)
-        is_whole = at == len(view)
-    return np.concatenate(pieces), is_whole
+        pieces.append(lengths)
+        is_dense = len(lengths) > 0 and maps_well(stop - at, len(lengths))
+        at = stop
+        if tell is not None and (at - told >= _TOLD_BYTES or at == size):
+            tell(at)
+            told = at
+    return np.concatenate(pieces), at == size
 
 
 def _check_not_empty(file: int, path: Path) -> None:

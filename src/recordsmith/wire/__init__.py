@@ -26,6 +26,7 @@ from recordsmith.wire.framing import (
     encode_slices,
     gather,
     join_crc32c,
+    read_lengths,
     read_pieces,
     scan,
 )
@@ -61,6 +62,7 @@ __all__ = [
     "inflate_around_breaks",
     "join_crc32c",
     "read_blocks",
+    "read_lengths",
     "read_pieces",
     "read_records",
     "rescue",

@@ -236,6 +236,29 @@ def read_pieces(
     return count == len(begins)
 
 
+def read_lengths(file: int, start: int, size: int, limit: int) -> tuple[Int64Array, int]:
+    """How long the payloads in an open file are, by reading the headers only.
+
+    Args:
+        file: its descriptor.
+        start: where a frame begins.
+        size: how many bytes the file has.
+        limit: so many at most.
+
+    Returns:
+        The lengths, int64, (count,); and where the next frame begins, or one that is not right or
+        not whole.
+
+    Raises:
+        OSError: the system could not read one.
+    """
+    lengths = np.empty(limit, np.int64)
+    count, stop, error = kernel.read_lengths(file, start, size, lengths)
+    if error:
+        raise OSError(error, os.strerror(error))
+    return lengths[:count], stop
+
+
 def _is_converted(frame: memoryview, length: int) -> bool:
     """Whether a payload is right once each CR LF in it is LF again, as text mode makes of LF."""
     stop = length + FOOTER_BYTES

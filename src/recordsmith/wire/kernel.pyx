@@ -325,6 +325,39 @@ def read_pieces(
     return i, error
 
 
+def read_lengths(int file, int64_t start, int64_t size, int64_t[::1] lengths not None):
+    """How long the payloads are from byte `start` of a file of `size` bytes, of as many as there is
+    room for, by reading their headers only.
+
+    Returns (count, stop, error): `stop` is where the next frame begins, or one that is not right or
+    not whole; `error` the number of the system's error that ended it, or 0.
+    """
+    cdef Py_ssize_t room = lengths.shape[0], count = 0
+    cdef uint8_t header[HEADER]
+    cdef uint64_t length
+    cdef ssize_t got
+    cdef int error = 0
+    if start < 0 or start > size:
+        raise IndexError("start lies outside the file")
+    with nogil:
+        while count < room and size - start >= HEADER + FOOTER:
+            got = pread(file, header, HEADER, start)
+            if got != HEADER:
+                if got < 0 and errno == EINTR:
+                    continue
+                error = errno if got < 0 else 0
+                break
+            length = load64(header)
+            if load32(header + 8) != crc32c_mask(c_crc32c(0, header, 8)):
+                break
+            if length > <uint64_t>(size - start - HEADER - FOOTER):
+                break
+            lengths[count] = <int64_t>length
+            count += 1
+            start += HEADER + <int64_t>length + FOOTER
+    return count, start, error
+
+
 def frame_list(list payloads not None):
     """Frames of a list of bytes-like payloads, one after the other, as bytes."""
     cdef Py_ssize_t total = 0
