@@ -8,7 +8,7 @@ SOURCES := pyproject.toml $(shell find src -name '*.pyx' -o -name '*.h')
 
 help:
 	@echo 'make demo    install, then draw flowers, pack, verify, inspect, load, contact sheet'
-	@echo 'make test    install with test extras, run the tests'
+	@echo 'make test    install with test extras, run the tests on all processors'
 	@echo 'make check   lint, types, layers (what CI asks besides the tests)'
 	@echo 'make bench   the benchmarks against TensorFlow, Arrow and others'
 	@echo 'make clean   remove the environment and what was built'
@@ -32,7 +32,7 @@ demo: $(VENV)/installed
 	$(RUN)/recordsmith demo
 
 test: $(VENV)/test-extras
-	$(RUN)/python -m pytest
+	$(RUN)/python -m pytest -n auto
 
 check: $(VENV)/lint-extras
 	$(RUN)/ruff format --check .
