@@ -68,6 +68,18 @@ class Defect(str, Enum):
         return self.value
 
 
+DAMAGED_RECORDS = frozenset(
+    {
+        Defect.TRUNCATED_HEADER,
+        Defect.TRUNCATED_PAYLOAD,
+        Defect.LENGTH_CRC,
+        Defect.PAYLOAD_CRC,
+        Defect.BROKEN_COMPRESSION,
+    }
+)
+"""Records are lost to these, and others of the file may be intact: `salvage` rescues them."""
+
+
 class RecordsmithError(Exception):
     """The root of every exception that recordsmith raises on purpose."""
 

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from recordsmith.errors import CorruptDataError, Defect
+from recordsmith.errors import DAMAGED_RECORDS, CorruptDataError, Defect
 
 _OPTIONS = {
     "overwrite=True": "--overwrite",
@@ -42,19 +42,12 @@ _OPTIONS = {
 }
 _ARGUMENT = re.compile(r"(?<![\w/.-])(?:" + "|".join(map(re.escape, _OPTIONS)) + r")(?!\w)")
 
-_RESCUED = frozenset(
-    {
-        Defect.TRUNCATED_HEADER,
-        Defect.TRUNCATED_PAYLOAD,
-        Defect.LENGTH_CRC,
-        Defect.PAYLOAD_CRC,
-        Defect.BROKEN_COMPRESSION,
-        Defect.TRUNCATED_COMPRESSION,
-        Defect.SHARD_SIZE,
-        Defect.SHARD_CHECKSUM,
-        Defect.RECORD_COUNT,
-    }
-)
+_RESCUED = DAMAGED_RECORDS | {
+    Defect.TRUNCATED_COMPRESSION,
+    Defect.SHARD_SIZE,
+    Defect.SHARD_CHECKSUM,
+    Defect.RECORD_COUNT,
+}
 """Here records may be intact that the command could not reach, or would not."""
 _LISTED = frozenset(
     {

@@ -26,7 +26,7 @@ from recordsmith.building import (
 )
 from recordsmith.dataset import DEFAULT_TEMPLATE, Manifest, begun_path
 from recordsmith.dataset.locate import Paths
-from recordsmith.errors import CorruptDataError, Defect, OptionError, SourceError
+from recordsmith.errors import DAMAGED_RECORDS, CorruptDataError, OptionError, SourceError
 from recordsmith.example import Schema
 from recordsmith.files import PathLike, Progress, as_path, remove
 from recordsmith.reshaping.choosing import Kept
@@ -42,16 +42,6 @@ from recordsmith.reshaping.selecting import select
 from recordsmith.reshaping.surveying import check_seen, check_with, survey
 from recordsmith.reshaping.unpacking import open_records
 from recordsmith.work import Work, thread_count
-
-_RESCUED = frozenset(
-    (
-        Defect.TRUNCATED_HEADER,
-        Defect.TRUNCATED_PAYLOAD,
-        Defect.LENGTH_CRC,
-        Defect.PAYLOAD_CRC,
-        Defect.BROKEN_COMPRESSION,
-    )
-)
 
 
 def reshard(
@@ -182,7 +172,7 @@ class _Job:
                 clean_up(self._folder)
                 for shard in self._inputs.shards:
                     shard.check_unchanged()  # if it was, that says more
-                if error.defect in _RESCUED:
+                if error.defect in DAMAGED_RECORDS:
                     error.detail += (
                         " Nothing was written; `recordsmith salvage` rescues what is intact, and "
                         "its output can be taken instead."
