@@ -67,37 +67,30 @@ def _memory(name: str) -> Any:
     return prepare
 
 
-SMALL, LARGE = "small-4-times.tfrecord", "large.tfrecord"
+def _case(size: str, name: str, of_what: str, batch_size: int, least_times: int) -> Case:
+    """`least_times`: how many times as much TensorFlow shall take."""
+    return Case(
+        name=f"verify-{size}",
+        title=f"Verify {size} records",
+        what=f"Both checksums of every record of {of_what}.",
+        unit="record",
+        peers=(
+            Peer(OURS, _recordsmith(name)),
+            Peer("two threads (see the wall)", _recordsmith(name, 2)),
+            Peer("a checksum of the bytes, in memory", _memory(name), at_most=1 / 0.6),
+            Peer("reading the file", reading(name)),
+            Peer(
+                f"TFRecordDataset, batch({batch_size})",
+                _tensorflow(name, batch_size),
+                at_most=1 / least_times,
+            ),
+        ),
+        inputs=(name,),
+        on_wall_too=True,
+    )
+
 
 CASES = (
-    Case(
-        name="verify-small",
-        title="Verify small records",
-        what="Both checksums of every record of about 200 bytes.",
-        unit="record",
-        peers=(
-            Peer(OURS, _recordsmith(SMALL)),
-            Peer("two threads (see the wall)", _recordsmith(SMALL, 2)),
-            Peer("a checksum of the bytes, in memory", _memory(SMALL), at_most=1 / 0.6),
-            Peer("reading the file", reading(SMALL)),
-            Peer("TFRecordDataset, batch(1024)", _tensorflow(SMALL, 1024), at_most=1 / 20),
-        ),
-        inputs=(SMALL,),
-        on_wall_too=True,
-    ),
-    Case(
-        name="verify-large",
-        title="Verify large records",
-        what=f"Both checksums of every record of about {LARGE_BYTES // 1000} kB, as photographs.",
-        unit="record",
-        peers=(
-            Peer(OURS, _recordsmith(LARGE)),
-            Peer("two threads (see the wall)", _recordsmith(LARGE, 2)),
-            Peer("a checksum of the bytes, in memory", _memory(LARGE), at_most=1 / 0.6),
-            Peer("reading the file", reading(LARGE)),
-            Peer("TFRecordDataset, batch(8)", _tensorflow(LARGE, 8), at_most=1 / 8),
-        ),
-        inputs=(LARGE,),
-        on_wall_too=True,
-    ),
+    _case("small", "small-4-times.tfrecord", "about 200 bytes", 1024, 20),
+    _case("large", "large.tfrecord", f"about {LARGE_BYTES // 1000} kB, as photographs", 8, 8),
 )

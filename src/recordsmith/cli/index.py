@@ -68,4 +68,5 @@ def print_index_report(report: rs.IndexReport) -> None:
     for file in report.files[:_LISTED]:
         print(f"  {console.printable(file.path)}")
     if len(report.files) > _LISTED:
-        print(f"  … and {len(report.files) - _LISTED:,} more (all of them with --json)")
+        count = len(report.files)
+        print(f"  {console.and_more(count - _LISTED, count, _LISTED)}")
