@@ -24,6 +24,17 @@ REPOSITORY = Path(__file__).parent.parent
 ZOO_COUNT = 35
 
 
+def pytest_make_parametrize_id(val: Any) -> str | None:
+    """Names bytes that are no text by their number, so that all processes collect the same names.
+
+    A compressed value may hold the time of day, and the processes that share the tests refuse
+    to run them where their names differ.
+    """
+    if isinstance(val, bytes) and not val.isascii():
+        return f"{len(val)} bytes"
+    return None
+
+
 @pytest.fixture(autouse=True)
 def _private_cache(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: Any) -> None:
     """No test reads or writes the cache of the person who runs it."""
