@@ -46,4 +46,4 @@ bench: $(VENV)/installed
 
 clean:
 	rm -rf $(VENV) build dist src/*.egg-info recordsmith-demo
-	find src -name '*.so' -delete -o -path '*/kernel.c' -delete
+	find src -name '*.so' -delete -o -name '*.c' -delete

@@ -16,8 +16,10 @@ from recordsmith.example import (
     decode_example,
     encode_example,
     encode_sequence_example,
-    kernel,
 )
+from recordsmith.example.kernel import payloads as kernel
+from recordsmith.example.kernel.columns import ColumnBuilder
+from recordsmith.example.kernel.survey import FeatureSurvey
 from recordsmith.example.payload import PAYLOAD_KINDS
 
 
@@ -176,10 +178,10 @@ def test_payloads_outside_the_buffer_are_refused(starts: list[int], lengths: lis
     with pytest.raises(IndexError):
         kernel.classify_many(buffer, *arrays, kinds)
     with pytest.raises(IndexError):
-        kernel.FeatureSurvey().update(buffer, *arrays, 1, False)
+        FeatureSurvey().update(buffer, *arrays, 1, False)
     with pytest.raises(IndexError):
         kernel.submessages(buffer, *arrays, 1)
-    builder = kernel.ColumnBuilder([b"a"], [3], [-1], [None], [False])
+    builder = ColumnBuilder([b"a"], [3], [-1], [None], [False])
     with pytest.raises(IndexError):
         builder.append(buffer, *arrays)
 

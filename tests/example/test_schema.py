@@ -22,8 +22,9 @@ from recordsmith.example import (
     decode_example,
     encode_example,
     encode_sequence_example,
-    kernel,
 )
+from recordsmith.example.kernel.payloads import classify_many
+from recordsmith.example.kernel.survey import FeatureSurvey
 
 JPEG = b"\xff\xd8\xff\xe0\x00\x10JFIF\x00\x01\x01"
 PNG = b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR"
@@ -335,7 +336,7 @@ def features_one_by_one(payloads: list[bytes]) -> dict[bytes, tuple[Any, ...]]:
     """What a survey that is told which payloads are Examples counts, each for itself, added up."""
     total: dict[bytes, tuple[Any, ...]] = {}
     for payload in payloads:
-        one = kernel.FeatureSurvey()
+        one = FeatureSurvey()
         if payload and classify(payload) != "Example":
             continue
         assert one.update(*spans([payload]), 1, False) == 1
@@ -372,8 +373,8 @@ def test_one_walk_counts_what_two_do(wire: SimpleNamespace, data: Any) -> None:
     payloads = data.draw(st.lists(any_payload, max_size=6))
     block = spans(payloads)
     classes, kinds = (np.full(len(payloads), 9, np.uint8) for _ in range(2))
-    kernel.classify_many(*block, classes)
-    counted = kernel.FeatureSurvey()
+    classify_many(*block, classes)
+    counted = FeatureSurvey()
     counted.update_examples(*block, kinds)
     assert kinds.tolist() == classes.tolist()
     assert {
@@ -466,7 +467,7 @@ def test_any_payloads_can_be_surveyed(wire: SimpleNamespace, data: Any) -> None:
     payloads = data.draw(st.lists(any_payload, max_size=4))
     assert survey(payloads).record_count == len(payloads)
     # the compiled walk alone stops at the first that is malformed, and never goes on in it
-    counted = kernel.FeatureSurvey().update(*spans(payloads), 1, False)
+    counted = FeatureSurvey().update(*spans(payloads), 1, False)
     assert 0 <= counted <= len(payloads)
 
 

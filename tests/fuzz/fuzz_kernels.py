@@ -26,7 +26,9 @@ from harness import corpus_files, mutated
 
 from recordsmith.errors import Defect
 from recordsmith.example import encode_example, encode_sequence_example
-from recordsmith.example import kernel as example_kernel
+from recordsmith.example.kernel import decoding, encoding, payloads
+from recordsmith.example.kernel.columns import ColumnBuilder
+from recordsmith.example.kernel.survey import FeatureSurvey
 from recordsmith.wire import check_frames, encode_record, scan
 from recordsmith.wire import kernel as wire_kernel
 
@@ -236,13 +238,13 @@ def wrapped(number: int) -> int:
 def drive_payload(data: bytes, counts: Counter[str]) -> None:
     """One payload, alone in its memory, through everything that takes one."""
     payload = exact(data)
-    kind = example_kernel.classify(payload)
+    kind = payloads.classify(payload)
     assert 0 <= kind <= 4
-    code, result = example_kernel.decode_example(payload)
+    code, result = decoding.decode_example(payload)
     assert kind != EXAMPLE or code == GOOD  # readers agree
     if code == GOOD:
         starts, lengths = np.zeros(1, np.int64), np.array([len(data)], np.int64)
-        survey = example_kernel.FeatureSurvey()
+        survey = FeatureSurvey()
         assert survey.update(payload, starts, lengths, 1, lists=False) == 1
         assert {key.decode("utf-8", "surrogateescape") for key, *_ in survey.finish()} == set(
             result
@@ -253,7 +255,7 @@ def drive_payload(data: bytes, counts: Counter[str]) -> None:
         counts["defects"] += 1
         assert code in (MALFORMED, NOT_AN_EXAMPLE)
         assert 0 <= result <= 4
-    code, result = example_kernel.decode_sequence_example(payload)
+    code, result = decoding.decode_sequence_example(payload)
     assert kind != SEQUENCE or code == GOOD
     if code == GOOD:
         counts["sequences"] += 1
@@ -262,7 +264,7 @@ def drive_payload(data: bytes, counts: Counter[str]) -> None:
         for steps in lists.values():
             assert len(steps) <= len(data)
             check_features(dict(enumerate(steps)), len(data))
-    code, maps = example_kernel.find_entries(payload, _Any())
+    code, maps = payloads.find_entries(payload, _Any())
     counts["walked" if code == GOOD else "walk defects"] += 1
     if code != GOOD:
         assert (code, maps) == (MALFORMED, 0)
@@ -335,13 +337,13 @@ def drive_batch(payloads: list[bytes], dice: random.Random, counts: Counter[str]
 
 def drive_classes(buffer: Array, starts: Array, lengths: Array) -> None:
     kinds = np.full(len(starts), 9, np.uint8)
-    example_kernel.classify_many(buffer, starts, lengths, kinds)
+    payloads.classify_many(buffer, starts, lengths, kinds)
     assert (kinds <= 4).all()
 
 
 def drive_survey(buffer: Array, starts: Array, lengths: Array, dice: random.Random) -> None:
     limits = dice.choice(((), (), (3, 30, 2, 8), (1, 1, 0, 0)))
-    survey = example_kernel.FeatureSurvey(*limits)
+    survey = FeatureSurvey(*limits)
     kinds = np.full(len(starts), 9, np.uint8)
     survey.update_examples(buffer, starts, lengths, kinds)
     assert (kinds <= 4).all()
@@ -366,7 +368,7 @@ def drive_survey(buffer: Array, starts: Array, lengths: Array, dice: random.Rand
 
 
 def drive_submessages(buffer: Array, starts: Array, lengths: Array, dice: random.Random) -> None:
-    found = example_kernel.submessages(buffer, starts, lengths, dice.choice((1, 2, 3)))
+    found = payloads.submessages(buffer, starts, lengths, dice.choice((1, 2, 3)))
     owners, inner_starts, inner_lengths = (as_array(memory, np.int64) for memory in found)
     assert len(owners) == len(inner_starts) == len(inner_lengths)
     for owner, start, length in zip(
@@ -391,7 +393,7 @@ def drive_columns(
         )
         required.append(2 if with_default else dice.choice((-1,) * 12 + (0, 1, 2)))
     are_borrowed = [default is None and dice.random() < 0.3 for default in defaults]
-    builder = example_kernel.ColumnBuilder(keys, kinds, required, defaults, are_borrowed)
+    builder = ColumnBuilder(keys, kinds, required, defaults, are_borrowed)
     rows = 0
     for _ in range(dice.choice((1, 1, 2))):
         code, row, column, _ = builder.append(buffer, starts, lengths)
@@ -454,7 +456,7 @@ def drive_encoders(data: bytes, dice: random.Random, counts: Counter[str]) -> No
             splits = random_splits(dice, row_count, count)
         columns.append((key, kind, values, ends, splits, length))
     try:
-        memory, offset_memory = example_kernel.encode_columns(columns, row_count)
+        memory, offset_memory = encoding.encode_columns(columns, row_count)
     except ValueError:
         counts["refused"] += 1
     else:
@@ -463,7 +465,7 @@ def drive_encoders(data: bytes, dice: random.Random, counts: Counter[str]) -> No
         assert len(offsets) == row_count + 1
         check_offsets(offsets, len(rows))
         for a, b in zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True):
-            code, features = example_kernel.decode_example(rows[a:b])
+            code, features = decoding.decode_example(rows[a:b])
             assert code == GOOD
             assert len(features) == len(columns)
     drive_frames(data, dice, counts)

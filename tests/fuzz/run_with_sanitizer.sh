@@ -26,7 +26,7 @@ if [[ ! -d $folder/site/recordsmith ]]; then
     mkdir -p "$folder/tree"
     cp "$repository"/{pyproject.toml,README.md,LICENSE} "$folder/tree"
     cp -r "$repository/src" "$folder/tree/src"
-    find "$folder/tree" \( -name '*.so' -o -name 'kernel.c' -o -name '*.egg-info' \) \
+    find "$folder/tree" \( -name '*.so' -o -name '*.c' -o -name '*.egg-info' \) \
         -prune -exec rm -rf {} +
     CC=$compiler \
     CFLAGS="-g -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=undefined" \
@@ -46,7 +46,7 @@ export PYTHONDONTWRITEBYTECODE=1
 
 "$python" - "$folder" <<'CHECK'
 import sys
-import recordsmith.example.kernel as kernel
+import recordsmith.example.kernel.survey as kernel
 assert kernel.__file__.startswith(sys.argv[1]), f"{kernel.__file__} is not the sanitized build"
 CHECK
 "$python" "$repository/tests/fuzz/run.py" --watched --inputs "$inputs" --seed "$seed"

@@ -15,7 +15,8 @@ import numpy.typing as npt
 
 from recordsmith.buffers import BytesLike
 from recordsmith.errors import OptionError
-from recordsmith.example import kernel
+from recordsmith.example.kernel import decoding
+from recordsmith.example.kernel.encoding import Encoder
 from recordsmith.example.payload import (
     KIND_NUMBERS,
     PAYLOAD_KINDS,
@@ -65,7 +66,7 @@ def decode_example(payload: BytesLike) -> Features:
         CorruptDataError: malformed-example; not-an-example for a SequenceExample, a ranking list
             or another message that a lenient parser would take for an Example.
     """
-    code, result = kernel.decode_example(payload)
+    code, result = decoding.decode_example(payload)
     if code == _GOOD:
         return result  # type: ignore[no-any-return]
     raise malformed_example() if code == _MALFORMED else not_an_example(PAYLOAD_KINDS[result])
@@ -77,7 +78,7 @@ def decode_sequence_example(payload: BytesLike) -> SequenceExample:
     Raises:
         CorruptDataError: malformed-example.
     """
-    code, result = kernel.decode_sequence_example(payload)
+    code, result = decoding.decode_sequence_example(payload)
     if code == _GOOD:
         return SequenceExample(*result)
     raise malformed_example()
@@ -89,7 +90,7 @@ def decode_payload(payload: BytesLike) -> Features | SequenceExample:
     Raises:
         CorruptDataError: malformed-example, or not-an-example if it is neither.
     """
-    code, result = kernel.decode_example(payload)
+    code, result = decoding.decode_example(payload)
     if code == _GOOD:
         return result  # type: ignore[no-any-return]
     if code == _MALFORMED:
@@ -112,7 +113,7 @@ def encode_example(features: Mapping[str, Any], kinds: Mapping[str, Kind] | None
     Raises:
         OptionError: a value has no kind, mixes kinds, or does not fit its kind.
     """
-    encoder = kernel.Encoder()
+    encoder = Encoder()
     _put_features(encoder, features, kinds or {})
     encoder.put_delimited(1, 0)
     return encoder.payload()
@@ -134,7 +135,7 @@ def encode_sequence_example(
         OptionError: as in `encode_example`.
     """
     kinds = kinds or {}
-    encoder = kernel.Encoder()
+    encoder = Encoder()
     _check_names(feature_lists)
     for key in sorted(feature_lists, reverse=True):
         mark = encoder.written()
@@ -151,9 +152,7 @@ def encode_sequence_example(
     return encoder.payload()
 
 
-def _put_features(
-    encoder: kernel.Encoder, features: Mapping[str, Any], kinds: Mapping[str, Kind]
-) -> None:
+def _put_features(encoder: Encoder, features: Mapping[str, Any], kinds: Mapping[str, Kind]) -> None:
     _check_names(features)
     encoder.put_features(features, kinds, encode_key, _put_value)
 
@@ -177,7 +176,7 @@ def _steps(key: str, steps: Iterable[Any]) -> list[Any]:
     )
 
 
-def _put_value(encoder: kernel.Encoder, key: str, value: Any, declared: str | None) -> int:
+def _put_value(encoder: Encoder, key: str, value: Any, declared: str | None) -> int:
     """Write the values of one feature; answers their kind. All that is wrong is told here."""
     try:
         if declared is not None and declared not in KIND_NUMBERS:
@@ -276,7 +275,7 @@ def as_values(
     return floats
 
 
-def _put_array(encoder: kernel.Encoder, array: npt.NDArray[Any], declared: str | None) -> int:
+def _put_array(encoder: Encoder, array: npt.NDArray[Any], declared: str | None) -> int:
     values: Any = as_values(array, declared)
     if values.dtype == np.int64:
         encoder.put_int64s(values)

@@ -17,9 +17,11 @@ import numpy.typing as npt
 
 from recordsmith.buffers import BytesLike, Int64Array
 from recordsmith.errors import CorruptDataError, Defect, OptionError
-from recordsmith.example import kernel
 from recordsmith.example.codec import as_values
 from recordsmith.example.conversion import as_column
+from recordsmith.example.kernel import encoding
+from recordsmith.example.kernel.columns import ColumnBuilder
+from recordsmith.example.kernel.memory import Memory
 from recordsmith.example.payload import (
     KIND_NAMES,
     KIND_NUMBERS,
@@ -99,7 +101,7 @@ class ColumnDecoder:
         self._begin()
 
     def _begin(self) -> None:
-        self._builder = kernel.ColumnBuilder(*self._arguments)
+        self._builder = ColumnBuilder(*self._arguments)
         self._buffer: BytesLike = b""
         self._row_count = 0
         self._has_failed = False
@@ -288,7 +290,7 @@ class ColumnEncoder:
         if not 0 <= start <= stop <= self.row_count:
             raise OptionError(f"rows {start}:{stop} are asked for; there are {self.row_count}")
         pieces = [(key, *_memory(column[start:stop])) for key, column in self._columns]
-        data, offsets = kernel.encode_columns(pieces, stop - start)
+        data, offsets = encoding.encode_columns(pieces, stop - start)
         return _array(data, np.uint8), _array(offsets, np.int64)
 
 
@@ -374,5 +376,5 @@ def _default_values(key: str, spec: FeatureSpec) -> tuple[int, tuple[bytes, byte
     return kind, (values, ends, count)
 
 
-def _array(memory: kernel.Memory, dtype: Any) -> npt.NDArray[Any]:
+def _array(memory: Memory, dtype: Any) -> npt.NDArray[Any]:
     return np.frombuffer(memory, dtype) if len(memory) else np.empty(0, dtype)  # type: ignore[call-overload]

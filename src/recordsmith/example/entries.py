@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from recordsmith.buffers import BytesLike, as_view
-from recordsmith.example import kernel
+from recordsmith.example.kernel.payloads import find_entries
 from recordsmith.example.payload import malformed_example
 
 _DELIMITED = 2
@@ -68,7 +68,7 @@ def sections_of(payload: BytesLike, wanted: Mapping[bytes, Any] | None = None) -
     Raises:
         CorruptDataError: malformed-example.
     """
-    code, maps = kernel.find_entries(payload, _Everything() if wanted is None else wanted)
+    code, maps = find_entries(payload, _Everything() if wanted is None else wanted)
     if code:
         raise malformed_example()
     return [

@@ -10,7 +10,7 @@ from typing import Literal, TypeAlias
 
 from recordsmith.buffers import BytesLike
 from recordsmith.errors import CorruptDataError, Defect, OptionError
-from recordsmith.example import kernel
+from recordsmith.example.kernel import payloads
 
 PayloadKind: TypeAlias = Literal["Example", "SequenceExample", "ELWC", "Event", "other"]
 Kind: TypeAlias = Literal["bytes", "float", "int64"]
@@ -24,7 +24,7 @@ PAYLOAD_WORDS: dict[str, tuple[str, str]] = {  # as people say it: of one, and o
     "Event": ("a TensorBoard event", "TensorBoard events"),
     "other": ("some other message or plain data", "other messages or plain data"),
 }
-KIND_NAMES = kernel.KIND_NAMES
+KIND_NAMES = payloads.KIND_NAMES
 KIND_NUMBERS: dict[str, int] = {"bytes": 1, "float": 2, "int64": 3}
 
 _SIMILAR_KINDS = {
@@ -65,7 +65,7 @@ def did_you_mean(kind: object) -> str:
 
 def classify(payload: BytesLike) -> PayloadKind:
     """Which message a payload is. An empty payload is an Example without features."""
-    return PAYLOAD_KINDS[kernel.classify(payload)]
+    return PAYLOAD_KINDS[payloads.classify(payload)]
 
 
 def not_an_example(found: PayloadKind) -> CorruptDataError:

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from recordsmith.buffers import BytesLike, Int64Array, as_view
-from recordsmith.example import kernel
 from recordsmith.example.codec import Features, decode_example
+from recordsmith.example.kernel.payloads import submessages
 
 _EXAMPLES = 1
 _CONTEXT = 2
@@ -66,7 +66,7 @@ def inner_spans(
 
 
 def _spans(buffer: BytesLike, starts: Int64Array, lengths: Int64Array, field: int) -> InnerSpans:
-    found: Any = kernel.submessages(buffer, starts, lengths, field)
+    found: Any = submessages(buffer, starts, lengths, field)
     return InnerSpans(
         *(np.frombuffer(each, np.int64) if len(each) else np.zeros(0, np.int64) for each in found)
     )

@@ -21,7 +21,8 @@ import numpy.typing as npt
 
 from recordsmith.buffers import BytesLike, Int64Array
 from recordsmith.errors import CorruptDataError, Defect, OptionError
-from recordsmith.example import kernel
+from recordsmith.example.kernel.payloads import submessages
+from recordsmith.example.kernel.survey import FeatureSurvey
 from recordsmith.example.packed_section import PackedSection
 from recordsmith.example.payload import KIND_NAMES, PAYLOAD_KINDS
 
@@ -421,11 +422,9 @@ def _is_object(value: Any) -> bool:
     return isinstance(value, Mapping)
 
 
-def new_survey() -> kernel.FeatureSurvey:
+def new_survey() -> FeatureSurvey:
     """Counts the features of one section, of no more than a schema holds."""
-    return kernel.FeatureSurvey(
-        MOST_FEATURES, MOST_NAME_BYTES, LISTED_FEATURES, LONGEST_LISTED_NAME
-    )
+    return FeatureSurvey(MOST_FEATURES, MOST_NAME_BYTES, LISTED_FEATURES, LONGEST_LISTED_NAME)
 
 
 class SchemaSurvey:
@@ -435,7 +434,7 @@ class SchemaSurvey:
         self._lock = threading.Lock()
         self._payloads = [0] * len(PAYLOAD_KINDS)
         self._record_count = 0
-        self._surveys: dict[tuple[str, str], kernel.FeatureSurvey] = {}
+        self._surveys: dict[tuple[str, str], FeatureSurvey] = {}
         self._examples = new_survey()  # is among them once there is an Example
 
     def update(self, buffer: BytesLike, starts: Int64Array, lengths: Int64Array) -> None:
@@ -474,7 +473,7 @@ class SchemaSurvey:
         for section, (number, lists) in _SECTIONS[payload].items():
             survey = self._surveys.setdefault((payload, section), new_survey())
             if payload == "ELWC":  # each Example in a ranking list counts for itself
-                _, inner_starts, inner_lengths = kernel.submessages(buffer, starts, lengths, number)
+                _, inner_starts, inner_lengths = submessages(buffer, starts, lengths, number)
                 if not len(inner_starts):
                     continue
                 spans: Any = [np.frombuffer(m, np.int64) for m in (inner_starts, inner_lengths)]  # type: ignore[call-overload]
@@ -532,7 +531,7 @@ _Counts: TypeAlias = dict[bytes, tuple[Any, ...]]
 """What a FeatureSurvey counted: (kinds, contents, present, lengths, steps, value_bytes) by key."""
 
 
-def _counts(survey: kernel.FeatureSurvey) -> _Counts:
+def _counts(survey: FeatureSurvey) -> _Counts:
     return {key: tuple(counted) for key, *counted in survey.finish()}
 
 

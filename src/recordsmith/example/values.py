@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from recordsmith.buffers import BytesLike, Int64Array
 from recordsmith.errors import OptionError
-from recordsmith.example import kernel
+from recordsmith.example.kernel import payloads
 
 _NARROWED_BYTES = 16  # compared over all values at once; what is longer, one by one after that
 
@@ -257,7 +257,7 @@ def hash_spans(
 ) -> npt.NDArray[np.uint64]:
     """uint64, (count,): the XXH64 of each buffer[starts[i]:starts[i] + lengths[i]]."""
     hashes = np.empty(len(starts), np.uint64)
-    kernel.hash_spans(buffer, starts, lengths, hashes)
+    payloads.hash_spans(buffer, starts, lengths, hashes)
     return hashes
 
 

@@ -25,8 +25,9 @@ from recordsmith.example import (
     RaggedArray,
     decode_example,
     decode_sequence_example,
-    kernel,
 )
+from recordsmith.example.kernel.survey import FeatureSurvey
+from recordsmith.example.payload import KIND_NAMES
 
 Values = npt.NDArray[Any] | BytesArray
 
@@ -128,16 +129,14 @@ def _survey(
     buffer: BytesLike, starts: Int64Array, lengths: Int64Array, message: int, *, has_steps: bool
 ) -> Iterator[tuple[FeatureBlock, tuple[int, int]]]:
     """Each feature without its values, and the least and the largest length of its lists."""
-    survey = kernel.FeatureSurvey()
+    survey = FeatureSurvey()
     done = survey.update(buffer, starts, lengths, message, has_steps)
     if done < len(starts):
         raise CorruptDataError(
             Defect.MALFORMED_EXAMPLE, "the payload is not well-formed", position=done
         )
     for key, kinds, contents, present, span, _, value_bytes in survey.finish():
-        records = {
-            name: count for name, count in zip(kernel.KIND_NAMES, kinds, strict=True) if count
-        }
+        records = {name: count for name, count in zip(KIND_NAMES, kinds, strict=True) if count}
         block = FeatureBlock(
             key.decode("utf-8", "surrogateescape"),
             present,

@@ -22,7 +22,8 @@ from recordsmith.examining.statistics.number_statistics import NumberSurvey
 from recordsmith.examining.statistics.picture_statistics import Declared, PictureSurvey
 from recordsmith.examining.statistics.places import Places
 from recordsmith.examining.statistics.sketches import Hashes
-from recordsmith.example import BytesArray, hash_spans, inner_spans, kernel
+from recordsmith.example import BytesArray, hash_spans, inner_spans
+from recordsmith.example.kernel.payloads import classify_many
 from recordsmith.example.keys import HEIGHT, PICTURE, WIDTH, is_of_mask
 from recordsmith.example.payload import PAYLOAD_KINDS
 from recordsmith.wire import RecordBlock
@@ -96,7 +97,7 @@ class RecordSurvey:
         hashes = hash_spans(block.buffer, block.starts, block.lengths)
         self._duplicates.records.add(self.split, hashes, places)
         kinds = np.empty(len(block), np.uint8)
-        kernel.classify_many(block.buffer, block.starts, block.lengths, kinds)
+        classify_many(block.buffer, block.starts, block.lengths, kinds)
         for number in np.flatnonzero(np.bincount(kinds)).tolist():
             rows = np.flatnonzero(kinds == number)
             payload = PAYLOAD_KINDS[number]

@@ -25,8 +25,9 @@ from recordsmith.example import (
     FeatureSpec,
     RaggedArray,
     decode_example,
-    kernel,
 )
+from recordsmith.example.kernel.payloads import classify_many
+from recordsmith.example.kernel.survey import FeatureSurvey
 from recordsmith.example.payload import (
     KIND_NAMES,
     PAYLOAD_KINDS,
@@ -69,7 +70,7 @@ class RuleCheck:
         if not len(starts):
             return
         kinds = np.empty(len(starts), np.uint8)
-        kernel.classify_many(buffer, starts, lengths, kinds)
+        classify_many(buffer, starts, lengths, kinds)
         if self.payload is None:
             self.payload = _most(kinds)
         if self.payload not in SECTION_FIELDS:
@@ -159,7 +160,7 @@ class _Section:
             rows = waiting.pop()
             if not len(rows):
                 continue
-            survey = kernel.FeatureSurvey()
+            survey = FeatureSurvey()
             done = survey.update(buffer, starts[rows], lengths[rows], self._field, self._is_lists)
             if done < len(rows):
                 error = malformed_example()

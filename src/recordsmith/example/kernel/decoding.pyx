@@ -1,0 +1,176 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
+# cython: initializedcheck=False, freethreading_compatible=True
+"""One payload to a dict: an Example, or a SequenceExample to two."""
+
+from cpython.bytearray cimport PyByteArray_FromStringAndSize
+from cpython.bytes cimport PyBytes_FromStringAndSize
+from libc.stdint cimport int64_t, uint8_t, uint32_t
+from libc.string cimport memset
+
+from recordsmith.example.kernel.memory cimport growing, release
+from recordsmith.example.kernel.message cimport (
+    FIELD_1,
+    FIELD_2,
+    GOOD,
+    KIND_BYTES,
+    KIND_INT64,
+    KIND_NONE,
+    MALFORMED,
+    NOT_AN_EXAMPLE,
+    PAYLOAD_EXAMPLE,
+    append_values,
+    c_classify,
+    map_entry,
+    next_list,
+    read_delimited,
+    read_entry,
+    read_feature,
+    read_tag,
+    skip_field,
+    span,
+    span_of,
+)
+
+import numpy as np
+
+
+cdef object decode_feature(span feature, growing *scratch):
+    """A list of bytes, an int64 or float32 array, [] without a kind; None if malformed."""
+    cdef int kind, odd = 0, code
+    cdef span values, items, item
+    cdef uint32_t tag
+    cdef int64_t count = 0
+    cdef list strings
+    if not read_feature(feature, &kind, &values, &odd):
+        return None
+    if kind == KIND_NONE:
+        return []
+    if kind == KIND_BYTES:
+        strings = []
+        while next_list(&values, kind, &items):
+            while items.at < items.end:
+                if not read_tag(&items, &tag):
+                    return None
+                if tag == FIELD_1:
+                    if not read_delimited(&items, &item):
+                        return None
+                    strings.append(PyBytes_FromStringAndSize(<char *>item.at, item.end - item.at))
+                elif not skip_field(&items, tag, 0):
+                    return None
+        return strings
+    scratch.size = 0
+    while next_list(&values, kind, &items):
+        code = append_values(items, kind, NULL, scratch, NULL, &count)
+        if code < 0:
+            raise MemoryError
+        if code == 0:
+            return None
+    return np.frombuffer(
+        PyByteArray_FromStringAndSize(<char *>scratch.data, scratch.size),
+        np.int64 if kind == KIND_INT64 else np.float32,
+    )
+
+
+cdef object decode_feature_list(span feature_list, growing *scratch):
+    cdef uint32_t tag
+    cdef span feature
+    cdef list steps = []
+    while feature_list.at < feature_list.end:
+        if not read_tag(&feature_list, &tag):
+            return None
+        if tag == FIELD_1:
+            if not read_delimited(&feature_list, &feature):
+                return None
+            step = decode_feature(feature, scratch)
+            if step is None:
+                return None
+            steps.append(step)
+        elif not skip_field(&feature_list, tag, 0):
+            return None
+    return steps
+
+
+cdef bint decode_map(span message, bint lists, growing *scratch, dict into, int *odd) except -1:
+    """Add the entries of a Features or FeatureLists message; False if malformed."""
+    cdef uint32_t tag
+    cdef span inner
+    cdef map_entry entry
+    while message.at < message.end:
+        if not read_tag(&message, &tag):
+            return False
+        if tag != FIELD_1:
+            odd[0] += 1
+            if not skip_field(&message, tag, 0):
+                return False
+            continue
+        if not read_delimited(&message, &inner) or not read_entry(inner, &entry, odd):
+            return False
+        if not entry.has_value:
+            odd[0] += 1
+        if lists:
+            value = decode_feature_list(entry.value, scratch)
+        else:
+            value = decode_feature(entry.value, scratch)
+        if value is None:
+            return False
+        key = PyBytes_FromStringAndSize(<char *>entry.key.at, entry.key.end - entry.key.at)
+        into[key.decode("utf-8", "surrogateescape")] = value
+    return True
+
+
+def decode_example(const uint8_t[::1] payload not None):
+    """(GOOD, features) or (code, what the payload is)."""
+    cdef span all = span_of(&payload[0], payload.shape[0]), rest = all, inner
+    cdef uint32_t tag
+    cdef bint good = True
+    cdef int odd = 0
+    cdef growing scratch
+    cdef dict features = {}
+    memset(&scratch, 0, sizeof(scratch))
+    try:
+        while rest.at < rest.end:
+            if not read_tag(&rest, &tag):
+                good = False
+                break
+            if tag == FIELD_1:
+                if not read_delimited(&rest, &inner) or not decode_map(
+                    inner, False, &scratch, features, &odd
+                ):
+                    good = False
+                    break
+            else:
+                odd += 1
+                if not skip_field(&rest, tag, 0):
+                    good = False
+                    break
+    finally:
+        release(&scratch)
+    if odd or not good:
+        found = c_classify(all)
+        if found != PAYLOAD_EXAMPLE:
+            return (NOT_AN_EXAMPLE if good or found else MALFORMED), found
+    return (GOOD, features) if good else (MALFORMED, 0)
+
+
+def decode_sequence_example(const uint8_t[::1] payload not None):
+    """(GOOD, (context, feature_lists)) or (MALFORMED, what the payload is)."""
+    cdef span all = span_of(&payload[0], payload.shape[0]), rest = all, inner
+    cdef uint32_t tag
+    cdef bint good = True
+    cdef int odd = 0
+    cdef growing scratch
+    cdef dict context = {}, lists = {}
+    memset(&scratch, 0, sizeof(scratch))
+    try:
+        while good and rest.at < rest.end:
+            if not read_tag(&rest, &tag):
+                good = False
+            elif tag == FIELD_1 or tag == FIELD_2:
+                good = read_delimited(&rest, &inner) and decode_map(
+                    inner, tag == FIELD_2, &scratch, lists if tag == FIELD_2 else context, &odd
+                )
+            else:
+                good = skip_field(&rest, tag, 0)
+    finally:
+        release(&scratch)
+    return (GOOD, (context, lists)) if good else (MALFORMED, c_classify(all))

@@ -1,0 +1,56 @@
+/* Memory that grows by what is pushed onto its end. */
+#ifndef RECORDSMITH_GROWING_H
+#define RECORDSMITH_GROWING_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* From malloc, whatever its size. Large pages (mmap and MADV_HUGEPAGE) halve the cost of memory
+ * that is touched for the first time, but on a virtual machine whose host lends memory lazily they
+ * can cost twice as much: the system takes them from where nothing was before. */
+typedef struct {
+    uint8_t *data;
+    size_t size;
+    size_t capacity;
+} growing;
+
+static inline int reserve(growing *g, size_t extra) {
+    if (extra <= g->capacity - g->size) return 1;
+    if (extra > SIZE_MAX / 4) return 0;
+    size_t capacity = g->capacity * 2 > g->size + extra ? g->capacity * 2 : g->size + extra;
+    if (capacity < 64) capacity = 64;
+    uint8_t *data = (uint8_t *)realloc(g->data, capacity);
+    if (!data) return 0;
+    g->data = data;
+    g->capacity = capacity;
+    return 1;
+}
+
+/* Give back what is not used; the bytes stay. */
+static void trim(growing *g) {
+    uint8_t *data = (uint8_t *)realloc(g->data, g->size ? g->size : 1);
+    if (data) g->data = data;
+}
+
+static void release(growing *g) {
+    free(g->data);
+    memset(g, 0, sizeof(*g));
+}
+
+static inline int push_int64(growing *g, int64_t value) {
+    if (!reserve(g, 8)) return 0;
+    memcpy(g->data + g->size, &value, 8);
+    g->size += 8;
+    return 1;
+}
+
+static inline int push_bytes(growing *g, const void *data, size_t size) {
+    if (!reserve(g, size)) return 0;
+    if (size) memcpy(g->data + g->size, data, size);
+    g->size += size;
+    return 1;
+}
+
+#endif

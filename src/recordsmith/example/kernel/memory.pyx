@@ -1,0 +1,28 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
+# cython: initializedcheck=False, freethreading_compatible=True
+"""Memory that a kernel allocated, as an object of Python."""
+
+from cpython.buffer cimport PyBuffer_FillInfo
+from libc.string cimport memset
+
+
+cdef class Memory:
+    """Bytes that a kernel allocated, as a writable buffer; freed with its last user."""
+
+    def __dealloc__(self):
+        release(&self.held)
+
+    def __len__(self):
+        return self.held.size
+
+    def __getbuffer__(self, Py_buffer *view, int flags):
+        PyBuffer_FillInfo(view, self, self.held.data, self.held.size, 0, flags)
+
+
+cdef Memory take(growing *g):
+    """Hand the memory of `g` over, trimmed to what is used."""
+    cdef Memory memory = Memory.__new__(Memory)
+    trim(g)
+    memory.held = g[0]
+    memset(g, 0, sizeof(growing))
+    return memory

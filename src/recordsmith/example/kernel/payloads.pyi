@@ -1,0 +1,27 @@
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from recordsmith.buffers import BytesLike, Int64Array
+from recordsmith.example.kernel.memory import Memory
+
+KIND_NAMES: tuple[str, ...]
+
+def classify(payload: BytesLike) -> int: ...
+def classify_many(
+    buffer: BytesLike, starts: Int64Array, lengths: Int64Array, kinds: npt.NDArray[np.uint8]
+) -> None: ...
+def submessages(
+    buffer: BytesLike, starts: Int64Array, lengths: Int64Array, field: int
+) -> tuple[Memory, Memory, Memory]: ...
+def find_entries(
+    payload: BytesLike, wanted: Mapping[bytes, Any]
+) -> tuple[int, list[tuple[int, int, int, int, list[tuple[Any, ...]]]]]: ...
+def hash_spans(
+    buffer: BytesLike,
+    starts: Int64Array,
+    lengths: Int64Array,
+    hashes: npt.NDArray[np.uint64],
+) -> None: ...

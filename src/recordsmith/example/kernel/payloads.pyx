@@ -1,0 +1,157 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
+# cython: initializedcheck=False, freethreading_compatible=True
+"""What a payload is, and where in it things lie."""
+
+from cpython.bytes cimport PyBytes_FromStringAndSize
+from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
+from libc.string cimport memset
+
+from recordsmith.example.kernel.memory cimport Memory, growing, push_int64, take
+from recordsmith.example.kernel.message cimport (
+    DELIMITED,
+    FIELD_1,
+    FIELD_2,
+    GOOD,
+    MALFORMED,
+    c_classify,
+    read_delimited,
+    read_tag,
+    skip_field,
+    span,
+    span_of,
+    spans_fit,
+)
+
+cdef extern from "xxh64.h" nogil:
+    uint64_t xxh64(const uint8_t *at, size_t size)
+
+KIND_NAMES = ("none", "bytes", "float", "int64")
+
+
+def classify(const uint8_t[::1] payload not None):
+    """What a payload is, by its strict wire form: a PAYLOAD_ number of classify.h."""
+    return c_classify(span_of(&payload[0], payload.shape[0]))
+
+
+def classify_many(const uint8_t[::1] buffer not None, const int64_t[::1] starts not None,
+                  const int64_t[::1] lengths not None, uint8_t[::1] kinds not None):
+    """The same for each payload, into `kinds`."""
+    cdef Py_ssize_t i, count = starts.shape[0]
+    cdef const uint8_t *base = &buffer[0]
+    if not spans_fit(buffer.shape[0], starts, lengths) or kinds.shape[0] != count:
+        raise IndexError("a payload lies outside the buffer")
+    with nogil:
+        for i in range(count):
+            kinds[i] = <uint8_t>c_classify(span_of(base + starts[i], lengths[i]))
+
+
+def submessages(const uint8_t[::1] buffer not None, const int64_t[::1] starts not None,
+                const int64_t[::1] lengths not None, int field):
+    """Where the messages of one field lie: (owners, starts, lengths), int64 as Memory.
+
+    `owners` is the number of the payload that each lies in. Malformed payloads end where they do.
+    """
+    cdef growing owner, start, length
+    cdef Py_ssize_t i
+    cdef span rest, inner
+    cdef uint32_t tag, wanted = field << 3 | DELIMITED
+    cdef bint room = True
+    memset(&owner, 0, sizeof(owner))
+    memset(&start, 0, sizeof(start))
+    memset(&length, 0, sizeof(length))
+    if not spans_fit(buffer.shape[0], starts, lengths):
+        raise IndexError("a payload lies outside the buffer")
+    for i in range(starts.shape[0]):
+        rest = span_of(&buffer[starts[i]], lengths[i])
+        while room and rest.at < rest.end and read_tag(&rest, &tag):
+            if tag != wanted:
+                if not skip_field(&rest, tag, 0):
+                    break
+            elif read_delimited(&rest, &inner):
+                room = (push_int64(&owner, i) and push_int64(&start, inner.at - &buffer[0])
+                        and push_int64(&length, inner.end - inner.at))
+            else:
+                break
+    result = take(&owner), take(&start), take(&length)
+    if not room:
+        raise MemoryError
+    return result
+
+
+def find_entries(const uint8_t[::1] payload not None, object wanted):
+    """Where map entries of an Example or SequenceExample lie: (GOOD, maps), or (code, 0).
+
+    Each map is (field, start, content, stop, entries), each entry (key, wanted[key], start,
+    content, stop, key_start, key_stop, value_start, value_stop), all counted in bytes of the
+    payload. Entries are left out for which wanted[key] is None.
+    """
+    cdef const uint8_t *base = &payload[0]
+    cdef const uint8_t *start
+    cdef const uint8_t *first
+    cdef const uint8_t *field
+    cdef span rest = span_of(base, payload.shape[0]), entries, entry, fields
+    cdef span key, value, key_field, value_field
+    cdef uint32_t tag, inner
+    cdef list found, maps = []
+    cdef bytes name
+    while rest.at < rest.end:
+        start = rest.at
+        if not read_tag(&rest, &tag):
+            return MALFORMED, 0
+        if tag != FIELD_1 and tag != FIELD_2:
+            if not skip_field(&rest, tag, 0):
+                return MALFORMED, 0
+            continue
+        if not read_delimited(&rest, &entries):
+            return MALFORMED, 0
+        found = []
+        content = entries.at - base
+        while entries.at < entries.end:
+            first = entries.at
+            if not read_tag(&entries, &inner):
+                return MALFORMED, 0
+            if inner != FIELD_1:
+                if not skip_field(&entries, inner, 0):
+                    return MALFORMED, 0
+                continue
+            if not read_delimited(&entries, &entry):
+                return MALFORMED, 0
+            fields = entry
+            key.at = key.end = key_field.at = key_field.end = entry.at
+            value_field.at = value_field.end = entry.end
+            while fields.at < fields.end:
+                field = fields.at
+                if not read_tag(&fields, &inner):
+                    return MALFORMED, 0
+                if inner == FIELD_1:
+                    if not read_delimited(&fields, &key):
+                        return MALFORMED, 0
+                    key_field.at, key_field.end = field, fields.at
+                elif inner == FIELD_2:
+                    if not read_delimited(&fields, &value):
+                        return MALFORMED, 0
+                    value_field.at, value_field.end = field, fields.at
+                elif not skip_field(&fields, inner, 0):
+                    return MALFORMED, 0
+            name = PyBytes_FromStringAndSize(<char *>key.at, key.end - key.at)
+            answer = wanted[name]
+            if answer is not None:
+                found.append((
+                    name, answer, first - base, entry.at - base, entry.end - base,
+                    key_field.at - base, key_field.end - base,
+                    value_field.at - base, value_field.end - base,
+                ))
+        maps.append((tag >> 3, start - base, content, rest.at - base, found))
+    return GOOD, maps
+
+
+def hash_spans(const uint8_t[::1] buffer not None, const int64_t[::1] starts not None,
+               const int64_t[::1] lengths not None, uint64_t[::1] hashes not None):
+    """XXH64 of each buffer[starts[i]:starts[i] + lengths[i]], into `hashes`."""
+    cdef Py_ssize_t i, count = starts.shape[0]
+    cdef const uint8_t *base = &buffer[0]
+    if not spans_fit(buffer.shape[0], starts, lengths) or hashes.shape[0] != count:
+        raise IndexError("a value lies outside the buffer")
+    with nogil:
+        for i in range(count):
+            hashes[i] = xxh64(base + starts[i], lengths[i])
