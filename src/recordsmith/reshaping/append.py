@@ -156,10 +156,7 @@ class _Job:
     def _opened(self, manifest: Manifest | None) -> Manifest:
         """The dataset as it is, if all of it is there."""
         located = locate(self._folder)
-        for _, missing in located.missing:
-            raise missing
-        for shard in located.shards:
-            shard.check_size()
+        located.check_whole()
         if manifest is None:
             raise OptionError(
                 f"{self._folder} has no {MANIFEST_NAME}, which says what belongs to it; write it "

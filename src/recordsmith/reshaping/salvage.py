@@ -27,11 +27,11 @@ from recordsmith.building import (
     working_in,
 )
 from recordsmith.dataset import LABEL_MAP_NAME, Manifest, Shard, begun_path
-from recordsmith.dataset.locate import Located, Paths, locate
+from recordsmith.dataset.locate import Located, Paths, as_paths, locate
 from recordsmith.errors import CorruptDataError, Defect, FileAccessError, OptionError
 from recordsmith.files import PathLike, Progress, as_path, read_head, remove, size_of
 from recordsmith.reshaping.fingerprints import fingerprint
-from recordsmith.reshaping.inputs import as_paths, check_apart
+from recordsmith.reshaping.inputs import check_apart
 from recordsmith.reshaping.salvage_note import keep_findings, kept_findings
 from recordsmith.reshaping.salvage_report import SalvageReport
 from recordsmith.reshaping.shard_rescue import ShardRescue
