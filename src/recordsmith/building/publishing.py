@@ -7,8 +7,8 @@ nothing by halves, and the same job run again finishes it.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +29,13 @@ from recordsmith.dataset import (
 )
 from recordsmith.dataset.labels import ClassNames
 from recordsmith.dataset.names import DONE_SUFFIX, PARTIAL_SUFFIX
-from recordsmith.errors import CorruptDataError, Defect, FileAccessError
+from recordsmith.errors import (
+    CorruptDataError,
+    Defect,
+    FileAccessError,
+    OptionError,
+    SourceError,
+)
 from recordsmith.example import Schema
 from recordsmith.files import (
     INTERNAL_FOLDER,
@@ -199,6 +205,29 @@ def replaced_names(folder: Path, splits: Collection[str], earlier: Manifest | No
         names.update(begun.removing)
     # a manifest or a note may name anything: only what is called as shards are goes for it
     return {name for name in names if is_shard_name(name)}
+
+
+@contextmanager
+def tidying_up(folder: Path, files: Sequence[str]) -> Iterator[None]:
+    """Whatever happens in the block, nothing unfinished is left in the folder: only shards that are
+    done, for the same job run again; and not these, if it could not end well either.
+
+    Args:
+        files: the names of the job's shards; may change as long as the block goes on.
+    """
+    try:
+        yield
+    except (SourceError, OptionError, CorruptDataError):
+        clean_up(folder)
+        raise
+    finally:
+        clean_up(folder, keeping=files)
+
+
+def clean_up_after(folder: Path) -> None:
+    """The dataset is complete: what is left of a job that was killed after that goes."""
+    remove(begun_path(folder))
+    clean_up(folder)
 
 
 def clean_up(folder: Path, *, keeping: Sequence[str] = ()) -> None:
