@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import glob
 import os
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -26,20 +25,17 @@ from recordsmith.dataset.names import (
     PARTIAL_SUFFIX,
     is_text_index_name,
     parse_shard_name,
+    passes_for_shard,
     shard_name,
     split_of,
 )
 from recordsmith.dataset.shard import Shard, empty_file
 from recordsmith.errors import CorruptDataError, Defect, ForbiddenFileError, OptionError
 from recordsmith.files import INTERNAL_FOLDER, PathLike, accessing, as_path, list_folder, read_head
-from recordsmith.wire import HEAD_BYTES, HEADER_BYTES, detect_compression, scan
-from recordsmith.wire.framing import Frames
+from recordsmith.wire import HEAD_BYTES
+from recordsmith.wire.framing import begins_frame
 
 Paths: TypeAlias = PathLike | Sequence[PathLike]
-
-_USUAL_NAME = re.compile(
-    r".*\.(tfrecords?|record|tfrec)(\.\w+)?(-\d{5,}-of-\d{5,})?|.*-\d{5,}-of-\d{5,}"
-)
 
 _MOST_MISSING = 1000
 """So many missing shards of a split are told one by one."""
@@ -302,10 +298,4 @@ def looks_like_records(path: Path) -> bool:
         head = read_head(path, HEAD_BYTES)
     except ForbiddenFileError:  # whoever reads it will say so
         head = b""
-    if detect_compression(head) != "none":
-        return bool(_USUAL_NAME.fullmatch(path.name))
-    if len(head) >= HEADER_BYTES:
-        frames: Frames = scan(head, check_payloads=False, limit=1)
-        if len(frames.starts) or frames.defect is Defect.TRUNCATED_PAYLOAD:
-            return True
-    return bool(_USUAL_NAME.fullmatch(path.name)) and not is_text_index_name(path.name)
+    return begins_frame(head) or passes_for_shard(path.name)

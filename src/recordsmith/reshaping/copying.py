@@ -21,8 +21,7 @@ from recordsmith.example import Schema, SchemaSurvey
 from recordsmith.reshaping.choosing import Pool
 from recordsmith.reshaping.contract import Change
 from recordsmith.reshaping.inputs import Inputs
-from recordsmith.reshaping.keeping import PlannedShard
-from recordsmith.reshaping.plan import ReshardPlan
+from recordsmith.reshaping.plan import PlannedShard, ReshardPlan
 from recordsmith.reshaping.records import Records
 from recordsmith.wire import FRAME_BYTES, HEADER_BYTES, RecordBlock
 from recordsmith.work import Work
