@@ -9,7 +9,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO, TypeAlias
@@ -247,15 +247,17 @@ def write_synced(path: PathLike, data: bytes) -> None:
         _write_synced(path, data)
 
 
-def _write_synced(path: PathLike, *pieces: bytes | memoryview) -> None:
+def _write_synced(path: PathLike, data: bytes | Iterable[bytes | memoryview]) -> None:
     with open(path, "wb") as file:
-        file.writelines(pieces)
+        file.writelines((data,) if isinstance(data, bytes) else data)
         file.flush()
         os.fsync(file.fileno())
 
 
-def write_atomically(path: PathLike, *pieces: bytes | memoryview, overwrite: bool = True) -> None:
-    """Write a small file, of pieces end to end: whole under its name, or not at all.
+def write_atomically(
+    path: PathLike, data: bytes | Iterable[bytes | memoryview], *, overwrite: bool = True
+) -> None:
+    """Write a file, of bytes or of pieces end to end: whole under its name, or not at all.
 
     Safe when several processes write the same file at once: one of them wins.
 
@@ -265,7 +267,7 @@ def write_atomically(path: PathLike, *pieces: bytes | memoryview, overwrite: boo
     temporary = temporary_name(Path(path))
     try:
         with accessing(path, "write"):
-            _write_synced(temporary, *pieces)
+            _write_synced(temporary, data)
         publish(temporary, path, overwrite=overwrite)
     except BaseException:
         with suppress(OSError):

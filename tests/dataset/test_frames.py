@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 import recordsmith as rs
-from recordsmith.dataset import dataset as dataset_module
 from recordsmith.dataset import frames as frames_module
+from recordsmith.dataset import open_shards
 from recordsmith.dataset.frames import FrameReader, MappedFrames, ReadFrames, maps_well, walk
 from recordsmith.wire import encode_record, encode_records, read_pieces
 
@@ -130,7 +130,7 @@ def test_maps_have_a_bound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
         if number == 0:
             records = [bytes(100_000)] * 5
         (tmp_path / f"{number}.tfrecord").write_bytes(b"".join(map(encode_record, records)))
-    monkeypatch.setattr(dataset_module, "_MAPPED_BYTES", 2 * 5 * 116)
+    monkeypatch.setattr(open_shards, "_MAPPED_BYTES", 2 * 5 * 116)
     dataset = rs.open(tmp_path)
     for _ in range(2):
         assert [data[0] for data in dataset.read_records(range(0, 20, 2))] == [

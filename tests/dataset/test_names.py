@@ -8,7 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recordsmith.dataset.names import parse_shard_name, shard_name, split_of
+from recordsmith.dataset.names import (
+    RECORD_SUFFIXES,
+    is_shard_name,
+    parse_shard_name,
+    passes_for_shard,
+    shard_name,
+    split_of,
+)
 from recordsmith.errors import OptionError
 from recordsmith.wire import COMPRESSIONS
 
@@ -76,6 +83,29 @@ def test_names_of_others(name: str, expected: tuple[str, int, int] | None) -> No
 )
 def test_split_of_a_name(name: str, split: str) -> None:
     assert split_of(name) == split
+
+
+@pytest.mark.parametrize("suffix", RECORD_SUFFIXES)
+def test_every_usual_suffix_is_known(suffix: str) -> None:
+    name = f"train-00003-of-00128{suffix}"
+    assert shard_name("train", 3, 128, template=name) == name
+    assert parse_shard_name(name) == ("train", 3, 128)
+    assert parse_shard_name(f"train{suffix}-00003-of-00128") == ("train", 3, 128)
+    assert is_shard_name(f"data{suffix}")
+    assert passes_for_shard(f"data{suffix}.gz")
+
+
+@pytest.mark.parametrize(
+    ("name", "passes"),
+    [
+        ("train-00003-of-00128", True),
+        ("train-00003-of-00128.txt", False),
+        ("data.tfrecord.idx", False),
+        ("notes.txt", False),
+    ],
+)
+def test_names_that_pass_for_those_of_shards(name: str, passes: bool) -> None:
+    assert passes_for_shard(name) is passes
 
 
 @pytest.mark.parametrize("field", ["{split:999999999}", "{split.__class__}", "{shard!r}", "{0}"])

@@ -12,8 +12,7 @@ import numpy as np
 import pytest
 
 import recordsmith as rs
-from recordsmith.dataset import Shard, ShardWriter
-from recordsmith.dataset import dataset as dataset_module
+from recordsmith.dataset import Shard, ShardWriter, open_shards
 from recordsmith.dataset.shard_index import ShardIndex
 from recordsmith.wire import encode_record, encode_records
 
@@ -126,7 +125,7 @@ def test_reading_from_many_threads(path: Path) -> None:
 def test_many_shards_do_not_hold_many_files_open(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(dataset_module, "_OPEN_SHARDS", 4)
+    monkeypatch.setattr(open_shards, "_OPEN_SHARDS", 4)
     for number in range(20):
         (tmp_path / f"{number:02d}.tfrecord").write_bytes(encode_record(bytes([number])))
     dataset = rs.open(tmp_path)

@@ -22,10 +22,12 @@ from recordsmith.building.folder import (
 )
 from recordsmith.building.publishing import (
     clean_up,
+    clean_up_after,
     finish_publishing,
     manifest_of,
     publish_dataset,
     replaced_names,
+    tidying_up,
 )
 from recordsmith.building.shard_writing import complete_shard, read_back, writing_partial
 from recordsmith.building.shares import (
@@ -53,6 +55,7 @@ __all__ = [
     "check_shard_options",
     "check_shares",
     "clean_up",
+    "clean_up_after",
     "complete_result",
     "complete_shard",
     "complete_shards",
@@ -70,6 +73,7 @@ __all__ = [
     "replaced_names",
     "shard_counts",
     "share_counts",
+    "tidying_up",
     "working_in",
     "writing_partial",
 ]

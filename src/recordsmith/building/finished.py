@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from recordsmith.dataset import ShardEntry, ShardWriter
+from recordsmith.dataset.documents import NOT_AS_EXPECTED, integer_in_json
 from recordsmith.dataset.names import DONE_SUFFIX, PARTIAL_SUFFIX
 from recordsmith.errors import FileAccessError
 from recordsmith.example import Schema
@@ -161,7 +162,7 @@ def complete_result(
     try:
         document = json.loads(read_document(done_path(folder, file), NOTE_BYTES))
         result = _parse(document)
-    except (FileAccessError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
+    except (FileAccessError, *NOT_AS_EXPECTED):
         return None
     if document.get("plan") != plan or result.file != file:
         return None
@@ -180,7 +181,9 @@ def complete_result(
 
 def _parse(document: Any) -> ShardResult:
     names = ("records", "size_bytes", "crc32c", "bytes_in")
-    record_count, size_bytes, checksum, bytes_in = (_number(document[name]) for name in names)
+    record_count, size_bytes, checksum, bytes_in = (
+        integer_in_json(document[name]) for name in names
+    )
     return ShardResult(
         file=str(document["file"]),
         record_count=record_count,
@@ -188,18 +191,12 @@ def _parse(document: Any) -> ShardResult:
         crc32c=checksum,
         bytes_in=bytes_in,
         schema=Schema.from_json(document["schema"]).packed(),
-        skipped={_number(number): str(why) for number, why in document["skipped"]},
+        skipped={integer_in_json(number): str(why) for number, why in document["skipped"]},
         notes={
-            str(what): Noted(_number(noted["count"]), list(map(str, noted["places"])))
+            str(what): Noted(integer_in_json(noted["count"]), list(map(str, noted["places"])))
             for what, noted in document["notes"].items()
         },
     )
-
-
-def _number(value: Any) -> int:
-    if type(value) is not int:
-        raise TypeError(f"{value!r:.60} is no number")
-    return value
 
 
 def _size_and_checksum(path: Path) -> tuple[int, int]:

@@ -112,9 +112,7 @@ def earlier_dataset(
 
 def _is_complete(folder: Path, manifest: Manifest, *, has_label_map: bool) -> bool:
     """Whether all its files are there in their size; what is in them is for `verify` to say."""
-    expected = {
-        shard.file: shard.size_bytes for shards in manifest.splits.values() for shard in shards
-    }
+    expected = {shard.file: shard.size_bytes for shard in manifest.shards}
     small_files = small_files_of(manifest, has_label_map=has_label_map)
     expected |= {name: len(data) for name, data in small_files.items() if name != MANIFEST_NAME}
     try:

@@ -7,8 +7,8 @@ nothing by halves, and the same job run again finishes it.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +29,13 @@ from recordsmith.dataset import (
 )
 from recordsmith.dataset.labels import ClassNames
 from recordsmith.dataset.names import DONE_SUFFIX, PARTIAL_SUFFIX
-from recordsmith.errors import CorruptDataError, Defect, FileAccessError
+from recordsmith.errors import (
+    CorruptDataError,
+    Defect,
+    FileAccessError,
+    OptionError,
+    SourceError,
+)
 from recordsmith.example import Schema
 from recordsmith.files import (
     INTERNAL_FOLDER,
@@ -98,7 +104,7 @@ def publish_dataset(
     for name, data in small_files.items():
         write_synced(partial_path(folder, name), data)
     renamed = renamed or {}
-    removing = {*replaced, *renamed, *shard_files(manifest), *small_files}
+    removing = {*replaced, *renamed, *_shard_files(manifest), *small_files}
     begun = Begun(fingerprint, tuple(sorted(removing)), renamed, base)
     write_atomically(begun_path(folder), begun.to_bytes())
     sync_folder(folder / INTERNAL_FOLDER)
@@ -140,7 +146,7 @@ def _give_names(
 ) -> None:
     """Whatever this does was done already, or not yet: it can be done again at any moment."""
     internal = folder / INTERNAL_FOLDER
-    shards = shard_files(manifest)
+    shards = _shard_files(manifest)
     remove(folder / MANIFEST_NAME)  # from here on the folder is no dataset
     gone = {*replaced, LABELS_NAME, LABEL_MAP_NAME} - {*shards, *small_files}
     for name in sorted(gone):
@@ -160,7 +166,7 @@ def _give_names(
 def _end(folder: Path, manifest: Manifest) -> None:
     sync_folder(folder)
     remove(begun_path(folder))
-    for file in shard_files(manifest):
+    for file in _shard_files(manifest):
         remove(done_path(folder, file))
 
 
@@ -170,9 +176,8 @@ def _name(partial: Path, final: Path) -> None:
         publish(partial, final)
 
 
-def shard_files(manifest: Manifest) -> list[str]:
-    """The names of all shards."""
-    return [shard.file for shards in manifest.splits.values() for shard in shards]
+def _shard_files(manifest: Manifest) -> list[str]:
+    return [shard.file for shard in manifest.shards]
 
 
 def small_files_of(manifest: Manifest, *, has_label_map: bool) -> dict[str, bytes]:
@@ -189,7 +194,7 @@ def replaced_names(folder: Path, splits: Collection[str], earlier: Manifest | No
     """Files of an earlier dataset, or of a job that was killed: they go when the new ones come."""
     names = set()
     if earlier is not None:
-        names.update(shard_files(earlier))
+        names.update(_shard_files(earlier))
     else:  # no manifest tells: what would be taken for a shard of a split that is packed now
         for entry in list_folder(folder):
             number = parse_shard_name(entry.name)
@@ -200,6 +205,29 @@ def replaced_names(folder: Path, splits: Collection[str], earlier: Manifest | No
         names.update(begun.removing)
     # a manifest or a note may name anything: only what is called as shards are goes for it
     return {name for name in names if is_shard_name(name)}
+
+
+@contextmanager
+def tidying_up(folder: Path, files: Sequence[str]) -> Iterator[None]:
+    """Whatever happens in the block, nothing unfinished is left in the folder: only shards that are
+    done, for the same job run again; and not these, if it could not end well either.
+
+    Args:
+        files: the names of the job's shards; may change as long as the block goes on.
+    """
+    try:
+        yield
+    except (SourceError, OptionError, CorruptDataError):
+        clean_up(folder)
+        raise
+    finally:
+        clean_up(folder, keeping=files)
+
+
+def clean_up_after(folder: Path) -> None:
+    """The dataset is complete: what is left of a job that was killed after that goes."""
+    remove(begun_path(folder))
+    clean_up(folder)
 
 
 def clean_up(folder: Path, *, keeping: Sequence[str] = ()) -> None:

@@ -36,7 +36,7 @@ def writing_partial(folder: Path, file: str, compression: Compression) -> Iterat
     try:
         yield writer
         if writer.is_open:
-            write_atomically(partial_path(folder, f"{file}.index"), *writer.index_pieces())
+            write_atomically(partial_path(folder, f"{file}.index"), writer.index_pieces())
             publish(writer.release(), partial)
     except BaseException:
         writer.discard()

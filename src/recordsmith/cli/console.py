@@ -12,9 +12,13 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from recordsmith.words import count, printable, size
+
+if TYPE_CHECKING:
+    from recordsmith.packing import PackReport
+    from recordsmith.reshaping import ReshardReport
 
 __all__ = [
     "and_more",
@@ -28,11 +32,11 @@ __all__ = [
     "print_list",
     "print_summary",
     "print_table",
+    "print_written",
     "printable",
     "progress_bar",
     "shortened",
     "size",
-    "sizes",
 ]
 
 _REFRESH_SECONDS = 0.05
@@ -145,14 +149,21 @@ def print_summary(title: str, splits: Mapping[str, int], *more: str) -> None:
         print(f"  {line}")
 
 
+def print_written(report: PackReport | ReshardReport, verb: str, what: str) -> None:
+    """What a job wrote, and where; or that all of it was there already."""
+    into = place(report.shard_count, "shard", report.folder)
+    title = (
+        f"{verb} {what} into {into}"
+        if report.is_new
+        else f"nothing to do: {what} are there already, in {into}"
+    )
+    sizes = f"{size(report.bytes_in)} in, {size(report.bytes_out)} out"
+    print_summary(bold(title), report.splits, sizes)
+
+
 def place(number: int, noun: str, folder: Path) -> str:
     """3 shards in out."""
     return f"{count(number, noun)} in {printable(str(folder))}"
-
-
-def sizes(bytes_in: int, bytes_out: int) -> str:
-    """How much a job read, and how much it wrote."""
-    return f"{size(bytes_in)} in, {size(bytes_out)} out"
 
 
 @contextmanager

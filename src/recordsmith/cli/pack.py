@@ -455,15 +455,7 @@ def print_pack_report(report: rs.PackReport, noun: str = "picture") -> None:
     """The summary of a job, in a few lines; `noun` is what one sample is."""
     of_classes = "" if report.class_count is None else f" of {_classes(report.class_count)}"
     what = f"{console.count(report.sample_count, noun)}{of_classes}"
-    into = console.place(report.shard_count, "shard", report.folder)
-    title = (
-        f"packed {what} into {into}"
-        if report.is_new
-        else f"nothing to do: {what} are packed already into {into}"
-    )
-    console.print_summary(
-        console.bold(title), report.splits, console.sizes(report.bytes_in, report.bytes_out)
-    )
+    console.print_written(report, "packed", what)
     if report.is_new:
         print("  every record was read back and its checksums are right")
     skipped = [*map(in_options, report.skipped)]

@@ -127,13 +127,5 @@ def print_reshard_report(report: rs.ReshardReport) -> None:
     what = console.count(report.record_count, "record")
     if report.records_in != report.record_count:
         what += f" of {report.records_in:,}"
-    into = console.place(report.shard_count, "shard", report.folder)
-    title = (
-        f"wrote {what} into {into}"
-        if report.is_new
-        else f"nothing to do: {what} are there already, in {into}"
-    )
-    console.print_summary(
-        console.bold(title), report.splits, console.sizes(report.bytes_in, report.bytes_out)
-    )
+    console.print_written(report, "wrote", what)
     console.print_list("notices", report.notices)

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import bisect
 import itertools
-import threading
-from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple, overload
@@ -18,8 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from recordsmith.buffers import Int64Array
-from recordsmith.dataset.forks import renew_in_children
 from recordsmith.dataset.labels import ClassNames
+from recordsmith.dataset.open_shards import OpenShards
 from recordsmith.dataset.shard import Shard
 from recordsmith.errors import CorruptDataError, Defect, OptionError, located, names_like
 from recordsmith.example import (
@@ -36,12 +34,6 @@ from recordsmith.example import (
     decode_payload,
 )
 from recordsmith.wire import FRAME_BYTES, RecordBlock
-
-_OPEN_SHARDS = 256
-"""How many shards stay open: file descriptors are few."""
-
-_MAPPED_BYTES = 256 << 20
-"""How large all maps together may become: what was touched of them counts as memory in use."""
 
 
 class RecordLocation(NamedTuple):
@@ -90,7 +82,7 @@ class Dataset:
         schema: Schema | None = None,
         class_names: ClassNames | None = None,
         positions: range | None = None,
-        _open: _OpenShards | None = None,
+        _open: OpenShards | None = None,
     ) -> None:
         self.shards = tuple(shards)
         self.class_names = class_names
@@ -99,7 +91,7 @@ class Dataset:
         self._range = positions  # None: all of them, not counted yet
         self._starts: list[int] | None = None
         self._starts_array: Int64Array | None = None  # the same
-        self._open = _open or _OpenShards()
+        self._open = _open or OpenShards()
 
     def __repr__(self) -> str:
         part = "" if self._range is None else f", record_count={len(self._range)}"
@@ -111,7 +103,7 @@ class Dataset:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
-        self._open = _OpenShards()
+        self._open = OpenShards()
 
     def __len__(self) -> int:
         return len(self._positions)
@@ -548,35 +540,6 @@ def _sizes(count: int, groups: list[ShardGroup]) -> Int64Array:
     for shard, members, numbers in groups:
         sizes[members] = shard.sizes(numbers)
     return sizes
-
-
-class _OpenShards:
-    """Closes shards that were not used for longest, and says which may be mapped: the first ones
-    of small records that fit. Shared by slices of a dataset.
-    """
-
-    def __init__(self) -> None:
-        self._mapped_bytes: OrderedDict[Shard, int] = OrderedDict()
-        self.renew_lock()
-        renew_in_children(self)
-
-    def renew_lock(self) -> None:
-        self._lock = threading.Lock()
-
-    def use(self, shard: Shard) -> None:
-        with self._lock:
-            if shard in self._mapped_bytes:
-                self._mapped_bytes.move_to_end(shard)
-                return
-        size = shard.size_bytes if shard.maps_well else 0  # this may build its index
-        with self._lock:
-            if sum(self._mapped_bytes.values()) + size > _MAPPED_BYTES:
-                size = 0
-            if size:
-                shard.allow_map()
-            self._mapped_bytes.setdefault(shard, size)
-            if len(self._mapped_bytes) > _OPEN_SHARDS:
-                self._mapped_bytes.popitem(last=False)[0].close()
 
 
 def _decode(payload: memoryview, number: int) -> Features | SequenceExample:

@@ -15,6 +15,16 @@ from typing import Any
 from recordsmith.errors import CorruptDataError, OptionError
 from recordsmith.wire import describe_foreign, read_records
 
+NOT_AS_EXPECTED = (
+    ValueError,
+    TypeError,
+    KeyError,
+    AttributeError,
+    OverflowError,
+    RecursionError,
+)
+"""What Python raises where a document is taken apart that is another than was thought."""
+
 _HEAD_BYTES = 4096
 _SHOWN = 30
 _UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
@@ -96,6 +106,17 @@ def fault_of(error: Exception) -> str:
     if isinstance(error, OverflowError):
         return "a number in it is too large"
     return "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
+
+
+def integer_in_json(value: Any) -> int:
+    """A value of JSON that has to be an integer.
+
+    Raises:
+        TypeError: it is none.
+    """
+    if type(value) is not int:
+        raise TypeError(f"{value!r:.60} is no integer")
+    return value
 
 
 def kind_in_json(value: Any) -> str:

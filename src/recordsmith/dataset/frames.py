@@ -160,7 +160,10 @@ class ReadFrames:
         return end <= self._size_bytes
 
     def _read(self, begin: int, target: memoryview) -> bool:
-        """Fill `target` from a place of the file; whether there was enough."""
+        """Fill `target` from a place of the file; whether there was enough.
+
+        For one record the arrays that `read_pieces` asks for would cost as much as reading it.
+        """
         done = 0
         with accessing(self._path):
             while done < len(target):

@@ -14,7 +14,6 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, NoReturn, get_args
@@ -22,10 +21,9 @@ from typing import Any, Literal, NoReturn, get_args
 import numpy as np
 
 from recordsmith.buffers import Int64Array
-from recordsmith.dataset.locate import Paths
+from recordsmith.dataset.locate import Paths, locate_whole
 from recordsmith.dataset.names import TEXT_INDEX_SUFFIX
-from recordsmith.dataset.opening import open as open_dataset
-from recordsmith.dataset.shard import Shard, empty_file
+from recordsmith.dataset.shard import Shard
 from recordsmith.dataset.shard_index import (
     ShardIndex,
     find_index,
@@ -41,8 +39,6 @@ from recordsmith.files import (
     as_path,
     make_folder,
     make_internal_folder,
-    publish,
-    temporary_name,
     write_atomically,
 )
 
@@ -130,9 +126,7 @@ def index(
             "recordsmith finds its own indexes beside the shards, or in the user's cache where "
             "that cannot be written: leave `to` out, or say format='dali'"
         )
-    shards = open_dataset(paths, split).shards
-    if len(shards) == 1 and shards[0].size_bytes == 0:
-        raise empty_file(shards[0].path)
+    shards = locate_whole(paths, split).shards
     walked = _Walked(shards, progress)
     if format == "recordsmith":
         return IndexReport(format, tuple(_keep(shard, walked, overwrite) for shard in shards))
@@ -181,7 +175,7 @@ def _say_why(shard: Shard, index: ShardIndex) -> NoReturn:
     """Raise what the operating system has against an index beside its shard."""
     path = index_paths(shard.path)[0]
     make_internal_folder(shard.path.parent)
-    write_atomically(path, *index_pieces(shard.path, index))
+    write_atomically(path, index_pieces(shard.path, index))
     raise FileAccessError(errno.EACCES, f"cannot write {path}: it was refused before", str(path))
 
 
@@ -221,7 +215,7 @@ def _write_text(shard: Shard, target: Path, walked: _Walked, overwrite: bool) ->
                 f"{target} is there already and holds something else than the index of "
                 f"{shard.path}; say overwrite=True to replace it"
             )
-        _write_lines(target, offsets, overwrite)
+        write_atomically(target, _lines(offsets), overwrite=overwrite)
     return IndexFile(str(shard.path), str(target), len(offsets) - 1, is_new)
 
 
@@ -241,17 +235,3 @@ def _holds_lines(target: Path, offsets: Int64Array) -> bool:
         return False
     with accessing(target), open(target, "rb") as file:
         return all(file.read(len(lines)) == lines for lines in _lines(offsets)) and not file.read(1)
-
-
-def _write_lines(target: Path, offsets: Int64Array, overwrite: bool) -> None:
-    temporary = temporary_name(target)
-    try:
-        with accessing(target, "write"), open(temporary, "wb") as file:
-            file.writelines(_lines(offsets))
-            file.flush()
-            os.fsync(file.fileno())
-        publish(temporary, target, overwrite=overwrite)
-    except BaseException:
-        with suppress(OSError):
-            os.unlink(temporary)
-        raise

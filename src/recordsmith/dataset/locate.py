@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import glob
 import os
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -26,20 +25,17 @@ from recordsmith.dataset.names import (
     PARTIAL_SUFFIX,
     is_text_index_name,
     parse_shard_name,
+    passes_for_shard,
     shard_name,
     split_of,
 )
 from recordsmith.dataset.shard import Shard, empty_file
 from recordsmith.errors import CorruptDataError, Defect, ForbiddenFileError, OptionError
 from recordsmith.files import INTERNAL_FOLDER, PathLike, accessing, as_path, list_folder, read_head
-from recordsmith.wire import HEAD_BYTES, HEADER_BYTES, detect_compression, scan
-from recordsmith.wire.framing import Frames
+from recordsmith.wire import HEAD_BYTES
+from recordsmith.wire.framing import begins_frame
 
 Paths: TypeAlias = PathLike | Sequence[PathLike]
-
-_USUAL_NAME = re.compile(
-    r".*\.(tfrecords?|record|tfrec)(\.\w+)?(-\d{5,}-of-\d{5,})?|.*-\d{5,}-of-\d{5,}"
-)
 
 _MOST_MISSING = 1000
 """So many missing shards of a split are told one by one."""
@@ -64,6 +60,38 @@ class Located:
     ignored: tuple[CorruptDataError, ...] = ()
     folder: Path | None = None
 
+    def keep_split(self, split: str) -> None:
+        """Leave out all that is of other splits."""
+        self.shards = [shard for shard in self.shards if shard.split == split]
+        self.missing = tuple(missing for missing in self.missing if missing[0] == split)
+
+    def check_whole(self) -> None:
+        """See that all shards are there, as long as their manifest says.
+
+        Raises:
+            CorruptDataError: missing-shard; shard-size-mismatch; record-count-mismatch.
+        """
+        for _, missing in self.missing:
+            raise missing
+        for shard in self.shards:
+            shard.check_size()
+
+
+def as_paths(paths: Paths) -> list[Path]:
+    """Each of the paths that a caller gave.
+
+    Raises:
+        OptionError: one of them is none, or there are none.
+    """
+    if isinstance(paths, (str, os.PathLike)) or not isinstance(paths, Iterable):
+        return [as_path(paths)]
+    if isinstance(paths, bytes) or hasattr(paths, "read"):
+        raise OptionError(f"{type(paths).__name__} is no path; expected a path or a list of them")
+    listed = [as_path(path) for path in paths]
+    if not listed:
+        raise OptionError("the list of paths is empty")
+    return listed
+
 
 def locate(paths: Paths, split: str | None = None, *, around_defects: bool = False) -> Located:
     """Find the shards that `paths` means, of one split or of all.
@@ -76,14 +104,7 @@ def locate(paths: Paths, split: str | None = None, *, around_defects: bool = Fal
         OptionError: nothing there looks like a TFRecord, or there is no such split.
         CorruptDataError: broken-manifest, unfinished-dataset.
     """
-    if isinstance(paths, (str, os.PathLike)) or not isinstance(paths, Iterable):
-        parts = [_locate_one(as_path(paths), around_defects)]
-    elif isinstance(paths, bytes) or hasattr(paths, "read"):
-        raise OptionError(f"{type(paths).__name__} is no path; expected a path or a list of them")
-    else:
-        parts = [_locate_one(as_path(path), around_defects) for path in paths]
-    if not parts:
-        raise OptionError("the list of paths is empty")
+    parts = [_locate_one(path, around_defects) for path in as_paths(paths)]
     names = {part.class_names for part in parts}
     located = Located(
         [shard for part in parts for shard in part.shards],
@@ -94,7 +115,8 @@ def locate(paths: Paths, split: str | None = None, *, around_defects: bool = Fal
         folder=parts[0].folder if len(parts) == 1 else None,
     )
     if split is not None:
-        _keep_only(located, split)
+        check_split(split, [located])
+        located.keep_split(split)
     return located
 
 
@@ -107,10 +129,7 @@ def locate_whole(paths: Paths, split: str | None = None) -> Located:
             all there is and no manifest says that it shall be so.
     """
     located = locate(paths, split)
-    for _, missing in located.missing:
-        raise missing
-    for shard in located.shards:
-        shard.check_size()
+    located.check_whole()
     if len(located.shards) == 1 and located.shards[0].entry is None:
         (shard,) = located.shards
         if not shard.size_bytes:
@@ -118,14 +137,18 @@ def locate_whole(paths: Paths, split: str | None = None) -> Located:
     return located
 
 
-def _keep_only(located: Located, split: str) -> None:
-    found = dict.fromkeys(shard.split for shard in located.shards)
-    if located.manifest is not None:
-        found |= dict.fromkeys(located.manifest.splits)
+def check_split(split: str, parts: Iterable[Located]) -> None:
+    """
+    Raises:
+        OptionError: none of them has such a split.
+    """
+    found = dict[str, None]()
+    for part in parts:
+        found |= dict.fromkeys(shard.split for shard in part.shards)
+        if part.manifest is not None:
+            found |= dict.fromkeys(part.manifest.splits)
     if not isinstance(split, str) or split not in found:
         raise OptionError(f"there is no split {split!r}; found {', '.join(found) or 'none'}")
-    located.shards = [shard for shard in located.shards if shard.split == split]
-    located.missing = tuple(missing for missing in located.missing if missing[0] == split)
 
 
 def _locate_one(path: Path, around_defects: bool) -> Located:
@@ -275,10 +298,4 @@ def looks_like_records(path: Path) -> bool:
         head = read_head(path, HEAD_BYTES)
     except ForbiddenFileError:  # whoever reads it will say so
         head = b""
-    if detect_compression(head) != "none":
-        return bool(_USUAL_NAME.fullmatch(path.name))
-    if len(head) >= HEADER_BYTES:
-        frames: Frames = scan(head, check_payloads=False, limit=1)
-        if len(frames.starts) or frames.defect is Defect.TRUNCATED_PAYLOAD:
-            return True
-    return bool(_USUAL_NAME.fullmatch(path.name)) and not is_text_index_name(path.name)
+    return begins_frame(head) or passes_for_shard(path.name)

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from recordsmith.dataset.documents import fault_of, json_of
+from recordsmith.dataset.documents import NOT_AS_EXPECTED, fault_of, json_of
 from recordsmith.dataset.labels import LABEL_MAP_NAME, LABELS_NAME, ClassNames
 from recordsmith.errors import CorruptDataError, Defect, FileAccessError
 from recordsmith.example import Schema
@@ -67,16 +67,21 @@ class Manifest:
     told_total: Any = field(default=None, compare=False)
 
     @property
+    def shards(self) -> list[ShardEntry]:
+        """Those of all splits."""
+        return [shard for shards in self.splits.values() for shard in shards]
+
+    @property
     def record_count(self) -> int:
-        return sum(shard.record_count for shards in self.splits.values() for shard in shards)
+        return sum(shard.record_count for shard in self.shards)
 
     @property
     def size_bytes(self) -> int:
-        return sum(shard.size_bytes for shards in self.splits.values() for shard in shards)
+        return sum(shard.size_bytes for shard in self.shards)
 
     @property
     def shard_count(self) -> int:
-        return sum(map(len, self.splits.values()))
+        return len(self.shards)
 
     @property
     def record_counts(self) -> dict[str, int]:
@@ -150,7 +155,7 @@ def read_manifest(folder: Path, path: Path | None = None) -> Manifest | None:
         raise CorruptDataError(Defect.BROKEN_MANIFEST, str(error), path=path) from None
     try:
         return _parse(json_of(data))
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+    except NOT_AS_EXPECTED as error:
         raise CorruptDataError(
             Defect.BROKEN_MANIFEST,
             f"the manifest cannot be understood ({fault_of(error)}). The shards can still be "
@@ -203,7 +208,7 @@ def read_begun(folder: Path) -> Begun | None:
             },
             str(document.get("base", "")),
         )
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+    except NOT_AS_EXPECTED:
         return Begun("")  # cut short: begun, and nothing done yet
 
 

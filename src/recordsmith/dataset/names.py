@@ -14,13 +14,16 @@ _SUFFIXES: dict[Compression, str] = {
     "gzip": ".tfrecord.gz",
     "zlib": ".tfrecord.zlib",
 }
-_HAS_SUFFIX = re.compile(r"\.(?:tfrecords?|record)(?:\.\w+)?(?:-\d+-of-\d+)?$")
+RECORD_SUFFIXES = (".tfrecord", ".tfrecords", ".tfrec", ".record", ".records")
+"""What people call files of records; the first is ours."""
+
+_SUFFIX = rf"(?:{'|'.join(map(re.escape, RECORD_SUFFIXES))})"
+_HAS_SUFFIX = re.compile(rf"{_SUFFIX}(?:\.\w+)?(?:-\d+-of-\d+)?$")
+_ENDS_NUMBERED = re.compile(r"-\d{5,}-of-\d{5,}$")
 _NUMBERED = re.compile(
     r"(?P<stem>.+)[-_](?P<number>\d{5,})-of-(?P<count>\d{5,})(?P<suffix>\.[\w.]+)?"
 )
-_TAIL_NUMBERED = re.compile(
-    r"(?P<stem>.+)\.(?:tfrecords?|record)-(?P<number>\d{5,})-of-(?P<count>\d{5,})"
-)
+_TAIL_NUMBERED = re.compile(rf"(?P<stem>.+){_SUFFIX}-(?P<number>\d{{5,}})-of-(?P<count>\d{{5,}})")
 
 _WIDTH = re.compile(r"0?\d{0,2}[ds]?")
 
@@ -100,6 +103,12 @@ def parse_shard_name(name: str) -> ShardNumber | None:
 def is_shard_name(name: str) -> bool:
     """Whether a file is called as shards are, such as all that `shard_name` names."""
     return _HAS_SUFFIX.search(name) is not None or parse_shard_name(name) is not None
+
+
+def passes_for_shard(name: str) -> bool:
+    """Whether a file of this name is taken for records where its bytes do not tell."""
+    is_called_so = _HAS_SUFFIX.search(name) or _ENDS_NUMBERED.search(name)
+    return is_called_so is not None and not is_text_index_name(name)
 
 
 def is_text_index_name(name: str) -> bool:

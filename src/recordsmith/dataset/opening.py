@@ -25,11 +25,7 @@ def open(paths: Paths, split: str | None = None) -> Dataset:  # noqa: A001 - nam
             shard-size-mismatch, where a shard is not as long as its manifest says.
     """
     located = locate(paths, split)
-    for _, missing in located.missing:
-        raise missing
-    for shard in located.shards:
-        if shard.entry is not None:
-            shard.check_size()
+    located.check_whole()
     manifest = located.manifest
     return Dataset(
         located.shards,

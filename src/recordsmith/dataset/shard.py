@@ -234,12 +234,7 @@ class Shard:
             OptionError: the shard is compressed.
             CorruptDataError: the record is damaged, or the file was cut since it was opened.
         """
-        if self.compression != "none":
-            raise OptionError(
-                f"{self.path} is compressed with {self.compression}, so its records can only be "
-                "read in order: iterate over the dataset, or write it uncompressed for random "
-                "access"
-            )
+        self._check_plain()
         payload = self._read_at(number)
         if payload is None and self._renew_index():
             payload = self._read_at(number)
@@ -297,8 +292,7 @@ class Shard:
         Raises:
             OptionError, CorruptDataError: as `read`.
         """
-        if self.compression != "none":
-            self.read(0)  # says that it cannot be done
+        self._check_plain()
         offsets = self._offsets_of(numbers)
         begins, ends = offsets[numbers], offsets[numbers + 1]
         done = self._open_frames().gather(begins, ends, places, out, whole=whole)
@@ -328,6 +322,14 @@ class Shard:
         with self._lock:
             self._frames = None
             self._may_be_mapped = False
+
+    def _check_plain(self) -> None:
+        if self.compression != "none":
+            raise OptionError(
+                f"{self.path} is compressed with {self.compression}, so its records can only be "
+                "read in order: iterate over the dataset, or write it uncompressed for random "
+                "access"
+            )
 
     def _moved(self, number: int) -> CorruptDataError:
         return CorruptDataError(

@@ -142,7 +142,7 @@ def save_index(shard: Path, index: ShardIndex) -> Path | None:
             continue
         with suppress(FileAccessError):
             make_folder(path.parent)
-            write_atomically(path, *pieces)
+            write_atomically(path, pieces)
             return path
     return None
 

@@ -164,9 +164,7 @@ class ShardWriter:
                 f"frames has {as_view(frames).nbytes} bytes; {len(lengths)} records of these "
                 f"lengths take {expected}"
             )
-        self._flush()
-        self._write_frames(frames)
-        self._note(lengths)
+        self.write_piece(frames, lengths)
 
     def close(self) -> None:
         """Give the complete file its name; nothing more can be written. Twice is fine.

@@ -20,19 +20,20 @@ from recordsmith.building import (
     Shards,
     check_folder,
     clean_up,
+    clean_up_after,
     earlier_dataset,
     manifest_of,
     publish_dataset,
     replaced_names,
+    tidying_up,
     working_in,
 )
-from recordsmith.dataset import DEFAULT_TEMPLATE, Manifest, begun_path
-from recordsmith.errors import CorruptDataError, OptionError, SourceError
+from recordsmith.dataset import DEFAULT_TEMPLATE, Manifest
+from recordsmith.errors import OptionError, SourceError
 from recordsmith.files import (
     PathLike,
     Progress,
     as_path,
-    remove,
 )
 from recordsmith.image import PictureOptions
 from recordsmith.packing.planning import Plan
@@ -156,13 +157,12 @@ def pack_by(
         )
         if earlier is not None and not overwrite:
             _report_earlier(report, earlier, len(listing.samples), on_error)
-            remove(begun_path(folder))
-            clean_up(folder)
+            clean_up_after(folder)
             return report
         clean_up(folder, keeping=files)
         work = Work(thread_count(threads, most=WRITING_THREADS), progress)
         jobs = ShardJobs(source, listing, plan, folder, recipe.preparation(source), work)
-        try:
+        with tidying_up(folder, files):
             results = jobs.run(trusting=not overwrite)
             _gather(report, plan, listing, results, on_error)
             made_from = {
@@ -188,11 +188,6 @@ def pack_by(
                 has_label_map=listing.has_label_map,
                 replaced=replaced_names(folder, plan.splits, earlier),
             )
-        except (SourceError, OptionError, CorruptDataError):
-            clean_up(folder)  # it cannot end well as it is
-            raise
-        finally:
-            clean_up(folder, keeping=files)
     report.fill(manifest)
     return report
 

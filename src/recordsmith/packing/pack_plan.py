@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from recordsmith.building import WRITING_THREADS, ShardResult
-from recordsmith.dataset.documents import fault_of, json_of
+from recordsmith.dataset.documents import NOT_AS_EXPECTED, fault_of, json_of
 from recordsmith.errors import OptionError, SourceError
 from recordsmith.files import (
     NOTE_BYTES,
@@ -173,14 +173,7 @@ class PackPlan:
                 dict(document["source"]),
                 str(document["fingerprint"]),
             )
-        except (  # it may be anything; an infinity is no number of samples
-            ValueError,
-            TypeError,
-            KeyError,
-            AttributeError,
-            OverflowError,
-            RecursionError,
-        ) as error:
+        except NOT_AS_EXPECTED as error:
             raise OptionError(
                 f"{Path(path)} is no plan that this version of recordsmith can read: "
                 f"{fault_of(error)}; `recordsmith pack SOURCE OUT --write-plan FILE` writes one"

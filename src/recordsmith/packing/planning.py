@@ -58,10 +58,6 @@ class Plan:
     compression: Compression
     fingerprint: str
 
-    def shards_of(self, split: str) -> list[PlannedShard]:
-        """The shards of one split, in order."""
-        return [shard for shard in self.shards if shard.split == split]
-
 
 def make_plan(
     listing: Listing,

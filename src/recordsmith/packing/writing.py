@@ -49,6 +49,7 @@ class ShardJobs:
         self._folder = folder
         self._preparation = preparation
         self._work = work
+        self._helpers: Executor | None = None
         self._ahead = _AHEAD
 
     def run(
@@ -68,24 +69,19 @@ class ShardJobs:
         self._work.total = sum(len(shard.samples) for shard in shards)
         threads = self._work.threads
         with ExitStack() as stack:
-            helpers: Executor | None = None
             if self._preparation.is_heavy:
-                helpers = stack.enter_context(ThreadPoolExecutor(threads))
+                self._helpers = stack.enter_context(ThreadPoolExecutor(threads))
             at_once = min(threads, max(1, len(shards)))
             self._ahead = _AHEAD * -(-threads // at_once)
-            return self._work.each(
-                lambda shard: self._complete(shard, trusting=trusting, helpers=helpers), shards
-            )
+            return self._work.each(lambda shard: self._complete(shard, trusting=trusting), shards)
 
-    def _complete(
-        self, shard: PlannedShard, *, trusting: bool, helpers: Executor | None
-    ) -> ShardResult:
+    def _complete(self, shard: PlannedShard, *, trusting: bool) -> ShardResult:
         """Write one shard under its temporary name, unless that is done already."""
         result, is_new = complete_shard(
             self._folder,
             shard.file,
             self._plan.compression,
-            lambda writer: self._write(shard, writer, helpers),
+            lambda writer: self._write(shard, writer),
             fingerprint=self._plan.fingerprint,
             versions=lambda: _versions_of(self._listing, shard),
             trusting=trusting,
@@ -94,20 +90,18 @@ class ShardJobs:
             self._work.advance(len(shard.samples))
         return result
 
-    def _write(
-        self, shard: PlannedShard, writer: ShardWriter, helpers: Executor | None
-    ) -> tuple[ShardResult, str | None]:
+    def _write(self, shard: PlannedShard, writer: ShardWriter) -> tuple[ShardResult, str | None]:
         """What came of it, and the hash of its samples' versions."""
         bytes_in = 0
         versions = Versions()
         skipped: dict[int, str] = {}
         notes: dict[str, Noted] = {}
-        for number, prepared in self._prepared(shard, helpers):
+        for prepared in self._prepared(shard):
             versions.add(prepared.sample.version)
             for what, where in prepared.notes:
                 notes.setdefault(what, Noted()).add(where)
             if prepared.payload is None:
-                skipped[number] = prepared.failure
+                skipped[prepared.number] = prepared.failure
             else:
                 writer.write(prepared.payload)
                 bytes_in += prepared.sample.size_bytes
@@ -116,26 +110,21 @@ class ShardJobs:
         result = ShardResult.of(writer, schema, bytes_in, skipped=skipped, notes=notes)
         return result, versions.hexdigest()
 
-    def _prepared(
-        self, shard: PlannedShard, helpers: Executor | None
-    ) -> Iterator[tuple[int, _Prepared]]:
+    def _prepared(self, shard: PlannedShard) -> Iterator[_Prepared]:
         """The samples of a shard in its order, prepared here or by helpers ahead of time."""
-        if helpers is None:
-            for number in shard.samples:
-                yield number, self._prepare(number)
+        if self._helpers is None:
+            yield from map(self._prepare, shard.samples)
             return
-        waiting: deque[tuple[int, Future[_Prepared]]] = deque()
+        waiting: deque[Future[_Prepared]] = deque()
         try:
             for number in shard.samples:
-                waiting.append((number, helpers.submit(self._prepare, number)))
+                waiting.append(self._helpers.submit(self._prepare, number))
                 if len(waiting) >= self._ahead:
-                    first, future = waiting.popleft()
-                    yield first, future.result()
+                    yield waiting.popleft().result()
             while waiting:
-                first, future = waiting.popleft()
-                yield first, future.result()
+                yield waiting.popleft().result()
         finally:
-            for _, future in waiting:
+            for future in waiting:
                 future.cancel()
 
     def _prepare(self, number: int) -> _Prepared:
@@ -150,13 +139,14 @@ class ShardJobs:
             content = self._source.read_sample(sample, note)
             payload = self._preparation.payload(content, note)
         except (CorruptDataError, FileAccessError, SourceError) as error:
-            return _Prepared(sample, None, str(error), notes)
-        return _Prepared(sample, payload, "", notes)
+            return _Prepared(number, sample, None, str(error), notes)
+        return _Prepared(number, sample, payload, "", notes)
 
 
 class _Prepared(NamedTuple):
     """One sample on its way into a shard; without a payload, `failure` says why."""
 
+    number: int
     sample: Sample
     payload: bytes | None
     failure: str

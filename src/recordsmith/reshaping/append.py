@@ -20,6 +20,7 @@ from recordsmith.building import (
     finish_publishing,
     is_no_file_name,
     publish_dataset,
+    tidying_up,
     working_in,
 )
 from recordsmith.dataset import (
@@ -32,7 +33,7 @@ from recordsmith.dataset import (
 )
 from recordsmith.dataset.labels import read_labels
 from recordsmith.dataset.locate import Paths, locate
-from recordsmith.errors import CorruptDataError, OptionError, SourceError
+from recordsmith.errors import OptionError
 from recordsmith.examining.verification.manifest_check import check_labels
 from recordsmith.example import Schema
 from recordsmith.files import (
@@ -44,7 +45,7 @@ from recordsmith.files import (
     read_document,
     remove,
 )
-from recordsmith.reshaping.copying import copy_shards
+from recordsmith.reshaping.copying import ShardCopies
 from recordsmith.reshaping.fingerprints import fingerprint, fingerprint_of_bytes
 from recordsmith.reshaping.inputs import Inputs, find_inputs
 from recordsmith.reshaping.joining import (
@@ -144,22 +145,14 @@ class _Job:
                 clean_up(folder)
                 return report
         files: list[str] = []
-        try:
+        with tidying_up(folder, files):
             new = self._build(manifest, files)
-        except (CorruptDataError, OptionError, SourceError):
-            clean_up(folder)  # it cannot end well as it is
-            raise
-        finally:
-            clean_up(folder, keeping=files)
         return AppendReport.of(folder, new, steps_of(new)[-1])
 
     def _opened(self, manifest: Manifest | None) -> Manifest:
         """The dataset as it is, if all of it is there."""
         located = locate(self._folder)
-        for _, missing in located.missing:
-            raise missing
-        for shard in located.shards:
-            shard.check_size()
+        located.check_whole()
         if manifest is None:
             raise OptionError(
                 f"{self._folder} has no {MANIFEST_NAME}, which says what belongs to it; write it "
@@ -197,17 +190,7 @@ class _Job:
         plan, renamed = self._with_names(manifest, make_plan(options, inputs, records, None))
         files[:] = [shard.file for shard in plan.shards]
         work.total += plan.size_bytes
-        results = copy_shards(
-            folder,
-            plan,
-            job,
-            inputs,
-            records,
-            work,
-            change=None,
-            surveyed=plan.pools,
-            trusting=True,
-        )
+        results = ShardCopies(folder, plan, job, inputs, records, work, surveyed=plan.pools).run()
         schema = Schema.merged(result.schema for result in results)
         notices += [*plan.notices, *more, *compare_schemas(manifest.schema, schema)]
         notices += repeated(manifest, results)

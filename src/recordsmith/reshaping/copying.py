@@ -15,14 +15,13 @@ import numpy as np
 
 from recordsmith.buffers import Int64Array, as_view
 from recordsmith.building import ShardResult, complete_shard, read_back
-from recordsmith.dataset import Dataset, ShardWriter
-from recordsmith.errors import CorruptDataError, Defect, OptionError
+from recordsmith.dataset import Dataset, RecordLocation, ShardWriter
+from recordsmith.errors import CorruptDataError, OptionError
 from recordsmith.example import Schema, SchemaSurvey
 from recordsmith.reshaping.choosing import Pool
 from recordsmith.reshaping.contract import Change
 from recordsmith.reshaping.inputs import Inputs
-from recordsmith.reshaping.keeping import PlannedShard
-from recordsmith.reshaping.plan import ReshardPlan
+from recordsmith.reshaping.plan import PlannedShard, ReshardPlan
 from recordsmith.reshaping.records import Records
 from recordsmith.wire import FRAME_BYTES, HEADER_BYTES, RecordBlock
 from recordsmith.work import Work
@@ -33,83 +32,37 @@ _SCATTERED_BYTES = 16 << 20  # in many files: each may have to be opened
 
 
 class _Piece(NamedTuple):
-    """Some records on their way; `place` says where the one is from that an error is about."""
+    """Some records on their way; `place` tells where the one with a number in the block is from."""
 
     block: RecordBlock
-    place: Callable[[CorruptDataError], None]
+    place: Callable[[int], RecordLocation]
 
 
-def copy_shards(
-    folder: Path,
-    plan: ReshardPlan,
-    fingerprint: str,
-    inputs: Inputs,
-    records: Records,
-    work: Work,
-    *,
-    change: Change | None,
-    surveyed: Collection[str],
-    trusting: bool,
-) -> list[ShardResult]:
-    """Write all shards of a plan under their temporary names.
-
-    Args:
-        surveyed: the splits, the schemas of whose records have to be found.
-        trusting: whether shards that are complete from another time are taken as they are.
-
-    Returns:
-        What is in each, in the order of the plan.
-
-    Raises:
-        CorruptDataError: an input is damaged, or was changed meanwhile.
-        OptionError: the change cannot be made of a record.
-        FileAccessError: a file cannot be read or written.
-    """
-    copier = _Copier(
-        folder,
-        plan,
-        fingerprint,
-        inputs.versions(),
-        records,
-        change=change,
-        surveyed=surveyed,
-        advance=work.advance,
-    )
-    results = work.each(lambda shard: copier.complete(shard, trusting=trusting), plan.shards)
-    for shard in inputs.shards:
-        shard.check_unchanged()
-    return results
-
-
-class _Copier:
-    """All new shards of one plan, while they are written. Safe to use from several threads."""
+class ShardCopies:
+    """All new shards of one plan, while they are written."""
 
     def __init__(
         self,
         folder: Path,
         plan: ReshardPlan,
         fingerprint: str,
-        versions: str,
+        inputs: Inputs,
         records: Records,
+        work: Work,
         *,
-        change: Change | None,
         surveyed: Collection[str],
-        advance: Callable[[int], None],
+        change: Change | None = None,
     ) -> None:
-        """
-        Args:
-            versions: a hash of the files that are read.
-            surveyed: the splits, the schemas of whose records have to be found.
-            advance: told how many more bytes are dealt with.
-        """
+        """`surveyed`: the splits, the schemas of whose records have to be found."""
         self._folder = folder
         self._plan = plan
         self._fingerprint = fingerprint
-        self._versions = versions
+        self._inputs = inputs
+        self._versions = inputs.versions()
         self._records = records
-        self._change = change
+        self._work = work
         self._surveyed = surveyed
-        self._advance = advance
+        self._change = change
         # where records are read in a random order, all that is needed is looked up once
         self._positions = {
             split: _Positions(records, pool)
@@ -118,7 +71,28 @@ class _Copier:
         }
         self._everything = records.joined() if self._positions else Dataset(())
 
-    def complete(self, shard: PlannedShard, *, trusting: bool) -> ShardResult:
+    def run(self, *, trusting: bool = True) -> list[ShardResult]:
+        """Write all of them under their temporary names.
+
+        Args:
+            trusting: whether shards that are complete from another time are taken as they are.
+
+        Returns:
+            What is in each, in the order of the plan.
+
+        Raises:
+            CorruptDataError: an input is damaged, or was changed meanwhile.
+            OptionError: the change cannot be made of a record.
+            FileAccessError: a file cannot be read or written.
+        """
+        results = self._work.each(
+            lambda shard: self._complete(shard, trusting=trusting), self._plan.shards
+        )
+        for shard in self._inputs.shards:
+            shard.check_unchanged()
+        return results
+
+    def _complete(self, shard: PlannedShard, *, trusting: bool) -> ShardResult:
         """Write one shard under its temporary name, unless that is done already."""
         result, is_new = complete_shard(
             self._folder,
@@ -130,33 +104,30 @@ class _Copier:
             trusting=trusting,
         )
         if not is_new:
-            self._advance(result.bytes_in)
+            self._work.advance(result.bytes_in)
         return result
 
     def _write(self, shard: PlannedShard, writer: ShardWriter) -> tuple[Schema, int]:
-        """The schema of what was written (of no records, if it is known), and its bytes before."""
+        """The schema of what was written (of no records, if nobody asks), and its bytes before."""
         survey = SchemaSurvey()
         is_as_checked = self._change is None and self._plan.compression == "none"
         is_surveyed = shard.split in self._surveyed and is_as_checked
         bytes_in = 0
-        for block, place in self._pieces(shard):
+        for piece in self._pieces(shard):
+            block = piece.block
             frames = block.frames()
             try:
                 if self._change is None:
                     writer.write_frames(frames, block.lengths)
                 else:
-                    _write_changed(writer, block, self._change)
+                    _write_changed(writer, piece, self._change)
                 if is_surveyed:
                     survey.update(block.buffer, block.starts, block.lengths)
             except CorruptDataError as error:
-                place(error)
+                error.path, error.position, error.offset = piece.place(error.position or 0)
                 raise
-            except _RefusedError as refused:
-                place(refused.where)
-                where = refused.where
-                raise OptionError(f"{where.path}, record {where.position}: {refused}") from None
             bytes_in += len(frames)
-            self._advance(len(frames))
+            self._work.advance(len(frames))
         if is_as_checked:
             writer.seal()
             return survey.finish(), bytes_in
@@ -196,17 +167,15 @@ def _neighbours(records: Records, number: int, start: int, stop: int) -> Iterato
     Raises:
         CorruptDataError: one of them is damaged, or the file does not end where it should.
     """
-    path = records.path(number)
+    path = str(records.path(number))
     is_to_end = stop == records.counts[number]
     seen = start
     for block in records.shard(number).blocks(start, None if is_to_end else stop):
         seen = block.position + len(block)
 
-        def place(error: CorruptDataError, block: RecordBlock = block) -> None:
-            at = error.position or 0
-            error.path = str(path)
-            error.position = block.position + at
-            error.offset = block.offset + int(block.starts[at]) - HEADER_BYTES
+        def place(at: int, block: RecordBlock = block) -> RecordLocation:
+            offset = block.offset + int(block.starts[at]) - HEADER_BYTES
+            return RecordLocation(path, block.position + at, offset)
 
         yield _Piece(block, place)
     if seen != stop:
@@ -246,10 +215,9 @@ def _gathered(
         frames = dataset.read_frames(positions[begin:end])
         offsets = frames.offsets
 
-        def place(error: CorruptDataError, begin: int = begin) -> None:
-            location = dataset.locate_record(int(positions[begin + (error.position or 0)]))
-            error.path = str(records.given(Path(location.path)))
-            error.position, error.offset = location.number, location.offset
+        def place(at: int, begin: int = begin) -> RecordLocation:
+            location = dataset.locate_record(int(positions[begin + at]))
+            return location._replace(path=str(records.given(Path(location.path))))
 
         lengths = np.diff(offsets) - FRAME_BYTES
         yield _Piece(
@@ -258,21 +226,14 @@ def _gathered(
         begin = end
 
 
-def _write_changed(writer: ShardWriter, block: RecordBlock, change: Change) -> None:
-    for number, payload in enumerate(block.payloads()):
+def _write_changed(writer: ShardWriter, piece: _Piece, change: Change) -> None:
+    for number, payload in enumerate(piece.block.payloads()):
         try:
             changed = change.apply(payload)
         except CorruptDataError as error:
             error.position = number
             raise
         except OptionError as error:
-            raise _RefusedError(number, error) from None
+            where = piece.place(number)
+            raise OptionError(f"{where.path}, record {where.number}: {error}") from None
         writer.write(changed)
-
-
-class _RefusedError(Exception):
-    """A change cannot be made of a record, for a reason that the caller can mend."""
-
-    def __init__(self, number: int, error: OptionError) -> None:
-        super().__init__(str(error))
-        self.where = CorruptDataError(Defect.FEATURE_VALUE, str(error), position=number)

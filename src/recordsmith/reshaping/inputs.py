@@ -18,10 +18,10 @@ from recordsmith.dataset import (
     Shard,
     carried_class_names,
 )
-from recordsmith.dataset.locate import Located, Paths, locate
+from recordsmith.dataset.locate import Located, Paths, as_paths, check_split, locate
 from recordsmith.errors import CorruptDataError, Defect, OptionError
 from recordsmith.example import Schema
-from recordsmith.files import accessing, as_path
+from recordsmith.files import accessing
 from recordsmith.reshaping.fingerprints import fingerprint
 from recordsmith.sources.splits import JOINED, splits_of_shards
 from recordsmith.wire import Compression
@@ -127,16 +127,12 @@ def find_inputs(paths: Paths, split: str | None, out: Path) -> Inputs:
     listed = as_paths(paths)
     check_apart(out, [path for path in listed if path.is_dir()])
     parts = [locate(path) for path in listed]
-    splits = dict.fromkeys(shard.split for part in parts for shard in part.shards)
     if split is not None:
-        if split not in splits:
-            raise OptionError(f"there is no split {split!r}; found {', '.join(splits) or 'none'}")
+        check_split(split, parts)
         for part in parts:
-            part.shards = [shard for shard in part.shards if shard.split == split]
-            part.missing = tuple(missing for missing in part.missing if missing[0] == split)
+            part.keep_split(split)
     for part in parts:
-        for _, missing in part.missing:
-            raise missing
+        part.check_whole()
     found = [shard for part in parts for shard in part.shards]
     of_each = splits_of_shards(found)
     shards = tuple(
@@ -168,22 +164,6 @@ def find_inputs(paths: Paths, split: str | None, out: Path) -> Inputs:
     )
 
 
-def as_paths(paths: Paths) -> list[Path]:
-    """Each of the paths that were given."""
-    return [as_path(path) for path in _as_list(paths)]
-
-
-def _as_list(paths: Paths) -> Sequence[Any]:
-    if isinstance(paths, (str, os.PathLike)) or not isinstance(paths, Iterable):
-        return [paths]
-    if isinstance(paths, bytes) or hasattr(paths, "read"):
-        raise OptionError(f"{type(paths).__name__} is no path; expected a path or a list of them")
-    listed = list(paths)
-    if not listed:
-        raise OptionError("the list of paths is empty")
-    return listed
-
-
 def check_apart(out: Path, paths: Sequence[Path]) -> None:
     """
     Raises:
@@ -202,7 +182,6 @@ def check_apart(out: Path, paths: Sequence[Path]) -> None:
 
 
 def _input(number: int, shard: Shard, split: str) -> InputShard:
-    shard.check_size()
     with accessing(shard.path):
         status = os.stat(shard.path)
     return InputShard(

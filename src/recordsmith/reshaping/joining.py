@@ -76,11 +76,7 @@ def compare_schemas(old: Schema, new: Schema) -> list[str]:
 
 def repeated(manifest: Manifest, results: Sequence[ShardResult]) -> list[str]:
     """What should be known of new shards that hold the same as others: that is hardly meant."""
-    known = {
-        (shard.size_bytes, shard.crc32c): shard.file
-        for shards in manifest.splits.values()
-        for shard in shards
-    }
+    known = {(shard.size_bytes, shard.crc32c): shard.file for shard in manifest.shards}
     return [
         f"{result.file} holds the same records as {known[result.size_bytes, result.crc32c]} did "
         "before"

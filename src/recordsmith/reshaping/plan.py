@@ -13,20 +13,32 @@ from recordsmith.building import (
     bounds_of,
     exact_share,
     files_of_splits,
+    is_no_file_name,
     shard_counts,
     share_counts,
 )
+from recordsmith.dataset import LABEL_MAP_NAME, LABELS_NAME, MANIFEST_NAME
 from recordsmith.errors import OptionError, SourceError
 from recordsmith.permutation import Permutations
 from recordsmith.reshaping.choosing import Draw, Kept, Order, Pool, count_drawn
 from recordsmith.reshaping.fingerprints import fingerprint
 from recordsmith.reshaping.inputs import Inputs
-from recordsmith.reshaping.keeping import PlannedShard, shards_as_they_are
 from recordsmith.reshaping.options import ReshardOptions
 from recordsmith.reshaping.records import Records
 from recordsmith.wire import Compression, check_compression
 
+_TAKEN = frozenset((LABEL_MAP_NAME, LABELS_NAME, MANIFEST_NAME))
 _VERSION = 1  # another one if the same options would give other bytes
+
+
+@dataclass(frozen=True)
+class PlannedShard:
+    """One new shard: what stands at the places start:stop of its split's order."""
+
+    file: str
+    split: str
+    start: int
+    stop: int
 
 
 @dataclass(frozen=True)
@@ -91,7 +103,7 @@ def make_plan(
     orders = {split: _order(options, split, len(pool)) for split, pool in pools.items()}
     compression = compression_of(options, inputs)
     if options.keep_shards:
-        kept_shards = shards_as_they_are(inputs, pools, compression, options.shard_names)
+        kept_shards = _shards_as_they_are(inputs, pools, compression, options.shard_names)
         return ReshardPlan(kept_shards, pools, orders, compression, tuple(notices))
     counts = shard_counts(
         {split: order.count for split, order in orders.items()},
@@ -107,6 +119,49 @@ def make_plan(
             for file, start, stop in zip(files, bounds[:-1], bounds[1:], strict=True)
         ]
     return ReshardPlan(tuple(shards), pools, orders, compression, tuple(notices))
+
+
+def _shards_as_they_are(
+    inputs: Inputs, pools: Mapping[str, Pool], compression: Compression, template: str
+) -> tuple[PlannedShard, ...]:
+    """One shard for each input, but none without records.
+
+    They have the names of the inputs if these can all be kept; else new ones, from the template.
+    """
+    bounds = {
+        split: [
+            (pool.inputs[at], int(pool.starts[at]), int(pool.starts[at + 1]))
+            for at in range(len(pool.inputs))
+            if pool.starts[at] < pool.starts[at + 1]
+        ]
+        for split, pool in pools.items()
+    }
+    files = files_of_splits(
+        {split: len(runs) for split, runs in bounds.items()}, compression, template
+    )
+    given = {
+        split: [inputs.shards[number].path.name for number, _, _ in runs]
+        for split, runs in bounds.items()
+    }
+    names = [name for of_split in given.values() for name in of_split]
+    is_whole = sum(map(len, bounds.values())) == len(inputs.shards)
+    is_alike = all(shard.compression == compression for shard in inputs.shards)
+    if is_whole and is_alike and _can_be_kept(names):
+        files = given
+    return tuple(
+        PlannedShard(file, split, start, stop)
+        for split, runs in bounds.items()
+        for file, (_, start, stop) in zip(files[split], runs, strict=True)
+    )
+
+
+def _can_be_kept(names: Sequence[str]) -> bool:
+    """Whether shards can have these names, that files elsewhere have."""
+    return (
+        len(set(names)) == len(names)
+        and _TAKEN.isdisjoint(names)
+        and not any(map(is_no_file_name, names))
+    )
 
 
 def _pools(

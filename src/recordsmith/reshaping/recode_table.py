@@ -24,7 +24,7 @@ from recordsmith.words import first_of
 TableLike: TypeAlias = "Mapping[Any, Any] | str | os.PathLike[str]"
 
 OTHERS = "*"
-_COLUMNS = ("old", "new", "name")
+_COLUMNS = frozenset(("old", "new", "name"))
 _EXPECTED_JSON = (
     'expected new values by old ones, such as {"1": 10}, or a list of objects with old, new and '
     "perhaps name"
@@ -169,7 +169,7 @@ def _rows_of_json(data: bytes, path: Path) -> Iterator[Row]:
         raise OptionError(f"{path} is no table: it is {kind_in_json(document)}; {_EXPECTED_JSON}")
     for number, item in enumerate(document):
         where = f"{path}, row {number}"
-        if not isinstance(item, dict) or not {"old", "new"} <= item.keys() <= set(_COLUMNS):
+        if not isinstance(item, dict) or not {"old", "new"} <= item.keys() <= _COLUMNS:
             raise OptionError(f"{where} is {_found_row(item)}; {_EXPECTED_JSON}")
         name = item.get("name")
         if name is not None and not isinstance(name, str):

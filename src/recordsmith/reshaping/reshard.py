@@ -16,22 +16,23 @@ from recordsmith.building import (
     ShardResult,
     Shards,
     check_folder,
-    clean_up,
+    clean_up_after,
     complete_shards,
     earlier_dataset,
     manifest_of,
     publish_dataset,
     replaced_names,
+    tidying_up,
     working_in,
 )
-from recordsmith.dataset import DEFAULT_TEMPLATE, Manifest, begun_path
+from recordsmith.dataset import DEFAULT_TEMPLATE, Manifest
 from recordsmith.dataset.locate import Paths
-from recordsmith.errors import DAMAGED_RECORDS, CorruptDataError, OptionError, SourceError
+from recordsmith.errors import DAMAGED_RECORDS, CorruptDataError
 from recordsmith.example import Schema
-from recordsmith.files import PathLike, Progress, as_path, remove
+from recordsmith.files import PathLike, Progress, as_path
 from recordsmith.reshaping.choosing import Kept
 from recordsmith.reshaping.contract import Change, Selection
-from recordsmith.reshaping.copying import copy_shards
+from recordsmith.reshaping.copying import ShardCopies
 from recordsmith.reshaping.edits import Edits
 from recordsmith.reshaping.inputs import Inputs, find_inputs
 from recordsmith.reshaping.options import ReshardOptions, selection_of
@@ -162,14 +163,13 @@ class _Job:
         with working_in(self._folder):
             earlier = self._earlier(())
             if earlier is not None and not self._overwrite:
-                remove(begun_path(self._folder))
-                clean_up(self._folder)
+                clean_up_after(self._folder)
                 return ReshardReport.of(self._folder, earlier, is_new=False)
             files = complete_shards(self._folder)  # perhaps ours; what ours are is not known yet
             try:
-                manifest = self._build(earlier, files)
+                with tidying_up(self._folder, files):
+                    manifest = self._build(earlier, files)
             except CorruptDataError as error:
-                clean_up(self._folder)
                 for shard in self._inputs.shards:
                     shard.check_unchanged()  # if it was, that says more
                 if error.defect in DAMAGED_RECORDS:
@@ -178,11 +178,6 @@ class _Job:
                         "its output can be taken instead."
                     )
                 raise
-            except (OptionError, SourceError):
-                clean_up(self._folder)  # it cannot end well as it is
-                raise
-            finally:
-                clean_up(self._folder, keeping=files)
         return ReshardReport.of(self._folder, manifest, is_new=True)
 
     def _earlier(self, files: Sequence[str]) -> Manifest | None:
@@ -208,17 +203,17 @@ class _Job:
         files[:] = [shard.file for shard in plan.shards]
         self._earlier(files)
         schemas = self._known_schemas(plan)
-        results = copy_shards(
+        copies = ShardCopies(
             self._folder,
             plan,
             self._fingerprint,
             inputs,
             records,
             work,
-            change=self._options.change,
             surveyed=plan.pools.keys() - schemas.keys(),
-            trusting=not self._overwrite,
+            change=self._options.change,
         )
+        results = copies.run(trusting=not self._overwrite)
         manifest = self._manifest(plan, results, schemas, records, notices)
         publish_dataset(
             self._folder,

@@ -20,18 +20,20 @@ from recordsmith.building import (
     ShardResult,
     check_folder,
     clean_up,
+    clean_up_after,
     earlier_dataset,
     manifest_of,
     publish_dataset,
     replaced_names,
+    tidying_up,
     working_in,
 )
-from recordsmith.dataset import LABEL_MAP_NAME, Manifest, Shard, begun_path
-from recordsmith.dataset.locate import Located, Paths, locate
+from recordsmith.dataset import LABEL_MAP_NAME, Manifest, Shard
+from recordsmith.dataset.locate import Located, Paths, as_paths, locate
 from recordsmith.errors import CorruptDataError, Defect, FileAccessError, OptionError
-from recordsmith.files import PathLike, Progress, as_path, read_head, remove, size_of
+from recordsmith.files import PathLike, Progress, as_path, read_head, size_of
 from recordsmith.reshaping.fingerprints import fingerprint
-from recordsmith.reshaping.inputs import as_paths, check_apart
+from recordsmith.reshaping.inputs import check_apart
 from recordsmith.reshaping.salvage_note import keep_findings, kept_findings
 from recordsmith.reshaping.salvage_report import SalvageReport
 from recordsmith.reshaping.shard_rescue import ShardRescue
@@ -94,12 +96,11 @@ def salvage(
         if earlier is not None and not overwrite:
             findings = kept_findings(folder, job.fingerprint, found.shards)
             if findings is not None:
-                remove(begun_path(folder))
-                clean_up(folder)
+                clean_up_after(folder)
                 job.report.shards, job.report.is_new = findings, False
                 return job.report
         clean_up(folder)
-        try:
+        with tidying_up(folder, ()):
             results = job.run()
             manifest = job.manifest(results)
             publish_dataset(
@@ -110,8 +111,6 @@ def salvage(
                 replaced=replaced_names(folder, list(manifest.splits), earlier),
             )
             keep_findings(folder, job.fingerprint, job.report.shards)
-        finally:
-            clean_up(folder)
     return job.report
 
 

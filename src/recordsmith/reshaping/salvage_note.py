@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from recordsmith.dataset import Shard
+from recordsmith.dataset.documents import NOT_AS_EXPECTED, integer_in_json
 from recordsmith.errors import Defect, FileAccessError
 from recordsmith.files import INTERNAL_FOLDER, NOTE_BYTES, read_document, write_atomically
 from recordsmith.reshaping.salvage_report import SalvagedShard
@@ -38,7 +39,7 @@ def kept_findings(folder: Path, plan: str, shards: Sequence[Shard]) -> list[Salv
         return [
             _parse(shard, found) for shard, found in zip(shards, document["shards"], strict=True)
         ]
-    except (FileAccessError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
+    except (FileAccessError, *NOT_AS_EXPECTED):
         return None
 
 
@@ -52,28 +53,24 @@ def _parse(shard: Shard, found: Any) -> SalvagedShard:
         shard.path,
         shard.split,
         file=None if found["file"] is None else str(found["file"]),
-        record_count=_number(found["records"]),
-        expected_count=None if found["expected"] is None else _number(found["expected"]),
-        size_bytes=_number(found["size_bytes"]),
+        record_count=integer_in_json(found["records"]),
+        expected_count=None if found["expected"] is None else integer_in_json(found["expected"]),
+        size_bytes=integer_in_json(found["size_bytes"]),
         compression=str(found["compression"]),
         lost=list(map(_range, found["lost"])),
-        lost_count=_number(found["lost_count"]),
-        lost_bytes=_number(found["lost_bytes"]),
+        lost_count=integer_in_json(found["lost_count"]),
+        lost_bytes=integer_in_json(found["lost_bytes"]),
         breaks=list(map(_range, found["breaks"])),
         repairs=[
-            Repair(_number(one["offset"]), _number(one["bit"]), str(one["field"]))
+            Repair(integer_in_json(one["offset"]), integer_in_json(one["bit"]), str(one["field"]))
             for one in found["repairs"]
         ],
-        repair_count=_number(found["repair_count"]),
+        repair_count=integer_in_json(found["repair_count"]),
         problem=str(found["problem"]),
     )
 
 
 def _range(found: Any) -> LostRange:
-    return LostRange(_number(found["start"]), _number(found["stop"]), Defect(found["defect"]))
-
-
-def _number(value: Any) -> int:
-    if type(value) is not int:
-        raise TypeError(f"{value!r:.60} is no number")
-    return value
+    return LostRange(
+        integer_in_json(found["start"]), integer_in_json(found["stop"]), Defect(found["defect"])
+    )

@@ -153,7 +153,7 @@ def _what_is_there(head: bytes) -> str:
         return "the file has 0 bytes"
     foreign = describe_foreign(head)
     if foreign is not None:
-        return f"its first bytes are those of {foreign.name}. {foreign.advice}".removesuffix(".")
+        return foreign.sentences.removesuffix(".")
     if not any(head):
         return "it begins with zeros, and nowhere holds a record whose checksums are right"
     return "it nowhere holds a record whose checksums are right"

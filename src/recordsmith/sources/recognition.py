@@ -14,6 +14,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from recordsmith.dataset.names import RECORD_SUFFIXES
 from recordsmith.errors import OptionError, SourceError
 from recordsmith.files import PathLike, as_path, is_folder
 from recordsmith.sources.coco import Coco
@@ -31,7 +32,6 @@ from recordsmith.sources.yolo import Yolo
 
 _TABLES = (".csv", ".tsv", ".jsonl", ".ndjson", ".parquet")
 _PACKED_TABLES = tuple(f"{ending}.gz" for ending in _TABLES[:-1])
-_RECORDS = (".tfrecord", ".tfrecords", ".tfrec", ".record", ".records")
 _ARCHIVES = (".tar", ".tar.gz", ".tgz")
 _MASK_FOLDERS = frozenset(("masks", "mask", "segmentationclass"))
 _PICTURE_FOLDERS = frozenset(("images", "image", "imgs", "img", "pictures", "jpegimages"))
@@ -155,11 +155,11 @@ def _recognise_file(path: Path) -> tuple[str, str]:
         return "coco", "a JSON file"
     if name.endswith((".yaml", ".yml", ".data")):
         return "yolo", "a file that describes YOLO data"
-    if any(ending in name for ending in _RECORDS):
+    if any(ending in name for ending in RECORD_SUFFIXES):
         return "shards", "a TFRecord file"
     raise SourceError(
         f"{path} is a file of which no source is known; expected a folder, or a file that ends in "
-        f"{', '.join((*_TABLES, *_ARCHIVES[:1], _RECORDS[0], '.json'))}"
+        f"{', '.join((*_TABLES, *_ARCHIVES[:1], RECORD_SUFFIXES[0], '.json'))}"
     )
 
 
@@ -204,7 +204,11 @@ class _Names:
 def _signs(names: _Names) -> list[tuple[str, str]]:
     """Each kind with its reason, empty where nothing speaks for it; the surest signs first."""
     records = next(
-        (path for path in names.files if "/" not in path and any(end in path for end in _RECORDS)),
+        (
+            path
+            for path in names.files
+            if "/" not in path and any(suffix in path for suffix in RECORD_SUFFIXES)
+        ),
         None,
     )
     metadata = names.file(*(f"metadata{ending}" for ending in _TABLES))

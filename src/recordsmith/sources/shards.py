@@ -39,6 +39,7 @@ class Shards:
 
     Splits are kept if there are several: those that the manifest tells, or the names of shards
     (`train-00000-of-00002.tfrecord`, `test.tfrecord`); several files with other names are in one.
+    A single split is not kept: as of other sources without splits, its records can be divided anew.
     Names of classes are carried along; labels of records are not looked at.
     """
 

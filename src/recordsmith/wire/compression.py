@@ -12,8 +12,7 @@ import zlib
 from typing import BinaryIO, Literal, TypeAlias
 
 from recordsmith.errors import CorruptDataError, Defect, OptionError
-from recordsmith.wire.framing import FOOTER_BYTES, HEADER_BYTES
-from recordsmith.wire.kernel import masked_crc32c
+from recordsmith.wire.framing import FOOTER_BYTES, HEADER_BYTES, begins_frame
 
 Compression: TypeAlias = Literal["none", "gzip", "zlib"]
 COMPRESSIONS: tuple[Compression, ...] = ("none", "gzip", "zlib")
@@ -38,9 +37,7 @@ def detect_compression(head: bytes) -> Compression:
     chance; only where that fails do the magic bytes of GZIP (RFC 1952) and ZLIB (RFC 1950) count,
     and the two bytes of ZLIB only where what follows inflates.
     """
-    if len(head) >= HEADER_BYTES and masked_crc32c(head[:8]) == int.from_bytes(
-        head[8:HEADER_BYTES], "little"
-    ):
+    if begins_frame(head):
         return "none"
     if head[:3] == b"\x1f\x8b\x08":
         return "gzip"

@@ -9,6 +9,7 @@ from __future__ import annotations
 import zlib
 from typing import NamedTuple
 
+from recordsmith.wire.framing import HEADER_BYTES, begins_frame
 from recordsmith.wire.kernel import masked_crc32c
 from recordsmith.wire.unframed import describe_unframed
 
@@ -19,6 +20,11 @@ class Foreign(NamedTuple):
     name: str
     advice: str
     evidence: str = "its first bytes are those of"
+
+    @property
+    def sentences(self) -> str:
+        """What it is, and what to do."""
+        return f"{self.evidence} {self.name}. {self.advice}"
 
 
 _PACK = "Pack pictures with `recordsmith pack FOLDER OUT`."
@@ -76,11 +82,11 @@ _SIGNATURES: tuple[tuple[bytes, str, str], ...] = (
 _RIEGELI = bytes.fromhex("83af70d10d884a3f00000000000000004000000000000000")
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _RIFF_FORMS = {b"WEBP": "a WebP picture", b"WAVE": "a sound file", b"AVI ": "a film"}
+_BMP_HEADERS = tuple(size.to_bytes(4, "little") for size in (12, 40, 52, 56, 64, 108, 124))
 _FTYP_PICTURES = (b"avif", b"avis", b"heic", b"heix", b"mif1")
 _LEVELDB_LOG = 7  # bytes of a header: checksum, length, kind
 _TABLE_END = bytes.fromhex("57fb808b247547db")  # leveldb/doc/table_format.md
 _MOST_INFLATED = 1024
-_HEADER = 12
 
 
 def describe_foreign(head: bytes, tail: bytes = b"") -> Foreign | None:
@@ -131,9 +137,6 @@ def _container(head: bytes) -> Foreign | None:
     return None
 
 
-_BMP_HEADERS = tuple(size.to_bytes(4, "little") for size in (12, 40, 52, 56, 64, 108, 124))
-
-
 def _inside_of_gzip(head: bytes) -> Foreign:
     """What a gzip file holds, as far as its first bytes give it away."""
     try:
@@ -151,21 +154,21 @@ def _inside_of_gzip(head: bytes) -> Foreign:
 def _changed_by_transfer(head: bytes) -> Foreign | None:
     """A TFRecord whose bytes were taken for text on their way."""
     rest = head.removeprefix(_BYTE_ORDER_MARK)
-    if rest != head and _begins_record(rest):
+    if rest != head and begins_frame(rest):
         return Foreign(
             "a TFRecord with the mark of UTF-8 text (BOM) in front",
             "Remove its first three bytes, or fetch it again in binary mode.",
         )
     # LF became CR LF, or the reverse, in the first header: the length or its checksum has one
     for changed in (head.replace(b"\r\n", b"\n"), head.replace(b"\n", b"\r\n")):
-        if changed[:_HEADER] != head[:_HEADER] and _begins_record(changed):
+        if changed[:HEADER_BYTES] != head[:HEADER_BYTES] and begins_frame(changed):
             return Foreign("a TFRecord whose line ends were converted (text mode)", _FETCH_BINARY)
     # bytes from 128 on became two, as if they were Latin-1 and written as UTF-8
     try:
-        latin = head[: 2 * _HEADER].decode("utf-8", "ignore").encode("latin-1")
+        latin = head[: 2 * HEADER_BYTES].decode("utf-8", "ignore").encode("latin-1")
     except UnicodeEncodeError:
         latin = head
-    if latin[:_HEADER] != head[:_HEADER] and _begins_record(latin):
+    if latin[:HEADER_BYTES] != head[:HEADER_BYTES] and begins_frame(latin):
         return Foreign(
             "a TFRecord that was re-encoded as UTF-8 text",
             "Fetch it again in binary mode; what was changed is not told.",
@@ -178,14 +181,8 @@ def _changed_by_transfer(head: bytes) -> Foreign | None:
     return None
 
 
-def _begins_record(head: bytes) -> bool:
-    return len(head) >= _HEADER and (
-        masked_crc32c(head[:8]) == int.from_bytes(head[8:_HEADER], "little")
-    )
-
-
 def _text(head: bytes) -> Foreign | None:
-    text = head.lstrip(b"\xef\xbb\xbf \t\r\n").lower()
+    text = head.lstrip(_BYTE_ORDER_MARK + b" \t\r\n").lower()
     if text.startswith((b"<!doctype html", b"<html", b"<head", b"<body")):
         return Foreign("an HTML page", f"A download link answered with a page. {_FETCH}")
     if text.startswith((b"<?xml", b"<error")):

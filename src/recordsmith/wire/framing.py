@@ -83,9 +83,17 @@ def _product(one: int, other: int) -> int:
 
 
 def stored_crc(crc: int) -> bytes:
-    """A checksum as a frame stores it: rotated by 15 bits, and moved on."""
+    """A checksum as a frame stores it: rotated by 15 bits, and moved on, as in
+    tensorflow/core/lib/hash/crc32c.h.
+    """
     rotated = crc >> 15 | crc << 17
     return ((rotated + 0xA282EAD8) & 0xFFFFFFFF).to_bytes(4, "little")
+
+
+def begins_frame(head: bytes) -> bool:
+    """Whether these bytes begin with a length and its checksum."""
+    stored = head[8:HEADER_BYTES]
+    return len(stored) == 4 and stored_crc(crc32c(head[:8])) == stored
 
 
 def encode_record(payload: BytesLike) -> bytes:
@@ -289,7 +297,7 @@ def describe_defect(
         detail = (
             f"the length {int.from_bytes(header[:8], 'little')} does not match its checksum: found "
             f"{header[8:].hex()}, expected "
-            f"{kernel.masked_crc32c(header[:8]).to_bytes(4, 'little').hex()}. "
+            f"{stored_crc(crc32c(header[:8])).hex()}. "
             + (
                 "Either this is no TFRecord file, or its first bytes are damaged."
                 if offset == 0
@@ -309,7 +317,7 @@ def describe_defect(
         detail = (
             f"the payload of {length} bytes does not match its checksum: found "
             f"{bytes(buffer[stored_at : stored_at + FOOTER_BYTES]).hex()}, expected "
-            f"{kernel.masked_crc32c(payload).to_bytes(4, 'little').hex()}. "
+            f"{stored_crc(crc32c(payload)).hex()}. "
             + (
                 _CONVERTED
                 if position == 0 and _is_converted(as_view(buffer)[frames.stop :], length)

@@ -23,7 +23,15 @@ import numpy as np
 
 from recordsmith.buffers import Int64Array
 from recordsmith.errors import CorruptDataError, Defect
-from recordsmith.wire.framing import FOOTER_BYTES, FRAME_BYTES, HEADER_BYTES, crc32c, scan
+from recordsmith.wire.framing import (
+    FOOTER_BYTES,
+    FRAME_BYTES,
+    HEADER_BYTES,
+    begins_frame,
+    crc32c,
+    scan,
+    stored_crc,
+)
 from recordsmith.wire.kernel import find_header, masked_crc32c
 
 BLOCK_BYTES = 1 << 20
@@ -235,8 +243,7 @@ class _Rescue:
         """Whether the file ends here, or a frame begins, even if a bit of its header is flipped."""
         if at == self._window.size:
             return True
-        header = self._header(at)
-        return _has_right_checksum(header) or self._mended(at) is not None
+        return begins_frame(self._header(at)) or self._mended(at) is not None
 
     def _reach(self, at: int, enough: int) -> int:
         """Follow whole frames from here until it is enough, or where to search on if it is not."""
@@ -268,7 +275,7 @@ class _Rescue:
     def _length_at(self, at: int) -> int | None:
         """The length of the frame here, if its checksum is right and the frame fits."""
         header = self._header(at)
-        if not _has_right_checksum(header):
+        if not begins_frame(header):
             return None
         length = int.from_bytes(header[:8], "little")
         return length if length <= self._window.size - at - FRAME_BYTES else None
@@ -277,7 +284,7 @@ class _Rescue:
         header = self._header(at)
         if len(header) < HEADER_BYTES:
             return Defect.TRUNCATED_HEADER
-        return Defect.TRUNCATED_PAYLOAD if _has_right_checksum(header) else Defect.LENGTH_CRC
+        return Defect.TRUNCATED_PAYLOAD if begins_frame(header) else Defect.LENGTH_CRC
 
     def _checksums(self, at: int, length: int) -> tuple[int, int]:
         """Of the payload of the frame here: the one that is stored, and the right one."""
@@ -293,7 +300,7 @@ class _Rescue:
         footer = self._window.hold(stop, FOOTER_BYTES)[:FOOTER_BYTES]
         if len(footer) < FOOTER_BYTES:  # the file has shrunk
             return -1, 0
-        stored, found = int.from_bytes(footer, "little"), _masked(value)
+        stored, found = (int.from_bytes(crc, "little") for crc in (footer, stored_crc(value)))
         if stored != found:
             self._vain_bytes += length
         return stored, found
@@ -336,12 +343,6 @@ class _Rescue:
             yield Whole(view.toreadonly(), lengths if start == stop else _NOTHING, offset)
 
 
-def _has_right_checksum(header: bytes) -> bool:
-    return len(header) == HEADER_BYTES and masked_crc32c(header[:8]) == int.from_bytes(
-        header[8:], "little"
-    )
-
-
 def _flipped_bit(header: bytes, most: int) -> int | None:
     """Which of the 96 bits, turned, gives a length of at most `most` and its checksum.
 
@@ -360,8 +361,3 @@ def _only_bit(number: int) -> int | None:
     """Which bit of a positive number is set, if it is one only."""
     is_one = number > 0 and number & number - 1 == 0
     return number.bit_length() - 1 if is_one else None
-
-
-def _masked(value: int) -> int:
-    """A checksum as a frame stores it, from tensorflow/core/lib/hash/crc32c.h."""
-    return ((value >> 15 | value << 17) + 0xA282EAD8) & 0xFFFFFFFF

@@ -146,7 +146,7 @@ def foreign_defect(head: bytes, tail: bytes = b"") -> CorruptDataError | None:
         return None
     return CorruptDataError(
         Defect.NOT_A_TFRECORD,
-        f"this is no TFRecord file; {foreign.evidence} {foreign.name}. {foreign.advice}",
+        f"this is no TFRecord file; {foreign.sentences}",
         offset=0,
     )
 

@@ -1,0 +1,57 @@
+"""What tests of `pack` share: options, what lies in a folder, and a source that meddles."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import recordsmith as rs
+from recordsmith.sources import Note, Sample, unheard
+
+SPLITS = {"train": 0.6, "validation": 0.4}
+OPTIONS: dict[str, Any] = {"splits": SPLITS, "shards": 2, "seed": 3}
+
+
+def files_of(folder: Path) -> dict[str, bytes]:
+    """Every file below a folder, with its bytes."""
+    return {
+        path.relative_to(folder).as_posix(): path.read_bytes()
+        for path in folder.rglob("*")
+        if not path.is_dir()
+    }
+
+
+def visible(files: dict[str, bytes]) -> dict[str, bytes]:
+    return {name: data for name, data in files.items() if not name.startswith(".")}
+
+
+def is_done_or_nothing(folder: Path) -> bool:
+    """Whether all that lies there are complete shards without a name, and what belongs to them."""
+    names = set(files_of(folder))
+    done = {name.removesuffix(".done") for name in names if name.endswith(".done")}
+    return names <= {
+        f"{file}{suffix}" for file in done for suffix in (".done", ".partial", ".index.partial")
+    }
+
+
+class Meddling(rs.ImageFolder):
+    """Does something when sample number `at` is read."""
+
+    def __init__(self, root: Path, at: int, action: Any) -> None:
+        super().__init__(root)
+        self.read_count = 0
+        self._at = at
+        self._action = action
+        self._counting = threading.Lock()
+
+    def describe(self) -> Mapping[str, Any]:
+        return {**super().describe(), "kind": "ImageFolder"}
+
+    def read_sample(self, sample: Sample, note: Note = unheard) -> Mapping[str, Any]:
+        with self._counting:
+            count, self.read_count = self.read_count, self.read_count + 1
+        if count == self._at:
+            self._action()
+        return super().read_sample(sample, note)

@@ -1,0 +1,227 @@
+"""Pack into a folder that holds something already, or in which another job is at work."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+import recordsmith as rs
+from recordsmith.dataset import MANIFEST_NAME
+
+from .flower_jobs import OPTIONS, Meddling, files_of
+
+
+def _times(folder: Path) -> dict[str, int]:
+    return {str(path): path.stat().st_mtime_ns for path in folder.rglob("*")}
+
+
+# -- a dataset that is there already -------------------------------------------------------------
+
+
+def test_same_job_again_has_nothing_to_do(flowers: Path, tmp_path: Path) -> None:
+    first = rs.pack(rs.ImageFolder(flowers), tmp_path, **OPTIONS)
+    before = _times(tmp_path)
+    again = rs.pack(rs.ImageFolder(flowers), tmp_path, **OPTIONS, threads=1)
+    assert _times(tmp_path) == before
+    assert (first.is_new, again.is_new) == (True, False)
+    assert first.to_json() | {"is_new": False} == again.to_json()
+
+
+@pytest.mark.parametrize("harm", ["missing", "cut"])
+def test_same_job_again_does_not_call_a_damaged_dataset_finished(
+    flowers: Path, tmp_path: Path, undisturbed: dict[str, bytes], harm: str
+) -> None:
+    rs.pack(rs.ImageFolder(flowers), tmp_path, **OPTIONS)
+    path = sorted(tmp_path.glob("*.tfrecord"))[1]
+    path.unlink() if harm == "missing" else os.truncate(path, 10)
+    try:
+        report = rs.pack(rs.ImageFolder(flowers), tmp_path, **OPTIONS)
+    except (rs.CorruptDataError, rs.OptionError):
+        return  # refused in words is as good as packed again
+    assert report.is_new
+    assert files_of(tmp_path) == undisturbed
+
+
+def test_picture_changed_in_place_is_packed_when_told_to_overwrite(
+    tmp_path: Path, pictures: ModuleType
+) -> None:
+    """The same name and size, other pixels."""
+    root = pictures.make_folder(tmp_path / "in", {"a": 1})
+    (path,) = root.rglob("*.*")
+    bmps = [pictures.encode(pictures.noise(4, 4, seed=seed), "BMP") for seed in (1, 2)]
+    for bmp in bmps:
+        path.write_bytes(bmp)
+        rs.pack(rs.ImageFolder(root), tmp_path / "out", overwrite=True)
+        example: Any = rs.open(tmp_path / "out")[0]
+        assert example["image/encoded"] == [bmp]
+
+
+@pytest.mark.parametrize(
+    "other", [{"seed": 4}, {"shards": 1}, {"splits": {"a": 0.5, "b": 0.5}}, {"compression": "gzip"}]
+)
+def test_other_dataset_is_refused_and_unchanged(
+    flowers: Path, tmp_path: Path, other: dict[str, Any]
+) -> None:
+    rs.pack(rs.ImageFolder(flowers), tmp_path, **OPTIONS)
+    before = _times(tmp_path)
+    with pytest.raises(rs.OptionError, match=r"another dataset of 21 records.*overwrite"):
+        rs.pack(rs.ImageFolder(flowers), tmp_path, **OPTIONS | other)
+    assert _times(tmp_path) == before
+
+
+def test_overwrite_replaces_and_removes_the_old_shards(
+    flowers: Path, tmp_path: Path, undisturbed: dict[str, bytes]
+) -> None:
+    (tmp_path / "precious.txt").write_text("words")
+    rs.pack(rs.ImageFolder(flowers), tmp_path, shards=5, splits={"x": 0.5, "train": 0.5})
+    report = rs.pack(rs.ImageFolder(flowers), tmp_path, **OPTIONS, overwrite=True)
+    assert report.is_new
+    assert files_of(tmp_path) == undisturbed | {"precious.txt": b"words"}
+
+
+def test_failed_overwrite_leaves_the_old_dataset(
+    flowers: Path, spoiled: tuple[Path, list[str]], tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    rs.pack(rs.ImageFolder(flowers), out, **OPTIONS)
+    before = files_of(out)
+    with pytest.raises(rs.SourceError):
+        rs.pack(rs.ImageFolder(spoiled[0]), out, overwrite=True)
+    assert files_of(out) == before
+    assert len(rs.open(out)) == 21
+
+
+@pytest.mark.parametrize(
+    "name", ["train-00000-of-00002.tfrecord", "train-00007-of-00010.tfrecord", "labels.txt"]
+)
+def test_files_of_others_are_not_replaced_unless_told(
+    flowers: Path, tmp_path: Path, undisturbed: dict[str, bytes], name: str
+) -> None:
+    (tmp_path / name).write_bytes(b"precious")
+    with pytest.raises(rs.OptionError, match=rf"holds {name} already.*overwrite"):
+        rs.pack(rs.ImageFolder(flowers), tmp_path, **OPTIONS)
+    assert files_of(tmp_path) == {name: b"precious"}
+    rs.pack(rs.ImageFolder(flowers), tmp_path, **OPTIONS, overwrite=True)
+    assert files_of(tmp_path) == undisturbed
+
+
+def test_notes_of_others_remove_nothing(
+    flowers: Path, tmp_path: Path, undisturbed: dict[str, bytes]
+) -> None:
+    """A note that naming has begun lists what goes: not if it is the note of another job, and
+    never what is no shard."""
+    names = ["thesis.doc", "old.tfrecord"]
+    (tmp_path / ".recordsmith").mkdir()
+    note = tmp_path / ".recordsmith" / "begun"
+    note.write_text(json.dumps({"plan": "another", "removing": names}))
+    for name in names:
+        (tmp_path / name).write_bytes(b"precious")
+    with pytest.raises(rs.OptionError, match=r"holds old\.tfrecord already"):
+        rs.pack(rs.ImageFolder(flowers), tmp_path, **OPTIONS)
+    assert set(names) <= set(os.listdir(tmp_path))
+    rs.pack(rs.ImageFolder(flowers), tmp_path, **OPTIONS, overwrite=True)
+    assert files_of(tmp_path) == undisturbed | {"thesis.doc": b"precious"}
+
+
+def test_no_job_works_through_a_link(flowers: Path, tmp_path: Path) -> None:
+    """It would remove what looks like its own from wherever the link leads."""
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "thesis.partial").touch()
+    out = tmp_path / "out"
+    out.mkdir()
+    (out / ".recordsmith").symlink_to(tmp_path / "elsewhere")
+    for job in (rs.pack, rs.plan(rs.ImageFolder(flowers), **OPTIONS).pack):
+        with pytest.raises(rs.OptionError, match="is a link"):
+            job(rs.ImageFolder(flowers), out)  # type: ignore[operator]
+    with pytest.raises(rs.OptionError, match="is a link"):
+        rs.plan(rs.ImageFolder(flowers), **OPTIONS).pack_shards(rs.ImageFolder(flowers), out, [0])
+    assert os.listdir(tmp_path / "elsewhere") == ["thesis.partial"]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"notes": 5},
+        {"notes": {"x": {"count": "y", "places": 5}}},
+        {"records": "7"},
+        {"records": 1e300},
+        {"skipped": [["a", 1]]},
+        {"schema": None},
+        {"crc32c": None},
+        {"file": "../../x"},
+    ],
+    ids=str,
+)
+def test_a_note_that_a_shard_is_done_may_say_anything(
+    flowers: Path, tmp_path: Path, undisturbed: dict[str, bytes], change: dict[str, Any]
+) -> None:
+    """The shard is written again, and the dataset is as it should be."""
+    note = {
+        "plan": rs.plan(rs.ImageFolder(flowers), **OPTIONS).fingerprint,
+        "versions": None,
+        "file": "train-00000-of-00002.tfrecord",
+        **dict.fromkeys(("records", "size_bytes", "crc32c", "bytes_in"), 0),
+        "schema": {"payload": "Example", "records": 0, "features": {}},
+        "skipped": [],
+        "notes": {},
+    }
+    for folder, document in (("note", note | change), ("list", [note]), ("text", "x")):
+        internal = tmp_path / folder / ".recordsmith"
+        internal.mkdir(parents=True)
+        (internal / f"{note['file']}.done").write_text(json.dumps(document))
+        (internal / f"{note['file']}.partial").touch()
+        rs.pack(rs.ImageFolder(flowers), tmp_path / folder, **OPTIONS)
+        assert files_of(tmp_path / folder) == undisturbed
+
+
+def test_broken_manifest_is_said_and_can_be_overwritten(
+    flowers: Path, tmp_path: Path, undisturbed: dict[str, bytes]
+) -> None:
+    (tmp_path / MANIFEST_NAME).write_text("{")
+    with pytest.raises(rs.CorruptDataError) as caught:
+        rs.pack(rs.ImageFolder(flowers), tmp_path, **OPTIONS)
+    assert caught.value.defect is rs.Defect.BROKEN_MANIFEST
+    rs.pack(rs.ImageFolder(flowers), tmp_path, **OPTIONS, overwrite=True)
+    assert files_of(tmp_path) == undisturbed
+
+
+# -- two at once ---------------------------------------------------------------------------------
+
+
+def test_second_job_in_the_same_folder_is_refused(
+    flowers: Path, tmp_path: Path, undisturbed: dict[str, bytes]
+) -> None:
+    refused = []
+
+    def pack_too() -> None:
+        for overwrite in (False, True):
+            with pytest.raises(rs.FileAccessError, match="another process is writing") as caught:
+                rs.pack(rs.ImageFolder(flowers), tmp_path, seed=9, overwrite=overwrite)
+            refused.append(str(tmp_path) in str(caught.value))
+
+    rs.pack(Meddling(flowers, 5, pack_too), tmp_path, **OPTIONS)
+    assert refused == [True, True]
+    assert files_of(tmp_path) == undisturbed
+
+
+def test_job_that_finds_a_finished_dataset_when_its_turn_comes(
+    flowers: Path, tmp_path: Path, undisturbed: dict[str, bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It looked before the other was done; that is no leave to overwrite."""
+    fcntl = pytest.importorskip("fcntl")
+    flock = fcntl.flock
+
+    def be_late(*arguments: Any) -> None:
+        monkeypatch.setattr(fcntl, "flock", flock)
+        rs.pack(rs.ImageFolder(flowers), tmp_path, **OPTIONS)
+        flock(*arguments)
+
+    monkeypatch.setattr(fcntl, "flock", be_late)
+    with pytest.raises(rs.OptionError, match="another dataset"):
+        rs.pack(rs.ImageFolder(flowers), tmp_path, seed=9)
+    assert files_of(tmp_path) == undisturbed

@@ -1,0 +1,320 @@
+"""Pack jobs that are stopped at any moment show nothing by halves, and go on where they were."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from types import ModuleType
+from typing import Any, NamedTuple
+
+import pytest
+
+import recordsmith as rs
+
+from .flower_jobs import OPTIONS, Meddling, files_of, is_done_or_nothing, visible
+
+# -- jobs that are stopped -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, RuntimeError, MemoryError])
+@pytest.mark.parametrize("at", [0, 7, 20])
+@pytest.mark.parametrize("threads", [1, 3])
+def test_stopped_by_the_source(
+    flowers: Path,
+    tmp_path: Path,
+    undisturbed: dict[str, bytes],
+    error: type[BaseException],
+    at: int,
+    threads: int,
+) -> None:
+    def stop() -> None:
+        raise error
+
+    with pytest.raises(error):
+        rs.pack(Meddling(flowers, at, stop), tmp_path, **OPTIONS, threads=threads)
+    assert is_done_or_nothing(tmp_path)
+    again = Meddling(flowers, -1, None)
+    rs.pack(again, tmp_path, **OPTIONS)
+    assert files_of(tmp_path) == undisturbed
+    if threads == 1:  # shard after shard: what was complete is not read again
+        lengths = [len(rs.open(file)) for file in sorted(tmp_path.glob("*.tfrecord"))]
+        complete = [sum(lengths[:count]) for count in range(5) if sum(lengths[:count]) <= at]
+        assert again.read_count <= 21 - complete[-1]  # one more may have been finished
+
+
+@pytest.mark.parametrize("at", [1, 12, 21])
+def test_stopped_by_the_progress_callback(
+    flowers: Path, tmp_path: Path, undisturbed: dict[str, bytes], at: int
+) -> None:
+    def stop(done: int, _total: int) -> None:
+        if done == at:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        rs.pack(rs.ImageFolder(flowers), tmp_path, **OPTIONS, progress=stop)
+    assert is_done_or_nothing(tmp_path)
+    rs.pack(rs.ImageFolder(flowers), tmp_path, **OPTIONS)
+    assert files_of(tmp_path) == undisturbed
+
+
+_KILLER = """
+import os, signal, sys, json, threading
+import recordsmith as rs
+root, out, setup, options, moments = sys.argv[1], sys.argv[2], *map(json.loads, sys.argv[3:])
+
+def die():
+    os.kill(os.getpid(), signal.SIGKILL)
+
+class Killing(rs.ImageFolder):
+    count, at, lock = 0, -1, threading.Lock()
+    def read_sample(self, sample, note):
+        with self.lock:
+            self.count += 1
+            if self.count == self.at:
+                die()
+        return super().read_sample(sample, note)
+    def describe(self):
+        return {**super().describe(), "kind": "ImageFolder"}
+
+def arm(name, left):
+    real = getattr(os, name)
+    def armed(*arguments, **keywords):
+        left[0] -= 1
+        if left[0] < 0:
+            die()
+        return real(*arguments, **keywords)
+    setattr(os, name, armed)
+
+rs.pack, rs.open, rs.ShardWriter  # everything is imported before the first fork
+import PIL.Image, recordsmith.image.probe
+for kind, number in moments:
+    folder = f"{out}/{kind}-{number}"
+    child = os.fork()
+    if child == 0:
+        if setup is not None:
+            rs.pack(rs.ImageFolder(root), folder, **setup)
+        source = Killing(root)
+        if kind == "read":
+            source.at = number
+        else:
+            left = [number]
+            for name in ("replace", "unlink", "rmdir"):
+                arm(name, left)
+        rs.pack(source, folder, **options)
+        os._exit(0)
+    _, status = os.waitpid(child, 0)
+    print(int(os.WIFSIGNALED(status)), flush=True)
+"""
+
+needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="kills copies of a process")
+
+
+def _kill(
+    root: Path, out: Path, setup: Any, options: Mapping[str, Any], moments: list[tuple[str, int]]
+) -> list[bool]:
+    """Pack into out/<kind>-<number> for each moment, killed then; says which were really killed."""
+    done = subprocess.run(
+        [sys.executable, "-c", _KILLER, str(root), str(out),
+         *map(json.dumps, (setup, options, moments))],
+        check=True, capture_output=True, text=True, timeout=120,
+    )  # fmt: skip
+    return [line == "1" for line in done.stdout.split()]
+
+
+@needs_fork
+def test_killed_while_writing(flowers: Path, tmp_path: Path, undisturbed: dict[str, bytes]) -> None:
+    moments = [("read", number) for number in (1, 2, 5, 10, 15, 20, 21)]
+    assert all(_kill(flowers, tmp_path, None, {**OPTIONS, "threads": 2}, moments))
+    for kind, number in moments:
+        folder = tmp_path / f"{kind}-{number}"
+        assert all(name.startswith(".") for name in files_of(folder))
+        with pytest.raises((rs.OptionError, rs.CorruptDataError), match=r"no TFRecord|unfinished"):
+            rs.open(folder)
+        report = rs.pack(rs.ImageFolder(flowers), folder, **OPTIONS)
+        assert report.is_new
+        assert files_of(folder) == undisturbed
+
+
+@needs_fork
+def test_killed_again_and_again_goes_on(
+    flowers: Path, tmp_path: Path, undisturbed: dict[str, bytes]
+) -> None:
+    options = {**OPTIONS, "threads": 1}
+    lengths = []
+    for _ in range(20):
+        (killed,) = _kill(flowers, tmp_path, None, options, [("read", 9)])
+        lengths.append(len([name for name in files_of(tmp_path / "read-9") if ".done" in name]))
+        if not killed:
+            break
+    assert len(lengths) > 2  # it was killed at least twice
+    assert lengths[:-1] == sorted(set(lengths[:-1]))  # each time it came further
+    assert files_of(tmp_path / "read-9") == undisturbed
+
+
+@needs_fork
+@pytest.mark.parametrize("options", [OPTIONS, {**OPTIONS, "overwrite": True}])
+def test_changed_pictures_and_damaged_shards_are_packed_again(
+    tmp_path: Path, pictures: ModuleType, options: dict[str, Any]
+) -> None:
+    root = pictures.make_folder(tmp_path / "flowers", {"daisy": 10, "rose": 6, "tulip": 5})
+    assert all(_kill(root, tmp_path, None, {**OPTIONS, "threads": 1}, [("read", 21)]))
+    out = tmp_path / "read-21"
+    done = sorted((out / ".recordsmith").glob("*.done"))
+    assert len(done) >= 3
+    one, _two, three = (path.with_suffix(".partial") for path in done[:3])
+    data = bytearray(one.read_bytes())
+    data[len(data) // 2] ^= 1  # a bit of a finished shard is lost
+    one.write_bytes(data)
+    done[1].write_text("{}")  # and a note
+    packed = json.loads(done[2].read_bytes())
+    dataset = rs.open(three)
+    name = dataset[0]["image/filename"][0].decode()  # type: ignore[call-overload,index]
+    changed = bytearray((root / name).read_bytes())
+    changed[-3] ^= 1  # and a picture changes, at the same length
+    (root / name).write_bytes(changed)
+    again = Meddling(root, -1, None)
+    rs.pack(again, out, **options)
+    reused = done[3:]
+    counts = {shard["file"]: shard["records"] for shards in
+              json.loads((out / "dataset.json").read_text())["splits"].values()
+              for shard in shards}  # fmt: skip
+    assert again.read_count == 21 - sum(counts[path.name.removesuffix(".done")] for path in reused)
+    assert packed["records"] == counts[packed["file"]]
+    assert rs.verify(out).is_good
+    rs.pack(rs.ImageFolder(root), tmp_path / "plain", **OPTIONS)
+    assert files_of(out) == files_of(tmp_path / "plain")
+
+
+@needs_fork
+def test_other_job_after_a_killed_one(flowers: Path, tmp_path: Path) -> None:
+    assert all(_kill(flowers, tmp_path, None, OPTIONS, [("read", 15)]))
+    rs.pack(rs.ImageFolder(flowers), tmp_path / "read-15", seed=1)
+    rs.pack(rs.ImageFolder(flowers), tmp_path / "plain", seed=1)
+    assert files_of(tmp_path / "read-15") == files_of(tmp_path / "plain")
+
+
+class Aftermath(NamedTuple):
+    """At which steps of giving names a killed job had which consequence."""
+
+    killed: list[int]
+    shown_in_part: list[int]
+    refused: list[int]  # to go on
+    finished_otherwise: list[int]
+    left_behind: list[int]
+
+
+def _aftermath(
+    root: Path, out: Path, setup: Any, options: Mapping[str, Any], wanted: dict[str, bytes]
+) -> Aftermath:
+    """Kill a job at every step, look, and run it again."""
+    moments = [("step", number) for number in range(80)]
+    killed = _kill(root, out, setup, {**options, "threads": 2}, moments)
+    assert killed == sorted(killed, reverse=True)
+    assert not killed[-1]  # every step was tried
+    found = Aftermath([], [], [], [], [])
+    for kind, number in moments:
+        folder = out / f"{kind}-{number}"
+        if killed[number]:
+            found.killed.append(number)
+        if not _is_whole_or_refused(folder):
+            found.shown_in_part.append(number)
+        try:
+            rs.pack(rs.ImageFolder(root), folder, **options)
+        except rs.RecordsmithError:
+            found.refused.append(number)
+            continue
+        if visible(files_of(folder)) != visible(wanted):
+            found.finished_otherwise.append(number)
+        if any(name.endswith((".partial", ".done")) for name in files_of(folder)):
+            found.left_behind.append(number)
+    return found
+
+
+@pytest.fixture(scope="module", params=["new", "overwritten"])
+def aftermath(
+    request: pytest.FixtureRequest,
+    flowers: Path,
+    undisturbed: dict[str, bytes],
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Aftermath:
+    setup, options = None, OPTIONS
+    if request.param == "overwritten":
+        setup = {"shards": {"train": 1, "old": 2}, "splits": {"train": 0.5, "old": 0.5}, "seed": 8}
+        options = {**OPTIONS, "overwrite": True}
+    out = tmp_path_factory.mktemp(request.param)
+    return _aftermath(flowers, out, setup, options, undisturbed)
+
+
+@needs_fork
+def test_killed_while_files_get_their_names_shows_no_part_as_the_whole(
+    aftermath: Aftermath,
+) -> None:
+    assert aftermath.killed[:6] == list(range(6))  # four shards, the labels, the manifest
+    assert aftermath.shown_in_part == []
+
+
+@needs_fork
+def test_killed_while_files_get_their_names_can_go_on(aftermath: Aftermath) -> None:
+    assert aftermath.refused == []
+
+
+@needs_fork
+def test_killed_while_files_get_their_names_finishes_with_the_same_bytes(
+    aftermath: Aftermath,
+) -> None:
+    assert aftermath.finished_otherwise == []
+
+
+@needs_fork
+def test_killed_while_files_get_their_names_leaves_no_rubbish(aftermath: Aftermath) -> None:
+    assert aftermath.left_behind == []
+
+
+def _is_whole_or_refused(folder: Path) -> bool:
+    """False if a part of the dataset is shown as if it were the whole."""
+    try:
+        dataset = rs.open(folder)
+    except rs.RecordsmithError:
+        return True
+    return len(list(dataset)) == 21
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EIO])
+def test_failed_while_files_get_their_names(
+    flowers: Path,
+    tmp_path: Path,
+    undisturbed: dict[str, bytes],
+    monkeypatch: pytest.MonkeyPatch,
+    number: int,
+) -> None:
+    replace = os.replace
+    finished_otherwise = []
+    for step in range(12):
+        folder = tmp_path / str(step)
+        left = [step]
+
+        def fail(source: Any, target: Any, left: list[int] = left) -> None:
+            left[0] -= 1
+            if left[0] < 0:
+                raise OSError(number, "")
+            replace(source, target)
+
+        monkeypatch.setattr(os, "replace", fail)
+        with suppress(rs.FileAccessError):
+            rs.pack(rs.ImageFolder(flowers), folder, **OPTIONS)
+        monkeypatch.undo()
+        unnamed = {name for name in files_of(folder) if name.endswith(".partial")}
+        done = {name for name in files_of(folder) if name.endswith(".done")}
+        assert {name.removesuffix(".partial").removesuffix(".index") for name in unnamed} <= {
+            name.removesuffix(".done") for name in done
+        }
+        rs.pack(rs.ImageFolder(flowers), folder, **OPTIONS)
+        if files_of(folder) != undisturbed:
+            finished_otherwise.append(step)
+    assert finished_otherwise == []
