@@ -15,7 +15,7 @@ import recordsmith as rs
 from recordsmith.cli import app
 from recordsmith.dataset import read_manifest
 from recordsmith.examining.statistics import feature_blocks, record_survey
-from recordsmith.examining.verification import rule_check
+from recordsmith.examining.verification import section_check, seen_features
 from recordsmith.example import encode_example, schema
 
 COUNT = 40
@@ -27,7 +27,8 @@ def small_limits() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(schema, "MOST_FEATURES", 20)
         patched.setattr(schema, "LISTED_FEATURES", 3)
-        patched.setattr(rule_check, "MOST_FEATURES", 20)
+        patched.setattr(seen_features, "MOST_FEATURES", 20)
+        patched.setattr(section_check, "COUNTED_AT_ONCE", 7)
         yield
 
 
@@ -262,7 +263,7 @@ def test_shards_are_compared_by_the_first_features(
     report = rs.verify(files, deep=True)
     assert [str(defect.defect) for defect in report.defects] == ["feature-kind-mismatch"] * 2
     assert not report.remarks
-    monkeypatch.setattr(rule_check, "MOST_COMPARED", 2)
+    monkeypatch.setattr(seen_features, "MOST_COMPARED", 2)
     report = rs.verify(files, deep=True)
     assert len(report.defects) == 1
     assert "'a' is float in this shard, but int64 in 0.tfrecord, 1.tfrecord" in str(report.defects)

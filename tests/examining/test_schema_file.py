@@ -110,7 +110,7 @@ def test_sequence_examples(tmp_path: Path) -> None:
     document["feature_lists"]["steps"] |= {"max_values": 2}
     assert _found(path, document) == [(D.FEATURE_SHAPE, 1)]
     document["context"]["id"]["allowed"] = [2]
-    with pytest.raises(ValueError, match="Examples only"):
+    with pytest.raises(ValueError, match="not for SequenceExamples"):
         rs.SchemaFile.from_json(document)
 
 
@@ -120,7 +120,7 @@ def test_sequence_examples(tmp_path: Path) -> None:
         ([], "format"),
         ({"format": "other"}, "format"),
         ({**_document(), "version": 9}, "version"),
-        ({**_document(), "payload": "ELWC"}, "payload"),
+        ({**_document(), "payload": "Event"}, "payload"),
         ({**_document(), "featuers": {}}, "did you mean 'features'"),
         ({**_document(), "other_features": "maybe"}, "other_features"),
         ({**_document(), "features": []}, "features"),

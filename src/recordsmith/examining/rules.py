@@ -13,12 +13,15 @@ from typing import Any, Literal, TypeAlias
 from recordsmith.example import Schema
 from recordsmith.example.schema import FeatureSchema
 
-RulePayload: TypeAlias = Literal["Example", "SequenceExample"]
+RulePayload: TypeAlias = Literal["Example", "SequenceExample", "ELWC"]
 SECTION_FIELDS: dict[RulePayload, dict[str, tuple[int, bool]]] = {
     "Example": {"features": (1, False)},
     "SequenceExample": {"context": (1, False), "feature_lists": (2, True)},
+    "ELWC": {"context": (2, False), "examples": (1, False)},
 }
-"""Where each message keeps its features: (field number, whether they are lists of steps)."""
+"""Where each message keeps its features: (field number, whether they are lists of steps). Of a
+ranking list (ELWC) the field holds Examples that have them.
+"""
 
 
 @dataclass(frozen=True)
@@ -26,7 +29,7 @@ class FeatureRule:
     """What must hold for one feature.
 
     kind: bytes, float or int64; None: any.
-    required: every record has it.
+    required: every record has it; of a ranking list every Example, or every context.
     min_values, max_values: how many values its list has; None: any number. Of a feature list in
         each step.
     content: of bytes: image or text; None: any.
@@ -82,7 +85,7 @@ def rules_of_schema(schema: Schema) -> Rules | None:
         payload,
         {
             name: {
-                key: rule_of_feature(feature, schema.record_count)
+                key: rule_of_feature(feature, counted_in(schema, name))
                 for key, feature in section.items()
             }
             for name, section in schema.sections.items()
@@ -91,11 +94,20 @@ def rules_of_schema(schema: Schema) -> Rules | None:
     )
 
 
-def rule_of_feature(feature: FeatureSchema, record_count: int) -> FeatureRule:
-    """What all records together say of a feature, as a rule for each."""
+def counted_in(schema: Schema, section: str) -> int | None:
+    """How many can have the features of a section; None if the schema does not tell, as of the
+    Examples in ranking lists.
+    """
+    return None if section == "examples" else schema.record_count
+
+
+def rule_of_feature(feature: FeatureSchema, record_count: int | None) -> FeatureRule:
+    """What all records together say of a feature, as a rule for each; `record_count` of them can
+    have it.
+    """
     return FeatureRule(
         feature.kind if feature.kind not in ("mixed", "none") else None,
-        required=feature.present == record_count > 0,
+        required=record_count is not None and feature.present == record_count > 0,
         min_values=feature.min_length,
         max_values=feature.max_length,
         content=feature.content if feature.content in ("image", "text") else None,

@@ -17,7 +17,13 @@ from recordsmith.dataset.documents import json_of
 from recordsmith.dataset.locate import Paths
 from recordsmith.errors import OptionError, names_like
 from recordsmith.examining.inspection import inspect
-from recordsmith.examining.rules import SECTION_FIELDS, FeatureRule, RulePayload, Rules
+from recordsmith.examining.rules import (
+    SECTION_FIELDS,
+    FeatureRule,
+    RulePayload,
+    Rules,
+    counted_in,
+)
 from recordsmith.example import Schema
 from recordsmith.example.payload import KIND_NUMBERS
 from recordsmith.example.schema import FeatureSchema
@@ -44,9 +50,9 @@ _CONTENTS = ("image", "text")
 class SchemaFile:
     """What each record of a dataset must be like.
 
-    payload: Example or SequenceExample.
+    payload: Example, SequenceExample or ELWC.
     sections: the rules of each feature, by section and name: "features" of Examples; "context" and
-        "feature_lists" of SequenceExamples.
+        "feature_lists" of SequenceExamples; "context" and "examples" of ranking lists (ELWC).
     allows_others: whether records may have features that are not named.
     """
 
@@ -60,20 +66,20 @@ class SchemaFile:
         all records have in common, and on what all have; lists of many lengths may have any.
 
         Raises:
-            OptionError: the records are no Examples or SequenceExamples, or have too many features.
+            OptionError: the records are none of these messages, or have too many features.
         """
         schema.check_complete("a schema file names all features")
         payload: Any = schema.payload
         if payload not in SECTION_FIELDS:
             raise OptionError(
-                f"the payloads are {schema.payload!r}; a schema file speaks of Examples and of "
-                "SequenceExamples"
+                f"the payloads are {schema.payload!r}; a schema file speaks of Examples, of "
+                "SequenceExamples and of ranking lists (ELWC)"
             )
         return cls(
             payload,
             {
                 name: {
-                    key: _loose_rule(feature, schema.record_count)
+                    key: _loose_rule(feature, counted_in(schema, name))
                     for key, feature in section.items()
                 }
                 for name, section in schema.sections.items()
@@ -135,7 +141,7 @@ class SchemaFile:
             )
         payload: Any = document.get("payload", "Example")
         if payload not in get_args(RulePayload):
-            raise ValueError(f"payload is {payload!r}; expected Example or SequenceExample")
+            raise ValueError(f"payload is {payload!r}; expected {', '.join(get_args(RulePayload))}")
         known = (*_TOP_KEYS, *SECTION_FIELDS[payload])
         for key in document:
             if key not in known:
@@ -152,8 +158,8 @@ class SchemaFile:
             for key, rule in section.items():
                 try:
                     sections[name][key] = made = _rule_from_json(rule)
-                    if made.speaks_of_values and name != "features":
-                        raise ValueError("allowed, min and max are for features of Examples only")
+                    if made.speaks_of_values and payload == "SequenceExample":
+                        raise ValueError("allowed, min and max are not for SequenceExamples")
                 except ValueError as error:
                     raise ValueError(f"{name}: {key!r}: {error}") from None
         return cls(payload, sections, others == "allowed")
@@ -176,17 +182,17 @@ def schema(
         progress: told the bytes read and in all.
 
     Raises:
-        OptionError: its records are no Examples or SequenceExamples.
+        OptionError: its records are no Examples, SequenceExamples or ranking lists.
         CorruptDataError, FileAccessError: as in `inspect`.
     """
     return SchemaFile.of(inspect(paths, split, progress=progress).schema)
 
 
-def _loose_rule(feature: FeatureSchema, record_count: int) -> FeatureRule:
+def _loose_rule(feature: FeatureSchema, record_count: int | None) -> FeatureRule:
     is_fixed = feature.min_length == feature.max_length
     return FeatureRule(
         feature.kind if feature.kind in KIND_NUMBERS else None,
-        required=feature.present == record_count > 0,
+        required=record_count is not None and feature.present == record_count > 0,
         min_values=feature.min_length if is_fixed else min(feature.min_length, 1),
         max_values=feature.max_length if is_fixed else None,
         content=feature.content if feature.content in _CONTENTS else None,

@@ -26,14 +26,10 @@ from recordsmith.example.columns import (
 from recordsmith.example.entries import Entry, Section, context_payload, delimited, sections_of
 from recordsmith.example.payload import Kind, PayloadKind, classify
 from recordsmith.example.protobuf import MessageDecoder
-from recordsmith.example.ranking_list import (
-    InnerSpans,
-    RankingList,
-    decode_ranking_list,
-    inner_spans,
-)
+from recordsmith.example.ranking_list import RankingList, decode_ranking_list, inner_spans
 from recordsmith.example.raw_fields import RawField, decode_fields
 from recordsmith.example.schema import FeatureSchema, Schema, SchemaSurvey
+from recordsmith.example.spans import InnerSpans, spans_of_field
 from recordsmith.example.values import BytesArray, Column, RaggedArray, hash_spans
 
 __all__ = [
@@ -74,4 +70,5 @@ __all__ = [
     "hash_spans",
     "inner_spans",
     "sections_of",
+    "spans_of_field",
 ]

@@ -6,12 +6,13 @@ are passed over. Nothing is said of what features hold: `classify` a payload fir
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from recordsmith.buffers import BytesLike, as_view
+from recordsmith.example.codec import Features, decode_example
 from recordsmith.example.kernel.payloads import find_entries
-from recordsmith.example.payload import malformed_example
+from recordsmith.example.payload import encode_key, malformed_example
 
 _DELIMITED = 2
 
@@ -59,6 +60,13 @@ class _Everything(dict[bytes, bool]):
         return True
 
 
+class _Some(dict[bytes, bool]):
+    """Wants no other keys than those it has."""
+
+    def __missing__(self, key: bytes) -> None:
+        return None
+
+
 def sections_of(payload: BytesLike, wanted: Mapping[bytes, Any] | None = None) -> list[Section]:
     """The maps of a payload, in order; a message may have its map in several pieces.
 
@@ -86,6 +94,27 @@ def context_payload(payload: BytesLike) -> bytes:
     data = as_view(payload)
     return b"".join(
         data[section.start : section.stop] for section in sections_of(data) if section.field == 1
+    )
+
+
+def decode_some(payload: BytesLike, keys: Iterable[str]) -> Features:
+    """Those features of an Example that are named, if it has them; of others nothing is made.
+
+    Raises:
+        CorruptDataError: as `decode_example`, as far as is looked at.
+    """
+    wanted = _Some.fromkeys(map(encode_key, keys), True)
+    data = as_view(payload)
+    return decode_example(
+        delimited(
+            1,
+            *(
+                data[entry.start : entry.stop]
+                for section in sections_of(data, wanted)
+                if section.field == 1
+                for entry in section.entries
+            ),
+        )
     )
 
 

@@ -6,13 +6,13 @@ them is decoded as in any Example.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from recordsmith.buffers import BytesLike, Int64Array, as_view
 from recordsmith.example.codec import Features, decode_example
-from recordsmith.example.kernel.payloads import submessages
+from recordsmith.example.spans import InnerSpans, spans_of_field
 
 _EXAMPLES = 1
 _CONTEXT = 2
@@ -23,17 +23,6 @@ class RankingList(NamedTuple):
 
     context: Features
     examples: list[Features]
-
-
-class InnerSpans(NamedTuple):
-    """Where the Examples in some payloads lie: int64, (count,).
-
-    owners: in which of the payloads each is.
-    """
-
-    owners: Int64Array
-    starts: Int64Array
-    lengths: Int64Array
 
 
 def decode_ranking_list(payload: BytesLike) -> RankingList:
@@ -60,13 +49,6 @@ def inner_spans(
 ) -> tuple[InnerSpans, InnerSpans]:
     """(contexts, examples) of the ranking lists at buffer[starts[i]:starts[i] + lengths[i]]."""
     return (
-        _spans(buffer, starts, lengths, _CONTEXT),
-        _spans(buffer, starts, lengths, _EXAMPLES),
-    )
-
-
-def _spans(buffer: BytesLike, starts: Int64Array, lengths: Int64Array, field: int) -> InnerSpans:
-    found: Any = submessages(buffer, starts, lengths, field)
-    return InnerSpans(
-        *(np.frombuffer(each, np.int64) if len(each) else np.zeros(0, np.int64) for each in found)
+        spans_of_field(buffer, starts, lengths, _CONTEXT),
+        spans_of_field(buffer, starts, lengths, _EXAMPLES),
     )

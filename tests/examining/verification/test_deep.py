@@ -190,7 +190,7 @@ def test_a_record_that_is_another_message(
     (error,) = rs.verify(write(tmp_path / "a.tfrecord", [usual] * 3 + [odd]), deep=True).defects
     assert (error.defect, error.position) == (D.NOT_AN_EXAMPLE, 3)
     assert error.detail == (
-        "the record is a SequenceExample; those before it are ranking lists (ELWC)."
+        "the record is a SequenceExample; the others are ranking lists (ELWC)."
         if is_list
         else "the record is a ranking list (ELWC); the others are SequenceExamples."
     )

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 
+from recordsmith.buffers import Int64Array, as_view
 from recordsmith.errors import CorruptDataError, Defect, RecordsmithError
-from recordsmith.examining.rules import Rules
+from recordsmith.examining.rules import SECTION_FIELDS, Rules
 from recordsmith.examining.verification import report
-from recordsmith.examining.verification.picture_check import USUAL_KEYS, check_pictures
+from recordsmith.examining.verification.picture_check import check_pictures, names_beside
+from recordsmith.examining.verification.record_parts import RecordParts
 from recordsmith.examining.verification.report import ShardFindings
 from recordsmith.examining.verification.rule_check import RuleCheck
-from recordsmith.example import decode_example
+from recordsmith.example.entries import decode_some
 from recordsmith.wire import HEADER_BYTES, RecordBlock
 
 _PIECES = 4  # for each thread of a block: pictures differ in size
@@ -51,11 +54,10 @@ class ShardContents:
             if self._error_count + len(errors) >= report.MAX_DEFECTS_PER_SHARD:
                 self.is_cut_short = True
                 break
-        if self._pool is not None and self.check.payload == "Example" and not self.is_cut_short:
+        if self._pool is not None and not self.is_cut_short:
             bad = {error.position for error in errors}
-            count, of_pictures = self._pictures(
-                block, [row for row in range(len(block)) if row not in bad]
-            )
+            rows = np.array([row for row in range(len(block)) if row not in bad], np.int64)
+            count, of_pictures = self._pictures(block, rows)
             findings.picture_count += count
             errors += of_pictures
         errors.sort(key=lambda error: error.position or 0)
@@ -66,39 +68,44 @@ class ShardContents:
         self._error_count += len(errors)
         findings.add(errors)
 
-    def _pictures(
-        self, block: RecordBlock, rows: Sequence[int]
-    ) -> tuple[int, list[CorruptDataError]]:
-        known = {key for section, key in self.check.kinds if section == "features"}
-        keys = sorted(self.check.picture_keys | (known & set(USUAL_KEYS)))
-        if not keys or not rows or self._pool is None:
+    def _pictures(self, block: RecordBlock, rows: Int64Array) -> tuple[int, list[CorruptDataError]]:
+        if self._pool is None or self.check.payload not in SECTION_FIELDS:
             return 0, []
-
-        def decode(piece: Sequence[int]) -> tuple[int, list[CorruptDataError]]:
-            count, errors = 0, []
-            for row in piece:
-                self._advance(0)  # where the user wants to stop, it stops
-                start = int(block.starts[row])
-                try:
-                    example = decode_example(block.buffer[start : start + int(block.lengths[row])])
-                    decoded, wrong = check_pictures(example, keys)
-                except CorruptDataError as error:
-                    decoded, wrong = 0, [error]
-                except (RecordsmithError, MemoryError) as error:
-                    decoded = 0
-                    wrong = [CorruptDataError(Defect.UNREADABLE_IMAGE, str(error))]
-                for one in wrong:
-                    one.position = row
-                count += decoded
-                errors += wrong
-            return count, errors
-
-        pieces = np.array_split(np.asarray(rows), min(len(rows), self._thread_count * _PIECES))
-        total, found = 0, []
-        for count, errors in self._pool.map(decode, [piece.tolist() for piece in pieces]):
-            total += count
-            found += errors
+        total = 0
+        found: list[CorruptDataError] = []
+        for parts in self.check.parts(block.buffer, block.starts, block.lengths, rows):
+            keys = self.check.seen.pictures_of(parts.section) if parts.are_examples else []
+            there = np.flatnonzero(parts.lengths)
+            if not keys or not len(there):
+                continue
+            decode = partial(self._decode, parts, keys, names_beside(keys))
+            pieces = np.array_split(there, min(len(there), self._thread_count * _PIECES))
+            for count, errors in self._pool.map(decode, [piece.tolist() for piece in pieces]):
+                total += count
+                found += map(parts.placed, errors)
         return total, found
+
+    def _decode(
+        self, parts: RecordParts, keys: Sequence[str], names: Collection[str], rows: Sequence[int]
+    ) -> tuple[int, list[CorruptDataError]]:
+        """How many pictures some messages have, and what is wrong with them."""
+        count, errors = 0, []
+        for row in rows:
+            self._advance(0)  # where the user wants to stop, it stops
+            start = int(parts.starts[row])
+            payload = as_view(parts.buffer)[start : start + int(parts.lengths[row])]
+            try:
+                decoded, wrong = check_pictures(decode_some(payload, names), keys)
+            except CorruptDataError as error:
+                decoded, wrong = 0, [error]
+            except (RecordsmithError, MemoryError) as error:
+                decoded = 0
+                wrong = [CorruptDataError(Defect.UNREADABLE_IMAGE, str(error))]
+            for one in wrong:
+                one.position = row
+            count += decoded
+            errors += wrong
+        return count, errors
 
 
 @dataclass

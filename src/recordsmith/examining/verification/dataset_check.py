@@ -17,7 +17,7 @@ from typing import Any
 
 from recordsmith.dataset.locate import Located, Paths, locate
 from recordsmith.errors import CorruptDataError, FileAccessError
-from recordsmith.examining.rules import Rules, rules_of_schema
+from recordsmith.examining.rules import SECTION_FIELDS, Rules, rules_of_schema
 from recordsmith.examining.schema_file import SchemaFile
 from recordsmith.examining.verification import manifest_check
 from recordsmith.examining.verification.contents import DeepCheck, ShardContents
@@ -26,7 +26,7 @@ from recordsmith.examining.verification.report import (
     ShardFindings,
     VerifyReport,
 )
-from recordsmith.examining.verification.rule_check import MOST_COMPARED
+from recordsmith.examining.verification.seen_features import MOST_COMPARED
 from recordsmith.examining.verification.shard_check import ReadingPlan, plan_of
 from recordsmith.examining.verification.siblings import compare_siblings
 from recordsmith.example.payload import PAYLOAD_WORDS
@@ -129,12 +129,12 @@ def _remark(report: VerifyReport, looked: Mapping[str, ShardContents]) -> None:
                 f"{path} has so many bad records that those behind the first "
                 f"{MAX_DEFECTS_PER_SHARD:,} were not looked into"
             )
-        if contents.check.is_full:
+        if contents.check.seen.is_full:
             report.remarks.append(
                 f"{path} has more than {MOST_FEATURES:,} different features; whether the others "
                 "have one kind was not looked at"
             )
-        elif contents.check.is_cut and len(looked) > 1:
+        elif contents.check.seen.is_cut and len(looked) > 1:
             report.remarks.append(
                 f"{path} has more than {MOST_COMPARED:,} different features; whether the others "
                 "are of one kind in all shards was not looked at"
@@ -142,7 +142,7 @@ def _remark(report: VerifyReport, looked: Mapping[str, ShardContents]) -> None:
     foreign = {
         contents.check.payload
         for contents in looked.values()
-        if contents.check.payload not in (None, "Example", "SequenceExample")
+        if contents.check.payload not in (None, *SECTION_FIELDS)
     }
     for payload in sorted(filter(None, foreign)):
         report.remarks.append(

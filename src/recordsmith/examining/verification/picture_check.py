@@ -64,6 +64,14 @@ def declared_of(key: str, known: Collection[str], picture_keys: Collection[str])
     return Declared(*map(find, Declared._fields))
 
 
+def names_beside(picture_keys: Collection[str]) -> set[str]:
+    """All features that may be asked for when these are checked: nothing else is decoded."""
+    folders = {"image", *(key.rpartition("/")[0] for key in picture_keys)} - {""}
+    plain = [name for names in _PLAIN_NAMES.values() for name in names]
+    beside = {f"{folder}/{name}" for folder in folders for name in plain}
+    return {*picture_keys, *plain, *beside, DTYPE, MASK_DTYPE}
+
+
 def check_pictures(
     example: Mapping[str, Any], picture_keys: Collection[str]
 ) -> tuple[int, list[CorruptDataError]]:

@@ -31,7 +31,7 @@ def compare_siblings(looked: Sequence[_Looked], rules: Rules | None) -> None:
     having = _having_several_kinds(looked)
     for section, key in sorted(having if open_keys is None else having.keys() & open_keys):
         shards = having[section, key]
-        kinds = [check.kinds[section, key] for _, check in shards]
+        kinds = [check.seen.kinds[section, key] for _, check in shards]
         usual = _usual(shards, kinds)
         for (findings, _), kind in zip(shards, kinds, strict=True):
             if kind != usual:
@@ -57,12 +57,12 @@ def _having_several_kinds(looked: Sequence[_Looked]) -> dict[tuple[str, str], li
     first: dict[tuple[str, str], str] = {}
     differing = set()
     for _, check in looked:
-        for key, kind in check.kinds.items():
+        for key, kind in check.seen.kinds.items():
             if first.setdefault(key, kind) != kind:
                 differing.add(key)
     having: dict[tuple[str, str], list[_Looked]] = {key: [] for key in differing}
     for one in looked if differing else ():
-        for key in one[1].kinds:
+        for key in one[1].seen.kinds:
             if key in differing:
                 having[key].append(one)
     return having

@@ -1,0 +1,156 @@
+"""Where in the records of a block are the messages that have features, and whose are they?
+
+In an Example and in a SequenceExample it is the record itself. A ranking list has Examples of its
+own, each of which is judged for itself, and their context.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from recordsmith.buffers import BytesLike, Int64Array, as_view
+from recordsmith.errors import CorruptDataError, Defect
+from recordsmith.examining.rules import SECTION_FIELDS, RulePayload
+from recordsmith.example import InnerSpans, classify, decode_example, inner_spans
+from recordsmith.example.payload import malformed_example
+
+_FIELDS = b"\x0a\x12"  # the first bytes of a list's Examples, and of its context
+_LONGER_FROM = 1 << np.arange(7, 63, 7)  # lengths of which protobuf's number takes a byte more
+
+
+@dataclass
+class RecordParts:
+    """The messages of one section in some records.
+
+    section: its name in schemas and rules.
+    field: in which field of the messages their features are.
+    is_lists: whether they are lists of steps.
+    are_examples: whether each message is an Example.
+    rows: int64, (count,): in which record of the block each is.
+    numbers: int64, (count,): which Example of its list each is; None if they are in no list.
+    is_context: whether each is the context of a list.
+    """
+
+    section: str
+    field: int
+    is_lists: bool
+    are_examples: bool
+    buffer: BytesLike
+    starts: Int64Array
+    lengths: Int64Array
+    rows: Int64Array
+    numbers: Int64Array | None = None
+    is_context: bool = False
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+    @property
+    def word(self) -> str:
+        """What each of them is called."""
+        if self.numbers is None:
+            return "context" if self.is_context else "record"
+        return "Example"
+
+    def placed(self, error: CorruptDataError) -> CorruptDataError:
+        """An error whose position counts these messages, with that of its record in the block."""
+        number = error.position or 0
+        error.position = int(self.rows[number])
+        if self.numbers is not None:
+            error.detail = in_list(int(self.numbers[number]), error.detail)
+        elif self.is_context:
+            error.detail = f"context of the list: {error.detail}"
+        return error
+
+
+def in_list(number: int, detail: str) -> str:
+    """What is said of one Example of a ranking list; they are counted from 0, as records are."""
+    return f"Example {number} of the list: {detail}"
+
+
+def parts_of(
+    payload: RulePayload,
+    buffer: BytesLike,
+    starts: Int64Array,
+    lengths: Int64Array,
+    rows: Int64Array,
+) -> Iterator[RecordParts]:
+    """The parts of the records buffer[starts[i]:starts[i] + lengths[i]] for i in rows."""
+    sections = SECTION_FIELDS[payload]
+    if payload != "ELWC":
+        is_example = payload == "Example"
+        for section, (field, is_lists) in sections.items():
+            spans = buffer, starts[rows], lengths[rows]
+            yield RecordParts(section, field, is_lists, is_example, *spans, rows)
+        return
+    contexts, examples = inner_spans(buffer, starts[rows], lengths[rows])
+    yield from _contexts(buffer, contexts, rows)
+    owners = examples.owners
+    numbers = np.arange(len(owners)) - np.searchsorted(owners, owners)
+    spans = buffer, examples.starts, examples.lengths
+    yield RecordParts("examples", 1, False, True, *spans, rows[owners], numbers)
+
+
+def _contexts(buffer: BytesLike, found: InnerSpans, rows: Int64Array) -> Iterator[RecordParts]:
+    """One for each record: an empty one if it has none, and joined if it lies there in pieces."""
+
+    def part(
+        data: BytesLike, starts: Int64Array, lengths: Int64Array, owners: Int64Array
+    ) -> RecordParts:
+        of = rows[owners]
+        return RecordParts("context", 1, False, True, data, starts, lengths, of, is_context=True)
+
+    counts = np.bincount(found.owners, minlength=len(rows))
+    is_single = counts[found.owners] == 1
+    starts, lengths = np.zeros((2, len(rows)), np.int64)
+    starts[found.owners[is_single]] = found.starts[is_single]
+    lengths[found.owners[is_single]] = found.lengths[is_single]
+    whole = np.flatnonzero(counts < 2)
+    yield part(buffer, starts[whole], lengths[whole], whole)
+    view = as_view(buffer)
+    for owner in np.flatnonzero(counts > 1).tolist():
+        at = np.flatnonzero(found.owners == owner)
+        spans = zip(found.starts[at].tolist(), found.lengths[at].tolist(), strict=True)
+        joined = b"".join(view[start : start + length] for start, length in spans)
+        if joined:
+            span = np.zeros(1, np.int64), np.full(1, len(joined), np.int64)
+            yield part(joined, *span, np.full(1, owner, np.int64))
+
+
+def why_no_ranking_list(payload: memoryview) -> CorruptDataError | None:
+    """What keeps a payload from being a ranking list; None if it is one, in which no feature has a
+    value of any kind, so that `classify` could not tell.
+    """
+    contexts, examples = inner_spans(
+        payload, np.zeros(1, np.int64), np.full(1, len(payload), np.int64)
+    )
+    lengths = np.concatenate([contexts.lengths, examples.lengths])
+    covered = int((lengths + 2 + np.searchsorted(_LONGER_FROM, lengths, "right")).sum())
+    if covered != len(payload):
+        if payload[covered] in _FIELDS:
+            return CorruptDataError(
+                Defect.MALFORMED_EXAMPLE,
+                "the payload is no well-formed ranking list: a length in it runs past its end. If "
+                "its checksum is right, it was written like this.",
+            )
+        return CorruptDataError(Defect.NOT_AN_EXAMPLE, "the payload is no ranking list.")
+    for spans, is_context in ((examples, False), (contexts, True)):
+        for number in range(len(spans.starts)):
+            start = int(spans.starts[number])
+            inner = payload[start : start + int(spans.lengths[number])]
+            if classify(inner) == "Example":
+                continue
+            try:
+                decode_example(inner)
+                error = malformed_example()
+            except CorruptDataError as found:
+                error = found
+            detail = error.detail
+            error.detail = (
+                f"context of the list: {detail}" if is_context else in_list(number, detail)
+            )
+            return error
+    return None

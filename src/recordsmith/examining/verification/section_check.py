@@ -1,0 +1,237 @@
+"""Do the features of one section keep their rules? Asked of many records at once.
+
+A block whose counts (kinds, numbers of values, contents) keep all rules is good, without a look at
+any record. Where they do not, the block is halved until the records are found that break them. So
+what is good costs no Python per record, and what is bad some per bad record.
+
+Features are counted a limited number at a time: records that have more of them together are halved
+as well, and those of a single one are taken in pieces.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from recordsmith.buffers import Int64Array, as_view
+from recordsmith.errors import CorruptDataError, Defect
+from recordsmith.examining.rules import FeatureRule, Rules
+from recordsmith.examining.verification.record_parts import RecordParts
+from recordsmith.examining.verification.seen_features import Counted, SeenFeatures
+from recordsmith.examining.verification.value_check import (
+    bad_values,
+    expected_values,
+    in_words,
+    wrong_content,
+)
+from recordsmith.example import (
+    ColumnDecoder,
+    FeatureSpec,
+    InnerSpans,
+    RaggedArray,
+    spans_of_field,
+)
+from recordsmith.example.entries import delimited
+from recordsmith.example.kernel.survey import FeatureSurvey
+from recordsmith.example.payload import KIND_NAMES, malformed_example
+
+COUNTED_AT_ONCE = 1 << 14
+"""So many different features are counted at once, as each takes about a kilobyte meanwhile."""
+
+_LEAST_ENTRY_BYTES = 2  # of a feature without a name or a value: its tag and its length
+_NO_LIMIT = 2**62
+_NO_RULE = FeatureRule()
+
+
+class SectionCheck:
+    """Holds the messages of one section against rules, or against what was seen before."""
+
+    def __init__(self, parts: RecordParts, rules: Rules | None, seen: SeenFeatures) -> None:
+        self._parts = parts
+        self._seen = seen
+        self._rules = {} if rules is None else rules.sections.get(parts.section, {})
+        self._default = None if rules is not None and rules.knows_all else _NO_RULE
+        self._kinds_agree = rules is None or rules.kinds_agree
+
+    def errors(self) -> Iterator[CorruptDataError]:
+        """What is wrong; `position` counts the messages."""
+        is_wide = _are_wide(self._parts)
+        waiting = [np.flatnonzero(~is_wide)]
+        while waiting:
+            rows = waiting.pop()
+            if not len(rows):
+                continue
+            survey, done = self._count(rows)
+            if done < len(rows):
+                yield _placed(malformed_example(), rows[done])
+                waiting += [rows[done + 1 :], rows[:done]]
+            elif survey.settle() and self._are_good(counted := _finish(survey), len(rows)):
+                self._learn_pictures(counted)
+                yield from self._wrong_values(rows)
+            elif len(rows) > 1:
+                waiting += [rows[len(rows) // 2 :], rows[: len(rows) // 2]]
+            else:
+                for error in self._wrong(counted, 1):
+                    yield _placed(error, rows[0])
+        for row in np.flatnonzero(is_wide).tolist():
+            for error in self._wrong_in_pieces(row):
+                yield _placed(error, row)
+
+    def _count(self, rows: Int64Array) -> tuple[FeatureSurvey, int]:
+        """The features of some messages, and how many hold together before one does not."""
+        parts = self._parts
+        survey = FeatureSurvey(COUNTED_AT_ONCE, _NO_LIMIT)
+        spans = parts.starts[rows], parts.lengths[rows]
+        return survey, survey.update(parts.buffer, *spans, parts.field, parts.is_lists)
+
+    def _are_good(self, counted: Counted, count: int) -> bool:
+        self._seen.learn_kinds(self._parts.section, counted)
+        return next(self._wrong(counted, count), None) is None
+
+    def _learn_pictures(self, counted: Counted) -> None:
+        if self._parts.are_examples:
+            self._seen.learn_pictures(self._parts.section, counted)
+
+    def _wrong(self, counted: Counted, count: int) -> Iterator[CorruptDataError]:
+        """What is wrong with what was counted in `count` messages."""
+        full = {key for key, (_, _, present, *_) in counted.items() if present == count}
+        yield from self._missing(full)
+        for key, about in counted.items():
+            yield from self._wrong_feature(key, *about)
+
+    def _missing(self, full: Collection[str]) -> Iterator[CorruptDataError]:
+        """`full`: the features that all messages have."""
+        for key, rule in self._rules.items():
+            if rule.required and key not in full:
+                yield CorruptDataError(
+                    Defect.MISSING_FEATURE,
+                    f"feature {key!r} is missing; every {self._parts.word} must have it",
+                    feature=key,
+                )
+
+    def _wrong_feature(
+        self, key: str, kinds: Any, contents: Any, _: int, lengths: Any, *__: Any
+    ) -> Iterator[CorruptDataError]:
+        rule = self._rules.get(key, self._default)
+        if rule is None:
+            yield CorruptDataError(
+                Defect.UNEXPECTED_FEATURE,
+                f"feature {key!r} is not in the schema, which names all that there are",
+                feature=key,
+            )
+            return
+        kind = rule.kind
+        why = "" if kind else ", as in other records"
+        if kind is None and self._kinds_agree:
+            kind = self._seen.kinds.get((self._parts.section, key))
+        if kind is not None and sum(kinds[1:]) != kinds[KIND_NAMES.index(kind)]:
+            found = [name for name, count in zip(KIND_NAMES[1:], kinds[1:], strict=True) if count]
+            yield CorruptDataError(
+                Defect.FEATURE_KIND,
+                f"feature {key!r} is {' and '.join(found)}, expected {kind}{why}",
+                feature=key,
+            )
+            return
+        low, high = lengths
+        if low < rule.min_values or (rule.max_values is not None and high > rule.max_values):
+            yield CorruptDataError(
+                Defect.FEATURE_SHAPE,
+                f"feature {key!r} has {in_words(low, high)}, expected {rule.count_in_words()}",
+                feature=key,
+            )
+        yield from wrong_content(key, rule, contents)
+
+    def _wrong_values(self, rows: Int64Array) -> Iterator[CorruptDataError]:
+        """Values of these messages that rules do not allow."""
+        parts = self._parts
+        rules = {key: rule for key, rule in self._rules.items() if rule.speaks_of_values}
+        if not rules or not parts.are_examples:
+            return
+        kinds = {
+            key: rule.kind or self._seen.kinds.get((parts.section, key))
+            for key, rule in rules.items()
+        }
+        specs: Any = {
+            key: FeatureSpec(kind=kind, shape="ragged")  # type: ignore[arg-type]
+            for key, kind in kinds.items()
+            if kind is not None
+        }
+        if not specs:
+            return
+        decoder = ColumnDecoder(specs)
+        decoder.append(parts.buffer, parts.starts[rows], parts.lengths[rows])
+        for key, column in decoder.finish().items():
+            assert isinstance(column, RaggedArray)
+            for place, value in bad_values(column.values, rules[key]):
+                row = int(np.searchsorted(column.row_splits, place, side="right")) - 1
+                error = CorruptDataError(
+                    Defect.FEATURE_VALUE,
+                    f"feature {key!r} has the value {value!r:.80}; expected "
+                    f"{expected_values(rules[key])}",
+                    feature=key,
+                )
+                yield _placed(error, rows[row])
+
+    def _wrong_in_pieces(self, row: int) -> Iterator[CorruptDataError]:
+        """What is wrong with a message of very many features: COUNTED_AT_ONCE of them at a time."""
+        parts = self._parts
+        required = {key for key, rule in self._rules.items() if rule.required}
+        is_good = True
+        for piece in _pieces(parts, row):
+            survey = FeatureSurvey()
+            span = np.zeros(1, np.int64), np.full(1, len(piece), np.int64)
+            survey.update(piece, *span, parts.field, parts.is_lists)
+            counted = _finish(survey)
+            required -= counted.keys()
+            self._seen.learn_kinds(parts.section, counted)
+            for key, about in counted.items():
+                for error in self._wrong_feature(key, *about):
+                    is_good = False
+                    yield error
+            if is_good:
+                self._learn_pictures(counted)
+        for error in self._missing(self._rules.keys() - required):
+            is_good = False
+            yield error
+        if is_good:
+            yield from self._wrong_values(np.array([row]))
+
+
+def _placed(error: CorruptDataError, row: int) -> CorruptDataError:
+    error.position = int(row)
+    return error
+
+
+def _finish(survey: FeatureSurvey) -> Counted:
+    return {
+        key.decode("utf-8", "surrogateescape"): tuple(counted) for key, *counted in survey.finish()
+    }
+
+
+def _are_wide(parts: RecordParts) -> npt.NDArray[np.bool_]:
+    """Which messages may have more than COUNTED_AT_ONCE different features."""
+    are_wide = parts.lengths >= COUNTED_AT_ONCE * _LEAST_ENTRY_BYTES
+    for row in np.flatnonzero(are_wide).tolist():
+        are_wide[row] = len(_entries(parts, row).starts) > COUNTED_AT_ONCE
+    return are_wide
+
+
+def _pieces(parts: RecordParts, row: int) -> Iterator[bytes]:
+    """Messages with COUNTED_AT_ONCE of the features of one each, in order."""
+    view = as_view(parts.buffer)
+    found = _entries(parts, row)
+    for at in range(0, len(found.starts), COUNTED_AT_ONCE):
+        piece = slice(at, at + COUNTED_AT_ONCE)
+        spans = zip(found.starts[piece].tolist(), found.lengths[piece].tolist(), strict=True)
+        entries = b"".join(delimited(1, view[start : start + length]) for start, length in spans)
+        yield delimited(parts.field, entries)
+
+
+def _entries(parts: RecordParts, row: int) -> InnerSpans:
+    """Where the entries of the map of features in a message lie."""
+    span = parts.starts[row : row + 1], parts.lengths[row : row + 1]
+    maps = spans_of_field(parts.buffer, *span, parts.field)
+    return spans_of_field(parts.buffer, maps.starts, maps.lengths, 1)
