@@ -82,6 +82,12 @@ def killing() -> ModuleType:
 
 
 @pytest.fixture(scope="session")
+def terminals() -> ModuleType:
+    """tests/terminals.py: programs on a terminal."""
+    return _load("terminals")
+
+
+@pytest.fixture(scope="session")
 def small() -> ModuleType:
     """tests/loading/small.py: small datasets, and what loaders read of them."""
     return _load("loading/small")
