@@ -6,6 +6,8 @@ import importlib.util
 import json
 import os
 import shutil
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -91,6 +93,25 @@ def terminals() -> ModuleType:
 def small() -> ModuleType:
     """tests/loading/small.py: small datasets, and what loaders read of them."""
     return _load("loading/small")
+
+
+@pytest.fixture(scope="session")
+def open_files() -> Callable[[Path], list[str]]:
+    """The files below a folder that this process has open, each as often as it has.
+
+    Files elsewhere do not count: other tests may have left some, and these close at any moment.
+    """
+    if not os.path.isdir("/proc/self/fd"):
+        pytest.skip("there is no way to count them")
+
+    def below(folder: Path) -> list[str]:
+        names = []
+        for number in os.listdir("/proc/self/fd"):
+            with suppress(FileNotFoundError):  # closed meanwhile
+                names.append(os.readlink(f"/proc/self/fd/{number}"))
+        return [name for name in names if name.startswith(f"{os.path.realpath(folder)}/")]
+
+    return below
 
 
 @pytest.fixture(scope="session")
