@@ -6,6 +6,7 @@ import importlib.util
 import json
 import os
 import shutil
+import signal
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -17,10 +18,22 @@ import pytest
 
 # a change is judged by the same inputs every time; new ones are tried by whoever works on it
 hypothesis.settings.register_profile(
-    "default", deadline=None, derandomize="CI" in os.environ, print_blob=True
+    "default",
+    deadline=None,
+    derandomize="CI" in os.environ,
+    print_blob=True,
+    suppress_health_check=[hypothesis.HealthCheck.too_slow],  # the machine may be
 )
 hypothesis.settings.load_profile("default")
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+# what somebody's terminal or CI is like shall not change what commands print here
+for _name in (
+    "COLUMNS", "FORCE_COLOR", "GITHUB_ACTIONS", "LINES", "NO_COLOR", "PY_COLORS", "TERMINAL_WIDTH",
+    "TTY_COMPATIBLE", "TTY_INTERACTIVE",
+):
+    os.environ.pop(_name, None)
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as for jobs in the background of a script
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 REPOSITORY = Path(__file__).parent.parent
 ZOO_COUNT = 35
