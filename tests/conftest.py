@@ -28,8 +28,15 @@ hypothesis.settings.load_profile("default")
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 # what somebody's terminal or CI is like shall not change what commands print here
 for _name in (
-    "COLUMNS", "FORCE_COLOR", "GITHUB_ACTIONS", "LINES", "NO_COLOR", "PY_COLORS", "TERMINAL_WIDTH",
-    "TTY_COMPATIBLE", "TTY_INTERACTIVE",
+    "COLUMNS",
+    "FORCE_COLOR",
+    "GITHUB_ACTIONS",
+    "LINES",
+    "NO_COLOR",
+    "PY_COLORS",
+    "TERMINAL_WIDTH",
+    "TTY_COMPATIBLE",
+    "TTY_INTERACTIVE",
 ):
     os.environ.pop(_name, None)
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as for jobs in the background of a script

@@ -719,6 +719,29 @@ def test_changed_pictures_and_damaged_shards_are_packed_again(
     assert _files(out) == _files(tmp_path / "plain")
 
 
+def test_until_a_job_is_done_what_it_overwrites_stays(flowers: Path, tmp_path: Path) -> None:
+    """Shards of the same names, also where those that a stopped job left are damaged."""
+    rs.pack(rs.ImageFolder(flowers), tmp_path, **OPTIONS)
+    before = _visible(_files(tmp_path))
+
+    def stop() -> None:
+        raise KeyboardInterrupt
+
+    for _ in range(2):
+        with pytest.raises(KeyboardInterrupt):
+            rs.pack(
+                Meddling(flowers, 20, stop), tmp_path, **{**OPTIONS, "seed": 4},
+                threads=1, overwrite=True,
+            )  # fmt: skip
+        assert _visible(_files(tmp_path)) == before
+        left = list((tmp_path / ".recordsmith").glob("*.tfrecord.partial"))
+        assert left
+        for path in left:
+            data = bytearray(path.read_bytes())
+            data[len(data) // 2] ^= 1
+            path.write_bytes(data)
+
+
 @needs_fork
 def test_other_job_after_a_killed_one(flowers: Path, tmp_path: Path) -> None:
     assert all(_kill(flowers, tmp_path, None, OPTIONS, [("read", 15)]))
