@@ -6,6 +6,9 @@ import importlib.util
 import json
 import os
 import shutil
+import signal
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -15,10 +18,29 @@ import pytest
 
 # a change is judged by the same inputs every time; new ones are tried by whoever works on it
 hypothesis.settings.register_profile(
-    "default", deadline=None, derandomize="CI" in os.environ, print_blob=True
+    "default",
+    deadline=None,
+    derandomize="CI" in os.environ,
+    print_blob=True,
+    suppress_health_check=[hypothesis.HealthCheck.too_slow],  # the machine may be
 )
 hypothesis.settings.load_profile("default")
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+# what somebody's terminal or CI is like shall not change what commands print here
+for _name in (
+    "COLUMNS",
+    "FORCE_COLOR",
+    "GITHUB_ACTIONS",
+    "LINES",
+    "NO_COLOR",
+    "PY_COLORS",
+    "TERMINAL_WIDTH",
+    "TTY_COMPATIBLE",
+    "TTY_INTERACTIVE",
+):
+    os.environ.pop(_name, None)
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as for jobs in the background of a script
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 REPOSITORY = Path(__file__).parent.parent
 ZOO_COUNT = 35
@@ -82,9 +104,34 @@ def killing() -> ModuleType:
 
 
 @pytest.fixture(scope="session")
+def terminals() -> ModuleType:
+    """tests/terminals.py: programs on a terminal."""
+    return _load("terminals")
+
+
+@pytest.fixture(scope="session")
 def small() -> ModuleType:
     """tests/loading/small.py: small datasets, and what loaders read of them."""
     return _load("loading/small")
+
+
+@pytest.fixture(scope="session")
+def open_files() -> Callable[[Path], list[str]]:
+    """The files below a folder that this process has open, each as often as it has.
+
+    Files elsewhere do not count: other tests may have left some, and these close at any moment.
+    """
+    if not os.path.isdir("/proc/self/fd"):
+        pytest.skip("there is no way to count them")
+
+    def below(folder: Path) -> list[str]:
+        names = []
+        for number in os.listdir("/proc/self/fd"):
+            with suppress(FileNotFoundError):  # closed meanwhile
+                names.append(os.readlink(f"/proc/self/fd/{number}"))
+        return [name for name in names if name.startswith(f"{os.path.realpath(folder)}/")]
+
+    return below
 
 
 @pytest.fixture(scope="session")

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import ast
-import os
-import pty
 import re
 import shlex
 import shutil
@@ -344,26 +342,11 @@ def test_tensorflow_reads_flowers(tf: Any, ran: dict[str, Ran]) -> None:
     assert not files
 
 
-def test_the_bar_is_drawn_on_a_terminal(tmp_path: Path) -> None:
-    controller, terminal = pty.openpty()
-    process = subprocess.Popen(
-        [sys.executable, TUTORIALS / "flower_records.py", tmp_path],
-        stdin=subprocess.DEVNULL,
-        stdout=terminal,
-        stderr=terminal,
-        env={**os.environ, "TERM": "xterm"},
-    )
-    os.close(terminal)
-    shown = b""
-    try:
-        while block := os.read(controller, 4096):
-            shown += block
-    except OSError:  # how Linux says that the other end is closed
-        pass
-    os.close(controller)
-    assert process.wait() == 0
-    assert b"packing" in shown
-    assert b"100%" in shown
+def test_the_bar_is_drawn_on_a_terminal(tmp_path: Path, terminals: Any) -> None:
+    code, shown, _ = terminals.run([sys.executable, TUTORIALS / "flower_records.py", tmp_path])
+    assert code == 0
+    assert "packing" in shown
+    assert "100%" in shown
 
 
 # -- the command line ------------------------------------------------------------------------------

@@ -76,8 +76,8 @@ def expected(entry: Any) -> Any:
     return as_bytes(entry.tolist())
 
 
-def threads_of_loaders() -> list[str]:
-    return [t.name for t in threading.enumerate() if t.name.startswith("recordsmith")]
+def threads_of_loaders() -> set[threading.Thread]:
+    return {thread for thread in threading.enumerate() if thread.name.startswith("recordsmith")}
 
 
 @pytest.mark.parametrize("ends", ["keep", "drop", "pad"])
@@ -146,12 +146,12 @@ def test_threads_end_when_an_iterator_is_dropped(
     before = threads_of_loaders()
     iterator = iter(adapter.batches(numbers(dataset, epochs=None)).prefetch(prefetch))
     next(iterator)
-    assert len(threads_of_loaders()) == len(before) + 2
+    assert len(threads_of_loaders() - before) == 2
     del iterator
-    assert threads_of_loaders() == before
+    assert threads_of_loaders() <= before
     for _ in adapter.batches(numbers(dataset)):
         break
-    assert threads_of_loaders() == before
+    assert threads_of_loaders() <= before
 
 
 def test_a_loader_without_end(adapter: Any, tf: Any, dataset: rs.Dataset) -> None:
@@ -215,7 +215,7 @@ def test_errors_say_where(adapter: Any, tf: Any, dataset: rs.Dataset, tmp_path: 
     where = rf"a.tfrecord, record 5, byte {5 * size}: payload-crc-mismatch"
     with pytest.raises(tf.errors.InvalidArgumentError, match=where):
         read(adapter.batches(numbers(rs.open(tmp_path / "a.tfrecord"))))
-    assert threads_of_loaders() == before
+    assert threads_of_loaders() <= before
 
 
 @pytest.mark.parametrize(

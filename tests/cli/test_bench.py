@@ -1,12 +1,9 @@
 from __future__ import annotations
 
-import os
-import pty
 import re
-import signal
-import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -103,27 +100,18 @@ def test_a_damaged_record_is_named(run, packed: Path) -> None:
     assert f"skipped, 1:\n  {shard}, record 0" in outcome.out
 
 
-@pytest.mark.parametrize("columns", ["110", "60"])
-def test_on_a_terminal_and_interrupted(packed: Path, columns: str) -> None:
+@pytest.mark.parametrize("columns", [110, 60])
+def test_on_a_terminal_and_interrupted(packed: Path, terminals: Any, columns: int) -> None:
     """It shows what it does while it does it; on Ctrl-C it prints what it has."""
-    main, terminal = pty.openpty()
-    with subprocess.Popen(
+    code, shown, printed = terminals.run(
         [sys.executable, "-m", "recordsmith", "bench", packed, "--size", "8", "--seconds", "60"],
-        stdout=subprocess.PIPE,
-        stderr=terminal,
-        env={**os.environ, "TERM": "xterm", "COLUMNS": columns},
-    ) as process:
-        os.close(terminal)
-        shown = b""
-        while b"decoding" not in shown:
-            shown += os.read(main, 65536)
-        process.send_signal(signal.SIGINT)
-        assert process.stdout is not None
-        printed = process.stdout.read().decode()
-    os.close(main)
-    assert process.returncode == 130
-    assert b"of 60 s" in shown
-    assert "as asked" in shown.decode()
-    assert "…" not in shown.decode()  # as rich cuts a table that is too wide
+        columns=columns,
+        pipe=True,
+        interrupt_at="decoding",
+    )
+    assert code == 130
+    assert "of 60 s" in shown
+    assert "as asked" in shown
+    assert "…" not in shown  # as rich cuts a table that is too wide
     assert re.match(r"[\d,]+ pictures/s, ", printed)
     assert "\x1b" not in printed

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import errno
 import os
-import pty
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -154,30 +155,15 @@ def test_piped_output_has_no_control_characters(run_process, pictures: Path) -> 
         assert "Traceback" not in outcome.err
 
 
-def test_a_terminal_gets_a_progress_bar(pictures: Path) -> None:
-    """Run under a pseudo-terminal; the bar goes away when the job is done."""
-    main, terminal = pty.openpty()
-    with subprocess.Popen(
-        [sys.executable, "-m", "recordsmith", "pack", pictures, pictures.parent / "out"],
-        stdout=terminal,
-        stderr=terminal,
-        env={**os.environ, "TERM": "xterm", "COLUMNS": "100"},
-    ) as process:
-        os.close(terminal)
-        shown = b""
-        while True:
-            try:
-                piece = os.read(main, 65536)
-            except OSError:  # the terminal is gone with the process
-                break
-            if not piece:
-                break
-            shown += piece
-    os.close(main)
-    assert process.returncode == 0
-    assert b"packing" in shown
-    assert "━".encode() in shown
-    assert b"\x1b[1mpacked 9 pictures" in shown
+def test_a_terminal_gets_a_progress_bar(pictures: Path, terminals: Any) -> None:
+    """The bar goes away when the job is done."""
+    code, shown, _ = terminals.run(
+        [sys.executable, "-m", "recordsmith", "pack", pictures, pictures.parent / "out"]
+    )
+    assert code == 0
+    assert "packing" in shown
+    assert "━" in shown
+    assert "\x1b[1mpacked 9 pictures" in shown
 
 
 @pytest.mark.parametrize(("name", "code"), [("SIGINT", 130), ("SIGTERM", 143)])
@@ -226,7 +212,7 @@ def test_output_that_cannot_be_written(packed: Path, options: tuple[str, ...]) -
 
 def test_output_that_was_closed(packed: Path) -> None:
     result = subprocess.run(
-        f"{sys.executable} -m recordsmith inspect {packed} >&-",
+        f"{shlex.join([sys.executable, '-m', 'recordsmith', 'inspect', str(packed)])} >&-",
         shell=True,
         capture_output=True,
         text=True,
@@ -244,7 +230,7 @@ def test_several_paths(run, packed: Path) -> None:
 
 def test_a_closed_pipe_is_no_error(packed: Path) -> None:
     result = subprocess.run(
-        f"{sys.executable} -m recordsmith head {packed} -n 9 | true",
+        f"{shlex.join([sys.executable, '-m', 'recordsmith', 'head', str(packed)])} -n 9 | true",
         shell=True,
         capture_output=True,
         text=True,

@@ -214,9 +214,14 @@ read(other)  # all is imported that is needed
 for name, job in write(other).items():
     job()
 if os.geteuid() == 0:
-    os.setgroups([])
-    os.setgid(65534)
-    os.setuid(65534)
+    try:
+        os.setgroups([])
+        os.setgid(65534)
+        os.setuid(65534)
+    except OSError:  # as in a container of one user
+        raise SystemExit("nobody else can try") from None
+    if not os.access(folder, os.R_OK | os.X_OK):  # temporary files are where only root may go
+        raise SystemExit("nobody else can try")
 read(folder)
 for name, job in write(folder).items():
     try:
@@ -255,6 +260,8 @@ def test_folders_that_cannot_be_written() -> None:
             )
         finally:
             folder.chmod(0o755)
+        if job.stderr == "nobody else can try\n":
+            pytest.skip(job.stderr.strip())
         assert job.stdout == "done\n", job.stderr
         assert os.listdir(folder) == ["a.tfrecord"]
 

@@ -192,6 +192,29 @@ def test_changed_pictures_and_damaged_shards_are_packed_again(
 
 
 @needs_fork
+def test_until_a_job_is_done_what_it_overwrites_stays(flowers: Path, tmp_path: Path) -> None:
+    """Shards of the same names, also where those that a stopped job left are damaged."""
+    rs.pack(rs.ImageFolder(flowers), tmp_path, **OPTIONS)
+    before = visible(files_of(tmp_path))
+
+    def stop() -> None:
+        raise KeyboardInterrupt
+
+    for _ in range(2):
+        with pytest.raises(KeyboardInterrupt):
+            rs.pack(
+                Meddling(flowers, 20, stop), tmp_path, **{**OPTIONS, "seed": 4},
+                threads=1, overwrite=True,
+            )  # fmt: skip
+        assert visible(files_of(tmp_path)) == before
+        left = list((tmp_path / ".recordsmith").glob("*.tfrecord.partial"))
+        assert left
+        for path in left:
+            data = bytearray(path.read_bytes())
+            data[len(data) // 2] ^= 1
+            path.write_bytes(data)
+
+
 def test_other_job_after_a_killed_one(flowers: Path, tmp_path: Path) -> None:
     assert all(_kill(flowers, tmp_path, None, OPTIONS, [("read", 15)]))
     rs.pack(rs.ImageFolder(flowers), tmp_path / "read-15", seed=1)

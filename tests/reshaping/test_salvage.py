@@ -573,9 +573,9 @@ def test_a_shard_that_cannot_be_read(
 
 
 def test_no_thread_is_left(packed: Path, tmp_path: Path) -> None:
-    before = threading.active_count()
+    before = set(threading.enumerate())  # some of others may end meanwhile
     rs.salvage(packed, tmp_path / "out")
-    assert threading.active_count() == before
+    assert set(threading.enumerate()) <= before
     assert not [
         path
         for path in (tmp_path / "out" / INTERNAL_FOLDER).iterdir()
