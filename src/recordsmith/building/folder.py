@@ -91,8 +91,7 @@ def earlier_dataset(
     if begun is not None and begun.base:
         raise OptionError(
             f"{folder} holds a dataset to which records were to be appended; that job was stopped. "
-            "Run it again: it finishes the dataset. Or say overwrite=True to replace "
-            "it."
+            "Run it again: it finishes the dataset. Or say overwrite=True to replace it."
         )
     wanted = {*files, LABELS_NAME, LABEL_MAP_NAME, *(begun.removing if begun else ())}
     splits = {number.split for file in files if (number := parse_shard_name(file))}

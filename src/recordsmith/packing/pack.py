@@ -30,11 +30,7 @@ from recordsmith.building import (
 )
 from recordsmith.dataset import DEFAULT_TEMPLATE, Manifest
 from recordsmith.errors import OptionError, SourceError
-from recordsmith.files import (
-    PathLike,
-    Progress,
-    as_path,
-)
+from recordsmith.files import PathLike, Progress, as_path
 from recordsmith.image import PictureOptions
 from recordsmith.packing.planning import Plan
 from recordsmith.packing.recipe import Recipe

@@ -189,8 +189,7 @@ class Inflater(io.RawIOBase):
         return CorruptDataError(
             Defect.BROKEN_COMPRESSION,
             f"the {self._compression} data cannot be decompressed near byte {self.consumed_bytes} "
-            "of the file"
-            f" ({reason}). What was read before is intact; fetch the file again.",
+            f"of the file ({reason}). What was read before is intact; fetch the file again.",
         )
 
     def _too_large(self) -> CorruptDataError:
