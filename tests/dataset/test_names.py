@@ -14,8 +14,8 @@ from recordsmith.dataset.names import (
     parse_shard_name,
     passes_for_shard,
     shard_name,
-    split_of,
 )
+from recordsmith.dataset.splits import split_of
 from recordsmith.errors import OptionError
 from recordsmith.wire import COMPRESSIONS
 
@@ -69,20 +69,6 @@ def test_suffix_tells_the_compression() -> None:
 )
 def test_names_of_others(name: str, expected: tuple[str, int, int] | None) -> None:
     assert parse_shard_name(name) == expected
-
-
-@pytest.mark.parametrize(
-    ("name", "split"),
-    [
-        ("train.tfrecord", "train"),
-        ("test.tfrecords.gz", "test"),
-        ("data", "data"),
-        (".hidden", ".hidden"),
-        ("train-00000-of-00002.tfrecord", "train"),
-    ],
-)
-def test_split_of_a_name(name: str, split: str) -> None:
-    assert split_of(name) == split
 
 
 @pytest.mark.parametrize("suffix", RECORD_SUFFIXES)

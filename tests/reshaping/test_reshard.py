@@ -301,7 +301,7 @@ def test_what_tests_is_not_mixed_into_what_trains(tmp_path: Path, made) -> None:
     report = rs.reshard([tmp_path / "one", *files], tmp_path / "out")
     assert report.splits == {"train": 7, "val": 2}
     assert report.notices == (
-        "the names of 2 files tell no splits, so that all of their records are in one: train",
+        "the names of 2 files tell no splits, so all of their records are in one: train",
     )
     assert ids_in(report.folder, "train") == [0, 1, 2, 10, 11, 20, 22]
     assert_is_true(report.folder)

@@ -32,6 +32,7 @@ from recordsmith.dataset.names import (
 )
 from recordsmith.dataset.opening import dataset_of, open  # noqa: A004 - named as users say it
 from recordsmith.dataset.shard import Shard
+from recordsmith.dataset.splits import is_split_name, is_split_told
 from recordsmith.dataset.writer import ShardWriter
 
 __all__ = [
@@ -56,6 +57,8 @@ __all__ = [
     "dataset_of",
     "index",
     "is_shard_name",
+    "is_split_name",
+    "is_split_told",
     "label_map_to_bytes",
     "labels_to_bytes",
     "open",

@@ -1,14 +1,15 @@
 """Which shards does a path mean? A file, a folder, a glob, or a list of these.
 
 A folder with a manifest means what the manifest says. One without means every file in it that
-looks like a TFRecord by its bytes, or by its name if the bytes say nothing.
+looks like a TFRecord by its bytes, or by its name if the bytes say nothing; if there are none,
+those in its folders of splits (`train/`, `valid/`).
 """
 
 from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeAlias
@@ -27,9 +28,14 @@ from recordsmith.dataset.names import (
     parse_shard_name,
     passes_for_shard,
     shard_name,
-    split_of,
 )
 from recordsmith.dataset.shard import Shard, empty_file
+from recordsmith.dataset.splits import (
+    is_split_name,
+    is_split_told,
+    split_of,
+    splits_by_folder,
+)
 from recordsmith.errors import CorruptDataError, Defect, ForbiddenFileError, OptionError
 from recordsmith.files import INTERNAL_FOLDER, PathLike, accessing, as_path, list_folder, read_head
 from recordsmith.wire import HEAD_BYTES
@@ -64,6 +70,18 @@ class Located:
         """Leave out all that is of other splits."""
         self.shards = [shard for shard in self.shards if shard.split == split]
         self.missing = tuple(missing for missing in self.missing if missing[0] == split)
+
+    def tell_splits(self, splits: Mapping[Path, str]) -> None:
+        """`splits`: by folder, for those shards whose manifests and names tell none."""
+        for shard in self.shards:
+            if shard.entry is None and not is_split_told(shard.path.name):
+                shard.split = splits[shard.path.parent]
+        self.missing = tuple(
+            (split, error)
+            if error.path is None or is_split_told(Path(error.path).name)
+            else (splits.get(Path(error.path).parent, split), error)
+            for split, error in self.missing
+        )
 
     def check_whole(self) -> None:
         """See that all shards are there, as long as their manifest says.
@@ -104,12 +122,11 @@ def locate(paths: Paths, split: str | None = None, *, around_defects: bool = Fal
         OptionError: nothing there looks like a TFRecord, or there is no such split.
         CorruptDataError: broken-manifest, unfinished-dataset.
     """
-    parts = [_locate_one(path, around_defects) for path in as_paths(paths)]
-    names = {part.class_names for part in parts}
+    parts = locate_each(as_paths(paths), around_defects=around_defects)
     located = Located(
         [shard for part in parts for shard in part.shards],
         manifest=parts[0].manifest if len(parts) == 1 else None,
-        class_names=names.pop() if len(names) == 1 else None,
+        class_names=_common_names(parts),
         missing=tuple(missing for part in parts for missing in part.missing),
         ignored=tuple(error for part in parts for error in part.ignored),
         folder=parts[0].folder if len(parts) == 1 else None,
@@ -118,6 +135,20 @@ def locate(paths: Paths, split: str | None = None, *, around_defects: bool = Fal
         check_split(split, [located])
         located.keep_split(split)
     return located
+
+
+def locate_each(paths: Iterable[Path], *, around_defects: bool = False) -> list[Located]:
+    """The same for each path; where several paths together tell the splits, they do.
+
+    Raises:
+        FileAccessError, OptionError, CorruptDataError: as `locate`.
+    """
+    parts = [_locate_one(path, around_defects) for path in paths]
+    silent = [shard.path for part in parts for shard in part.shards if shard.entry is None]
+    splits = splits_by_folder(silent)
+    for part in parts if splits else ():
+        part.tell_splits(splits)
+    return parts
 
 
 def locate_whole(paths: Paths, split: str | None = None) -> Located:
@@ -187,6 +218,12 @@ def _is_text_index(path: Path) -> bool:
     return is_text_index_name(path.name) and not looks_like_records(path)
 
 
+def _common_names(parts: Iterable[Located]) -> ClassNames | None:
+    """The class names that all parts have."""
+    names = {part.class_names for part in parts}
+    return names.pop() if len(names) == 1 else None
+
+
 def _common_labels(files: Iterable[Path]) -> ClassNames | None:
     folders = {file.parent for file in files}
     return read_labels(folders.pop()) if len(folders) == 1 else None
@@ -212,6 +249,43 @@ def _locate_folder(folder: Path, around_defects: bool) -> Located:
 
 
 def _locate_files(folder: Path) -> Located:
+    """The files of records in a folder, or else in its folders of splits.
+
+    Raises:
+        OptionError: there are none.
+        CorruptDataError: unfinished-dataset.
+    """
+    located, other = _files_of(folder)
+    if located.shards:
+        return located
+    _check_unfinished(folder)
+    parts = [_files_of(below)[0] for below in _folders_of_splits(folder)]
+    shards = [shard for part in parts for shard in part.shards]
+    if not shards:
+        found = ", ".join(other[:5]) + (" …" if len(other) > 5 else "") or "no files"
+        raise OptionError(
+            f"{folder} holds no TFRecord file and no {MANIFEST_NAME}: found {found}. If the "
+            f"shards lie deeper, name their folder or use a glob such as {folder}/*/*.tfrecord"
+        )
+    return Located(
+        shards,
+        class_names=read_labels(folder) or _common_names(parts),
+        missing=tuple(missing for part in parts for missing in part.missing),
+    )
+
+
+def _folders_of_splits(folder: Path) -> list[Path]:
+    """The folders below one that are called like splits; none if one of them is a dataset."""
+    found = [
+        Path(entry.path)
+        for entry in list_folder(folder)
+        if is_split_name(entry.name) and os.path.isdir(entry)
+    ]
+    return [] if any((below / MANIFEST_NAME).exists() for below in found) else found
+
+
+def _files_of(folder: Path) -> tuple[Located, list[str]]:
+    """The files of records in a folder, and the names of others."""
     shards = []
     numbered: dict[tuple[str, int], set[int]] = {}
     other = []
@@ -225,13 +299,6 @@ def _locate_files(folder: Path) -> Located:
         number = parse_shard_name(entry.name)
         if number is not None:
             numbered.setdefault((number.split, number.shard_count), set()).add(number.number)
-    if not shards:
-        _check_unfinished(folder)
-        found = ", ".join(other[:5]) + (" …" if len(other) > 5 else "") or "no files"
-        raise OptionError(
-            f"{folder} holds no TFRecord file and no {MANIFEST_NAME}: found {found}. If the "
-            f"shards lie deeper, name their folder or use a glob such as {folder}/*/*.tfrecord"
-        )
     shards.sort(key=lambda shard: shard.split)
     missing = [
         (
@@ -246,7 +313,7 @@ def _locate_files(folder: Path) -> Located:
         for (split, count), numbers in numbered.items()
         for number in _missing_numbers(numbers, count)
     ]
-    return Located(shards, class_names=read_labels(folder), missing=tuple(missing))
+    return Located(shards, class_names=read_labels(folder), missing=tuple(missing)), other
 
 
 def _check_unfinished(folder: Path) -> None:

@@ -114,9 +114,3 @@ def passes_for_shard(name: str) -> bool:
 def is_text_index_name(name: str) -> bool:
     """Whether a file of this name says where records begin, and holds none."""
     return _TEXT_INDEX.fullmatch(name) is not None
-
-
-def split_of(name: str) -> str:
-    """The split that a file name speaks of: what stands before the numbers, or before the dot."""
-    numbered = parse_shard_name(name)
-    return numbered.split if numbered else name.partition(".")[0] or name

@@ -18,14 +18,13 @@ from recordsmith.dataset import (
     Shard,
     carried_class_names,
 )
-from recordsmith.dataset.locate import Located, Paths, as_paths, check_split, locate
+from recordsmith.dataset.locate import Located, Paths, as_paths, check_split, locate_each
 from recordsmith.errors import CorruptDataError, Defect, OptionError
 from recordsmith.example import Schema
 from recordsmith.files import accessing
 from recordsmith.reshaping.fingerprints import fingerprint
-from recordsmith.sources.splits import JOINED, splits_of_shards
+from recordsmith.sources.splits import joined_notice, splits_of_shards
 from recordsmith.wire import Compression
-from recordsmith.words import count
 
 _MOST_STEPS = 20  # of how the inputs were made are kept
 
@@ -126,7 +125,7 @@ def find_inputs(paths: Paths, split: str | None, out: Path) -> Inputs:
     """
     listed = as_paths(paths)
     check_apart(out, [path for path in listed if path.is_dir()])
-    parts = [locate(path) for path in listed]
+    parts = locate_each(listed)
     if split is not None:
         check_split(split, parts)
         for part in parts:
@@ -145,12 +144,7 @@ def find_inputs(paths: Paths, split: str | None, out: Path) -> Inputs:
         for shard in shards
         if not shard.size_bytes and shard.record_count is None
     ]
-    joined = [s for s, split in zip(found, of_each, strict=True) if s.split != split]
-    if joined:
-        notices.append(
-            f"the names of {count(len(joined), 'file')} tell no splits, so that all of their "
-            f"records are in one: {JOINED}"
-        )
+    notices += joined_notice(found, of_each)
     class_names, has_label_map = _classes(listed, parts)
     return Inputs(
         shards,

@@ -11,13 +11,13 @@ import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from recordsmith.dataset import is_split_name
 from recordsmith.errors import SourceError
 from recordsmith.files import read_head
 from recordsmith.sources.coco_json import CocoFile, looks_like_coco
 from recordsmith.sources.entries import Entry, notes_of
 from recordsmith.sources.file_index import FileIndex, Found, no_files, not_found
 from recordsmith.sources.pictures import has_picture_name
-from recordsmith.sources.splits import is_split_name
 from recordsmith.sources.wording import some
 
 _EXPECTED = (

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from recordsmith.dataset import is_split_name
 from recordsmith.errors import SourceError
 from recordsmith.files import list_folder
 from recordsmith.sources.folders import (
@@ -35,7 +36,6 @@ from recordsmith.sources.pairing import (
 from recordsmith.sources.splits import (
     are_split_names,
     in_split_order,
-    is_split_name,
     split_lists,
 )
 from recordsmith.sources.wording import some, tally

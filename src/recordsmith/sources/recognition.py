@@ -24,7 +24,7 @@ from recordsmith.sources.image_folder import ImageFolder
 from recordsmith.sources.image_pairs import ImagePairs
 from recordsmith.sources.pictures import has_picture_name
 from recordsmith.sources.shards import Shards
-from recordsmith.sources.splits import are_split_names
+from recordsmith.sources.splits import are_split_names, split_in
 from recordsmith.sources.table import Table
 from recordsmith.sources.voc import Voc
 from recordsmith.sources.webdataset import WebDataset
@@ -207,7 +207,8 @@ def _signs(names: _Names) -> list[tuple[str, str]]:
         (
             path
             for path in names.files
-            if "/" not in path and any(suffix in path for suffix in RECORD_SUFFIXES)
+            if ("/" not in path or (path.count("/") == 1 and split_in(path) is not None))
+            and any(suffix in path for suffix in RECORD_SUFFIXES)
         ),
         None,
     )

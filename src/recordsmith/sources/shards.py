@@ -27,7 +27,7 @@ from recordsmith.example import Kind
 from recordsmith.files import PathLike, as_path
 from recordsmith.sources.contract import Listing, Note, Sample, unheard
 from recordsmith.sources.numbered import NumberedSamples, RowNames, number_of
-from recordsmith.sources.splits import splits_of_shards
+from recordsmith.sources.splits import joined_notice, splits_of_shards
 from recordsmith.sources.spool import Spool
 from recordsmith.sources.versions import version_of_files
 from recordsmith.sources.wording import some
@@ -38,7 +38,8 @@ class Shards:
     """The records of TFRecord files, of which any can be read.
 
     Splits are kept if there are several: those that the manifest tells, or the names of shards
-    (`train-00000-of-00002.tfrecord`, `test.tfrecord`); several files with other names are in one.
+    (`train-00000-of-00002.tfrecord`, `flowers_test.tfrecord`), or their folders (`train/`, `val/`);
+    several files that tell none are in one.
     A single split is not kept: as of other sources without splits, its records can be divided anew.
     Names of classes are carried along; labels of records are not looked at.
     """
@@ -99,6 +100,7 @@ class Shards:
         splits = splits if len(splits) > 1 else ()
         coded = None
         if splits:
+            notices += joined_notice(self._shards, split_of_each)
             numbers = np.array([splits.index(split) for split in split_of_each], np.int32)
             coded = splits, np.repeat(numbers, [len(size) for size in sizes])
         class_names, has_label_map = self._classes(dataset.class_names)

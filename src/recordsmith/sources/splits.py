@@ -5,18 +5,8 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Iterable, Sequence
 
-from recordsmith.dataset import Shard, parse_shard_name
-
-SPLIT_NAMES = frozenset(
-    ("train", "training", "trainval", "val", "valid", "validation", "dev", "test", "testing")
-)
-"""In lower case."""
-
-
-def is_split_name(name: str) -> bool:
-    """Whether a folder or file of this name is a split, by what is usual."""
-    return name.lower() in SPLIT_NAMES
-
+from recordsmith.dataset import Shard, is_split_name, is_split_told, parse_shard_name
+from recordsmith.words import count
 
 JOINED = "train"
 """The split of files whose names tell none."""
@@ -35,19 +25,28 @@ def splits_of_shards(shards: Sequence[Shard]) -> list[str]:
     ]
 
 
+def joined_notice(shards: Sequence[Shard], splits: Sequence[str]) -> list[str]:
+    """What to say of those that were put into one; `splits` is that of each."""
+    joined = [s for s, split in zip(shards, splits, strict=True) if s.split != split]
+    if not joined:
+        return []
+    files = count(len(joined), "file")
+    return [f"the names of {files} tell no splits, so all of their records are in one: {JOINED}"]
+
+
 def _tells_split(shard: Shard) -> bool:
-    """Whether its manifest or its name says of which split a shard is."""
+    """Whether its manifest, its name or its folder says of which split a shard is."""
     return (
         shard.entry is not None
         or parse_shard_name(shard.path.name) is not None
-        or is_split_name(shard.split)
+        or is_split_told(shard.split)
     )
 
 
 def are_split_names(names: Iterable[str]) -> bool:
     """Whether all of these are what people call splits; False if there are none."""
-    lowered = {name.lower() for name in names}
-    return bool(lowered) and lowered <= SPLIT_NAMES
+    listed = list(names)
+    return bool(listed) and all(map(is_split_name, listed))
 
 
 def in_split_order(names: Iterable[str]) -> tuple[str, ...]:

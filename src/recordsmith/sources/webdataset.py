@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from recordsmith.dataset import is_split_name
 from recordsmith.errors import CorruptDataError, OptionError, SourceError, located
 from recordsmith.example import BytesArray, Kind
 from recordsmith.example.keys import CLASS_LABEL, FORMAT, MASK, MASK_FORMAT, PICTURE
@@ -30,7 +31,6 @@ from recordsmith.sources.marks import Coded, as_splits
 from recordsmith.sources.npy import npy_features
 from recordsmith.sources.numbered import Names, NumberedSamples, number_of
 from recordsmith.sources.pictures import picture_features
-from recordsmith.sources.splits import is_split_name
 from recordsmith.sources.tar import TarFile
 from recordsmith.sources.tar_samples import TarSamples, parsed_json
 from recordsmith.sources.versions import version_of_files
