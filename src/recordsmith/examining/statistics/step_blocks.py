@@ -93,8 +93,6 @@ def _take_steps(block: FeatureBlock, buffer: BytesLike, lists: InnerSpans) -> bo
     if len(kinds) > 1:
         return False
     steps = spans_of_field(buffer, lists.starts, lists.lengths, 1)
-    if not _cover(lists.lengths, steps):
-        return False
     counts = np.zeros(len(steps.owners), np.int64)
     if kinds:
         of_kind = spans_of_field(buffer, steps.starts, steps.lengths, KIND_NUMBERS[kinds[0]])
