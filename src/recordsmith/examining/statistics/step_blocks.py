@@ -97,16 +97,13 @@ def _take_steps(block: FeatureBlock, buffer: BytesLike, lists: InnerSpans) -> bo
     if kinds:
         of_kind = spans_of_field(buffer, steps.starts, steps.lengths, KIND_NUMBERS[kinds[0]])
         found = spans_of_field(buffer, of_kind.starts, of_kind.lengths, 1)
-        is_once = (np.diff(of_kind.owners) > 0).all()
-        if not (is_once and _cover(steps.lengths, of_kind) and _cover(of_kind.lengths, found)):
+        if not (_cover(steps.lengths, of_kind) and _cover(of_kind.lengths, found)):
             return False
         values, per_span = _values(kinds[0], buffer, found)
         np.add.at(counts, of_kind.owners[found.owners], per_span)
         if len(values):
             block.values[kinds[0]] = values
             block.rows[kinds[0]] = np.repeat(lists.owners[steps.owners], counts)
-    elif steps.lengths.any():
-        return False
     block.lengths = counts
     block.steps = np.bincount(steps.owners, minlength=len(lists.owners))
     return True
