@@ -239,7 +239,7 @@ def test_statistics_of_records_with_little_in_common(
 
 
 def test_a_bad_record_among_them_is_placed(foreign: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def at_most_two(buffer: Any, starts: Any, lengths: Any) -> Any:
+    def at_most_two(buffer: Any, starts: Any, lengths: Any, takes: Any) -> Any:
         if len(starts) > 2:
             return None
         for place, (start, length) in enumerate(zip(starts, lengths, strict=True)):

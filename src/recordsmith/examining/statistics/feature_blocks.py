@@ -1,16 +1,16 @@
-"""The features of some neighbouring records -> values of one kind each, as arrays.
+"""The features of some neighbouring Examples -> values of one kind each, as arrays.
 
-Examples go through the compiled column decoder, without copying bytes. What that cannot do is
-decoded record by record, which takes twenty times as long: SequenceExamples, and features that have
-one kind in some of these records and another in others.
+They go through the compiled column decoder, without copying bytes. What that cannot do is decoded
+record by record, which takes twenty times as long: features that have one kind in some of these
+records and another in others.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -24,10 +24,12 @@ from recordsmith.example import (
     Kind,
     RaggedArray,
     decode_example,
-    decode_sequence_example,
+    delimited,
+    spans_of_field,
 )
 from recordsmith.example.kernel.survey import FeatureSurvey
 from recordsmith.example.payload import KIND_NAMES
+from recordsmith.example.spans import entries_of
 
 Values = npt.NDArray[Any] | BytesArray
 
@@ -58,23 +60,37 @@ class FeatureBlock:
     rows: dict[Kind, Int64Array] = field(default_factory=dict)
 
 
+Takes: TypeAlias = Callable[[str], bool]
+"""Says of the name of a feature whether it is wanted; asked in the order in which they come."""
+
 CELLS_AT_A_TIME = 1 << 20
 """Columns have a cell in each record for each feature, whether it is there or not."""
 
+FEATURES_AT_A_TIME = 1 << 14
+"""So many different ones are counted at once, wanted or not: each takes a kilobyte meanwhile."""
+
+LISTS_FIELD = 2
+"""Of a SequenceExample: where its feature lists are."""
+
+_NO_LIMIT = 2**62
+
 
 def example_blocks(
-    buffer: BytesLike, starts: Int64Array, lengths: Int64Array
+    buffer: BytesLike, starts: Int64Array, lengths: Int64Array, takes: Takes
 ) -> dict[str, FeatureBlock] | None:
     """The features of the Examples at buffer[starts[i]:starts[i] + lengths[i]], by key.
 
-    Their bytes are views of the buffer. None if columns of so many features and records would take
-    too much memory, with more than CELLS_AT_A_TIME cells: ask for fewer records.
+    Their bytes are views of the buffer. None if so many features, or columns of so many features
+    and records, would take too much memory: ask for fewer records, and `narrowed` ones.
 
     Raises:
         CorruptDataError: a payload does not hold together; its position counts these payloads.
     """
     blocks, kinds_of, spans = {}, {}, {}
-    for block, span in _survey(buffer, starts, lengths, 1, has_steps=False):
+    surveyed = survey_blocks(buffer, starts, lengths, 1, takes)
+    if surveyed is None:
+        return None
+    for block, span in surveyed:
         blocks[block.key], spans[block.key] = block, span
         kinds_of[block.key] = [kind for kind in block.records if kind != "none"]
     single: dict[str, FeatureSpec | None] = {
@@ -92,60 +108,68 @@ def example_blocks(
             _take_column(blocks[key], column, spans[key])
     mixed = {key for key, kinds in kinds_of.items() if len(kinds) > 1}
     if mixed:
-        _take_rows(
+        take_rows(
             blocks,
             (
                 {key: [value] for key, value in decode_example(payload).items() if key in mixed}
-                for payload in _payloads(buffer, starts, lengths)
+                for payload in payloads_of(buffer, starts, lengths)
             ),
             has_steps=False,
         )
     return blocks
 
 
-def sequence_blocks(
-    buffer: BytesLike, starts: Int64Array, lengths: Int64Array
-) -> tuple[dict[str, FeatureBlock], dict[str, FeatureBlock]]:
-    """(context, feature_lists) of the SequenceExamples there.
-
-    Raises:
-        CorruptDataError: as in `example_blocks`.
-    """
-    context = {
-        block.key: block for block, _ in _survey(buffer, starts, lengths, 1, has_steps=False)
-    }
-    lists = {block.key: block for block, _ in _survey(buffer, starts, lengths, 2, has_steps=True)}
-    decoded = [decode_sequence_example(payload) for payload in _payloads(buffer, starts, lengths)]
-    _take_rows(
-        context,
-        ({key: [value] for key, value in example.context.items()} for example in decoded),
-        has_steps=False,
+def narrowed(payload: BytesLike, field: int, takes: Takes) -> bytes:
+    """A payload with the map of a field only, and in that with the features that are wanted."""
+    view = as_view(payload)
+    found = entries_of(view, np.zeros(1, np.int64), np.full(1, len(view), np.int64), field)
+    keys = spans_of_field(view, found.starts, found.lengths, 1)
+    key_starts, key_lengths = np.zeros((2, len(found.owners)), np.int64)
+    key_starts[keys.owners], key_lengths[keys.owners] = keys.starts, keys.lengths
+    entries = payloads_of(view, found.starts, found.lengths)
+    names = payloads_of(view, key_starts, key_lengths)
+    return delimited(
+        field,
+        *(
+            delimited(1, entry)
+            for entry, name in zip(entries, names, strict=True)
+            if takes(name_of(bytes(name)))
+        ),
     )
-    _take_rows(lists, (example.feature_lists for example in decoded), has_steps=True)
-    return context, lists
 
 
-def _survey(
-    buffer: BytesLike, starts: Int64Array, lengths: Int64Array, message: int, *, has_steps: bool
-) -> Iterator[tuple[FeatureBlock, tuple[int, int]]]:
-    """Each feature without its values, and the least and the largest length of its lists."""
-    survey = FeatureSurvey()
-    done = survey.update(buffer, starts, lengths, message, has_steps)
+def name_of(key: bytes) -> str:
+    """A feature's name, of which a record holds bytes that may be no text."""
+    return key.decode("utf-8", "surrogateescape")
+
+
+def survey_blocks(
+    buffer: BytesLike,
+    starts: Int64Array,
+    lengths: Int64Array,
+    field: int,
+    takes: Takes,
+) -> list[tuple[FeatureBlock, tuple[int, int]]] | None:
+    """Each feature that is wanted without its values, and the least and the largest length of its
+    lists. None if there are too many features.
+    """
+    survey = FeatureSurvey(FEATURES_AT_A_TIME, _NO_LIMIT)
+    done = survey.update(buffer, starts, lengths, field, field == LISTS_FIELD)
     if done < len(starts):
         raise CorruptDataError(
             Defect.MALFORMED_EXAMPLE, "the payload is not well-formed", position=done
         )
+    if not survey.settle():
+        return None
+    blocks = []
     for key, kinds, contents, present, span, _, value_bytes in survey.finish():
-        records = {name: count for name, count in zip(KIND_NAMES, kinds, strict=True) if count}
-        block = FeatureBlock(
-            key.decode("utf-8", "surrogateescape"),
-            present,
-            records,
-            contents,
-            value_bytes,
-            np.zeros(present, np.int64),
-        )
-        yield block, span
+        name = name_of(key)
+        if takes(name):
+            records = {kind: count for kind, count in zip(KIND_NAMES, kinds, strict=True) if count}
+            no_lengths = np.zeros(present, np.int64)
+            block = FeatureBlock(name, present, records, contents, value_bytes, no_lengths)
+            blocks.append((block, span))
+    return blocks
 
 
 def _take_column(block: FeatureBlock, column: RaggedArray, span: tuple[int, int]) -> None:
@@ -161,7 +185,7 @@ def _take_column(block: FeatureBlock, column: RaggedArray, span: tuple[int, int]
     block.lengths = lengths[len(lengths) - block.present :]
 
 
-def _take_rows(
+def take_rows(
     blocks: Mapping[str, FeatureBlock],
     rows: Iterable[Mapping[str, Sequence[Any]]],
     *,
@@ -200,7 +224,8 @@ def _kind_of(values: Any) -> Kind:
     return "bytes"
 
 
-def _payloads(buffer: BytesLike, starts: Int64Array, lengths: Int64Array) -> Iterator[memoryview]:
+def payloads_of(buffer: BytesLike, starts: Int64Array, lengths: Int64Array) -> Iterator[memoryview]:
+    """Each payload, as a view."""
     view = as_view(buffer)
     for start, length in zip(starts.tolist(), lengths.tolist(), strict=True):
         yield view[start : start + length]

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 
-from recordsmith.buffers import BytesLike, Int64Array
+from recordsmith.buffers import BytesLike, Int64Array, as_view
 from recordsmith.errors import CorruptDataError
+from recordsmith.examining.statistics import feature_blocks
 from recordsmith.examining.statistics.duplicates import DuplicateSearch, DuplicateStatistics
 from recordsmith.examining.statistics.feature_blocks import (
+    LISTS_FIELD,
     FeatureBlock,
     example_blocks,
-    sequence_blocks,
+    narrowed,
 )
 from recordsmith.examining.statistics.feature_statistics import FeatureStatisticsSurvey
 from recordsmith.examining.statistics.label_texts import TEXT_OF_LABEL, LabelTexts
@@ -22,20 +27,32 @@ from recordsmith.examining.statistics.number_statistics import NumberSurvey
 from recordsmith.examining.statistics.picture_statistics import Declared, PictureSurvey
 from recordsmith.examining.statistics.places import Places
 from recordsmith.examining.statistics.sketches import Hashes
-from recordsmith.example import BytesArray, hash_spans, inner_spans
+from recordsmith.examining.statistics.step_blocks import list_blocks
+from recordsmith.example import (
+    BytesArray,
+    context_payload,
+    hash_spans,
+    inner_spans,
+    spans_of_field,
+)
 from recordsmith.example.kernel.payloads import classify_many
 from recordsmith.example.keys import HEIGHT, PICTURE, WIDTH, is_of_mask
 from recordsmith.example.payload import PAYLOAD_KINDS
+from recordsmith.example.spans import are_wide, field_bytes
 from recordsmith.wire import RecordBlock
 
 MOST_FEATURES = 10_000
-"""So many features of a section have statistics; the rest is only counted."""
+"""So many features of a section have statistics, the first that come; others are only counted. It
+is less than are taken at a time, so that a narrowed record can be taken whole.
+"""
 
 MOST_LEFT_OUT = 65_536
 """So many of the others are counted."""
 
 MOST_PICTURE_FEATURES = 4
 """So many features are searched for pictures that come twice."""
+
+_CONTEXT_TAG = 0x0A
 
 Section = dict[str, FeatureStatisticsSurvey]
 
@@ -59,6 +76,40 @@ class DuplicateSearches:
         """What is there more than once: records, then pictures by key."""
         searches = [self.records, *(self._pictures[key] for key in sorted(self._pictures))]
         return [search.finish(places) for search in searches]
+
+
+class Messages(NamedTuple):
+    """Messages with features: where they lie, and int64 numbers for where their records are."""
+
+    buffer: BytesLike
+    starts: Int64Array
+    lengths: Int64Array
+    places: Int64Array
+
+    @classmethod
+    def of(cls, payload: bytes, place: int) -> Messages:
+        """One of them."""
+        return cls(payload, *np.array([[0], [len(payload)], [place]], np.int64))
+
+    def some(self, piece: slice) -> Messages:
+        """Neighbours among them."""
+        return Messages(self.buffer, self.starts[piece], self.lengths[piece], self.places[piece])
+
+    def payload(self, row: int) -> memoryview:
+        """The bytes of one."""
+        start = int(self.starts[row])
+        return as_view(self.buffer)[start : start + int(self.lengths[row])]
+
+
+@contextmanager
+def _counting(owners: Int64Array) -> Iterator[None]:
+    """What an error's position counts here, it counts among their owners outside."""
+    try:
+        yield
+    except CorruptDataError as error:
+        if error.position is not None:
+            error.position = int(owners[error.position])
+        raise
 
 
 class RecordSurvey:
@@ -102,75 +153,92 @@ class RecordSurvey:
             rows = np.flatnonzero(kinds == number)
             payload = PAYLOAD_KINDS[number]
             self.payloads[payload] += len(rows)
-            try:
+            with _counting(rows):
                 self._add_payloads(payload, block, rows, places[rows])
-            except CorruptDataError as error:
-                if error.position is not None:
-                    error.position = int(rows[error.position])
-                raise
 
     def _add_payloads(
         self, payload: str, block: RecordBlock, rows: Int64Array, places: Int64Array
     ) -> None:
-        spans = block.buffer, block.starts[rows], block.lengths[rows]
+        messages = Messages(block.buffer, block.starts[rows], block.lengths[rows], places)
         if payload == "Example":
-            self._add_examples("features", *spans, places)
+            self._add_messages("features", messages)
         elif payload == "ELWC":
-            self._add_ranking_lists(*spans, places)
+            self._add_ranking_lists(messages)
         elif payload == "SequenceExample":
-            context, lists = sequence_blocks(*spans)
-            self._add_section("context", context, places)
-            self._add_section("feature_lists", lists, places)
+            self._add_contexts(messages)
+            self._add_messages("feature_lists", messages)
 
-    def _add_ranking_lists(
-        self, buffer: BytesLike, starts: Int64Array, lengths: Int64Array, places: Int64Array
-    ) -> None:
+    def _add_ranking_lists(self, lists: Messages) -> None:
         """Contexts and Examples lie there as Examples do elsewhere."""
-        contexts, examples = inner_spans(buffer, starts, lengths)
+        contexts, examples = inner_spans(lists.buffer, lists.starts, lists.lengths)
         self.listed_count += len(examples.owners)
         for section, inner in (("context", contexts), ("examples", examples)):
-            try:
-                of_owners = places[inner.owners]
-                self._add_examples(section, buffer, inner.starts, inner.lengths, of_owners)
-            except CorruptDataError as error:
-                if error.position is not None:
-                    error.position = int(inner.owners[error.position])
-                raise
+            places = lists.places[inner.owners]
+            with _counting(inner.owners):
+                found = Messages(lists.buffer, inner.starts, inner.lengths, places)
+                self._add_messages(section, found)
 
-    def _add_examples(
-        self,
-        section: str,
-        buffer: BytesLike,
-        starts: Int64Array,
-        lengths: Int64Array,
-        places: Int64Array,
-    ) -> None:
-        """All at once, or piece by piece where they have little in common."""
-        size = len(starts)
-        at = 0
-        while at < len(starts):
-            piece = slice(at, at + size)
-            try:
-                blocks = example_blocks(buffer, starts[piece], lengths[piece])
-            except CorruptDataError as error:
-                if error.position is not None:
-                    error.position += at
-                raise
+    def _add_contexts(self, sequences: Messages) -> None:
+        """The field that has the context of a SequenceExample is an Example with its features."""
+        buffer, starts, lengths, places = sequences
+        found = spans_of_field(buffer, starts, lengths, 1)
+        fields = field_bytes(found.lengths)
+        begins = found.starts + found.lengths - fields
+        is_plain = (np.bincount(found.owners, minlength=len(starts)) == 1)[found.owners]
+        is_plain &= np.frombuffer(as_view(buffer), np.uint8)[begins] == _CONTEXT_TAG
+        owners = found.owners[is_plain]
+        with _counting(owners):
+            plain = Messages(buffer, begins[is_plain], fields[is_plain], places[owners])
+            self._add_messages("context", plain)
+        for row in np.setdiff1d(found.owners, owners):
+            context = context_payload(sequences.payload(row))
+            with _counting(np.array([row])):
+                self._add_messages("context", Messages.of(context, places[row]))
+
+    def _add_messages(self, section: str, messages: Messages) -> None:
+        """All at once, or piece by piece where they have little in common; one by one those that
+        have very many features.
+        """
+        is_lists = section == "feature_lists"
+        field = LISTS_FIELD if is_lists else 1
+        read = list_blocks if is_lists else example_blocks
+        takes = partial(self._takes, section)
+        spans = messages.buffer, messages.starts, messages.lengths
+        wide = np.flatnonzero(are_wide(*spans, field, feature_blocks.FEATURES_AT_A_TIME))
+        at, size, count = 0, len(messages.starts), len(messages.starts)
+        while at < count:
+            until = int(wide[np.searchsorted(wide, at)]) if len(wide) and wide[-1] >= at else count
+            if until == at:
+                some = narrowed(messages.payload(at), field, takes)
+                piece, part = slice(at, at + 1), Messages.of(some, messages.places[at])
+            else:
+                piece = slice(at, min(at + size, until))
+                part = messages.some(piece)
+            with _counting(np.arange(at, count)):
+                blocks = read(part.buffer, part.starts, part.lengths, takes)
             if blocks is None:
                 size = max(1, size // 2)
                 continue
-            self._add_section(section, blocks, places[piece])
-            at += size
+            self._add_section(section, blocks, part.places)
+            at = piece.stop
+
+    def _takes(self, section: str, key: str) -> bool:
+        """Whether a feature has statistics: the first of each section have."""
+        features = self.sections[section]
+        if key in features:
+            return True
+        if len(features) >= MOST_FEATURES:
+            self._leave_out({key})
+            return False
+        features[key] = FeatureStatisticsSurvey()
+        return True
 
     def _add_section(
         self, name: str, blocks: Mapping[str, FeatureBlock], places: Int64Array
     ) -> None:
         section = self.sections[name]
         for key, block in blocks.items():
-            if key not in section and len(section) >= MOST_FEATURES:
-                self._leave_out({key})
-                continue
-            feature = section.setdefault(key, FeatureStatisticsSurvey())
+            feature = section[key]
             hashes = feature.add(block)
             if block.contents[2] and hashes is not None:
                 self._add_pictures(feature, block, blocks, hashes, places)

@@ -16,9 +16,9 @@ from recordsmith.errors import CorruptDataError, Defect
 from recordsmith.examining.rules import SECTION_FIELDS, RulePayload
 from recordsmith.example import InnerSpans, classify, decode_example, inner_spans
 from recordsmith.example.payload import malformed_example
+from recordsmith.example.spans import field_bytes
 
 _FIELDS = b"\x0a\x12"  # the first bytes of a list's Examples, and of its context
-_LONGER_FROM = 1 << np.arange(7, 63, 7)  # lengths of which protobuf's number takes a byte more
 
 
 @dataclass
@@ -128,7 +128,7 @@ def why_no_ranking_list(payload: memoryview) -> CorruptDataError | None:
         payload, np.zeros(1, np.int64), np.full(1, len(payload), np.int64)
     )
     lengths = np.concatenate([contexts.lengths, examples.lengths])
-    covered = int((lengths + 2 + np.searchsorted(_LONGER_FROM, lengths, "right")).sum())
+    covered = int(field_bytes(lengths).sum())
     if covered != len(payload):
         if payload[covered] in _FIELDS:
             return CorruptDataError(

@@ -14,7 +14,6 @@ from collections.abc import Collection, Iterator
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from recordsmith.buffers import Int64Array, as_view
 from recordsmith.errors import CorruptDataError, Defect
@@ -30,18 +29,16 @@ from recordsmith.examining.verification.value_check import (
 from recordsmith.example import (
     ColumnDecoder,
     FeatureSpec,
-    InnerSpans,
     RaggedArray,
-    spans_of_field,
 )
 from recordsmith.example.entries import delimited
 from recordsmith.example.kernel.survey import FeatureSurvey
 from recordsmith.example.payload import KIND_NAMES, malformed_example
+from recordsmith.example.spans import are_wide, entries_of
 
 COUNTED_AT_ONCE = 1 << 14
 """So many different features are counted at once, as each takes about a kilobyte meanwhile."""
 
-_LEAST_ENTRY_BYTES = 2  # of a feature without a name or a value: its tag and its length
 _NO_LIMIT = 2**62
 _NO_RULE = FeatureRule()
 
@@ -58,7 +55,9 @@ class SectionCheck:
 
     def errors(self) -> Iterator[CorruptDataError]:
         """What is wrong; `position` counts the messages."""
-        is_wide = _are_wide(self._parts)
+        parts = self._parts
+        spans = parts.buffer, parts.starts, parts.lengths
+        is_wide = are_wide(*spans, parts.field, COUNTED_AT_ONCE)
         waiting = [np.flatnonzero(~is_wide)]
         while waiting:
             rows = waiting.pop()
@@ -211,27 +210,13 @@ def _finish(survey: FeatureSurvey) -> Counted:
     }
 
 
-def _are_wide(parts: RecordParts) -> npt.NDArray[np.bool_]:
-    """Which messages may have more than COUNTED_AT_ONCE different features."""
-    are_wide = parts.lengths >= COUNTED_AT_ONCE * _LEAST_ENTRY_BYTES
-    for row in np.flatnonzero(are_wide).tolist():
-        are_wide[row] = len(_entries(parts, row).starts) > COUNTED_AT_ONCE
-    return are_wide
-
-
 def _pieces(parts: RecordParts, row: int) -> Iterator[bytes]:
     """Messages with COUNTED_AT_ONCE of the features of one each, in order."""
     view = as_view(parts.buffer)
-    found = _entries(parts, row)
+    span = parts.starts[row : row + 1], parts.lengths[row : row + 1]
+    found = entries_of(parts.buffer, *span, parts.field)
     for at in range(0, len(found.starts), COUNTED_AT_ONCE):
         piece = slice(at, at + COUNTED_AT_ONCE)
         spans = zip(found.starts[piece].tolist(), found.lengths[piece].tolist(), strict=True)
         entries = b"".join(delimited(1, view[start : start + length]) for start, length in spans)
         yield delimited(parts.field, entries)
-
-
-def _entries(parts: RecordParts, row: int) -> InnerSpans:
-    """Where the entries of the map of features in a message lie."""
-    span = parts.starts[row : row + 1], parts.lengths[row : row + 1]
-    maps = spans_of_field(parts.buffer, *span, parts.field)
-    return spans_of_field(parts.buffer, maps.starts, maps.lengths, 1)
