@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 import pytest
@@ -45,8 +46,9 @@ def test_damage_comes_with_what_helps(run, shard: Path, damage, command: str, tm
     assert outcome.code == 1
     assert "recordsmith salvage" in outcome.err
     if words[0] != "reshard" or damage is _cut:
-        assert f"`recordsmith verify {data}` says all that is wrong" in outcome.err
-        assert f"`recordsmith salvage {data} OUT` rescues" in outcome.err
+        path = shlex.quote(data)
+        assert f"`recordsmith verify {path}` says all that is wrong" in outcome.err
+        assert f"`recordsmith salvage {path} OUT` rescues" in outcome.err
 
 
 def test_verify_says_so_too(run, shard: Path) -> None:

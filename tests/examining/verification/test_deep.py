@@ -140,16 +140,17 @@ def test_payloads_that_do_not_hold_together(write, tmp_path: Path) -> None:
 
 
 def test_sibling_shards_that_disagree(write, tmp_path: Path) -> None:
-    for number in range(4):
+    for number in range(6):
         value: Any = 1.5 if number == 2 else 1
-        name = f"train-{number:05d}-of-00004.tfrecord"
+        name = f"train-{number:05d}-of-00006.tfrecord"
         write(tmp_path / name, [{"score": value, "id": number}] * 3)
     report = rs.verify(tmp_path, deep=True)
     (error,) = report.defects
     assert error.defect is D.FEATURE_KIND
-    assert error.path == str(tmp_path / "train-00002-of-00004.tfrecord")
-    for word in ("'score'", "float", "int64", "train-00000-of-00004.tfrecord"):
+    assert error.path == str(tmp_path / "train-00002-of-00006.tfrecord")
+    for word in ("'score'", "float", "int64", "train-00000-of-00006.tfrecord"):
         assert word in error.detail
+    assert "and 3 other shards" in error.detail
 
 
 def test_a_manifest_that_knows_of_several_kinds_excuses_none(write, tmp_path: Path) -> None:

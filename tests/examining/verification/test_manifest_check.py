@@ -32,6 +32,23 @@ def test_three_shards_in_a_circle(tmp_path: Path, made: SimpleNamespace) -> None
     assert report.record_count == 15
 
 
+def test_a_dataset_beside_a_shard_without_a_manifest(tmp_path: Path, made: SimpleNamespace) -> None:
+    """One list of both: entries are for the shards that have some."""
+    folder = made.packed(tmp_path / "in", {"train": [4, 5]})
+    other = made.write_shard(tmp_path / "other.tfrecord", [7])
+    report = rs.verify([folder, other])
+    assert (report.is_good, report.record_count) == (True, 10)
+    one, two = sorted(folder.glob("train-*"))
+    one.rename(tmp_path / "one")
+    two.rename(one)
+    (tmp_path / "one").rename(two)
+    report = rs.verify([folder, other])
+    assert [(error.defect, error.path) for error in report.defects] == [
+        (D.SWAPPED_SHARD, str(one)),
+        (D.SWAPPED_SHARD, str(two)),
+    ]
+
+
 def test_shards_that_nobody_lists(tmp_path: Path, made: SimpleNamespace) -> None:
     folder = made.packed(tmp_path, {"train": [4, 5], "test": [1]})
     for name in (
