@@ -34,6 +34,7 @@ from recordsmith.errors import CorruptDataError, Defect, ForbiddenFileError, Opt
 from recordsmith.files import INTERNAL_FOLDER, PathLike, accessing, as_path, list_folder, read_head
 from recordsmith.wire import HEAD_BYTES, HEADER_BYTES, detect_compression, scan
 from recordsmith.wire.framing import Frames
+from recordsmith.words import first_of
 
 Paths: TypeAlias = PathLike | Sequence[PathLike]
 
@@ -41,6 +42,7 @@ _USUAL_NAME = re.compile(
     r".*\.(tfrecords?|record|tfrec)(\.\w+)?(-\d{5,}-of-\d{5,})?|.*-\d{5,}-of-\d{5,}"
 )
 
+_MOST_NAMES = 5
 _MOST_MISSING = 1000
 """So many missing shards of a split are told one by one."""
 
@@ -188,6 +190,25 @@ def _locate_folder(folder: Path, around_defects: bool) -> Located:
     return _locate_files(folder)
 
 
+def _holds_none(folder: Path, files: list[str]) -> OptionError:
+    """That a folder is none of shards: with what it holds, and what may be meant."""
+    folders = sorted(
+        entry.name
+        for entry in list_folder(folder)
+        if os.path.isdir(entry) and not entry.name.startswith(".")
+    )
+    found = first_of(files, _MOST_NAMES) if files else "no files"
+    text = f"{folder} holds no TFRecord file and no {MANIFEST_NAME}: "
+    if not files and not folders:
+        return OptionError(f"{text}it is empty; look whether this is the right folder")
+    if not folders:
+        return OptionError(f"{text}found {found}")
+    return OptionError(
+        f"{text}found {found}, and the folders {first_of(folders, _MOST_NAMES)}. If the shards lie "
+        f"deeper, name their folder or use a glob such as {folder}/*/*.tfrecord"
+    )
+
+
 def _locate_files(folder: Path) -> Located:
     shards = []
     numbered: dict[tuple[str, int], set[int]] = {}
@@ -204,11 +225,7 @@ def _locate_files(folder: Path) -> Located:
             numbered.setdefault((number.split, number.shard_count), set()).add(number.number)
     if not shards:
         _check_unfinished(folder)
-        found = ", ".join(other[:5]) + (" …" if len(other) > 5 else "") or "no files"
-        raise OptionError(
-            f"{folder} holds no TFRecord file and no {MANIFEST_NAME}: found {found}. If the "
-            f"shards lie deeper, name their folder or use a glob such as {folder}/*/*.tfrecord"
-        )
+        raise _holds_none(folder, other)
     shards.sort(key=lambda shard: shard.split)
     missing = [
         (

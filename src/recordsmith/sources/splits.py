@@ -6,6 +6,7 @@ import posixpath
 from collections.abc import Iterable, Sequence
 
 from recordsmith.dataset import Shard, parse_shard_name
+from recordsmith.dataset.names import split_of
 
 SPLIT_NAMES = frozenset(
     ("train", "training", "trainval", "val", "valid", "validation", "dev", "test", "testing")
@@ -37,11 +38,12 @@ def splits_of_shards(shards: Sequence[Shard]) -> list[str]:
 
 def _tells_split(shard: Shard) -> bool:
     """Whether its manifest or its name says of which split a shard is."""
-    return (
-        shard.entry is not None
-        or parse_shard_name(shard.path.name) is not None
-        or is_split_name(shard.split)
-    )
+    return shard.entry is not None or name_tells_split(shard.path.name)
+
+
+def name_tells_split(name: str) -> bool:
+    """Whether a file is called as those of a split are: numbered, or like a split."""
+    return parse_shard_name(name) is not None or is_split_name(split_of(name))
 
 
 def are_split_names(names: Iterable[str]) -> bool:
