@@ -117,6 +117,7 @@ def test_lines_are_wrapped_at_words_on_a_terminal_only(monkeypatch: pytest.Monke
         assert whole == f"{printed} note: {printed} error: {printed}"
         starts = [line for line in lines if line.startswith(("note:", "error:"))]
         assert len(starts) == 2
+        assert lines[1].startswith("    ")  # two more than the line itself
 
 
 def test_no_styles_where_nobody_wants_them(monkeypatch: pytest.MonkeyPatch) -> None:

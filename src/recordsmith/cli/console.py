@@ -75,16 +75,17 @@ def print_line(text: str, indent: str = "", *, title: str = "") -> None:
 
     title: what it begins with, to be set in bold.
     """
-    lines = _for_terminal(indent + shortened(printable(text)), sys.stdout, f"{indent}  ")
+    lines = _for_terminal(indent + shortened(printable(text)), sys.stdout)
     print(bold(title) + lines[len(title) :] if title and lines.startswith(title) else lines)
 
 
-def _for_terminal(line: str, stream: TextIO, hang: str = "  ") -> str:
+def _for_terminal(line: str, stream: TextIO) -> str:
     """The line itself, or, where it is longer than a line of the terminal, several."""
     columns = shutil.get_terminal_size().columns
     if not stream.isatty() or len(line) <= columns or columns < _NARROWEST:
         return line
-    return "\n".join(wrapped(line, columns, hang))
+    indent = line[: len(line) - len(line.lstrip(" "))]
+    return "\n".join(wrapped(line, columns, f"{indent}  "))
 
 
 def wrapped(line: str, width: int, hang: str = "") -> list[str]:
@@ -167,7 +168,7 @@ def print_list(
     """
     if not lines:
         return
-    print(f"{indent}{title}:")
+    print_line(f"{title}:", indent)
     for line in lines[:most]:
         print_line(line, f"{indent}  ")
     left_out = (len(lines) if number is None else number) - min(most, len(lines))
