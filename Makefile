@@ -2,6 +2,8 @@
 PYTHON ?= python3
 VENV := .venv
 RUN := $(VENV)/bin
+# without the warnings that build tools give each other
+PIP := PYTHONWARNINGS=ignore $(RUN)/python -m pip install --quiet --disable-pip-version-check
 SOURCES := pyproject.toml $(shell find src -name '*.pyx' -o -name '*.h')
 
 .PHONY: help demo test check bench clean
@@ -15,21 +17,24 @@ help:
 
 # `pip install -e`: what you change in src/ is what runs; the kernels are built again when changed
 $(VENV)/installed: $(SOURCES)
-	$(PYTHON) -m venv $(VENV)
-	$(RUN)/python -m pip install --quiet --disable-pip-version-check --upgrade pip
-	$(RUN)/python -m pip install --quiet --disable-pip-version-check -e .
+	@echo 'making $(VENV), with NumPy, OpenCV and the kernels; this takes about a minute'
+	@$(PYTHON) -m venv $(VENV)
+	@$(PIP) --upgrade pip
+	@$(PIP) -e .
 	@touch $@
 
 $(VENV)/test-extras: $(VENV)/installed
-	$(RUN)/python -m pip install --quiet --disable-pip-version-check -e '.[test]'
+	@$(PIP) -e '.[test]'
 	@touch $@
 
 $(VENV)/lint-extras: $(VENV)/installed
-	$(RUN)/python -m pip install --quiet --disable-pip-version-check -e '.[test,lint]'
+	@$(PIP) -e '.[test,lint]'
 	@touch $@
 
 demo: $(VENV)/installed
-	$(RUN)/recordsmith demo
+	@$(RUN)/recordsmith demo
+	@echo
+	@echo '. $(RUN)/activate makes recordsmith a command of your shell.'
 
 test: $(VENV)/test-extras
 	$(RUN)/python -m pytest -n auto
@@ -41,7 +46,7 @@ check: $(VENV)/lint-extras
 	$(RUN)/lint-imports
 
 bench: $(VENV)/installed
-	$(RUN)/python -m pip install --quiet --disable-pip-version-check -r benchmarks/requirements.txt
+	@$(PIP) -r benchmarks/requirements.txt
 	$(RUN)/python benchmarks/run.py
 
 clean:

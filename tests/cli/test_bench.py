@@ -2,13 +2,15 @@ from __future__ import annotations
 
 import re
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import recordsmith as rs
-from recordsmith.cli.bench import _wrapped, print_bench_report
+from recordsmith.cli import console
+from recordsmith.cli.bench import print_bench_report
 
 QUICK = ("--size", 8, "--batch-size", 4)
 
@@ -46,12 +48,22 @@ def test_compressed_shards_are_shuffled_through_a_buffer(run, tmp_path: Path) ->
 def test_commands_in_advice_stay_on_one_line() -> None:
     command = "`recordsmith pack PATH OUT --as shards --shorter-side 256`"
     for length in range(60, 100):
-        words = f"{'word ' * (length // 5)}{'x' * (length % 5)} {command}.\x1b[2J"
-        lines = _wrapped(words, 100, "- ")
+        words = f"- {'word ' * (length // 5)}{'x' * (length % 5)} {command}."
+        lines = console.wrapped(words, 100, "  ")
         assert sum(command in line for line in lines) == 1
         assert all(line.startswith("- " if n == 0 else "  ") for n, line in enumerate(lines))
         assert max(map(len, lines)) <= 100
-        assert "\x1b" not in "".join(lines)
+
+
+def test_advice_names_what_was_loaded(capsys: pytest.CaptureFixture[str], packed: Path) -> None:
+    report = replace(
+        rs.bench(packed, size=8, batch_size=4, seconds=0.2),
+        advice=("Do it: `recordsmith pack PATH OUT --as shards`.\x1b[2J",),
+    )
+    print_bench_report(report, ["my data"])
+    out = capsys.readouterr().out
+    assert "`recordsmith pack 'my data' OUT --as shards`" in out
+    assert "\x1b" not in out
 
 
 @pytest.mark.parametrize("width", [100, 60])

@@ -6,6 +6,7 @@ import errno
 import os
 import re
 import shlex
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -41,6 +42,7 @@ def test_help_of_each_command_has_an_example(run, command: str) -> None:
     outcome = run(command, "--help")
     assert outcome.code == 0
     assert f"Example: recordsmith {command}" in outcome.out
+    assert not re.search(r"<(bool|str|list)", outcome.out)  # words of Python
 
 
 def test_version(run) -> None:
@@ -93,6 +95,7 @@ def test_paths_that_lead_nowhere(run, tmp_path: Path, command: str) -> None:
         (tmp_path / "empty folder", "no TFRecord"),
         (tmp_path / "*.none", "no file matches"),
         (tmp_path / ("x" * 300), "too long"),
+        (tmp_path / "emty folder", f"did you mean {tmp_path / 'empty folder'}?"),
     ):
         outcome = run(command, path)
         assert outcome.code == 2
@@ -192,6 +195,22 @@ def test_signals_leave_nothing_that_is_seen(pictures: Path, name: str, code: int
     assert "stopped" in result.stderr
     # a shard that was complete by then may wait for the job to go on
     assert not out.exists() or [path.name for path in out.iterdir()] == [".recordsmith"]
+
+
+def test_interrupted_while_it_loads() -> None:
+    """No traceback before a command has begun, which could tell it in words."""
+    program = (
+        "import os, signal, sys\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        "class Finder:\n"
+        "    def find_spec(self, name, *_):\n"
+        "        if name == 'typer': os.kill(os.getpid(), signal.SIGINT)\n"
+        "sys.meta_path.insert(0, Finder())\n"
+        "from recordsmith.__main__ import main\n"
+        "main()\n"
+    )
+    result = subprocess.run([sys.executable, "-c", program], capture_output=True, check=False)
+    assert (result.returncode, result.stdout, result.stderr) == (-signal.SIGINT, b"", b"")
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")

@@ -96,6 +96,42 @@ def test_lists_say_what_they_leave_out(
     assert capsys.readouterr().out == expected
 
 
+def test_lines_are_wrapped_at_words_on_a_terminal_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = "a sentence of words and `a command that is copied` and a\x1b-long-word-that-stays whole"
+    for stream in (io.StringIO(), _Terminal()):
+        monkeypatch.setattr(sys, "stdout", stream)
+        monkeypatch.setattr(sys, "stderr", stream)
+        monkeypatch.setenv("COLUMNS", "40")
+        console.print_line(text, "  ", title="no such")
+        console.print_line(f"note: {text}", title="note")
+        console.print_error(text)
+        lines = stream.getvalue().replace("\x1b[1m", "").replace("\x1b[1;31m", "")
+        lines = lines.replace("\x1b[0m", "").splitlines()
+        printed = text.replace("\x1b", "\\x1b")
+        if not stream.isatty():
+            assert lines == [f"  {printed}", f"note: {printed}", f"error: {printed}"]
+            continue
+        assert max(map(len, lines)) <= 40
+        assert sum("`a command that is copied`" in line for line in lines) == 3
+        whole = " ".join(line.strip() for line in lines)
+        assert whole == f"{printed} note: {printed} error: {printed}"
+        starts = [line for line in lines if line.startswith(("note:", "error:"))]
+        assert len(starts) == 2
+        assert lines[1].startswith("    ")  # two more than the line itself
+
+
+def test_no_styles_where_nobody_wants_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdout", _Terminal())
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setenv("TERM", "xterm")
+    assert console.bold("x") == "\x1b[1mx\x1b[0m"
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert console.bold("x") == "x"
+    monkeypatch.setenv("NO_COLOR", "")
+    monkeypatch.setenv("TERM", "dumb")
+    assert console.bold("x") == "x"
+
+
 class _Terminal(io.StringIO):
     def isatty(self) -> bool:
         return True

@@ -82,7 +82,21 @@ def test_fields_of_records_that_are_no_examples(run, reference: Any, tmp_path: P
     }
     with rs.ShardWriter(tmp_path / "y.tfrecord") as writer:
         writer.write(b"\xff plain")
-    assert "is a protobuf message" in run("inspect", tmp_path / "y.tfrecord").out
+    assert "is no protobuf message" in run("inspect", tmp_path / "y.tfrecord").out
+
+
+def test_many_files_that_tell_no_split(run, made, tmp_path: Path) -> None:
+    """They are files, not splits, and a screen is not filled with them."""
+    for number in range(12):
+        made.write_shard(tmp_path / f"part-{number:02d}.tfrecord", [number])
+    heading, *rows = run("inspect", tmp_path).out.splitlines()[2:14]
+    assert heading.split() == ["file", "records", "shards", "size"]
+    assert [row.split()[0] for row in rows[:10]] == [f"part-{number:02d}" for number in range(10)]
+    assert rows[10] == "… and 2 more (all of them with --json)"
+    equal = run("diff", tmp_path, tmp_path).out
+    assert "part-09 1 and 2 more)" in equal
+    (tmp_path / "part-00.tfrecord").rename(tmp_path / "test.tfrecord")
+    assert "\nsplit " in run("inspect", tmp_path).out
 
 
 @pytest.mark.parametrize("reader", READERS)

@@ -246,7 +246,7 @@ def test_plan_on_many_machines(run, pictures: Path, tmp_path: Path) -> None:
     [
         (["--as", "folders"], "did you mean folder"),
         (["--boxes", "clip"], "boxes is an option of voc and coco and yolo"),
-        (["--store", "gif"], "format is 'gif'"),
+        (["--store", "gif"], "--store is 'gif'"),
         (["--background", "red"], "expected white, black or #rrggbb"),
         (["--keys", "a=b,c"], "expected a preset, or new names"),
         (["--keys", "none"], "expected one of slim"),
@@ -320,8 +320,11 @@ def test_options_that_messages_name_exist(run) -> None:
     import re
 
     known = set(re.findall(r"--[a-z][a-z-]*", "".join(
-        run(command.__name__, "--help").out for command in cli._COMMANDS
+        run(command.__name__, "--help").out
+        for commands in cli._COMMANDS.values() for command in commands
     )))  # fmt: skip
+    subjects = (*wording._NAMED_ALIKE, *wording._NAMED_OTHERWISE)
+    assert {*map(wording._option, subjects)} <= known
     assert set(re.findall(r"--[a-z][a-z-]*", " ".join(wording._OPTIONS.values()))) <= known
     library = "".join(path.read_text() for path in Path(rs.__file__).parent.rglob("*/*.py"))
     library = re.sub(r'"\s*f?"', "", library)  # a message in lines

@@ -41,6 +41,13 @@ def test_all_options_reach_the_job(run, tmp_path: Path, made) -> None:
         assert (tmp_path / "out" / name).read_bytes() == (same.folder / name).read_bytes()
 
 
+def test_shares_given_as_the_split_to_read(run, tmp_path: Path, made) -> None:
+    made.packed(tmp_path / "in", {"train": range(4)})
+    wrong = run("reshard", tmp_path / "in", tmp_path / "out", "--split", "a=0.5,b=0.5")
+    assert wrong.code == 2
+    assert "--splits a=0.5,b=0.5" in wrong.err
+
+
 def test_mistakes_and_damage_have_their_exit_codes(run, tmp_path: Path, made) -> None:
     path = made.write_shard(tmp_path / "a.tfrecord", range(9))
     for arguments, word in (

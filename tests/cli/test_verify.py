@@ -3,6 +3,7 @@ from __future__ import annotations
 import io
 from pathlib import Path
 
+import pytest
 from PIL import Image
 
 import recordsmith as rs
@@ -57,6 +58,32 @@ def test_defects_are_listed_with_their_place(run, packed: Path) -> None:
         "offset": first_length + 16,
     }
     assert outcome.document["records"] == 8
+
+
+@pytest.mark.parametrize("compression", ["gzip", "zlib"])
+def test_what_tensorflow_must_be_told_of_good_files(
+    run, made, tmp_path: Path, compression: str
+) -> None:
+    """It takes compressed files for damaged ones."""
+    packed = made.write_shard(tmp_path / "a.tfrecord", [1, 2], compression)
+    good = run("verify", packed)
+    assert good.code == 0
+    assert f"the file is compressed with {compression}" in good.out
+    assert f'compression_type="{compression.upper()}"' in good.out
+    made.write_shard(tmp_path / "b.tfrecord", [1, 2])
+    assert f"1 of 2 files are compressed with {compression}" in run("verify", tmp_path).out
+    assert "compressed" not in run("verify", tmp_path / "b.tfrecord").out
+
+
+def test_the_command_that_rescues_can_be_copied(run, made, tmp_path: Path) -> None:
+    path = made.write_shard(tmp_path / "my file.tfrecord", [1, 2, 3])
+    data = bytearray(path.read_bytes())
+    data[3] ^= 1  # in the first length
+    path.write_bytes(data)
+    outcome = run("verify", path)
+    assert f"`recordsmith salvage '{path}' OUT` rescues" in outcome.out
+    assert "what lies behind the damage was not looked at" in outcome.out.splitlines()[0]
+    assert run("salvage", path, tmp_path / "out").code == 0
 
 
 def test_a_missing_shard(run, packed: Path) -> None:

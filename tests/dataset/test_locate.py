@@ -222,11 +222,11 @@ def test_what_is_not_there_is_said(tmp_path: Path) -> None:
 
 
 def test_folder_without_records_says_what_it_found(tmp_path: Path) -> None:
-    with pytest.raises(rs.OptionError, match="no files"):
+    with pytest.raises(rs.OptionError, match="it is empty"):
         rs.open(tmp_path)
     (tmp_path / "README.md").write_text("words about nothing in particular")
     (tmp_path / "deeper").mkdir()
-    with pytest.raises(rs.OptionError, match=r"README\.md.*glob"):
+    with pytest.raises(rs.OptionError, match=r"README\.md, and the folders deeper\..*glob"):
         rs.open(tmp_path)
 
 

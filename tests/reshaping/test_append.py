@@ -180,6 +180,10 @@ def test_features_that_do_not_agree(packed: Path, tmp_path: Path) -> None:
         writer.write(b"no example")
     with pytest.raises(rs.OptionError, match="are Example, those that are appended other"):
         rs.append(tmp_path / "train.tfrecord", packed)
+    with rs.ShardWriter(tmp_path / "train.tfrecord", overwrite=True) as writer:
+        writer.write_example({"picture": b"", "label": 1})
+    with pytest.raises(rs.OptionError, match=r"no feature in common: .*appended label, picture"):
+        rs.append(tmp_path / "train.tfrecord", packed)
     assert contents(packed) == before
     with rs.ShardWriter(tmp_path / "train.tfrecord", overwrite=True) as writer:
         writer.write_example({"id": 3, "new": 1})

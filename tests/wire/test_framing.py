@@ -226,6 +226,7 @@ def damaged(buffer: bytes, at: int) -> bytes:
         (encode_record(b"abc")[:7], Defect.TRUNCATED_HEADER, ["7 bytes", "12 bytes"]),
         (encode_record(b"abc")[:17], Defect.TRUNCATED_PAYLOAD, ["needs 19 bytes", "only 17"]),
         (damaged(encode_record(b"abc"), 0), Defect.LENGTH_CRC, ["length 19", "b099490e"]),
+        (bytes(40), Defect.LENGTH_CRC, ["length 0", "only zeros here"]),
         (damaged(encode_record(b"one"), 12), Defect.PAYLOAD_CRC, ["of 3 bytes", "01405508"]),
     ],
 )

@@ -1,6 +1,6 @@
 """The command line: one file a command; each parses, calls public functions, and prints.
 
-To add a command: one file here with a function of its name, and a line in `_COMMANDS`.
+To add a command: one file here with a function of its name, and its place in `_COMMANDS`.
 Exit codes: 0 done, 1 the data has defects, 2 the command was wrong, 130 stopped with Ctrl-C.
 """
 
@@ -15,7 +15,7 @@ from collections.abc import Callable
 from typing import Annotated, Any, NoReturn
 
 import typer
-from typer.core import TyperCommand
+from typer.core import TyperCommand, TyperGroup
 
 import recordsmith
 from recordsmith.cli.append import append
@@ -37,23 +37,12 @@ from recordsmith.cli.verify import verify
 from recordsmith.cli.wording import in_options, way_out
 from recordsmith.errors import CorruptDataError, RecordsmithError, SourceError
 
-_COMMANDS = (
-    pack,
-    inspect,
-    head,
-    sheet,
-    verify,
-    schema,
-    diff,
-    salvage,
-    reshard,
-    edit,
-    append,
-    export,
-    index,
-    bench,
-    demo,
-)
+_COMMANDS: dict[str, tuple[Callable[..., None], ...]] = {  # by what they are for
+    "Make a dataset": (pack, append, demo),
+    "Look into TFRecord files, whoever wrote them": (inspect, head, sheet, verify, schema, diff),
+    "Mend and reshape them": (salvage, reshard, edit),
+    "Hand them over": (export, index, bench),
+}
 
 _DEFECTS, _WRONG_COMMAND, _STOPPED, _PIPE_CLOSED, _TERMINATED = 1, 2, 130, 141, 143
 
@@ -98,6 +87,9 @@ def _root(
     """TFRecord datasets without TensorFlow: pack pictures, prove them right, look at them.
 
     Try `recordsmith demo`: the whole tour on pictures that it draws itself.
+
+    Of any TFRecord file `recordsmith inspect FILE` says what is in it, and
+    `recordsmith verify FILE` what is wrong with it.
     """
 
 
@@ -106,6 +98,8 @@ def _reporting(command: Callable[..., None]) -> Callable[..., None]:
 
     @functools.wraps(command)
     def run(*args: Any, **kwargs: Any) -> None:
+        if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:  # as __main__ leaves it until here
+            signal.signal(signal.SIGINT, signal.default_int_handler)
         try:
             command(*args, **kwargs)
             sys.stdout.flush()
@@ -134,10 +128,28 @@ def _end_quietly(code: int = _PIPE_CLOSED) -> NoReturn:
     raise typer.Exit(code)
 
 
+def _without_types(params: list[Any]) -> list[Any]:
+    """The same, without `<bool>` beside flags and `<list[str]>` beside arguments in the help."""
+    for param in params:
+        if param.param_type_name == "argument" or getattr(param, "is_flag", False):
+            param.display_type_rich = lambda **_: ""
+    return params
+
+
+class _Commands(TyperGroup):
+    """All of them."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        return _without_types(super().get_params(ctx))
+
+
 class _Command(TyperCommand):
     """One that says OUT where that is missing: of PATH... OUT, a single path is taken for OUT, and
     typer would ask for PATH.
     """
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        return _without_types(super().get_params(ctx))
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         given = list(args)
@@ -152,6 +164,7 @@ class _Command(TyperCommand):
 
 
 app = typer.Typer(
+    cls=_Commands,
     add_completion=False,
     no_args_is_help=True,
     rich_markup_mode="markdown",
@@ -159,5 +172,6 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.callback()(_root)
-for _command in _COMMANDS:
-    app.command(cls=_Command)(_reporting(_command))
+for _panel, _commands in _COMMANDS.items():
+    for _command in _commands:
+        app.command(cls=_Command, rich_help_panel=_panel)(_reporting(_command))

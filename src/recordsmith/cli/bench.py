@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
+import shlex
 import shutil
 import sys
-import textwrap
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -25,7 +25,6 @@ _SIZE = re.compile(r"(\d{1,6})(?:x(\d{1,6}))?", re.ASCII)
 _BAR_WIDTH = 30
 _WIDTH = 100  # of a line at most
 _SPARED = ("measured", "rounds", "MB/s")  # columns that a narrow terminal is spared, in this order
-_GLUE = "\0"  # for a space at which no line ends
 
 
 def bench(
@@ -95,47 +94,42 @@ def bench(
             )
     except KeyboardInterrupt:
         if report is not None and report.trials:
-            _print(report, json)
+            _print(report, json, paths)
         raise
-    _print(report, json)
+    _print(report, json, paths)
 
 
-def _print(report: rs.BenchReport, json: bool) -> None:
+def _print(report: rs.BenchReport, json: bool, paths: list[str]) -> None:
     if json:
         console.print_json(report.to_json())
     else:
-        print_bench_report(report)
+        print_bench_report(report, paths)
 
 
-def print_bench_report(report: rs.BenchReport) -> None:
-    """What was measured, as a table, and what would help."""
+def print_bench_report(report: rs.BenchReport, paths: Sequence[str] = ()) -> None:
+    """What was measured, as a table, and what would help.
+
+    paths: what was loaded, as the user typed it.
+    """
+    typed = shlex.quote(paths[0]) if len(paths) == 1 else "PATH"
     asked = report.asked
     rate = f"{asked.records_per_second:,.0f} {_unit(report)}"
     width = min(_WIDTH, shutil.get_terminal_size().columns) if sys.stdout.isatty() else _WIDTH
-    loaded = _wrapped(f"{rate}, {console.size(asked.bytes_per_second)}/s: {_asked(report)}", width)
+    asked_for = console.printable(_asked(report))
+    loaded = console.wrapped(
+        f"{rate}, {console.size(asked.bytes_per_second)}/s: {asked_for}", width
+    )
     print("\n".join(loaded).replace(rate, console.bold(rate), 1))
-    print("\n".join(_wrapped(_spent(asked), width)))
+    print("\n".join(console.wrapped(_spent(asked), width)))
     print()
     headings, *rows = _table(report, width)
     console.print_table(headings, rows, " ".join(headings[3:]))
     print()
     for sentence in report.advice:
-        print("\n".join(_wrapped(in_options(sentence), width, "- ")))
+        advice = in_options(sentence).replace("pack PATH OUT", f"pack {typed} OUT")
+        line = console.printable(f"- {advice}")
+        print("\n".join(console.wrapped(line, width, "  ")))
     console.print_list(f"skipped, {len(report.skipped):,}", report.skipped)
-
-
-def _wrapped(sentence: str, width: int, bullet: str = "") -> list[str]:
-    """The lines of a sentence; a command in it stays on one line, to be copied."""
-    text = console.printable(sentence)
-    whole = re.sub("`[^`]*`", lambda command: command[0].replace(" ", _GLUE), text)
-    wrapper = textwrap.TextWrapper(
-        width,
-        initial_indent=bullet,
-        subsequent_indent=" " * len(bullet),
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
-    return [line.replace(_GLUE, " ") for line in wrapper.wrap(whole)]
 
 
 def _table(report: rs.BenchReport, width: int) -> list[tuple[str, ...]]:

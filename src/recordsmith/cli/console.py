@@ -6,13 +6,17 @@ Control characters reach a terminal only, and only ours: what comes from a file 
 from __future__ import annotations
 
 import json
+import os
+import re
+import shutil
 import sys
+import textwrap
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 from recordsmith.words import count, printable, size
 
@@ -28,7 +32,9 @@ __all__ = [
     "print_aside",
     "print_code",
     "print_error",
+    "print_hint",
     "print_json",
+    "print_line",
     "print_list",
     "print_summary",
     "print_table",
@@ -37,23 +43,68 @@ __all__ = [
     "progress_bar",
     "shortened",
     "size",
+    "wrapped",
 ]
 
 _REFRESH_SECONDS = 0.05
 _LONGEST_LINE = 2000
 _LONGEST_CELL = 200
+_MOST_SPLITS = 10
+_NARROWEST = 40  # columns; in fewer a terminal wraps by itself
+_GLUE = "\0"  # stands for the spaces in a command while lines are wrapped; never printed
 
 
 def print_error(message: str) -> None:
     """One paragraph on standard error."""
-    prefix = "\x1b[1;31merror:\x1b[0m" if sys.stderr.isatty() else "error:"
-    lines = printable(message, keep="\n").split("\n")
-    print(prefix, "\n".join(map(shortened, lines)), file=sys.stderr)
+    prefix = "error:"
+    lines = f"{prefix} {printable(message, keep=chr(10))}".split("\n")
+    text = "\n".join(_for_terminal(shortened(line), sys.stderr) for line in lines)
+    red = f"\x1b[1;31m{prefix}\x1b[0m" if _is_styled(sys.stderr) else prefix
+    print(red + text[len(prefix) :], file=sys.stderr)
 
 
 def print_aside(message: str) -> None:
     """Something to know, on standard error: standard output is for what was asked."""
-    print(shortened(printable(message)), file=sys.stderr)
+    print(_for_terminal(shortened(printable(message)), sys.stderr), file=sys.stderr)
+
+
+def print_hint(message: str) -> None:
+    """What one may do next, for somebody who looks on: on a terminal only."""
+    if sys.stderr.isatty():
+        print_aside(message)
+
+
+def print_line(text: str, indent: str = "", *, title: str = "") -> None:
+    """A sentence, made printable: on a terminal wrapped at words, elsewhere one line to search.
+
+    title: what it begins with, to be set in bold.
+    """
+    lines = _for_terminal(indent + shortened(printable(text)), sys.stdout)
+    print(bold(title) + lines[len(title) :] if title and lines.startswith(title) else lines)
+
+
+def _for_terminal(line: str, stream: TextIO) -> str:
+    """The line itself, or, where it is longer than a line of the terminal, several."""
+    columns = shutil.get_terminal_size().columns
+    if not stream.isatty() or len(line) <= columns or columns < _NARROWEST:
+        return line
+    indent = line[: len(line) - len(line.lstrip(" "))]
+    return "\n".join(wrapped(line, columns, f"{indent}  "))
+
+
+def wrapped(line: str, width: int, hang: str = "") -> list[str]:
+    """The lines of a printable one, wrapped at words; a command in it stays whole, to be copied.
+
+    hang: what the second line and those after it begin with.
+    """
+    whole = re.sub("`[^`]*`", lambda command: command[0].replace(" ", _GLUE), line)
+    wrapper = textwrap.TextWrapper(
+        width,
+        subsequent_indent=hang,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+    return [part.replace(_GLUE, " ") for part in wrapper.wrap(whole)]
 
 
 def print_json(document: Any) -> None:
@@ -63,7 +114,7 @@ def print_json(document: Any) -> None:
 
 def print_code(code: str) -> None:
     """Python, in colours on a terminal; it can be copied from there as it is."""
-    if not sys.stdout.isatty():
+    if not _is_styled(sys.stdout):
         print(code, end="")
         return
     from rich.console import Console
@@ -81,7 +132,12 @@ def shortened(line: str) -> str:
 
 def bold(text: str) -> str:
     """`text` in bold on a terminal."""
-    return f"\x1b[1m{text}\x1b[0m" if sys.stdout.isatty() else text
+    return f"\x1b[1m{text}\x1b[0m" if _is_styled(sys.stdout) else text
+
+
+def _is_styled(stream: TextIO) -> bool:
+    """Whether bold and colours can be shown, and nobody asks for none (https://no-color.org)."""
+    return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
 def print_table(head: Sequence[str], rows: Sequence[Sequence[str]], right: str = "") -> None:
@@ -116,9 +172,9 @@ def print_list(
     """
     if not lines:
         return
-    print(f"{indent}{title}:")
+    print_line(f"{title}:", indent)
     for line in lines[:most]:
-        print(f"{indent}  {shortened(printable(line))}")
+        print_line(line, f"{indent}  ")
     left_out = (len(lines) if number is None else number) - min(most, len(lines))
     if left_out:
         print(f"{indent}  {and_more(left_out, len(lines), most, number)}")
@@ -143,8 +199,11 @@ def and_more(left_out: int, listed: int, shown: int, number: int | None = None) 
 def print_summary(title: str, splits: Mapping[str, int], *more: str) -> None:
     """What a job did: the title, how many records each split has, and what more there is to say."""
     print(title)
-    for name, records in splits.items():
+    shown = dict(list(splits.items())[:_MOST_SPLITS])
+    for name, records in shown.items():
         print(f"  {printable(name)}: {count(records, 'record')}")
+    if len(splits) > len(shown):
+        print(f"  {and_more(len(splits) - len(shown), len(splits), len(shown))}")
     for line in more:
         print(f"  {line}")
 

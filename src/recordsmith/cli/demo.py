@@ -29,6 +29,11 @@ dataset = rs.open("{dataset}", split="train")
 features = {{"image": rs.Image(size=192), "name": rs.Text("image/class/text")}}
 for batch in rs.Loader(dataset, features, batch_size=30, shuffle=True): ..."""
 
+_NEXT = """\
+Now your own pictures, in a folder for each class: `recordsmith pack FOLDER OUT`; what else can be
+packed: `recordsmith pack --help`. And any TFRecord file: `recordsmith inspect FILE` says what is in
+it, `recordsmith verify FILE` what is wrong with it."""
+
 
 def demo(
     out: Annotated[
@@ -82,6 +87,7 @@ def demo(
     _say(f"6. See what a model would be given: look at {sheet}")
     title = "Flowers, from TFRecord"
     rs.draw_batch(batch["image"], sheet, captions=batch["name"], title=title, overwrite=True)
+    print(f"\n{_NEXT}")
 
 
 def _say(title: str, *commands: str) -> None:

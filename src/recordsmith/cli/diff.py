@@ -11,6 +11,7 @@ import typer
 import recordsmith as rs
 from recordsmith.cli import console
 from recordsmith.cli.options import Json, Split, Threads
+from recordsmith.words import first_of
 
 _SHOWN = 10
 _FEATURES_SHOWN = 20
@@ -42,7 +43,9 @@ def diff(
 
     Exits with 1 if they differ.
 
-    Example: `recordsmith diff out old`, `recordsmith diff a.tfrecord b.tfrecord --by id`
+    Example: `recordsmith diff out old`
+
+    By a feature: `recordsmith diff a.tfrecord b.tfrecord --by id`
     """
     with console.progress_bar("comparing", of_bytes=True, again="reading what differs") as progress:
         report = rs.diff(a, b, split=split, by=by, threads=threads, progress=progress)
@@ -80,7 +83,7 @@ def print_diff_report(report: rs.DiffReport) -> None:
         _FEATURES_SHOWN,
     )
     for remark in report.remarks:
-        print(f"  to know: {console.printable(remark)}")
+        console.print_line(f"to know: {remark}", "  ")
     if report.class_names_differ:
         console.print_list("class names", _differing_names(*report.class_names), _SHOWN)
     _print_changes(report)
@@ -116,13 +119,14 @@ def _headline(report: rs.DiffReport) -> str:
 def _print_asides(report: rs.DiffReport) -> None:
     """What may differ between equal datasets."""
     for name, side in (("A", report.a), ("B", report.b)):
-        splits = ", ".join(f"{split} {count:,}" for split, count in side.splits.items())
+        splits = [f"{split} {count:,}" for split, count in side.splits.items()]
         compression = side.compression
-        print(
-            f"  {name}: {console.count(side.record_count, 'record')} "
-            f"({console.printable(splits)}) in {console.count(side.shard_count, 'shard')}, "
+        console.print_line(
+            f"{name}: {console.count(side.record_count, 'record')} "
+            f"({first_of(splits, _SHOWN)}) in {console.count(side.shard_count, 'shard')}, "
             f"{console.size(side.size_bytes)}, "
-            + ("not compressed" if compression == "none" else f"compressed with {compression}")
+            + ("not compressed" if compression == "none" else f"compressed with {compression}"),
+            "  ",
         )
     in_other_bytes = report.same_count - report.same_bytes_count
     if in_other_bytes:

@@ -36,8 +36,9 @@ def head(
     Records that are no Examples are shown as the fields of a message of unknown type; with
     --descriptors and --message by the names in its .proto file.
 
-    Example: `recordsmith head out -n 3`,
-    `recordsmith head a.tfrecord --descriptors my.pb --message my.package.Detection`
+    Example: `recordsmith head out -n 3`
+
+    Of messages: `recordsmith head a.tfrecord --descriptors my.pb --message my.package.Detection`
     """
     from recordsmith.cli.examples import describe, to_document  # NumPy: not for --help
     from recordsmith.cli.messages import describe_message, message_document

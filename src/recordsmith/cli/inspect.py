@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -24,6 +25,7 @@ _PAYLOADS = {  # payload -> what one is called, and several
 }
 
 _FIELDS_SHOWN = 40
+_SPLITS_SHOWN = 10
 
 
 def inspect(
@@ -54,8 +56,11 @@ def inspect(
 
     With --reader, print a program that reads it, with every feature declared, to be pasted.
 
-    Example: `recordsmith inspect out`, `recordsmith inspect out --stats --html stats.html`,
-    `recordsmith inspect out --reader torch`
+    Example: `recordsmith inspect out`
+
+    Figures: `recordsmith inspect out --stats --html stats.html`
+
+    A program: `recordsmith inspect out --reader torch > read_it.py`
     """
     if not stats and (html is not None or threads is not None or overwrite):
         raise OptionError("--html, --overwrite and --threads are for --stats; say --stats as well")
@@ -99,26 +104,15 @@ def print_inspection(inspection: rs.Inspection) -> None:
         + ("not compressed" if compression == "none" else f"compressed with {compression}")
     )
     print()
-    console.print_table(
-        ("split", "records", "shards", "size"),
-        [
-            (
-                name,
-                f"{sum(shard.record_count for shard in shards):,}",
-                f"{len(shards):,}",
-                console.size(sum(shard.size_bytes for shard in shards)),
-            )
-            for name, shards in inspection.splits.items()
-        ],
-        right="records shards size",
-    )
+    _print_splits(inspection)
     for section, features in inspection.schema.sections.items():
         if not features:
             continue
         print()
         _print_features(section, features, inspection.record_count)
     if inspection.schema.remark is not None:
-        print(f"\n{console.printable(inspection.schema.remark)}.")
+        print()
+        console.print_line(f"{inspection.schema.remark}.")
     _print_other_fields(inspection)
     if inspection.class_names is not None:
         print()
@@ -128,9 +122,36 @@ def print_inspection(inspection: rs.Inspection) -> None:
             if name is not None
         ]
         shown = ", ".join(names[:20]) + (" …" if len(names) > 20 else "")
-        print(f"{console.count(len(names), 'class', 'classes')}: {console.printable(shown)}")
+        console.print_line(f"{console.count(len(names), 'class', 'classes')}: {shown}")
     if inspection.from_manifest:
         print("\nThis is what its manifest says; `recordsmith verify` proves it.")
+
+
+def _print_splits(inspection: rs.Inspection) -> None:
+    """A row for each; where no name tells a split, as part-07 does not, they are called files."""
+    from recordsmith.dataset import tells_split  # NumPy only when needed
+
+    rows = [
+        (
+            name,
+            f"{sum(shard.record_count for shard in shards):,}",
+            f"{len(shards):,}",
+            console.size(sum(shard.size_bytes for shard in shards)),
+        )
+        for name, shards in inspection.splits.items()
+    ]
+    are_files = not inspection.from_manifest and not any(
+        tells_split(Path(shard.path).name, name)
+        for name, shards in inspection.splits.items()
+        for shard in shards
+    )
+    console.print_table(
+        ("file" if are_files else "split", "records", "shards", "size"),
+        rows[:_SPLITS_SHOWN],
+        right="records shards size",
+    )
+    if len(rows) > _SPLITS_SHOWN:
+        print(console.and_more(len(rows) - _SPLITS_SHOWN, len(rows), _SPLITS_SHOWN))
 
 
 def _print_features(section: str, features: Mapping[str, rs.FeatureSchema], records: int) -> None:
@@ -159,14 +180,16 @@ def _print_other_fields(inspection: rs.Inspection) -> None:
     if found is None or not found.record_count:
         return
     print()
-    looked_at = console.count(found.record_count, "record")
-    if not found.message_count:
-        print(f"None of the first {looked_at} that are no Examples is a protobuf message.")
+    number, messages = found.record_count, found.message_count
+    if number == 1:
+        told = f"The record that is no Example is {'a' if messages else 'no'} protobuf message"
+    else:
+        are = console.count(messages, "is a protobuf message", "are protobuf messages")
+        told = f"Of the first {number:,} records that are no Examples, {are}"
+    told += " of unknown type" if messages else ""
+    console.print_line(f"{told}; `recordsmith head` shows what is there.")
+    if not messages:
         return
-    print(
-        f"Of the first {looked_at} that are no Examples, {found.message_count:,} are messages of "
-        "unknown type; `recordsmith head` shows them."
-    )
     rows = [
         (
             str(field.number),

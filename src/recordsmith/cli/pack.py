@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import Annotated, Any
 
 import typer
@@ -59,7 +60,7 @@ def pack(
     shards: Annotated[str | None, shards_option(_SPLITS)] = None,
     shard_size: Annotated[str | None, shard_size_option(_SPLITS)] = None,
     seed: Annotated[
-        int, typer.Option(help="Decides the shuffled order.", rich_help_panel=_SPLITS)
+        int, typer.Option(metavar="N", help="Decides the shuffled order.", rich_help_panel=_SPLITS)
     ] = 0,
     stratify: Annotated[
         bool,
@@ -409,7 +410,14 @@ def pack(
     if json:
         console.print_json(report.to_json() | {"kind": recognised.kind})
     else:
-        print_pack_report(report, _NOUNS.get(recognised.kind, "picture"))
+        noun = _NOUNS.get(recognised.kind, "picture")
+        print_pack_report(report, noun)
+        typed = shlex.quote(out)
+        look = f"sheet {typed} sheet.png" if noun == "picture" else f"head {typed}"
+        console.print_hint(
+            f"next: `recordsmith {look}` to look at them, `recordsmith inspect {typed} --reader "
+            "torch` (tf, dali, grain) for a program that reads them"
+        )
 
 
 def _picture_options(**options: Any) -> rs.PictureOptions | None:

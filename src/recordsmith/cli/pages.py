@@ -30,4 +30,5 @@ def check_html(path: Path | None, *, overwrite: bool) -> None:
 
 def title_of(paths: list[str]) -> str:
     """What stands on top of a page about these."""
-    return paths[0] if len(paths) == 1 else f"{paths[0]} and {len(paths) - 1:,} more"
+    first = paths[0] if Path(paths[0]).name else Path(paths[0]).resolve().name or paths[0]
+    return first if len(paths) == 1 else f"{first} and {len(paths) - 1:,} more"

@@ -28,6 +28,7 @@ from recordsmith.cli.options import (
     shard_size_option,
     shards_option,
 )
+from recordsmith.errors import OptionError
 
 _ORDER = "Order and splits"
 
@@ -58,7 +59,7 @@ def reshard(
         typer.Option("--shuffle", help="A random order within each split.", rich_help_panel=_ORDER),
     ] = False,
     seed: Annotated[
-        int, typer.Option(help="Decides all that is random.", rich_help_panel=_ORDER)
+        int, typer.Option(metavar="N", help="Decides all that is random.", rich_help_panel=_ORDER)
     ] = 0,
     splits: Annotated[
         str | None,
@@ -97,6 +98,11 @@ def reshard(
     """
     from recordsmith.dataset import DEFAULT_TEMPLATE
 
+    if split is not None and splits is None and "=" in split:
+        raise OptionError(
+            f"--split is {split!r}, and names one split to read; new ones are drawn with "
+            f"--splits {split}"
+        )
     bar = console.progress_bar("resharding", of_bytes=True, speed=False)
     with telling_what_is_kept(out), bar as progress:
         report = rs.reshard(

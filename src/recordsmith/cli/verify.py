@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import shlex
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from typing import Annotated
 
 import typer
@@ -11,10 +13,13 @@ import recordsmith as rs
 from recordsmith.cli import console
 from recordsmith.cli.options import Json, Paths, Split, Threads, one_or_all
 from recordsmith.cli.pages import Html, OverwritePage, check_html, title_of
+from recordsmith.errors import Defect
 from recordsmith.words import first_of
 
 _EXAMPLES = 3  # records that are shown of those with the same defect in the same feature
 _POSITIONS = 10
+_LOST_WAY = (Defect.LENGTH_CRC, Defect.BROKEN_COMPRESSION)  # what lies behind cannot be reached
+_MOST_PATHS = 3  # that are repeated in a command to be copied
 
 
 def verify(
@@ -43,7 +48,9 @@ def verify(
 
     Exits with 1 and the list of defects if something is wrong.
 
-    Example: `recordsmith verify out --deep`, `recordsmith verify new --schema schema.json`
+    Example: `recordsmith verify out --deep`
+
+    By rules: `recordsmith verify new --schema schema.json`
     """
     check_html(html, overwrite=overwrite)
     with console.progress_bar("verifying", of_bytes=True) as progress:
@@ -60,15 +67,20 @@ def verify(
     if json:
         console.print_json(report.to_json())
     else:
-        print_verify_report(report, schema=schema)
+        print_verify_report(report, schema=schema, paths=paths)
     if not report.is_good:
         raise typer.Exit(1)
 
 
-def print_verify_report(report: rs.VerifyReport, *, schema: str | None = None) -> None:
+def print_verify_report(
+    report: rs.VerifyReport, *, schema: str | None = None, paths: Sequence[str] = ()
+) -> None:
     """What was found, each defect in a line, and in words what they mean.
 
-    schema: the rules that the records were held against.
+    Args:
+        report: of a verification.
+        schema: the rules that the records were held against.
+        paths: what was verified, as the user typed it.
     """
     intact = console.count(report.record_count, "intact record")
     if report.expected_record_count not in (None, report.record_count):
@@ -83,20 +95,41 @@ def print_verify_report(report: rs.VerifyReport, *, schema: str | None = None) -
         all_was_seen = report.is_deep and not report.remarks
         also = ", and so is what the records hold" if all_was_seen else ""
         if schema is not None:
-            also += f"; every record keeps the rules of {console.printable(schema)}"
-        print(f"{console.bold('good')}: {read}; every checksum is right{also}")
+            also += f"; every record keeps the rules of {schema}"
+        console.print_line(f"good: {read}; every checksum is right{also}", title="good")
     else:
-        print(f"{console.bold(console.count(report.defect_count, 'defect'))}; {read}")
+        defects = console.count(report.defect_count, "defect")
+        if any(error.defect in _LOST_WAY for error in report.defects):
+            read += "; what lies behind the damage was not looked at"
+        console.print_line(f"{defects}; {read}", title=defects)
     _print_defects(report.defects)
     if report.defect_count > len(report.defects):
         print(f"  … and {report.defect_count - len(report.defects):,} more")
     for notice in report.notices:
-        print(f"  not condemned: {console.shortened(console.printable(str(notice)))}")
-    for remark in report.remarks:
-        print(f"  to know: {console.shortened(console.printable(remark))}")
+        console.print_line(f"not condemned: {notice}", "  ")
+    for remark in [*_of_compression(report), *report.remarks]:
+        console.print_line(f"to know: {remark}", "  ")
+    typed = shlex.join(paths) if 0 < len(paths) <= _MOST_PATHS else "PATH"
+    salvage = f"`recordsmith salvage {typed} OUT`"
     explanations = report.to_json()["explanations"]
     for name, words in explanations.items():
-        print(f"\n{console.bold(name)}: {words['meaning']}\n  {words['advice']}")
+        print()
+        console.print_line(f"{name}: {words['meaning']}", title=name)
+        console.print_line(words["advice"].replace("`recordsmith salvage`", salvage), "  ")
+
+
+def _of_compression(report: rs.VerifyReport) -> Iterator[str]:
+    """What TensorFlow must be told: without it, it takes good files for damaged ones."""
+    counts = Counter(shard.compression for shard in report.shards)
+    for name in ("gzip", "zlib"):
+        if counts[name]:
+            which = "the file is"
+            if report.shard_count > 1:
+                which = f"{counts[name]:,} of {report.shard_count:,} files are"
+            yield (
+                f"{which} compressed with {name}: TensorFlow reads that only with "
+                f'`compression_type="{name.upper()}"`, and says "corrupted record at 0" without'
+            )
 
 
 def _print_defects(defects: Sequence[rs.CorruptDataError]) -> None:
@@ -110,9 +143,9 @@ def _print_defects(defects: Sequence[rs.CorruptDataError]) -> None:
         # as many lines as a group of one more would take
         shown = len(group) if len(group) <= _EXAMPLES + 1 else _EXAMPLES
         for error in group[:shown]:
-            print(f"  {console.shortened(console.printable(str(error)))}")
+            console.print_line(str(error), "  ")
         if shown < len(group):
             positions = [f"{error.position:,}" for error in group[shown:]]
             line = f"{group[0].defect} of {group[0].feature!r} in {len(positions):,} more records"
             line += f": {first_of(positions, _POSITIONS)}"
-            print(f"    … {console.shortened(console.printable(line))}")
+            console.print_line(f"… {line}", "    ")

@@ -7,13 +7,18 @@ said, for all commands alike, which ones help.
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from recordsmith.errors import DAMAGED_RECORDS, CorruptDataError, Defect
+from recordsmith.errors import DAMAGED_RECORDS, CorruptDataError, Defect, MissingFileError
+
+_MOST_COMPARED = 1000
 
 _OPTIONS = {
     "overwrite=True": "--overwrite",
@@ -39,8 +44,27 @@ _OPTIONS = {
     "max_pixels=": "--max-pixels",
     "seconds=": "--seconds",
     "all of them in the error's problems": "all of them with --json",
+    "or a dict of new names": "or new names such as image/encoded=image",
+    "say what to drop, rename, add or recode": "say what to --drop, --rename, --add or --recode",
+    "(for `where` alone, use reshard)": "(for --where alone, use `recordsmith reshard`)",
 }
 _ARGUMENT = re.compile(r"(?<![\w/.-])(?:" + "|".join(map(re.escape, _OPTIONS)) + r")(?!\w)")
+_NAMED_OTHERWISE = {
+    "format": "--store",
+    "masks": "--object-masks",
+    "orientation": "--upright",
+    "shard_size_bytes": "--shard-size",
+}
+_NAMED_ALIKE = (
+    *("background", "baseline", "boxes", "by", "colours", "drop_alpha", "fit", "keys"),
+    *("longer_side", "max_pixels", "quality", "reader", "recompress", "sample", "seed"),
+    *("shard_names", "shorter_side", "shrink", "take", "where"),
+)
+_SUBJECT = re.compile(
+    rf"(?:^|(?<=, but ))({'|'.join((*_NAMED_OTHERWISE, *_NAMED_ALIKE))})"
+    r"(?= (?:is|are|needs|asks|calls|cannot|compares)\b)"
+)
+"""What a message is about, if that is an argument: its option has the same name, or another."""
 
 _RESCUED = DAMAGED_RECORDS | {
     Defect.TRUNCATED_COMPRESSION,
@@ -65,16 +89,24 @@ _PICTURES = frozenset({Defect.UNREADABLE_IMAGE, Defect.IMAGE_SIZE, Defect.IMAGE_
 
 def in_options(text: str) -> str:
     """What the library says, with options in the place of Python's arguments."""
-    return _ARGUMENT.sub(lambda match: _OPTIONS[match[0]], text)
+    text = _ARGUMENT.sub(lambda match: _OPTIONS[match[0]], text)
+    return _SUBJECT.sub(lambda match: _option(match[1]), text)
+
+
+def _option(argument: str) -> str:
+    return _NAMED_OTHERWISE.get(argument, f"--{argument.replace('_', '-')}")
 
 
 def way_out(error: Exception, command: str, given: Mapping[str, Any]) -> str:
-    """A sentence with the commands that help with damage, to end a message with; often none.
+    """What helps, to end a message with: a name that may be meant, or the commands that help with
+    damage; often nothing.
 
     Args:
         command: the name of the one that met it.
         given: its arguments.
     """
+    if isinstance(error, MissingFileError):
+        return _meant(given)
     if not isinstance(error, CorruptDataError) or "recordsmith salvage" in str(error):
         return ""
     path = shlex.quote(_typed(error, given))
@@ -87,6 +119,21 @@ def way_out(error: Exception, command: str, given: Mapping[str, Any]) -> str:
         ways.append(f"`recordsmith salvage {path} OUT` rescues every intact record")
     end = "" if str(error).endswith(".") else "."
     return f"{end} {', '.join(ways)}." if ways else ""
+
+
+def _meant(given: Mapping[str, Any]) -> str:
+    """The file or folder beside it whose name is like that of a path that is not there."""
+    import difflib
+
+    for typed in map(Path, _paths(given)):
+        if os.path.lexists(typed):
+            continue
+        with suppress(OSError), os.scandir(typed.parent) as entries:
+            names = [entry.name for entry in islice(entries, _MOST_COMPARED)]
+            close = difflib.get_close_matches(typed.name, names, 1)
+            if close:
+                return f"; did you mean {typed.parent / close[0]}?"
+    return ""
 
 
 def _typed(error: CorruptDataError, given: Mapping[str, Any]) -> str:

@@ -32,7 +32,7 @@ from recordsmith.dataset.names import (
 )
 from recordsmith.dataset.opening import dataset_of, open  # noqa: A004 - named as users say it
 from recordsmith.dataset.shard import Shard
-from recordsmith.dataset.splits import is_split_name, is_split_told
+from recordsmith.dataset.splits import is_split_name, tells_split
 from recordsmith.dataset.writer import ShardWriter
 
 __all__ = [
@@ -58,7 +58,6 @@ __all__ = [
     "index",
     "is_shard_name",
     "is_split_name",
-    "is_split_told",
     "label_map_to_bytes",
     "labels_to_bytes",
     "open",
@@ -67,4 +66,5 @@ __all__ = [
     "read_label_map",
     "read_manifest",
     "shard_name",
+    "tells_split",
 ]

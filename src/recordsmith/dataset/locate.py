@@ -40,9 +40,11 @@ from recordsmith.errors import CorruptDataError, Defect, ForbiddenFileError, Opt
 from recordsmith.files import INTERNAL_FOLDER, PathLike, accessing, as_path, list_folder, read_head
 from recordsmith.wire import HEAD_BYTES
 from recordsmith.wire.framing import begins_frame
+from recordsmith.words import first_of
 
 Paths: TypeAlias = PathLike | Sequence[PathLike]
 
+_MOST_NAMES = 5
 _MOST_MISSING = 1000
 """So many missing shards of a split are told one by one."""
 
@@ -248,6 +250,25 @@ def _locate_folder(folder: Path, around_defects: bool) -> Located:
     return _locate_files(folder)
 
 
+def _holds_none(folder: Path, files: list[str]) -> OptionError:
+    """That a folder is none of shards: with what it holds, and what may be meant."""
+    folders = sorted(
+        entry.name
+        for entry in list_folder(folder)
+        if os.path.isdir(entry) and not entry.name.startswith(".")
+    )
+    found = first_of(files, _MOST_NAMES) if files else "no files"
+    text = f"{folder} holds no TFRecord file and no {MANIFEST_NAME}: "
+    if not files and not folders:
+        return OptionError(f"{text}it is empty; look whether this is the right folder")
+    if not folders:
+        return OptionError(f"{text}found {found}")
+    return OptionError(
+        f"{text}found {found}, and the folders {first_of(folders, _MOST_NAMES)}. If the shards lie "
+        f"deeper, name their folder or use a glob such as {folder}/*/*.tfrecord"
+    )
+
+
 def _locate_files(folder: Path) -> Located:
     """The files of records in a folder, or else in its folders of splits.
 
@@ -262,11 +283,7 @@ def _locate_files(folder: Path) -> Located:
     parts = [_files_of(below)[0] for below in _folders_of_splits(folder)]
     shards = [shard for part in parts for shard in part.shards]
     if not shards:
-        found = ", ".join(other[:5]) + (" …" if len(other) > 5 else "") or "no files"
-        raise OptionError(
-            f"{folder} holds no TFRecord file and no {MANIFEST_NAME}: found {found}. If the "
-            f"shards lie deeper, name their folder or use a glob such as {folder}/*/*.tfrecord"
-        )
+        raise _holds_none(folder, other)
     return Located(
         shards,
         class_names=read_labels(folder) or _common_names(parts),

@@ -44,6 +44,11 @@ def is_split_told(name: str) -> bool:
     return _end_of_word(split_of(name)) > 0
 
 
+def tells_split(file_name: str, split: str) -> bool:
+    """Whether a split is more than the name of its file: that is numbered, or called like one."""
+    return parse_shard_name(file_name) is not None or is_split_told(split)
+
+
 def splits_by_folder(paths: Iterable[Path]) -> dict[Path, str]:
     """folder -> split, of files whose names tell none; empty if their folders do not tell it."""
     folders = {path.parent for path in paths if not is_split_told(path.name)}

@@ -140,7 +140,11 @@ def check_word(name: str, value: object, allowed: tuple[str, ...]) -> None:
     """Raise OptionError unless a value is one of some words."""
     if not (isinstance(value, str) and value in allowed):
         words = ", ".join(repr(word) for word in allowed)
-        raise OptionError(f"{name} is {value!r}; expected one of {words}")
+        import difflib
+
+        meant = difflib.get_close_matches(str(value), allowed, 1)
+        hint = f"; did you mean {meant[0]!r}?" if meant else ""
+        raise OptionError(f"{name} is {value!r}; expected one of {words}{hint}")
 
 
 def check_number(name: str, value: object, lowest: int, highest: int) -> None:

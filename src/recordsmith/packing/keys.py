@@ -112,7 +112,9 @@ def resolve_keys(keys: str | Mapping[str, str | None] | None) -> KeyScheme | Non
         return None
     if isinstance(keys, str):
         if keys not in PRESETS:
-            raise OptionError(f"keys is {keys!r}; expected one of {', '.join(PRESETS)}, or a dict")
+            raise OptionError(
+                f"keys is {keys!r}; expected one of {', '.join(PRESETS)}, or a dict of new names"
+            )
         return PRESETS[keys]
     if not isinstance(keys, Mapping):
         raise OptionError(f"keys is {keys!r}; expected a dict of new names by usual keys")

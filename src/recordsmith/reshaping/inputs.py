@@ -224,7 +224,7 @@ def _classes(paths: Sequence[Path], parts: Sequence[Located]) -> tuple[ClassName
         elif names != own:
             raise OptionError(
                 f"{first} and {path} have different classes: {_difference(names, own)}. Give them "
-                "the same numbers and names first"
+                "the same numbers and names first, with `recordsmith edit --recode`"
             )
     return names, has_label_map
 

@@ -55,6 +55,7 @@ def compare_schemas(old: Schema, new: Schema) -> list[str]:
         raise OptionError(
             f"the records of the dataset are {old.payload}, those that are appended {new.payload}"
         )
+    _check_related(old, new)
     notices = []
     for name, section in both.sections.items():
         before, after = old.sections.get(name, {}), new.sections.get(name, {})
@@ -72,6 +73,20 @@ def compare_schemas(old: Schema, new: Schema) -> list[str]:
             if lacking and both.is_complete:
                 notices.append(f"{whose} {first_of(lacking, _NAMED)}")
     return notices
+
+
+def _check_related(old: Schema, new: Schema) -> None:
+    """Raise OptionError if records have no feature in common: somebody named the wrong folder."""
+    theirs, ours = (
+        [key for section in schema.sections.values() for key in section] for schema in (old, new)
+    )
+    if theirs and ours and not {*theirs} & {*ours} and old.is_complete and new.is_complete:
+        raise OptionError(
+            "the records have no feature in common: those of the dataset have "
+            f"{first_of(theirs, _NAMED)}, those to be appended {first_of(ours, _NAMED)}. Look "
+            "whether this is the right dataset; if they belong together, merge them with "
+            "`recordsmith reshard`"
+        )
 
 
 def repeated(manifest: Manifest, results: Sequence[ShardResult]) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Iterable, Sequence
 
-from recordsmith.dataset import Shard, is_split_name, is_split_told, parse_shard_name
+from recordsmith.dataset import Shard, is_split_name, tells_split
 from recordsmith.words import count
 
 JOINED = "train"
@@ -36,11 +36,7 @@ def joined_notice(shards: Sequence[Shard], splits: Sequence[str]) -> list[str]:
 
 def _tells_split(shard: Shard) -> bool:
     """Whether its manifest, its name or its folder says of which split a shard is."""
-    return (
-        shard.entry is not None
-        or parse_shard_name(shard.path.name) is not None
-        or is_split_told(shard.split)
-    )
+    return shard.entry is not None or tells_split(shard.path.name, shard.split)
 
 
 def are_split_names(names: Iterable[str]) -> bool:

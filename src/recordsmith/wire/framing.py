@@ -29,6 +29,10 @@ _DEFECTS = {
     _PAYLOAD_CRC: Defect.PAYLOAD_CRC,
 }
 _FIRST_CAPACITY = 1024
+_ZEROS = (
+    "There are only zeros here: space that was set aside and never written, as a copy or a program "
+    "leaves it that was stopped."
+)
 _CONVERTED = (
     "It is right once every CR LF in it is a LF again: the file was copied in text mode, which "
     "changes binary data. Fetch it again in binary mode."
@@ -299,7 +303,9 @@ def describe_defect(
             f"{header[8:].hex()}, expected "
             f"{stored_crc(crc32c(header[:8])).hex()}. "
             + (
-                "Either this is no TFRecord file, or its first bytes are damaged."
+                _ZEROS
+                if not any(header)
+                else "Either this is no TFRecord file, or its first bytes are damaged."
                 if offset == 0
                 else "Where the next record begins is lost; the records before it are intact."
             )
