@@ -9,5 +9,7 @@ bytes that were really there, at most eightfold (a one-byte varint becomes an in
     encoding    a dict, or rows of columns, to payloads
     columns     chosen features of many payloads to columns
     survey      which features many payloads have
-    memory      what they hand out; message.pxd is what they read with
+    memory      what they hand out
+
+They read with message.pxd (the wire format) and places.pxd (where payloads lie in a buffer).
 """

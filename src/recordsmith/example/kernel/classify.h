@@ -143,7 +143,7 @@ static int check_event(span s) {
 /* Strict: the nested messages tell them apart, where a lenient parser would take each for an
  * Example. An empty payload is an Example without features. What speaks against an Example lies
  * around its features, where every reader passes, whichever features it reads. */
-static int classify(span s) {
+static inline int classify(span s) {
     evidence seen = {0, 0, 0};
     if (check_elwc(s, &seen)) return PAYLOAD_ELWC;
     seen = (evidence){0, 0, 0};

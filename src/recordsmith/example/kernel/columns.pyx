@@ -32,8 +32,8 @@ from recordsmith.example.kernel.message cimport (
     skip_field,
     span,
     span_of,
-    spans_fit,
 )
+from recordsmith.example.kernel.places cimport spans_fit
 
 import os
 

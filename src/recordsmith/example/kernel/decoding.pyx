@@ -2,6 +2,7 @@
 # cython: initializedcheck=False, freethreading_compatible=True
 """One payload to a dict: an Example, or a SequenceExample to two."""
 
+from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytearray cimport PyByteArray_FromStringAndSize
 from cpython.bytes cimport PyBytes_FromStringAndSize
 from libc.stdint cimport int64_t, uint8_t, uint32_t
@@ -118,9 +119,8 @@ cdef bint decode_map(span message, bint lists, growing *scratch, dict into, int 
     return True
 
 
-def decode_example(const uint8_t[::1] payload not None):
-    """(GOOD, features) or (code, what the payload is)."""
-    cdef span all = span_of(&payload[0], payload.shape[0]), rest = all, inner
+cdef tuple decode_features(span payload):
+    cdef span rest = payload, inner
     cdef uint32_t tag
     cdef bint good = True
     cdef int odd = 0
@@ -146,15 +146,14 @@ def decode_example(const uint8_t[::1] payload not None):
     finally:
         release(&scratch)
     if odd or not good:
-        found = c_classify(all)
+        found = c_classify(payload)
         if found != PAYLOAD_EXAMPLE:
             return (NOT_AN_EXAMPLE if good or found else MALFORMED), found
     return (GOOD, features) if good else (MALFORMED, 0)
 
 
-def decode_sequence_example(const uint8_t[::1] payload not None):
-    """(GOOD, (context, feature_lists)) or (MALFORMED, what the payload is)."""
-    cdef span all = span_of(&payload[0], payload.shape[0]), rest = all, inner
+cdef tuple decode_sequence(span payload):
+    cdef span rest = payload, inner
     cdef uint32_t tag
     cdef bint good = True
     cdef int odd = 0
@@ -173,4 +172,24 @@ def decode_sequence_example(const uint8_t[::1] payload not None):
                 good = skip_field(&rest, tag, 0)
     finally:
         release(&scratch)
-    return (GOOD, (context, lists)) if good else (MALFORMED, c_classify(all))
+    return (GOOD, (context, lists)) if good else (MALFORMED, c_classify(payload))
+
+
+def decode_example(payload):
+    """(GOOD, features) or (code, what the payload is)."""
+    cdef Py_buffer view
+    PyObject_GetBuffer(payload, &view, PyBUF_SIMPLE)
+    try:
+        return decode_features(span_of(<const uint8_t *>view.buf, view.len))
+    finally:
+        PyBuffer_Release(&view)
+
+
+def decode_sequence_example(payload):
+    """(GOOD, (context, feature_lists)) or (MALFORMED, what the payload is)."""
+    cdef Py_buffer view
+    PyObject_GetBuffer(payload, &view, PyBUF_SIMPLE)
+    try:
+        return decode_sequence(span_of(<const uint8_t *>view.buf, view.len))
+    finally:
+        PyBuffer_Release(&view)

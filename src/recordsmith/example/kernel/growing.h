@@ -29,12 +29,12 @@ static inline int reserve(growing *g, size_t extra) {
 }
 
 /* Give back what is not used; the bytes stay. */
-static void trim(growing *g) {
+static inline void trim(growing *g) {
     uint8_t *data = (uint8_t *)realloc(g->data, g->size ? g->size : 1);
     if (data) g->data = data;
 }
 
-static void release(growing *g) {
+static inline void release(growing *g) {
     free(g->data);
     memset(g, 0, sizeof(*g));
 }

@@ -19,8 +19,8 @@ from recordsmith.example.kernel.message cimport (
     skip_field,
     span,
     span_of,
-    spans_fit,
 )
+from recordsmith.example.kernel.places cimport spans_fit
 
 cdef extern from "xxh64.h" nogil:
     uint64_t xxh64(const uint8_t *at, size_t size)

@@ -27,8 +27,8 @@ from recordsmith.example.kernel.message cimport (
     skip_field,
     span,
     span_of,
-    spans_fit,
 )
+from recordsmith.example.kernel.places cimport spans_fit
 
 cdef extern from "usual_entry.h" nogil:
     int read_usual_entry(

@@ -8,8 +8,8 @@
 /* Append the values of one list message: int64 and float32 in machine order, bytes end to end
  * with the end of each in `ends`; or of bytes, if there is an `origin`, two int64: where each
  * begins and ends, from there on. Answers 1, 0 malformed, -1 out of memory. */
-static int append_values(span list, int kind, const uint8_t *origin, growing *values,
-                         growing *ends, int64_t *count) {
+static inline int append_values(span list, int kind, const uint8_t *origin, growing *values,
+                                growing *ends, int64_t *count) {
     uint32_t tag;
     span inner;
     uint64_t value;
