@@ -181,6 +181,8 @@ def test_a_terminal_gets_a_progress_bar(pictures: Path) -> None:
     assert b"packing" in shown
     assert "━".encode() in shown
     assert b"\x1b[1mpacked 9 pictures" in shown
+    assert b"next:" in shown
+    assert b"--reader torch`" in shown
 
 
 @pytest.mark.parametrize(("name", "code"), [("SIGINT", 130), ("SIGTERM", 143)])
