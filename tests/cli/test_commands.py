@@ -167,6 +167,8 @@ def test_a_terminal_gets_a_progress_bar(pictures: Path, terminals: Any) -> None:
     assert "packing" in shown
     assert "━" in shown
     assert "\x1b[1mpacked 9 pictures" in shown
+    assert "next:" in shown
+    assert "--reader torch`" in shown
 
 
 @pytest.mark.parametrize(("name", "code"), [("SIGINT", 130), ("SIGTERM", 143)])

@@ -16,6 +16,7 @@ def test_the_whole_tour(run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     outcome = run("demo", tmp_path / "tour")
     assert outcome.code == 0
     assert "good: 20 intact records" in outcome.out
+    assert "`recordsmith pack FOLDER OUT`" in outcome.out.rstrip().splitlines()[-3]
     assert rs.verify(tmp_path / "tour" / "dataset").is_good
     kinds = {file.suffix for file in (tmp_path / "tour" / "pictures").rglob("*.*")}
     assert kinds == {".jpg", ".png"}

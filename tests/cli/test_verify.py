@@ -7,6 +7,7 @@ import pytest
 from PIL import Image
 
 import recordsmith as rs
+from recordsmith.cli.pages import title_of
 
 
 def test_a_good_dataset(run, packed: Path) -> None:
@@ -137,6 +138,14 @@ def test_a_page_of_the_report(run, packed: Path, tmp_path: Path) -> None:
     outcome = run("verify", tmp_path / "no data", "--html", tmp_path / "no folder" / "x.html")
     assert outcome.code == 2
     assert "cannot write" in outcome.err  # before anything is read
+
+
+def test_a_page_about_this_folder_is_called_like_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert title_of(["."]) == tmp_path.name
+    assert title_of(["./a", "b"]) == "./a and 1 more"
 
 
 def test_defects_are_explained(run, packed: Path) -> None:
