@@ -168,7 +168,7 @@ def test_alpha_is_dropped_on_request_only(run, pictures: Path, tmp_path: Path) -
 
 
 def test_wrong_nesting_says_what_was_found(run, pictures: Path, tmp_path: Path) -> None:
-    outcome = run("pack", pictures / "cat", tmp_path / "out")
+    outcome = run("pack", pictures / "cat", tmp_path / "out", "--as", "folder")
     assert outcome.code == 1
     assert "found pictures in" in outcome.err
     assert "<class>/<picture>" in outcome.err

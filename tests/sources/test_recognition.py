@@ -35,6 +35,8 @@ def _make(root: Path, names: str) -> Path:
         ("images/cat/1.jpg images/dog/2.jpg", "folder", "folders of classes"),
         ("images/1.jpg cat/2.jpg", "folder", "folders of classes"),
         ("1.jpg images/2.jpg", "folder", "folders of classes"),
+        ("1.jpg 2.png notes/3.txt", "files", "without folders of classes"),
+        ("1.jpg cat/ dog/2.jpg", "folder", "folders of classes"),
         ("images/1.jpg masks/1.png", "pairs", "masks in masks"),
         ("train/images/1.jpg train/masks/1.png", "pairs", "masks in train/masks"),
         ("JPEGImages/1.jpg SegmentationClass/1.png ImageSets/Segmentation/train.txt", "pairs",
@@ -54,6 +56,8 @@ def _make(root: Path, names: str) -> Path:
         ("a-000.tar a-001.tar", "webdataset", "a-000.tar"),
         ("train-00000-of-00001.tfrecord dataset.json labels.txt", "shards", "train-00000"),
         ("test.record", "shards", "test.record"),
+        ("train/things.tfrecord valid/things.tfrecord", "shards", "train/things.tfrecord"),
+        ("cats/1.jpg old/things.tfrecord", "folder", "folders of classes"),
         ("", "folder", "folders of classes"),
     ],
 )  # fmt: skip

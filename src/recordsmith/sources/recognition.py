@@ -223,6 +223,9 @@ def _signs(names: _Names) -> list[tuple[str, str]]:
     )
     xml = names.ending(".xml")
     top_pictures = any("/" not in path and has_picture_name(path) for path in names.files)
+    is_flat = top_pictures and not any(
+        "/" in path and has_picture_name(path) for path in names.files
+    )
     table = names.ending(*_TABLES, depth=0)
     tops = {path for path in names.folders if "/" not in path}
     in_splits_only = are_split_names(tops) and all(
@@ -243,6 +246,7 @@ def _signs(names: _Names) -> list[tuple[str, str]]:
         ("table", _sign("the table", table) if not top_pictures else ""),
         ("files", "pictures in folders of splits, without classes" if in_splits_only else ""),
         ("files", f"pictures in {is_alone}, without classes" if is_alone else ""),
+        ("files", "pictures without folders of classes, so without labels" if is_flat else ""),
     ]
 
 
