@@ -112,7 +112,12 @@ def _print_defects(defects: Sequence[rs.CorruptDataError]) -> None:
         for error in group[:shown]:
             print(f"  {console.shortened(console.printable(str(error)))}")
         if shown < len(group):
-            positions = [f"{error.position:,}" for error in group[shown:]]
-            line = f"{group[0].defect} of {group[0].feature!r} in {len(positions):,} more records"
+            rest = [error.position for error in group[shown:]]
+            positions = [f"{position:,}" for position in dict.fromkeys(rest)]
+            line = f"{group[0].defect} of {group[0].feature!r} "
+            if len(positions) == len(rest):
+                line += f"in {len(positions):,} more records"
+            else:  # of several Examples of a ranking list
+                line += f"{len(rest):,} more times, in {console.count(len(positions), 'record')}"
             line += f": {first_of(positions, _POSITIONS)}"
             print(f"    … {console.shortened(console.printable(line))}")
