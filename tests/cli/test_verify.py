@@ -164,3 +164,20 @@ def test_other_libraries_say_nothing_of_their_own(run_process, tmp_path: Path) -
     outcome = run_process("verify", tmp_path / "cut.tfrecord", "--deep")
     assert (outcome.code, outcome.err) == (1, "")
     assert "unreadable-image" in outcome.out
+
+
+def test_many_examples_of_a_list_are_told_in_a_few_lines(run, tmp_path: Path, reference) -> None:
+    """A record is counted once, however many of its Examples are wrong."""
+    good, bad = (reference.messages().ExampleListWithContext() for _ in range(2))
+    for number in range(6):
+        good.examples.add().features.feature["x"].int64_list.value.append(number)
+        bad.examples.add().features.feature["x"].float_list.value.append(number)
+    with rs.ShardWriter(tmp_path / "a.tfrecord") as writer:
+        for message in (good, good, bad, bad, good):
+            writer.write(message.SerializeToString())
+    outcome = run("verify", tmp_path / "a.tfrecord", "--deep")
+    assert outcome.code == 1
+    assert "record 2, byte" in outcome.out
+    assert "Example 1 of the list: feature 'x' is float, expected int64" in outcome.out
+    line = "    … feature-kind-mismatch of 'x' 9 more times, in 2 records: 2, 3"
+    assert line in outcome.out.splitlines()

@@ -140,11 +140,16 @@ def _is_styled(stream: TextIO) -> bool:
     return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
-def print_table(head: Sequence[str], rows: Sequence[Sequence[str]], right: str = "") -> None:
-    """Aligned columns; those whose heading is among the words of `right` are set to the right."""
+def print_table(
+    head: Sequence[str], rows: Sequence[Sequence[str]], right: str | Sequence[str] = ""
+) -> None:
+    """Aligned columns; those whose heading is among `right`, names or their words, are set to the
+    right.
+    """
+    names = right.split() if isinstance(right, str) else right
     cells = [list(head), *([printable(_cut(cell)) for cell in row] for row in rows)]
     widths = [max(len(row[column]) for row in cells) for column in range(len(head))]
-    to_right = [title in right.split() for title in head]
+    to_right = [title in names for title in head]
     for number, row in enumerate(cells):
         line = "  ".join(
             cell.rjust(width) if at_right else cell.ljust(width)

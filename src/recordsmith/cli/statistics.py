@@ -4,25 +4,36 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Mapping, Sequence
+from itertools import islice
 
 import recordsmith as rs
 from recordsmith.cli import console
 from recordsmith.examining.statistics.bytes_statistics import BytesStatistics
 from recordsmith.examining.statistics.class_counts import ClassStatistics
 from recordsmith.examining.statistics.feature_statistics import FeatureStatistics
+from recordsmith.examining.statistics.in_words import (
+    groups_of,
+    heading_of,
+    left_out_in_words,
+    not_looked_into,
+    payloads_in_words,
+)
 from recordsmith.examining.statistics.number_statistics import NumberStatistics
-from recordsmith.examining.statistics.record_survey import MOST_LEFT_OUT
 
 _BLOCKS = " ▁▂▃▄▅▆▇█"
 _BAR = 24
 _MOST_CLASSES = 30
 _MOST_KEY = 32
 _MOST_VALUE = 24
+_MOST_FEATURES = 200  # in a table
+_MOST_NAMED = 5  # of those of which a remark says the same
+_MOST_OF_A_KIND = 5
+_WIDTH = 98
 
 
 def print_statistics(statistics: rs.Statistics) -> None:
     """Everything, the remarks last, where they are seen."""
-    payloads = ", ".join(f"{count:,} {kind}" for kind, count in statistics.payloads.items())
+    payloads = payloads_in_words(statistics)
     print(
         console.bold(console.count(statistics.record_count, "record"))
         + f" in {console.count(len(statistics.shards), 'shard')}, "
@@ -33,10 +44,8 @@ def print_statistics(statistics: rs.Statistics) -> None:
     for section, features in statistics.sections.items():
         if features:
             _print_section(section, features)
-    if statistics.left_out:
-        least = "at least " if statistics.left_out >= MOST_LEFT_OUT else ""
-        left_out = console.count(statistics.left_out, "feature")
-        print(f"\n{least}{left_out} more: too many to be counted each")
+    for line in filter(None, (left_out_in_words(statistics), not_looked_into(statistics))):
+        print(f"\n{textwrap.fill(line, _WIDTH)}")
     for key, classes in statistics.classes.items():
         _print_classes(key, classes)
     _print_remarks(statistics)
@@ -45,30 +54,27 @@ def print_statistics(statistics: rs.Statistics) -> None:
 def _print_splits(statistics: rs.Statistics) -> None:
     print()
     rows = []
-    for split, shards in statistics.splits.items():
+    splits = statistics.splits
+    for split, shards in splits.items():
         sizes = [shard.size_bytes for shard in shards]
         rows.append(
             (
                 split,
                 f"{sum(shard.record_count for shard in shards):,}",
                 f"{len(shards):,}",
-                console.size(sum(sizes)),
-                console.size(min(sizes)),
-                console.size(max(sizes)),
+                *map(console.size, (sum(sizes), min(sizes), max(sizes))),
             )
         )
-    console.print_table(
-        ("split", "records", "shards", "size", "smallest", "largest"),
-        rows,
-        right="records shards size smallest largest",
-    )
+    head = ("split", "records", "shards", "size", "smallest shard", "largest shard")
+    shown = slice(None if any(len(shards) > 1 for shards in splits.values()) else -2)
+    console.print_table(head[shown], [row[shown] for row in rows], right=head[1:])
 
 
 def _print_section(section: str, features: Mapping[str, FeatureStatistics]) -> None:
-    title = {"features": "feature", "feature_lists": "feature list"}.get(section, section)
+    title, counted = heading_of(section)
     print()
     rows = []
-    for key, feature in features.items():
+    for key, feature in islice(features.items(), _MOST_FEATURES):
         lengths = _span(feature.lengths)
         if feature.steps is not None:
             lengths = f"{_span(feature.steps)} steps of {lengths}"
@@ -83,14 +89,15 @@ def _print_section(section: str, features: Mapping[str, FeatureStatistics]) -> N
                 console.size(feature.value_bytes),
             )
         )
-    console.print_table(
-        (title, "kind", "records", "values", "distinct", "size"),
-        rows,
-        right="records distinct size",
-    )
-    _print_numbers(features)
-    _print_bytes(features)
-    _print_pictures(features)
+    head = (title, "kind", counted, "values", "distinct", "size in all")
+    console.print_table(head, rows, right=(counted, "distinct", "size in all"))
+    more = len(features) - len(rows)
+    if more > 0:
+        print(f"  … and {console.count(more, 'more feature')} (all of them with --json)")
+    shown = dict(islice(features.items(), _MOST_FEATURES))
+    _print_numbers(shown)
+    _print_bytes(shown)
+    _print_pictures(shown)
 
 
 def _print_numbers(features: Mapping[str, FeatureStatistics]) -> None:
@@ -150,7 +157,9 @@ def _print_bytes(features: Mapping[str, FeatureStatistics]) -> None:
     if rows:
         print()
         console.print_table(
-            ("bytes", "min", "mean", "max", "content", "most frequent"), rows, right="min mean max"
+            ("bytes", "min size", "mean size", "max size", "content", "most frequent"),
+            rows,
+            right=("min size", "mean size", "max size"),
         )
 
 
@@ -201,7 +210,7 @@ def _print_classes(key: str, classes: ClassStatistics) -> None:
         for name, counts in ordered[:_MOST_CLASSES]
     ]
     title = f"{console.count(len(ordered), 'class', 'classes')} in {_short(key, _MOST_KEY)}"
-    console.print_table((title, *splits, ""), rows, right=" ".join(splits))
+    console.print_table((title, *splits, ""), rows, right=splits)
     if len(ordered) > _MOST_CLASSES:
         print(f"  … and {len(ordered) - _MOST_CLASSES:,} more (all of them with --json)")
     if classes.error:
@@ -215,13 +224,15 @@ def _print_remarks(statistics: rs.Statistics) -> None:
         print(console.bold("nothing remarkable"))
         return
     print(console.bold(console.count(len(remarks), "remark")))
-    for remark in remarks:
-        about = "" if remark.feature is None else f"{_short(remark.feature, _MOST_KEY)}: "
-        line = console.shortened(console.printable(f"{remark.kind}: {about}{remark.text}"))
+    for group in groups_of(remarks, _MOST_NAMED, _MOST_OF_A_KIND):
+        names = ", ".join(_short(key, _MOST_KEY) for key in group.features)
+        names += f" and {group.more:,} more" if group.more else ""
+        about = f"{names}: " if names else ""
+        line = console.shortened(console.printable(f"{group.kind}: {about}{group.text}"))
         print(
             textwrap.fill(
                 line,
-                98,
+                _WIDTH,
                 initial_indent="  ",
                 subsequent_indent="    ",
                 break_on_hyphens=False,

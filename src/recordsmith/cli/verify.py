@@ -145,7 +145,12 @@ def _print_defects(defects: Sequence[rs.CorruptDataError]) -> None:
         for error in group[:shown]:
             console.print_line(str(error), "  ")
         if shown < len(group):
-            positions = [f"{error.position:,}" for error in group[shown:]]
-            line = f"{group[0].defect} of {group[0].feature!r} in {len(positions):,} more records"
+            rest = [error.position for error in group[shown:]]
+            positions = [f"{position:,}" for position in dict.fromkeys(rest)]
+            line = f"{group[0].defect} of {group[0].feature!r} "
+            if len(positions) == len(rest):
+                line += f"in {len(positions):,} more records"
+            else:  # of several Examples of a ranking list
+                line += f"{len(rest):,} more times, in {console.count(len(positions), 'record')}"
             line += f": {first_of(positions, _POSITIONS)}"
             console.print_line(f"… {line}", "    ")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import islice
 from pathlib import Path
 
 from recordsmith.drawing.html_page import cards, check_html_path, prose, text, write_html
@@ -11,14 +12,23 @@ from recordsmith.examining.statistics.bytes_statistics import BytesStatistics
 from recordsmith.examining.statistics.class_counts import ClassStatistics
 from recordsmith.examining.statistics.duplicates import DuplicateStatistics
 from recordsmith.examining.statistics.feature_statistics import FeatureStatistics
+from recordsmith.examining.statistics.in_words import (
+    groups_of,
+    heading_of,
+    left_out_in_words,
+    not_looked_into,
+    payloads_in_words,
+)
 from recordsmith.examining.statistics.number_statistics import NumberStatistics
 from recordsmith.examining.statistics.picture_statistics import PictureStatistics
-from recordsmith.examining.statistics.record_survey import MOST_LEFT_OUT
 from recordsmith.files import PathLike, as_path
 from recordsmith.words import count as counted
 from recordsmith.words import size as size_in_words
 
 _MOST_CLASSES = 200
+_MOST_FEATURES = 500  # of a section
+_MOST_NAMED = 20  # features of which a remark says the same
+_MOST_OF_A_KIND = 20
 _LONGEST_TEXT = 80
 _STYLE = """
 .feature { background: var(--card); border: 1px solid var(--line); border-radius: 10px;
@@ -69,9 +79,9 @@ def _page(statistics: Statistics, title: str) -> Iterable[str]:
         f"<header><h1>{_text(title)}</h1>"
         f'<p class="verdict {"note" if remarks else "good"}">{verdict}</p></header>'
     )
-    payloads = ", ".join(f"{count:,} {kind}" for kind, count in statistics.payloads.items())
+    payloads = payloads_in_words(statistics) or "none"
     yield (
-        f'<p class="quiet">{counted(statistics.record_count, "record")} ({payloads or "none"}) in '
+        f'<p class="quiet">{counted(statistics.record_count, "record")} ({payloads}) in '
         f"{counted(len(statistics.shards), 'shard')}, {statistics.size_bytes:,} bytes</p>"
     )
     figures = [
@@ -87,12 +97,15 @@ def _page(statistics: Statistics, title: str) -> Iterable[str]:
         yield from _classes(key, classes)
     for section, features in statistics.sections.items():
         if features:
-            yield f"<h2>{_text(section.replace('_', ' ').capitalize())}</h2>"
-        for key, feature in features.items():
-            yield from _feature(key, feature)
-    if statistics.left_out:
-        least = "at least " if statistics.left_out >= MOST_LEFT_OUT else ""
-        yield f"<p>{least}{statistics.left_out:,} more features are left out</p>"
+            what, _ = heading_of(section)
+            yield f"<h2>{_text(what.replace('feature', 'features', 1).capitalize())}</h2>"
+        for key, feature in islice(features.items(), _MOST_FEATURES):
+            yield from _feature(key, feature, section)
+        if len(features) > _MOST_FEATURES:
+            more = counted(len(features) - _MOST_FEATURES, "more feature")
+            yield f"<p>{prose(f'and {more}, as `--json` has them')}</p>"
+    for line in filter(None, (left_out_in_words(statistics), not_looked_into(statistics))):
+        yield f"<p>{prose(line, 2000)}</p>"
     yield from _duplicates(statistics.duplicates)
 
 
@@ -100,11 +113,12 @@ def _remarks(statistics: Statistics) -> Iterable[str]:
     if not statistics.remarks:
         return
     yield '<h2>Remarks</h2><div class="kinds">'
-    for remark in statistics.remarks:
-        about = "" if remark.feature is None else f'<p class="quiet">{_text(remark.feature)}</p>'
+    for kind, features, more, words in groups_of(statistics.remarks, _MOST_NAMED, _MOST_OF_A_KIND):
+        names = ", ".join(map(_text, features)) + (f" and {more:,} more" if more else "")
+        about = f'<p class="quiet">{names}</p>' if names else ""
         yield (
-            f'<article class="kind notice"><h3><code>{_text(remark.kind)}</code></h3>{about}'
-            f"<p>{prose(remark.text, 2000)}</p></article>"
+            f'<article class="kind notice"><h3><code>{_text(kind)}</code></h3>{about}'
+            f"<p>{prose(words, 2000)}</p></article>"
         )
     yield "</div>"
 
@@ -132,11 +146,12 @@ def _classes(key: str, classes: ClassStatistics) -> Iterable[str]:
         yield f'<p class="quiet">{len(ordered) - _MOST_CLASSES:,} more classes are rarer</p>'
 
 
-def _feature(key: str, feature: FeatureStatistics) -> Iterable[str]:
+def _feature(key: str, feature: FeatureStatistics, section: str) -> Iterable[str]:
     yield f'<section class="feature"><h3>{_text(key)}</h3>'
     missing = f", missing in {feature.missing:,}" if feature.missing else ""
+    having = heading_of(section)[1].removesuffix("s")
     yield (
-        f'<p class="quiet">{feature.kind}, in {counted(feature.present, "record")}{missing}; '
+        f'<p class="quiet">{feature.kind}, in {counted(feature.present, having)}{missing}; '
         f"{_span(feature.lengths)} {'value' if feature.lengths.max == 1 else 'values'}"
         + ("" if feature.steps is None else f", {_span(feature.steps)} steps")
         + f"; {feature.value_bytes:,} bytes</p>"

@@ -10,7 +10,6 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from recordsmith.buffers import BytesLike, as_view
-from recordsmith.example.codec import Features, decode_example
 from recordsmith.example.kernel.payloads import find_entries
 from recordsmith.example.payload import encode_key, malformed_example
 
@@ -97,24 +96,17 @@ def context_payload(payload: BytesLike) -> bytes:
     )
 
 
-def decode_some(payload: BytesLike, keys: Iterable[str]) -> Features:
-    """Those features of an Example that are named, if it has them; of others nothing is made.
+def with_only(payload: BytesLike, keys: Iterable[str]) -> bytes:
+    """An Example or SequenceExample with those features and feature lists only that are named.
 
     Raises:
-        CorruptDataError: as `decode_example`, as far as is looked at.
+        CorruptDataError: malformed-example.
     """
     wanted = _Some.fromkeys(map(encode_key, keys), True)
     data = as_view(payload)
-    return decode_example(
-        delimited(
-            1,
-            *(
-                data[entry.start : entry.stop]
-                for section in sections_of(data, wanted)
-                if section.field == 1
-                for entry in section.entries
-            ),
-        )
+    return b"".join(
+        delimited(section.field, *(data[entry.start : entry.stop] for entry in section.entries))
+        for section in sections_of(data, wanted)
     )
 
 

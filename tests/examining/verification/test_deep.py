@@ -225,6 +225,31 @@ def test_sequence_examples(write, tmp_path: Path) -> None:
     assert _defects(path) == [(D.FEATURE_KIND, 3)]
 
 
+def test_pictures_in_sequence_examples(write, tmp_path: Path) -> None:
+    """Frames, and a picture of the context; their size stands in the context."""
+    frame, cut, small = _picture(), _picture()[:300], _picture(size=(39, 30))
+    size = {"image/height": 30, "image/width": 40}
+    sequences = [
+        (size, [[frame], [frame]]),
+        (size, [[frame], [], [frame, cut]]),
+        (size, [[small], [frame]]),
+        (size | {"cover": cut}, [[frame]]),
+        ({}, []),
+    ]
+    payloads = [
+        rs.encode_sequence_example({"cover": frame} | context, {"image/encoded": frames})
+        for context, frames in sequences
+    ]
+    path = write(tmp_path / "a.tfrecord", payloads)
+    report = rs.verify(path, deep=True)
+    assert report.picture_count == 5 + 2 + 3 + 2 + 1
+    assert [(e.defect, e.position, e.detail.split(":")[0]) for e in report.defects] == [
+        (D.UNREADABLE_IMAGE, 1, "feature 'image/encoded', value 2"),
+        (D.IMAGE_SIZE, 2, "feature 'image/encoded', value 0"),
+        (D.UNREADABLE_IMAGE, 3, "feature 'cover'"),
+    ]
+
+
 def test_other_payloads_are_said_not_to_be_looked_at(write, tmp_path: Path) -> None:
     path = write(tmp_path / "a.tfrecord", [b"\xff\xfe\xfd plain data"] * 3)
     report = rs.verify(path, deep=True)

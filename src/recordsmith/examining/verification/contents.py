@@ -17,7 +17,8 @@ from recordsmith.examining.verification.picture_check import check_pictures, nam
 from recordsmith.examining.verification.record_parts import RecordParts
 from recordsmith.examining.verification.report import ShardFindings
 from recordsmith.examining.verification.rule_check import RuleCheck
-from recordsmith.example.entries import decode_some
+from recordsmith.example import Features, decode_example, decode_sequence_example
+from recordsmith.example.entries import with_only
 from recordsmith.wire import HEADER_BYTES, RecordBlock
 
 _PIECES = 4  # for each thread of a block: pictures differ in size
@@ -74,7 +75,7 @@ class ShardContents:
         total = 0
         found: list[CorruptDataError] = []
         for parts in self.check.parts(block.buffer, block.starts, block.lengths, rows):
-            keys = self.check.seen.pictures_of(parts.section) if parts.are_examples else []
+            keys = self.check.seen.pictures_of(parts.section)
             there = np.flatnonzero(parts.lengths)
             if not keys or not len(there):
                 continue
@@ -95,7 +96,8 @@ class ShardContents:
             start = int(parts.starts[row])
             payload = as_view(parts.buffer)[start : start + int(parts.lengths[row])]
             try:
-                decoded, wrong = check_pictures(decode_some(payload, names), keys)
+                features = _features_of(with_only(payload, names), parts)
+                decoded, wrong = check_pictures(features, keys)
             except CorruptDataError as error:
                 decoded, wrong = 0, [error]
             except (RecordsmithError, MemoryError) as error:
@@ -106,6 +108,21 @@ class ShardContents:
             count += decoded
             errors += wrong
         return count, errors
+
+
+def _features_of(payload: bytes, parts: RecordParts) -> Features:
+    """What stands beside each other in a message; of a feature list the values of all steps."""
+    if parts.are_examples:
+        return decode_example(payload)
+    context, lists = decode_sequence_example(payload)
+    if not parts.is_lists:
+        return context
+    of_bytes = {
+        key: [value for step in steps for value in step]
+        for key, steps in lists.items()
+        if all(isinstance(step, list) for step in steps)
+    }
+    return {**context, **of_bytes}
 
 
 @dataclass

@@ -68,7 +68,7 @@ class SectionCheck:
                 yield _placed(malformed_example(), rows[done])
                 waiting += [rows[done + 1 :], rows[:done]]
             elif survey.settle() and self._are_good(counted := _finish(survey), len(rows)):
-                self._learn_pictures(counted)
+                self._seen.learn_pictures(parts.section, counted)
                 yield from self._wrong_values(rows)
             elif len(rows) > 1:
                 waiting += [rows[len(rows) // 2 :], rows[: len(rows) // 2]]
@@ -89,10 +89,6 @@ class SectionCheck:
     def _are_good(self, counted: Counted, count: int) -> bool:
         self._seen.learn_kinds(self._parts.section, counted)
         return next(self._wrong(counted, count), None) is None
-
-    def _learn_pictures(self, counted: Counted) -> None:
-        if self._parts.are_examples:
-            self._seen.learn_pictures(self._parts.section, counted)
 
     def _wrong(self, counted: Counted, count: int) -> Iterator[CorruptDataError]:
         """What is wrong with what was counted in `count` messages."""
@@ -191,7 +187,7 @@ class SectionCheck:
                     is_good = False
                     yield error
             if is_good:
-                self._learn_pictures(counted)
+                self._seen.learn_pictures(parts.section, counted)
         for error in self._missing(self._rules.keys() - required):
             is_good = False
             yield error
