@@ -182,6 +182,9 @@ def test_texts_that_stay_beside_recoded_labels_are_told(
     assert len(found) == contradict
     again = rs.edit(labelled, tmp_path / "out", recode=recode, **change)
     assert (again.is_new, again.notices) == (False, report.notices)
+    rs.edit(labelled, tmp_path / "without", drop=["image/class/text"])  # nothing to contradict
+    report = rs.edit(tmp_path / "without", tmp_path / "labels", recode=recode)
+    assert not [notice for notice in report.notices if "may name different classes" in notice]
 
 
 def test_edits_while_resharding(packed: Path, tmp_path: Path) -> None:

@@ -188,6 +188,18 @@ def test_shuffled_over_all_shards_by_the_seed(tmp_path: Path, made) -> None:
     assert sum(a == b for a, b in zip(*orders, strict=True)) < 20
 
 
+@pytest.mark.parametrize("options", [{"shuffle": True}, {"sample": 0.5}])
+def test_records_longer_than_what_is_read_at_a_time(
+    tmp_path: Path, foreign: Path, options: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rs.reshard(foreign, tmp_path / "plain", shards=2, **options)
+    for name in ("_READ_BYTES", "_SCATTERED_BYTES"):
+        monkeypatch.setattr(f"recordsmith.reshaping.copying.{name}", 50)
+    assert min(rs.open(foreign).record_sizes(range(200))) > 50
+    rs.reshard(foreign, tmp_path / "out", shards=2, **options)
+    assert shard_bytes(tmp_path / "out") == shard_bytes(tmp_path / "plain")
+
+
 def test_take_is_the_first_of_each_split_in_its_new_order(tmp_path: Path, made) -> None:
     made.packed(tmp_path / "in", {"train": [30, 30], "test": [5]})
     rs.reshard(tmp_path / "in", tmp_path / "head", take=40)

@@ -20,7 +20,7 @@ import numpy as np
 import pytest
 
 import recordsmith as rs
-from recordsmith.dataset import begun_path
+from recordsmith.dataset import LABEL_MAP_NAME, begun_path, label_map_to_bytes
 from recordsmith.errors import CorruptDataError, Defect, FileAccessError, OptionError
 from recordsmith.example import SchemaSurvey
 from recordsmith.files import INTERNAL_FOLDER
@@ -122,6 +122,19 @@ def test_the_program_would_notice(damage, tmp_path: Path) -> None:
     result = damage.tally(shard, way, 5, 1, 0, tmp_path)
     assert result.missed == 5
     assert result.foreign == 5
+
+
+@pytest.mark.parametrize("has_one", [True, False])
+def test_a_label_map_goes_along(made, packed: Path, tmp_path: Path, *, has_one: bool) -> None:
+    if has_one:
+        (packed / LABEL_MAP_NAME).write_bytes(label_map_to_bytes(made.class_names))
+    rs.salvage(packed, tmp_path / "out")
+    names = {path.name for path in packed.glob("[!.]*")}
+    assert (LABEL_MAP_NAME in names) == has_one
+    assert {path.name for path in (tmp_path / "out").glob("[!.]*")} == names
+    if has_one:
+        written = (tmp_path / "out" / LABEL_MAP_NAME).read_bytes()
+        assert written == label_map_to_bytes(made.class_names)
 
 
 def test_an_undamaged_dataset_comes_out_as_it_is(packed: Path, tmp_path: Path) -> None:
