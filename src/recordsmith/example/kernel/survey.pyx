@@ -34,8 +34,9 @@ cdef extern from "usual_entry.h" nogil:
     int read_usual_entry(
         span *features, const uint8_t *key, size_t key_size, span *items, uint64_t *count
     )
-    int read_plain_feature(span s, span *lst)
-    int64_t count_packed(span lst, int kind)
+    int read_usual_feature(
+        const uint8_t *at, const uint8_t *stop, span *items, uint64_t *count
+    )
     int are_same(const uint8_t *a, const uint8_t *b, size_t size)
 
 cdef extern from "content.h" nogil:
@@ -203,22 +204,17 @@ cdef class FeatureSurvey:
     cdef inline bint see_feature(self, feature_state *f, span feature) noexcept nogil:
         cdef int kind, odd = 0
         cdef uint64_t count = 0
-        cdef int64_t packed = -1
         cdef span values, items
-        kind = read_plain_feature(feature, &items)
-        if kind != KIND_NONE:
-            if kind != KIND_BYTES:
-                packed = count_packed(items, kind)
-            if packed >= 0:
-                count = packed
-                f.row_bytes += items.end - items.at
-            elif not self.see_list(f, items, kind, &count):
+        kind = read_usual_feature(feature.at, feature.end, &items, &count)
+        if kind == KIND_NONE:
+            if not read_feature(feature, &kind, &values, &odd):
                 return False
-        elif read_feature(feature, &kind, &values, &odd):
             while next_list(&values, kind, &items):
                 if not self.see_list(f, items, kind, &count):
                     return False
-        else:
+        elif kind != KIND_BYTES:
+            f.row_bytes += items.end - items.at
+        elif not self.see_list(f, items, kind, &count):
             return False
         f.row_kinds |= 1 << kind
         f.row_min = min(f.row_min, <int64_t>count)

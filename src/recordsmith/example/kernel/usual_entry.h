@@ -1,7 +1,6 @@
-/* Entries as nearly all are, read in few steps: those of a survey, which has time for little else.
+/* Features and entries as nearly all are, read in few steps: for a survey, which does little else.
  *
- * Each function answers that a thing is not of the usual form where it is any other, well-formed
- * or not: message.h has to walk that.
+ * KIND_NONE is the answer to any other, well-formed or not: message.h has to walk that.
  */
 #ifndef RECORDSMITH_USUAL_ENTRY_H
 #define RECORDSMITH_USUAL_ENTRY_H
@@ -29,25 +28,6 @@ ALWAYS_INLINE int are_same(const uint8_t *a, const uint8_t *b, size_t size) {
     return 1;
 }
 
-/* How many numbers there are in a list message that is one short packed field and nothing else, as
- * nearly all are; -1 for any other, which count_values has to walk. */
-ALWAYS_INLINE int64_t count_packed(span list, int kind) {
-    const uint8_t *p = list.at;
-    if (list.end - p < 3 || p[0] != (1 << 3 | DELIMITED) || p[1] >= 128) return -1;
-    if (p[1] != list.end - p - 2) return -1;
-    if (kind == KIND_FLOAT) return p[1] % 4 ? -1 : p[1] / 4;
-    list.at = p + 2;
-    return are_varints(list) ? (int64_t)count_varint_ends(list.at, list.end) : -1;
-}
-
-/* The kind and the list of a Feature that is one list and nothing else, as nearly all are;
- * KIND_NONE for any other, which read_feature has to walk. */
-ALWAYS_INLINE int read_plain_feature(span s, span *list) {
-    if (s.at == s.end || (*s.at & 7) != DELIMITED || *s.at >> 3 > KIND_INT64) return KIND_NONE;
-    int kind = *s.at++ >> 3;
-    return read_delimited(&s, list) && s.at == s.end ? kind : KIND_NONE;
-}
-
 /* How many varints a short packed list has; -1 if one may be too long, which are_varints tells. */
 ALWAYS_INLINE int64_t count_short_varints(const uint8_t *p, const uint8_t *end) {
     const uint64_t tops = 0x8080808080808080ull;
@@ -64,9 +44,27 @@ ALWAYS_INLINE int64_t count_short_varints(const uint8_t *p, const uint8_t *end) 
     return end[-1] < 128 ? count : -1;
 }
 
-/* The next entry of Features, if it is one as nearly all are: the key that is expected, then one
- * list, numbers packed, each length in one byte. Answers its kind; KIND_NONE for any other, which
- * read_entry has to look at. `items` is the list message; `count` is not set for bytes. */
+/* The kind of the Feature in [p, stop), if it is one list and nothing else, its length in one byte,
+ * numbers packed. `items` is the list message; `count` is not set for bytes. */
+ALWAYS_INLINE int read_usual_feature(const uint8_t *p, const uint8_t *stop, span *items,
+                                     uint64_t *count) {
+    if (stop - p < 2 || (p[0] & 7) != DELIMITED || p[1] >= 128 || p + 2 + p[1] != stop)
+        return KIND_NONE;
+    int kind = p[0] >> 3;
+    if (kind < KIND_BYTES || kind > KIND_INT64) return KIND_NONE;
+    items->at = p += 2;
+    items->end = stop;
+    if (kind == KIND_BYTES) return kind;
+    if (stop - p < 3 || p[0] != (1 << 3 | DELIMITED) || p + 2 + p[1] != stop) return KIND_NONE;
+    int64_t found = kind == KIND_INT64 ? count_short_varints(p + 2, stop)
+                                       : (p[1] % 4 ? -1 : p[1] / 4);
+    if (found < 0) return KIND_NONE;
+    *count = (uint64_t)found;
+    return kind;
+}
+
+/* The same for the next entry of Features, if it has the key that is expected, and its length is in
+ * one byte, too. What is behind it is left in `features`. */
 ALWAYS_INLINE int read_usual_entry(span *features, const uint8_t *key, size_t key_size, span *items,
                                    uint64_t *count) {
     const uint8_t *p = features->at;
@@ -76,23 +74,10 @@ ALWAYS_INLINE int read_usual_entry(span *features, const uint8_t *key, size_t ke
         return KIND_NONE;
     const uint8_t *value = p + 4 + key_size, *stop = p + 2 + p[1];
     if (p[1] >= 128 || p[1] + 2u > left || !are_same(key, p + 4, key_size)) return KIND_NONE;
-    /* the last two are as long as what is left of the entry, and so below 128, too */
-    if (value[0] != (2 << 3 | DELIMITED) || value + 2 + value[1] != stop ||
-        value + 4 + value[3] != stop)
-        return KIND_NONE;
-    int kind = value[2] >> 3;
-    if ((value[2] & 7) != DELIMITED || kind < KIND_BYTES || kind > KIND_INT64) return KIND_NONE;
-    items->at = value += 4;
-    items->end = stop;
-    if (kind != KIND_BYTES) {
-        if (stop - value < 3 || value[0] != (1 << 3 | DELIMITED) || value + 2 + value[1] != stop)
-            return KIND_NONE;
-        int64_t found = kind == KIND_INT64 ? count_short_varints(value + 2, stop)
-                                           : (value[1] % 4 ? -1 : value[1] / 4);
-        if (found < 0) return KIND_NONE;
-        *count = (uint64_t)found;
-    }
-    features->at = stop;
+    /* the value is as long as what is left of the entry, and so below 128, too */
+    if (value[0] != (2 << 3 | DELIMITED) || value + 2 + value[1] != stop) return KIND_NONE;
+    int kind = read_usual_feature(value + 2, stop, items, count);
+    if (kind != KIND_NONE) features->at = stop;
     return kind;
 }
 
