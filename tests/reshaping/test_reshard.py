@@ -18,6 +18,7 @@ from hypothesis import HealthCheck, given, settings
 
 import recordsmith as rs
 from recordsmith.dataset import LABEL_MAP_NAME, label_map_to_bytes, read_manifest
+from recordsmith.reshaping import one_by_one
 from recordsmith.wire import RecordBlock
 
 
@@ -37,7 +38,10 @@ class Where:
 class Negate:
     """Makes other Examples: those with the negative ids."""
 
-    def apply(self, payload: Any) -> bytes:
+    def changed(self, block: RecordBlock) -> Any:
+        return one_by_one(block, self._negated)
+
+    def _negated(self, payload: memoryview) -> bytes:
         features = rs.decode_example(payload)
         if features["id"][0] == 77:
             raise rs.CorruptDataError(rs.Defect.FEATURE_VALUE, "77 cannot be negated")

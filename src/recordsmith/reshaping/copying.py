@@ -16,10 +16,10 @@ import numpy as np
 from recordsmith.buffers import Int64Array, as_view
 from recordsmith.building import ShardResult, complete_shard, read_back
 from recordsmith.dataset import Dataset, ShardWriter
-from recordsmith.errors import CorruptDataError, Defect, OptionError
+from recordsmith.errors import CorruptDataError, FunctionError, OptionError
 from recordsmith.example import Schema, SchemaSurvey
 from recordsmith.reshaping.choosing import Pool
-from recordsmith.reshaping.contract import Change
+from recordsmith.reshaping.contract import Change, RefusedError
 from recordsmith.reshaping.inputs import Inputs
 from recordsmith.reshaping.keeping import PlannedShard
 from recordsmith.reshaping.plan import ReshardPlan
@@ -151,7 +151,7 @@ class _Copier:
             except CorruptDataError as error:
                 place(error)
                 raise
-            except _RefusedError as refused:
+            except RefusedError as refused:
                 place(refused.where)
                 where = refused.where
                 raise OptionError(f"{where.path}, record {where.position}: {refused}") from None
@@ -259,20 +259,12 @@ def _gathered(
 
 
 def _write_changed(writer: ShardWriter, block: RecordBlock, change: Change) -> None:
-    for number, payload in enumerate(block.payloads()):
-        try:
-            changed = change.apply(payload)
-        except CorruptDataError as error:
-            error.position = number
-            raise
-        except OptionError as error:
-            raise _RefusedError(number, error) from None
-        writer.write(changed)
-
-
-class _RefusedError(Exception):
-    """A change cannot be made of a record, for a reason that the caller can mend."""
-
-    def __init__(self, number: int, error: OptionError) -> None:
-        super().__init__(str(error))
-        self.where = CorruptDataError(Defect.FEATURE_VALUE, str(error), position=number)
+    count = writer.record_count
+    for payloads in change.changed(block):
+        writer.write_slices(*payloads)
+    count = writer.record_count - count
+    if count != len(block):
+        raise FunctionError(
+            f"{type(change).__name__}.changed gave {count} payloads for {len(block)} records; "
+            "expected one for each"
+        )
