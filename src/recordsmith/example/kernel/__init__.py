@@ -1,4 +1,4 @@
-"""What is compiled: Example payloads <-> values, one at a time or whole batches.
+"""What is compiled: Example payloads <-> values or other payloads, one at a time or whole batches.
 
 No policy and no words: buffers and integer arrays in, memory and codes out. All reading goes
 through the spans of message.h, which look at no byte outside the payload; memory grows with the
@@ -9,5 +9,6 @@ bytes that were really there, at most eightfold (a one-byte varint becomes an in
     encoding    a dict, or rows of columns, to payloads
     columns     chosen features of many payloads to columns
     survey      which features many payloads have
+    rewriting   many payloads with other features
     memory      what they hand out; message.pxd is what they read with
 """

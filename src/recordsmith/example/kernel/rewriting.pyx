@@ -12,19 +12,34 @@ from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy, memset
 
-from recordsmith.example.kernel.memory cimport Memory, growing, push_bytes, push_int64, release, take
+from recordsmith.example.kernel.memory cimport (
+    Memory,
+    growing,
+    push_bytes,
+    push_int64,
+    release,
+    take_as_it_is,
+)
 from recordsmith.example.kernel.message cimport (
     DELIMITED,
     FIELD_1,
     FIELD_2,
     GOOD,
+    KIND_BYTES,
+    KIND_NONE,
     MALFORMED,
     NO_MEMORY,
     NOT_AN_EXAMPLE,
     PAYLOAD_EXAMPLE,
     PAYLOAD_SEQUENCE,
     c_classify,
+    check_lists,
+    count_values,
+    map_entry,
+    may_be_plain_example,
     read_delimited,
+    read_entry,
+    read_feature,
     read_tag,
     skip_field,
     span,
@@ -39,6 +54,8 @@ cdef extern from "growing.h" nogil:
 
 cdef extern from "answers.h" nogil:
     ctypedef struct answer:
+        const uint8_t *asked
+        size_t size
         const uint8_t *given
         size_t given_size
         int number
@@ -51,6 +68,11 @@ cdef extern from "answers.h" nogil:
     int keep_answer(answers *all, const uint64_t *secret, const uint8_t *asked, size_t size,
                     const uint8_t *given, size_t given_size, int number)
     void release_answers(answers *all)
+
+cdef extern from "usual_entry.h" nogil:
+    int read_usual_entry(
+        span *features, const uint8_t *key, size_t key_size, span *items, uint64_t *count
+    )
 
 cdef uint64_t[2] secret  # of this process: nobody can choose keys that crowd a table
 memcpy(secret, PyBytes_AS_STRING(os.urandom(16)), 16)
@@ -129,6 +151,7 @@ cdef class Rewriter:
     cdef growing sections
     cdef growing fresh       # answers that are not remembered
     cdef int64_t serial
+    cdef bint is_free        # no two features of the record get one name
     cdef int guess
     cdef size_t most_bytes
     cdef readonly Py_ssize_t row
@@ -243,10 +266,13 @@ cdef class Rewriter:
         cdef int recoder = self.actions[entry.action].recoder, place
         cdef answers *known = &self.values[2 * recoder + field - 1]
         cdef size_t size = entry.value.end - entry.value.at
+        cdef const uint8_t *new
         cdef bytes given = self.new_value_of(
             recoder, field, PyBytes_FromStringAndSize(<char *>entry.value.at, size)
         )
-        cdef const uint8_t *new = <const uint8_t *>PyBytes_AS_STRING(given)
+        if given is None:
+            raise TypeError("a new value is None; expected bytes")
+        new = <const uint8_t *>PyBytes_AS_STRING(given)
         entry.new_value_size = PyBytes_GET_SIZE(given)
         if size <= LONGEST_KEPT and known.count < KEPT_ANSWERS:
             place = keep_answer(known, secret, entry.value.at, size, new, entry.new_value_size, 0)
@@ -262,17 +288,32 @@ cdef class Rewriter:
 
     cdef int find(self, span payload) except -1 nogil:
         """The sections of a record, and which of their entries do not stay as they are."""
-        cdef span rest = payload, items, fields
-        cdef map_section section
-        cdef edited_entry entry
-        cdef const uint8_t *field
-        cdef span key
-        cdef uint32_t tag, inner
-        cdef action_state *action
-        cdef int kind = c_classify(payload), at
-        cdef bint is_free = True
+        cdef int odd = 0, kind, code
+        self.is_free = True
+        if may_be_plain_example(payload):
+            code = self.walk(payload, True, &odd)
+            if code == GOOD and not odd:
+                return GOOD if self.is_free else CLASH
+            self.is_free = True
+        kind = c_classify(payload)
         if kind != PAYLOAD_EXAMPLE and kind != PAYLOAD_SEQUENCE:
             return NOT_AN_EXAMPLE
+        code = self.walk(payload, False, &odd)
+        return CLASH if code == GOOD and not self.is_free else code
+
+    cdef int walk(self, span rest, bint checking, int *odd) except -1 nogil:
+        """`checking`: whether features are to be well-formed; it is not known that they are.
+
+        `odd` counts what speaks against an Example.
+        """
+        cdef span items, fields, values
+        cdef map_section section
+        cdef edited_entry entry
+        cdef map_entry plain
+        cdef uint32_t tag
+        cdef answer *next_key
+        cdef uint64_t count
+        cdef int kind, inside = 0
         self.entries.size = self.sections.size = self.fresh.size = 0
         self.serial += 1
         memset(&entry, 0, sizeof(entry))
@@ -291,62 +332,69 @@ cdef class Rewriter:
             section.content = items.at
             section.stop = rest.at
             section.first = self.entries.size // sizeof(edited_entry)
-            at = (section.field - 1) * self.name_count
             while items.at < items.end:
                 entry.start = items.at
-                if not read_tag(&items, &inner):
+                if checking and self.keys.count:
+                    next_key = &self.keys.held[self.keys.held[self.guess].next]
+                    kind = read_usual_entry(&items, next_key.asked, next_key.size, &values, &count)
+                    if kind != KIND_NONE:
+                        if kind == KIND_BYTES and not count_values(values, kind, &count, &inside):
+                            return MALFORMED
+                        self.guess = self.keys.held[self.guess].next
+                        entry.action = next_key.number
+                        if entry.action == NOTHING:
+                            continue
+                        entry.content = entry.key.at = entry.start + 2
+                        entry.key.end = entry.value.at = entry.content + 2 + next_key.size
+                        entry.stop = entry.value.end = items.at
+                        if not self.note(&entry, section.field):
+                            return NO_MEMORY
+                        continue
+                if not read_tag(&items, &tag):
                     return MALFORMED
-                if inner != FIELD_1:
-                    if not skip_field(&items, inner, 0):
+                if tag != FIELD_1:
+                    odd[0] += 1
+                    if not skip_field(&items, tag, 0):
                         return MALFORMED
                     continue
-                if not read_delimited(&items, &fields):
+                if not read_delimited(&items, &fields) or not read_entry(fields, &plain, odd):
                     return MALFORMED
-                entry.content = fields.at
-                entry.stop = fields.end
-                key.at = key.end = entry.key.at = entry.key.end = fields.at
-                entry.value.at = entry.value.end = fields.end
-                while fields.at < fields.end:
-                    field = fields.at
-                    if not read_tag(&fields, &inner):
-                        return MALFORMED
-                    if inner == FIELD_1:
-                        if not read_delimited(&fields, &key):
-                            return MALFORMED
-                        entry.key.at = field
-                        entry.key.end = fields.at
-                    elif inner == FIELD_2:
-                        if not read_delimited(&fields, &entry.value):
-                            return MALFORMED
-                        entry.value.at = field
-                    elif not skip_field(&fields, inner, 0):
-                        return MALFORMED
-                entry.action = self.action_for(key)
+                odd[0] += not plain.has_value
+                if checking and not is_feature(plain.value):
+                    return MALFORMED
+                entry.action = self.action_for(plain.key)
                 if entry.action == NOTHING:
                     continue
-                action = &self.actions[entry.action]
-                if action.stays_as >= 0:
-                    self.kept_in[at + action.stays_as] = self.serial
-                    if self.made_in[at + action.stays_as] == self.serial or (
-                        section.field == 1 and self.is_added[action.stays_as]
-                    ):
-                        is_free = False
-                if action.becomes >= 0:
-                    self.made_in[at + action.becomes] = self.serial
-                    if self.kept_in[at + action.becomes] == self.serial:
-                        is_free = False
-                if action.recoder >= 0:
-                    self.last_of[2 * action.recoder + section.field - 1] = (
-                        self.entries.size // sizeof(edited_entry)
-                    )
-                elif not action.drops and action.name is NULL:
-                    continue
-                if not push_bytes(&self.entries, &entry, sizeof(entry)):
+                entry.content = fields.at
+                entry.stop = fields.end
+                if not find_fields(fields, &entry):
+                    return MALFORMED
+                if not self.note(&entry, section.field):
                     return NO_MEMORY
             section.last = self.entries.size // sizeof(edited_entry)
             if not push_bytes(&self.sections, &section, sizeof(section)):
                 return NO_MEMORY
-        return GOOD if is_free else CLASH
+        return GOOD
+
+    cdef inline bint note(self, edited_entry *entry, int field) noexcept nogil:
+        """Note an entry that does not stay as it is, and whose names go together."""
+        cdef action_state *action = &self.actions[entry.action]
+        cdef int at = (field - 1) * self.name_count
+        if action.stays_as >= 0:
+            self.kept_in[at + action.stays_as] = self.serial
+            if self.made_in[at + action.stays_as] == self.serial or (
+                field == 1 and self.is_added[action.stays_as]
+            ):
+                self.is_free = False
+        if action.becomes >= 0:
+            self.made_in[at + action.becomes] = self.serial
+            if self.kept_in[at + action.becomes] == self.serial:
+                self.is_free = False
+        if action.recoder >= 0:
+            self.last_of[2 * action.recoder + field - 1] = self.entries.size // sizeof(edited_entry)
+        elif not action.drops and action.name is NULL:
+            return True
+        return push_bytes(&self.entries, entry, sizeof(edited_entry))
 
     cdef int measure(self, span payload, size_t *size, bint *has_owner) except -1 nogil:
         """How long the new content of everything is; asks for new values."""
@@ -474,7 +522,7 @@ cdef class Rewriter:
                 )
             if code == NO_MEMORY:
                 raise MemoryError
-            return code, self.row, take(&data), take(&offsets)
+            return code, self.row, take_as_it_is(&data), take_as_it_is(&offsets)
         finally:
             release(&data)
             release(&offsets)
@@ -485,10 +533,17 @@ cdef class Rewriter:
         cdef span payload
         cdef int code
         cdef size_t size = 0
+        cdef Py_ssize_t last = self.row
         cdef bint has_owner = False
         cdef uint8_t *end
-        if not push_int64(offsets, 0):
+        while last < starts.shape[0] and size < enough:  # about what there will be
+            size += lengths[last] + (self.added.end - self.added.at)
+            last += 1
+        if size > enough // 8:
+            size = max(size, enough)  # always the same, so that there is such a piece already
+        if not reserve(data, size + size // 8) or not reserve(offsets, 8 * (last - self.row + 1)):
             return NO_MEMORY
+        push_int64(offsets, 0)
         while self.row < starts.shape[0] and data.size < enough:
             payload = span_of(base + starts[self.row], lengths[self.row])
             code = self.find(payload)
@@ -507,6 +562,36 @@ cdef class Rewriter:
                 return NO_MEMORY
             self.row += 1
         return GOOD
+
+
+cdef bint is_feature(span value) noexcept nogil:
+    cdef int kind, odd = 0
+    cdef span values
+    return read_feature(value, &kind, &values, &odd) and check_lists(values, kind)
+
+
+cdef bint find_fields(span fields, edited_entry *entry) noexcept nogil:
+    """Where the fields of key and value are in an entry."""
+    cdef const uint8_t *field
+    cdef span inner
+    cdef uint32_t tag
+    entry.key.at = entry.key.end = fields.at
+    entry.value.at = entry.value.end = fields.end
+    while fields.at < fields.end:
+        field = fields.at
+        if not read_tag(&fields, &tag):
+            return False
+        if tag == FIELD_1 or tag == FIELD_2:
+            if not read_delimited(&fields, &inner):
+                return False
+            inner.at = field
+            if tag == FIELD_1:
+                entry.key = inner
+            else:
+                entry.value = inner
+        elif not skip_field(&fields, tag, 0):
+            return False
+    return True
 
 
 cdef inline size_t field_size(size_t content) noexcept nogil:
