@@ -26,7 +26,13 @@ from recordsmith.building import (
 )
 from recordsmith.dataset import DEFAULT_TEMPLATE, Manifest, begun_path
 from recordsmith.dataset.locate import Paths
-from recordsmith.errors import DAMAGED_RECORDS, CorruptDataError, OptionError, SourceError
+from recordsmith.errors import (
+    DAMAGED_RECORDS,
+    CorruptDataError,
+    FunctionError,
+    OptionError,
+    SourceError,
+)
 from recordsmith.example import Schema
 from recordsmith.files import PathLike, Progress, as_path, remove
 from recordsmith.reshaping.choosing import Kept
@@ -178,7 +184,7 @@ class _Job:
                         "its output can be taken instead."
                     )
                 raise
-            except (OptionError, SourceError):
+            except (OptionError, SourceError, FunctionError):
                 clean_up(self._folder)  # it cannot end well as it is
                 raise
             finally:

@@ -84,7 +84,7 @@ cdef enum:
     CLASH = 7           # two features would have one name
     TOO_LONG = 8
     KEPT_ANSWERS = 10_000
-    LONGEST_KEPT = 1000  # bytes of what is asked
+    LONGEST_KEPT = 1000  # bytes of what is asked, and of a new value
 
 cdef size_t FAR_TOO_LONG = <size_t>1 << 60
 
@@ -103,8 +103,9 @@ cdef struct action_state:
 
 
 cdef struct edited_entry:
-    # a map entry that is left out or written anew: where it begins and ends, with tag and length;
-    # its content begins; the fields of its key and value, empty if there are none
+    # a map entry that is written anew, or some neighbours that are left out: where it begins and
+    # ends, with tag and length; its content begins; the fields of its key and value, empty if there
+    # are none
     const uint8_t *start
     const uint8_t *content
     const uint8_t *stop
@@ -126,7 +127,6 @@ cdef struct map_section:
     Py_ssize_t first        # its entries
     Py_ssize_t last
     size_t size             # of its new content
-    bint is_owner           # what is added goes here
 
 
 @cython.final
@@ -152,7 +152,8 @@ cdef class Rewriter:
     cdef growing fresh       # answers that are not remembered
     cdef int64_t serial
     cdef bint is_free        # no two features of the record get one name
-    cdef int guess
+    cdef const uint8_t *owner  # the map that gets what is added; NULL: there is none
+    cdef int guess           # the key that was met last
     cdef size_t most_bytes
     cdef readonly Py_ssize_t row
     """The record that the last call came to."""
@@ -274,7 +275,7 @@ cdef class Rewriter:
             raise TypeError("a new value is None; expected bytes")
         new = <const uint8_t *>PyBytes_AS_STRING(given)
         entry.new_value_size = PyBytes_GET_SIZE(given)
-        if size <= LONGEST_KEPT and known.count < KEPT_ANSWERS:
+        if max(size, entry.new_value_size) <= LONGEST_KEPT and known.count < KEPT_ANSWERS:
             place = keep_answer(known, secret, entry.value.at, size, new, entry.new_value_size, 0)
             if place < 0:
                 raise MemoryError
@@ -287,8 +288,9 @@ cdef class Rewriter:
         return 0
 
     cdef int find(self, span payload) except -1 nogil:
-        """The sections of a record, and which of their entries do not stay as they are."""
+        """The sections of a record that do not stay as they are, and which of their entries."""
         cdef int odd = 0, kind, code
+        self.owner = last_features(payload) if self.added.at < self.added.end else NULL
         self.is_free = True
         if may_be_plain_example(payload):
             code = self.walk(payload, True, &odd)
@@ -347,7 +349,7 @@ cdef class Rewriter:
                         entry.content = entry.key.at = entry.start + 2
                         entry.key.end = entry.value.at = entry.content + 2 + next_key.size
                         entry.stop = entry.value.end = items.at
-                        if not self.note(&entry, section.field):
+                        if not self.note(&entry, &section):
                             return NO_MEMORY
                         continue
                 if not read_tag(&items, &tag):
@@ -369,17 +371,25 @@ cdef class Rewriter:
                 entry.stop = fields.end
                 if not find_fields(fields, &entry):
                     return MALFORMED
-                if not self.note(&entry, section.field):
+                if not self.note(&entry, &section):
                     return NO_MEMORY
             section.last = self.entries.size // sizeof(edited_entry)
-            if not push_bytes(&self.sections, &section, sizeof(section)):
-                return NO_MEMORY
+            if section.first < section.last or section.start == self.owner:
+                if not push_bytes(&self.sections, &section, sizeof(section)):
+                    return NO_MEMORY
         return GOOD
 
-    cdef inline bint note(self, edited_entry *entry, int field) noexcept nogil:
-        """Note an entry that does not stay as it is, and whose names go together."""
+    cdef inline bint note(self, edited_entry *entry, map_section *section) noexcept nogil:
+        """Note the name of an entry, and the entry, if it does not stay as it is."""
         cdef action_state *action = &self.actions[entry.action]
-        cdef int at = (field - 1) * self.name_count
+        cdef Py_ssize_t count = self.entries.size // sizeof(edited_entry)
+        cdef edited_entry *before
+        cdef int field = section.field, at = (field - 1) * self.name_count
+        if action.drops and count > section.first:
+            before = &(<edited_entry *>self.entries.data)[count - 1]
+            if self.actions[before.action].drops and before.stop == entry.start:
+                before.stop = entry.stop  # one piece that is left out
+                return True
         if action.stays_as >= 0:
             self.kept_in[at + action.stays_as] = self.serial
             if self.made_in[at + action.stays_as] == self.serial or (
@@ -391,12 +401,12 @@ cdef class Rewriter:
             if self.kept_in[at + action.becomes] == self.serial:
                 self.is_free = False
         if action.recoder >= 0:
-            self.last_of[2 * action.recoder + field - 1] = self.entries.size // sizeof(edited_entry)
+            self.last_of[2 * action.recoder + field - 1] = count
         elif not action.drops and action.name is NULL:
             return True
         return push_bytes(&self.entries, entry, sizeof(edited_entry))
 
-    cdef int measure(self, span payload, size_t *size, bint *has_owner) except -1 nogil:
+    cdef int measure(self, span payload, size_t *size) except -1 nogil:
         """How long the new content of everything is; asks for new values."""
         cdef map_section *sections = <map_section *>self.sections.data
         cdef edited_entry *entries = <edited_entry *>self.entries.data
@@ -405,18 +415,10 @@ cdef class Rewriter:
         cdef edited_entry *entry
         cdef action_state *action
         cdef size_t added = self.added.end - self.added.at
-        has_owner[0] = False
         size[0] = payload.end - payload.at
-        if added:
-            for i in range(count - 1, -1, -1):
-                if sections[i].field == 1:
-                    sections[i].is_owner = has_owner[0] = True
-                    break
         for i in range(count):
             section = &sections[i]
             section.size = section.stop - section.content
-            if section.first == section.last and not section.is_owner:
-                continue
             for number in range(section.first, section.last):
                 entry = &entries[number]
                 action = &self.actions[entry.action]
@@ -437,16 +439,16 @@ cdef class Rewriter:
                 section.size += field_size(entry.size)
                 if section.size > FAR_TOO_LONG:  # what is added each time is shorter than that
                     return TOO_LONG
-            if section.is_owner:
+            if section.start == self.owner:
                 section.size += added
             size[0] += field_size(section.size) - (section.stop - section.start)
             if size[0] > FAR_TOO_LONG:
                 return TOO_LONG
-        if added and not has_owner[0]:
+        if added and self.owner is NULL:
             size[0] += field_size(added)
         return TOO_LONG if size[0] > self.most_bytes else GOOD
 
-    cdef uint8_t *put(self, uint8_t *out, span payload, bint has_owner) noexcept nogil:
+    cdef uint8_t *put(self, uint8_t *out, span payload) noexcept nogil:
         """Write a payload whose parts are measured."""
         cdef map_section *sections = <map_section *>self.sections.data
         cdef edited_entry *entries = <edited_entry *>self.entries.data
@@ -456,8 +458,6 @@ cdef class Rewriter:
         cdef span added = self.added
         for i in range(count):
             section = &sections[i]
-            if section.first == section.last and not section.is_owner:
-                continue
             out = put_bytes(out, at, section.start)
             out = put_head(out, section.field, section.size)
             at = section.content
@@ -468,10 +468,10 @@ cdef class Rewriter:
                     out = self.put_entry(out, &entries[number])
             out = put_bytes(out, at, section.stop)
             at = section.stop
-            if section.is_owner:
+            if section.start == self.owner:
                 out = put_bytes(out, added.at, added.end)
         out = put_bytes(out, at, payload.end)
-        if added.at < added.end and not has_owner:
+        if added.at < added.end and self.owner is NULL:
             out = put_bytes(put_head(out, 1, added.end - added.at), added.at, added.end)
         return out
 
@@ -518,7 +518,7 @@ cdef class Rewriter:
         try:
             with nogil:
                 code = self.rewrite_some(
-                    &buffer[0], starts, lengths, enough, &data, &offsets
+                    &buffer[0], starts, lengths, max(enough, 1), &data, &offsets
                 )
             if code == NO_MEMORY:
                 raise MemoryError
@@ -534,7 +534,6 @@ cdef class Rewriter:
         cdef int code
         cdef size_t size = 0
         cdef Py_ssize_t last = self.row
-        cdef bint has_owner = False
         cdef uint8_t *end
         while last < starts.shape[0] and size < enough:  # about what there will be
             size += lengths[last] + (self.added.end - self.added.at)
@@ -548,12 +547,12 @@ cdef class Rewriter:
             payload = span_of(base + starts[self.row], lengths[self.row])
             code = self.find(payload)
             if code == GOOD:
-                code = self.measure(payload, &size, &has_owner)
+                code = self.measure(payload, &size)
             if code != GOOD:
                 return code
             if not reserve(data, size + 1):
                 return NO_MEMORY
-            end = self.put(data.data + data.size, payload, has_owner)
+            end = self.put(data.data + data.size, payload)
             if <size_t>(end - data.data) - data.size != size:
                 with gil:
                     raise AssertionError("a payload is not as long as it was measured")
@@ -562,6 +561,20 @@ cdef class Rewriter:
                 return NO_MEMORY
             self.row += 1
         return GOOD
+
+
+cdef const uint8_t *last_features(span payload) noexcept nogil:
+    """Where the last map of features is in a payload; NULL if there is none."""
+    cdef const uint8_t *found = NULL
+    cdef const uint8_t *field
+    cdef uint32_t tag
+    while payload.at < payload.end:
+        field = payload.at
+        if not read_tag(&payload, &tag) or not skip_field(&payload, tag, 0):
+            break
+        if tag == FIELD_1:
+            found = field
+    return found
 
 
 cdef bint is_feature(span value) noexcept nogil:
