@@ -96,6 +96,12 @@ def wire(reference: Any) -> Any:
 
 
 @pytest.fixture(scope="session")
+def editing() -> ModuleType:
+    """tests/editing.py: edits of a payload in plain Python."""
+    return _load("editing")
+
+
+@pytest.fixture(scope="session")
 def made() -> ModuleType:
     """tests/made.py: small datasets of numbered Examples, foreign ones and packed ones."""
     return _load("made")

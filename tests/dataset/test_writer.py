@@ -57,6 +57,18 @@ def test_same_records_same_bytes(
     assert paths[0].read_bytes() == paths[1].read_bytes()
 
 
+def test_slices_are_records(tmp_path: Path) -> None:
+    data, offsets = b"-" + b"".join(PAYLOADS), np.cumsum([1, *map(len, PAYLOADS)])
+    with ShardWriter(tmp_path / "a") as writer:
+        writer.write(b"before")
+        writer.write_slices(data, offsets)
+        writer.write_slices(b"", np.zeros(1, np.int64))
+        writer.write(b"after")
+    assert list(rs.open(tmp_path / "a").records()) == [b"before", *PAYLOADS, b"after"]
+    with pytest.raises(rs.OptionError, match="closed"):
+        writer.write_slices(data, offsets)
+
+
 @pytest.mark.parametrize("compression", COMPRESSIONS)
 def test_frames_are_written_as_they_are(tmp_path: Path, compression: str) -> None:
     """Also between records that are framed here; what is counted is as if all were."""

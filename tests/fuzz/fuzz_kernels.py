@@ -5,7 +5,9 @@ input, or names a defect, or refuses with the exception that it states (IndexErr
 outside the buffer, ValueError for offsets and splits that do not fit). It never reads or writes
 outside the memory it was given, never allocates more than a fixed multiple of it, never loops
 without end, and never raises anything else. All its readers agree: what is told to be an Example
-can be decoded, and what can be decoded can be surveyed.
+can be decoded, what can be decoded can be surveyed, and what is told to be an Example or a
+SequenceExample, and nothing else, can be rewritten: the same whether it was met before or not, and
+whatever number of bytes is enough for a piece.
 
 An overread is only seen by a tool that watches memory: run_with_sanitizer.sh runs this under
 AddressSanitizer. That is why each input lies in a block of exactly its size.
@@ -17,6 +19,7 @@ import random
 import struct
 from collections import Counter
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -28,11 +31,13 @@ from recordsmith.errors import Defect
 from recordsmith.example import encode_example, encode_sequence_example
 from recordsmith.example.kernel import decoding, encoding, payloads
 from recordsmith.example.kernel.columns import ColumnBuilder
+from recordsmith.example.kernel.rewriting import CODES, Rewriter
 from recordsmith.example.kernel.survey import FeatureSurvey
 from recordsmith.wire import check_frames, encode_record, scan
 from recordsmith.wire import kernel as wire_kernel
 
 GOOD, MALFORMED, NOT_AN_EXAMPLE = 0, 1, 2
+CLASH, TOO_LONG = CODES["clash"], CODES["too long"]
 BYTES, FLOAT, INT64 = 1, 2, 3
 EXAMPLE, SEQUENCE = 1, 2
 
@@ -264,28 +269,6 @@ def drive_payload(data: bytes, counts: Counter[str]) -> None:
         for steps in lists.values():
             assert len(steps) <= len(data)
             check_features(dict(enumerate(steps)), len(data))
-    code, maps = payloads.find_entries(payload, _Any())
-    counts["walked" if code == GOOD else "walk defects"] += 1
-    if code != GOOD:
-        assert (code, maps) == (MALFORMED, 0)
-        assert kind not in (1, 2)
-        return
-    at = 0
-    for field, start, content, stop, entries in maps:
-        assert field in (1, 2)
-        assert at <= start < content <= stop <= len(data)
-        inner, at = content, stop
-        for _, _, begin, inside, end, *spans in entries:
-            assert inner <= begin < inside <= end <= stop
-            assert all(inside <= place <= end for place in spans)
-            inner = end
-
-
-class _Any(dict[bytes, int]):
-    """Wants every key."""
-
-    def __missing__(self, key: bytes) -> int:
-        return len(key)
 
 
 def check_features(features: dict[Any, Any], size: int) -> None:
@@ -325,6 +308,7 @@ def drive_batch(payloads: list[bytes], dice: random.Random, counts: Counter[str]
         lambda: drive_survey(buffer, starts, lengths, dice),
         lambda: drive_submessages(buffer, starts, lengths, dice),
         lambda: drive_columns(buffer, starts, lengths, dice, counts),
+        lambda: drive_rewriter(buffer, starts, lengths, dice, counts),
     ]
     for call in calls:
         try:
@@ -428,6 +412,78 @@ def drive_columns(
             check_offsets(splits, len(ends) - 1 if kind == BYTES else len(values) // item)
 
 
+ACTIONS = (
+    (False, None, -1, -1, -1),
+    (True, None, -1, -1, -1),
+    (False, delimited(1, b"new"), -1, -1, 0),
+    (False, delimited(1, bytes(200)), 0, -1, 1),
+    (False, None, 0, -1, -1),
+    (False, None, 1, 1, -1),
+    (False, None, -1, 0, -1),
+)
+
+
+def drive_rewriter(
+    buffer: Array, starts: Array, lengths: Array, dice: random.Random, counts: Counter[str]
+) -> None:
+    """Other features, twice; what is made of an Example is an Example, if its values are."""
+    added = dice.choice((b"", b"", delimited(1, delimited(1, b"added") + b"\x12\x00")))
+    values = [b"", delimited(2, b""), delimited(2, delimited(INT64, LISTS[INT64][0])), bytes(1200)]
+    are_values = dice.random() < 0.7
+    answers: dict[Any, Any] = {}
+
+    def action_of(key: bytes) -> int:
+        assert len(key) <= len(buffer)
+        return answers.setdefault(key, dice.randrange(len(ACTIONS)))  # type: ignore[no-any-return]
+
+    def new_value_of(recoder: int, field: int, value: bytes) -> bytes:
+        assert field in (1, 2)
+        assert value[:1] != b"\n"
+        if value not in answers:
+            answers[value] = values[1] if are_values else dice.choice(values)
+        return answers[value]  # type: ignore[no-any-return]
+
+    most = dice.choice((2**31, 2**31, 100, 2**64 - 1))
+    rewriter = Rewriter(
+        list(ACTIONS), bytes((0, dice.randrange(2))), added, action_of, new_value_of, most
+    )
+    enough = dice.choice((0, 1, 100, 1 << 20))
+    results = []
+    for _ in range(2):
+        first, pieces, code = 0, [], GOOD
+        while first < len(starts) and code == GOOD:
+            code, stop, data, offset_memory = rewriter.rewrite(
+                buffer, starts, lengths, first, enough
+            )
+            offsets = as_array(offset_memory, np.int64)
+            assert len(offsets) == stop - first + 1
+            assert len(data) == offsets[-1]
+            check_offsets(offsets, len(data))
+            assert stop > first or code != GOOD
+            pieces.append((first, stop, bytes(data), offsets.tolist()))
+            first = stop
+        assert rewriter.row == first
+        results.append((code, pieces))
+    assert results[0] == results[1]
+    for row in range(first):
+        payload = buffer[starts[row] : starts[row] + lengths[row]]
+        assert payloads.classify(payload) in (EXAMPLE, SEQUENCE)
+    if code == GOOD:
+        counts["rewritten"] += len(starts)
+    else:
+        counts["not rewritten"] += 1
+        payload = buffer[starts[first] : starts[first] + lengths[first]]
+        is_one = payloads.classify(payload) in (EXAMPLE, SEQUENCE)
+        assert code in ((CLASH, TOO_LONG) if is_one else (NOT_AN_EXAMPLE,))
+    if are_values:
+        for first, _, data, offsets in pieces:
+            whole = exact(data)
+            for row, (a, b) in enumerate(pairwise(offsets), first):
+                before = buffer[starts[row] : starts[row] + lengths[row]]
+                if payloads.classify(before) == EXAMPLE:
+                    assert decoding.decode_example(whole[a:b])[0] in (GOOD, NOT_AN_EXAMPLE)
+
+
 def random_splits(dice: random.Random, count: int, limit: int) -> Array:
     splits = [dice.randrange(limit + 1) for _ in range(count + 1)]
     if dice.random() < 0.8:
@@ -500,6 +556,8 @@ class Fuzz:
         "column defects",
         "encoded",
         "refused",
+        "rewritten",
+        "not rewritten",
     )
 
     def __init__(self, _: Path) -> None:

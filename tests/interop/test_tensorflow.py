@@ -284,6 +284,38 @@ def test_examples_one_by_one(
             assert list(ours[key]) == values
 
 
+def test_edited_examples_are_what_tensorflow_makes_of_them(tf: Any, tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    payloads, expected = [], []
+    for number in range(50):
+        labels = rng.integers(0, 3, number % 4).tolist()
+        features = {
+            "id": ("int64", [number]),
+            "label": ("int64", labels),
+            "score": ("float", rng.random(5).tolist()),
+            "text": ("bytes", [b"t" * (number * 7)]),
+        }
+        payloads.append(_tf_example(tf, features))
+        example = tf.train.Example.FromString(payloads[-1])
+        feature = example.features.feature
+        del feature["score"]
+        feature["number"].CopyFrom(feature["id"])
+        del feature["id"]
+        feature["label"].int64_list.value[:] = [[10, 300, 2][old] for old in labels]
+        feature["year"].int64_list.value.append(2024)
+        expected.append(example)
+    rs.edit(
+        _tf_write(tf, tmp_path / "in.tfrecord", payloads),
+        tmp_path / "out",
+        drop=["sc*"],
+        rename={"id": "number"},
+        add={"year": 2024},
+        recode={"label": {0: 10, 1: 300, "*": "*"}},
+    )
+    (path,) = (tmp_path / "out").glob("*.tfrecord")
+    assert list(map(tf.train.Example.FromString, _tf_records(tf, path))) == expected
+
+
 def test_sequence_examples(tf: Any, tmp_path: Path) -> None:
     def payload(number: int) -> bytes:
         def steps(kind: str, values: list[Any]) -> Any:

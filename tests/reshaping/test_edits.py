@@ -17,7 +17,6 @@ from hypothesis import strategies as st
 import recordsmith as rs
 from recordsmith.errors import Defect
 from recordsmith.example import Schema, SchemaSurvey, classify
-from recordsmith.reshaping.edit_actions import DROPPED, WATCHED
 from recordsmith.reshaping.edits import Edits
 
 
@@ -35,11 +34,6 @@ def edited(example: Mapping[str, Any], **edits: Any) -> dict[str, Any]:
 def plain(features: Mapping[str, Any]) -> dict[str, Any]:
     """Lists that can be compared."""
     return {key: v if isinstance(v, list) else v.tolist() for key, v in features.items()}
-
-
-def test_what_goes_is_not_what_stays() -> None:
-    assert DROPPED != WATCHED
-    assert len({DROPPED, WATCHED}) == 2
 
 
 # ---- against decoded examples ------------------------------------------------------------------

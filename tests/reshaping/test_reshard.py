@@ -8,6 +8,7 @@ import os
 import shutil
 from collections import Counter
 from collections.abc import Mapping
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from hypothesis import HealthCheck, given, settings
 
 import recordsmith as rs
 from recordsmith.dataset import LABEL_MAP_NAME, label_map_to_bytes, read_manifest
+from recordsmith.reshaping import Payloads, one_by_one
 from recordsmith.wire import RecordBlock
 
 
@@ -37,7 +39,10 @@ class Where:
 class Negate:
     """Makes other Examples: those with the negative ids."""
 
-    def apply(self, payload: Any) -> bytes:
+    def changed(self, block: RecordBlock) -> Any:
+        return one_by_one(block, self._negated)
+
+    def _negated(self, payload: memoryview) -> bytes:
         features = rs.decode_example(payload)
         if features["id"][0] == 77:
             raise rs.CorruptDataError(rs.Defect.FEATURE_VALUE, "77 cannot be negated")
@@ -277,6 +282,37 @@ def test_what_a_change_refuses_is_told_by_its_place(
     assert (error.path, error.position) == (str(shard.path), 27)
     assert error.offset == shard.index.offsets[27]
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("count", [0, 49, 51])
+def test_a_change_gives_a_payload_for_each_record(tmp_path: Path, made, count: int) -> None:
+    class Other(Negate):
+        def changed(self, block: RecordBlock) -> Any:
+            (payloads,) = super().changed(block)
+            data, offsets = payloads
+            records = [bytes(data[a:b]) for a, b in pairwise(offsets)]
+            records = (records * 2)[:count]
+            yield Payloads(b"".join(records), np.cumsum([0, *map(len, records)]))
+
+    made.packed(tmp_path / "in", {"train": [50]})
+    with pytest.raises(rs.FunctionError, match=rf"gave {count} payloads for 50 records"):
+        rs.reshard(tmp_path / "in", tmp_path / "out", change=Other())
+    assert not (tmp_path / "out").exists()
+
+
+def test_what_a_change_makes_is_written_piece_by_piece(tmp_path: Path, made) -> None:
+    class Longer(Negate):
+        def changed(self, block: RecordBlock) -> Any:
+            return one_by_one(block, lambda payload: b"\x1a\x80\x80\x10" + bytes(1 << 18))
+
+    made.packed(tmp_path / "in", {"train": [10]})
+    (shard,) = rs.open(tmp_path / "in").shards
+    (block,) = shard.blocks()
+    sizes = [len(payloads.data) for payloads in Longer().changed(block)]
+    assert sum(sizes) > 10 << 18
+    assert max(sizes) < 2 << 20
+    rs.reshard(tmp_path / "in", tmp_path / "out", change=Longer())
+    assert [len(record) for record in rs.open(tmp_path / "out").records()] == [(1 << 18) + 4] * 10
 
 
 def test_what_is_no_selection_is_refused(tmp_path: Path, foreign: Path) -> None:

@@ -33,6 +33,7 @@ from recordsmith.errors import (
     CorruptDataError,
     Defect,
     FileAccessError,
+    FunctionError,
     OptionError,
     SourceError,
 )
@@ -217,7 +218,7 @@ def tidying_up(folder: Path, files: Sequence[str]) -> Iterator[None]:
     """
     try:
         yield
-    except (SourceError, OptionError, CorruptDataError):
+    except (SourceError, OptionError, CorruptDataError, FunctionError):
         clean_up(folder)
         raise
     finally:

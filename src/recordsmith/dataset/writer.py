@@ -140,12 +140,21 @@ class ShardWriter:
         """Write one Example for each row of some columns, as in `encode_columns`."""
         self._check_open()
         encoder = ColumnEncoder(columns)
-        self._flush()
         for start in range(0, encoder.row_count, _ROWS_AT_A_TIME):
             stop = min(start + _ROWS_AT_A_TIME, encoder.row_count)
-            data, offsets = encoder.encode(start, stop)
-            self._write_frames(encode_slices(data, offsets))
-            self._note(np.diff(offsets))
+            self.write_slices(*encoder.encode(start, stop))
+
+    def write_slices(self, data: BytesLike, offsets: Int64Array) -> None:
+        """Write the payloads data[offsets[i]:offsets[i + 1]], many at once.
+
+        Args:
+            data: the payloads, end to end.
+            offsets: int64, (count + 1,), ascending.
+        """
+        self._check_open()
+        self._flush()
+        self._write_frames(encode_slices(data, offsets))
+        self._note(np.diff(offsets))
 
     def write_frames(self, frames: BytesLike, lengths: Int64Array) -> None:
         """Write records that are framed already, such as those of another shard, as they are.

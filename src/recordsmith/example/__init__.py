@@ -23,11 +23,12 @@ from recordsmith.example.columns import (
     decode_columns,
     encode_columns,
 )
-from recordsmith.example.entries import Entry, Section, context_payload, delimited, sections_of
 from recordsmith.example.payload import Kind, PayloadKind, classify
+from recordsmith.example.pieces import context_payload, delimited
 from recordsmith.example.protobuf import MessageDecoder
 from recordsmith.example.ranking_list import RankingList, decode_ranking_list, inner_spans
 from recordsmith.example.raw_fields import RawField, decode_fields
+from recordsmith.example.rewriting import KeyAction, Rewriter
 from recordsmith.example.schema import FeatureSchema, Schema, SchemaSurvey
 from recordsmith.example.spans import InnerSpans, spans_of_field
 from recordsmith.example.values import BytesArray, Column, RaggedArray, hash_spans
@@ -37,22 +38,22 @@ __all__ = [
     "Column",
     "ColumnDecoder",
     "ColumnEncoder",
-    "Entry",
     "FeatureRequest",
     "FeatureSchema",
     "FeatureSpec",
     "FeatureValue",
     "Features",
     "InnerSpans",
+    "KeyAction",
     "Kind",
     "MessageDecoder",
     "PayloadKind",
     "RaggedArray",
     "RankingList",
     "RawField",
+    "Rewriter",
     "Schema",
     "SchemaSurvey",
-    "Section",
     "SequenceExample",
     "canonical",
     "classify",
@@ -69,6 +70,5 @@ __all__ = [
     "encode_sequence_example",
     "hash_spans",
     "inner_spans",
-    "sections_of",
     "spans_of_field",
 ]

@@ -54,6 +54,11 @@ def encode_key(key: str) -> bytes:
         raise OptionError(f"the feature name {key!r} has surrogates, which are no text") from None
 
 
+def decode_key(key: BytesLike) -> str:
+    """A feature's name from how it is stored, which need be no text."""
+    return bytes(key).decode("utf-8", "surrogateescape")
+
+
 def did_you_mean(kind: object) -> str:
     """What to write instead of a kind that does not exist."""
     name = str(kind).lower()

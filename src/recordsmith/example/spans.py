@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from recordsmith.buffers import BytesLike, Int64Array
+from recordsmith.buffers import BytesLike, Int64Array, as_view
 from recordsmith.example.kernel.payloads import submessages
 
 _LONGER_FROM = 1 << np.arange(7, 63, 7)  # of which lengths the number takes a byte more
@@ -36,6 +37,13 @@ def spans_of_field(
     return InnerSpans(
         *(np.frombuffer(each, np.int64) if len(each) else np.zeros(0, np.int64) for each in found)
     )
+
+
+def payloads_of(buffer: BytesLike, starts: Int64Array, lengths: Int64Array) -> Iterator[memoryview]:
+    """Each of them, as a view."""
+    view = as_view(buffer)
+    for start, length in zip(starts.tolist(), lengths.tolist(), strict=True):
+        yield view[start : start + length]
 
 
 def field_bytes(lengths: Int64Array) -> Int64Array:

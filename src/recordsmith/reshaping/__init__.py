@@ -1,7 +1,7 @@
 """Records -> records in other shards: whole frames are copied, with the checksums they had."""
 
 from recordsmith.reshaping.append import append
-from recordsmith.reshaping.contract import Change, Selection
+from recordsmith.reshaping.contract import Change, Payloads, Selection, one_by_one
 from recordsmith.reshaping.edit import edit
 from recordsmith.reshaping.edits import Edits
 from recordsmith.reshaping.report import AppendReport, ReshardReport
@@ -14,6 +14,7 @@ __all__ = [
     "AppendReport",
     "Change",
     "Edits",
+    "Payloads",
     "ReshardReport",
     "SalvageReport",
     "SalvagedShard",
@@ -21,6 +22,7 @@ __all__ = [
     "Where",
     "append",
     "edit",
+    "one_by_one",
     "parse_where",
     "reshard",
     "salvage",

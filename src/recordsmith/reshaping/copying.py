@@ -16,10 +16,10 @@ import numpy as np
 from recordsmith.buffers import Int64Array, as_view
 from recordsmith.building import ShardResult, complete_shard, read_back
 from recordsmith.dataset import Dataset, RecordLocation, ShardWriter
-from recordsmith.errors import CorruptDataError, OptionError
+from recordsmith.errors import CorruptDataError, FunctionError, OptionError
 from recordsmith.example import Schema, SchemaSurvey
 from recordsmith.reshaping.choosing import Pool
-from recordsmith.reshaping.contract import Change
+from recordsmith.reshaping.contract import Change, RefusedError
 from recordsmith.reshaping.inputs import Inputs
 from recordsmith.reshaping.plan import PlannedShard, ReshardPlan
 from recordsmith.reshaping.records import Records
@@ -120,12 +120,15 @@ class ShardCopies:
                 if self._change is None:
                     writer.write_frames(frames, block.lengths)
                 else:
-                    _write_changed(writer, piece, self._change)
+                    _write_changed(writer, block, self._change)
                 if is_surveyed:
                     survey.update(block.buffer, block.starts, block.lengths)
             except CorruptDataError as error:
                 error.path, error.position, error.offset = piece.place(error.position or 0)
                 raise
+            except RefusedError as refused:
+                where = piece.place(refused.number)
+                raise OptionError(f"{where.path}, record {where.number}: {refused}") from None
             bytes_in += len(frames)
             self._work.advance(len(frames))
         if is_as_checked:
@@ -226,14 +229,13 @@ def _gathered(
         begin = end
 
 
-def _write_changed(writer: ShardWriter, piece: _Piece, change: Change) -> None:
-    for number, payload in enumerate(piece.block.payloads()):
-        try:
-            changed = change.apply(payload)
-        except CorruptDataError as error:
-            error.position = number
-            raise
-        except OptionError as error:
-            where = piece.place(number)
-            raise OptionError(f"{where.path}, record {where.number}: {error}") from None
-        writer.write(changed)
+def _write_changed(writer: ShardWriter, block: RecordBlock, change: Change) -> None:
+    count = writer.record_count
+    for payloads in change.changed(block):
+        writer.write_slices(*payloads)
+    count = writer.record_count - count
+    if count != len(block):
+        raise FunctionError(
+            f"{type(change).__name__}.changed gave {count} payloads for {len(block)} records; "
+            "expected one for each"
+        )

@@ -1,35 +1,26 @@
-"""What happens to each feature, told by its key; and do the names go together afterwards?"""
+"""What happens to each feature, told by its key; and do the names go together afterwards?
+
+The actions are numbered: those of all keys that stay, of all that are dropped, then one for each key
+of which more is said. Whoever asks for many keys remembers the answers.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
 from fnmatch import translate
 
 from recordsmith.errors import OptionError
-from recordsmith.example import FeatureSchema
+from recordsmith.example import FeatureSchema, KeyAction
 from recordsmith.example.payload import encode_key
 from recordsmith.reshaping.recoder import Recoder
 
-_KEPT_ANSWERS = 10_000  # keys whose actions are not worked out again
+STAYS, DROPPED = 0, 1
+"""Numbers of actions: nothing is said of a key; its features are left out."""
 
 
-@dataclass(frozen=True, eq=False)  # the two below are told apart only by which they are
-class Action:
-    """A new name, new values, or both."""
-
-    name: bytes | None
-    recoder: Recoder | None
-
-
-DROPPED = Action(None, None)
-WATCHED = Action(None, None)
-"""It stays, but nothing else may get its name."""
-
-
-class Actions(dict[bytes, "Action | None"]):
-    """What happens to each key, worked out when it is first met; None: nothing."""
+class Actions:
+    """What happens to each key. Threads may share it."""
 
     def __init__(
         self,
@@ -42,7 +33,6 @@ class Actions(dict[bytes, "Action | None"]):
         Raises:
             OptionError: they contradict each other, whatever records there are.
         """
-        super().__init__()
         self._drop = drop
         self._rename = rename
         self._add = add
@@ -52,23 +42,25 @@ class Actions(dict[bytes, "Action | None"]):
         }
         self._check_names()
         self._added = [encode_key(key) for key in add]
-        self._watched = {*map(encode_key, rename.values()), *self._added}
+        self.numbered = [KeyAction(), KeyAction(drops=True)]
+        """What is done, by the number of the action."""
+        self._numbers: dict[bytes, int] = {}
+        for key in dict.fromkeys((*rename, *recoders, *rename.values(), *add)):
+            new = rename.get(key)
+            self._numbers[encode_key(key)] = len(self.numbered)
+            self.numbered.append(
+                KeyAction(
+                    name=None if new is None else encode_key(new),
+                    new_value=recoders.get(key),
+                    key=encode_key(key),
+                )
+            )
 
-    def __missing__(self, key: bytes) -> Action | None:
-        action = self._action(_text(key))
-        if action is None and key in self._watched:
-            action = WATCHED
-        if len(self) < _KEPT_ANSWERS:
-            self[key] = action
-        return action
-
-    def _action(self, key: str) -> Action | None:
-        if self.dropped_by(key) is not None:
+    def number_of(self, key: bytes) -> int:
+        """The number of the action of a key, as it is stored."""
+        if self._drop and self.dropped_by(_text(key)) is not None:
             return DROPPED
-        if key in self._rename or key in self._recoders:
-            new = self._rename.get(key)
-            return Action(None if new is None else encode_key(new), self._recoders.get(key))
-        return None
+        return self._numbers.get(key, STAYS)
 
     def means(self, name: str, key: str) -> bool:
         """Whether a name or pattern that is dropped speaks of this feature."""
@@ -79,11 +71,6 @@ class Actions(dict[bytes, "Action | None"]):
         """The name or pattern that takes a feature away; None: it stays."""
         return next((name for name in self._drop if self.means(name, key)), None)
 
-    @property
-    def may_clash(self) -> bool:
-        """Whether features get names that others may have."""
-        return bool(self._watched)
-
     def check_record(self, keys: Iterable[tuple[int, bytes]]) -> None:
         """Two features of one record cannot have one name.
 
@@ -92,11 +79,11 @@ class Actions(dict[bytes, "Action | None"]):
         """
         kept, made = set(), []
         for field, key in keys:
-            action = self[key]
-            if action is None or (action is not DROPPED and action.name is None):
-                kept.add((field, key))
-            elif action.name is not None:
+            action = self.numbered[self.number_of(key)]
+            if action.name is not None:
                 made.append((field, action.name, key))
+            elif not action.drops:
+                kept.add((field, key))
         for field, new, old in made:
             if (field, new) in kept:
                 raise OptionError(

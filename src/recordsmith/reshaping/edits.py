@@ -9,28 +9,23 @@ dropped, renamed and recoded, then others are added.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from recordsmith.buffers import BytesLike, as_view
+import numpy as np
+
+from recordsmith.buffers import BytesLike
 from recordsmith.dataset import ClassNames
-from recordsmith.errors import OptionError, names_like
-from recordsmith.example import (
-    Entry,
-    Schema,
-    Section,
-    classify,
-    decode_payload,
-    delimited,
-    encode_example,
-    sections_of,
-)
+from recordsmith.errors import CorruptDataError, OptionError, names_like
+from recordsmith.example import Rewriter, Schema, encode_example
 from recordsmith.example.keys import text_of_label
-from recordsmith.example.payload import encode_key, not_an_example
-from recordsmith.reshaping.edit_actions import DROPPED, WATCHED, Action, Actions
+from recordsmith.example.payload import encode_key
+from recordsmith.reshaping.contract import Payloads, RefusedError
+from recordsmith.reshaping.edit_actions import Actions
 from recordsmith.reshaping.recode_table import RecodeTable, TableLike
 from recordsmith.reshaping.recoded_classes import check_class_names, recoded_class_names
 from recordsmith.reshaping.recoder import Recoder
+from recordsmith.wire import RecordBlock
 
 
 class Edits:
@@ -64,49 +59,45 @@ class Edits:
         self.recode = {key: RecodeTable.of(table, key) for key, table in tables.items()}
         recoders = {key: Recoder(key, table) for key, table in self.recode.items()}
         self._actions = Actions(self.drop, self.rename, self.add, recoders)
-        self._added = [_field_of(key, value) for key, value in self.add.items()]
+        self._added = {encode_key(key): _field_of(key, value) for key, value in self.add.items()}
+        self._idle: list[Rewriter] = []
 
     @property
     def is_empty(self) -> bool:
         """Nothing would change."""
         return not (self.drop or self.rename or self.add or self.recode)
 
-    def apply(self, payload: bytes | memoryview) -> bytes:
-        """The payload with these changes.
+    def changed(self, block: RecordBlock) -> Iterator[Payloads]:
+        """The payloads of a block with these changes.
 
         Raises:
-            CorruptDataError: it is neither an Example nor a SequenceExample; a value is not in the
-                table (feature-value-mismatch).
+            CorruptDataError: a payload is neither an Example nor a SequenceExample; a value is not
+                in the table (feature-value-mismatch). The position is that in the block.
+            RefusedError: a feature gets a name that another feature of the record has.
+        """
+        rewriter = self._rewriter()
+        try:
+            for payloads in rewriter.rewrite(block.buffer, block.starts, block.lengths):
+                yield Payloads(*payloads)
+        except CorruptDataError as error:
+            error.position = rewriter.row
+            raise
+        except OptionError as error:
+            raise RefusedError(rewriter.row, error) from None
+        self._idle.append(rewriter)
+
+    def apply(self, payload: BytesLike) -> bytes:
+        """One payload with these changes.
+
+        Raises:
+            CorruptDataError: as `changed`.
             OptionError: a feature gets a name that another feature of the record has.
         """
-        kind = classify(payload)
-        if kind not in ("Example", "SequenceExample"):
-            decode_payload(payload)  # says what is wrong with it
-            raise not_an_example(kind)
-        data = as_view(payload)
-        sections = sections_of(payload, self._actions)
-        if self._actions.may_clash:
-            self._actions.check_record(
-                (section.field, entry.key) for section in sections for entry in section.entries
-            )
-        last = {}
-        if self.recode:  # of equal keys the last one counts: others need not be in a table
-            last = {(part.field, entry.key): entry for part in sections for entry in part.entries}
-        owner: Section | None = None
-        if self._added:
-            owner = next((section for section in reversed(sections) if section.field == 1), None)
-        pieces: list[BytesLike] = []
-        at = 0
-        for section in sections:
-            if section is owner or any(entry.wanted is not WATCHED for entry in section.entries):
-                content = self._content(data, section, last)
-                added = self._added if section is owner else ()
-                pieces += (data[at : section.start], delimited(section.field, *content, *added))
-                at = section.stop
-        pieces.append(data[at:])
-        if self._added and owner is None:
-            pieces.append(delimited(1, *self._added))
-        return b"".join(pieces)  # type: ignore[arg-type]
+        starts, lengths = np.array([0], np.int64), np.array([len(payload)], np.int64)
+        rewriter = self._rewriter()
+        ((data, _),) = rewriter.rewrite(payload, starts, lengths)
+        self._idle.append(rewriter)
+        return bytes(data)
 
     def check(self, schema: Schema, class_names: ClassNames | None = None) -> None:
         """Compare with the schema of all records, before any is read.
@@ -164,39 +155,13 @@ class Edits:
         }
         return {name: value for name, value in document.items() if value}
 
-    def _content(
-        self, data: memoryview, section: Section, last: Mapping[tuple[int, bytes], Entry]
-    ) -> list[BytesLike]:
-        """The new content of a map, in pieces."""
-        pieces: list[BytesLike] = []
-        at = section.content
-        for entry in section.entries:
-            action: Action = entry.wanted
-            if action is WATCHED:
-                continue
-            pieces.append(data[at : entry.start])
-            at = entry.stop
-            if action is not DROPPED:
-                counts = bool(last) and last[section.field, entry.key] is entry
-                pieces.append(_edited(data, entry, action, section.field, counts=counts))
-        pieces.append(data[at : section.stop])
-        return pieces
-
-
-def _edited(data: memoryview, entry: Entry, action: Action, field: int, *, counts: bool) -> bytes:
-    """The field of an entry with another name, or other values, or both."""
-    replaced: list[tuple[int, int, bytes]] = []
-    if action.name is not None:
-        replaced.append((entry.key_start, entry.key_stop, delimited(1, action.name)))
-    if action.recoder is not None and counts and entry.value_start < entry.value_stop:
-        value = bytes(data[entry.value_start : entry.value_stop])
-        replaced.append((entry.value_start, entry.value_stop, action.recoder(value, field)))
-    pieces: list[BytesLike] = []
-    at = entry.content
-    for start, stop, new in sorted(replaced):
-        pieces += (data[at:start], new)
-        at = stop
-    return delimited(1, *pieces, data[at : entry.stop])
+    def _rewriter(self) -> Rewriter:
+        """One that no other thread has, and that knows answers from before, if there is one."""
+        try:
+            return self._idle.pop()
+        except IndexError:
+            actions = self._actions
+            return Rewriter(actions.numbered, actions.number_of, self._added, actions.check_record)
 
 
 def _names(drop: Iterable[str]) -> tuple[str, ...]:
@@ -223,8 +188,8 @@ def _field_of(key: str, value: Any) -> bytes:
     if value is None:
         raise OptionError(f"add has no value for {key!r}")
     payload = encode_example({key: value})
-    (section,) = sections_of(payload)
-    return payload[section.content : section.stop]
+    after_length = next(at for at in range(1, len(payload)) if payload[at] < 128) + 1
+    return payload[after_length:]
 
 
 def _unknown(name: str, known: Mapping[str, Any]) -> OptionError:

@@ -13,12 +13,8 @@ from recordsmith.example import (
     delimited,
     encode_example,
     encode_sequence_example,
-    sections_of,
 )
 from recordsmith.reshaping.recode_table import OTHERS, RecodeTable, Recoding
-
-_KEPT_ANSWERS = 10_000  # values that are not recoded again
-_LARGEST_KEPT_BYTES = 1000
 
 
 class Recoder:
@@ -28,7 +24,6 @@ class Recoder:
         self._key = key
         self._table = table
         self._of_kind: dict[str, Recoding] = {}
-        self._known: dict[tuple[int, bytes], bytes] = {}
 
     def __call__(self, value: bytes, field: int) -> bytes:
         """The value's field of a map entry -> another; `field` tells features from lists.
@@ -36,12 +31,7 @@ class Recoder:
         Raises:
             CorruptDataError: a value is not in the table (feature-value-mismatch).
         """
-        known = self._known.get((field, value))
-        if known is None:
-            known = self._lists(value) if field == 2 else self._feature(value)
-            if len(value) <= _LARGEST_KEPT_BYTES and len(self._known) < _KEPT_ANSWERS:
-                self._known[field, value] = known
-        return known
+        return self._lists(value) if field == 2 else self._feature(value)
 
     def _feature(self, value: bytes) -> bytes:
         values = decode_example(delimited(1, delimited(1, value)))[""]
@@ -77,10 +67,8 @@ class Recoder:
 
 
 def _value_of(payload: bytes) -> bytes:
-    """The value's field of the only map entry of a payload."""
-    (section,) = sections_of(payload)
-    (entry,) = section.entries
-    return payload[entry.value_start : entry.value_stop]
+    """The value's field of the only map entry of a payload, whose key is empty."""
+    return payload[payload.index(0) + 1 :]  # the first zero is the length of the key
 
 
 def _readable(value: int | bytes) -> str:

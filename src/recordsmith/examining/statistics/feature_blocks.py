@@ -8,14 +8,14 @@ records and another in others.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from recordsmith.buffers import BytesLike, Int64Array, as_view
+from recordsmith.buffers import BytesLike, Int64Array
 from recordsmith.errors import CorruptDataError, Defect
 from recordsmith.example import (
     BytesArray,
@@ -24,12 +24,10 @@ from recordsmith.example import (
     Kind,
     RaggedArray,
     decode_example,
-    delimited,
-    spans_of_field,
 )
 from recordsmith.example.kernel.survey import FeatureSurvey
-from recordsmith.example.payload import KIND_NAMES
-from recordsmith.example.spans import entries_of
+from recordsmith.example.payload import KIND_NAMES, decode_key
+from recordsmith.example.spans import payloads_of
 
 Values = npt.NDArray[Any] | BytesArray
 
@@ -119,30 +117,6 @@ def example_blocks(
     return blocks
 
 
-def narrowed(payload: BytesLike, field: int, takes: Takes) -> bytes:
-    """A payload with the map of a field only, and in that with the features that are wanted."""
-    view = as_view(payload)
-    found = entries_of(view, np.zeros(1, np.int64), np.full(1, len(view), np.int64), field)
-    keys = spans_of_field(view, found.starts, found.lengths, 1)
-    key_starts, key_lengths = np.zeros((2, len(found.owners)), np.int64)
-    key_starts[keys.owners], key_lengths[keys.owners] = keys.starts, keys.lengths
-    entries = payloads_of(view, found.starts, found.lengths)
-    names = payloads_of(view, key_starts, key_lengths)
-    return delimited(
-        field,
-        *(
-            delimited(1, entry)
-            for entry, name in zip(entries, names, strict=True)
-            if takes(name_of(bytes(name)))
-        ),
-    )
-
-
-def name_of(key: bytes) -> str:
-    """A feature's name, of which a record holds bytes that may be no text."""
-    return key.decode("utf-8", "surrogateescape")
-
-
 def survey_blocks(
     buffer: BytesLike,
     starts: Int64Array,
@@ -163,7 +137,7 @@ def survey_blocks(
         return None
     blocks = []
     for key, kinds, contents, present, span, _, value_bytes in survey.finish():
-        name = name_of(key)
+        name = decode_key(key)
         if takes(name):
             records = {kind: count for kind, count in zip(KIND_NAMES, kinds, strict=True) if count}
             no_lengths = np.zeros(present, np.int64)
@@ -222,10 +196,3 @@ def _kind_of(values: Any) -> Kind:
     if isinstance(values, np.ndarray):
         return "int64" if values.dtype == np.int64 else "float"
     return "bytes"
-
-
-def payloads_of(buffer: BytesLike, starts: Int64Array, lengths: Int64Array) -> Iterator[memoryview]:
-    """Each payload, as a view."""
-    view = as_view(buffer)
-    for start, length in zip(starts.tolist(), lengths.tolist(), strict=True):
-        yield view[start : start + length]

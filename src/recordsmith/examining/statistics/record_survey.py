@@ -19,7 +19,6 @@ from recordsmith.examining.statistics.feature_blocks import (
     LISTS_FIELD,
     FeatureBlock,
     example_blocks,
-    narrowed,
 )
 from recordsmith.examining.statistics.feature_statistics import FeatureStatisticsSurvey
 from recordsmith.examining.statistics.label_texts import TEXT_OF_LABEL, LabelTexts
@@ -38,6 +37,7 @@ from recordsmith.example import (
 from recordsmith.example.kernel.payloads import classify_many
 from recordsmith.example.keys import HEIGHT, PICTURE, WIDTH, is_of_mask
 from recordsmith.example.payload import PAYLOAD_KINDS
+from recordsmith.example.pieces import narrowed
 from recordsmith.example.spans import are_wide, field_bytes
 from recordsmith.wire import RecordBlock
 
@@ -209,7 +209,7 @@ class RecordSurvey:
         while at < count:
             until = int(wide[np.searchsorted(wide, at)]) if len(wide) and wide[-1] >= at else count
             if until == at:
-                some = narrowed(messages.payload(at), field, takes)
+                some = narrowed(messages.payload(at), takes, [field])
                 piece, part = slice(at, at + 1), Messages.of(some, messages.places[at])
             else:
                 piece = slice(at, min(at + size, until))

@@ -17,8 +17,6 @@ from recordsmith.examining.statistics.feature_blocks import (
     FeatureBlock,
     Takes,
     Values,
-    name_of,
-    payloads_of,
     survey_blocks,
     take_rows,
 )
@@ -30,8 +28,8 @@ from recordsmith.example import (
     delimited,
     spans_of_field,
 )
-from recordsmith.example.payload import KIND_NUMBERS
-from recordsmith.example.spans import entries_of, field_bytes
+from recordsmith.example.payload import KIND_NUMBERS, decode_key
+from recordsmith.example.spans import entries_of, field_bytes, payloads_of
 
 _NUMBER_BYTES = 128  # a byte below is the last of a number
 
@@ -83,7 +81,7 @@ def _lists_by_name(
         at = np.array(places)
         owners = entries.owners[at]
         if (owners[1:] > owners[:-1]).all():
-            lists[name_of(name)] = InnerSpans(owners, values.starts[at], values.lengths[at])
+            lists[decode_key(name)] = InnerSpans(owners, values.starts[at], values.lengths[at])
     return lists
 
 

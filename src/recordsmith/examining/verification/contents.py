@@ -18,7 +18,7 @@ from recordsmith.examining.verification.record_parts import RecordParts
 from recordsmith.examining.verification.report import ShardFindings
 from recordsmith.examining.verification.rule_check import RuleCheck
 from recordsmith.example import Features, decode_example, decode_sequence_example
-from recordsmith.example.entries import with_only
+from recordsmith.example.pieces import narrowed
 from recordsmith.wire import HEADER_BYTES, RecordBlock
 
 _PIECES = 4  # for each thread of a block: pictures differ in size
@@ -96,7 +96,7 @@ class ShardContents:
             start = int(parts.starts[row])
             payload = as_view(parts.buffer)[start : start + int(parts.lengths[row])]
             try:
-                features = _features_of(with_only(payload, names), parts)
+                features = _features_of(narrowed(payload, names.__contains__), parts)
                 decoded, wrong = check_pictures(features, keys)
             except CorruptDataError as error:
                 decoded, wrong = 0, [error]

@@ -31,9 +31,9 @@ from recordsmith.example import (
     FeatureSpec,
     RaggedArray,
 )
-from recordsmith.example.entries import delimited
 from recordsmith.example.kernel.survey import FeatureSurvey
 from recordsmith.example.payload import KIND_NAMES, malformed_example
+from recordsmith.example.pieces import delimited
 from recordsmith.example.spans import are_wide, entries_of
 
 COUNTED_AT_ONCE = 1 << 14

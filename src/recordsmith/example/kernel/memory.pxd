@@ -20,3 +20,4 @@ cdef class Memory:
 
 
 cdef Memory take(growing *g)
+cdef Memory take_as_it_is(growing *g)

@@ -21,8 +21,13 @@ cdef class Memory:
 
 cdef Memory take(growing *g):
     """Hand the memory of `g` over, trimmed to what is used."""
-    cdef Memory memory = Memory.__new__(Memory)
     trim(g)
+    return take_as_it_is(g)
+
+
+cdef Memory take_as_it_is(growing *g):
+    """The same for memory that is soon given back: pieces of one size are used again."""
+    cdef Memory memory = Memory.__new__(Memory)
     memory.held = g[0]
     memset(g, 0, sizeof(growing))
     return memory

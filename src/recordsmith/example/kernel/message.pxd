@@ -32,6 +32,7 @@ cdef extern from "message.h" nogil:
 cdef extern from "classify.h" nogil:
     enum:
         PAYLOAD_EXAMPLE
+        PAYLOAD_SEQUENCE
     int c_classify "classify"(span s)
     int may_be_plain_example(span s)
 

@@ -1,6 +1,3 @@
-from collections.abc import Mapping
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 
@@ -16,9 +13,6 @@ def classify_many(
 def submessages(
     buffer: BytesLike, starts: Int64Array, lengths: Int64Array, field: int
 ) -> tuple[Memory, Memory, Memory]: ...
-def find_entries(
-    payload: BytesLike, wanted: Mapping[bytes, Any]
-) -> tuple[int, list[tuple[int, int, int, int, list[tuple[Any, ...]]]]]: ...
 def hash_spans(
     buffer: BytesLike,
     starts: Int64Array,

@@ -2,17 +2,12 @@
 # cython: initializedcheck=False, freethreading_compatible=True
 """What a payload is, and where in it things lie."""
 
-from cpython.bytes cimport PyBytes_FromStringAndSize
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memset
 
 from recordsmith.example.kernel.memory cimport Memory, growing, push_int64, take
 from recordsmith.example.kernel.message cimport (
     DELIMITED,
-    FIELD_1,
-    FIELD_2,
-    GOOD,
-    MALFORMED,
     c_classify,
     read_delimited,
     read_tag,
@@ -76,73 +71,6 @@ def submessages(const uint8_t[::1] buffer not None, const int64_t[::1] starts no
     if not room:
         raise MemoryError
     return result
-
-
-def find_entries(const uint8_t[::1] payload not None, object wanted):
-    """Where map entries of an Example or SequenceExample lie: (GOOD, maps), or (code, 0).
-
-    Each map is (field, start, content, stop, entries), each entry (key, wanted[key], start,
-    content, stop, key_start, key_stop, value_start, value_stop), all counted in bytes of the
-    payload. Entries are left out for which wanted[key] is None.
-    """
-    cdef const uint8_t *base = &payload[0]
-    cdef const uint8_t *start
-    cdef const uint8_t *first
-    cdef const uint8_t *field
-    cdef span rest = span_of(base, payload.shape[0]), entries, entry, fields
-    cdef span key, value, key_field, value_field
-    cdef uint32_t tag, inner
-    cdef list found, maps = []
-    cdef bytes name
-    while rest.at < rest.end:
-        start = rest.at
-        if not read_tag(&rest, &tag):
-            return MALFORMED, 0
-        if tag != FIELD_1 and tag != FIELD_2:
-            if not skip_field(&rest, tag, 0):
-                return MALFORMED, 0
-            continue
-        if not read_delimited(&rest, &entries):
-            return MALFORMED, 0
-        found = []
-        content = entries.at - base
-        while entries.at < entries.end:
-            first = entries.at
-            if not read_tag(&entries, &inner):
-                return MALFORMED, 0
-            if inner != FIELD_1:
-                if not skip_field(&entries, inner, 0):
-                    return MALFORMED, 0
-                continue
-            if not read_delimited(&entries, &entry):
-                return MALFORMED, 0
-            fields = entry
-            key.at = key.end = key_field.at = key_field.end = entry.at
-            value_field.at = value_field.end = entry.end
-            while fields.at < fields.end:
-                field = fields.at
-                if not read_tag(&fields, &inner):
-                    return MALFORMED, 0
-                if inner == FIELD_1:
-                    if not read_delimited(&fields, &key):
-                        return MALFORMED, 0
-                    key_field.at, key_field.end = field, fields.at
-                elif inner == FIELD_2:
-                    if not read_delimited(&fields, &value):
-                        return MALFORMED, 0
-                    value_field.at, value_field.end = field, fields.at
-                elif not skip_field(&fields, inner, 0):
-                    return MALFORMED, 0
-            name = PyBytes_FromStringAndSize(<char *>key.at, key.end - key.at)
-            answer = wanted[name]
-            if answer is not None:
-                found.append((
-                    name, answer, first - base, entry.at - base, entry.end - base,
-                    key_field.at - base, key_field.end - base,
-                    value_field.at - base, value_field.end - base,
-                ))
-        maps.append((tag >> 3, start - base, content, rest.at - base, found))
-    return GOOD, maps
 
 
 def hash_spans(const uint8_t[::1] buffer not None, const int64_t[::1] starts not None,

@@ -1,0 +1,64 @@
+"""Pieces of payloads, as they lie on the wire: put into a field, or taken out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from recordsmith.buffers import BytesLike, Int64Array, as_view
+from recordsmith.example.payload import decode_key
+from recordsmith.example.spans import entries_of, payloads_of, spans_of_field
+
+_DELIMITED = 2
+
+
+def delimited(number: int, *content: BytesLike) -> bytes:
+    """A field with its tag and length."""
+    size = sum(map(len, content))
+    head = bytearray((number << 3 | _DELIMITED,))
+    while size >= 128:
+        head.append(size & 127 | 128)
+        size >>= 7
+    head.append(size)
+    return b"".join((head, *content))  # type: ignore[arg-type]
+
+
+def context_payload(payload: BytesLike) -> bytes:
+    """The context of a payload that `classify` calls a SequenceExample, as an Example."""
+    data = as_view(payload)
+    maps = spans_of_field(data, *_whole(data), 1)
+    return b"".join(delimited(1, piece) for piece in payloads_of(data, maps.starts, maps.lengths))
+
+
+def narrowed(
+    payload: BytesLike, takes: Callable[[str], bool], fields: Sequence[int] = (1, 2)
+) -> bytes:
+    """A payload that is well-formed with only those features, or feature lists, that are wanted.
+
+    Args:
+        takes: a name -> whether it is; asked in the order in which they come.
+        fields: of the maps that are looked into: 1 of features, 2 of feature lists.
+    """
+    data = as_view(payload)
+    pieces = []
+    for field in fields:
+        found = entries_of(data, *_whole(data), field)
+        keys = spans_of_field(data, found.starts, found.lengths, 1)
+        key_starts, key_lengths = np.zeros((2, len(found.owners)), np.int64)
+        key_starts[keys.owners], key_lengths[keys.owners] = keys.starts, keys.lengths
+        entries = payloads_of(data, found.starts, found.lengths)
+        names = payloads_of(data, key_starts, key_lengths)
+        wanted = [
+            delimited(1, entry)
+            for entry, name in zip(entries, names, strict=True)
+            if takes(decode_key(name))
+        ]
+        if wanted:
+            pieces.append(delimited(field, *wanted))
+    return b"".join(pieces)
+
+
+def _whole(data: memoryview) -> tuple[Int64Array, Int64Array]:
+    """The start and the length of one payload among many."""
+    return np.zeros(1, np.int64), np.full(1, len(data), np.int64)

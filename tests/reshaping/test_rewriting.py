@@ -1,0 +1,254 @@
+"""The kernel that edits payloads, held against the same in plain Python."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fnmatch import fnmatchcase
+from itertools import pairwise
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import recordsmith as rs
+from recordsmith.example import KeyAction, Rewriter, classify, rewriting
+from recordsmith.reshaping.contract import RefusedError
+from recordsmith.reshaping.edits import Edits
+from recordsmith.reshaping.recode_table import RecodeTable
+from recordsmith.reshaping.recoder import Recoder
+from recordsmith.wire import RecordBlock
+
+KEYS = ["a", "b", "label", "größe", "😀", "x" * 130, ""]
+TABLES: list[dict[Any, Any]] = [
+    {-3: 7, 0: 1, 1: 0, 2: 2**62, "*": "*"},
+    {0: 200, 1: 300, "*": -1},
+    {1: 2, "2": 1},
+    {"a": "", "": "b" * 200, "*": "*"},
+]
+
+
+def block_of(payloads: Sequence[bytes]) -> RecordBlock:
+    """With something between the payloads, as there is in files."""
+    lengths = np.array(list(map(len, payloads)), np.int64)
+    starts = np.cumsum(lengths + 3) - lengths
+    return RecordBlock(
+        memoryview(b"".join(b"\xff..%b" % p for p in payloads)), starts, lengths, 5, 0
+    )
+
+
+def changed(change: Edits, payloads: Sequence[bytes]) -> list[bytes]:
+    new = []
+    for data, offsets in change.changed(block_of(payloads)):
+        view = memoryview(data)
+        assert len(view) == offsets[-1]
+        new += [bytes(view[a:b]) for a, b in pairwise(offsets.tolist())]
+    return new
+
+
+@st.composite
+def edits(draw: Any) -> dict[str, Any]:
+    drop = draw(st.lists(st.sampled_from([*KEYS, "x*", "[ab]", "?"]), max_size=1))
+    left = [key for key in KEYS if not any(key == n or fnmatchcase(key, n) for n in drop)]
+    chosen = st.lists(st.sampled_from(left), unique=True, max_size=2)
+    names = draw(st.permutations([*KEYS, "new", "y" * 300]))
+    rename = {old: new for old, new in zip(draw(chosen), names, strict=False) if old != new}
+    recode = {key: draw(st.sampled_from(TABLES)) for key in draw(chosen)}
+    values = st.integers(-1, 9) | st.sampled_from(["", "z" * 200, []])
+    added = draw(st.dictionaries(st.sampled_from([*KEYS, "add"]), values, max_size=1))
+    add = {key: value for key, value in added.items() if key not in rename.values()}
+    return {"drop": drop, "rename": rename, "recode": recode, "add": add}
+
+
+def crowded(reference: Any, wire: SimpleNamespace) -> st.SearchStrategy[bytes]:
+    """Payloads with few keys, which come again and again, in maps of several pieces."""
+    r = reference
+    ints = st.lists(st.integers(-3, 3).map(r.varint), max_size=3).map(b"".join)
+    usual = ints.map(lambda packed: r.delimited(3, r.delimited(1, packed)))
+    texts = st.sampled_from([b"", b"a", b"2"]).map(lambda t: r.delimited(1, r.delimited(1, t)))
+    features = usual | usual | texts | wire.feature
+    keys = st.sampled_from([b"a", b"b", b"label", b""]).map(lambda key: r.delimited(1, key))
+    between = st.sampled_from([b"", b"", b"", r.delimited(3, b"odd"), r.tag(2, r.VARINT) + b"\5"])
+
+    def maps(field: int, values: st.SearchStrategy[bytes]) -> st.SearchStrategy[bytes]:
+        fields = values.map(lambda value: r.delimited(2, value))
+        entries = st.one_of(
+            st.tuples(keys, fields),
+            st.tuples(keys, fields),
+            st.tuples(fields, keys),
+            st.tuples(keys, between, fields),
+            st.tuples(fields),
+            st.tuples(keys),
+        ).map(lambda parts: r.delimited(1, b"".join(parts)))
+        return st.lists(entries | between, max_size=5).map(
+            lambda e: r.delimited(field, b"".join(e))
+        )
+
+    features_maps = maps(1, features)
+    steps = st.lists(features.map(lambda f: r.delimited(1, f)), max_size=2).map(b"".join)
+    examples = st.lists(features_maps | features_maps | between, max_size=3).map(b"".join)
+    return examples | examples | st.lists(features_maps | maps(2, steps), max_size=3).map(b"".join)
+
+
+def by_hand(editing: ModuleType, payload: bytes, edit: dict[str, Any]) -> bytes | Exception:
+    """The new payload, or what is wrong."""
+    if classify(payload) not in ("Example", "SequenceExample"):
+        return rs.CorruptDataError(rs.Defect.NOT_AN_EXAMPLE, "")
+    tables = {key: RecodeTable.of(table, key) for key, table in edit["recode"].items()}
+    added = {}
+    for key, value in edit["add"].items():
+        alone = rs.encode_example({key: value})
+        (section,) = editing.fields(alone, 0, len(alone))
+        added[key] = alone[section.content :]
+    try:
+        return editing.edited(  # type: ignore[no-any-return]
+            payload,
+            drop=edit["drop"],
+            rename=edit["rename"],
+            added=added,
+            recoders={key: Recoder(key, table) for key, table in tables.items()},
+        )
+    except (editing.Clash, rs.OptionError, rs.CorruptDataError) as error:
+        return error  # type: ignore[no-any-return]
+
+
+@pytest.mark.parametrize("piece_bytes", [60, rewriting._PIECE_BYTES])
+def test_payloads_of_any_writer_become_those_of_plain_python(
+    wire: SimpleNamespace,
+    reference: Any,
+    editing: ModuleType,
+    monkeypatch: pytest.MonkeyPatch,
+    piece_bytes: int,
+) -> None:
+    monkeypatch.setattr(rewriting, "_PIECE_BYTES", piece_bytes)
+    dense = crowded(reference, wire)
+    payloads = st.one_of(dense, dense, wire.mutated(dense), wire.examples, wire.sequences)
+
+    @settings(max_examples=250, deadline=None)
+    @given(payloads=st.lists(payloads, max_size=8), edit=edits())
+    def check(payloads: list[bytes], edit: dict[str, Any]) -> None:
+        results = [(payload, by_hand(editing, payload, edit)) for payload in payloads]
+        good = [payload for payload, new in results if isinstance(new, bytes)]
+        expected = [new for _, new in results if isinstance(new, bytes)]
+        change = Edits(**edit)
+        for _ in range(2):  # the second time, everything was met before
+            assert changed(change, good) == expected
+        for payload, error in results:
+            if isinstance(error, Exception):
+                assert_refused(change, good, payload, error)
+        assert changed(change, good) == expected
+
+    check()
+
+
+def assert_refused(change: Edits, good: list[bytes], bad: bytes, error: Exception) -> None:
+    """By its place, and in the same words."""
+    with pytest.raises((rs.CorruptDataError, RefusedError)) as caught:
+        changed(change, [*good, bad])
+    found: Any = caught.value
+    if not isinstance(error, rs.CorruptDataError):
+        assert isinstance(found, RefusedError)
+        assert str(found) == str(error)
+        found = found.where
+    elif error.defect is rs.Defect.NOT_AN_EXAMPLE:
+        with pytest.raises(rs.CorruptDataError) as told:
+            rs.decode_sequence_example(bad)
+            rs.decode_example(bad)
+        assert found.defect in (told.value.defect, rs.Defect.NOT_AN_EXAMPLE)
+    else:
+        assert (found.defect, found.detail) == (error.defect, error.detail)
+    assert found.position == len(good)
+
+
+# ---- what is remembered, and how much is in memory -----------------------------------------------
+
+
+class Asked:
+    """Counts what a Rewriter asks: keys that begin with v have other values, d are dropped."""
+
+    def __init__(self, **options: Any) -> None:
+        self.keys: list[bytes] = []
+        self.values: list[bytes] = []
+        actions = [KeyAction(), KeyAction(drops=True), KeyAction(new_value=self._new_value)]
+        self._rewriter = Rewriter(actions, self._action_of, {}, lambda keys: None, **options)
+
+    def _action_of(self, key: bytes) -> int:
+        self.keys.append(key)
+        return {b"d": 1, b"v": 2}.get(key[:1], 0)
+
+    def _new_value(self, value: bytes, field: int) -> bytes:
+        self.values.append(value)
+        return value + value if len(value) < 2000 else b""
+
+    def __call__(self, *examples: dict[str, Any]) -> list[bytes]:
+        block = block_of([rs.encode_example(example) for example in examples])
+        return [
+            bytes(data[a:b])
+            for data, offsets in self._rewriter.rewrite(block.buffer, block.starts, block.lengths)
+            for a, b in pairwise(offsets.tolist())
+        ]
+
+
+def test_keys_are_asked_for_once() -> None:
+    asked = Asked()
+    wide = {f"{'dk'[number % 2]}{number:05}": number for number in range(10_050)}
+    kept = {key: value for key, value in wide.items() if key[0] == "k"}
+    for calls in (10_050, 50):  # so many are not remembered
+        asked.keys.clear()
+        assert asked(wide) == [rs.encode_example(kept)]
+        assert len(asked.keys) == calls
+    long = "k" * 1001
+    asked = Asked()
+    asked({long: 1, "k" * 1000: 1}, {long: 1, "k" * 1000: 1})
+    assert sorted(map(len, asked.keys)) == [1000, 1001, 1001]
+
+
+def test_values_are_asked_for_once() -> None:
+    asked = Asked()
+    examples = [{"v": number} for number in range(10_050)]
+    expected = None
+    for calls in (10_050, 50):
+        asked.values.clear()
+        found = asked(*examples, *examples[:10])
+        assert expected is None or found == expected
+        expected = found
+        assert len(asked.values) == calls
+    asked = Asked()
+    long = asked({"v": "l" * 1100}, {"v": "l" * 1100}, {"v": "l" * 3000, "w": 1}, {"v": 1})
+    assert len(asked.values) == 4
+    assert long[0] == long[1] != long[2]
+    assert rs.decode_example(long[2]).keys() == {"v", "w"}
+
+
+def test_pieces_are_as_large_as_one_record_makes_them() -> None:
+    change = Edits(add={"large": bytes(1 << 20)})
+    sizes = [len(data) for data, _ in change.changed(block_of([b""] * 12))]  # type: ignore[arg-type]
+    assert sum(sizes) > 12 << 20
+    assert max(sizes) < 4 << 20
+
+
+def test_a_record_that_no_reader_takes_is_refused() -> None:
+    payload = rs.encode_example({"v": "x" * 50})
+    (longer,) = Asked()({"v": "x" * 50})
+    assert Asked(most_bytes=len(longer))({"v": "x" * 50}) == [longer]
+    with pytest.raises(rs.OptionError, match="longer than 100 bytes"):
+        Asked(most_bytes=100)({"w": 1}, {"v": "x" * 50})
+    with pytest.raises(rs.OptionError, match=f"longer than {len(payload) - 1} bytes"):
+        Asked(most_bytes=len(payload) - 1)({"w": "x" * 50})
+
+
+def test_answers_that_are_none() -> None:
+    block = block_of([rs.encode_example({"a": 1})])
+    wrong: Any = KeyAction(new_value=lambda value, field: None)  # type: ignore[arg-type, return-value]
+    for actions, number, error in (
+        ([KeyAction()], 1, IndexError),
+        ([KeyAction()], -1, IndexError),
+        ([KeyAction(), wrong], 1, TypeError),
+    ):
+        rewriter = Rewriter(actions, lambda _, n=number: n, {}, lambda keys: None)  # type: ignore[misc]
+        with pytest.raises(error):
+            list(rewriter.rewrite(block.buffer, block.starts, block.lengths))
+    with pytest.raises(IndexError, match="no action"):
+        Rewriter([], lambda _: 0, {}, lambda keys: None)
