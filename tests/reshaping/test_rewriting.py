@@ -151,8 +151,9 @@ def assert_refused(change: Edits, good: list[bytes], bad: bytes, error: Exceptio
     if not isinstance(error, rs.CorruptDataError):
         assert isinstance(found, RefusedError)
         assert str(found) == str(error)
-        found = found.where
-    elif error.defect is rs.Defect.NOT_AN_EXAMPLE:
+        assert found.number == len(good)
+        return
+    if error.defect is rs.Defect.NOT_AN_EXAMPLE:
         with pytest.raises(rs.CorruptDataError) as told:
             rs.decode_sequence_example(bad)
             rs.decode_example(bad)
