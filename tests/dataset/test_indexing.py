@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import stat
 import struct
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -90,6 +92,26 @@ def test_two_shards_of_one_name_are_refused_before_anything_is_written(
         rs.index([folder / "a.tfrecord", other], format="dali", to=tmp_path / "to")
     assert not (tmp_path / "to").exists()
     assert rs.index([folder / "a.tfrecord", other], format="dali").new_count == 2
+
+
+@pytest.mark.parametrize("format_", ["recordsmith", "dali"])
+def test_all_is_written_before_it_is_synced(
+    folder: Path, format_: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else a power cut might leave a part of it under its name."""
+    synced: list[int] = []
+    fsync = os.fsync
+
+    def noted(descriptor: int) -> None:
+        if stat.S_ISREG(os.fstat(descriptor).st_mode):
+            synced.append(os.fstat(descriptor).st_size)
+        fsync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", noted)
+    report = rs.index(folder, format=format_)
+    sizes = [Path(file.path).stat().st_size for file in report.files]
+    assert sizes
+    assert sorted(synced) == sorted(sizes)
 
 
 def test_what_is_there_is_not_replaced_unless_told(folder: Path) -> None:

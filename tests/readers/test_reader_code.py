@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import os
 import re
+import shlex
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -129,7 +130,7 @@ def test_dali_leaves_out_what_it_would_read_wrong(numbers: Path) -> None:
     assert "'sometimes' is left out: missing in 3 of 6 records, where DALI" in code
     assert "'words' is left out: DALI reads one byte string" in code
     assert not constants(code) & {"sometimes", "pair", "note", "words"}
-    assert f"# made by: recordsmith index {numbers} --format dali\n" in code
+    assert f"# made by: recordsmith index {shlex.quote(str(numbers))} --format dali\n" in code
 
 
 def write_pictures(path: Path, pictures: Any, **more: Any) -> Path:

@@ -384,6 +384,8 @@ def test_paths_of_other_machines_count_by_their_last_parts(tmp_path: Path, pictu
     """As in the lists that go around with VOC's additional masks."""
     write(tmp_path, {"JPEGImages/x.jpg": picture, "SegmentationClassAug/x.png": png(NUMBERS)})
     root = tmp_path.as_posix()
+    if " " in root:
+        pytest.skip("names in lists are parted by spaces")
     for line, is_said in (
         ("/JPEGImages/x.jpg /SegmentationClassAug/x.png", True),
         (r"C:\data\VOC\JPEGImages\x.jpg C:\data\VOC\SegmentationClassAug\x.png", True),
@@ -407,6 +409,8 @@ def test_nothing_outside_of_the_root_is_read(tmp_path: Path, picture: bytes) -> 
     write(tmp_path, {"secret.jpg": picture, "secret.png": png(NUMBERS)})
     write(tmp_path, {"root/ok.jpg": picture, "root/ok.png": png(NUMBERS)})
     secret = tmp_path / "secret"
+    if " " in str(secret):
+        pytest.skip("names in lists are parted by spaces")
     lines = ["ok.jpg ok.png", "../secret.jpg ../secret.png", f"{secret}.jpg {secret}.png"]
     write(tmp_path, {"root/list.txt": "\n".join(lines).encode()})
     source = ImagePairs(pairs=tmp_path / "root" / "list.txt")
