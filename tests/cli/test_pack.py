@@ -234,9 +234,16 @@ def test_plan_on_many_machines(run, pictures: Path, tmp_path: Path) -> None:
     assert run("inspect", out).code != 0
     shards = run("pack", pictures, out, "--plan", plan, "--only", "1", "--json").document["shards"]
     assert [shard["file"] for shard in shards] == ["train-00001-of-00003.tfrecord"]
-    assert run("pack", pictures, out, "--plan", plan).code == 0
+    assert [shard["is_new"] for shard in shards] == [True]
+    again = ("pack", pictures, out, "--plan", plan, "--only", "1")
+    assert "complete from before" in run(*again).out
+    assert [shard["is_new"] for shard in run(*again, "--json").document["shards"]] == [False]
+    outcome = run("pack", pictures, out, "--plan", plan)
+    assert outcome.code == 0
+    assert "3 shards complete from before, checked and kept; 0 written now" in outcome.out
     assert run("verify", out).code == 0
-    run("pack", pictures, tmp_path / "plain", "--shards", "3", "--seed", "4")
+    outcome = run("pack", pictures, tmp_path / "plain", "--shards", "3", "--seed", "4")
+    assert "from before" not in outcome.out
     for path in (tmp_path / "plain").glob("[!.]*"):
         assert path.read_bytes() == (out / path.name).read_bytes()
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gzip
 import io
 from pathlib import Path
 
@@ -59,6 +60,22 @@ def test_defects_are_listed_with_their_place(run, packed: Path) -> None:
         "offset": first_length + 16,
     }
     assert outcome.document["records"] == 8
+
+
+def test_of_compressed_files_it_is_said_what_bytes_count(run, made, tmp_path: Path) -> None:
+    said = "(the bytes of this file are counted in its decompressed data)"
+    data = bytearray(made.write_shard(tmp_path / "plain.tfrecord", range(9)).read_bytes())
+    data[20] ^= 1
+    data[-20] ^= 1
+    for name in ("a", "b"):
+        (tmp_path / f"{name}.tfrecord.gz").write_bytes(gzip.compress(bytes(data)))
+    (tmp_path / "plain.tfrecord").write_bytes(data)
+    lines = run("verify", tmp_path).out.splitlines()
+    told = [lines[number - 1] for number, line in enumerate(lines) if line.strip() == said]
+    assert ["a.tfrecord.gz, record 0" in told[0], "b.tfrecord.gz, record 0" in told[1]] == [
+        True
+    ] * 2
+    assert len(told) == 2
 
 
 @pytest.mark.parametrize("compression", ["gzip", "zlib"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import re
 from html.parser import HTMLParser
 from pathlib import Path
@@ -72,6 +73,31 @@ def test_everything_is_on_it(tmp_path: Path, damaged: Path) -> None:
     assert "At least one bit of a record changed" in page.text
     marks = re.findall(r'<i style="left:([\d.]+)%', path.read_text("utf-8"))
     assert any(40 < float(mark) < 60 for mark in marks)  # where the bit was flipped
+
+
+def test_bytes_of_compressed_files_are_said_to_be_counted_in_their_data(
+    tmp_path: Path, made: SimpleNamespace
+) -> None:
+    said = "gzip: bytes are those of the decompressed data"
+    path = tmp_path / "a.tfrecord.gz"
+    plain = made.write_shard(tmp_path / "plain.tfrecord", range(200))
+    at = [rs.open(plain).locate_record(number).offset for number in (20, 100)]
+    data = bytearray(plain.read_bytes())
+    for offset in at:
+        data[offset + 14] ^= 1
+    path.write_bytes(gzip.compress(bytes(data)))
+    report = rs.verify(path)
+    assert [error.offset for error in report.defects] == at
+    assert at[0] < report.shards[0].size_bytes < at[1]
+    out = rs.draw_verify_report(report, tmp_path / "report.html")
+    assert _read(out).text.count(said) == 1  # once for each file
+    marks = [
+        float(mark) for mark in re.findall(r'<i style="left:([\d.]+)%', out.read_text("utf-8"))
+    ]
+    assert marks == pytest.approx([10, 50], abs=1)  # by records: bytes would put the first too far
+    plain.write_bytes(data)
+    out = rs.draw_verify_report(rs.verify(plain), tmp_path / "of_plain.html")
+    assert "decompressed data" not in _read(out).text
 
 
 def test_a_good_dataset(tmp_path: Path, made: SimpleNamespace) -> None:

@@ -39,8 +39,10 @@ def test_stopped_by_the_source(
     with pytest.raises(error):
         rs.pack(Meddling(flowers, at, stop), tmp_path, **OPTIONS, threads=threads)
     assert is_done_or_nothing(tmp_path)
+    done_count = len(list((tmp_path / ".recordsmith").glob("*.done")))
     again = Meddling(flowers, -1, None)
-    rs.pack(again, tmp_path, **OPTIONS)
+    report = rs.pack(again, tmp_path, **OPTIONS)
+    assert report.kept_count == done_count
     assert files_of(tmp_path) == undisturbed
     if threads == 1:  # shard after shard: what was complete is not read again
         lengths = [len(rs.open(file)) for file in sorted(tmp_path.glob("*.tfrecord"))]

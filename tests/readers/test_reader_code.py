@@ -192,6 +192,52 @@ def test_pictures_that_a_framework_cannot_decode_stay_bytes(pictures: Any, tmp_p
     assert 'rs.Bytes("two", (2,))' in code
 
 
+SIDES = {f"image/object/bbox/{side}": [0.25] for side in ("ymin", "xmin")} | {
+    f"image/object/bbox/{side}": [0.5] for side in ("ymax", "xmax")
+}
+LABEL = {"image/object/class/label": [1]}
+
+
+def boxes_line(path: Path, *examples: dict[str, Any]) -> str:
+    """What the program says of the boxes; each of their features, if nothing."""
+    with rs.ShardWriter(path, overwrite=True) as writer:
+        for example in examples:
+            writer.write_example(example)
+    code = rs.reader_code(path, "torch")
+    found = re.findall(r'"boxes": (rs.Boxes\(.*\)),', code)
+    if not found:
+        assert code.count("image/object/bbox/") == 8  # the names, and the keys
+        return ""
+    assert not constants(code) & SIDES.keys()
+    return str(found[0])
+
+
+def test_boxes_of_objects_are_one_feature(tmp_path: Path, pictures: Any) -> None:
+    path = tmp_path / "x.tfrecord"
+    two = {key: value * 2 for key, value in (SIDES | LABEL).items()}
+    none: dict[str, Any] = {"id": 1}
+    assert boxes_line(path, SIDES | LABEL, two, none) == "rs.Boxes()"
+    assert boxes_line(path, SIDES | LABEL) == "rs.Boxes(length=1)"
+    assert boxes_line(path, SIDES, two) == "rs.Boxes(labels=None)"  # not each has a class
+    picture = {"image/encoded": pictures.jpeg(), "other": pictures.jpeg()}
+    assert boxes_line(path, SIDES | picture) == (
+        'rs.Boxes(labels=None, of="image/encoded", length=1)'
+    )
+
+
+def test_boxes_that_are_none_stay_lists(tmp_path: Path, pictures: Any) -> None:
+    path = tmp_path / "x.tfrecord"
+    assert boxes_line(path, {key: [value[0] * 200] for key, value in SIDES.items()}) == ""  # pixels
+    turned = SIDES | {"image/object/bbox/ymin": [0.9]}
+    assert boxes_line(path, turned) == ""
+    more = SIDES | {"image/object/bbox/ymin": [0.25, 0.25]}
+    assert boxes_line(path, more) == ""
+    assert boxes_line(path, {key: [1] for key in SIDES}) == ""  # no floats
+    assert boxes_line(path, SIDES | {"boxes": 1}) == ""  # the name is taken
+    pair = {"one": pictures.jpeg(), "other": pictures.jpeg()}
+    assert boxes_line(path, SIDES | pair) == ""  # of which?
+
+
 def test_label_names_stand_in_a_comment(packed_flowers: Path) -> None:
     for reader in READERS:
         code = rs.reader_code(packed_flowers, reader)

@@ -60,6 +60,7 @@ class ShardResult:
     bytes_in: size of what was packed, as the source tells it.
     skipped: number in the listing, and why, of each sample that could not be read.
     notes: what was changed or should be known of samples.
+    was_kept: an earlier run, which was stopped, had completed it; now it was only checked.
     """
 
     file: str
@@ -70,6 +71,7 @@ class ShardResult:
     schema: Schema
     skipped: Mapping[int, str] = field(default_factory=dict)
     notes: Mapping[str, Noted] = field(default_factory=dict)
+    was_kept: bool = False
 
     @classmethod
     def of(
@@ -196,6 +198,7 @@ def _parse(document: Any) -> ShardResult:
             str(what): Noted(integer_in_json(noted["count"]), list(map(str, noted["places"])))
             for what, noted in document["notes"].items()
         },
+        was_kept=True,
     )
 
 

@@ -223,6 +223,12 @@ def print_written(report: PackReport | ReshardReport, verb: str, what: str) -> N
     )
     sizes = f"{size(report.bytes_in)} in, {size(report.bytes_out)} out"
     print_summary(bold(title), report.splits, sizes)
+    if report.kept_count:
+        written = report.shard_count - report.kept_count
+        print(
+            f"  {count(report.kept_count, 'shard')} complete from before, checked and kept; "
+            f"{written:,} written now"
+        )
 
 
 def place(number: int, noun: str, folder: Path) -> str:

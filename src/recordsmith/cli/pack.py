@@ -444,6 +444,7 @@ def _print_shards(results: Any, *, json: bool) -> None:
                 "file": result.file,
                 "records": result.record_count,
                 "size_bytes": result.size_bytes,
+                "is_new": not result.was_kept,
                 "skipped": list(result.skipped.values()),
             }
             for result in results
@@ -454,6 +455,7 @@ def _print_shards(results: Any, *, json: bool) -> None:
         print(
             f"{console.printable(result.file)}: {console.count(result.record_count, 'record')}, "
             f"{console.size(result.size_bytes)}"
+            + (", complete from before" if result.was_kept else "")
         )
         skipped = [*map(in_options, result.skipped.values())]
         console.print_list(f"skipped {len(skipped):,}", skipped, indent="  ")

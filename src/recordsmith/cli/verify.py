@@ -102,7 +102,7 @@ def print_verify_report(
         if any(error.defect in _LOST_WAY for error in report.defects):
             read += "; what lies behind the damage was not looked at"
         console.print_line(f"{defects}; {read}", title=defects)
-    _print_defects(report.defects)
+    _print_defects(report)
     if report.defect_count > len(report.defects):
         print(f"  … and {report.defect_count - len(report.defects):,} more")
     for notice in report.notices:
@@ -132,10 +132,11 @@ def _of_compression(report: rs.VerifyReport) -> Iterator[str]:
             )
 
 
-def _print_defects(defects: Sequence[rs.CorruptDataError]) -> None:
+def _print_defects(report: rs.VerifyReport) -> None:
     """A line for each; of many records of a shard that have one defect in one feature a few."""
+    untold = set(report.compressions)  # files of which it is not said yet what their bytes count
     groups: dict[object, list[rs.CorruptDataError]] = {}
-    for error in defects:
+    for error in report.defects:
         has_many = error.feature is not None and error.position is not None
         same = (error.path, error.defect, error.feature) if has_many else id(error)
         groups.setdefault(same, []).append(error)
@@ -144,6 +145,9 @@ def _print_defects(defects: Sequence[rs.CorruptDataError]) -> None:
         shown = len(group) if len(group) <= _EXAMPLES + 1 else _EXAMPLES
         for error in group[:shown]:
             console.print_line(str(error), "  ")
+            if error.offset is not None and error.path in untold:
+                untold.remove(error.path)
+                print("    (the bytes of this file are counted in its decompressed data)")
         if shown < len(group):
             rest = [error.position for error in group[shown:]]
             positions = [f"{position:,}" for position in dict.fromkeys(rest)]

@@ -44,7 +44,7 @@ from recordsmith.words import first_of
 
 Paths: TypeAlias = PathLike | Sequence[PathLike]
 
-_MOST_NAMES = 5
+_NAMED = 5
 _MOST_MISSING = 1000
 """So many missing shards of a split are told one by one."""
 
@@ -257,14 +257,14 @@ def _holds_none(folder: Path, files: list[str]) -> OptionError:
         for entry in list_folder(folder)
         if os.path.isdir(entry) and not entry.name.startswith(".")
     )
-    found = first_of(files, _MOST_NAMES) if files else "no files"
+    found = first_of(files, _NAMED) if files else "no files"
     text = f"{folder} holds no TFRecord file and no {MANIFEST_NAME}: "
     if not files and not folders:
         return OptionError(f"{text}it is empty; look whether this is the right folder")
     if not folders:
         return OptionError(f"{text}found {found}")
     return OptionError(
-        f"{text}found {found}, and the folders {first_of(folders, _MOST_NAMES)}. If the shards lie "
+        f"{text}found {found}, and the folders {first_of(folders, _NAMED)}. If the shards lie "
         f"deeper, name their folder or use a glob such as {folder}/*/*.tfrecord"
     )
 

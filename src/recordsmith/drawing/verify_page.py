@@ -15,6 +15,7 @@ from recordsmith.errors import CorruptDataError, Defect
 from recordsmith.examining.verification import ShardFindings, VerifyReport
 from recordsmith.examining.verification.explanations import explain
 from recordsmith.files import PathLike, as_path
+from recordsmith.wire import Compression
 from recordsmith.words import count as counted
 from recordsmith.words import size as size_in_words
 
@@ -73,8 +74,8 @@ def draw_verify_report(
         _head(report, title, verdict),
         _kinds(report),
         _shards(report, names),
-        _list("Defects", report.defects, report.defect_count, names),
-        _list("Not condemned", report.notices, len(report.notices), names),
+        _list("Defects", report.defects, report.defect_count, names, report.compressions),
+        _list("Not condemned", report.notices, len(report.notices), names, report.compressions),
     )
     write_html(path, f"{title}: {verdict}", _STYLE, parts, overwrite=overwrite)
     return path
@@ -139,8 +140,9 @@ def _shards(report: VerifyReport, names: Mapping[str, str]) -> str:
         )
     return (
         "<section><h2>Where it lies</h2>"
-        '<p class="quiet">Each bar is a file from its first byte to its last; grey: not looked at, '
-        "as the way to it is lost; striped: all of it is not what it should be.</p>"
+        '<p class="quiet">Each bar is a file from its first byte to its last, or if it is '
+        "compressed from its first record to the last one reached; grey: not looked at, as the way "
+        "to it is lost; striped: all of it is not what it should be.</p>"
         f'<div class="shards">{bars}</div>{rest}</section>'
     )
 
@@ -174,9 +176,10 @@ def _share(shard: ShardFindings, error: CorruptDataError) -> float | None:
     """How far into the file a defect lies, from 0 to 1; None for what concerns all of it."""
     if error.defect in _OF_ALL and not shard.seen_count:
         return None
-    if error.offset is not None and error.offset < shard.size_bytes:
+    is_plain = shard.compression in (None, "none")  # else bytes do not say how far into the file
+    if is_plain and error.offset is not None and error.offset < shard.size_bytes:
         return error.offset / shard.size_bytes
-    if error.position is not None and shard.seen_count:  # of a compressed file bytes say nothing
+    if error.position is not None and shard.seen_count:
         return min(1.0, error.position / shard.seen_count)
     return None
 
@@ -189,12 +192,21 @@ def _tip(errors: Sequence[CorruptDataError]) -> str:
 
 
 def _list(
-    title: str, errors: Iterable[CorruptDataError], total: int, names: Mapping[str, str]
+    title: str,
+    errors: Iterable[CorruptDataError],
+    total: int,
+    names: Mapping[str, str],
+    compressions: Mapping[str, Compression],
 ) -> str:
     errors = list(errors)
     if not errors:
         return ""
-    rows = "".join(_row(error, names) for error in errors[:_MOST_ROWS])
+    untold = dict(compressions)  # files of which it is not said yet what their bytes count
+    rows = ""
+    for error in errors[:_MOST_ROWS]:
+        has_place = error.offset is not None
+        compression = untold.pop(error.path or "", None) if has_place else None
+        rows += _row(error, names, compression)
     left = total - min(len(errors), _MOST_ROWS)
     rest = f'<p class="quiet">and {left:,} more</p>' if left > 0 else ""
     return (
@@ -204,12 +216,16 @@ def _list(
     )
 
 
-def _row(error: CorruptDataError, names: Mapping[str, str]) -> str:
+def _row(error: CorruptDataError, names: Mapping[str, str], compression: Compression | None) -> str:
+    """`compression` is told if it shall be said how the bytes of the file are counted."""
     name = names[error.path] if error.path else ""
     position = "" if error.position is None else f"{error.position:,}"
     offset = "" if error.offset is None else f"{error.offset:,}"
+    said = ""
+    if compression is not None:
+        said = f'<div class="quiet">{compression}: bytes are those of the decompressed data</div>'
     return (
-        f'<tr><td class="name" title="{text(error.path or "")}">{text(name)}</td>'
+        f'<tr><td class="name" title="{text(error.path or "")}">{text(name)}{said}</td>'
         f'<td class="number">{position}</td><td class="number">{offset}</td>'
         f"<td><code>{error.defect}</code> {prose(error.detail)}</td></tr>"
     )

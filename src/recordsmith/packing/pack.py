@@ -217,6 +217,7 @@ def _gather(
     failures = {number: why for result in results for number, why in result.skipped.items()}
     report.skipped = [failures[number] for number in sorted(failures)]
     report.bytes_in = sum(result.bytes_in for result in results)
+    report.kept_count = sum(result.was_kept for result in results)
     for result in results:
         for what, noted in result.notes.items():
             report.notes.setdefault(what, Noted()).extend(noted)

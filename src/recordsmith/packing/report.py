@@ -16,7 +16,8 @@ class PackReport:
 
     sample_count: how many were packed.
     class_count: how many classes there are, or None.
-    shard_count: how many files of records were written.
+    shard_count: how many files of records there are.
+    kept_count: how many of these an earlier run, which was stopped, had completed.
     splits: how many records each has.
     bytes_in, bytes_out: of the pictures, and of the shards.
     skipped: samples that could not be read, with the reason.
@@ -29,6 +30,7 @@ class PackReport:
     sample_count: int = 0
     class_count: int | None = None
     shard_count: int = 0
+    kept_count: int = 0
     splits: dict[str, int] = field(default_factory=dict)
     bytes_in: int = 0
     bytes_out: int = 0
@@ -45,12 +47,15 @@ class PackReport:
         self.bytes_out = manifest.size_bytes
 
     def to_json(self) -> dict[str, Any]:
-        """A JSON-able dict of everything above; counts are called samples, classes, shards."""
+        """A JSON-able dict of everything above; counts are called samples, classes, shards and
+        kept.
+        """
         return {
             "folder": str(self.folder),
             "samples": self.sample_count,
             "classes": self.class_count,
             "shards": self.shard_count,
+            "kept": self.kept_count,
             "splits": self.splits,
             "bytes_in": self.bytes_in,
             "bytes_out": self.bytes_out,

@@ -21,6 +21,7 @@ from recordsmith.example.keys import is_of_classes, is_of_mask
 from recordsmith.files import Progress
 from recordsmith.image import probe_image
 from recordsmith.image.png import GREY, PALETTE, read_header
+from recordsmith.readers.object_boxes import ObjectBoxes, boxes_among
 
 _GLANCE_COUNT = 64
 _NAMES_SHOWN = 10
@@ -111,6 +112,7 @@ class Description:
     sections: the fields of Examples are "features", of SequenceExamples "context" and
         "feature_lists".
     left_out: features that no reader can read, and why.
+    boxes: of objects, that `rs.Boxes` reads; None where there are none.
     """
 
     paths: str | list[str]
@@ -122,6 +124,7 @@ class Description:
     splits: tuple[str, ...]
     sections: Mapping[str, tuple[Field, ...]]
     left_out: tuple[tuple[str, str], ...]
+    boxes: ObjectBoxes | None = None
 
     @property
     def name(self) -> str:
@@ -179,6 +182,7 @@ def describe(paths: Paths, split: str | None, progress: Progress | None) -> Desc
         splits=tuple(inspection.splits),
         sections=sections,
         left_out=tuple(left_out),
+        boxes=boxes_among(inspection.schema.features, _first_examples(paths, split)),
     )
 
 
@@ -253,6 +257,13 @@ def _look(paths: Paths, split: str | None, inspection: Inspection) -> dict[tuple
             if (section, key) in glances:
                 glances[section, key].add(value)
     return glances
+
+
+def _first_examples(paths: Paths, split: str | None) -> Iterator[Mapping[str, FeatureValue]]:
+    for record in islice(open_dataset(paths, split).records(), _GLANCE_COUNT):
+        example = decode_payload(record)
+        if not isinstance(example, SequenceExample):
+            yield example
 
 
 def _values(record: bytes) -> Iterator[tuple[str, str, FeatureValue]]:

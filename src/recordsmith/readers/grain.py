@@ -19,7 +19,7 @@ def program(description: Description) -> str:
             "cannot be read at positions, as grain does: write the shards uncompressed, with "
             "`recordsmith pack PATH OUT --as shards`"
         )
-    batches = stacks(description.fields)
+    batches = stacks(description)
     made = ".batch(32)" if batches else ""
     one = "batch" if batches else "example"
     return "\n".join(

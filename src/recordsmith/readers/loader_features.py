@@ -9,6 +9,7 @@ from recordsmith.readers.description import Description, Field
 from recordsmith.readers.source_text import comment, dict_lines, literal
 
 _USUAL_SIZE = (224, 224)
+_BOXES = "boxes"
 
 
 def dataset_line(description: Description) -> str:
@@ -21,22 +22,54 @@ def dataset_line(description: Description) -> str:
 
 def feature_lines(description: Description) -> list[str]:
     """The lines that say what `features` are."""
-    lines = dict_lines(
-        "features",
-        [(f.key, _feature(f, description), _said(f)) for f in description.fields],
-    )
+    entries = [(f.key, _feature(f, description), _said(f)) for f in description.fields]
+    if _has_boxes(description):
+        entries = _with_boxes(entries, description)
+    lines = dict_lines("features", entries)
     why = [comment(f"{key!r} is left out: {why}").strip() for key, why in description.left_out]
     return [*why, *lines]
 
 
-def stacks(fields: Sequence[Field]) -> bool:
+def stacks(description: Description) -> bool:
     """Whether the examples have the same shapes, and no bytes, which NumPy would cut short: then
     they can be stacked.
     """
     return all(
         _is_image(f) or _is_mask(f) or (f.content in ("number", "text") and f.length)
-        for f in fields
+        for f in description.fields
     )
+
+
+def _has_boxes(description: Description) -> bool:
+    """Whether the features of boxes can be one, without taking the name of another feature."""
+    if description.boxes is None:
+        return False
+    pictures = _pictures(description)
+    is_led = len(pictures) < 2 or PICTURE in pictures
+    return is_led and not any(f.key.startswith(_BOXES) for f in description.fields)
+
+
+def _with_boxes(
+    entries: Sequence[tuple[str, str, str]], description: Description
+) -> list[tuple[str, str, str]]:
+    """With one feature in the place of those that boxes are made of."""
+    boxes = description.boxes
+    assert boxes is not None
+    arguments = [] if boxes.labels else ["labels=None"]
+    if len(_pictures(description)) > 1:
+        arguments.append(f"of={literal(PICTURE)}")
+    if boxes.length is not None:  # so that all have it, even if one has no area in the frame
+        arguments.append(f"length={boxes.length}")
+    parts = ["ymin, xmin, ymax, xmax", f"{_BOXES}_lengths"]
+    parts += [f"{_BOXES}_labels: {f.said}" for f in description.fields if f.key == boxes.labels]
+    one = (_BOXES, f"rs.Boxes({', '.join(arguments)})", comment(*parts))
+    taken = [number for number, (key, _, _) in enumerate(entries) if key in boxes.keys]
+    kept = [entry for entry in entries if entry[0] not in boxes.keys]
+    return [*kept[: taken[0]], one, *kept[taken[0] :]]
+
+
+def _pictures(description: Description) -> list[str]:
+    return [f.key for f in description.fields if _is_image(f)]
 
 
 def _is_image(field: Field) -> bool:

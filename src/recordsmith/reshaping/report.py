@@ -16,7 +16,8 @@ class ReshardReport:
 
     records_in: how many records the inputs have.
     record_count: how many there are now.
-    shard_count: how many files of records were written.
+    shard_count: how many files of records there are.
+    kept_count: how many of these an earlier run, which was stopped, had completed.
     splits: how many records each has.
     bytes_in, bytes_out: of the files that were read, and of the shards.
     notices: what should be known of the inputs.
@@ -27,6 +28,7 @@ class ReshardReport:
     records_in: int = 0
     record_count: int = 0
     shard_count: int = 0
+    kept_count: int = 0
     splits: dict[str, int] = field(default_factory=dict)
     bytes_in: int = 0
     bytes_out: int = 0
@@ -34,7 +36,9 @@ class ReshardReport:
     is_new: bool = True
 
     @classmethod
-    def of(cls, folder: Path, manifest: Manifest, *, is_new: bool) -> ReshardReport:
+    def of(
+        cls, folder: Path, manifest: Manifest, *, is_new: bool, kept_count: int = 0
+    ) -> ReshardReport:
         """What a finished dataset says of itself and of how it was made."""
         made_from = manifest.made_from
         return cls(
@@ -42,6 +46,7 @@ class ReshardReport:
             records_in=int(made_from.get("records_in", 0)),
             record_count=manifest.record_count,
             shard_count=manifest.shard_count,
+            kept_count=kept_count,
             splits=manifest.record_counts,
             bytes_in=int(made_from.get("bytes_in", 0)),
             bytes_out=manifest.size_bytes,
@@ -50,12 +55,13 @@ class ReshardReport:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """A JSON-able dict of everything above; counts are called records, shards."""
+        """A JSON-able dict of everything above; counts are called records, shards, kept."""
         return {
             "folder": str(self.folder),
             "records_in": self.records_in,
             "records": self.record_count,
             "shards": self.shard_count,
+            "kept": self.kept_count,
             "splits": self.splits,
             "bytes_in": self.bytes_in,
             "bytes_out": self.bytes_out,

@@ -168,7 +168,7 @@ class _Job:
             files = complete_shards(self._folder)  # perhaps ours; what ours are is not known yet
             try:
                 with tidying_up(self._folder, files):
-                    manifest = self._build(earlier, files)
+                    manifest, kept_count = self._build(earlier, files)
             except CorruptDataError as error:
                 for shard in self._inputs.shards:
                     shard.check_unchanged()  # if it was, that says more
@@ -178,7 +178,7 @@ class _Job:
                         "its output can be taken instead."
                     )
                 raise
-        return ReshardReport.of(self._folder, manifest, is_new=True)
+        return ReshardReport.of(self._folder, manifest, is_new=True, kept_count=kept_count)
 
     def _earlier(self, files: Sequence[str]) -> Manifest | None:
         return earlier_dataset(
@@ -189,8 +189,11 @@ class _Job:
             overwrite=self._overwrite,
         )
 
-    def _build(self, earlier: Manifest | None, files: list[str]) -> Manifest:
-        """`files` become the names of the shards as soon as these are known."""
+    def _build(self, earlier: Manifest | None, files: list[str]) -> tuple[Manifest, int]:
+        """The dataset, and how many of its shards were complete from a job that was stopped.
+
+        `files` become the names of the shards as soon as these are known.
+        """
         inputs, work = self._inputs, self._work
         asked = 0 if self._options.where is None else 1
         work.total = (1 + asked) * inputs.size_bytes
@@ -222,7 +225,7 @@ class _Job:
             has_label_map=inputs.has_label_map,
             replaced=replaced_names(self._folder, plan.pools, earlier),
         )
-        return manifest
+        return manifest, sum(result.was_kept for result in results)
 
     def _check(self, records: Records) -> None:
         """What the options ask of features, where no manifest tells which there are."""

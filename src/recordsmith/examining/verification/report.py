@@ -100,6 +100,15 @@ class VerifyReport:
         """Nothing is wrong."""
         return self.defect_count == 0
 
+    @property
+    def compressions(self) -> dict[str, Compression]:
+        """Of the shards that are compressed, by path: offsets count their decompressed bytes."""
+        return {
+            shard.path: shard.compression
+            for shard in self.shards
+            if shard.compression not in (None, "none")
+        }
+
     def add(self, defects: Iterable[CorruptDataError]) -> None:
         """Add defects that are of no shard that was read."""
         listed = list(defects)
