@@ -452,7 +452,9 @@ def drive_rewriter(
     for _ in range(2):
         first, pieces, code = 0, [], GOOD
         while first < len(starts) and code == GOOD:
-            code, stop, data, offset_memory = rewriter.rewrite(buffer, starts, lengths, first, enough)
+            code, stop, data, offset_memory = rewriter.rewrite(
+                buffer, starts, lengths, first, enough
+            )
             offsets = as_array(offset_memory, np.int64)
             assert len(offsets) == stop - first + 1
             assert len(data) == offsets[-1]

@@ -25,8 +25,11 @@ def context_payload(payload: BytesLike) -> bytes:
     """The context of a payload that `classify` calls a SequenceExample, as an Example."""
     data = as_view(payload)
     whole = np.array([0], np.int64), np.array([len(data)], np.int64)
-    _, starts, lengths = submessages(data, *whole, 1)
+    starts, lengths = (
+        memoryview(memory).cast("q")  # type: ignore[arg-type]
+        for memory in submessages(data, *whole, 1)[1:]
+    )
     return b"".join(
         delimited(1, data[start : start + length])
-        for start, length in zip(as_view(starts).cast("q"), as_view(lengths).cast("q"), strict=True)
+        for start, length in zip(starts, lengths, strict=True)
     )

@@ -73,9 +73,7 @@ class RefusedError(Exception):
         self.where = CorruptDataError(Defect.FEATURE_VALUE, str(error), position=number)
 
 
-def one_by_one(
-    block: RecordBlock, change: Callable[[memoryview], BytesLike]
-) -> Iterator[Payloads]:
+def one_by_one(block: RecordBlock, change: Callable[[memoryview], BytesLike]) -> Iterator[Payloads]:
     """What a function makes of each payload of a block: all that `Change.changed` needs.
 
         class Upper:

@@ -161,9 +161,7 @@ class Edits:
             return self._idle.pop()
         except IndexError:
             actions = self._actions
-            return Rewriter(
-                actions.numbered, actions.number_of, self._added, actions.check_record
-            )
+            return Rewriter(actions.numbered, actions.number_of, self._added, actions.check_record)
 
 
 def _names(drop: Iterable[str]) -> tuple[str, ...]:
