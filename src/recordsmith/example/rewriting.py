@@ -62,19 +62,19 @@ class Rewriter:
                 features would have one name; it raises.
             most_bytes: no payload may become longer.
         """
-        watched = {action.name: None for action in actions if action.name is not None}
-        numbers = {name: number for number, name in enumerate({**watched, **added})}
+        made = [action.name for action in actions if action.name is not None]
+        numbers = {name: number for number, name in enumerate(dict.fromkeys((*made, *added)))}
         recoders = [action.new_value for action in actions if action.new_value is not None]
         self._refuse_clash = refuse_clash
         self._most_bytes = most_bytes
-        recoder_count = iter(range(len(recoders)))
+        recoder_numbers = iter(range(len(recoders)))
         self._kernel = rewriting.Rewriter(
             [
                 (
                     action.drops,
                     None if action.name is None else delimited(1, action.name),
-                    -1 if action.new_value is None else next(recoder_count),
-                    _number_of_key(action, numbers),
+                    -1 if action.new_value is None else next(recoder_numbers),
+                    _stays_as(action, numbers),
                     -1 if action.name is None else numbers[action.name],
                 )
                 for action in actions
@@ -114,7 +114,7 @@ class Rewriter:
             if code != _GOOD:
                 start = int(starts[stop])
                 self._refuse(code, as_view(buffer)[start : start + int(lengths[stop])])
-            yield as_view(data), _int64s(offsets)  # type: ignore[arg-type]
+            yield memoryview(data), np.frombuffer(offsets, np.int64)  # type: ignore[arg-type, call-overload]
 
     def _refuse(self, code: int, payload: memoryview) -> None:
         if code == _TOO_LONG:
@@ -136,12 +136,8 @@ class Rewriter:
         raise not_an_example(classify(payload))
 
 
-def _number_of_key(action: KeyAction, numbers: Mapping[bytes, int]) -> int:
-    """Of the names that others get, the one that features of this action keep; -1: none."""
+def _stays_as(action: KeyAction, numbers: Mapping[bytes, int]) -> int:
+    """The number of the name that a feature keeps, if it is one that others may not get."""
     if action.drops or action.name is not None or action.key is None:
         return -1
     return numbers.get(action.key, -1)
-
-
-def _int64s(memory: Any) -> Int64Array:
-    return np.frombuffer(memory, np.int64)
