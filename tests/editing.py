@@ -129,6 +129,7 @@ def edited(
             made.append((number, rename[key], key))
         else:
             kept.add((number, key))
+    made.sort(key=lambda clash: clash[0])  # features are told before feature lists
     for number, new, old in made:
         if (number, new) in kept:
             raise Clash(
