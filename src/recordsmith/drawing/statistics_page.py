@@ -69,9 +69,11 @@ def _page(statistics: Statistics, title: str) -> Iterable[str]:
         f"<header><h1>{_text(title)}</h1>"
         f'<p class="verdict {"note" if remarks else "good"}">{verdict}</p></header>'
     )
-    payloads = ", ".join(f"{count:,} {kind}" for kind, count in statistics.payloads.items())
+    kinds = ", ".join(f"{count:,} {kind}" for kind, count in statistics.payloads.items())
+    if len(statistics.payloads) == 1:
+        (kinds,) = statistics.payloads
     yield (
-        f'<p class="quiet">{counted(statistics.record_count, "record")} ({payloads or "none"}) in '
+        f'<p class="quiet">{counted(statistics.record_count, "record")} ({kinds or "none"}) in '
         f"{counted(len(statistics.shards), 'shard')}, {statistics.size_bytes:,} bytes</p>"
     )
     figures = [
@@ -125,9 +127,11 @@ def _classes(key: str, classes: ClassStatistics) -> Iterable[str]:
     if not ordered:
         return
     yield f"<h2>{counted(len(ordered), 'class', 'classes')} in {_text(key)}</h2>"
+    yield '<div class="charts">'
     for split in classes.splits:
         bars = [(name, counts.get(split, 0)) for name, counts in ordered[:_MOST_CLASSES]]
-        yield f"<h3>{_text(split)}</h3>{_rows_of_bars(bars)}"
+        yield f"<div><h3>{_text(split)}</h3>{_rows_of_bars(bars)}</div>"
+    yield "</div>"
     if len(ordered) > _MOST_CLASSES:
         yield f'<p class="quiet">{len(ordered) - _MOST_CLASSES:,} more classes are rarer</p>'
 
