@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from PIL import Image
@@ -13,8 +14,19 @@ def test_the_whole_tour(run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     demo = sys.modules["recordsmith.cli.demo"]
     monkeypatch.setattr(demo, "_PICTURES_OF_EACH", 4)
     monkeypatch.setattr(demo, "_BATCH_SIZE", 12)
+    loaded = []
+    made = rs.Loader
+
+    def loader(dataset: rs.Dataset, features: Any, **options: Any) -> rs.Loader:
+        loaded.append((len(dataset), features, options["shuffle"]))
+        return made(dataset, features, **options)
+
+    monkeypatch.setattr(rs, "Loader", loader)
     outcome = run("demo", tmp_path / "tour")
     assert outcome.code == 0
+    shown = [line.removeprefix("  >>> ") for line in outcome.out.splitlines() if ">>>" in line]
+    exec("\n".join(shown), {"rs": rs})
+    assert loaded[0] == loaded[1]  # what is shown is what is done
     assert "good: 20 intact records" in outcome.out
     assert "`recordsmith pack FOLDER OUT`" in outcome.out.rstrip().splitlines()[-3]
     assert rs.verify(tmp_path / "tour" / "dataset").is_good

@@ -75,6 +75,7 @@ def test_the_page_holds_everything_and_needs_nothing(dataset: Path, tmp_path: Pa
     page = Page(text)
     assert "3 classes in image/class/label" in page.words
     assert "1 class in image/class/text" in page.words
+    assert f"{len(rs.open(dataset))} records (Example) in" in page.words
     assert page.open == []
     assert not {"script", "link", "img", "iframe", "a"} & set(page.tags)
     assert not {"src", "href", "onload", "onclick"} & {name for name, _ in page.attributes}

@@ -71,6 +71,7 @@ def test_everything_is_on_it(tmp_path: Path, damaged: Path) -> None:
     for shard in report.shards:
         assert f"{shard.record_count:,} records" in page.text
     assert "At least one bit of a record changed" in page.text
+    assert "Grey: not looked at" in page.text
     marks = re.findall(r'<i style="left:([\d.]+)%', path.read_text("utf-8"))
     assert any(40 < float(mark) < 60 for mark in marks)  # where the bit was flipped
 
@@ -104,6 +105,7 @@ def test_a_good_dataset(tmp_path: Path, made: SimpleNamespace) -> None:
     report = rs.verify(made.packed(tmp_path / "set", {"train": [3]}), deep=True)
     page = _read(rs.draw_verify_report(report, tmp_path / "report.html"))
     assert "good" in page.text
+    assert "Grey" not in page.text  # nothing lies anywhere
     assert "Every checksum, payload and picture was checked." in page.text
     assert "Defects" not in page.text
 

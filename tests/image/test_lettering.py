@@ -26,8 +26,9 @@ def _no_system_fonts(monkeypatch: pytest.MonkeyPatch) -> None:
         ("Grüne Wiese", "Grune Wiese"),
         ("Gru\u0308ne", "Grune"),
         ("Straße, Łąka, œuf…", "Strasse, Laka, oeuf…"),
-        ("中文 ж", "?? ?"),
-        ("x²\n\x1b[m", "x2??[m"),
+        ("中文 ж", r"\u4e2d\u6587 \u0436"),
+        ("قط 🐈", r"\u0642\u0637 \U0001f408"),
+        ("x²\n\x1b[m\udcff", r"x2\n\x1b[m\udcff"),
     ],
 )
 def test_letters_that_the_font_lacks(text: str, drawn: str) -> None:

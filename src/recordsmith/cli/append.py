@@ -8,7 +8,7 @@ import typer
 
 import recordsmith as rs
 from recordsmith.cli import console
-from recordsmith.cli.options import Json, Paths, Threads, one_or_all
+from recordsmith.cli.options import Json, Paths, WritingThreads, one_or_all
 
 
 def append(
@@ -30,7 +30,7 @@ def append(
     again: Annotated[
         bool, typer.Option("--again", help="Also append files that were appended before.")
     ] = False,
-    threads: Threads = None,
+    threads: WritingThreads = None,
     json: Json = False,
 ) -> None:
     """Add records to a dataset: new shards beside those that are there.

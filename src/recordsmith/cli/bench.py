@@ -32,7 +32,11 @@ def bench(
     split: Split = None,
     batch_size: Annotated[int, typer.Option(help="Examples in a batch.", min=1, metavar="N")] = 32,
     size: Annotated[
-        str, typer.Option(help="What pictures are brought to: 224, or 192x256.", metavar="SIZE")
+        str,
+        typer.Option(
+            help="What pictures are brought to, in pixels: 224, or height x width as in 192x256.",
+            metavar="SIZE",
+        ),
     ] = "224",
     fit: Annotated[
         str,
@@ -46,7 +50,11 @@ def bench(
     ] = None,
     threads: Annotated[
         int | None,
-        typer.Option(help="How many decode. [default: processors]", min=0, metavar="N"),
+        typer.Option(
+            help="How many decode; 0: none but the loop's. [default: as many as processors]",
+            min=0,
+            metavar="N",
+        ),
     ] = None,
     shuffle: Annotated[
         bool | None,
@@ -59,7 +67,7 @@ def bench(
         int, typer.Option(help="Leave out so many damaged records.", min=0, metavar="N")
     ] = 0,
     seconds: Annotated[
-        float, typer.Option(help="How long it may take, about.", metavar="SECONDS")
+        float, typer.Option(help="How long it may take, about, in seconds.", metavar="SECONDS")
     ] = 10.0,
     json: Json = False,
 ) -> None:

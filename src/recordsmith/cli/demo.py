@@ -26,7 +26,8 @@ _BATCH_SIZE = 30
 _SHEET_NAME = "contact-sheet.png"
 _LOADER = """\
 dataset = rs.open("{dataset}", split="train")
-features = {{"image": rs.Image(size=192), "name": rs.Text("image/class/text")}}
+image = rs.Image(size=192, fit="center-crop")
+features = {{"image": image, "name": rs.Text("image/class/text")}}
 for batch in rs.Loader(dataset, features, batch_size=30, shuffle=True): ..."""
 
 _NEXT = """\
@@ -73,7 +74,7 @@ def demo(
     _say("5. Train from it", *_LOADER.format(dataset=dataset).splitlines())
     loader = rs.Loader(
         rs.open(dataset, split="train"),
-        {"image": rs.Image(size=192), "name": rs.Text("image/class/text")},
+        {"image": rs.Image(size=192, fit="center-crop"), "name": rs.Text("image/class/text")},
         batch_size=_BATCH_SIZE,
         shuffle=True,
     )

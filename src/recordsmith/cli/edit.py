@@ -17,8 +17,8 @@ from recordsmith.cli.options import (
     Overwrite,
     Paths,
     Split,
-    Threads,
     Where,
+    WritingThreads,
     one_or_all,
     parse_pairs,
     parse_value,
@@ -71,7 +71,7 @@ def edit(
     shard_size: Annotated[str | None, shard_size_option(SHARDS, None)] = None,
     compression: KeptCompression = None,
     overwrite: Overwrite = False,
-    threads: Threads = None,
+    threads: WritingThreads = None,
     json: Json = False,
 ) -> None:
     """Write a dataset once more with features dropped, renamed, added, or with other values.

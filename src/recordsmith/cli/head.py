@@ -15,7 +15,9 @@ from recordsmith.errors import CorruptDataError, OptionError
 
 def head(
     paths: Paths,
-    count: Annotated[int, typer.Option("-n", "--count", help="How many.", min=0, metavar="N")] = 5,
+    count: Annotated[
+        int, typer.Option("-n", "--count", help="How many examples.", min=0, metavar="N")
+    ] = 5,
     descriptors: Annotated[
         str | None,
         typer.Option(

@@ -18,7 +18,7 @@ Json: TypeAlias = Annotated[
     bool, typer.Option("--json", help="Print one JSON document, for programs.")
 ]
 Split: TypeAlias = Annotated[
-    str | None, typer.Option("--split", help="Only this split.", metavar="NAME")
+    str | None, typer.Option("--split", help="Only this split. [default: all]", metavar="NAME")
 ]
 Paths: TypeAlias = Annotated[
     list[str],
@@ -53,7 +53,19 @@ KeptCompression: TypeAlias = Annotated[
 Threads: TypeAlias = Annotated[
     int | None,
     typer.Option(
-        "--threads", help="How many shards at once. [default: processors]", min=1, metavar="N"
+        "--threads",
+        help="How many shards at once. [default: as many as processors]",
+        min=1,
+        metavar="N",
+    ),
+]
+WritingThreads: TypeAlias = Annotated[
+    int | None,
+    typer.Option(
+        "--threads",
+        help="How many shards at once. [default: as many as processors, at most 8]",
+        min=1,
+        metavar="N",
     ),
 ]
 
@@ -78,7 +90,7 @@ def shards_option(panel: str, default: str | None = None) -> Any:
 
 def shard_size_option(panel: str, default: str | None = "256MB") -> Any:
     """--shard-size, which `shard_options` reads."""
-    words = "About how large a shard shall be instead."
+    words = "About how large a shard shall be instead, before compression."
     return typer.Option(
         "--shard-size", help=_with_default(words, default), metavar="SIZE", rich_help_panel=panel
     )

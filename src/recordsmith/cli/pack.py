@@ -14,7 +14,7 @@ from recordsmith.cli.options import (
     Json,
     Out,
     Overwrite,
-    Threads,
+    WritingThreads,
     parse_colour,
     parse_keys,
     parse_numbers,
@@ -94,7 +94,7 @@ def pack(
     pictures: Annotated[
         str | None,
         typer.Option(
-            help="pairs, coco, table: the folder of the pictures.",
+            help="pairs, coco, table: the folder of the pictures. [default: found]",
             metavar="FOLDER",
             rich_help_panel=_SOURCE,
         ),
@@ -102,7 +102,9 @@ def pack(
     masks: Annotated[
         str | None,
         typer.Option(
-            help="pairs: the folder of the masks.", metavar="FOLDER", rich_help_panel=_SOURCE
+            help="pairs: the folder of the masks. [default: found]",
+            metavar="FOLDER",
+            rich_help_panel=_SOURCE,
         ),
     ] = None,
     pairs: Annotated[
@@ -116,7 +118,8 @@ def pack(
     colours: Annotated[
         str | None,
         typer.Option(
-            help="pairs: what the colours of masks mean: voc, or grey (brightness is the number).",
+            help="pairs: what the colours of masks mean: voc, or grey (brightness is the number). "
+            "[default: masks have numbers]",
             metavar="NAME",
             rich_help_panel=_SOURCE,
         ),
@@ -124,7 +127,7 @@ def pack(
     annotations: Annotated[
         str | None,
         typer.Option(
-            help="coco: the JSON file of the annotations.",
+            help="coco: the JSON file of the annotations. [default: found]",
             metavar="FILE",
             rich_help_panel=_SOURCE,
         ),
@@ -132,7 +135,7 @@ def pack(
     object_masks: Annotated[
         str | None,
         typer.Option(
-            help="coco: draw masks from the outlines: instance or class.",
+            help="coco: draw masks from the outlines: instance or class. [default: none]",
             metavar="KIND",
             rich_help_panel=_SOURCE,
         ),
@@ -207,6 +210,7 @@ def pack(
         int | None,
         typer.Option(
             help="Of pictures that become JPEG, 1 to 100. [default: 95]",
+            metavar="N",
             rich_help_panel=_PICTURES,
         ),
     ] = None,
@@ -237,7 +241,7 @@ def pack(
     shorter_side: Annotated[
         int | None,
         typer.Option(
-            help="Scale pictures down until this side has so many pixels.",
+            help="Scale pictures down until this side has so many pixels. [default: not scaled]",
             metavar="PIXELS",
             rich_help_panel=_PICTURES,
         ),
@@ -275,9 +279,9 @@ def pack(
     max_pixels: Annotated[
         int | None,
         typer.Option(
-            help="Larger pictures are refused where they would have to be decoded. "
+            help="Pictures of more pixels are refused where they would have to be decoded. "
             "[default: 89,478,485]",
-            metavar="N",
+            metavar="PIXELS",
             rich_help_panel=_PICTURES,
         ),
     ] = None,
@@ -326,7 +330,7 @@ def pack(
             rich_help_panel=_MACHINES,
         ),
     ] = None,
-    threads: Threads = None,
+    threads: WritingThreads = None,
     json: Json = False,
 ) -> None:
     """Pack pictures, masks, boxes or tables into TFRecord shards, and prove them right.

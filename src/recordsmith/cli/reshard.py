@@ -18,8 +18,8 @@ from recordsmith.cli.options import (
     Overwrite,
     Paths,
     Split,
-    Threads,
     Where,
+    WritingThreads,
     one_or_all,
     parse_share,
     parse_shares,
@@ -41,7 +41,7 @@ def reshard(
     sample: Annotated[
         str | None,
         typer.Option(
-            help="A share of each split, drawn at random, such as 10%.",
+            help="A share of each split, drawn at random, such as 10% or 0.1. [default: all]",
             metavar="SHARE",
             rich_help_panel=WHICH,
         ),
@@ -49,7 +49,7 @@ def reshard(
     take: Annotated[
         int | None,
         typer.Option(
-            help="The first records of each split, after shuffling.",
+            help="So many records of each split, the first after shuffling. [default: all]",
             metavar="N",
             rich_help_panel=WHICH,
         ),
@@ -65,7 +65,7 @@ def reshard(
         str | None,
         typer.Option(
             help="New splits instead of those that are there, drawn at random: names and shares, "
-            "such as train=0.8,validation=0.2.",
+            "such as train=0.8,validation=0.2. [default: as they are]",
             metavar="NAME=SHARE,…",
             rich_help_panel=_ORDER,
         ),
@@ -75,7 +75,7 @@ def reshard(
     shard_names: Annotated[str | None, shard_names_option(SHARDS)] = None,
     compression: KeptCompression = None,
     overwrite: Overwrite = False,
-    threads: Threads = None,
+    threads: WritingThreads = None,
     json: Json = False,
 ) -> None:
     """Write records into other shards: merge, filter, shuffle, sample and split datasets.
@@ -86,7 +86,7 @@ def reshard(
 
     Example: `recordsmith reshard out smaller --shard-size 100MB`
 
-    Merge: `recordsmith reshard first second 'more/*.tfrecord' OUT`
+    Merge: `recordsmith reshard first second 'more/*.tfrecord' merged`
 
     Filter: `recordsmith reshard out cats --where "image/class/text == 'cat'"`
 

@@ -6,7 +6,7 @@ import typer
 
 import recordsmith as rs
 from recordsmith.cli import console
-from recordsmith.cli.options import Json, Out, Overwrite, Paths, Split, Threads, one_or_all
+from recordsmith.cli.options import Json, Out, Overwrite, Paths, Split, WritingThreads, one_or_all
 
 _FIELDS = {
     "length": "its length",
@@ -21,7 +21,7 @@ def salvage(
     out: Out,
     split: Split = None,
     overwrite: Overwrite = False,
-    threads: Threads = None,
+    threads: WritingThreads = None,
     json: Json = False,
 ) -> None:
     """Rescue every whole record from damaged shards into a new dataset.

@@ -17,7 +17,9 @@ def schema(
     split: Split = None,
     out: Annotated[
         str | None,
-        typer.Option("--out", "-o", help="Write it to this file.", metavar="FILE"),
+        typer.Option(
+            "--out", "-o", help="Write it to this file. [default: standard output]", metavar="FILE"
+        ),
     ] = None,
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace a file that is there.")

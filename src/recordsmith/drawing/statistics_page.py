@@ -139,9 +139,11 @@ def _classes(key: str, classes: ClassStatistics) -> Iterable[str]:
     if not ordered:
         return
     yield f"<h2>{counted(len(ordered), 'class', 'classes')} in {_text(key)}</h2>"
+    yield '<div class="charts">'
     for split in classes.splits:
         bars = [(name, counts.get(split, 0)) for name, counts in ordered[:_MOST_CLASSES]]
-        yield f"<h3>{_text(split)}</h3>{_rows_of_bars(bars)}"
+        yield f"<div><h3>{_text(split)}</h3>{_rows_of_bars(bars)}</div>"
+    yield "</div>"
     if len(ordered) > _MOST_CLASSES:
         yield f'<p class="quiet">{len(ordered) - _MOST_CLASSES:,} more classes are rarer</p>'
 

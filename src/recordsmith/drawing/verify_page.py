@@ -35,7 +35,8 @@ _STYLE = """
 .bar i { position: absolute; top: 0; bottom: 0; width: 3px; background: var(--bad); }
 td.name { min-width: 150px; }
 td > code:first-child { color: var(--bad); }
-@media (max-width: 700px) { .shard { grid-template-columns: 1fr; } .said { text-align: left; } }
+@media (max-width: 700px) { .said { text-align: left; }
+  .shard { grid-template-columns: 1fr; gap: 2px; margin-bottom: 10px; } }
 """
 _ENDS_THE_WALK = (Defect.LENGTH_CRC, Defect.BROKEN_COMPRESSION, Defect.DECOMPRESSION_LIMIT)
 _OF_ALL = (Defect.NOT_A_TFRECORD, Defect.EMPTY_FILE)
@@ -138,12 +139,16 @@ def _shards(report: VerifyReport, names: Mapping[str, str]) -> str:
         rest = (
             f'<p class="quiet">and {counted(more, "other shard")}, {bad:,} of them with defects</p>'
         )
+    title, legend = ("Shards", "") if report.is_good else ("Where it lies", _legend(report))
+    return f'<section><h2>{title}</h2>{legend}<div class="shards">{bars}</div>{rest}</section>'
+
+
+def _legend(report: VerifyReport) -> str:
+    compressed = "; of a compressed one from its first record to the last that was reached"
     return (
-        "<section><h2>Where it lies</h2>"
-        '<p class="quiet">Each bar is a file from its first byte to its last, or if it is '
-        "compressed from its first record to the last one reached; grey: not looked at, as the way "
-        "to it is lost; striped: all of it is not what it should be.</p>"
-        f'<div class="shards">{bars}</div>{rest}</section>'
+        '<p class="quiet">Each bar is a file from its first byte to its last'
+        f"{compressed if report.compressions else ''}. Grey: not looked at, as the way to it is "
+        "lost; striped: all of it is not what it should be.</p>"
     )
 
 

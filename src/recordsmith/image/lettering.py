@@ -1,8 +1,9 @@
-"""In which letters is a text drawn? Pillow's own, the same everywhere, if its font has them.
+r"""In which letters is a text drawn? Pillow's own, the same everywhere, if its font has them.
 
 That font knows little more than English. For other texts a font of the system is taken, if one is
-found that has more of their letters; what no font has is written in plain letters, or as `?`: never
-as an empty box. No font is ever fetched.
+found that has more of their letters; what it lacks is written in plain letters, or as a code such
+as \u732b, so that names that differ look different; never as an empty box. No font is ever
+fetched.
 """
 
 from __future__ import annotations
@@ -18,10 +19,26 @@ _SYSTEM_FONTS = (
     "NotoSansCJK-Regular.ttc",
     "NotoSans-Regular.ttf",
     "LiberationSans-Regular.ttf",
-    "Arial Unicode.ttf",
+    "DroidSansFallbackFull.ttf",
+    "DroidSansFallback.ttf",
+    "wqy-zenhei.ttc",
+    "wqy-microhei.ttc",
+    "NotoSansArabic-Regular.ttf",
+    "NotoSansHebrew-Regular.ttf",
+    "NotoSansDevanagari-Regular.ttf",
+    "NotoSansThai-Regular.ttf",
+    "Arial Unicode.ttf",  # from here on macOS
+    "Hiragino Sans GB.ttc",
+    "AppleSDGothicNeo.ttc",
     "Arial.ttf",
-    "arial.ttf",
+    "arial.ttf",  # from here on Windows
+    "msyh.ttc",
+    "msgothic.ttc",
+    "malgun.ttf",
+    "Nirmala.ttf",
+    "LeelawUI.ttf",
 )
+"""Each is looked for by its name, only for texts that those before it cannot write whole."""
 _PROBED_SIZE = 12
 _LETTERS_LOOKED_AT = 2000  # of all texts of a picture that a font is chosen by
 _PLAIN = str.maketrans(
@@ -72,7 +89,12 @@ def _drawn(letter: str, name: str) -> str:
         return letter
     apart = unicodedata.normalize("NFKD", letter.translate(_PLAIN))
     plain = "".join(part for part in apart if not unicodedata.combining(part))
-    return plain if plain and all(_has(name, part) for part in plain) else "?"
+    return plain if plain and all(_has(name, part) for part in plain) else _code(letter)
+
+
+def _code(letter: str) -> str:
+    r"""\u732b, \n: as Python and JSON write a letter that cannot be shown."""
+    return letter.encode("unicode_escape", "surrogatepass").decode()
 
 
 @functools.lru_cache(maxsize=4096)
