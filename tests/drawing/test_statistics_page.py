@@ -75,7 +75,7 @@ def test_the_page_holds_everything_and_needs_nothing(dataset: Path, tmp_path: Pa
     page = Page(text)
     assert "3 classes in image/class/label" in page.words
     assert "1 class in image/class/text" in page.words
-    assert f"{len(rs.open(dataset))} records (Example) in" in page.words
+    assert f"{len(rs.open(dataset))} records (Examples) in" in page.words
     assert page.open == []
     assert not {"script", "link", "img", "iframe", "a"} & set(page.tags)
     assert not {"src", "href", "onload", "onclick"} & {name for name, _ in page.attributes}
@@ -148,7 +148,7 @@ def test_nothing_to_draw(tmp_path: Path) -> None:
     with rs.ShardWriter(tmp_path / "a.tfrecord") as writer:
         writer.write(b"\x01other")
     page = Page(rs.draw_statistics(rs.statistics(tmp_path), tmp_path / "p.html").read_text("utf-8"))
-    assert "1 record (1 record that is no Example) in 1 shard," in page.words
+    assert "1 record (record that is no Example) in 1 shard," in page.words
     assert "nothing remarkable" in page.words
 
 

@@ -35,7 +35,10 @@ class RemarkGroup(NamedTuple):
 
 
 def payloads_in_words(statistics: Statistics) -> str:
-    """How many records are what: "12 Examples, 1 TensorBoard event"."""
+    """What the records are: "Examples", or so many of each: "12 Examples, 1 TensorBoard event"."""
+    if len(statistics.payloads) == 1:
+        ((payload, n),) = statistics.payloads.items()
+        return _PAYLOADS[payload][n != 1]
     return ", ".join(count(n, *_PAYLOADS[payload]) for payload, n in statistics.payloads.items())
 
 
