@@ -32,7 +32,7 @@ demo: $(VENV)/installed
 	$(RUN)/recordsmith demo
 
 test: $(VENV)/test-extras
-	$(RUN)/python -m pytest -n auto
+	$(RUN)/python -m pytest -n auto --dist worksteal
 
 check: $(VENV)/lint-extras
 	$(RUN)/ruff format --check .
