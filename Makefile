@@ -37,7 +37,7 @@ demo: $(VENV)/installed
 	@echo '. $(RUN)/activate makes recordsmith a command of your shell.'
 
 test: $(VENV)/test-extras
-	$(RUN)/python -m pytest -n auto
+	$(RUN)/python -m pytest -n auto --dist worksteal
 
 check: $(VENV)/lint-extras
 	$(RUN)/ruff format --check .

@@ -227,6 +227,7 @@ FORMATS: list[tuple[str, Callable[[], bytes], str, str]] = [
     ("json indented", lambda: json.dumps({"a": 1}, indent=1).encode(), "JSON", "Fetch"),
     ("json list indented", lambda: json.dumps([1, 2], indent=1).encode(), "JSON", "Fetch"),
     ("text", lambda: b"image,label\na.jpg,3\n", "text", "Fetch"),
+    ("text with tabs", lambda: b"image\tlabel\r\na.jpg\t3\r\n", "text", "Fetch"),
     ("text in utf-8", lambda: "größe,länge\n".encode() * 60, "text", "Fetch"),
 ]
 
