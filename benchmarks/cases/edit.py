@@ -1,7 +1,7 @@
 """Other features in every record, beside what TensorFlow takes to parse, change and write Examples.
 
 TensorFlow has no command for it: what people write is a loop. It goes through fewer records; their
-bytes afterwards, each, must be the same. The last row says what the records cost that do not change.
+bytes afterwards, each, must be the same. The last row says what records cost that do not change.
 """
 
 from __future__ import annotations

@@ -303,7 +303,7 @@ def test_a_change_gives_a_payload_for_each_record(tmp_path: Path, made, count: i
 def test_what_a_change_makes_is_written_piece_by_piece(tmp_path: Path, made) -> None:
     class Longer(Negate):
         def changed(self, block: RecordBlock) -> Any:
-            return one_by_one(block, lambda payload: b"\x1a\x80\x80\x10" + bytes(1 << 18))
+            return one_by_one(block, lambda _: b"\x1a\x80\x80\x10" + bytes(1 << 18))
 
     made.packed(tmp_path / "in", {"train": [10]})
     (shard,) = rs.open(tmp_path / "in").shards

@@ -173,13 +173,13 @@ class Asked:
         self.keys: list[bytes] = []
         self.values: list[bytes] = []
         actions = [KeyAction(), KeyAction(drops=True), KeyAction(new_value=self._new_value)]
-        self._rewriter = Rewriter(actions, self._action_of, {}, lambda keys: None, **options)
+        self._rewriter = Rewriter(actions, self._action_of, {}, lambda _: None, **options)
 
     def _action_of(self, key: bytes) -> int:
         self.keys.append(key)
         return {b"d": 1, b"v": 2}.get(key[:1], 0)
 
-    def _new_value(self, value: bytes, field: int) -> bytes:
+    def _new_value(self, value: bytes, _: int) -> bytes:
         self.values.append(value)
         return value + value if len(value) < 2000 else b""
 
@@ -242,14 +242,14 @@ def test_a_record_that_no_reader_takes_is_refused() -> None:
 
 def test_answers_that_are_none() -> None:
     block = block_of([rs.encode_example({"a": 1})])
-    wrong: Any = KeyAction(new_value=lambda value, field: None)  # type: ignore[arg-type, return-value]
+    wrong: Any = KeyAction(new_value=lambda *_: None)  # type: ignore[arg-type, return-value]
     for actions, number, error in (
         ([KeyAction()], 1, IndexError),
         ([KeyAction()], -1, IndexError),
         ([KeyAction(), wrong], 1, TypeError),
     ):
-        rewriter = Rewriter(actions, lambda _, n=number: n, {}, lambda keys: None)  # type: ignore[misc]
+        rewriter = Rewriter(actions, lambda _, n=number: n, {}, lambda _: None)  # type: ignore[misc]
         with pytest.raises(error):
             list(rewriter.rewrite(block.buffer, block.starts, block.lengths))
     with pytest.raises(IndexError, match="no action"):
-        Rewriter([], lambda _: 0, {}, lambda keys: None)
+        Rewriter([], lambda _: 0, {}, lambda _: None)
