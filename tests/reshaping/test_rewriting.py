@@ -253,3 +253,21 @@ def test_answers_that_are_none() -> None:
             list(rewriter.rewrite(block.buffer, block.starts, block.lengths))
     with pytest.raises(IndexError, match="no action"):
         Rewriter([], lambda _: 0, {}, lambda _: None)
+
+
+def test_what_is_asked_cannot_use_the_same_one() -> None:
+    block = block_of([rs.encode_example({"a": 1}), rs.encode_example({"b": 1})])
+    spans = block.buffer, block.starts, block.lengths
+
+    def ask_again(value: bytes, _: int) -> bytes:
+        list(rewriter.rewrite(*spans))
+        return value
+
+    again = KeyAction(new_value=ask_again)
+    rewriter = Rewriter([KeyAction(), again], lambda key: int(key == b"a"), {}, lambda _: None)
+    for _ in range(2):  # and it is free again
+        with pytest.raises(RuntimeError, match="one thread at a time"):
+            list(rewriter.rewrite(*spans))
+        assert rewriter.row == 0
+    ((data, _),) = rewriter.rewrite(block.buffer, block.starts[1:], block.lengths[1:])
+    assert bytes(data) == rs.encode_example({"b": 1})
