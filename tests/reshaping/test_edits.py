@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import json
-from collections.abc import Mapping
+import pickle
+from collections.abc import Callable, Mapping
 from fnmatch import fnmatchcase
 from pathlib import Path
 from types import SimpleNamespace
@@ -426,3 +428,11 @@ def test_the_same_edits_have_the_same_document(tmp_path: Path) -> None:
     assert document != json.dumps(Edits(**edit).to_json())
     assert Edits().is_empty
     assert Edits().to_json() == {}
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda edits: pickle.loads(pickle.dumps(edits))])
+def test_edits_can_be_copied_when_they_were_used(copied: Callable[[Edits], Edits]) -> None:
+    edits = Edits(rename={"a": "b"}, drop=["q*"], recode={"label": {1: 2}})
+    payload = rs.encode_example({"a": 1, "q": 2, "label": 1})
+    changed = edits.apply(payload)
+    assert copied(edits).apply(payload) == changed == edits.apply(payload)

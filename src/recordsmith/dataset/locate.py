@@ -53,7 +53,7 @@ _MOST_MISSING = 1000
 class Located:
     """What a path led to.
 
-    shards: in order; those of one split stand together.
+    shards: in order: as the manifest has them, or by name in each folder.
     manifest: if the path was a folder with one.
     class_names: from the manifest or `labels.txt`.
     missing: shards that should be there and are not: for each its split, and what to say.
@@ -322,7 +322,7 @@ def _files_of(folder: Path) -> tuple[Located, list[str]]:
             split,
             CorruptDataError(
                 Defect.MISSING_SHARD,
-                f"shard {number} of {count} of split {split!r} is not there. To open what is "
+                f"shard {number} of {count} of {split!r} is not there. To open what is "
                 "there, name the files or use a glob.",
                 path=folder / shard_name(split, number, count),
             ),

@@ -1,6 +1,6 @@
 """What happens to each feature, told by its key; and do the names go together afterwards?
 
-The actions are numbered: those of all keys that stay, of all that are dropped, then one for each
+The actions are numbered: that of all keys that stay, of all that are dropped, then one for each
 key of which more is said. Whoever asks for many keys remembers the answers.
 """
 

@@ -62,6 +62,10 @@ class Edits:
         self._added = {encode_key(key): _field_of(key, value) for key, value in self.add.items()}
         self._idle: list[Rewriter] = []
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Copies, also those in other processes, begin without what was remembered."""
+        return {**self.__dict__, "_idle": []}
+
     @property
     def is_empty(self) -> bool:
         """Nothing would change."""

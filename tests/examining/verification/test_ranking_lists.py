@@ -212,6 +212,25 @@ def test_rules_of_a_file(write: Any, tmp_path: Path, ranking: Any) -> None:
     assert "every Example must have it" in found[0][3]
 
 
+def test_a_context_in_pieces_that_are_all_empty(write: Any, tmp_path: Path, ranking: Any) -> None:
+    """It lacks what every context must have, however often it is there."""
+    empty = b"\x12\x00"
+    lists = [ranking(None, _document(1)) + empty * pieces for pieces in range(4)]
+    path = write(tmp_path / "a.tfrecord", [ranking(_query(1), _document(1)), *lists])
+    rules = rs.SchemaFile.from_json(
+        {
+            "format": "recordsmith-schema",
+            "payload": "ELWC",
+            "context": {"query": {"kind": "int64", "required": True, "max": 9}},
+            "other_features": "allowed",
+        }
+    )
+    found = _found(path, schema=rules)
+    assert [error[:3] for error in found] == [
+        (D.MISSING_FEATURE, number, "query") for number in (1, 2, 3, 4)
+    ]
+
+
 def test_pictures_in_lists(write: Any, tmp_path: Path, ranking: Any, pictures: ModuleType) -> None:
     jpeg = pictures.jpeg(1)
     picture = {"image/encoded": ("bytes", [jpeg])}

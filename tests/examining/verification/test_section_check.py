@@ -6,12 +6,15 @@ import tracemalloc
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import recordsmith as rs
+from recordsmith.examining.rules import FeatureRule, Rules
 from recordsmith.examining.verification import section_check, seen_features
+from recordsmith.examining.verification.rule_check import RuleCheck
 
 D = rs.Defect
 NAMES = [f"f{number}" for number in range(12)]
@@ -65,6 +68,24 @@ def test_any_number_at_once(
         found = _found(path, rules)
     assert {one[:3] for one in found} == expected
     assert len(found) == len(expected)
+
+
+def test_features_that_no_rule_speaks_of() -> None:
+    """Where there are rules that do not name all there is, the others may be as they are."""
+    payloads = [rs.encode_example({"a": 1, "b": value}) for value in (1, 1, 0.5)]
+    lengths = np.array(list(map(len, payloads)), np.int64)
+    spans = b"".join(payloads), np.cumsum(lengths) - lengths, lengths
+
+    def found(**options: Any) -> list[Any]:
+        rules = Rules("Example", {"features": {"a": FeatureRule("int64")}}, **options)
+        errors = RuleCheck(rules).look(*spans)
+        return [(error.position, error.feature, error.defect) for error in errors]
+
+    assert found() == found(kinds_agree=False) == []
+    unexpected = [(number, "b", D.UNEXPECTED_FEATURE) for number in range(3)]
+    assert found(knows_all=True) == unexpected
+    without_rules = [(error.position, error.feature) for error in RuleCheck(None).look(*spans)]
+    assert without_rules == [(2, "b")]
 
 
 def test_feature_lists_and_maps_in_pieces(

@@ -115,9 +115,8 @@ def _contexts(buffer: BytesLike, found: InnerSpans, rows: Int64Array) -> Iterato
         at = np.flatnonzero(found.owners == owner)
         spans = zip(found.starts[at].tolist(), found.lengths[at].tolist(), strict=True)
         joined = b"".join(view[start : start + length] for start, length in spans)
-        if joined:
-            span = np.zeros(1, np.int64), np.full(1, len(joined), np.int64)
-            yield part(joined, *span, np.full(1, owner, np.int64))
+        span = np.zeros(1, np.int64), np.full(1, len(joined), np.int64)
+        yield part(joined, *span, np.full(1, owner, np.int64))
 
 
 def why_no_ranking_list(payload: memoryview) -> CorruptDataError | None:

@@ -50,7 +50,8 @@ class SectionCheck:
         self._parts = parts
         self._seen = seen
         self._rules = {} if rules is None else rules.sections.get(parts.section, {})
-        self._default = None if rules is not None and rules.knows_all else _NO_RULE
+        self._default = _NO_RULE if rules is None else None  # of features that no rule speaks of
+        self._knows_all = rules is not None and rules.knows_all
         self._kinds_agree = rules is None or rules.kinds_agree
 
     def errors(self) -> Iterator[CorruptDataError]:
@@ -112,11 +113,12 @@ class SectionCheck:
     ) -> Iterator[CorruptDataError]:
         rule = self._rules.get(key, self._default)
         if rule is None:
-            yield CorruptDataError(
-                Defect.UNEXPECTED_FEATURE,
-                f"feature {key!r} is not in the schema, which names all that there are",
-                feature=key,
-            )
+            if self._knows_all:
+                yield CorruptDataError(
+                    Defect.UNEXPECTED_FEATURE,
+                    f"feature {key!r} is not in the schema, which names all that there are",
+                    feature=key,
+                )
             return
         kind = rule.kind
         why = "" if kind else ", as in other records"

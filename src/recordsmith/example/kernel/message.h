@@ -117,8 +117,6 @@ static int skip_field(span *s, uint32_t tag, int depth) {
     }
 }
 
-/* memcmp(a, b, size) == 0; the size of a key is not known, and a call takes longer. */
-
 typedef struct {
     span key;
     span value;

@@ -155,6 +155,7 @@ cdef class Rewriter:
     cdef const uint8_t *owner  # the map that gets what is added; NULL: there is none
     cdef int guess           # the key that was met last
     cdef size_t most_bytes
+    cdef bint is_busy        # what is above would change under the call that goes on
     cdef readonly Py_ssize_t row
     """The record that the last call came to."""
 
@@ -514,6 +515,9 @@ cdef class Rewriter:
         memset(&offsets, 0, sizeof(offsets))
         if not spans_fit(buffer.shape[0], starts, lengths) or not 0 <= first <= count:
             raise IndexError("a payload lies outside the buffer")
+        if self.is_busy:
+            raise RuntimeError("a Rewriter is for one thread at a time, and not for what it asks")
+        self.is_busy = True
         self.row = first
         try:
             with nogil:
@@ -524,6 +528,7 @@ cdef class Rewriter:
                 raise MemoryError
             return code, self.row, take_as_it_is(&data), take_as_it_is(&offsets)
         finally:
+            self.is_busy = False
             release(&data)
             release(&offsets)
 

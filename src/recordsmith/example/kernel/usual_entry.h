@@ -1,4 +1,5 @@
-/* Features and entries as nearly all are, read in few steps: for a survey, which does little else.
+/* Features and entries as nearly all are, read in few steps: for surveys and edits, which do little
+ * else.
  *
  * KIND_NONE is the answer to any other, well-formed or not: message.h has to walk that.
  */
