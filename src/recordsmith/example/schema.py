@@ -24,7 +24,7 @@ from recordsmith.errors import CorruptDataError, Defect, OptionError
 from recordsmith.example.kernel.payloads import submessages
 from recordsmith.example.kernel.survey import FeatureSurvey
 from recordsmith.example.packed_section import PackedSection
-from recordsmith.example.payload import KIND_NAMES, PAYLOAD_KINDS
+from recordsmith.example.payload import KIND_NAMES, PAYLOAD_KINDS, decode_key
 
 Content: TypeAlias = Literal["image", "text", "raw"]
 DatasetPayload: TypeAlias = Literal[
@@ -563,7 +563,7 @@ def _features(counts: _Counts, record_count: int, has_steps: bool) -> dict[str, 
             text = 1
         seen = {"raw": raw, "text": text, "image": image}
         contents: list[Any] = [content for content, count in seen.items() if count]
-        features[key.decode("utf-8", "surrogateescape")] = _feature(
+        features[decode_key(key)] = _feature(
             _kinds(counted),
             contents,
             lengths,

@@ -12,7 +12,7 @@ from fnmatch import translate
 
 from recordsmith.errors import OptionError
 from recordsmith.example import FeatureSchema, KeyAction
-from recordsmith.example.payload import encode_key
+from recordsmith.example.payload import decode_key, encode_key
 from recordsmith.reshaping.recoder import Recoder
 
 STAYS, DROPPED = 0, 1
@@ -58,7 +58,7 @@ class Actions:
 
     def number_of(self, key: bytes) -> int:
         """The number of the action of a key, as it is stored."""
-        if self._drop and self.dropped_by(_text(key)) is not None:
+        if self._drop and self.dropped_by(decode_key(key)) is not None:
             return DROPPED
         return self._numbers.get(key, STAYS)
 
@@ -87,13 +87,13 @@ class Actions:
         for field, new, old in made:
             if (field, new) in kept:
                 raise OptionError(
-                    f"{_text(old)!r} cannot be renamed to {_text(new)!r}: a record has a "
+                    f"{decode_key(old)!r} cannot be renamed to {decode_key(new)!r}: a record has a "
                     "feature of that name, too. Drop it as well, or choose another name."
                 )
         for key in self._added:
             if (1, key) in kept:
                 raise OptionError(
-                    f"{_text(key)!r} cannot be added: a record has a feature of that name. To "
+                    f"{decode_key(key)!r} cannot be added: a record has a feature of that name. To "
                     "replace it, drop it as well."
                 )
 
@@ -127,7 +127,3 @@ class Actions:
                     f"drop takes {key!r} away{'' if name == key else f' by {name!r}'}, which "
                     "is also to be renamed or recoded"
                 )
-
-
-def _text(key: bytes) -> str:
-    return key.decode("utf-8", "surrogateescape")

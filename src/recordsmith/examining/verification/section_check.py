@@ -32,7 +32,7 @@ from recordsmith.example import (
     RaggedArray,
 )
 from recordsmith.example.kernel.survey import FeatureSurvey
-from recordsmith.example.payload import KIND_NAMES, malformed_example
+from recordsmith.example.payload import KIND_NAMES, decode_key, malformed_example
 from recordsmith.example.pieces import delimited
 from recordsmith.example.spans import are_wide, entries_of
 
@@ -203,9 +203,7 @@ def _placed(error: CorruptDataError, row: int) -> CorruptDataError:
 
 
 def _finish(survey: FeatureSurvey) -> Counted:
-    return {
-        key.decode("utf-8", "surrogateescape"): tuple(counted) for key, *counted in survey.finish()
-    }
+    return {decode_key(key): tuple(counted) for key, *counted in survey.finish()}
 
 
 def _pieces(parts: RecordParts, row: int) -> Iterator[bytes]:

@@ -5,7 +5,7 @@
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memset
 
-from recordsmith.example.kernel.memory cimport Memory, growing, push_int64, take
+from recordsmith.example.kernel.memory cimport growing, push_int64, take
 from recordsmith.example.kernel.message cimport (
     DELIMITED,
     c_classify,

@@ -13,7 +13,6 @@ from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy, memset
 
 from recordsmith.example.kernel.memory cimport (
-    Memory,
     growing,
     push_bytes,
     push_int64,
