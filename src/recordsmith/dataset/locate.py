@@ -34,7 +34,7 @@ from recordsmith.dataset.splits import (
     is_split_name,
     is_split_told,
     split_of,
-    splits_by_folder,
+    splits_of_folders,
 )
 from recordsmith.errors import CorruptDataError, Defect, ForbiddenFileError, OptionError
 from recordsmith.files import INTERNAL_FOLDER, PathLike, accessing, as_path, list_folder, read_head
@@ -147,7 +147,7 @@ def locate_each(paths: Iterable[Path], *, around_defects: bool = False) -> list[
     """
     parts = [_locate_one(path, around_defects) for path in paths]
     silent = [shard.path for part in parts for shard in part.shards if shard.entry is None]
-    splits = splits_by_folder(silent)
+    splits = splits_of_folders(silent)
     for part in parts if splits else ():
         part.tell_splits(splits)
     return parts

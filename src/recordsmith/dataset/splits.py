@@ -49,7 +49,7 @@ def tells_split(file_name: str, split: str) -> bool:
     return parse_shard_name(file_name) is not None or is_split_told(split)
 
 
-def splits_by_folder(paths: Iterable[Path]) -> dict[Path, str]:
+def splits_of_folders(paths: Iterable[Path]) -> dict[Path, str]:
     """folder -> split, of files whose names tell none; empty if their folders do not tell it."""
     folders = {path.parent for path in paths if not is_split_told(path.name)}
     splits = {folder: folder.absolute().name for folder in folders}

@@ -93,11 +93,6 @@ class Field:
     is_always_stepped: bool = True
 
     @property
-    def is_single_picture(self) -> bool:
-        """Whether each record that has it has one picture."""
-        return self.content in ("picture", "mask") and self.length == 1
-
-    @property
     def shape(self) -> tuple[int, ...] | None:
         """Of one record's values: () for one, (n,) for more; None if their number differs."""
         return None if not self.length else () if self.length == 1 else (self.length,)
