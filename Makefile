@@ -4,7 +4,7 @@ VENV := .venv
 RUN := $(VENV)/bin
 # without the warnings that build tools give each other
 PIP := PYTHONWARNINGS=ignore $(RUN)/python -m pip install --quiet --disable-pip-version-check
-SOURCES := pyproject.toml $(shell find src -name '*.pyx' -o -name '*.h')
+SOURCES := pyproject.toml $(shell find src -name '*.pyx' -o -name '*.pxd' -o -name '*.h')
 
 .PHONY: help demo test check bench clean
 
@@ -23,12 +23,13 @@ $(VENV)/installed: $(SOURCES)
 	@$(PIP) -e .
 	@touch $@
 
+# by its name, as it is installed: so that the kernels are not built again
 $(VENV)/test-extras: $(VENV)/installed
-	@$(PIP) -e '.[test]'
+	@$(PIP) 'recordsmith[test]'
 	@touch $@
 
 $(VENV)/lint-extras: $(VENV)/installed
-	@$(PIP) -e '.[test,lint]'
+	@$(PIP) 'recordsmith[test,lint]'
 	@touch $@
 
 demo: $(VENV)/installed
