@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from contextlib import closing
 from typing import Any
@@ -22,6 +23,16 @@ def test_threads_that_nobody_chose_are_limited_and_chosen_ones_are_not() -> None
     assert 1 <= thread_count(None, most=1) == 1
     assert thread_count(None) >= thread_count(None, most=8) >= 1
     assert thread_count(50, most=8) == 50
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="the system does not tell")
+def test_threads_are_as_many_as_processors_that_may_be_used(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A container may have few of a machine's many."""
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {3, 7, 60})
+    assert thread_count(None) == 3
+    assert thread_count(None, most=2) == 2
 
 
 @pytest.mark.parametrize("threads", [1, 3])

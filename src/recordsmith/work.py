@@ -21,6 +21,13 @@ _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
 
 
+def processor_count() -> int:
+    """How many processors this process may use, where the system tells; else how many there are."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
 def thread_count(threads: int | None, *, most: int | None = None) -> int:
     """How many threads work: as many as is said, or one for each processor.
 
@@ -31,7 +38,7 @@ def thread_count(threads: int | None, *, most: int | None = None) -> int:
         OptionError: it is no number of threads.
     """
     if threads is None:
-        processors = os.cpu_count() or 1
+        processors = processor_count()
         return processors if most is None else min(processors, most)
     if isinstance(threads, bool) or not isinstance(threads, int) or threads < 1:
         raise OptionError(f"threads is {threads!r}; expected a number, at least 1")

@@ -9,7 +9,6 @@ What is read when is arithmetic (`order`, `shares`, `schedule`); what a batch ho
 
 from __future__ import annotations
 
-import os
 import time
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -38,6 +37,7 @@ from recordsmith.loading.sequential import HeldRecords
 from recordsmith.loading.shares import Ends, Share
 from recordsmith.loading.specs import EntrySpec, specs_of
 from recordsmith.loading.stats import LoaderStats, Tally
+from recordsmith.work import processor_count
 
 
 class Loader:
@@ -238,7 +238,7 @@ class Loader:
         """What the running iteration, or the last one, did so far, and what held it up."""
         known = LoaderStats(
             thread_count=self._thread_count,
-            processor_count=_processor_count(),
+            processor_count=processor_count(),
             has_pixels=self._maker.has_pixels,
         )
         return self._tally.stats(known)
@@ -462,10 +462,5 @@ class Iteration:
             self._undo()
 
 
-def _processor_count() -> int:
-    has_affinity = hasattr(os, "sched_getaffinity")
-    return len(os.sched_getaffinity(0)) if has_affinity else os.cpu_count() or 1
-
-
 def _thread_count(threads: int | None) -> int:
-    return _processor_count() if threads is None else whole_number("threads", threads, 0)
+    return processor_count() if threads is None else whole_number("threads", threads, 0)
