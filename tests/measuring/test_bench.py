@@ -31,7 +31,7 @@ def large(tmp_path_factory: pytest.TempPathFactory, pictures: Any) -> Path:
 
 @pytest.fixture(autouse=True)
 def _two_processors(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("recordsmith.loading.loader._processor_count", lambda: 2)
+    monkeypatch.setattr("recordsmith.loading.loader.processor_count", lambda: 2)
 
 
 @pytest.fixture
