@@ -28,7 +28,7 @@ FORMAT = (REPOSITORY / "docs" / "format.md").read_text("utf-8")
 SECURITY = (REPOSITORY / "docs" / "security.md").read_text("utf-8")
 PACKAGE = Path(rs.__file__).parent
 
-LIMIT_NAME = re.compile(r"_?(MAX|MOST|LARGEST|LONGEST)_|(?!_?NO_)\w+_(LIMIT|DEPTH)$")
+LIMIT_NAME = re.compile(r"_?(MAX|MOST|LARGEST|LONGEST)_|\w+_(LIMIT|DEPTH)$")
 LAYERS = ("wire", "example", "image", "dataset", "building", "examining")
 
 

@@ -31,6 +31,9 @@ DatasetPayload: TypeAlias = Literal[
     "Example", "SequenceExample", "ELWC", "Event", "other", "mixed", "none"
 ]
 
+UNBOUNDED = 2**62
+"""For a FeatureSurvey whose names may take any number of bytes."""
+
 MOST_FEATURES = 65_536
 """So many features has a section at most. A table with a column for each human gene has 60,000."""
 

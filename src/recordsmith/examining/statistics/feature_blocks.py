@@ -27,6 +27,7 @@ from recordsmith.example import (
 )
 from recordsmith.example.kernel.survey import FeatureSurvey
 from recordsmith.example.payload import KIND_NAMES, decode_key
+from recordsmith.example.schema import UNBOUNDED
 from recordsmith.example.spans import payloads_of
 
 Values = npt.NDArray[Any] | BytesArray
@@ -69,8 +70,6 @@ FEATURES_AT_A_TIME = 1 << 14
 
 LISTS_FIELD = 2
 """Of a SequenceExample: where its feature lists are."""
-
-_NO_LIMIT = 2**62
 
 
 def example_blocks(
@@ -127,7 +126,7 @@ def survey_blocks(
     """Each feature that is wanted without its values, and the least and the largest length of its
     lists. None if there are too many features.
     """
-    survey = FeatureSurvey(FEATURES_AT_A_TIME, _NO_LIMIT)
+    survey = FeatureSurvey(FEATURES_AT_A_TIME, UNBOUNDED)
     done = survey.update(buffer, starts, lengths, field, field == LISTS_FIELD)
     if done < len(starts):
         raise CorruptDataError(

@@ -34,12 +34,12 @@ from recordsmith.example import (
 from recordsmith.example.kernel.survey import FeatureSurvey
 from recordsmith.example.payload import KIND_NAMES, decode_key, malformed_example
 from recordsmith.example.pieces import delimited
+from recordsmith.example.schema import UNBOUNDED
 from recordsmith.example.spans import are_wide, entries_of
 
 COUNTED_AT_ONCE = 1 << 14
 """So many different features are counted at once, as each takes about a kilobyte meanwhile."""
 
-_NO_LIMIT = 2**62
 _NO_RULE = FeatureRule()
 
 
@@ -83,7 +83,7 @@ class SectionCheck:
     def _count(self, rows: Int64Array) -> tuple[FeatureSurvey, int]:
         """The features of some messages, and how many hold together before one does not."""
         parts = self._parts
-        survey = FeatureSurvey(COUNTED_AT_ONCE, _NO_LIMIT)
+        survey = FeatureSurvey(COUNTED_AT_ONCE, UNBOUNDED)
         spans = parts.starts[rows], parts.lengths[rows]
         return survey, survey.update(parts.buffer, *spans, parts.field, parts.is_lists)
 
