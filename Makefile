@@ -1,29 +1,34 @@
-# Two commands do everything: `make demo` and `make test`. Both make .venv first.
+# Two commands to start: `make demo` and `make test`. Both create .venv first.
 PYTHON ?= python3
 VENV := .venv
 RUN := $(VENV)/bin
-# without the warnings that build tools give each other
+# hides warnings of build tools
 PIP := PYTHONWARNINGS=ignore $(RUN)/python -m pip install --quiet --disable-pip-version-check
 SOURCES := pyproject.toml $(shell find src -name '*.pyx' -o -name '*.pxd' -o -name '*.h')
 
-.PHONY: help demo test check bench clean
+# for `make soak`
+SECONDS ?= 600
+
+.PHONY: help demo test soak coverage check bench clean
 
 help:
-	@echo 'make demo    install, then draw flowers, pack, verify, inspect, load, contact sheet'
-	@echo 'make test    install with test extras, run the tests on all processors'
-	@echo 'make check   lint, types, layers (what CI asks besides the tests)'
-	@echo 'make bench   the benchmarks against TensorFlow, Arrow and others'
-	@echo 'make clean   remove the environment and what was built'
+	@echo 'make demo       install, then draw flowers, pack, verify, inspect, load, preview'
+	@echo 'make test       install with test extras, run the tests on all processors'
+	@echo 'make check      format, lint, types, layers (CI runs it, too)'
+	@echo 'make soak       tests and fuzzers with new random inputs, for SECONDS=600'
+	@echo 'make coverage   the tests with line coverage, in build/coverage/html'
+	@echo 'make bench      the benchmarks against TensorFlow, Arrow and others'
+	@echo 'make clean      remove the environment and build outputs'
 
-# `pip install -e`: what you change in src/ is what runs; the kernels are built again when changed
+# `pip install -e`: changes in src/ take effect at once; changed kernels are rebuilt
 $(VENV)/installed: $(SOURCES)
-	@echo 'making $(VENV), with NumPy, OpenCV and the kernels; this takes about a minute'
+	@echo 'creating $(VENV) with NumPy, OpenCV and the kernels; this takes about a minute'
 	@$(PYTHON) -m venv $(VENV)
 	@$(PIP) --upgrade pip
 	@$(PIP) -e .
 	@touch $@
 
-# by its name, as it is installed: so that the kernels are not built again
+# by name, because it is installed: the kernels are not rebuilt
 $(VENV)/test-extras: $(VENV)/installed
 	@$(PIP) 'recordsmith[test]'
 	@touch $@
@@ -35,16 +40,29 @@ $(VENV)/lint-extras: $(VENV)/installed
 demo: $(VENV)/installed
 	@$(RUN)/recordsmith demo
 	@echo
-	@echo '. $(RUN)/activate makes recordsmith a command of your shell.'
+	@echo '. $(RUN)/activate adds the command recordsmith to your shell.'
 
 test: $(VENV)/test-extras
 	$(RUN)/python -m pytest -n auto --dist worksteal
+
+soak: $(VENV)/test-extras
+	$(RUN)/python tests/soak/run.py --seconds $(SECONDS)
+
+# reports coverage also if a test failed
+coverage: $(VENV)/lint-extras
+	@rm -rf build/coverage
+	@mkdir -p build/coverage
+	@status=0; \
+	$(RUN)/python -m coverage run -m pytest -n auto --dist worksteal || status=$$?; \
+	$(RUN)/python -m coverage combine --quiet && $(RUN)/python -m coverage html --quiet && \
+	$(RUN)/python -m coverage report --skip-covered && exit $$status
 
 check: $(VENV)/lint-extras
 	$(RUN)/ruff format --check .
 	$(RUN)/ruff check .
 	$(RUN)/mypy
 	$(RUN)/lint-imports
+	$(RUN)/python tests/language.py
 
 bench: $(VENV)/installed
 	@$(PIP) -r benchmarks/requirements.txt

@@ -50,38 +50,38 @@ def make_pngs(path: Path, photographs: Path, count: int) -> None:
     from PIL import Image
 
     path.mkdir(parents=True)
-    for picture in sorted(photographs.iterdir())[:count]:
-        with Image.open(picture) as image:
-            image.save(path / f"{picture.stem}.png")
+    for image in sorted(photographs.iterdir())[:count]:
+        with Image.open(image) as opened:
+            opened.save(path / f"{image.stem}.png")
 
 
 def make_pairs(path: Path, photographs: Path) -> None:
-    """PASCAL VOC's folders of pictures and palette masks."""
-    pictures = _linked(path / "JPEGImages", photographs)
+    """PASCAL VOC's folders of images and palette masks."""
+    images = _linked(path / "JPEGImages", photographs)
     masks = path / "SegmentationClass"
     masks.mkdir()
     painter = Painter(4, WIDTH, HEIGHT)
-    for picture in pictures:
-        (masks / f"{picture.stem}.png").write_bytes(painter.draw_mask(len(CLASSES)))
+    for image in images:
+        (masks / f"{image.stem}.png").write_bytes(painter.draw_mask(len(CLASSES)))
 
 
 def make_voc(path: Path, photographs: Path) -> None:
-    """PASCAL VOC's folders of pictures and XML."""
-    pictures = _linked(path / "JPEGImages", photographs)
+    """PASCAL VOC's folders of images and XML."""
+    images = _linked(path / "JPEGImages", photographs)
     annotations = path / "Annotations"
     annotations.mkdir()
-    for picture, objects in zip(pictures, _objects(), strict=False):
+    for image, objects in zip(images, _objects(), strict=False):
         text = "".join(_VOC_OBJECT.format(name, *box) for name, box in objects)
-        (annotations / f"{picture.stem}.xml").write_text(_VOC.format(picture.name, text))
+        (annotations / f"{image.stem}.xml").write_text(_VOC.format(image.name, text))
 
 
 def make_coco(path: Path, photographs: Path) -> None:
     """COCO's folders, with one JSON file that also has the outline of each object."""
-    pictures = _linked(path / "train2017", photographs)
+    image_paths = _linked(path / "train2017", photographs)
     images: list[Any] = []
     annotations: list[Any] = []
-    for number, (picture, objects) in enumerate(zip(pictures, _objects(), strict=False)):
-        images.append({"id": number, "file_name": picture.name, "width": WIDTH, "height": HEIGHT})
+    for number, (image, objects) in enumerate(zip(image_paths, _objects(), strict=False)):
+        images.append({"id": number, "file_name": image.name, "width": WIDTH, "height": HEIGHT})
         for name, (left, top, right, bottom) in objects:
             across, down = right - left, bottom - top
             outline = [left, top, right, top, right, bottom, left, bottom, left, top + down / 2]
@@ -104,16 +104,16 @@ def make_coco(path: Path, photographs: Path) -> None:
 
 def make_yolo(path: Path, photographs: Path) -> None:
     """Ultralytics' folders."""
-    pictures = _linked(path / "images" / "train", photographs)
+    images = _linked(path / "images" / "train", photographs)
     labels = path / "labels" / "train"
     labels.mkdir(parents=True)
-    for picture, objects in zip(pictures, _objects(), strict=False):
+    for image, objects in zip(images, _objects(), strict=False):
         lines = []
         for name, (left, top, right, bottom) in objects:
             x, y = (left + right) / 2 / WIDTH, (top + bottom) / 2 / HEIGHT
             across, down = (right - left) / WIDTH, (bottom - top) / HEIGHT
             lines.append(f"{CLASSES.index(name)} {x:.6f} {y:.6f} {across:.6f} {down:.6f}\n")
-        (labels / f"{picture.stem}.txt").write_text("".join(lines))
+        (labels / f"{image.stem}.txt").write_text("".join(lines))
     names = "".join(f"  {number}: {name}\n" for number, name in enumerate(CLASSES))
     (path / "data.yaml").write_text(f"path: .\ntrain: images/train\nnames:\n{names}")
 
@@ -141,14 +141,14 @@ def make_parquet(path: Path, row_count: int) -> None:
 def _linked(path: Path, photographs: Path) -> list[Path]:
     """The photographs in another folder, as links to the same files."""
     path.mkdir(parents=True)
-    pictures = sorted(photographs.iterdir())
-    for picture in pictures:
-        os.link(picture, path / picture.name)
-    return pictures
+    images = sorted(photographs.iterdir())
+    for image in images:
+        os.link(image, path / image.name)
+    return images
 
 
 def _objects() -> Iterator[list[tuple[str, Box]]]:
-    """Class and box of each object, picture by picture; about three a picture, as in VOC."""
+    """Class and box of each object, image by image; about three an image, as in VOC."""
     painter = Painter(5, WIDTH, HEIGHT)
     number = 0
     while True:

@@ -18,7 +18,7 @@ class Task:
     """What a peer measures, after its imports and preparations.
 
     run: the measured region; answers whatever was made.
-    records: how many records (pictures, rows) one run goes through.
+    records: how many records (images, rows) one run goes through.
     before: clears the place for a run; not measured.
     digest: what the result says, to see that all peers did the same work; not measured.
     """
@@ -52,7 +52,7 @@ class Case:
     """Peers that do the same work, the first of which is recordsmith.
 
     what: the sentences under the heading of the table.
-    unit: what is counted: record, row, picture.
+    unit: what is counted: record, row, image.
     inputs: names of the inputs that must be there before a peer starts.
     on_wall_too: the targets hold for seconds on the wall as well as for those of CPU.
     """

@@ -1,4 +1,4 @@
-"""Pictures that JPEG finds as hard as photographs: soft light, shapes with edges, and grain.
+"""Images that JPEG finds as hard as photographs: soft light, shapes with edges, and grain.
 
 And what goes with them: masks of class numbers, and boxes.
 """
@@ -15,9 +15,9 @@ Box = tuple[int, int, int, int]
 
 
 class Painter:
-    """Draws one picture after the other; the same seed gives the same sequence.
+    """Draws one image after the other; the same seed gives the same sequence.
 
-    grain: the least and the most noise of a picture, as a standard deviation of its values.
+    grain: the least and the most noise of an image, as a standard deviation of its values.
     """
 
     def __init__(
@@ -34,7 +34,7 @@ class Painter:
         self._grain, self._quality = grain, quality
 
     def draw(self, *, progressive: bool = False) -> bytes:
-        """The next picture, as a JPEG file."""
+        """The next image, as a JPEG file."""
         light = sum(self._soft(cells, weight) for cells, weight in ((3, 1.0), (9, 0.5), (36, 0.3)))
         image = Image.fromarray(np.clip(light * 70 + 60, 0, 255).astype(np.uint8))
         self._add_shapes(image)
@@ -57,7 +57,7 @@ class Painter:
         return file.getvalue()
 
     def boxes(self, fewest: int, most: int) -> list[Box]:
-        """Some boxes within the picture: xmin, ymin, xmax, ymax."""
+        """Some boxes within the image: xmin, ymin, xmax, ymax."""
         found = []
         for _ in range(int(self._rng.integers(fewest, most + 1))):
             across = int(self._rng.integers(self._width // 16, self._width // 2))

@@ -2,7 +2,7 @@
 
     python first_batch.py FOLDER LOADER
 
-LOADER is a function of `loaders`. Prints the pictures of the batch and the CPU seconds until then,
+LOADER is a function of `loaders`. Prints the images of the batch and the CPU seconds until then,
 and ends at once: what a loader does ahead, and how it ends, are not measured.
 """
 

@@ -1,9 +1,9 @@
 """What is read and packed: made once, deterministically, and kept in a folder.
 
 Small records: three int64 scalars, 13 floats, 1 to 19 int64s, a string of two bytes, as in logs
-for a recommender. Large records: incompressible bytes as long as a photograph. Pictures: smooth
+for a recommender. Large records: incompressible bytes as long as a photograph. Images: smooth
 colours, shapes and grain, which JPEG makes as large as photographs of 320 by 240 pixels. Masks,
-boxes and tables: see `annotated`. What a camera wrote: pictures of 500 by 375 pixels and 107 kB, in
+boxes and tables: see `annotated`. What a camera wrote: images of 500 by 375 pixels and 107 kB, in
 the form that each loader likes.
 """
 
@@ -81,7 +81,7 @@ class Inputs:
         self.small_count = 20_000 if quick else 200_000
         self.dict_count = 5_000 if quick else 50_000
         self.large_count = 200 if quick else 2_000
-        self.picture_count = 400 if quick else 3_670
+        self.image_count = 400 if quick else 3_670
         self.photograph_count = 100 if quick else 1_000
         self.encoded_count = 40 if quick else 400
         self.camera_count = 128 if quick else 1_024  # whole batches of 32
@@ -110,8 +110,8 @@ class Inputs:
             "large-damaged.tfrecord": lambda path: self._damage(
                 "large.tfrecord", _LARGE_TIMES, path
             ),
-            "pictures": self._make_pictures,
-            "pictures-quarter": self._make_quarter,
+            "images": self._make_images,
+            "images-quarter": self._make_quarter,
             "photographs": lambda path: annotated.draw_photographs(path, self.photograph_count),
             "few-photographs": self._make_few,
             "progressive": lambda path: annotated.draw_photographs(
@@ -261,21 +261,21 @@ class Inputs:
                 features = {"image/encoded": rng.bytes(LARGE_BYTES), "image/class/label": number}
                 file.write(encode_record(example(features)))
 
-    def _make_pictures(self, path: Path) -> None:
+    def _make_images(self, path: Path) -> None:
         from drawing import Painter
 
         painter = Painter(seed=2)
-        for number in range(self.picture_count):
+        for number in range(self.image_count):
             folder = path / CLASSES[number % len(CLASSES)]
             folder.mkdir(parents=True, exist_ok=True)
             (folder / f"{number:06d}.jpg").write_bytes(painter.draw())
 
     def _make_few(self, path: Path) -> None:
-        """As many of the photographs as are encoded anew, as links to the same files."""
+        """As many of the photographs as are encoded again, as links to the same files."""
         self.make("photographs")
         path.mkdir()
-        for picture in sorted(self.path("photographs").iterdir())[: self.encoded_count]:
-            os.link(picture, path / picture.name)
+        for image in sorted(self.path("photographs").iterdir())[: self.encoded_count]:
+            os.link(image, path / image.name)
 
     def _of_photographs(self, make: Callable[[Path, Path], None]) -> Callable[[Path], None]:
         """A maker of what is made with the photographs."""
@@ -296,8 +296,8 @@ class Inputs:
         import recordsmith as rs
 
         self.make("camera")
-        source, pictures = rs.ImageFolder(self.path("camera")), rs.PictureOptions(**options)
-        rs.pack(source, path, shards=1, pictures=pictures)
+        source, images = rs.ImageFolder(self.path("camera")), rs.ImageOptions(**options)
+        rs.pack(source, path, shards=1, image_options=images)
 
     def _make_camera_10_times(self, path: Path) -> None:
         """The same shard under ten names."""
@@ -338,9 +338,9 @@ class Inputs:
         path.mkdir()
         for half in range(2):
             with tarfile.open(path / f"{half}.tar", "w") as tar:
-                for picture, label in self.camera()[half::2]:
-                    tar.add(picture, f"{picture.stem}.jpg")
-                    member = tarfile.TarInfo(f"{picture.stem}.cls")
+                for image, label in self.camera()[half::2]:
+                    tar.add(image, f"{image.stem}.jpg")
+                    member = tarfile.TarInfo(f"{image.stem}.cls")
                     member.size = len(str(label))
                     tar.addfile(member, io.BytesIO(str(label).encode()))
 
@@ -348,7 +348,7 @@ class Inputs:
         """A byte with the class, then the JPEG file: nothing needs to be parsed."""
         self.make("camera")
         _write_array_record(
-            path, (bytes([label]) + picture.read_bytes() for picture, label in self.camera())
+            path, (bytes([label]) + image.read_bytes() for image, label in self.camera())
         )
 
     def _make_small_array_record(self, path: Path) -> None:
@@ -359,13 +359,13 @@ class Inputs:
         _write_array_record(path, read_payloads(data, find_checksum()))
 
     def _make_quarter(self, path: Path) -> None:
-        """A quarter of the pictures, as links to the same files."""
-        self.make("pictures")
-        for number, picture in enumerate(sorted(self.path("pictures").glob("*/*.jpg"))):
+        """A quarter of the images, as links to the same files."""
+        self.make("images")
+        for number, image in enumerate(sorted(self.path("images").glob("*/*.jpg"))):
             if number % 4 == 0:
-                target = path / picture.parent.name / picture.name
+                target = path / image.parent.name / image.name
                 target.parent.mkdir(parents=True, exist_ok=True)
-                os.link(picture, target)
+                os.link(image, target)
 
 
 def _write_array_record(path: Path, records: Iterable[bytes]) -> None:

@@ -1,8 +1,8 @@
-"""Loaders of pictures, side by side: shuffled batches of 32, 224 by 224 pixels, uint8, by two
+"""Loaders of images, side by side: shuffled batches of 32, 224 by 224 pixels, uint8, by two
 threads or workers each.
 
 Each function imports what it needs, prepares, and answers what begins an epoch. An epoch says of
-each batch how many pictures it has, the sum of their classes, and the sum of a few of their values:
+each batch how many images it has, the sum of their classes, and the sum of a few of their values:
 decoders and resizers differ by single values, so all peers must agree on these but for a little.
 Nothing is imported before it is asked for: the start of a process is measured with these too.
 """
@@ -19,7 +19,7 @@ from typing import Any
 
 SIDE, BATCH, WORKERS, SHUFFLE_BUFFER = 224, 32, 2, 1_000
 SPARSE = slice(None, None, 32)
-"""The rows and columns that are summed up: 49 of each picture."""
+"""The rows and columns that are summed up: 49 of each image."""
 
 Seen = tuple[int, int, int]
 Epochs = Callable[[], Iterator[Seen]]
@@ -32,7 +32,7 @@ def seen(images: Any, labels: Any) -> Seen:
 
 
 def recordsmith(folder: Path, packed: str = "camera-packed", threads: int = WORKERS) -> Epochs:
-    loader = picture_loader(folder, packed, threads)
+    loader = image_loader(folder, packed, threads)
 
     def epoch() -> Iterator[Seen]:
         for batch in loader:
@@ -41,7 +41,7 @@ def recordsmith(folder: Path, packed: str = "camera-packed", threads: int = WORK
     return epoch
 
 
-def picture_loader(folder: Path, packed: str = "camera-packed", threads: int = WORKERS) -> Any:
+def image_loader(folder: Path, packed: str = "camera-packed", threads: int = WORKERS) -> Any:
     """What recordsmith and its adapters read with."""
     import recordsmith as rs
 
@@ -165,7 +165,7 @@ def tensorflow_adapter(folder: Path) -> Epochs:
 def adapted_dataset(folder: Path) -> Any:
     from recordsmith.tensorflow import batches
 
-    return batches(picture_loader(folder))
+    return batches(image_loader(folder))
 
 
 def grain(folder: Path) -> Epochs:
@@ -203,7 +203,7 @@ def _by_grain(source: Any, parts: Callable[[Any], tuple[Any, int]]) -> Epochs:
 
 
 def grain_with_image(folder: Path) -> Epochs:
-    """The source decodes the pictures too."""
+    """The source decodes the images too."""
     import recordsmith as rs
     from recordsmith.grain import examples
 
@@ -233,7 +233,7 @@ def grain_batches(folder: Path) -> Epochs:
     """A Loader's batches as a dataset of grain."""
     from recordsmith.grain import batches
 
-    dataset = batches(picture_loader(folder))
+    dataset = batches(image_loader(folder))
 
     def epoch() -> Iterator[Seen]:
         for batch in dataset:
@@ -286,7 +286,7 @@ def torch_adapter(folder: Path, workers: int, packed: str = "camera-packed") -> 
 
     from recordsmith.torch import batches
 
-    loader = picture_loader(folder, packed, 1 if workers else WORKERS)
+    loader = image_loader(folder, packed, 1 if workers else WORKERS)
     stream = DataLoader(
         batches(loader), batch_size=None, num_workers=workers, persistent_workers=workers > 0
     )

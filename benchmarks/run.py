@@ -1,10 +1,10 @@
-"""Measure recordsmith beside its peers, and print Markdown tables.
+"""Measure recordsmith next to its peers, and print Markdown tables.
 
     python benchmarks/run.py                           everything
     python benchmarks/run.py --only columns pack       some of it
     python benchmarks/run.py --quick                   a tenth of the data, two rounds
 
-README.md beside this file says what each row does.
+README.md next to this file says what each row does.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ def _is_meant(name: str, word: str) -> bool:
 
 
 def _parse() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description="Measure recordsmith beside its peers.")
+    parser = argparse.ArgumentParser(description="Measure recordsmith next to its peers.")
     parser.add_argument("--only", nargs="+", metavar="NAME", help="these benchmarks")
     parser.add_argument("--quick", action="store_true", help="a tenth of the data, two rounds")
     parser.add_argument("--repeat", type=int, metavar="N", help="measured rounds; 5 if not said")
@@ -128,7 +128,7 @@ def _parse() -> argparse.Namespace:
         "--tfrecord-python",
         metavar="PYTHON",
         default=os.environ.get("TFRECORD_PYTHON"),
-        help="a Python that has the tfrecord package, which cannot live beside TensorFlow",
+        help="a Python that has the tfrecord package, which cannot live next to TensorFlow",
     )
     return parser.parse_args()
 

@@ -28,7 +28,7 @@ from measure import make_inputs
 
 _AT_A_TIME = 16  # samples that go through one step before the next: few, as in packing
 _ROOTS = {
-    "pictures": "photographs",
+    "images": "photographs",
     "pairs": "pairs",
     "boxes": "voc",
     "coco": "coco",
@@ -42,7 +42,7 @@ def _source(name: str, root: Path) -> Any:
     import recordsmith as rs
 
     kinds = {
-        "pictures": rs.ImageFiles,
+        "images": rs.ImageFiles,
         "pairs": rs.ImagePairs,
         "boxes": rs.Voc,
         "coco": rs.Coco,

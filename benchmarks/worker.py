@@ -61,7 +61,7 @@ def measure(task: Task, with_digest: bool) -> dict[str, Any]:
 
 
 def reset_peak() -> int:
-    """Let the peak be counted anew, where the system can; answers the bytes resident now."""
+    """Let the peak be counted again, where the system can; answers the bytes resident now."""
     try:
         Path("/proc/self/clear_refs").write_text("5")
     except OSError:

@@ -18,13 +18,20 @@ import hypothesis
 import pytest
 import typer.testing
 
-# a change is judged by the same inputs every time; new ones are tried by whoever works on it
+# in CI the inputs are the same every time; `make soak` tries new ones, more of them, by its seeds
 hypothesis.settings.register_profile(
     "default",
     deadline=None,
     derandomize="CI" in os.environ,
     print_blob=True,
     suppress_health_check=[hypothesis.HealthCheck.too_slow],  # the machine may be
+)
+hypothesis.settings.register_profile(
+    "soak",
+    hypothesis.settings.get_profile("default"),
+    derandomize=False,
+    database=None,  # the seed alone decides
+    max_examples=500,
 )
 hypothesis.settings.load_profile("default")
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
@@ -78,9 +85,9 @@ def _load(name: str) -> ModuleType:
 
 
 @pytest.fixture(scope="session")
-def pictures() -> ModuleType:
-    """tests/pictures.py: small pictures in every format."""
-    return _load("pictures")
+def images() -> ModuleType:
+    """tests/images.py: small images in every format."""
+    return _load("images")
 
 
 @pytest.fixture(scope="session")
@@ -152,7 +159,7 @@ def tf() -> Any:
 
 @pytest.fixture(scope="session")
 def shared_data(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy of real TFRecord files and picture datasets, where a checkout has them beside it."""
+    """A copy of real TFRecord files and image datasets, where a checkout has them beside it."""
     path = Path(os.environ.get("RECORDSMITH_SHARED_DATA", REPOSITORY.parent / "shared" / "data"))
     for part in (path / "sources", path / "zoo" / "expected.jsonl"):
         if not part.exists():

@@ -1,6 +1,7 @@
-"""Jobs that are killed at random moments and run again, and what is wrong with what they leave.
+"""Jobs that are killed and run again: before each change of the file system, or at random moments.
 
-A program, as only a process without threads can be copied: `interruptions` runs it.
+Also a program, as it takes a process without threads to be copied at random moments:
+`interruptions` runs it.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import signal
 import subprocess
 import sys
 import time
+import traceback
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -23,6 +25,41 @@ _JOBS: dict[str, Callable[..., Any]] = {
     "pack": lambda source, folder, options: rs.pack(rs.ImageFolder(source), folder, **options),
     "reshard": lambda source, folder, options: rs.reshard(source, folder, **options),
 }
+
+
+_CHANGES = frozenset(
+    ("os.rename", "os.remove", "os.rmdir", "os.mkdir", "os.link", "os.truncate", "fcntl.flock")
+)
+
+
+def killed_before(step: int, action: Callable[[], Any]) -> bool:
+    """Run it in a child that kills itself before its `step`-th change of the file system.
+
+    Returns:
+        False if it makes fewer changes, and ended well.
+    """
+    child = os.fork()
+    if child == 0:
+        left = step
+
+        def count(event: str, arguments: tuple[Any, ...]) -> None:
+            nonlocal left
+            writes = event == "open" and arguments[2] & (os.O_WRONLY | os.O_RDWR)
+            if event in _CHANGES or writes:
+                left -= 1
+                if left == 0:
+                    os.kill(os.getpid(), signal.SIGKILL)
+
+        sys.addaudithook(count)
+        try:
+            action()
+        except BaseException:
+            traceback.print_exc()
+            os._exit(1)
+        os._exit(0)
+    _, status = os.waitpid(child, 0)
+    assert os.WIFSIGNALED(status) or status == 0
+    return os.WIFSIGNALED(status)
 
 
 def interruptions(

@@ -153,6 +153,22 @@ def messages() -> SimpleNamespace:
     message("FeatureLists", "map:FeatureList feature_list=1")
     message("SequenceExample", "Features context=1", "FeatureLists feature_lists=2")
     message("ExampleListWithContext", "repeated Example examples=1", "Example context=2")
+    # the same with all that maps hide: how often an entry has a key, and what it has besides
+    message("OpenEntry", "repeated bytes key=1", "repeated Feature value=2")
+    message("OpenFeatures", "repeated OpenEntry feature=1")
+    message("OpenExample", "repeated OpenFeatures features=1")
+    message("OpenListEntry", "repeated bytes key=1", "repeated FeatureList value=2")
+    message("OpenFeatureLists", "repeated OpenListEntry feature_list=1")
+    message(
+        "OpenSequenceExample",
+        "repeated OpenFeatures context=1",
+        "repeated OpenFeatureLists feature_lists=2",
+    )
+    message(
+        "OpenExampleListWithContext",
+        "repeated OpenExample examples=1",
+        "repeated OpenExample context=2",
+    )
     message("SummaryValue", "string tag=1", "float simple_value=2")
     message("Summary", "repeated SummaryValue value=1")
     message(

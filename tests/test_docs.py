@@ -1,4 +1,4 @@
-"""What the documents say is true: their code runs, their names are the ones there are."""
+"""The pages are correct: their code runs and they name what exists."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ import re
 import shlex
 import subprocess
 import sys
+from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -19,32 +21,59 @@ import recordsmith as rs
 from recordsmith import loading
 from recordsmith.cli import app
 from recordsmith.exporting.outbox import ChangedName
-from recordsmith.measuring.report import Sample
+from recordsmith.measuring.report import ResizedSample
 from recordsmith.wire import Repair
 
 REPOSITORY = Path(__file__).parent.parent
-README = (REPOSITORY / "README.md").read_text("utf-8")
-GUIDE = (REPOSITORY / "docs" / "loading.md").read_text("utf-8")
 
 
-def blocks(language: str, page: str = README) -> list[str]:
-    return re.findall(rf"^```{language}\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)
+def page(name: str) -> str:
+    return (REPOSITORY / name).read_text("utf-8")
+
+
+README = page("README.md")
+GUIDE = page("docs/loading.md")
+
+
+def blocks(language: str, text: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
+
+
+def run_commands(text: str) -> None:
+    """Run the command lines of console blocks, all of which must succeed."""
+    for block in blocks("console", text):
+        for line in block.splitlines():
+            command, *arguments = shlex.split(re.split(r"\s{4,}", line[2:])[0])
+            assert command == "recordsmith"
+            assert CliRunner().invoke(app, arguments).exit_code == 0, line
+
+
+def run_python(text: str, name: str, shown: Callable[[], str]) -> None:
+    """Run the Python of a page in one namespace; `# shows` comments state the output."""
+    variables: dict[str, Any] = {}
+    expected = []
+    for block in blocks("python", text):
+        exec(compile(block, name, "exec"), variables)
+        expected += re.findall(r"^ *print\(.*?\)  # shows (.+)$", block, re.MULTILINE)
+    lines = shown().splitlines()
+    for line in expected:
+        assert line in lines
 
 
 @pytest.fixture
 def flowers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The folder that the README speaks of, in the current directory."""
+    """The folder `flowers` of the README, in the current directory."""
     for label, name in enumerate(("daisy", "rose", "tulip")):
         (tmp_path / "flowers" / name).mkdir(parents=True)
         for number in range(10):
-            picture = Image.new("RGB", (64, 48), (80 * label, 20 * number, 99))
-            picture.save(tmp_path / "flowers" / name / f"{number}.jpg")
+            image = Image.new("RGB", (64, 48), (80 * label, 20 * number, 99))
+            image.save(tmp_path / "flowers" / name / f"{number}.jpg")
     monkeypatch.chdir(tmp_path)
     return tmp_path / "flowers"
 
 
 def test_the_readmes_commands_run(flowers: Path) -> None:
-    (block,) = blocks("console")
+    (block,) = blocks("console", README)
     commands = [shlex.split(line[2:]) for line in block.splitlines() if line.startswith("$ ")]
     assert [command[:2] for command in commands] == [
         ["recordsmith", name] for name in ("pack", "verify", "inspect", "head", "sheet")
@@ -66,50 +95,54 @@ def test_the_readmes_commands_run(flowers: Path) -> None:
     assert Path("out/labels.txt").read_text() == "0:daisy\n1:rose\n2:tulip\n"
 
 
-def test_the_readmes_python_runs(flowers: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    found = blocks("python")
-    assert len(found) == 3
-    for block in found:
-        exec(compile(block, "README.md", "exec"), {})
+def test_the_readmes_training_code_runs(flowers: Path) -> None:
+    if find_spec("torch") is None:
+        pytest.skip("needs torch")
+    rs.pack(rs.ImageFolder(flowers), "out", splits={"train": 0.7, "validation": 0.3}, shards=2)
+    (block,) = blocks("python", README)
+    done = subprocess.run([sys.executable, "-c", block], capture_output=True, text=True, check=True)
+    shapes = re.findall(r"^torch.Size\(\[(\d), 3, 224, 224\]\) tensor", done.stdout, re.MULTILINE)
+    assert shapes == ["8", "8", "5"]
+
+
+def test_the_readme_is_short() -> None:
+    assert len(README.splitlines()) <= 150
+
+
+def test_the_python_page_runs(flowers: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = page("docs/python.md")
+    assert len(blocks("python", text)) == 2
+    run_python(text, "python.md", lambda: "")
     shown = capsys.readouterr().out.splitlines()
     assert shown[0] == "21 ('daisy', 'rose', 'tulip')"
     assert "[0 1 2 3] (1001, 2) (1001,)" in shown
-    assert sum(line.startswith("(8, 192, 192, 3) [") for line in shown) == 4
-    assert "6 batches, 42 records" in shown
-    with Image.open("batch.jpg") as page:
-        page.load()
 
 
-def test_the_guides_python_runs(flowers: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """All of it in one namespace; what its comments say is shown, is shown."""
-    variables: dict[str, Any] = {}
-    told = []
-    for block in blocks("python", GUIDE):
-        exec(compile(block, "loading.md", "exec"), variables)
-        told += re.findall(r"^ *print\(.*?\)  # shows (.+)$", block, re.MULTILINE)
-    shown = capsys.readouterr().out.splitlines()
-    assert len(told) == 14
-    for line in told:
-        assert line in shown
+@pytest.mark.parametrize("name", ["packing.md", "exporting.md", "inspect.md"])
+def test_the_commands_and_code_of_a_page_run(
+    name: str, flowers: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if name != "packing.md":
+        rs.pack(rs.ImageFolder(flowers), "out")
+    text = page(f"docs/{name}")
+    assert blocks("console", text)
+    assert blocks("python", text)
+    run_commands(text)
+    run_python(text, name, lambda: capsys.readouterr().out)
 
 
-def test_the_page_about_statistics_runs(flowers: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    rs.pack(rs.ImageFolder(flowers), "out")
-    page = (REPOSITORY / "docs" / "inspect.md").read_text("utf-8")
-    (code,) = blocks("python", page)
-    exec(compile(code, "inspect.md", "exec"), {})
-    (commands,) = blocks("console", page)
-    for line in commands.splitlines():
-        command, *arguments = shlex.split(re.split(r"\s{4,}", line[2:])[0])
-        assert command == "recordsmith"
-        assert CliRunner().invoke(app, arguments).exit_code == 0, line
+def test_the_loading_page_runs(flowers: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert len(re.findall(r"^ *print\(.*?\)  # shows ", GUIDE, re.MULTILINE)) >= 15
+    run_python(GUIDE, "loading.md", lambda: capsys.readouterr().out)
+    with Image.open("batch.jpg") as drawn:
+        drawn.load()
 
 
-def test_the_guide_tells_the_last_steps_of_ranks(flowers: Path) -> None:
+def test_the_loading_page_has_the_last_steps_of_ranks(flowers: Path) -> None:
     dataset = rs.open(rs.pack(rs.ImageFolder(flowers), "out").folder)[:21]
     rows = re.findall(r'^\| `"(keep|drop|pad)"`.*?\| (.*?) \| (.*?) \|$', GUIDE, re.MULTILINE)
-    assert [ends for ends, *_ in rows] == ["keep", "drop", "pad"]
-    for ends, *cells in rows:
+    assert [last_batch for last_batch, *_ in rows] == ["keep", "drop", "pad"]
+    for last_batch, *cells in rows:
         for world_size, cell in zip((2, 3), cells, strict=True):
             steps = []
             for rank in range(world_size):
@@ -119,7 +152,7 @@ def test_the_guide_tells_the_last_steps_of_ranks(flowers: Path) -> None:
                     batch_size=4,
                     rank=rank,
                     world_size=world_size,
-                    ends=ends,
+                    last_batch=last_batch,
                     threads=0,
                 )
                 *_, last = loader
@@ -127,24 +160,25 @@ def test_the_guide_tells_the_last_steps_of_ranks(flowers: Path) -> None:
             assert " · ".join(steps) == cell
 
 
-def test_the_guide_and_the_readme_name_all_features_and_options() -> None:
+def test_the_loading_page_names_all_features_and_options() -> None:
     for option in list(inspect.signature(rs.Loader).parameters)[1:]:
         assert f"`{option}" in GUIDE, option
     for name in loading.__all__:
         assert name in GUIDE, name
         if name not in ("EntrySpec", "Examples", "Loader", "LoaderStats", "Mix"):
-            assert f"`{name}`" in README, name
+            assert f"`{name}`" in GUIDE, name
 
 
-def test_the_readme_names_the_keys_of_a_picture(flowers: Path) -> None:
+def test_the_packing_page_names_the_keys_of_an_image(flowers: Path) -> None:
     source = rs.ImageFolder(flowers)
     features = source.read_sample(source.list_samples().samples[0])
+    text = page("docs/packing.md")
     for key in features:
-        assert f"`{key}`" in README
+        assert f"`{key}`" in text
 
 
 def json_keys(document: Any) -> set[str]:
-    """The keys of a document, not those that name features, splits, classes or what is counted."""
+    """The keys of a document, except names of features, splits, classes and counted values."""
     if isinstance(document, list):
         return {key for item in document for key in json_keys(item)}
     if not isinstance(document, dict):
@@ -161,9 +195,9 @@ def json_keys(document: Any) -> set[str]:
 
 
 def test_every_key_of_the_json_documents_is_documented(flowers: Path, tmp_path: Path) -> None:
-    documented = (REPOSITORY / "docs" / "json.md").read_text("utf-8")
+    documented = page("docs/json.md")
     report = rs.pack(rs.ImageFolder(flowers), "out")
-    exported = rs.export("out", "boxes", "yolo")  # which has no place for classes of pictures
+    exported = rs.export("out", "boxes", "yolo")  # which cannot hold image classes
     exported.changed_names.append(ChangedName(0, "a/b", "a_b"))
     sheet = rs.sheet("out", "sheet.png", count=4)
     resharded = rs.reshard("out", "resharded")
@@ -175,7 +209,7 @@ def test_every_key_of_the_json_documents_is_documented(flowers: Path, tmp_path: 
             writer.write_example(example | ({"new": 1} if number == 7 else {}))
     differing = rs.diff("out", ["old.tfrecord", "other.tfrecord"])
     assert differing.changes
-    assert differing.only_b
+    assert differing.right_only
     statistics = rs.statistics("out")
     measured = rs.bench("out", size=8, seconds=0.1)
     with (tmp_path / "out" / "train-00000-of-00001.tfrecord").open("r+b") as shard:
@@ -196,7 +230,7 @@ def test_every_key_of_the_json_documents_is_documented(flowers: Path, tmp_path: 
         resharded.to_json(),
         indexed.to_json(),
         salvaged.to_json(),
-        {**measured.to_json(), "sample": Sample(1, 2, 3).to_json()},
+        {**measured.to_json(), "sample": ResizedSample(1, 2, 3).to_json()},
     ):
         keys = json_keys(document)
         assert len(keys) > 5
@@ -205,50 +239,63 @@ def test_every_key_of_the_json_documents_is_documented(flowers: Path, tmp_path: 
 
 
 def test_every_defect_and_command_is_documented() -> None:
-    documented = (REPOSITORY / "docs" / "json.md").read_text("utf-8")
+    documented = page("docs/json.md")
     for defect in rs.Defect:
         assert f"`{defect}`" in documented
     names = {command.callback.__name__ for command in app.registered_commands if command.callback}
     assert names == {
         "pack", "inspect", "head", "sheet", "verify", "schema", "diff", "salvage",
-        "reshard", "edit", "append", "export", "index", "bench", "demo",
+        "reshard", "edit", "append", "export", "index", "bench", "demo", "version",
     }  # fmt: skip
-    for name in names - {"demo"}:
-        assert f"recordsmith {name}" in documented
-        assert f"recordsmith {name}" in README
+    index = page("docs/README.md")
+    for name in names:
+        assert f"`recordsmith {name}" in index
+        assert name in ("demo", "version") or f"recordsmith {name}" in documented
 
 
-def test_the_python_of_the_pages_runs(
+def test_the_code_about_differences_and_payloads_runs(
     flowers: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Diff and raw payloads."""
     rs.pack(rs.ImageFolder(flowers), "out")
     with rs.ShardWriter("old") as writer:
         for number, example in enumerate(rs.open("out")):
             example["image/class/label"] += number == 7
             writer.write_example(example)
-    (block,) = blocks("python", (REPOSITORY / "docs" / "diff.md").read_text("utf-8"))
+    (block,) = blocks("python", page("docs/diff.md"))
     variables: dict[str, Any] = {}
     exec(compile(block, "diff.md", "exec"), variables)
     assert variables["report"].changed_count == 1
     assert re.search(r"^image/class/label \d -> \d$", capsys.readouterr().out, re.MULTILINE)
-    page = (REPOSITORY / "docs" / "payloads.md").read_text("utf-8")
-    first, _ = blocks("python", page)
+    first, _ = blocks("python", page("docs/payloads.md"))
     exec(compile(first, "payloads.md", "exec"), {})
     shown = capsys.readouterr().out.splitlines()
     assert len(shown) == 2
     assert shown == [line[2:] for line in first.splitlines() if line.startswith("# ")]
 
 
-def test_links_lead_somewhere() -> None:
-    below = [*REPOSITORY.glob("docs/*.md"), *REPOSITORY.glob("examples/*/*.md")]
-    pages = [*REPOSITORY.glob("*.md"), *below]
+def headings(text: str) -> set[str]:
+    """The anchors of a page."""
+    found = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", heading).strip().lower().replace(" ", "-") for heading in found}
+
+
+def test_links_are_valid() -> None:
+    nested = [*REPOSITORY.glob("docs/**/*.md"), *REPOSITORY.glob("examples/*/*.md")]
     links = [
-        (page, link)
-        for page in pages
-        for link in re.findall(r"\]\(([^)#:]+)\)", page.read_text("utf-8"))
+        (path, *link)
+        for path in [*REPOSITORY.glob("*.md"), *nested]
+        for link in re.findall(r"\]\(([^)#:]*)(?:#([^)]*))?\)", path.read_text("utf-8"))
     ]
-    assert len(links) > 4
-    assert len(below) >= 4
-    for page, link in links:
-        assert (page.parent / link).exists(), f"{page.name}: {link}"
+    assert len(links) > 60
+    for path, link, anchor in links:
+        target = path.parent / link if link else path
+        assert target.exists(), f"{path.name}: {link}"
+        if anchor:
+            assert anchor in headings(target.read_text("utf-8")), f"{path.name}: {link}#{anchor}"
+
+
+def test_the_index_lists_all_pages() -> None:
+    index = page("docs/README.md")
+    for path in (REPOSITORY / "docs").rglob("*.md"):
+        name = path.relative_to(REPOSITORY / "docs").as_posix()
+        assert name == "README.md" or f"]({name})" in index, name

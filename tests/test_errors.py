@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import inspect
+import json
 import pickle
 import re
 
@@ -11,29 +12,89 @@ import pytest
 
 from recordsmith import errors
 from recordsmith.errors import (
+    MOST_PROBLEMS,
     CorruptDataError,
     Defect,
     FileAccessError,
     FunctionError,
     MissingExtraError,
     OptionError,
+    Problems,
     RecordsmithError,
     SourceError,
     located,
+    option,
 )
 
 DRAWN = re.findall(r"[├└]── (\w+)\((\w+)\)", errors.__doc__ or "")
 
-EXAMPLES = [
-    RecordsmithError("words"),
-    OptionError("words"),
-    SourceError("words", ["first", "second"]),
-    CorruptDataError(Defect.PAYLOAD_CRC, "words", path="näm\udcff e", position=0, offset=0),
-    CorruptDataError(Defect.EMPTY_FILE, "words"),
-    FileAccessError(28, "words"),
-    MissingExtraError("extra", "package"),
-    FunctionError("words", path="a", position=3, offset=4),
+MESSAGES: list[tuple[RecordsmithError, str]] = [
+    (RecordsmithError("it failed"), "it failed"),
+    (RecordsmithError("it failed", remedy="Try again."), "it failed. Try again."),
+    (
+        OptionError(option="batch_size", value=0, expected="a positive integer"),
+        "batch_size must be a positive integer, got 0",
+    ),
+    (OptionError(option="out", expected="a path"), "out must be a path"),
+    (
+        OptionError(f"{option('shrink')} needs an extra", remedy=f"Drop {option('shrink', True)}."),
+        "shrink needs an extra. Drop shrink=True.",
+    ),
+    (OptionError("two splits are empty", expected="one"), "two splits are empty; expected one"),
+    (OptionError("a mark", option="where", excerpt=("  a = 1", "    ^")), "a mark\n  a = 1\n    ^"),
+    (SourceError("2 images are missing", ["a.jpg", "b.jpg"]), "2 images are missing"),
+    (
+        SourceError("is not a number", path="t.csv", line=3, sample="row 2", remedy="Fix it."),
+        "t.csv, line 3: row 2: is not a number. Fix it.",
+    ),
+    (
+        SourceError("many:", [f"{number}" for number in range(102)], lists_problems=True),
+        "many:\n" + "".join(f"  {number}\n" for number in range(100)) + "  … and 2 more",
+    ),
+    (
+        CorruptDataError(
+            Defect.PAYLOAD_CRC,
+            "the payload does not match its checksum",
+            found="00",
+            expected="ff",
+            remedy="Fetch the file again.",
+            path="näm\udcff e",
+            record=0,
+            offset=0,
+        ),
+        (
+            "näm\\udcff e, record 0, byte 0: payload-crc-mismatch: the payload does not match its "
+            "checksum: found 00, expected ff. Fetch the file again."
+        ),
+    ),
+    (CorruptDataError(Defect.EMPTY_FILE, "it is empty"), "empty-file: it is empty"),
+    (
+        FileAccessError(28, "no space is left", "a/b", operation="write", remedy="Free some."),
+        "cannot write a/b: no space is left. Free some.",
+    ),
+    (
+        MissingExtraError("extra", "package"),
+        "this needs package, which is not installed. Install it: pip install 'recordsmith[extra]'",
+    ),
+    (FunctionError("map_examples raised", path="a", record=3, offset=4), "map_examples raised"),
 ]
+"""An error of each kind, and its whole message."""
+
+EXAMPLES = [error for error, _ in MESSAGES]
+
+
+@pytest.mark.parametrize(("error", "message"), MESSAGES)
+def test_messages_are_made_of_the_fields(error: RecordsmithError, message: str) -> None:
+    assert str(error) == message
+    document = error.to_json()
+    assert (document["error"], document["message"]) == (type(error).__name__, message)
+    json.dumps(document, ensure_ascii=True)
+
+
+def test_each_interface_has_its_own_names_of_options() -> None:
+    error = OptionError(option="boxes", value="x", expected=f"{option('boxes', 'clip')} or none")
+    lines = error.lines_for(lambda name, value: f"--{name} {value}")
+    assert lines == ("--boxes None must be --boxes 'clip' or none, got 'x'",)
 
 
 def test_tree_is_as_drawn_in_the_docstring() -> None:
@@ -49,8 +110,8 @@ def test_tree_is_as_drawn_in_the_docstring() -> None:
 
 
 def test_whose_fault_it_is_can_be_told_apart() -> None:
-    for one in EXAMPLES[1:]:
-        assert sum(isinstance(one, kind) for kind in {type(e) for e in EXAMPLES[1:]}) == 1
+    for one in EXAMPLES[2:]:
+        assert sum(isinstance(one, kind) for kind in {type(e) for e in EXAMPLES[2:]}) == 1
 
 
 @pytest.mark.parametrize("error", EXAMPLES, ids=lambda error: type(error).__name__)
@@ -72,7 +133,7 @@ def test_defect_names_are_strings_that_programs_can_compare() -> None:
 
 
 def test_message_says_where_what_and_why() -> None:
-    error = CorruptDataError(Defect.LENGTH_CRC, "the reason", path="a/b", position=0, offset=0)
+    error = CorruptDataError(Defect.LENGTH_CRC, "the reason", path="a/b", record=0, offset=0)
     assert str(error) == "a/b, record 0, byte 0: length-crc-mismatch: the reason"
     error = CorruptDataError(Defect.LENGTH_CRC, "the reason")
     assert str(error) == "length-crc-mismatch: the reason"
@@ -84,20 +145,20 @@ def test_missing_extra_says_what_to_install() -> None:
 
 def test_located_adds_path_and_where_counting_began() -> None:
     with pytest.raises(CorruptDataError) as caught, located("shard", 10, 1000):
-        raise CorruptDataError(Defect.PAYLOAD_CRC, "words", position=2, offset=30)
-    assert (caught.value.path, caught.value.position, caught.value.offset) == ("shard", 12, 1030)
+        raise CorruptDataError(Defect.PAYLOAD_CRC, "words", record=2, offset=30)
+    assert (caught.value.path, caught.value.record, caught.value.offset) == ("shard", 12, 1030)
 
 
 def test_located_leaves_unknown_places_unknown() -> None:
     with pytest.raises(CorruptDataError) as caught, located("shard", 10, 1000):
         raise CorruptDataError(Defect.PAYLOAD_CRC, "words")
-    assert (caught.value.path, caught.value.position, caught.value.offset) == ("shard", None, None)
+    assert (caught.value.path, caught.value.record, caught.value.offset) == ("shard", None, None)
 
 
 def test_located_believes_the_innermost() -> None:
     with pytest.raises(CorruptDataError) as caught, located("outer", 5, 5), located("inner", 1, 1):
-        raise CorruptDataError(Defect.PAYLOAD_CRC, "words", position=0, offset=0)
-    assert (caught.value.path, caught.value.position, caught.value.offset) == ("inner", 1, 1)
+        raise CorruptDataError(Defect.PAYLOAD_CRC, "words", record=0, offset=0)
+    assert (caught.value.path, caught.value.record, caught.value.offset) == ("inner", 1, 1)
 
 
 def test_located_is_only_for_damaged_data() -> None:
@@ -113,3 +174,60 @@ def test_names_of_files_are_shown_in_one_short_line() -> None:
     assert len(hint) < 1000
     assert errors.names_like("zz", [], "none") == "none"
     assert errors.names_like("namee 7", known, "none") == "did you mean 'name 7'?"
+
+
+# -- problems --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("count", [0, 1, MOST_PROBLEMS, MOST_PROBLEMS + 1, 5 * MOST_PROBLEMS])
+def test_the_first_problems_are_kept_and_all_are_counted(count: int) -> None:
+    every = [str(number) for number in range(count)]
+    in_parts, last = Problems(every[: count // 2]), Problems(every[count // 2 :])
+    in_parts.extend(last)
+    for problems in (Problems(every), in_parts):
+        assert list(problems) == problems.first == every[:MOST_PROBLEMS]
+        assert (problems.count, bool(problems)) == (count, count > 0)
+    error = SourceError("words", in_parts)
+    assert error.problems == (tuple(every[:MOST_PROBLEMS]) or ("words",))
+    assert error.problem_count == max(1, count)
+    assert pickle.loads(pickle.dumps(error)).problem_count == error.problem_count
+
+
+def test_problems_that_were_counted_elsewhere() -> None:
+    problems = Problems(["a"])
+    problems.extend(["b", "c"], 1000)
+    assert (problems.first, problems.count) == (["a", "b", "c"], 1001)
+
+
+# -- names that a stranger chose -------------------------------------------------------------------
+
+HOSTILE = "a\ngood: 1 record\r\x1b[2J\u202e\u2028\x85\udcff"
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        RecordsmithError(f"{HOSTILE} is wrong"),
+        OptionError(f"{HOSTILE} is wrong"),
+        OptionError(f"{HOSTILE} is wrong", excerpt=[f"  {HOSTILE}"]),
+        SourceError(f"{HOSTILE} is wrong", [HOSTILE]),
+        SourceError(f"{HOSTILE} is wrong", [HOSTILE, HOSTILE], lists_problems=True),
+        CorruptDataError(Defect.PAYLOAD_CRC, HOSTILE, path=HOSTILE, record=0, feature=HOSTILE),
+        FileAccessError(2, "it is missing", HOSTILE),
+        FileAccessError(f"cannot read {HOSTILE}"),
+        FunctionError(f"a function raised {HOSTILE}", path=HOSTILE),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_no_name_in_a_message_makes_a_line(error: RecordsmithError) -> None:
+    for other in (error, pickle.loads(pickle.dumps(error))):
+        shown = str(other).split("\n")
+        assert all(map(str.isprintable, shown))
+        assert len(shown) == len(other.lines)
+        assert HOSTILE in other.lines[0]
+
+
+def test_what_pytorch_makes_of_an_error_stays_as_it_is() -> None:
+    """Its loader makes an error again from the traceback that its worker printed."""
+    said = "Caught OptionError in DataLoader worker process 0.\nOriginal Traceback:\n  File x"
+    assert str(OptionError(said)) == said

@@ -1,57 +1,67 @@
-"""Local files: what the system refuses becomes words, and files appear whole or not at all."""
+"""Local files: system errors become FileAccessError; files appear whole or not at all."""
 
 from __future__ import annotations
 
 import errno
+import fcntl
+import io
 import os
 import subprocess
 import sys
 import tracemalloc
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+import recordsmith as rs
 from recordsmith import files
+from recordsmith.building import working_in
+from recordsmith.dataset import Shard, ShardWriter
+from recordsmith.dataset.shard_index import index_pieces
 from recordsmith.errors import FileAccessError, OptionError
 
 
-def test_refusals_name_path_verb_and_reason(tmp_path: Path) -> None:
+def test_errors_have_path_operation_and_reason(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"")
     (tmp_path / "loop").symlink_to("loop")
     cases = {
         tmp_path / "missing": (errno.ENOENT, "no such file"),
-        tmp_path / "file" / "below": (errno.ENOTDIR, "a part of the path is a file"),
-        tmp_path / "loop": (errno.ELOOP, "circle"),
+        tmp_path / "file" / "below": (errno.ENOTDIR, "part of the path is a file"),
+        tmp_path / "loop": (errno.ELOOP, "loop"),
         tmp_path / ("x" * 300): (errno.ENAMETOOLONG, "too long"),
         tmp_path: (errno.EISDIR, "it is a folder"),
     }
     for path, (number, words) in cases.items():
-        with pytest.raises(FileAccessError, match=words) as caught:
+        with pytest.raises(FileAccessError) as caught:
             files.open_file(path)
-        assert caught.value.errno == number
-        assert f"cannot read {path}" in str(caught.value)
+        error = caught.value
+        assert (error.errno, error.path, error.operation) == (number, str(path), "read")
+        assert words in error.reason
+        assert str(error).startswith(f"cannot read {path}: ")
 
 
 @pytest.mark.parametrize(
     "number", [errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS, errno.EMFILE, errno.EACCES]
 )
-def test_refusals_of_writing_are_words(number: int) -> None:
+def test_errors_of_writing_have_a_reason(number: int) -> None:
     with pytest.raises(FileAccessError) as caught, files.accessing("place", "write"):
         raise OSError(number, "")
-    assert caught.value.errno == number
-    reason = str(caught.value).partition("cannot write place: ")[2]
-    assert len(reason.split()) >= 3
+    error = caught.value
+    assert (error.errno, error.path, error.operation) == (number, "place", "write")
+    assert len(error.reason.split()) >= 2
 
 
-def test_unknown_refusals_keep_the_words_of_the_system() -> None:
-    with pytest.raises(FileAccessError, match="something new"), files.accessing("place"):
-        raise OSError(9999, "something new")
-    with pytest.raises(FileAccessError, match="only words"), files.accessing("place"):
-        raise OSError("only words")
+def test_unknown_errors_keep_the_message_of_the_system() -> None:
+    for error in (OSError(9999, "something new"), OSError("something new")):
+        with pytest.raises(FileAccessError) as caught, files.accessing("place"):
+            raise error
+        assert caught.value.reason == "something new"
 
 
-def test_refusals_are_told_once() -> None:
+def test_errors_are_converted_once() -> None:
     with (
         pytest.raises(FileAccessError) as caught,
         files.accessing("outer", "write"),
@@ -77,7 +87,7 @@ def test_read_head_and_size(tmp_path: Path) -> None:
         files.size_of(tmp_path / "missing")
 
 
-def test_list_folder_is_sorted_and_holds_every_name(tmp_path: Path) -> None:
+def test_list_folder_is_sorted_and_complete(tmp_path: Path) -> None:
     names = ["b", "a", ".hidden", "é", "B", "a b", os.fsdecode(b"\xff")]
     for name in names:
         (tmp_path / name).touch()
@@ -91,8 +101,9 @@ def test_make_folder(tmp_path: Path) -> None:
     files.make_folder(tmp_path / "a" / "b")
     assert (tmp_path / "a" / "b").is_dir()
     (tmp_path / "file").touch()
-    with pytest.raises(FileAccessError, match="cannot make folder"):
+    with pytest.raises(FileAccessError) as caught:
         files.make_folder(tmp_path / "file")
+    assert caught.value.operation == "make folder"
 
 
 def test_write_atomically_replaces(tmp_path: Path) -> None:
@@ -113,8 +124,9 @@ def test_write_atomically_leaves_the_old_file_when_it_fails(
     path = tmp_path / "file"
     path.write_bytes(b"old")
     monkeypatch.setattr(os, step, fail)
-    with pytest.raises(FileAccessError, match="no space is left"):
+    with pytest.raises(FileAccessError) as caught:
         files.write_atomically(path, b"new")
+    assert caught.value.errno == errno.ENOSPC
     assert path.read_bytes() == b"old"
     assert os.listdir(tmp_path) == ["file"]
 
@@ -139,15 +151,16 @@ def test_publish_and_remove(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == []
 
 
-def test_exclusive_refuses_a_second_and_lets_go_at_the_end(tmp_path: Path) -> None:
+def test_exclusive_refuses_a_second_lock_and_releases_at_the_end(tmp_path: Path) -> None:
     lock = tmp_path / "out"
     lock.mkdir()
 
     def fail_with_the_lock() -> None:
         with files.exclusive(lock):
-            with pytest.raises(FileAccessError, match="another process") as caught:
+            with pytest.raises(FileAccessError) as caught:
                 files.exclusive(lock).__enter__()
-            assert str(tmp_path / "out") in str(caught.value)
+            error = caught.value
+            assert (error.errno, error.path) == (errno.EBUSY, str(tmp_path / "out"))
             raise KeyError("the job failed")
 
     with pytest.raises(KeyError):
@@ -156,17 +169,16 @@ def test_exclusive_refuses_a_second_and_lets_go_at_the_end(tmp_path: Path) -> No
         pass
 
 
-def test_exclusive_among_equals(tmp_path: Path) -> None:
+def test_shared_locks(tmp_path: Path) -> None:
     with files.exclusive(tmp_path, among_equals=True):
         with files.exclusive(tmp_path, among_equals=True):
             pass
-        with pytest.raises(FileAccessError, match="another process"):
+        with pytest.raises(FileAccessError) as caught:
             files.exclusive(tmp_path).__enter__()
-    with (
-        files.exclusive(tmp_path),
-        pytest.raises(FileAccessError, match="another process"),
-    ):
+        assert caught.value.errno == errno.EBUSY
+    with files.exclusive(tmp_path), pytest.raises(FileAccessError) as caught:
         files.exclusive(tmp_path, among_equals=True).__enter__()
+    assert caught.value.errno == errno.EBUSY
 
 
 def test_exclusive_ends_with_its_process(tmp_path: Path) -> None:
@@ -181,10 +193,15 @@ def test_exclusive_ends_with_its_process(tmp_path: Path) -> None:
         pass
 
 
-def test_exclusive_says_where_it_cannot_lock(tmp_path: Path) -> None:
-    lock = tmp_path / "missing"
-    with pytest.raises(FileAccessError, match="missing"):
-        files.exclusive(lock).__enter__()
+def test_exclusive_makes_its_folder_and_removes_it(tmp_path: Path) -> None:
+    with files.exclusive(tmp_path / "a" / "b") as is_locked:
+        assert is_locked
+        assert os.listdir(tmp_path / "a" / "b") == ["lock"]
+    assert os.listdir(tmp_path / "a") == []
+    (tmp_path / "file").touch()
+    with pytest.raises(FileAccessError) as caught:
+        files.exclusive(tmp_path / "file" / "b").__enter__()
+    assert caught.value.errno == errno.ENOTDIR
 
 
 def test_sync_folder_never_fails(tmp_path: Path) -> None:
@@ -203,35 +220,40 @@ def test_cache_folder_follows_the_desktop_standard(
         assert files.cache_folder().parent == tmp_path / "home" / ".cache"
 
 
-def test_what_cannot_be_written_is_called_by_its_own_name(tmp_path: Path) -> None:
+def test_errors_of_writing_have_the_final_path(tmp_path: Path) -> None:
     path = tmp_path / "missing" / "plan.json"
     with pytest.raises(FileAccessError) as caught:
         files.write_atomically(path, b"x")
-    assert str(caught.value).startswith(f"cannot write {path}: ")
+    assert (caught.value.path, caught.value.operation) == (str(path), "write")
 
 
-def test_nothing_is_replaced_unless_told(tmp_path: Path) -> None:
+def test_files_are_replaced_only_with_overwrite(tmp_path: Path) -> None:
     path = tmp_path / "x"
     files.write_atomically(path, b"1", overwrite=False)
-    with pytest.raises(OptionError, match="exists already"):
+    with pytest.raises(OptionError, match="exists") as caught:
         files.write_atomically(path, b"2", overwrite=False)
+    assert caught.value.option == "overwrite"
     files.write_atomically(path, b"3")
     assert path.read_bytes() == b"3"
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_a_target_is_looked_at_before_the_work(tmp_path: Path) -> None:
+def test_the_output_is_checked_before_the_job(tmp_path: Path) -> None:
     path = tmp_path / "x"
     files.check_target(path, overwrite=False)
     path.write_bytes(b"")
     files.check_target(path, overwrite=True)
-    with pytest.raises(OptionError, match="exists already; choose another name, or say overwrite"):
+    with pytest.raises(OptionError, match="exists") as refused:
         files.check_target(path, overwrite=False)
-    with pytest.raises(FileAccessError, match=r"cannot write .*missing"):
+    assert refused.value.option == "overwrite"
+    assert "overwrite=True" in str(refused.value)
+    with pytest.raises(FileAccessError) as caught:
         files.check_target(tmp_path / "missing" / "x", overwrite=True)
+    assert (caught.value.operation, caught.value.errno) == ("write", errno.ENOENT)
     for overwrite in (False, True):
-        with pytest.raises(OptionError, match="is a folder; expected the name of a file"):
+        with pytest.raises(OptionError, match="is a folder") as refused:
             files.check_target(tmp_path, overwrite=overwrite)
+        assert refused.value.expected == "the name of a file"
 
 
 def test_a_document_is_read_up_to_a_limit(tmp_path: Path) -> None:
@@ -239,12 +261,11 @@ def test_a_document_is_read_up_to_a_limit(tmp_path: Path) -> None:
     path.write_bytes(b"x" * 1000)
     assert files.read_document(path, 1000) == b"x" * 1000
     assert files.read_document(path) == files.read_file(path)
-    with pytest.raises(FileAccessError, match="longer than") as caught:
+    with pytest.raises(FileAccessError) as caught:
         files.read_document(path, 999)
-    assert caught.value.errno == errno.EFBIG
-    assert str(path) in str(caught.value)
+    assert (caught.value.errno, caught.value.path) == (errno.EFBIG, str(path))
     with open(path, "r+b") as file:
-        file.truncate(1 << 33)  # refused by its size, without reading it
+        file.truncate(1 << 33)  # refused by its size, before reading
     with pytest.raises(FileAccessError, match="64 MiB"):
         files.read_document(path)
 
@@ -264,7 +285,7 @@ def test_a_document_takes_its_size_in_memory_once(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes with names here")
-def test_a_pipe_is_a_document_if_it_ends(tmp_path: Path) -> None:
+def test_a_pipe_that_ends_is_read(tmp_path: Path) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     for written, most in ((b"old,new\n" * 9, 100), (b"y" * 5000, 100)):
@@ -275,13 +296,232 @@ def test_a_pipe_is_a_document_if_it_ends(tmp_path: Path) -> None:
         if len(written) <= most:
             assert reading.result() == written
         else:
-            with pytest.raises(FileAccessError, match="longer than"):
+            with pytest.raises(FileAccessError) as caught:
                 reading.result()
+            assert caught.value.errno == errno.EFBIG
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/zero"), reason="no such device here")
-def test_what_never_ends_is_refused() -> None:
-    with pytest.raises(FileAccessError, match="longer than"):
+def test_endless_files_are_refused() -> None:
+    with pytest.raises(FileAccessError) as caught:
         files.read_document("/dev/zero", 1 << 20)
-    with pytest.raises(FileAccessError, match="it is a device"):
+    assert caught.value.errno == errno.EFBIG
+    with pytest.raises(FileAccessError, match="device"):
         files.read_file("/dev/zero")
+
+
+# -- files that are created ------------------------------------------------------------------------
+
+
+def test_nothing_is_created_through_a_link_or_over_a_file(tmp_path: Path) -> None:
+    (tmp_path / "precious").write_bytes(b"x")
+    (tmp_path / "link").symlink_to("precious")
+    (tmp_path / "dangling").symlink_to("missing")
+    (tmp_path / "hard").hardlink_to(tmp_path / "precious")
+    for name in ("precious", "link", "dangling", "hard"):
+        with pytest.raises(FileAccessError) as caught:
+            files.create(tmp_path / name)
+        assert caught.value.errno == errno.EEXIST
+    assert (tmp_path / "precious").read_bytes() == b"x"
+    assert not (tmp_path / "missing").exists()
+    for name in ("link", "dangling", "hard"):
+        files.write_atomically(tmp_path / name, b"new")
+        assert not (tmp_path / name).is_symlink()
+    assert (tmp_path / "precious").read_bytes() == b"x"
+    assert files.temporary_name(tmp_path / "x") != files.temporary_name(tmp_path / "x")
+
+
+def test_notes_are_regular_files(tmp_path: Path) -> None:
+    (tmp_path / "note").write_bytes(b"{}")
+    (tmp_path / "link").symlink_to("note")
+    os.mkfifo(tmp_path / "pipe")
+    assert files.read_note(tmp_path / "note") == b"{}"
+    for name in ("link", "pipe", "."):
+        with pytest.raises(FileAccessError):
+            files.read_note(tmp_path / name)
+
+
+def test_trees_are_removed_without_following_links(tmp_path: Path) -> None:
+    (tmp_path / "precious").mkdir()
+    (tmp_path / "precious" / "thesis").touch()
+    (tmp_path / "tree" / "below").mkdir(parents=True)
+    for place in (tmp_path / "link", tmp_path / "tree" / "below" / "link"):
+        place.symlink_to(tmp_path / "precious")
+    for name in ("link", "tree", "missing"):
+        files.remove_tree(tmp_path / name)
+    assert os.listdir(tmp_path) == ["precious"]
+    assert os.listdir(tmp_path / "precious") == ["thesis"]
+
+
+@pytest.mark.parametrize(
+    ("what", "verb"),
+    [
+        (files.read_document, "read"),
+        (files.read_note, "read"),
+        (lambda path: files.read_head(path, 4), "read"),
+        (lambda path: list(Shard(path, "").blocks()), "read"),
+        (lambda path: Shard(path, "").index, "read"),
+        (lambda path: Shard(path, "").read(0), "read"),
+        (lambda path: index_pieces(path, Shard(path, "").walk()), "read"),
+        (lambda path: rs.salvage(path, path.parent / "out" / "x", threads=1), "read"),
+        (lambda path: files.write_atomically(path, b"x"), "write"),
+        (lambda path: ShardWriter(path, overwrite=True).close(), "write"),
+    ],
+)
+def test_errors_of_closing_have_the_path(
+    tmp_path: Path, what: Callable[[Path], Any], verb: str
+) -> None:
+    """Network file systems report an exceeded quota only when a file is closed."""
+    path = tmp_path / "in" / "a.tfrecord"
+    path.parent.mkdir()
+    with ShardWriter(path) as writer:
+        writer.write(b"payload")
+
+    class Refusing(io.FileIO):
+        def close(self) -> None:
+            if not self.closed:
+                super().close()
+                raise OSError(errno.EDQUOT, os.strerror(errno.EDQUOT))
+
+    files._LocalFile.__bases__ = (Refusing,)
+    try:
+        with pytest.raises(FileAccessError) as caught:
+            what(path)
+    finally:
+        files._LocalFile.__bases__ = (io.FileIO,)
+    assert (caught.value.errno, caught.value.filename) == (errno.EDQUOT, str(path))
+    assert f"cannot {verb} {path}" in str(caught.value)
+
+
+def test_files_of_killed_writers_are_removed(tmp_path: Path) -> None:
+    paths = [tmp_path / "a" / "x.idx", tmp_path / "b" / "y.idx", tmp_path / "missing" / "z"]
+    for path in paths[:2]:
+        path.parent.mkdir()
+        path.touch()
+    (tmp_path / "precious").touch()
+    left = [files.temporary_name(path) for path in paths[:2] for _ in range(2)]
+    others = [
+        files.temporary_name(tmp_path / "a" / "other"),
+        tmp_path / "a" / ".x.idx.partial",
+        tmp_path / "a" / ".x.idx.0123.partial",
+    ]
+    planted = files.temporary_name(paths[0])
+    planted.symlink_to(tmp_path / "precious")
+    for path in (*left, *others):
+        path.touch()
+    temporary, held = files._create_temporary(paths[0])
+    with held:
+        files.remove_left_over(paths)
+        assert temporary.exists()
+        assert not any(path.exists() for path in left)
+        assert all(path.exists() for path in (*others, *paths[:2], tmp_path / "precious"))
+    files.remove_left_over(paths)
+    assert not temporary.exists()
+
+
+def test_a_temporary_file_that_another_process_removed_is_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between its creation and its lock, another process may remove it."""
+    lock, calls = fcntl.flock, 0
+
+    def late(descriptor: int, kind: int) -> None:
+        nonlocal calls
+        calls += 1
+        if calls == 1:
+            for entry in os.scandir(tmp_path):
+                os.unlink(entry)
+        lock(descriptor, kind)
+
+    monkeypatch.setattr(fcntl, "flock", late)
+    files.write_atomically(tmp_path / "x", b"data")
+    assert (tmp_path / "x").read_bytes() == b"data"
+    assert os.listdir(tmp_path) == ["x"]
+    assert calls == 2
+
+
+# -- locks -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("gone", ["file", "folder"])
+def test_a_lock_of_a_removed_file_does_not_count(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, gone: str
+) -> None:
+    """The job that held it has just ended; a third job may hold the new file already."""
+    lock, calls = fcntl.flock, 0
+
+    def late(descriptor: int, kind: int) -> None:
+        nonlocal calls
+        calls += 1
+        if calls == 1:
+            os.unlink(tmp_path / "out" / "lock")
+            if gone == "folder":
+                os.rmdir(tmp_path / "out")
+        lock(descriptor, kind)
+
+    monkeypatch.setattr(fcntl, "flock", late)
+    with files.exclusive(tmp_path / "out"):
+        assert os.listdir(tmp_path / "out") == ["lock"]
+        with pytest.raises(FileAccessError) as caught:
+            files.exclusive(tmp_path / "out").__enter__()
+        assert caught.value.errno == errno.EBUSY
+    assert calls == 3
+
+
+def test_a_refused_job_leaves_the_folder_to_the_running_one(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    with working_in(out):
+        for _ in range(2):
+            with pytest.raises(FileAccessError) as caught, working_in(out):
+                pass
+            assert caught.value.errno == errno.EBUSY
+            assert os.listdir(out / ".recordsmith") == ["lock"]
+    assert not out.exists()
+
+
+@pytest.mark.parametrize("kind", ["link", "dangling", "folder", "pipe"])
+def test_only_a_regular_file_is_a_lock(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / "lock"
+    if kind == "folder":
+        path.mkdir()
+    elif kind == "pipe":
+        os.mkfifo(path)
+    else:
+        path.symlink_to("precious")
+        if kind == "link":
+            (tmp_path / "precious").touch()
+    with pytest.raises(OptionError, match="lock"):
+        files.exclusive(tmp_path).__enter__()
+    assert (tmp_path / "precious").exists() == (kind == "link")
+
+
+@pytest.mark.parametrize(
+    "number", [errno.ENOLCK, errno.ENOTSUP, errno.EINVAL, errno.ENOSYS, errno.EBADF, errno.EPERM]
+)
+def test_a_file_system_without_locks_is_reported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, made: Any, number: int
+) -> None:
+    made.packed(tmp_path / "in", {"train": [3]})
+
+    def refuse(_descriptor: int, _kind: int) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    for job in (rs.reshard, rs.salvage):
+        report = job(tmp_path / "in", tmp_path / job.__name__)
+        assert sum("locks" in notice for notice in report.notices) == 1
+        assert rs.verify(tmp_path / job.__name__).is_good
+    report = rs.export(tmp_path / "in", tmp_path / "npz", "npz")
+    assert sum("locks" in problem for problem in report.problems) == 1
+    made.write_shard(tmp_path / "train.tfrecord", [7])
+    out = tmp_path / "reshard"
+    before = {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
+    with pytest.raises(OptionError, match="lock=False"):
+        rs.append(tmp_path / "train.tfrecord", out)
+    assert {path: path.read_bytes() for path in out.rglob("*") if path.is_file()} == before
+    report = rs.append(tmp_path / "train.tfrecord", out, lock=False)
+    assert sum("locks" in notice for notice in report.notices) == 1
+    assert len(rs.open(out)) == 4
+    monkeypatch.undo()
+    report = rs.append(tmp_path / "train.tfrecord", out, again=True)
+    assert not any("could not be locked" in notice for notice in report.notices)

@@ -1,4 +1,4 @@
-"""What docs/format.md and docs/security.md state is so: vectors, layouts, limits, names."""
+"""docs/format.md and docs/security.md are correct: vectors, layouts, limits, names."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ LAYERS = ("wire", "example", "image", "dataset", "building", "examining")
 
 
 def tables(page: str) -> list[list[list[str]]]:
-    """The tables of a page, each a list of rows of cells; without heads and rulers."""
+    """The tables of a page, each a list of rows of cells; without header and separator rows."""
     found, rows = [], []
     for line in [*page.splitlines(), ""]:
         if line.startswith("|"):
@@ -45,7 +45,7 @@ def tables(page: str) -> list[list[list[str]]]:
 
 
 def table_with(page: str, head: str) -> list[list[str]]:
-    """The table under a line of heads."""
+    """The table with this header row."""
     _, _, rest = page.partition(head)
     assert rest, head
     return tables(head + rest)[0]
@@ -58,7 +58,7 @@ def bytes_of(cell: str) -> bytes:
     return bytes.fromhex(digits) * int(times or 1)
 
 
-def test_checksums_are_what_the_page_says(reference: Any) -> None:
+def test_checksums_match_the_page(reference: Any) -> None:
     rows = table_with(FORMAT, "| bytes, hexadecimal | CRC-32C | masked |")
     assert len(rows) == 5
     for data, plain, masked in rows:
@@ -66,12 +66,12 @@ def test_checksums_are_what_the_page_says(reference: Any) -> None:
         assert (crc32c(bytes_of(data)), masked_crc32c(bytes_of(data))) == expected
         stored = int.from_bytes(reference.masked_crc32c(bytes_of(data)), "little")
         assert (reference.crc32c(bytes_of(data)), stored) == expected
-        turned = (expected[0] >> 15 | expected[0] << 17) % 2**32
-        assert (turned + 0xA282EAD8) % 2**32 == expected[1]  # the formula, as it stands there
+        rotated = (expected[0] >> 15 | expected[0] << 17) % 2**32
+        assert (rotated + 0xA282EAD8) % 2**32 == expected[1]  # the formula of the page
     assert "masked = ((crc >> 15) | (crc << 17)) + 0xA282EAD8" in FORMAT
 
 
-def test_frames_are_what_the_page_says(reference: Any) -> None:
+def test_frames_match_the_page(reference: Any) -> None:
     rows = table_with(FORMAT, "| payload, hexadecimal | frame, hexadecimal |")
     assert len(rows) == 2
     for payload, frame in rows:
@@ -101,7 +101,7 @@ def value_of(place: str) -> int:
     return value
 
 
-def test_limits_are_those_of_the_code() -> None:
+def test_limits_match_the_code() -> None:
     rows = limits()
     assert len(rows) > 20
     for what, limit, place, _ in rows:
@@ -109,7 +109,7 @@ def test_limits_are_those_of_the_code() -> None:
 
 
 def test_every_limit_of_the_code_is_on_the_page() -> None:
-    told = {place.strip("`").split(".")[-1].split(" ")[-1] for _, _, place, _ in limits()}
+    documented = {place.strip("`").split(".")[-1].split(" ")[-1] for _, _, place, _ in limits()}
     for layer in LAYERS:
         for path in (PACKAGE / layer).rglob("*.py"):
             for statement in ast.parse(path.read_text()).body:
@@ -117,13 +117,13 @@ def test_every_limit_of_the_code_is_on_the_page() -> None:
                     continue
                 for target in statement.targets:
                     if isinstance(target, ast.Name) and LIMIT_NAME.match(target.id):
-                        assert target.id.lstrip("_") in told, f"{path.name}: {target.id}"
+                        assert target.id.lstrip("_") in documented, f"{path.name}: {target.id}"
         for path in (PACKAGE / layer).rglob("*.h"):
             for name in re.findall(r"#define (\w+_(?:DEPTH|LIMIT)) ", path.read_text()):
-                assert name in told, f"{path.name}: {name}"
+                assert name in documented, f"{path.name}: {name}"
 
 
-def test_what_lies_past_a_limit_is_a_defect_that_there_is() -> None:
+def test_named_defects_exist() -> None:
     named = set(re.findall(r"`([a-z]+(?:-[a-z]+)+)`", FORMAT + SECURITY))
     named -= {"recordsmith-dataset", "recordsmith-export"}
     assert {"decompression-limit", "broken-manifest", "malformed-example"} <= named
@@ -141,7 +141,7 @@ def test_the_limit_of_digits_and_labels(tmp_path: Path, made: Any) -> None:
 # ---- layouts -----------------------------------------------------------------------------------
 
 
-def test_the_manifest_has_the_keys_of_the_page(tmp_path: Path, made: Any) -> None:
+def test_the_manifest_has_the_documented_keys(tmp_path: Path, made: Any) -> None:
     folder = made.packed(tmp_path, {"train": [2]})
     document = json.loads((folder / "dataset.json").read_bytes())
     of_shard = document["splits"]["train"][0]
@@ -155,7 +155,7 @@ def test_the_manifest_has_the_keys_of_the_page(tmp_path: Path, made: Any) -> Non
         assert f"`{document_key}`" in FORMAT
 
 
-def test_an_index_by_the_page_is_used(tmp_path: Path, reference: Any) -> None:
+def test_an_index_written_as_documented_is_used(tmp_path: Path, reference: Any) -> None:
     shard = tmp_path / "a.tfrecord"
     payloads = [bytes([number]) * 3000 for number in range(5)]
     data = reference.frames(payloads)
@@ -175,14 +175,14 @@ def test_an_index_by_the_page_is_used(tmp_path: Path, reference: Any) -> None:
     np.testing.assert_array_equal(found.offsets, offsets)
 
 
-def test_the_text_index_is_lines_of_offset_and_size(tmp_path: Path, reference: Any) -> None:
+def test_the_text_index_has_lines_of_offset_and_size(tmp_path: Path, reference: Any) -> None:
     shard = tmp_path / "a.tfrecord"
     shard.write_bytes(reference.frames([b"abc", b""]))
     rs.index(shard, format="dali")
     assert (tmp_path / "a.tfrecord.idx").read_text() == "0 19\n19 16\n"
 
 
-def test_notes_have_the_keys_of_the_page(tmp_path: Path, made: Any) -> None:
+def test_notes_have_the_documented_keys(tmp_path: Path, made: Any) -> None:
     _, _, section = FORMAT.partition("### Notes")
     section = section.partition("## Limits")[0]
     keys = set(json.loads(Begun("x", ("y",)).to_bytes()))
@@ -200,7 +200,7 @@ def test_notes_have_the_keys_of_the_page(tmp_path: Path, made: Any) -> None:
         assert f"`{key}`" in section, key
 
 
-def test_what_is_written_is_as_the_page_says(tmp_path: Path) -> None:
+def test_written_bytes_match_the_page(tmp_path: Path) -> None:
     assert rs.encode_example({}) == bytes.fromhex("0a 00")
     assert "`0a 00`" in FORMAT
     path = tmp_path / "a.tfrecord.gz"
@@ -214,26 +214,26 @@ def test_what_is_written_is_as_the_page_says(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("page", [FORMAT, SECURITY], ids=["format", "security"])
-def test_tests_and_files_that_are_named_exist(page: str) -> None:
+def test_named_tests_and_files_exist(page: str) -> None:
     paths = re.findall(r"`((?:tests|src|docs|\.ci)/[\w./]+)`", page)
     names = re.findall(r"`(test_\w+)`", page)
     sources = "\n".join(path.read_text() for path in (REPOSITORY / "tests").rglob("test_*.py"))
     for path in paths:
-        if (REPOSITORY / path.partition("/")[0]).exists():  # without sources, when installed
+        if (REPOSITORY / path.partition("/")[0]).exists():  # an installed package has no sources
             assert (REPOSITORY / path).exists(), path
     for name in names:
         assert f"def {name}(" in sources or list((REPOSITORY / "tests").rglob(f"{name}.py")), name
 
 
-# ---- what the page on security measures --------------------------------------------------------
+# ---- memory in docs/security.md ---------------------------------------------------------------
 
 
 def test_memory_of_decoding(reference: Any) -> None:
-    """The worst that is known: objects of Python for things that take a few bytes."""
-    told = re.search(r"up to (\d+) bytes for each\s+byte", SECURITY)
-    assert told is not None
+    """The worst known cases: Python objects for values of a few bytes."""
+    stated = re.search(r"up to (\d+) bytes for each\s+byte", SECURITY)
+    assert stated is not None
     entry, delimited = reference.entry, reference.delimited
-    nothing = delimited(1, delimited(3, b""))  # a step with an empty list of numbers
+    nothing = delimited(1, delimited(3, b""))  # a step with an empty list
     worst = 0.0
     for decode, payload in (
         (rs.decode_sequence_example, delimited(2, entry(b"k", nothing * 10_000))),
@@ -249,4 +249,4 @@ def test_memory_of_decoding(reference: Any) -> None:
         tracemalloc.stop()
         assert decoded
         worst = max(worst, taken / len(payload))
-    assert int(told[1]) / 3 < worst <= int(told[1])
+    assert int(stated[1]) / 3 < worst <= int(stated[1])

@@ -1,4 +1,4 @@
-"""Orders are permutations, alike on every machine, and as random as they should be."""
+"""Orders are permutations, equal on every machine, and uniformly random."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ def test_every_number_comes_once(count: int, seed: int, lap: int) -> None:
     assert sorted(order.tolist()) == list(range(count))
 
 
-def test_no_numbers_have_an_order_too() -> None:
+def test_an_empty_order() -> None:
     assert Permutations(0, 1).numbers(0, np.arange(0)).tolist() == []
 
 
 @given(st.integers(1, 2**62), st.data())
 @settings(max_examples=60)
-def test_any_part_of_any_order_can_be_asked_for_alone(count: int, data: Any) -> None:
+def test_any_part_of_an_order_can_be_computed_alone(count: int, data: Any) -> None:
     asked = data.draw(
         st.lists(st.tuples(st.integers(0, 9), st.integers(0, count - 1)), min_size=1, max_size=9)
     )
@@ -48,14 +48,14 @@ def test_any_part_of_any_order_can_be_asked_for_alone(count: int, data: Any) -> 
 
 
 def _excess(table: npt.NDArray[Any], expected: Any) -> float:
-    """By how many standard deviations counts differ more from what is expected than they should."""
+    """Return by how many standard deviations counts deviate more than expected."""
     chi_square = ((table - expected) ** 2 / expected).sum()
     freedom = table.size - 1
     return float((chi_square - freedom) / (2 * freedom) ** 0.5)
 
 
 @pytest.mark.parametrize("count", [2, 3, 4, 5])
-def test_few_numbers_come_in_every_order_alike(count: int) -> None:
+def test_all_orders_of_few_numbers_are_equally_likely(count: int) -> None:
     laps = 12_000
     places = np.tile(np.arange(count), laps)
     orders = Permutations(count, 1).numbers(np.repeat(np.arange(laps), count), places)
@@ -65,8 +65,8 @@ def test_few_numbers_come_in_every_order_alike(count: int) -> None:
 
 
 @pytest.mark.parametrize("count", [33, 40, 64, 100, 128, 1000])
-def test_pairs_come_alike_where_the_network_is_narrow(count: int) -> None:
-    """Places that share a digit are what too few rounds give away."""
+def test_pairs_are_equally_likely_in_narrow_networks(count: int) -> None:
+    """Too few rounds show in places that share a digit."""
     orders, laps = Permutations(count, 1), np.arange(100_000)
     base = int((count - 1) ** 0.5) + 1
     for one, other in ((0, 1), (5, 6), (0, base), (3, 3 + base), (0, count - 1)):
@@ -83,14 +83,14 @@ def test_many_numbers_are_spread_evenly(count: int) -> None:
     orders = Permutations(count, 1)
     order = orders.numbers(0, np.arange(count))
     table = np.histogram2d(np.arange(count), order, bins=parts)[0]
-    # rows and columns have fixed sums, which takes away some freedom: the limit allows for it
+    # rows and columns have fixed sums, so fewer degrees of freedom; the limit allows for it
     assert abs(_excess(table, count / parts**2)) < 5
     for other in (np.roll(order, 1), orders.numbers(1, np.arange(count))):
         distance = np.histogram((order - other) % count, bins=50, range=(0, count))[0]
         assert abs(_excess(distance, count / 50)) < 5
 
 
-def test_laps_seeds_and_keys_have_orders_of_their_own() -> None:
+def test_laps_seeds_and_keys_have_different_orders() -> None:
     places = np.arange(1000)
     orders = [
         Permutations(1000, 1, "a").numbers(0, places),
@@ -100,11 +100,11 @@ def test_laps_seeds_and_keys_have_orders_of_their_own() -> None:
     ]
     for at, one in enumerate(orders):
         for other in orders[at + 1 :]:
-            assert (one == other).sum() < 10  # one is to be expected
+            assert (one == other).sum() < 10  # one is expected
 
 
 def test_orders_are_the_same_everywhere() -> None:
-    """Golden: a resumed job depends on it."""
+    """Golden values: a resumed job depends on them."""
     assert Permutations(10, 0).numbers(0, np.arange(10)).tolist() == GOLDEN_FEW
     assert Permutations(1000, 0).numbers(3, np.arange(4)).tolist() == GOLDEN_NARROW
     assert Permutations(10**10, 5, "x").numbers(2, np.arange(4)).tolist() == GOLDEN_MANY

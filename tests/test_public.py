@@ -1,4 +1,4 @@
-"""What `import recordsmith` offers, and what it costs."""
+"""The public names, and the cost of `import recordsmith`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ HEAVY = ("cv2", "PIL", "typer", "rich", "google.protobuf", *FRAMEWORKS)
 
 
 def _typed_imports() -> dict[str, str]:
-    """name -> module, of the imports that type checkers see."""
+    """name -> module, of the imports for type checkers."""
     tree = ast.parse(Path(recordsmith.__file__).read_text(encoding="utf-8"))
     blocks = [
         node
@@ -34,26 +34,26 @@ def _typed_imports() -> dict[str, str]:
     }
 
 
-def test_all_is_what_type_checkers_see() -> None:
+def test_all_equals_the_imports_for_type_checkers() -> None:
     assert len(set(recordsmith.__all__)) == len(recordsmith.__all__)
     assert set(recordsmith.__all__) == {*_typed_imports(), "__version__"}
 
 
 @pytest.mark.parametrize(("name", "module"), _typed_imports().items())
-def test_each_name_is_what_its_home_has(name: str, module: str) -> None:
+def test_each_name_comes_from_its_module(name: str, module: str) -> None:
     home = importlib.import_module(module)
     assert getattr(recordsmith, name) is getattr(home, name)
     assert name in home.__all__ if hasattr(home, "__all__") else True
 
 
 @pytest.mark.parametrize("name", _typed_imports())
-def test_each_name_has_a_docstring_of_its_own(name: str) -> None:
-    words = getattr(recordsmith, name).__doc__ or ""
-    assert len(words.split()) > 3
-    assert not words.startswith(f"{name}(")  # what a dataclass writes for itself
+def test_each_name_has_a_docstring(name: str) -> None:
+    text = getattr(recordsmith, name).__doc__ or ""
+    assert len(text.split()) > 3
+    assert not text.startswith(f"{name}(")  # the default of a dataclass
 
 
-def test_dir_lists_what_can_be_used() -> None:
+def test_dir_lists_the_public_names() -> None:
     assert set(recordsmith.__all__) <= set(dir(recordsmith))
 
 
@@ -71,7 +71,7 @@ def _loaded_by(statement: str) -> set[str]:
     return set(json.loads(done.stdout))
 
 
-def test_import_costs_next_to_nothing() -> None:
+def test_import_loads_no_heavy_package() -> None:
     assert not _loaded_by("import recordsmith") & {*HEAVY, "numpy"}
 
 
@@ -81,15 +81,15 @@ def test_no_name_loads_a_framework() -> None:
     assert not loaded & set(FRAMEWORKS)
 
 
-def test_reading_needs_neither_pictures_nor_the_command_line() -> None:
+def test_reading_needs_neither_images_nor_the_command_line() -> None:
     loaded = _loaded_by("import recordsmith as rs; rs.open, rs.verify, rs.inspect, rs.ShardWriter")
     assert "numpy" in loaded  # the names were really loaded
     assert not loaded & {*HEAVY, "recordsmith.packing", "recordsmith.cli"}
 
 
-def test_packing_loads_pictures_only_when_it_meets_one() -> None:
+def test_packing_loads_image_libraries_on_demand() -> None:
     assert not _loaded_by("import recordsmith as rs; rs.pack, rs.ImageFolder") & set(HEAVY)
 
 
-def test_exporting_loads_no_library_of_a_format() -> None:
+def test_exporting_loads_format_libraries_on_demand() -> None:
     assert not _loaded_by("import recordsmith as rs; rs.export") & {*HEAVY, "pyarrow"}

@@ -62,14 +62,14 @@ def test_a_document_without_end_is_refused(
     name: str, tmp_path: Path, made: SimpleNamespace
 ) -> None:
     (tmp_path / "in").mkdir()
-    with pytest.raises(rs.FileAccessError, match=f"{name}: it is longer than"):
+    with pytest.raises(rs.FileAccessError, match=f"{name}: it is larger than"):
         READERS[name](huge(tmp_path / name), made)
 
 
 def test_a_list_may_be_long_but_no_line_of_it(tmp_path: Path) -> None:
     with pytest.raises(rs.FileAccessError, match=r"list\.txt: line 1 is longer than 16,777,216"):
         read_lines(huge(tmp_path / "list.txt"))
-    path = tmp_path / "pictures.txt"
+    path = tmp_path / "images.txt"
     with open(path, "w", newline="") as file:  # 270 MB, and nothing to hold
         file.writelines([f"{' ' * 999_999}\r\n"] * 270)
         file.write("name")
@@ -92,7 +92,7 @@ def test_lines_end_as_in_any_system(
 def test_a_manifest_without_end_is_a_broken_one(tmp_path: Path, made: SimpleNamespace) -> None:
     folder = made.packed(tmp_path / "out", {"train": [3]})
     huge(folder / "dataset.json")
-    with pytest.raises(rs.CorruptDataError, match=r"broken-manifest.*longer than"):
+    with pytest.raises(rs.CorruptDataError, match=r"broken-manifest.*larger than"):
         read_manifest(folder)
     found = rs.verify(folder).defects
     assert [str(defect.defect) for defect in found] == ["broken-manifest"]

@@ -1,8 +1,8 @@
-"""examples/training: the programs learn, and one that was stopped goes on as if it had not been.
+"""examples/training: the programs learn, and resume as if they had not been interrupted.
 
-Each runs in processes of its own, smaller than by default. Those that stop and go on are called
-several times in one process, as loading and compiling a framework takes longer than training: what
-they go on with comes from the checkpoint alone.
+Each runs in separate processes, with less data than by default. Those that resume are called
+several times in one process, because loading and compiling a framework takes longer than training;
+the checkpoint is their only state.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from PIL import Image
 
 TRAINING = Path(__file__).parent.parent / "examples" / "training"
 README = (TRAINING.parent / "README.md").read_text("utf-8")
-PROGRAMS = {  # and what they need
+PROGRAMS = {  # program: required packages
     "torch_classifier": ("torch",),
     "torch_ddp": ("torch",),
     "torch_segmentation": ("torch",),
@@ -34,7 +34,7 @@ PROGRAMS = {  # and what they need
     "keras_classifier": ("keras",),
     "tensorflow_feature_spec": ("tensorflow",),
 }
-PICTURES = 150  # 105 of them to train with: 5 steps an epoch
+IMAGES = 150  # 105 of them to train with: 5 steps an epoch
 CHANCE = 20  # percent: there are five species
 CALLS = """\
 import importlib, json, sys
@@ -64,7 +64,7 @@ def epochs_in(output: str) -> list[Epoch]:
 
 
 def skip_without(*packages: str) -> None:
-    """They are looked for, not imported: programs run in other processes."""
+    """Skip without importing the packages: programs run in other processes."""
     for package in packages:
         if importlib.util.find_spec(package) is None:
             pytest.skip(f"{package} is not installed")
@@ -88,39 +88,39 @@ def run(command: list[Any], **environment: str) -> str:
     return done.stdout
 
 
-def options(folder: Path, epochs: int, pictures: int = PICTURES) -> list[str]:
-    return ["--folder", str(folder), "--pictures", str(pictures), "--epochs", str(epochs)]
+def options(folder: Path, epochs: int, images: int = IMAGES) -> list[str]:
+    return ["--folder", str(folder), "--images", str(images), "--epochs", str(epochs)]
 
 
 def run_alone(
-    name: str, folder: Path, epochs: int, pictures: int = PICTURES, **environment: str
+    name: str, folder: Path, epochs: int, images: int = IMAGES, **environment: str
 ) -> str:
     skip_without(*PROGRAMS[name])
-    return run([TRAINING / f"{name}.py", *options(folder, epochs, pictures)], **environment)
+    return run([TRAINING / f"{name}.py", *options(folder, epochs, images)], **environment)
 
 
 def run_calls(name: str, epochs: int, *calls: tuple[Path, str]) -> list[str]:
-    """What each of several calls in one process printed."""
+    """Return the output of each of several calls in one process."""
     skip_without(*PROGRAMS[name])
-    arguments = json.dumps([options(folder, epochs) + words.split() for folder, words in calls])
+    arguments = json.dumps([options(folder, epochs) + given.split() for folder, given in calls])
     return run(["-c", CALLS, TRAINING, name, arguments]).split("done\n")[:-1]
 
 
 @pytest.fixture(scope="module")
 def drawn(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the flowers that all classifiers take."""
+    """A folder with the flowers of all classifiers."""
     folder = tmp_path_factory.mktemp("training")
     draw = (
         "import pathlib, sys; sys.path.insert(0, sys.argv[1]); import data; "
         "data.packed_flowers(pathlib.Path(sys.argv[2]), int(sys.argv[3]))"
     )
-    run(["-c", draw, TRAINING, folder, PICTURES])
+    run(["-c", draw, TRAINING, folder, IMAGES])
     return folder
 
 
 @pytest.fixture
 def folders(drawn: Path, tmp_path: Path) -> Folders:
-    """Makes folders with the same flowers, to write checkpoints into."""
+    """Create folders with the same flowers, for checkpoints."""
     return lambda name: Path(shutil.copytree(drawn, tmp_path / name))
 
 
@@ -131,7 +131,7 @@ def check_learned(output: str, epoch_count: int, bar: float) -> None:
     assert epochs[-1].score > bar
 
 
-def test_there_is_no_other_program_and_the_readme_shows_each() -> None:
+def test_the_readme_lists_each_program() -> None:
     assert {path.stem for path in TRAINING.glob("*.py")} == {"data", *PROGRAMS}
     for name in PROGRAMS:
         words = ast.get_docstring(ast.parse((TRAINING / f"{name}.py").read_text("utf-8"))) or ""
@@ -148,7 +148,7 @@ def test_there_is_no_other_program_and_the_readme_shows_each() -> None:
 
 
 def equal(one: Any, other: Any) -> bool:
-    """Bit for bit, however deep."""
+    """Compare bit for bit, also nested values."""
     import torch
 
     if isinstance(one, torch.Tensor):
@@ -158,7 +158,7 @@ def equal(one: Any, other: Any) -> bool:
     return bool(one == other)
 
 
-def test_torch_goes_on_with_and_without_workers(folders: Folders) -> None:
+def test_torch_resumes_with_and_without_workers(folders: Folders) -> None:
     folder, undisturbed = folders("stopped"), folders("undisturbed")
     whole, *parts = run_calls(
         "torch_classifier",
@@ -182,7 +182,7 @@ def test_torch_goes_on_with_and_without_workers(folders: Folders) -> None:
     assert equal(saved, expected)
 
 
-def test_jax_goes_on_with_the_loader_and_with_grain(folders: Folders) -> None:
+def test_jax_resumes_with_the_loader_and_with_grain(folders: Folders) -> None:
     has_grain = importlib.util.find_spec("grain") is not None
     calls, compared = [], []
     for reader in ["", "--grain"] if has_grain else [""]:
@@ -203,7 +203,7 @@ def test_jax_goes_on_with_the_loader_and_with_grain(folders: Folders) -> None:
             np.testing.assert_array_equal(saved[name], expected[name])
 
 
-def test_processes_of_ddp_go_on(drawn: Path) -> None:
+def test_ddp_resumes_with_another_number_of_processes(drawn: Path) -> None:
     skip_without("torch")
 
     def run_two(*arguments: str) -> str:
@@ -229,7 +229,7 @@ def test_keras_learns_on_each_backend(drawn: Path, backend: str) -> None:
     assert 100 * float(scores[-1]) > 2 * CHANCE
 
 
-def test_tensorflow_learns_from_records_alone(drawn: Path) -> None:
+def test_tensorflow_learns_from_records_without_a_loader(drawn: Path) -> None:
     output = run_alone("tensorflow_feature_spec", drawn, 10)
     assert "image/encoded       FixedLenFeature(shape=(), dtype=tf.string" in output
     check_learned(output, 10, bar=2 * CHANCE)
@@ -239,16 +239,16 @@ def test_tensorflow_learns_from_records_alone(drawn: Path) -> None:
 
 
 def test_segmentation_learns(tmp_path: Path) -> None:
-    output = run_alone("torch_segmentation", tmp_path, 6, pictures=80)
+    output = run_alone("torch_segmentation", tmp_path, 6, images=80)
     check_learned(output, 6, bar=25)  # 14 are right where all is taken for meadow
     with Image.open(tmp_path / "segmentation.jpg") as page:
         assert page.width > page.height > 96
 
 
 def test_detection_learns(tmp_path: Path) -> None:
-    output = run_alone("torch_detection", tmp_path, 6, pictures=100)
+    output = run_alone("torch_detection", tmp_path, 6, images=100)
     check_learned(output, 6, bar=30)
-    told = re.match(r"10 pictures with ([\d, ]+) boxes, filled up to (\d)", output)
+    told = re.match(r"10 images with ([\d, ]+) boxes, filled up to (\d)", output)
     assert told is not None
     counts = [int(count) for count in told[1].split(", ")]
     assert len(counts) == 10

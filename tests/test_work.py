@@ -1,4 +1,4 @@
-"""Several pieces of work at once: order, failures, and what progress is told."""
+"""Tasks in threads: order, errors, and calls of progress."""
 
 from __future__ import annotations
 
@@ -14,29 +14,32 @@ from recordsmith.work import Stopped, Work, thread_count
 
 
 @pytest.mark.parametrize("threads", [0, -1, True, 1.0, "2"])
-def test_what_is_no_number_of_threads_is_refused(threads: Any) -> None:
-    with pytest.raises(rs.OptionError, match="threads is"):
+def test_invalid_numbers_of_threads_are_refused(threads: Any) -> None:
+    with pytest.raises(rs.OptionError) as caught:
         thread_count(threads)
+    error = caught.value
+    assert (error.option, error.value) == ("threads", repr(threads))
+    assert error.expected == "a positive integer"
 
 
-def test_threads_that_nobody_chose_are_limited_and_chosen_ones_are_not() -> None:
+def test_only_the_default_number_of_threads_is_limited() -> None:
     assert 1 <= thread_count(None, most=1) == 1
     assert thread_count(None) >= thread_count(None, most=8) >= 1
     assert thread_count(50, most=8) == 50
 
 
 @pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="the system does not tell")
-def test_threads_are_as_many_as_processors_that_may_be_used(
+def test_the_default_is_one_thread_for_each_usable_processor(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A container may have few of a machine's many."""
+    """A container may have only some of the machine's processors."""
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {3, 7, 60})
     assert thread_count(None) == 3
     assert thread_count(None, most=2) == 2
 
 
 @pytest.mark.parametrize("threads", [1, 3])
-def test_answers_come_in_the_order_of_the_items(threads: int) -> None:
+def test_results_are_in_the_order_of_the_items(threads: int) -> None:
     later = threading.Event()
 
     def answer(item: int) -> int:
@@ -52,7 +55,7 @@ def test_answers_come_in_the_order_of_the_items(threads: int) -> None:
     assert list(Work(threads, None).in_order(answer, range(6), ahead=3)) == expected
 
 
-def test_no_more_items_are_on_the_way_than_is_said() -> None:
+def test_at_most_ahead_items_are_in_progress() -> None:
     taken = []
 
     def items() -> Any:
@@ -67,7 +70,7 @@ def test_no_more_items_are_on_the_way_than_is_said() -> None:
         assert len(taken) == 5
 
 
-def test_a_failure_ends_the_others_and_is_what_is_raised() -> None:
+def test_an_error_stops_the_others_and_is_raised() -> None:
     work = Work(2, None)
     begun = threading.Event()
     ended = []
@@ -86,10 +89,10 @@ def test_a_failure_ends_the_others_and_is_what_is_raised() -> None:
 
     with pytest.raises(ValueError, match="this one"):
         work.each(fail_or_wait, range(50))
-    assert sorted(ended) in ([0], [0, 2])  # one may have begun meanwhile, and no others
+    assert sorted(ended) in ([0], [0, 2])  # at most one more may have begun
 
 
-def test_of_several_failures_the_first_in_order_is_raised() -> None:
+def test_the_first_error_in_order_is_raised() -> None:
     second = threading.Event()
 
     def fail(item: int) -> None:
@@ -103,13 +106,13 @@ def test_of_several_failures_the_first_in_order_is_raised() -> None:
 
 
 def test_progress_never_passes_the_total_and_ends_there() -> None:
-    told: list[tuple[int, int]] = []
-    work = Work(1, lambda done, total: told.append((done, total)), total=10)
+    calls: list[tuple[int, int]] = []
+    work = Work(1, lambda done, total: calls.append((done, total)), total=10)
     for count in (4, 0, 9):
         work.advance(count)
-    assert told == [(4, 10), (10, 10)]
-    told.clear()
-    work = Work(1, lambda done, total: told.append((done, total)), total=10)
+    assert calls == [(4, 10), (10, 10)]
+    calls.clear()
+    work = Work(1, lambda done, total: calls.append((done, total)), total=10)
     work.advance(3)
     work.finish()
-    assert told == [(3, 10), (10, 10)]
+    assert calls == [(3, 10), (10, 10)]

@@ -1,6 +1,6 @@
-"""Pictures with masks and with boxes, in four layouts, into one shard for training.
+"""Images with masks and with boxes, in four layouts, into one shard for training.
 
-Beside recordsmith: reading the same files and doing nothing with them; and what users write by
+Next to recordsmith: reading the same files and doing nothing with them; and what users write by
 hand, with the parser that guides show, `tf.train.Example` and `TFRecordWriter`. The peers shuffle
 with a seed and sync their file. recordsmith also checks every box and mask, reads the shard back
 and proves its checksums, and writes an index, a manifest and a label map: that is in its figure.
@@ -24,7 +24,7 @@ from inputs import Inputs
 BY_HAND = "by hand, tf.train.Example"
 READING = "reading the files"
 Objects = list[tuple[str, tuple[float, float, float, float]]]
-"""Class, and xmin, ymin, xmax, ymax in pixels, of each object of a picture."""
+"""Class, and xmin, ymin, xmax, ymax in pixels, of each object of an image."""
 
 
 def _recordsmith(kind: str, root_name: str) -> Callable[[Inputs], Task]:
@@ -44,7 +44,7 @@ def _recordsmith(kind: str, root_name: str) -> Callable[[Inputs], Task]:
 
 
 def _reading(root_name: str) -> Callable[[Inputs], Task]:
-    """All files, pictures and annotations, in the order of their names."""
+    """All files, images and annotations, in the order of their names."""
 
     def prepare(inputs: Inputs) -> Task:
         root = inputs.path(root_name)
@@ -105,15 +105,15 @@ def _shuffled(paths: Any) -> list[Path]:
 
 
 def _pairs(train: Any, root: Path) -> Iterator[Any]:
-    for picture in _shuffled((root / "JPEGImages").iterdir()):
-        data = picture.read_bytes()
+    for image in _shuffled((root / "JPEGImages").iterdir()):
+        data = image.read_bytes()
         height, width = jpeg_size(data)
-        mask = (root / "SegmentationClass" / f"{picture.stem}.png").read_bytes()
+        mask = (root / "SegmentationClass" / f"{image.stem}.png").read_bytes()
         yield _example(
             train,
             {
                 "image/encoded": data,
-                "image/filename": picture.name.encode(),
+                "image/filename": image.name.encode(),
                 "image/format": b"jpeg",
                 "image/height": height,
                 "image/width": width,
@@ -124,13 +124,13 @@ def _pairs(train: Any, root: Path) -> Iterator[Any]:
 
 
 def _with_boxes(
-    train: Any, picture: Path, size: tuple[int, int], objects: Objects, **more: list[Any]
+    train: Any, image: Path, size: tuple[int, int], objects: Objects, **more: list[Any]
 ) -> Any:
     height, width = size
-    name = picture.name.encode()
+    name = image.name.encode()
     boxes = [box for _, box in objects]
     features = {
-        "image/encoded": picture.read_bytes(),
+        "image/encoded": image.read_bytes(),
         "image/filename": name,
         "image/source_id": name,
         "image/format": b"jpeg",
@@ -193,16 +193,16 @@ def _coco(train: Any, root: Path) -> Iterator[Any]:
 
 
 def _yolo(train: Any, root: Path) -> Iterator[Any]:
-    for picture in _shuffled((root / "images" / "train").iterdir()):
-        height, width = jpeg_size(picture.read_bytes())
+    for image in _shuffled((root / "images" / "train").iterdir()):
+        height, width = jpeg_size(image.read_bytes())
         objects: Objects = []
-        for line in (root / "labels" / "train" / f"{picture.stem}.txt").read_text().splitlines():
+        for line in (root / "labels" / "train" / f"{image.stem}.txt").read_text().splitlines():
             number, *numbers = line.split()
             x, y, across, down = map(float, numbers)
             xmin, xmax = (x - across / 2) * width, (x + across / 2) * width
             ymin, ymax = (y - down / 2) * height, (y + down / 2) * height
             objects.append((CLASSES[int(number)], (xmin, ymin, xmax, ymax)))
-        yield _with_boxes(train, picture, (height, width), objects)
+        yield _with_boxes(train, image, (height, width), objects)
 
 
 def _case(
@@ -217,7 +217,7 @@ def _case(
         name=name,
         title=title,
         what=f"JPEG files of 500 by 375 pixels with {what}, into one shard, synced at the end.",
-        unit="picture",
+        unit="image",
         peers=(
             Peer(OURS, _recordsmith(kind, root_name)),
             Peer(BY_HAND, _by_hand(root_name, examples)),
@@ -237,7 +237,7 @@ CASES = (
     _case(
         "coco",
         "Pack boxes of COCO",
-        "one JSON file for all, about three objects a picture with their outlines",
+        "one JSON file for all, about three objects an image with their outlines",
         "Coco",
         "coco",
         _coco,

@@ -1,6 +1,6 @@
 """Small records from a file into columns in memory.
 
-Whoever has a table of small records pays for parsing, not for reading: this is where readers
+A table of small records costs time to parse, not to read: this is where readers
 differ most. All of them end with every value of every row in memory.
 """
 

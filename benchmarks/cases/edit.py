@@ -1,4 +1,5 @@
-"""Other features in every record, beside what TensorFlow takes to parse, change and write Examples.
+"""Other features in every record, next to a TensorFlow loop that parses, changes and
+writes Examples.
 
 TensorFlow has no command for it: what people write is a loop. It goes through fewer records; how
 many bytes each has afterwards must be the same. The last row says what records cost that do not
@@ -76,7 +77,7 @@ def _recode(feature: Any) -> None:
     values[:] = [1 - value for value in values]
 
 
-def _edit_picture(feature: Any) -> None:
+def _edit_image(feature: Any) -> None:
     feature["label"].CopyFrom(feature["image/class/label"])
     del feature["image/class/label"]
     feature["year"].int64_list.value.append(2024)
@@ -128,7 +129,7 @@ CASES = (
         f"Records of about {LARGE_BYTES // 1000} kB: one feature renamed, one added.",
         "large",
         {"rename": {"image/class/label": "label"}, "add": {"year": 2024}},
-        _edit_picture,
+        _edit_image,
         1,
     ),
 )

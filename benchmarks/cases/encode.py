@@ -1,7 +1,7 @@
-"""Pictures encoded anew while they are packed, beside a loop that does nothing but that.
+"""Images encoded again while they are packed, next to a loop that does nothing but that.
 
 Decoding and encoding are nearly all of it, so the loop on one thread is the codec's own rate; what
-is above it is recordsmith's. With two threads the clock shall show half, where there are two
+is above it is recordsmith's. With two threads the clock must show half, where there are two
 processors to be had.
 """
 
@@ -23,14 +23,14 @@ def _recordsmith(root_name: str, threads: int, **options: Any) -> Callable[[Inpu
     def prepare(inputs: Inputs) -> Task:
         import cv2
 
-        from recordsmith import ImageFiles, PictureOptions, pack
+        from recordsmith import ImageFiles, ImageOptions, pack
 
-        cv2.setNumThreads(1)  # what is compared is one thread a picture
-        pictures = PictureOptions(**options)
+        cv2.setNumThreads(1)  # what is compared is one thread an image
+        images = ImageOptions(**options)
 
         def run(out: Path) -> None:
             source = ImageFiles(inputs.path(root_name))
-            pack(source, out, shards=1, pictures=pictures, threads=threads)
+            pack(source, out, shards=1, image_options=images, threads=threads)
 
         out = inputs.out(f"recordsmith-{root_name}-{threads}")
         return packing_task(out, inputs.encoded_count, run)
@@ -81,7 +81,7 @@ def _case(name: str, title: str, what: str, root_name: str, **options: Any) -> C
             f"{what}, into one shard. This machine has {processor_count()} processors. OpenCV's "
             "own threads are off."
         ),
-        unit="picture",
+        unit="image",
         peers=(
             Peer(OURS, _recordsmith(root_name, 1, **options)),
             Peer("recordsmith, two threads", _recordsmith(root_name, 2, **options)),
@@ -101,7 +101,7 @@ CASES = (
     ),
     _case(
         "re-encode-smaller",
-        "Pack pictures made smaller",
+        "Pack images made smaller",
         f"JPEG files of 500 by 375 pixels, the shorter side made {_SIDE} pixels",
         "few-photographs",
         shorter_side=_SIDE,

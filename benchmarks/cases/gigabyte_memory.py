@@ -42,7 +42,7 @@ CASE = Case(
     title="Peak memory of verifying, resharding and salvaging a gigabyte",
     what=(
         "MiB above what is resident after the imports, of one process for each figure. Indexes "
-        "take 8 bytes a record: of the file at hand, of all files when they are shuffled; small "
+        "take 8 bytes a record: of the file given, of all files when they are shuffled; small "
         "records that are read here and there are mapped, up to 256 MiB."
     ),
     unit="record",

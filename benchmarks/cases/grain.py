@@ -1,4 +1,4 @@
-"""grain on recordsmith's source, beside grain on ArrayRecord."""
+"""grain on recordsmith's source, next to grain on ArrayRecord."""
 
 from __future__ import annotations
 
@@ -60,14 +60,14 @@ def _by_array_record(inputs: Inputs) -> Task:
 
 CASES = (
     Case(
-        name="grain-pictures",
-        title="Train from pictures with grain",
+        name="grain-images",
+        title="Train from images with grain",
         what=(
-            "The JPEG files of 500 by 375 pixels to shuffled batches of 32 pictures of 224 by 224 "
+            "The JPEG files of 500 by 375 pixels to shuffled batches of 32 images of 224 by 224 "
             "pixels by grain: read, decoded and resized in two of its threads, by the same "
             "functions. What ArrayRecord holds needs no parsing."
         ),
-        unit="picture",
+        unit="image",
         peers=(
             Peer(OURS, epochs_of(loaders.grain_on_recordsmith)),
             Peer("ArrayRecord", epochs_of(loaders.grain, "camera.arrayrecord"), at_most=1),

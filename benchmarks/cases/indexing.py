@@ -1,4 +1,4 @@
-"""The index of a foreign gigabyte of small records, beside reading its file.
+"""The index of a foreign gigabyte of small records, next to reading its file.
 
 The index says where each record begins: the lengths lie all over the file, so all of it is read.
 Reading it, and nothing else, is what that can be held against.

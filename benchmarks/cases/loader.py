@@ -1,4 +1,4 @@
-"""Shuffled batches for training: pictures, and small records.
+"""Shuffled batches for training: images, and small records.
 
 What is compared is an epoch; what a loader's threads or workers do ahead belongs to it.
 """
@@ -19,7 +19,7 @@ def epochs_of(
     begin: Callable[..., loaders.Epochs], *needs: str, times: int = 1, **options: Any
 ) -> Any:
     """How a peer of `loaders` is prepared; `needs` are inputs that only it has a use for, `times`
-    is how often the pictures are in an epoch.
+    is how often the images are in an epoch.
     """
 
     def prepare(inputs: Inputs) -> Task:
@@ -32,7 +32,7 @@ def epochs_of(
 
 
 def _digest(batches: list[loaders.Seen]) -> list[int]:
-    """How many pictures, their classes, and their mean value, in steps of 16."""
+    """How many images, their classes, and their mean value, in steps of 16."""
     count, labels, values = map(sum, zip(*batches, strict=True))
     side = len(range(0, loaders.SIDE, loaders.SPARSE.step))
     return [count, labels, round(values / (count * side * side * 3) / 16)]
@@ -77,17 +77,17 @@ def _small_by_tensorflow(inputs: Inputs, buffer_size: int | None) -> Task:
     return Task(run, inputs.small_count, digest=sum)
 
 
-_PICTURES = "shuffled batches of 32 pictures of 224 by 224 pixels, uint8, by two threads or workers"
+_IMAGES = "shuffled batches of 32 images of 224 by 224 pixels, uint8, by two threads or workers"
 
 CASES = (
     Case(
-        name="loader-pictures",
-        title="Train from pictures",
+        name="loader-images",
+        title="Train from images",
         what=(
-            f"JPEG files of 500 by 375 pixels and 107 kB to {_PICTURES}. Those by hand check "
+            f"JPEG files of 500 by 375 pixels and 107 kB to {_IMAGES}. Those by hand check "
             "nothing and know beforehand where each JPEG file lies."
         ),
-        unit="picture",
+        unit="image",
         peers=(
             Peer(OURS, epochs_of(loaders.recordsmith)),
             Peer(
@@ -111,12 +111,12 @@ CASES = (
     ),
     Case(
         name="loader-packed",
-        title="Train from pictures that were packed smaller",
+        title="Train from images that were packed smaller",
         what=(
-            f"The same pictures to {_PICTURES}. Packing them with a shorter side of 256 pixels is "
+            f"The same images to {_IMAGES}. Packing them with a shorter side of 256 pixels is "
             "paid once, and not in this table."
         ),
-        unit="picture",
+        unit="image",
         peers=(
             Peer(OURS, epochs_of(loaders.recordsmith, packed="camera-packed-256")),
             Peer("tf.data on the originals", epochs_of(loaders.tensorflow), at_most=1 / 3),

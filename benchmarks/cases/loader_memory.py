@@ -17,12 +17,12 @@ from case import OURS, Case, Peer, Settings, Table, Task
 from inputs import Inputs
 from measure import Worker, make_inputs, say
 
-_TENSORFLOW = "tf.data, a buffer of all pictures"
+_TENSORFLOW = "tf.data, a buffer of all images"
 _ONCE, _TEN_TIMES = "camera-packed", "camera-packed-10-times"
 _FIELDS = {"resident": "VmRSS", "anonymous": "RssAnon", "file-backed": "RssFile"}
 _WHOLE = "whole process"
 _AT_MOST = 1 / 3
-_FLAT_BYTES = 32 << 20  # how much more ten times the pictures may take: noise, an index
+_FLAT_BYTES = 32 << 20  # how much more ten times the images may take: noise, an index
 _LOOK_SECONDS = 0.005
 
 
@@ -58,7 +58,7 @@ CASE = Case(
         "resident after the imports. Anonymous memory is the process's own; file-backed memory is "
         "page cache that it has mapped. The whole process is stated with its imports."
     ),
-    unit="picture",
+    unit="image",
     peers=tuple(
         Peer(f"{name}, {packed}", partial(prepare, packed=packed))
         for name, prepare in ((OURS, _recordsmith), (_TENSORFLOW, _tensorflow))
@@ -150,7 +150,7 @@ def _table(
     rows += [(name, "", "not installed", "", "", "", "", "") for name in missing]
     grown = middle[f"{OURS}, {_TEN_TIMES}"]["resident"] - middle[f"{OURS}, {_ONCE}"]["resident"]
     note = (
-        f"Ten times the pictures take recordsmith {grown / (1 << 20):+,.0f} MiB; it shall be flat, "
+        f"Ten times the images take recordsmith {grown / (1 << 20):+,.0f} MiB; it must be flat, "
         f"at most {_FLAT_BYTES >> 20} MiB more: {'yes' if grown <= _FLAT_BYTES else '**no**'}."
     )
     return Table(
@@ -159,12 +159,12 @@ def _table(
         CASE.what,
         (
             "",
-            "pictures",
+            "images",
             *(f"{kind} MiB" for kind in (*_FIELDS, _WHOLE)),
             "target: whole at most",
             "met",
         ),
         tuple(rows),
         (note,),
-        {"peaks_bytes": peaks, "pictures": counts, "missing": missing, "grown_bytes": grown},
+        {"peaks_bytes": peaks, "images": counts, "missing": missing, "grown_bytes": grown},
     )

@@ -1,6 +1,6 @@
-"""How much of a picture's time is Python, which only one thread at a time can run?
+"""How much of an image's time is Python, which only one thread at a time can run?
 
-Decoders, the resize, reading and checksums let other threads run; what is left of a picture does
+Decoders, the resize, reading and checksums let other threads run; what is left of an image does
 not. It is measured by leaving out the others, and tells how many cores one process can feed.
 """
 
@@ -17,7 +17,7 @@ from inputs import Inputs
 from measure import compare
 
 _WITHOUT_PIXELS = "decoding and resizing left out"
-_PYTHON = "and pictures of 11 by 8 pixels: no bytes to read, check and copy"
+_PYTHON = "and images of 11 by 8 pixels: no bytes to read, check and copy"
 
 
 def _prepare(inputs: Inputs, packed: str, *, with_pixels: bool) -> Task:
@@ -51,11 +51,11 @@ CASE = Case(
     name="loader-python",
     title="Time in Python",
     what=(
-        "The pictures of 500 by 375 pixels to batches of 224 by 224, by one thread. What is left "
+        "The images of 500 by 375 pixels to batches of 224 by 224, by one thread. What is left "
         "when nothing but Python has something to do is about the time in which no other thread "
         "can run Python; the kernels' share of it is small and counted with it."
     ),
-    unit="picture",
+    unit="image",
     peers=(
         Peer(OURS, partial(_prepare, packed="camera-packed", with_pixels=True)),
         Peer(_WITHOUT_PIXELS, partial(_prepare, packed="camera-packed", with_pixels=False)),
@@ -74,9 +74,9 @@ def report(settings: Settings) -> Table:
     }
     cores = cpu[OURS] / cpu[_PYTHON]
     note = (
-        f"Of {cpu[OURS] * 1e6:,.0f} µs a picture, {cpu[_PYTHON] * 1e6:.3g} are Python: it would "
+        f"Of {cpu[OURS] * 1e6:,.0f} µs an image, {cpu[_PYTHON] * 1e6:.3g} are Python: it would "
         f"become the limit of one process at about {cores:.0f} cores that do nothing else. A "
-        "training job has a process, a rank, for each device, and shares the pictures out."
+        "training job has a process, a rank, for each device, and shares the images out."
     )
     data = {**table.data, "cores": cores}
     return dataclasses.replace(table, notes=(note,), data=data)

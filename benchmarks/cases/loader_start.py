@@ -100,7 +100,7 @@ def _table(runs: dict[str, list[Taken | None]]) -> Table:
         NAME,
         "From the start of a process to its first batch",
         (
-            "The interpreter, the imports, the loader as above, and 32 pictures of 224 by 224 "
+            "The interpreter, the imports, the loader as above, and 32 images of 224 by 224 "
             "pixels; indexes and offset tables are there."
         ),
         ("", "CPU ms", "wall ms", "wall, recordsmith = 1", "target, wall", "met"),

@@ -1,6 +1,6 @@
 """How far memory rises above what the imports take, for a dataset and for one much larger.
 
-Reading and packing stream, so both figures shall be alike, but for what a plan holds of each
+Reading and packing stream, so both figures must be alike, but for what a plan holds of each
 sample. `read_columns` holds its result, which grows with the dataset; `batches` holds one batch.
 """
 
@@ -17,7 +17,7 @@ from measure import measure_peaks
 
 _FEW, _MANY = "few", "many"
 _FILES = {_FEW: "small.tfrecord", _MANY: "small-4-times.tfrecord"}
-_FOLDERS = {_FEW: "pictures-quarter", _MANY: "pictures"}
+_FOLDERS = {_FEW: "images-quarter", _MANY: "images"}
 _TABLES = {_FEW: "few-rows.csv", _MANY: "many-rows.csv"}
 
 
@@ -48,7 +48,7 @@ def _pack(inputs: Inputs, size: str) -> Task:
     from recordsmith import ImageFolder
 
     source = ImageFolder(inputs.path(_FOLDERS[size]))
-    return _packing(inputs, source, inputs.picture_count // (1 if size == _MANY else 4))
+    return _packing(inputs, source, inputs.image_count // (1 if size == _MANY else 4))
 
 
 def _pack_table(inputs: Inputs, size: str) -> Task:
@@ -76,7 +76,7 @@ _ACTIONS: dict[str, Callable[[Inputs, str], Task]] = {
     "`read_columns`, one int64 feature": _reading(
         lambda rs, path: rs.open(path).read_columns(["label"])
     ),
-    "`pack` of pictures": _pack,
+    "`pack` of images": _pack,
     "`pack` of a CSV table": _pack_table,
 }
 

@@ -23,22 +23,22 @@ Split = tuple[str, list[tuple[Path, int, str]]]
 
 
 def _splits(root: Path) -> Iterator[Split]:
-    """(name, its pictures as (path, label, class name)), shuffled."""
+    """(name, its images as (path, label, class name)), shuffled."""
     classes = sorted(entry.name for entry in root.iterdir() if entry.is_dir())
-    pictures = [
+    images = [
         (path, label, name)
         for label, name in enumerate(classes)
         for path in sorted((root / name).iterdir())
     ]
-    random.Random(0).shuffle(pictures)
-    cut = round(0.7 * len(pictures))
-    yield "train", pictures[:cut]
-    yield "validation", pictures[cut:]
+    random.Random(0).shuffle(images)
+    cut = round(0.7 * len(images))
+    yield "train", images[:cut]
+    yield "validation", images[cut:]
 
 
 def _task(inputs: Inputs, name: str, run: Callable[[Path, Path], None]) -> Task:
-    root = inputs.path("pictures")
-    return packing_task(inputs.out(name), inputs.picture_count, lambda out: run(root, out))
+    root = inputs.path("images")
+    return packing_task(inputs.out(name), inputs.image_count, lambda out: run(root, out))
 
 
 def packing_task(out: Path, count: int, run: Callable[[Path], None]) -> Task:
@@ -69,13 +69,13 @@ def _recordsmith(inputs: Inputs) -> Task:
     def run(root: Path, out: Path) -> None:
         shares = {"train": 0.7, "validation": 0.3}
         report = pack(ImageFolder(root), out, splits=shares, shards=1)
-        assert report.sample_count == inputs.picture_count
+        assert report.sample_count == inputs.image_count
 
     return _task(inputs, "recordsmith", run)
 
 
 def _tutorial(inputs: Inputs) -> Task:
-    """The tutorials' script in TensorFlow 2: it decodes each picture to learn its size."""
+    """The tutorials' script in TensorFlow 2: it decodes each image to learn its size."""
     import tensorflow as tf
 
     def int64(value: int) -> Any:
@@ -85,11 +85,11 @@ def _tutorial(inputs: Inputs) -> Task:
         return tf.train.Feature(bytes_list=tf.train.BytesList(value=[value]))
 
     def run(root: Path, out: Path) -> None:
-        for split, pictures in _splits(root):
+        for split, images in _splits(root):
             path = out / f"{split}.tfrecord"
             with tf.io.TFRecordWriter(str(path)) as writer:
-                for picture, label, _ in pictures:
-                    data = tf.io.gfile.GFile(str(picture), "rb").read()
+                for image, label, _ in images:
+                    data = tf.io.gfile.GFile(str(image), "rb").read()
                     height, width, _ = tf.io.decode_jpeg(data, channels=3).shape
                     features = {
                         "image/encoded": string(data),
@@ -131,16 +131,16 @@ def _lean_tensorflow(inputs: Inputs) -> Task:
         return feature(bytes_list=strings(value=[value]))
 
     def run(root: Path, out: Path) -> None:
-        for split, pictures in _splits(root):
+        for split, images in _splits(root):
             path = out / f"{split}.tfrecord"
             with tf.io.TFRecordWriter(str(path)) as writer:
-                for picture, label, name in pictures:
-                    data = picture.read_bytes()
+                for image, label, name in images:
+                    data = image.read_bytes()
                     height, width = jpeg_size(data)
                     features = {
                         "image/encoded": string(data),
                         "image/format": string(b"jpeg"),
-                        "image/filename": string(f"{name}/{picture.name}".encode()),
+                        "image/filename": string(f"{name}/{image.name}".encode()),
                         "image/class/label": int64(label),
                         "image/class/text": string(name.encode()),
                         "image/height": int64(height),
@@ -160,17 +160,17 @@ def _by_hand(inputs: Inputs) -> Task:
     checksum = find_checksum()
 
     def run(root: Path, out: Path) -> None:
-        for split, pictures in _splits(root):
+        for split, images in _splits(root):
             path = out / f"{split}.tfrecord"
             with open(path, "wb") as file:
-                for picture, label, name in pictures:
-                    data = picture.read_bytes()
+                for image, label, name in images:
+                    data = image.read_bytes()
                     height, width, _, _ = decode_jpeg_header(data)
                     payload = example(
                         {
                             "image/encoded": data,
                             "image/format": b"jpeg",
-                            "image/filename": f"{name}/{picture.name}".encode(),
+                            "image/filename": f"{name}/{image.name}".encode(),
                             "image/class/label": label,
                             "image/class/text": name.encode(),
                             "image/height": height,
@@ -185,11 +185,11 @@ def _by_hand(inputs: Inputs) -> Task:
 
 def _copy(inputs: Inputs) -> Task:
     def run(root: Path, out: Path) -> None:
-        for split, pictures in _splits(root):
-            for picture, _, name in pictures:
+        for split, images in _splits(root):
+            for image, _, name in images:
                 folder = out / split / name
                 folder.mkdir(parents=True, exist_ok=True)
-                shutil.copyfile(picture, folder / picture.name)
+                shutil.copyfile(image, folder / image.name)
 
     return _task(inputs, "copy", run)
 
@@ -197,14 +197,14 @@ def _copy(inputs: Inputs) -> Task:
 CASES = (
     Case(
         name="pack",
-        title="Pack pictures",
+        title="Pack images",
         what=(
             "A folder of JPEG files of 320 by 240 pixels in five classes into one shard for "
             "training and one for validation, synced at the end; the files are in the page cache. "
             "Copying the files, without a sync, is stated for comparison. recordsmith's figure "
             "includes reading all of it back with every checksum."
         ),
-        unit="picture",
+        unit="image",
         peers=(
             Peer(OURS, _recordsmith),
             Peer("the tutorials' script, on TensorFlow 2", _tutorial, at_most=1 / 12),
@@ -212,6 +212,6 @@ CASES = (
             Peer("Python by hand, simplejpeg, crc32c", _by_hand, at_most=1.0),
             Peer("copying the files", _copy),
         ),
-        inputs=("pictures",),
+        inputs=("images",),
     ),
 )

@@ -1,6 +1,6 @@
 """A folder of progressive JPEGs, packed as they are and turned to baseline.
 
-Shrinkers write progressive files, and whoever trains decodes them many times. Turning them once
+Shrinkers write progressive files, and what trains decodes them many times. Turning them once
 moves the coefficients, so pixels are the same: the digests of all that is decoded are compared.
 """
 
@@ -22,24 +22,24 @@ _PACK, _CV2, _SIMPLEJPEG = "pack", "cv2", "simplejpeg"
 
 
 def _options(form: str) -> Any:
-    from recordsmith import PictureOptions
+    from recordsmith import ImageOptions
 
     if form == _FORMS[0]:
-        return PictureOptions()
+        return ImageOptions()
     import jpeglib  # noqa: F401 - without it the row says so
 
-    return PictureOptions(baseline=True)
+    return ImageOptions(baseline=True)
 
 
 def _pack(inputs: Inputs, form: str) -> Task:
     from recordsmith import ImageFiles, pack
 
     out = inputs.out(f"progressive-{_FORMS.index(form)}")
-    pictures = _options(form)
+    images = _options(form)
 
     def run() -> None:
         source = ImageFiles(inputs.path("progressive"))
-        pack(source, out, shards=1, pictures=pictures, threads=1)
+        pack(source, out, shards=1, image_options=images, threads=1)
 
     def size(_: Any) -> int:
         return sum(path.stat().st_size for path in out.glob("*.tfrecord"))
@@ -61,7 +61,7 @@ def _decode(inputs: Inputs, form: str, decoder: str) -> Task:
         out,
         shards=1,
         shuffle=False,
-        pictures=_options(form),
+        image_options=_options(form),
         overwrite=True,
     )
     examples: Any = rs.open(out)
@@ -111,7 +111,7 @@ CASE = Case(
         "Progressive JPEG files of 500 by 375 pixels. Packing on one thread, from the files; "
         "decoding from memory."
     ),
-    unit="picture",
+    unit="image",
     peers=_peers(),
     inputs=("progressive",),
 )
@@ -147,7 +147,7 @@ def report(settings: Settings) -> Table:
     for form in _FORMS:
         size_bytes = digests[f"{form}, {_PACK}"]
         row = [form, "" if size_bytes is None else f"{size_bytes / count:,.0f}"]
-        of_form: dict[str, Any] = {"form": form, "pictures": count, "size_bytes": size_bytes}
+        of_form: dict[str, Any] = {"form": form, "images": count, "size_bytes": size_bytes}
         for what in (_PACK, _CV2, _SIMPLEJPEG):
             worker = workers[f"{form}, {what}"]
             seconds = [] if worker.missing else worker.per_record("cpu")
@@ -157,7 +157,7 @@ def report(settings: Settings) -> Table:
         data.append(of_form)
     header = (
         "",
-        "bytes a picture",
+        "bytes an image",
         "CPU µs to pack one",
         "to decode it with cv2",
         "with simplejpeg",
@@ -166,7 +166,7 @@ def report(settings: Settings) -> Table:
     return Table(
         CASE.name,
         CASE.title,
-        f"{CASE.what} {count:,} pictures.",
+        f"{CASE.what} {count:,} images.",
         header,
         tuple(rows),
         notes,

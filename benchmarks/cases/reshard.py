@@ -1,8 +1,8 @@
-"""A dataset of a gigabyte into seven shards, beside copying its file.
+"""A dataset of a gigabyte into seven shards, next to copying its file.
 
 Copying is the least that can be done: no checksum is looked at, no record is known. Both write
-through to the disk. The dataset has a manifest, which tells its schema; a file that nothing is
-known of is read for that, which is measured beside.
+through to the disk. The dataset has a manifest, which has its schema; a file without one
+is read for that, which is measured as well.
 """
 
 from __future__ import annotations

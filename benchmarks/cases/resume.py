@@ -48,7 +48,7 @@ def _made(rs: Any, options: dict[str, Any]) -> dict[str, Any]:
     import cv2
 
     cv2.setNumThreads(1)  # one thread is one thread
-    return {"pictures": rs.PictureOptions(**options)}
+    return {"images": rs.ImageOptions(**options)}
 
 
 def _checking(root_name: str, options: dict[str, Any]) -> Callable[[Inputs], Task]:
@@ -87,7 +87,7 @@ def _case(name: str, title: str, what: str, root_name: str, **options: Any) -> C
             f"{what}, {_SHARDS} shards; one thread. The first row is a job that was stopped when "
             "half of its shards were done, run again."
         ),
-        unit="picture",
+        unit="image",
         peers=(
             Peer(OURS, _resumed(root_name, _SHARDS // 2, options)),
             Peer("recordsmith, from the start", _resumed(root_name, 0, options)),

@@ -54,7 +54,7 @@ def _case(size: str, of_what: str) -> Case:
         title=f"Salvage {size} records",
         what=(
             f"Whole records of {of_what} in a file with a hundred damages of each of three kinds, "
-            "written, synced and surveyed, beside `verify` of them undamaged, and a copy."
+            "written, synced and surveyed, next to `verify` of them undamaged, and a copy."
         ),
         unit="record",
         peers=(

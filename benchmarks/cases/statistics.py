@@ -1,4 +1,4 @@
-"""Figures of every feature, beside merely parsing the same records in TensorFlow.
+"""Figures of every feature, next to merely parsing the same records in TensorFlow.
 
 What parsing alone costs is the least that a program could take which counts with TensorFlow.
 """

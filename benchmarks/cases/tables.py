@@ -1,6 +1,6 @@
 """Rows of a table into one shard for training: eight columns of numbers and texts, shuffled.
 
-Beside recordsmith: reading the table and doing nothing with it; and what users write by hand:
+Next to recordsmith: reading the table and doing nothing with it; and what users write by hand:
 `csv` or pyarrow, `tf.train.Example`, `TFRecordWriter`. The hand-written scripts hold all rows in
 memory, to shuffle them, and know the kinds of the columns, which recordsmith finds out.
 """

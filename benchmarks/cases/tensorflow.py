@@ -1,4 +1,4 @@
-"""recordsmith.tensorflow and recordsmith.keras beside tf.data on the same file."""
+"""recordsmith.tensorflow and recordsmith.keras next to tf.data on the same file."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from cases.loader import epochs_of
 from inputs import Inputs
 
 _WHAT = (
-    "The JPEG files of 500 by 375 pixels and 107 kB to shuffled batches of 32 pictures of 224 by "
+    "The JPEG files of 500 by 375 pixels and 107 kB to shuffled batches of 32 images of 224 by "
     "224 pixels, uint8, as tensors, two threads. "
 )
 
@@ -22,10 +22,10 @@ def _fit(data: Callable[[Inputs], Any]) -> Callable[[Inputs], Task]:
     def prepare(inputs: Inputs) -> Task:
         import keras
 
-        pictures = keras.Input((loaders.SIDE, loaders.SIDE, 3), dtype="uint8")
-        few = keras.layers.Rescaling(1 / 255)(pictures[:, loaders.SPARSE, loaders.SPARSE])
+        images = keras.Input((loaders.SIDE, loaders.SIDE, 3), dtype="uint8")
+        few = keras.layers.Rescaling(1 / 255)(images[:, loaders.SPARSE, loaders.SPARSE])
         classes = keras.layers.Dense(8, "softmax")(keras.layers.Flatten()(few))
-        model = keras.Model(pictures, classes)
+        model = keras.Model(images, classes)
         model.compile("sgd", "sparse_categorical_crossentropy")
         given = data(inputs)
 
@@ -46,7 +46,7 @@ def _dataset(inputs: Inputs) -> Any:
 def _py_dataset(inputs: Inputs) -> Any:
     from recordsmith.keras import batches
 
-    return batches(loaders.picture_loader(inputs.folder), "image", "label")
+    return batches(loaders.image_loader(inputs.folder), "image", "label")
 
 
 def _plain(inputs: Inputs) -> Any:
@@ -62,7 +62,7 @@ CASES = (
         name="tensorflow",
         title="TensorFlow: recordsmith.tensorflow",
         what=_WHAT,
-        unit="picture",
+        unit="image",
         peers=(
             Peer(OURS, epochs_of(loaders.tensorflow_adapter)),
             Peer("tf.data", epochs_of(loaders.tensorflow), at_most=1 / 1.1),
@@ -75,7 +75,7 @@ CASES = (
         name="keras",
         title="Keras: an epoch of fit",
         what=_WHAT + "The model takes 49 pixels of each, so that the data are what costs.",
-        unit="picture",
+        unit="image",
         peers=(
             Peer(OURS, _fit(_dataset)),
             Peer("tf.data", _fit(_plain), at_most=1.0),

@@ -1,4 +1,4 @@
-"""recordsmith.torch under PyTorch's DataLoader, beside the loader alone."""
+"""recordsmith.torch under PyTorch's DataLoader, next to the loader alone."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from case import OURS, Case, Peer
 from cases.loader import epochs_of
 
 _WHAT = (
-    "The JPEG files of 500 by 375 pixels and 107 kB to shuffled batches of 32 pictures of 224 by "
+    "The JPEG files of 500 by 375 pixels and 107 kB to shuffled batches of 32 images of 224 by "
     "224 pixels, uint8, as tensors. "
 )
 
@@ -21,7 +21,7 @@ CASES = (
         name="torch",
         title="PyTorch's DataLoader without workers",
         what=_WHAT + "Two threads decode.",
-        unit="picture",
+        unit="image",
         peers=(
             Peer(OURS, epochs_of(loaders.torch_adapter, workers=0)),
             Peer("the loader alone", epochs_of(loaders.recordsmith), at_most=1 / 0.9),
@@ -36,10 +36,10 @@ CASES = (
         what=(
             _WHAT
             + "Two worker processes of one thread each; the loader alone has two threads. Each "
-            "picture ten times: in a short epoch it shows that one worker makes the first batch, "
+            "image ten times: in a short epoch it shows that one worker makes the first batch, "
             "and the other the last one, alone."
         ),
-        unit="picture",
+        unit="image",
         peers=(
             Peer(OURS, epochs_of(loaders.torch_adapter, workers=2, **_TEN_TIMES)),
             Peer("the loader alone", epochs_of(loaders.recordsmith, **_TEN_TIMES), at_most=1 / 0.9),

@@ -68,7 +68,7 @@ def _memory(name: str) -> Any:
 
 
 def _case(size: str, name: str, of_what: str, batch_size: int, least_times: int) -> Case:
-    """`least_times`: how many times as much TensorFlow shall take."""
+    """`least_times`: how many times as much TensorFlow must take."""
     return Case(
         name=f"verify-{size}",
         title=f"Verify {size} records",

@@ -29,7 +29,7 @@ def _remover(path: Path) -> Callable[[], None]:
 
 
 def _size(path: Path) -> int:
-    """The same rows make files of the same size, whoever encodes them."""
+    """The same rows make files of the same size with every encoder."""
     return path.stat().st_size
 
 

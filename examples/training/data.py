@@ -1,7 +1,7 @@
-"""What the programs beside this file learn from: flowers, drawn and packed, the same on every run.
+"""The training data of the programs in this folder: drawn flowers, the same in every run.
 
-Class folders for the classifiers; and meadows, pictures of several flowers, with a mask that says
-which flower each pixel is of, and a box around each flower.
+Class folders for the classifiers, and meadows: images of several flowers, each with a mask of the
+species of each pixel and a box around each flower.
 """
 
 from __future__ import annotations
@@ -23,46 +23,46 @@ SPLITS = {"train": 0.7, "validation": 0.3}
 
 
 class Drawn(NamedTuple):
-    """A picture; its mask, 0 for the meadow and species from 1; a line of YOLO for each flower:
+    """An image; its mask, 0 for the meadow and species from 1; a line of YOLO for each flower:
     its species from 0, and of its box the centre's x and y, width and height, as fractions.
     """
 
-    picture: Image.Image
+    image: Image.Image
     mask: Image.Image
     boxes: list[str]
 
 
 def options(
-    doc: str | None, *, pictures: int, epochs: int, resumes: bool = False
+    doc: str | None, *, images: int, epochs: int, resumes: bool = False
 ) -> argparse.ArgumentParser:
-    """What every program can be told; and, if it `resumes`, how to stop and to go on."""
+    """Parse the options of all programs; if `resumes`, also those to stop and resume."""
     raw = argparse.RawDescriptionHelpFormatter
     parser = argparse.ArgumentParser(description=doc, formatter_class=raw)
     add = parser.add_argument
-    add("--folder", type=Path, default=Path("recordsmith-training"), help="where all files go")
-    add("--pictures", type=int, default=pictures, metavar="N", help="how many are drawn")
-    add("--epochs", type=int, default=epochs, metavar="N", help="how long to train")
+    add("--folder", type=Path, default=Path("recordsmith-training"), help="folder for all files")
+    add("--images", type=int, default=images, metavar="N", help="number of images to draw")
+    add("--epochs", type=int, default=epochs, metavar="N", help="number of epochs")
     if resumes:
         add("--stop-after", type=int, metavar="STEP", help="write a checkpoint and stop")
-        add("--resume", action="store_true", help="go on from the checkpoint")
+        add("--resume", action="store_true", help="resume from the checkpoint")
     return parser
 
 
 def packed_flowers(folder: Path, count: int) -> Path:
-    """A dataset of flowers and their species, drawn and packed if it is not there yet."""
+    """A dataset of flowers and their species, drawn and packed unless it exists."""
     flowers = folder / f"flowers-{count}"
     for number in range(count):
         species = number % len(NAMES)
         path = flowers / NAMES[species] / f"{number:04d}.jpg"
         if not path.exists():
             path.parent.mkdir(parents=True, exist_ok=True)
-            draw_flower(number, species).picture.save(path, quality=90)
+            draw_flower(number, species).image.save(path, quality=90)
     source = rs.ImageFolder(flowers)  # or your folder with a folder for each class
     return rs.pack(source, f"{flowers}-packed", splits=SPLITS, stratify=True, shards=2).folder
 
 
 def packed_meadows(folder: Path, count: int, *, boxes: bool = False) -> Path:
-    """A dataset of meadows with masks, or with boxes, drawn and packed if it is not there yet."""
+    """A dataset of meadows with masks, or with boxes, drawn and packed unless it exists."""
     meadows = folder / f"meadows-{count}"
     for name in ("images", "masks", "labels"):
         (meadows / name).mkdir(parents=True, exist_ok=True)
@@ -71,12 +71,12 @@ def packed_meadows(folder: Path, count: int, *, boxes: bool = False) -> Path:
         lines = meadows / "labels" / f"{number:04d}.txt"
         if not lines.exists():
             drawn = draw_meadow(number)
-            drawn.picture.save(meadows / "images" / f"{number:04d}.jpg", quality=95)
+            drawn.image.save(meadows / "images" / f"{number:04d}.jpg", quality=95)
             drawn.mask.save(meadows / "masks" / f"{number:04d}.png")
             lines.write_text("\n".join(drawn.boxes))
     if boxes:
         return rs.pack(rs.Yolo(meadows), f"{meadows}-boxes", splits=SPLITS).folder
-    source = rs.ImagePairs(pictures=meadows / "images", masks=meadows / "masks")
+    source = rs.ImagePairs(images=meadows / "images", masks=meadows / "masks")
     return rs.pack(source, f"{meadows}-masks", splits=SPLITS).folder
 
 

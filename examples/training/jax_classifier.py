@@ -1,11 +1,10 @@
-"""JAX: a classifier of flowers, which can be stopped in the middle of an epoch and goes on.
+"""JAX: a classifier of flowers, which can stop and resume in mid-epoch.
 
     python examples/training/jax_classifier.py
     python examples/training/jax_classifier.py --stop-after 55
     python examples/training/jax_classifier.py --resume
 
-With `--grain` the pictures come through a pipeline of grain's, which reads recordsmith's examples
-at positions of its own.
+With `--grain`, a grain pipeline provides the images and reads recordsmith's examples by position.
 """
 
 from __future__ import annotations
@@ -79,7 +78,7 @@ def with_loader(train: rs.Dataset, epochs: int) -> Any:
         shuffle=True,
         seed=0,
         epochs=epochs,
-        ends="drop",
+        last_batch="drop",
     )
     stream = recordsmith.jax.batches(loader)
     return stream, stream.state_dict, stream.load_state_dict
@@ -110,11 +109,11 @@ def with_grain(train: rs.Dataset, epochs: int) -> Any:
 
 
 def main() -> None:
-    parser = options(__doc__, pictures=300, epochs=12, resumes=True)
+    parser = options(__doc__, images=300, epochs=12, resumes=True)
     parser.add_argument("--grain", action="store_true", help="read through grain")
     args = parser.parse_args()
 
-    dataset = packed_flowers(args.folder, args.pictures)
+    dataset = packed_flowers(args.folder, args.images)
     train, validation = (rs.open(dataset, split=name) for name in ("train", "validation"))
     stream, state, set_state = (with_grain if args.grain else with_loader)(train, args.epochs)
     whole = rs.Image("image/encoded", 48, "center-crop")
@@ -144,7 +143,7 @@ def main() -> None:
 
 
 def save(path: Path, model: Any, reading: dict[str, Any], losses: list[float]) -> None:
-    """Model and optimizer, where reading is, and all losses so far."""
+    """Save model, optimizer, reading position and all losses so far."""
     np.savez(path, *jax.tree.leaves(model), reading=json.dumps(reading), losses=losses)
 
 

@@ -1,4 +1,4 @@
-"""Keras: a classifier of flowers, on whatever backend.
+"""Keras: a classifier of flowers, on any backend.
 
 KERAS_BACKEND=tensorflow python examples/training/keras_classifier.py
 KERAS_BACKEND=torch python examples/training/keras_classifier.py
@@ -28,15 +28,15 @@ def make_model() -> keras.Model:
 
 
 def main() -> None:
-    args = options(__doc__, pictures=300, epochs=12).parse_args()
+    args = options(__doc__, images=300, epochs=12).parse_args()
     keras.utils.set_random_seed(0)
     print("backend:", keras.backend.backend())
     if keras.backend.backend() == "torch":
         import torch
 
-        torch.set_num_threads(1)  # the model is small, and the loader's threads want processors too
+        torch.set_num_threads(1)  # a small model; leaves processors to the loader's threads
 
-    dataset = packed_flowers(args.folder, args.pictures)
+    dataset = packed_flowers(args.folder, args.images)
     crop = rs.Image("image/encoded", 48, "random-crop", crop_area=(0.4, 1), flip="horizontal")
     whole = rs.Image("image/encoded", 48, "center-crop")
     train = rs.Loader(
@@ -45,7 +45,7 @@ def main() -> None:
         batch_size=20,
         shuffle=True,
         seed=0,
-        ends="drop",
+        last_batch="drop",
     )
     validation = rs.Loader(
         rs.open(dataset, split="validation"),

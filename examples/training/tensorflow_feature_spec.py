@@ -1,8 +1,8 @@
-"""TensorFlow alone reads what recordsmith packed: TFRecordDataset and parse_example.
+"""TensorFlow reads packed records by itself: TFRecordDataset and parse_example.
 
     python examples/training/tensorflow_feature_spec.py
 
-What parse_example has to be told about the records is in the schema of the dataset.
+The schema of the dataset provides the arguments of parse_example.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ BATCH_SIZE = 20
 
 
 def read(folder: Path, split: str) -> tf.data.Dataset:
-    """Batches of pictures, uint8, and labels."""
+    """Batches of images, uint8, and labels."""
     dataset = rs.open(folder, split=split)
     spec = feature_spec(dataset.schema, ["image/encoded", "image/class/label"])
 
@@ -40,7 +40,7 @@ def read(folder: Path, split: str) -> tf.data.Dataset:
 
 def make_model() -> tf.keras.Model:
     model = [
-        layers.RandomCrop(80, 80),  # the middle, where it does not train
+        layers.RandomCrop(80, 80),  # the centre, except in training
         layers.RandomFlip("horizontal"),
         layers.Resizing(48, 48),
         layers.Rescaling(1 / 127.5, offset=-1),
@@ -57,11 +57,11 @@ def make_model() -> tf.keras.Model:
 
 
 def main() -> None:
-    args = options(__doc__, pictures=300, epochs=12).parse_args()
+    args = options(__doc__, images=300, epochs=12).parse_args()
     tf.keras.utils.set_random_seed(0)
     tf.config.experimental.enable_op_determinism()
 
-    folder = packed_flowers(args.folder, args.pictures)
+    folder = packed_flowers(args.folder, args.images)
     train, validation = read(folder, "train"), read(folder, "validation")
     for key, feature in feature_spec(rs.open(folder, split="train").schema).items():
         print(f"{key:20}{feature}")

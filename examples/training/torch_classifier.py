@@ -1,11 +1,11 @@
-"""PyTorch: a classifier of flowers, which can be stopped in the middle of an epoch and goes on.
+"""PyTorch: a classifier of flowers, which can stop and resume in mid-epoch.
 
     python examples/training/torch_classifier.py
     python examples/training/torch_classifier.py --stop-after 55
     python examples/training/torch_classifier.py --resume
 
-The loader's threads decode the pictures. With `--workers 2` processes of DataLoader do; batches,
-losses and what is in a checkpoint are the same.
+The loader's threads decode the images. With `--workers 2`, worker processes of DataLoader do;
+batches, losses and checkpoints are the same.
 """
 
 from __future__ import annotations
@@ -44,20 +44,25 @@ def accuracy(model: nn.Module, stream: DataLoader) -> float:
 
 
 def main() -> None:
-    parser = options(__doc__, pictures=300, epochs=12, resumes=True)
+    parser = options(__doc__, images=300, epochs=12, resumes=True)
     parser.add_argument("--workers", type=int, default=0, metavar="N", help="processes that decode")
     args = parser.parse_args()
     torch.manual_seed(0)
     torch.use_deterministic_algorithms(True)
-    torch.set_num_threads(1)  # the model is small, and the loader's threads want processors too
+    torch.set_num_threads(1)  # a small model; leaves processors to the loader's threads
 
-    dataset = packed_flowers(args.folder, args.pictures)
+    dataset = packed_flowers(args.folder, args.images)
     train, validation = (rs.open(dataset, split=name) for name in ("train", "validation"))
     whole = rs.Image("image/encoded", 48, dtype="float32", mean=MEAN, std=STD, layout="CHW")
     crop = replace(whole, fit="random-crop", crop_area=(0.4, 1), flip="horizontal")
     label = rs.Scalar("image/class/label")
     loader = rs.Loader(
-        train, {"image": crop, "label": label}, batch_size=20, shuffle=True, seed=0, ends="drop"
+        train,
+        {"image": crop, "label": label},
+        batch_size=20,
+        shuffle=True,
+        seed=0,
+        last_batch="drop",
     )
     step_count = len(loader)  # of an epoch
     stream = DataLoader(batches(loader), batch_size=None, num_workers=args.workers)
@@ -80,7 +85,7 @@ def main() -> None:
         checkpoint = {
             "model": model.state_dict(),
             "optimizer": optimizer.state_dict(),
-            "loader": loader.state_after(len(losses) - first_step),  # workers may be further
+            "loader": loader.state_after(len(losses) - first_step),  # workers read ahead
             "losses": losses,
         }
         torch.save(checkpoint, checkpoint_path)

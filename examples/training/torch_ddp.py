@@ -4,8 +4,8 @@
     torchrun --nproc-per-node 2 examples/training/torch_ddp.py --stop-after 45
     torchrun --nproc-per-node 3 examples/training/torch_ddp.py --resume
 
-Each picture of an epoch is read by one process, and all take the same number of steps. The first
-process writes a checkpoint for all, also for those of a job with another number of processes.
+Each image of an epoch is read by one process, and all processes take the same number of steps. The
+first process writes one checkpoint, from which any number of processes can resume.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def summed(*numbers: float) -> list[float]:
 
 @torch.no_grad()
 def accuracy(model: nn.Module, stream: DataLoader) -> float:
-    """Each process looks at its share of the pictures."""
+    """Evaluate; each process takes its share of the images."""
     model.eval()
     right = [model(batch["image"]).argmax(1) == batch["label"] for batch in stream]
     right_count, count = summed(torch.cat(right).sum().item(), len(torch.cat(right)))
@@ -43,19 +43,19 @@ def accuracy(model: nn.Module, stream: DataLoader) -> float:
 
 
 def main() -> None:
-    args = options(__doc__, pictures=300, epochs=12, resumes=True).parse_args()
+    args = options(__doc__, images=300, epochs=12, resumes=True).parse_args()
     if not dist.is_torchelastic_launched():
-        sys.exit("start it with torchrun: its head says how")
+        sys.exit("start this program with torchrun; its docstring has the command")
     dist.init_process_group("gloo")
     is_first = dist.get_rank() == 0
     torch.manual_seed(0)
     torch.use_deterministic_algorithms(True)
-    torch.set_num_threads(1)  # the model is small, and the loader's threads want processors too
+    torch.set_num_threads(1)  # a small model; leaves processors to the loader's threads
 
     if is_first:
-        packed_flowers(args.folder, args.pictures)
+        packed_flowers(args.folder, args.images)
     dist.barrier()
-    dataset = packed_flowers(args.folder, args.pictures)  # is there by now
+    dataset = packed_flowers(args.folder, args.images)  # exists by now
     train, validation = (rs.open(dataset, split=name) for name in ("train", "validation"))
     whole = rs.Image("image/encoded", 48, dtype="float32", mean=MEAN, std=STD, layout="CHW")
     crop = replace(whole, fit="random-crop", crop_area=(0.4, 1), flip="horizontal")
@@ -66,7 +66,7 @@ def main() -> None:
         batch_size=20 // dist.get_world_size(),  # in each process
         shuffle=True,
         seed=0,
-        ends="drop",
+        last_batch="drop",
         **this_rank(),
     )
     unseen = rs.Loader(validation, {"image": whole, "label": label}, batch_size=30, **this_rank())

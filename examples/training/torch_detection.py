@@ -1,10 +1,10 @@
-"""PyTorch: a small detector of flowers, on batches with as many boxes as their fullest row has.
+"""PyTorch: a small detector of flowers, on batches with padded boxes.
 
     python examples/training/torch_detection.py
 
-Each cell of a grid says which flower it belongs to, if to any, and how far away the four sides of
-its box are (FCOS). Rows are filled up with empty boxes, in which no cell lies, so that the targets
-of a batch are made at once, without a loop over its pictures.
+Each cell of a grid predicts its flower, if any, and the distances to the four sides of its box
+(FCOS). Rows are padded with empty boxes, which contain no cell, so the targets of a batch are
+computed at once, without a loop over its images.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Detector(nn.Module):
 
 
 def targets(boxes: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
-    """What each cell shall say: its kind, (batch, cells), and its box, (batch, cells, 4)."""
+    """The target of each cell: its kind, (batch, cells), and its box, (batch, cells, 4)."""
     top, left, bottom, right = boxes[:, None].unbind(-1)  # each (batch, 1, n)
     y, x = CELL_Y[:, None], CELL_X[:, None]
     is_inside = (top < y) & (y < bottom) & (left < x) & (x < right)  # (batch, cells, n)
@@ -67,7 +67,7 @@ def overlap(one: Tensor, other: Tensor) -> Tensor:
 
 @torch.no_grad()
 def share_found(model: nn.Module, stream: DataLoader) -> float:
-    """Of all flowers those whose middle cell says their kind and a box that overlaps by half."""
+    """Return the share of flowers whose centre cell has their kind and a box with IoU above 0.5."""
     model.eval()
     found = []
     for batch in stream:
@@ -82,18 +82,23 @@ def share_found(model: nn.Module, stream: DataLoader) -> float:
 
 
 def main() -> None:
-    args = options(__doc__, pictures=300, epochs=15).parse_args()
+    args = options(__doc__, images=300, epochs=15).parse_args()
     torch.manual_seed(0)
     torch.use_deterministic_algorithms(True)
-    torch.set_num_threads(1)  # the model is small, and the loader's threads want processors too
+    torch.set_num_threads(1)  # a small model; leaves processors to the loader's threads
 
-    dataset = packed_meadows(args.folder, args.pictures, boxes=True)
+    dataset = packed_meadows(args.folder, args.images, boxes=True)
     boxes = rs.Boxes()  # ymin, xmin, ymax, xmax from 0 to 1; boxes_labels, boxes_lengths
     whole = rs.Image("image/encoded", SIDE, dtype="float32", layout="CHW")
     crop = replace(whole, fit="random-crop", crop_area=(0.4, 1), flip="both")
     train, validation = (rs.open(dataset, split=name) for name in ("train", "validation"))
     loader = rs.Loader(
-        train, {"image": crop, "boxes": boxes}, batch_size=10, shuffle=True, seed=0, ends="drop"
+        train,
+        {"image": crop, "boxes": boxes},
+        batch_size=10,
+        shuffle=True,
+        seed=0,
+        last_batch="drop",
     )
     unseen = rs.Loader(validation, {"image": whole, "boxes": boxes}, batch_size=30)
     stream = DataLoader(batches(loader), batch_size=None)
@@ -130,9 +135,7 @@ def draw(batch: dict[str, Tensor], path: Path) -> None:
         title="A batch of the detector", overwrite=True,
     )  # fmt: skip
     lengths = ", ".join(map(str, arrays["boxes_lengths"]))
-    print(
-        f"{labels.shape[0]} pictures with {lengths} boxes, filled up to {labels.shape[1]}: {path}"
-    )
+    print(f"{labels.shape[0]} images with {lengths} boxes, filled up to {labels.shape[1]}: {path}")
 
 
 if __name__ == "__main__":

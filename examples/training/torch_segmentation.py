@@ -1,9 +1,9 @@
-"""PyTorch: which flower is each pixel of? Pictures and masks, cropped and turned over together.
+"""PyTorch: which flower is each pixel? Images and masks, cropped and flipped together.
 
     python examples/training/torch_segmentation.py
 
-A small U-Net; the mean of the classes' intersection over union is printed after each epoch. At the
-end pictures that it has not seen are drawn with the masks that it predicts.
+A small U-Net. Prints the mean intersection over union of the classes after each epoch. At the end,
+it draws unseen images with the predicted masks.
 """
 
 from __future__ import annotations
@@ -53,18 +53,18 @@ def mean_iou(model: nn.Module, stream: DataLoader, class_count: int) -> float:
 
 
 def main() -> None:
-    args = options(__doc__, pictures=240, epochs=12).parse_args()
+    args = options(__doc__, images=240, epochs=12).parse_args()
     torch.manual_seed(0)
     torch.use_deterministic_algorithms(True)
-    torch.set_num_threads(1)  # the model is small, and the loader's threads want processors too
+    torch.set_num_threads(1)  # a small model; leaves processors to the loader's threads
 
-    dataset = packed_meadows(args.folder, args.pictures)
+    dataset = packed_meadows(args.folder, args.images)
     mask = rs.Mask("image/segmentation/class/encoded", dtype="int64")
     whole = rs.Image("image/encoded", SIDE, dtype="float32", layout="CHW")
     crop = replace(whole, size=64, fit="random-crop", crop_area=(0.3, 1), flip="both")
     loader = rs.Loader(
         rs.open(dataset, split="train"),
-        {"image": crop, "mask": mask},  # a mask follows its picture
+        {"image": crop, "mask": mask},  # a mask follows its image
         batch_size=10,
         shuffle=True,
         seed=0,
@@ -96,7 +96,7 @@ def main() -> None:
 @torch.no_grad()
 def draw_predictions(model: nn.Module, batch: dict[str, Tensor], path: Path) -> None:
     predicted = model(batch["image"]).argmax(1)
-    title = "Pictures that the model has not seen, and what it takes each pixel for"
+    title = "Images that the model has not seen, and what it takes each pixel for"
     rs.draw_batch(
         batch["image"].numpy(), path, masks=predicted.numpy(), title=title, overwrite=True
     )

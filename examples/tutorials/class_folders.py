@@ -2,8 +2,8 @@
 
     python examples/tutorials/class_folders.py [FOLDER]
 
-The files and their features are called as TF-Slim's scripts call them. Which picture goes where is
-decided by the seed and the names of the files, so the split is the same on every machine.
+Files and features have the names of TF-Slim's scripts. The seed and the file names determine the
+split, so it is the same on every machine.
 """
 
 from stand_ins import draw_flowers, working_folder

@@ -2,8 +2,8 @@
 
     python examples/tutorials/flower_batches.py [FOLDER]
 
-The loader goes on for ever, with another order in each epoch, and makes two batches ahead of the
-one that is in use. The first batch is drawn to look at.
+The loader never ends, uses a new order in each epoch, and makes two batches ahead of the current
+one. The first batch is drawn as a preview.
 """
 
 from itertools import islice
@@ -27,8 +27,8 @@ loader = rs.Loader(
     batch_size=32,
     shuffle=True,
     seed=0,
-    epochs=None,  # for ever
-    ends="drop",
+    epochs=None,  # endless
+    last_batch="drop",
     prefetch=2,
 )
 

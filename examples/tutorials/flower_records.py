@@ -1,9 +1,9 @@
-"""Class folders of flowers in one file, with a progress bar, and what is inside.
+"""Class folders of flowers in one file, with a progress bar, and its content.
 
     python examples/tutorials/flower_records.py [FOLDER]
 
-Each record has a flower's label, the name of its class, and the bytes of its picture's file. The
-bar is drawn where somebody sees it: on a terminal.
+Each record has the label of a flower, the name of its class, and the bytes of its image file. The
+progress bar appears only on a terminal.
 """
 
 import sys

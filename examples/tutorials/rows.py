@@ -2,9 +2,9 @@
 
     python examples/tutorials/rows.py [FOLDER]
 
-What kind a feature is, is seen from its values: nothing has to be wrapped, and no feature has to be
-described again to read it. As columns, features with one value in every record are arrays; those
-with a varying number of values are RaggedArray, which gives a row as an array.
+The kind of a feature follows from its values, so you wrap no values and describe no features to
+read them. As columns, features with one value in every record are arrays; those with a variable
+number of values are RaggedArray, which returns a row as an array.
 """
 
 from stand_ins import working_folder

@@ -1,7 +1,7 @@
-"""Pictures for the scripts beside this file, drawn: the same ones on every run.
+"""Drawn images for the scripts in this folder, the same in every run.
 
-They stand in for what the tutorials download: flowers in class folders, cats and dogs that are
-known by their file names, and PASCAL VOC's folders of pictures with masks.
+They replace what the tutorials download: flowers in class folders, cats and dogs with classes in
+their file names, and PASCAL VOC's folders of images with masks.
 """
 
 from __future__ import annotations
@@ -54,31 +54,31 @@ def draw_flowers(folder: Path, count_of_each: int = 10) -> Path:
         (folder / name).mkdir(parents=True, exist_ok=True)
         for number in range(count_of_each):
             rng = np.random.default_rng((seed, number))
-            picture = _backdrop(rng, 160, 120)
+            image = _backdrop(rng, 160, 120)
             x, y, radius = rng.integers((60, 45, 25), (100, 75, 42)).tolist()
-            draw = ImageDraw.Draw(picture)
+            draw = ImageDraw.Draw(image)
             for angle in np.linspace(0, 2 * np.pi, petal_count, endpoint=False):
                 across, down = radius * np.cos(angle), radius * np.sin(angle)
                 draw.line((x, y, x + across, y + down), petals, max(3, 110 // petal_count))
             inner = radius // 3
             draw.ellipse((x - inner, y - inner, x + inner, y + inner), centre)
-            picture.save(folder / name / f"{number:03d}.jpg", quality=90)
+            image.save(folder / name / f"{number:03d}.jpg", quality=90)
     return folder
 
 
 def draw_pets(folder: Path) -> Path:
-    """Ten pictures in one folder; those that are PNG are transparent around the animal."""
+    """Ten images in one folder; those that are PNG are transparent around the animal."""
     folder.mkdir(parents=True, exist_ok=True)
     for seed, (name, (width, height)) in enumerate(PETS.items()):
         rng = np.random.default_rng(seed)
-        picture = _backdrop(rng, width, height)
+        image = _backdrop(rng, width, height)
         box = (width // 6, height // 4, width * 5 // 6, height * 7 // 8)
-        _draw_head(picture, name[:3], box, _fur(rng))
+        _draw_head(image, name[:3], box, _fur(rng))
         if name.endswith(".png"):
-            alpha = Image.new("L", picture.size)
+            alpha = Image.new("L", image.size)
             _draw_head(alpha, name[:3], box, 255)
-            picture.putalpha(alpha.filter(ImageFilter.GaussianBlur(2)))
-        picture.save(folder / name)
+            image.putalpha(alpha.filter(ImageFilter.GaussianBlur(2)))
+        image.save(folder / name)
     return folder
 
 
@@ -95,13 +95,13 @@ def draw_voc(folder: Path, count: int = 6) -> Path:
         width, height = rng.integers((200, 160), (560, 440)).tolist()
         kind = ("cat", "dog")[seed % 2]
         box = (width // 5, height // 4, width * 4 // 5, height * 7 // 8)
-        picture, mask = _backdrop(rng, width, height), Image.new("P", (width, height))
+        image, mask = _backdrop(rng, width, height), Image.new("P", (width, height))
         mask.putpalette(palette.tobytes())
-        _draw_head(picture, kind, box, _fur(rng))
+        _draw_head(image, kind, box, _fur(rng))
         _draw_head(mask, kind, box, VOC_EDGE[0])
         inner = (box[0] + 4, box[1] + 4, box[2] - 4, box[3] - 4)
         _draw_head(mask, kind, inner, VOC_CLASSES[kind][0])
-        picture.save(folder / "JPEGImages" / f"{name}.jpg", quality=90)
+        image.save(folder / "JPEGImages" / f"{name}.jpg", quality=90)
         mask.save(folder / "SegmentationClass" / f"{name}.png")
     train = folder / "ImageSets" / "Segmentation" / "train.txt"
     train.write_text("".join(f"{name}\n" for name in names))
@@ -122,9 +122,9 @@ def _fur(rng: np.random.Generator) -> Paint:
     return red, green, blue
 
 
-def _draw_head(picture: Image.Image, kind: str, box: Box, paint: Paint) -> None:
+def _draw_head(image: Image.Image, kind: str, box: Box, paint: Paint) -> None:
     """A round head with the ears of a cat, which stand up, or of a dog, which hang."""
-    draw = ImageDraw.Draw(picture)
+    draw = ImageDraw.Draw(image)
     left, top, right, _ = box
     ear = (right - left) // 4
     draw.ellipse(box, paint)

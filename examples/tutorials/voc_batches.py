@@ -1,9 +1,9 @@
-"""Batches of pictures and masks, cropped or padded together, from raw arrays in records.
+"""Batches of images and masks, cropped or padded together, from raw arrays in records.
 
     python examples/tutorials/voc_batches.py [FOLDER]
 
-Ten epochs of shuffled batches of two, 384 by 384 pixels: what is larger is cropped in the middle,
-what is smaller is padded with zeros, the mask like its picture. The first batch is drawn.
+Ten epochs of shuffled batches of two, 384 by 384 pixels. Larger images are cropped at the centre,
+smaller ones padded with zeros, each mask like its image. The first batch is drawn.
 """
 
 import numpy as np
@@ -14,8 +14,8 @@ import recordsmith as rs
 folder = working_folder()
 voc = draw_voc(folder / "VOC")  # or your folder with JPEGImages and SegmentationClass
 out = folder / "pairs"
-raw = rs.PictureOptions(format="raw")
-rs.pack(rs.ImagePairs(voc), out, keys="raw-pairs", pictures=raw)
+raw = rs.ImageOptions(store="raw")
+rs.pack(rs.ImagePairs(voc), out, keys="raw-pairs", image_options=raw)
 
 loader = rs.Loader(
     rs.open(out, split="train"),

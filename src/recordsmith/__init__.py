@@ -1,11 +1,11 @@
-"""TFRecord datasets without TensorFlow: pack, prove right, look at, read fast.
+"""TFRecord datasets without TensorFlow: pack, verify, preview and load.
 
     import recordsmith as rs
 
     rs.pack(rs.ImageFolder("flowers"), "out", splits={"train": 0.7, "validation": 0.3}, shards=2)
     dataset = rs.open("out", split="train")
 
-Names are loaded when they are first used, so that importing this package costs next to nothing.
+Names are imported on first use, so that importing this package is fast.
 """
 
 from __future__ import annotations
@@ -59,12 +59,12 @@ if TYPE_CHECKING:
         encode_sequence_example,
     )
     from recordsmith.exporting import ExportReport, export
-    from recordsmith.image import PictureOptions
+    from recordsmith.image import ImageOptions
     from recordsmith.loading import (
-        Blocks,
+        BlockShuffle,
         Boxes,
-        Buckets,
-        Buffer,
+        BucketBySize,
+        BufferShuffle,
         Bytes,
         EntrySpec,
         Examples,
@@ -175,12 +175,12 @@ _HOMES = {
         "ExportReport",
         "export",
     ),
-    "recordsmith.image": ("PictureOptions",),
+    "recordsmith.image": ("ImageOptions",),
     "recordsmith.loading": (
-        "Blocks",
+        "BlockShuffle",
         "Boxes",
-        "Buckets",
-        "Buffer",
+        "BucketBySize",
+        "BufferShuffle",
         "Bytes",
         "EntrySpec",
         "Examples",
@@ -238,10 +238,10 @@ _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 __all__ = [
     "AppendReport",
     "BenchReport",
-    "Blocks",
+    "BlockShuffle",
     "Boxes",
-    "Buckets",
-    "Buffer",
+    "BucketBySize",
+    "BufferShuffle",
     "Bytes",
     "BytesArray",
     "Coco",
@@ -261,6 +261,7 @@ __all__ = [
     "Image",
     "ImageFiles",
     "ImageFolder",
+    "ImageOptions",
     "ImagePairs",
     "IndexReport",
     "Inspection",
@@ -274,7 +275,6 @@ __all__ = [
     "PackPlan",
     "PackReport",
     "Padded",
-    "PictureOptions",
     "Position",
     "Ragged",
     "RaggedArray",

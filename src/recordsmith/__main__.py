@@ -2,18 +2,35 @@
 
 from __future__ import annotations
 
+import os
 import signal
+import sys
+from contextlib import suppress
 
 
 def main() -> None:
-    """Run the command line. Until a command begins, Ctrl-C ends the process without a word."""
-    # Loading takes a moment, in which Python would answer with a traceback; nothing has begun yet.
-    # Where SIGINT is ignored, as in the background, that is left as it is.
+    """Run the command line. Before a command begins, Ctrl-C ends the process silently."""
+    # While modules are imported, Python would print a traceback. A background process ignores
+    # SIGINT; it continues to do so.
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
+    _silence_c_libraries()
     from recordsmith.cli import main as run
 
     run()
+
+
+def _silence_c_libraries() -> None:
+    """Keep image decoders from printing to standard error: they name no file, and errors follow."""
+    with suppress(OSError, ValueError):  # closed
+        sys.stderr.flush()
+        own = os.dup(sys.stderr.fileno())
+        sys.stderr = open(  # noqa: SIM115 - as long as the process
+            own, "w", 1, encoding=sys.stderr.encoding, errors="backslashreplace"
+        )
+        nothing = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nothing, 2)
+        os.close(nothing)
 
 
 if __name__ == "__main__":

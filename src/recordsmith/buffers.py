@@ -1,4 +1,4 @@
-"""The types of memory that the codecs take and give."""
+"""The buffer types that the codecs accept and return."""
 
 from __future__ import annotations
 
@@ -12,5 +12,5 @@ Int64Array: TypeAlias = npt.NDArray[np.int64]
 
 
 def as_view(data: BytesLike) -> memoryview:
-    """`data` without copying it."""
-    return memoryview(data)  # type: ignore[arg-type]  # ndarray: known as a buffer from 3.12 on
+    """Return a view of `data`, without copying."""
+    return memoryview(data)  # type: ignore[arg-type]  # ndarray: typed as a buffer from Python 3.12 on

@@ -1,25 +1,29 @@
 """Every exception that recordsmith raises, and the closed set of defect names.
 
     RecordsmithError
-    ├── OptionError(ValueError)          the caller's: an argument or an option is wrong
-    ├── SourceError(ValueError)          the source's: pictures or annotations that cannot be packed
-    ├── CorruptDataError(ValueError)     the data's: a defect, with path, position and offset
-    ├── FileAccessError(OSError)         the environment's: unreadable, full, in use
+    ├── OptionError(ValueError)          the caller: an argument or option is invalid
+    ├── SourceError(ValueError)          the source: images or annotations that cannot be packed
+    ├── CorruptDataError(ValueError)     the data: a defect, with path, record and offset
+    ├── FileAccessError(OSError)         the environment: unreadable, full, in use
     │   ├── MissingFileError(FileNotFoundError)
     │   └── ForbiddenFileError(PermissionError)
-    ├── MissingExtraError(ImportError)   the environment's: an optional package is not installed
-    └── FunctionError(RuntimeError)      the caller's: a function that was given raised, or misled
+    ├── MissingExtraError(ImportError)   the environment: an optional package is not installed
+    └── FunctionError(RuntimeError)      the caller: a function raised or returned a bad value
 
-A message says where, what was found, what was expected and what to do. Exceptions of other
-libraries are translated where they enter; they never cross a public function.
+Programs read the fields; each class makes its message from them, and no code branches on messages.
+Exceptions of other libraries are converted where they enter and never leave a public function.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from enum import Enum
 from pathlib import Path
+from typing import Any, TypeAlias
+
+from recordsmith.words import printable
 
 
 class Defect(str, Enum):
@@ -31,7 +35,6 @@ class Defect(str, Enum):
     LENGTH_CRC = "length-crc-mismatch"
     PAYLOAD_CRC = "payload-crc-mismatch"
     NOT_A_TFRECORD = "not-a-tfrecord"
-    EMPTY_FILE = "empty-file"
     # compression
     BROKEN_COMPRESSION = "broken-compression"
     TRUNCATED_COMPRESSION = "truncated-compression"
@@ -45,8 +48,9 @@ class Defect(str, Enum):
     FEATURE_SHAPE = "feature-shape-mismatch"
     FEATURE_VALUE = "feature-value-mismatch"
     UNEXPECTED_FEATURE = "unexpected-feature"
-    # pictures
+    # images
     UNREADABLE_IMAGE = "unreadable-image"
+    DAMAGED_IMAGE = "damaged-image"
     IMAGE_SIZE = "image-size-mismatch"
     IMAGE_FORMAT = "image-format-mismatch"
     # datasets
@@ -60,7 +64,8 @@ class Defect(str, Enum):
     EXTRA_SHARD = "extra-shard"
     LABELS = "labels-mismatch"
     BROKEN_MANIFEST = "broken-manifest"
-    # what is told of a file that is not condemned
+    # notices: nothing is wrong with the file
+    EMPTY_FILE = "empty-file"
     TRANSIENT_READ = "transient-read"
     CHANGING_SHARD = "changing-shard"
 
@@ -80,21 +85,246 @@ DAMAGED_RECORDS = frozenset(
 """Records are lost to these, and others of the file may be intact: `salvage` rescues them."""
 
 
+MOST_PROBLEMS = 100
+"""How many problems of a job are kept: the first ones. All are counted."""
+
+
+class Problems:
+    """The first problems of a job or a sample, and how many there are in all.
+
+    first: at most MOST_PROBLEMS of them.
+    count: of all.
+    """
+
+    def __init__(self, problems: Iterable[str] = ()) -> None:
+        self.first: list[str] = []
+        self.count = 0
+        if problems:
+            self.extend(problems)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.first)
+
+    def __bool__(self) -> bool:
+        return self.count > 0
+
+    def add(self, problem: str) -> None:
+        """Count one more problem, and keep it if it is among the first."""
+        if len(self.first) < MOST_PROBLEMS:
+            self.first.append(problem)
+        self.count += 1
+
+    def extend(self, problems: Iterable[str], count: int | None = None) -> None:
+        """Add several problems; `count` if there are more than these."""
+        before = self.count
+        for problem in problems:
+            self.add(problem)
+        if isinstance(problems, Problems):
+            count = problems.count
+        if count is not None:
+            self.count = before + count
+
+
+_OPTION = re.compile("\ue000(\\w+)(?:=([^\ue001]*))?\ue001")
+_LONGEST_VALUE = 80
+_NOT_GIVEN: Any = object()
+
+OptionName: TypeAlias = Callable[[str, str | None], str]
+"""What an option is called: from its name in Python, and a value as a Python literal or None."""
+
+
+def option(name: str, value: object = None) -> str:
+    """How a message mentions an option, so that each interface shows its own name for it.
+
+    Args:
+        name: as in Python.
+        value: the value to suggest; None for the option itself.
+
+    Example:
+        >>> str(OptionError(f"pass {option('overwrite', True)}"))
+        'pass overwrite=True'
+    """
+    return f"\ue000{name}\ue001" if value is None else f"\ue000{name}={value!r}\ue001"
+
+
+def option_in_python(name: str, value: str | None) -> str:
+    """`overwrite=True`, or `overwrite`."""
+    return name if value is None else f"{name}={value}"
+
+
+def _with_options(text: str, name_option: OptionName = option_in_python) -> str:
+    """Text with the names that an interface has for the options that it mentions."""
+    return _OPTION.sub(lambda match: name_option(match[1], match[2]), text)
+
+
 class RecordsmithError(Exception):
-    """The root of every exception that recordsmith raises on purpose."""
+    """The base class of every exception that recordsmith raises on purpose.
+
+    Each class makes its message from its fields. Names of files and text from outside may contain
+    line breaks and other control characters: the message escapes them, so that no name can pass
+    for another line.
+
+    Attributes:
+        problem: what is wrong, as a clause.
+        remedy: what to do about it, as one or more sentences; empty if that is obvious.
+    """
+
+    def __init__(self, problem: str = "", *, remedy: str = "") -> None:
+        super().__init__(problem)
+        self.problem = problem
+        self.remedy = remedy
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """The lines of the message, before control characters are escaped."""
+        return self.lines_for(option_in_python)
+
+    def lines_for(self, name_option: OptionName) -> tuple[str, ...]:
+        """The same with the names that another interface has for options."""
+        return tuple(_with_options(line, name_option) for line in self._lines())
+
+    def __str__(self) -> str:
+        if self.problem.startswith(f"Caught {type(self).__name__} in "):
+            return self.problem  # PyTorch made it from the traceback of a worker's error
+        return "\n".join(map(printable, self.lines))
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({str(self)!r})"
+
+    def advise(self, remedy: str) -> None:
+        """Add a sentence about what to do."""
+        self.remedy = f"{self.remedy} {remedy}".lstrip()
+
+    def to_json(self, name_option: OptionName = option_in_python) -> dict[str, Any]:
+        """The class, the message and the fields that are set, as a JSON-able dict."""
+
+        def named(value: Any) -> Any:
+            if isinstance(value, tuple):
+                return [*map(named, value)]
+            if not isinstance(value, str) or isinstance(value, Defect):
+                return value
+            return _with_options(value, name_option)
+
+        fields = {
+            name: named(value)
+            for name, value in vars(self).items()
+            if not name.startswith("_") and value not in (None, "", ())
+        }
+        message = "\n".join(map(printable, self.lines_for(name_option)))
+        return {"error": type(self).__name__, "message": message, **fields}
+
+    def _lines(self) -> tuple[str, ...]:
+        return (_sentences(self._clause(), self.remedy),)
+
+    def _clause(self) -> str:
+        return self.problem
+
+
+def _sentences(clause: str, remedy: str) -> str:
+    if not remedy:
+        return clause
+    return f"{clause}{'' if clause.endswith(('.', '?', '!')) else '.'} {remedy}"
+
+
+def _joined(*parts: object) -> str:
+    """Parts of a clause with colons between them; empty ones are left out."""
+    return ": ".join(str(part) for part in parts if part not in (None, ""))
+
+
+def _place(path: str | None, **numbers: int | None) -> str:
+    """Where something is: `a.csv, line 3`; empty if unknown."""
+    named = (f"{name} {number}" for name, number in numbers.items() if number is not None)
+    return ", ".join([*filter(None, [path]), *named])
 
 
 class OptionError(RecordsmithError, ValueError):
-    """An argument or option is wrong, or contradicts another. The caller can mend it."""
+    """An argument or option is invalid, or conflicts with another one.
+
+    Attributes:
+        option: its name in Python; None if the error is not about a single one.
+        value: what was passed, as `repr` shows it, shortened; None if there is no value to show.
+        expected: what is allowed, such as `a positive integer`.
+        problem: what is wrong, where that is not simply the value.
+        excerpt: lines to show below the message, such as the text with a mark under the fault.
+
+    Example:
+        >>> str(OptionError(option="batch_size", value=0, expected="a positive integer"))
+        'batch_size must be a positive integer, got 0'
+    """
+
+    def __init__(
+        self,
+        problem: str = "",
+        *,
+        option: str | None = None,
+        value: object = _NOT_GIVEN,
+        expected: str = "",
+        remedy: str = "",
+        excerpt: Iterable[str] = (),
+    ) -> None:
+        super().__init__(problem, remedy=remedy)
+        self.option = option
+        self.excerpt = tuple(excerpt)
+        self.value = None if value is _NOT_GIVEN else f"{value!r:.{_LONGEST_VALUE}}"
+        self.expected = expected
+
+    def _clause(self) -> str:
+        if not self.expected:
+            return self.problem
+        if self.problem:
+            return f"{self.problem}; expected {self.expected}"
+        got = "" if self.value is None else f", got {self.value}"
+        return f"{option(self.option or 'it')} must be {self.expected}{got}"
+
+    def _lines(self) -> tuple[str, ...]:
+        return (*super()._lines(), *self.excerpt)
 
 
 class SourceError(RecordsmithError, ValueError):
-    """The source cannot be packed as it is; `problems` lists every reason, not only the first."""
+    """The source cannot be packed as it is, or records cannot be exported.
 
-    def __init__(self, message: str, problems: Sequence[str] = ()) -> None:
-        """`problems` is left out where the message is the only one."""
-        super().__init__(message)
-        self.problems = tuple(problems) or (message,)
+    Attributes:
+        path: the file or folder at fault, or None.
+        line: its line, counted from 1, or None.
+        sample: the name of the sample at fault, or None.
+        problems: the first problems, at most 100, if there may be several.
+        problem_count: how many there are in all.
+    """
+
+    def __init__(
+        self,
+        problem: str = "",
+        problems: Iterable[str] = (),
+        *,
+        path: str | Path | None = None,
+        line: int | None = None,
+        sample: str | None = None,
+        remedy: str = "",
+        lists_problems: bool = False,
+    ) -> None:
+        """
+        Args:
+            problems: left out if the message is the only one.
+            lists_problems: whether each problem is a line of its own below the message.
+        """
+        super().__init__(problem, remedy=remedy)
+        self.path = None if path is None else str(path)
+        self.line = line
+        self.sample = sample
+        found = problems if isinstance(problems, Problems) else Problems(problems)
+        self.problems = tuple(found) or (self._clause(),)
+        self.problem_count = max(1, found.count)
+        self._lists_problems = lists_problems
+
+    def _clause(self) -> str:
+        return _joined(_place(self.path, line=self.line), self.sample, self.problem)
+
+    def _lines(self) -> tuple[str, ...]:
+        if not self._lists_problems:
+            return super()._lines()
+        more = self.problem_count - len(self.problems)
+        end = (f"  … and {more:,} more",) if more else ()
+        return (*super()._lines(), *(f"  {problem}" for problem in self.problems), *end)
 
 
 class CorruptDataError(RecordsmithError, ValueError):
@@ -102,69 +332,90 @@ class CorruptDataError(RecordsmithError, ValueError):
 
     Attributes:
         defect: which defect, from the closed set.
+        problem: what is wrong, as a clause.
+        found, expected: the values that differ, as text, where there are such.
         path: the file, or None where only a stream or a buffer is known.
-        position: the record's place in that file, counted from 0; None when no record is meant.
+        record: the record's place in that file, counted from 0; None if no record is meant.
         offset: where that record's frame begins, in bytes from the start of the file (of the
-            decompressed data, if the file is compressed); None when no place is meant.
-        feature: which feature is meant, if it is known and is one.
-        detail: what was found, what was expected, what to do.
+            decompressed data, if the file is compressed); None if no place is meant.
+        feature: the key of the feature at fault, or None.
     """
 
     def __init__(
         self,
         defect: Defect,
-        detail: str,
+        problem: str,
         *,
+        found: str = "",
+        expected: str = "",
+        remedy: str = "",
         path: str | Path | None = None,
-        position: int | None = None,
+        record: int | None = None,
         offset: int | None = None,
         feature: str | None = None,
     ) -> None:
-        super().__init__(detail)
+        super().__init__(problem, remedy=remedy)
+        self.args = (defect, problem)  # what pickle makes it from; the other fields follow
         self.defect = defect
-        self.detail = detail
+        self.found = found
+        self.expected = expected
         self.path = None if path is None else str(path)
-        self.position = position
+        self.record = record
         self.offset = offset
         self.feature = feature
 
-    def __reduce__(self) -> tuple[object, ...]:
-        place = self.path, self.position, self.offset, self.feature
-        return (_rebuild, (self.defect, self.detail, *place))
+    @property
+    def detail(self) -> str:
+        """The message without the place and the name of the defect."""
+        return _with_options(_sentences(self._what(), self.remedy))
 
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({str(self)!r})"  # in a list, too, it says where
+    def _what(self) -> str:
+        if self.found and self.expected:
+            return f"{self.problem}: found {self.found}, expected {self.expected}"
+        if self.found:
+            return f"{self.problem}: found {self.found}"
+        return f"{self.problem}; expected {self.expected}" if self.expected else self.problem
 
-    def __str__(self) -> str:
-        place = [] if self.path is None else [self.path]
-        if self.position is not None:
-            place.append(f"record {self.position}")
-        if self.offset is not None:
-            place.append(f"byte {self.offset}")
-        where = [", ".join(place)] if place else []
-        return ": ".join([*where, str(self.defect), self.detail])
-
-
-def _rebuild(
-    defect: Defect,
-    detail: str,
-    path: str | None,
-    position: int | None,
-    offset: int | None,
-    feature: str | None,
-) -> CorruptDataError:
-    return CorruptDataError(
-        defect, detail, path=path, position=position, offset=offset, feature=feature
-    )
+    def _clause(self) -> str:
+        place = _place(self.path, record=self.record, byte=self.offset)
+        return _joined(place, self.defect, self._what())
 
 
 class FileAccessError(RecordsmithError, OSError):
-    """The operating system refused: no such file, no permission, no space."""
+    """The operating system refused an operation: no such file, no permission, no space.
 
-    def __str__(self) -> str:
-        if self.strerror is None:  # made again of its text, as torch does with a worker's error
-            return super().__str__()
-        return str(self.strerror)
+    Attributes:
+        errno: the number that the operating system gave.
+        path: the file or folder.
+        operation: what was tried: read, write, make folder, remove, …
+        reason: why it failed.
+    """
+
+    def __init__(
+        self,
+        errno: int | str | None = None,
+        reason: str = "",
+        path: str | None = None,
+        *,
+        operation: str = "read",
+        remedy: str = "",
+    ) -> None:
+        # PyTorch makes a worker's error again of its message alone
+        text = errno if isinstance(errno, str) else ""
+        RecordsmithError.__init__(self, text, remedy=remedy)
+        self.args = (errno, reason) if path is None else (errno, reason, path)
+        self.errno = errno if isinstance(errno, int) else None
+        self.strerror = reason
+        self.filename = path
+        self.path = path
+        self.operation = operation
+        self.reason = reason
+
+    def to_json(self, name_option: OptionName = option_in_python) -> dict[str, Any]:
+        return super().to_json(name_option) | {"errno": self.errno}
+
+    def _clause(self) -> str:
+        return self.problem or _joined(f"cannot {self.operation} {self.path}", self.reason)
 
 
 class MissingFileError(FileAccessError, FileNotFoundError):
@@ -172,43 +423,50 @@ class MissingFileError(FileAccessError, FileNotFoundError):
 
 
 class ForbiddenFileError(FileAccessError, PermissionError):
-    """The operating system does not allow it."""
+    """Permission was denied."""
 
 
 class MissingExtraError(RecordsmithError, ImportError):
-    """An optional package is not installed; the message holds the pip line."""
+    """An optional package is not installed.
+
+    Attributes:
+        extra: which extra of recordsmith installs it.
+        package: what is missing.
+    """
 
     def __init__(self, extra: str, package: str) -> None:
-        super().__init__(
-            f"this needs {package}, which is not installed: pip install 'recordsmith[{extra}]'"
-        )
+        super().__init__(f"this needs {package}, which is not installed",
+                         remedy=f"Install it: pip install 'recordsmith[{extra}]'")  # fmt: skip
+        self.args = (extra, package)
         self.extra = extra
         self.package = package
 
-    def __reduce__(self) -> tuple[object, ...]:
-        return (MissingExtraError, (self.extra, self.package))
-
 
 class FunctionError(RecordsmithError, RuntimeError):
-    """A function that the caller gave, such as a map, raised; `__cause__` is what it raised. Or it
-    answered what cannot be used.
+    """A function of the caller, such as a map, raised or returned something unusable.
+
+    `__cause__` is what it raised.
 
     Attributes:
-        path, position, offset: of the record that it was called with, as in CorruptDataError; None
-            where it was called with many.
+        function: which one: map_examples, map_batches, filter, …; None if unknown.
+        path, record, offset: of the record that it was called with, as in CorruptDataError; None
+            if it was called with several.
     """
 
     def __init__(
         self,
-        message: str,
+        problem: str = "",
         *,
+        function: str | None = None,
         path: str | None = None,
-        position: int | None = None,
+        record: int | None = None,
         offset: int | None = None,
+        remedy: str = "",
     ) -> None:
-        super().__init__(message)
+        super().__init__(problem, remedy=remedy)
+        self.function = function
         self.path = path
-        self.position = position
+        self.record = record
         self.offset = offset
 
 
@@ -217,10 +475,8 @@ _MOST_COMPARED = 10_000
 _LONGEST_NAME = 80
 
 
-def names_like(name: str, known: Iterable[str], none: str) -> str:
-    """Which of the known names may be meant by another, for the end of a message; `none` if there
-    are no names.
-    """
+def names_like(name: str, known: Iterable[str], none: str, *, most: int = _MOST_NAMES) -> str:
+    """Suggest a similar name, or list the first `most` names; return `none` if there are none."""
     import difflib
 
     known = list(known)
@@ -235,25 +491,25 @@ def names_like(name: str, known: Iterable[str], none: str) -> str:
         one
         if one and one.isprintable() and len(one) <= _LONGEST_NAME
         else f"{one!r:.{_LONGEST_NAME}}"
-        for one in known[:_MOST_NAMES]
+        for one in known[:most]
     ]
-    more = f" and {len(known) - _MOST_NAMES:,} more" if len(known) > _MOST_NAMES else ""
+    more = f" and {len(known) - most:,} more" if len(known) > most else ""
     return f"there are {', '.join(shown)}{more}"
 
 
 @contextmanager
-def located(path: str | Path, first_position: int = 0, first_offset: int = 0) -> Iterator[None]:
-    """Add the path, and where counting began, to any CorruptDataError that passes.
+def located(path: str | Path, first_record: int = 0, first_offset: int = 0) -> Iterator[None]:
+    """Add the path and the first record and offset to every CorruptDataError that is raised.
 
-    An error that has its path already passes unchanged: what is nearest to the data knows best.
+    An error that already has a path stays unchanged.
     """
     try:
         yield
     except CorruptDataError as error:
         if error.path is None:
             error.path = str(path)
-            if error.position is not None:
-                error.position += first_position
+            if error.record is not None:
+                error.record += first_record
             if error.offset is not None:
                 error.offset += first_offset
         raise

@@ -1,24 +1,33 @@
-"""Local files: open, list, replace atomically. What the operating system refuses becomes words.
+"""Open, create, publish, lock and remove local files; convert OSError to FileAccessError.
 
-Whoever reads or writes a path does it inside `accessing`, or through the functions here. Nothing
-here knows records.
+All code reads and writes paths inside `accessing` or through the functions here. None of them
+writes through a symbolic link, so that a prepared folder cannot redirect a job's files.
 """
 
 from __future__ import annotations
 
 import errno
+import io
 import os
+import re
+import shutil
 import stat
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import BinaryIO, TypeAlias
+from typing import BinaryIO, TypeAlias, cast
+
+try:
+    import fcntl
+except ImportError:  # a system without such locks
+    fcntl = None  # type: ignore[assignment]
 
 from recordsmith.errors import (
     FileAccessError,
     ForbiddenFileError,
     MissingFileError,
     OptionError,
+    option,
 )
 
 PathLike: TypeAlias = str | os.PathLike[str]
@@ -26,32 +35,45 @@ Progress: TypeAlias = Callable[[int, int], None]
 """Called with (done, total), from any thread, one call at a time."""
 
 INTERNAL_FOLDER = ".recordsmith"
-"""Beside the shards: indexes, and shards that are not finished yet. Globs pass it by."""
+"""Next to the shards: indexes and unfinished shards. Globs skip it."""
 
 EXPORT_NOTE = ".export.json"
-"""In the folder of an export: what it consists of."""
+"""In the folder of an export: lists its files."""
+
+LOCK_NAME = "lock"
+"""In a hidden folder: locked by the running job."""
+
+_LOCK_TRIES = 100
 
 OWN_NAMES = frozenset((INTERNAL_FOLDER, EXPORT_NOTE))
 
 _REASONS = {
-    errno.ENOENT: "there is no such file or folder",
-    errno.EACCES: "permission was denied",
-    errno.EPERM: "permission was denied",
+    errno.ENOENT: "no such file or folder",
+    errno.EACCES: "permission denied",
+    errno.EPERM: "permission denied",
     errno.EROFS: "the file system is read-only",
-    errno.ENOSPC: "no space is left on the disk; free some, or choose another place",
-    errno.EDQUOT: "the disk quota is used up; free some, or choose another place",
+    errno.ENOSPC: "no space left on the disk",
+    errno.EDQUOT: "the disk quota is exceeded",
     errno.EISDIR: "it is a folder, not a file",
-    errno.ENOTDIR: "a part of the path is a file, not a folder",
-    errno.ELOOP: "its symbolic links lead in a circle",
+    errno.ENOTDIR: "part of the path is a file, not a folder",
+    errno.ELOOP: "its symbolic links form a loop",
     errno.ENAMETOOLONG: "the name is too long",
-    errno.EMFILE: "too many files are open; raise the limit with `ulimit -n`",
-    errno.EIO: "the device reported a read or write error; the disk may be failing",
+    errno.EMFILE: "too many open files",
+    errno.ENFILE: "too many open files on this machine",
+    errno.EIO: "the device reported a read or write error",
+}
+_REMEDIES = {
+    errno.ENOSPC: "Free some space, or choose another disk.",
+    errno.EDQUOT: "Free some space, or choose another disk.",
+    errno.EMFILE: "Raise the limit with `ulimit -n`.",
+    errno.ENFILE: "Close some files, or try again later.",
+    errno.EIO: "Check the disk: it may be failing.",
 }
 
 
 @contextmanager
 def accessing(path: PathLike, verb: str = "read") -> Iterator[None]:
-    """Turn an OSError into a FileAccessError that names the path and says what happened."""
+    """Convert an OSError to a FileAccessError with the path, the operation and the reason."""
     try:
         yield
     except FileAccessError:
@@ -61,7 +83,7 @@ def accessing(path: PathLike, verb: str = "read") -> Iterator[None]:
 
 
 def access_error(error: OSError, path: PathLike, verb: str = "read") -> FileAccessError:
-    """What the operating system said about a path, in words."""
+    """Return the FileAccessError for an OSError about a path."""
     reason = _REASONS.get(error.errno or 0) or error.strerror or str(error)
     kind = FileAccessError
     if isinstance(error, FileNotFoundError):
@@ -69,71 +91,104 @@ def access_error(error: OSError, path: PathLike, verb: str = "read") -> FileAcce
     elif isinstance(error, PermissionError):
         kind = ForbiddenFileError
     name = os.fspath(path)
-    return kind(error.errno, f"cannot {verb} {name}: {reason}", name)
+    remedy = _REMEDIES.get(error.errno or 0, "")
+    return kind(error.errno, reason, name, operation=verb, remedy=remedy)
 
 
 def as_path(path: object) -> Path:
-    """A path that a caller gave.
+    """Convert a caller's argument to a Path.
 
     Raises:
-        OptionError: it is none, is empty, or is a URL.
+        OptionError: it is not a path, is empty, or is a URL.
     """
     if not isinstance(path, (str, os.PathLike)):
-        raise OptionError(f"{path!r} is a {type(path).__name__}; expected a path")
+        raise OptionError(f"{path!r:.80} is a {type(path).__name__}", value=path, expected="a path")
     name = os.fspath(path)
     if not isinstance(name, str) or not name or "\0" in name:
-        raise OptionError(f"{name!r} cannot be a path")
+        raise OptionError(f"{name!r} is not a valid path", value=name)
     scheme = name.partition("://")[0]
     if scheme != name and scheme.isalnum():
-        raise OptionError(f"{name} is a URL; this version reads and writes local paths only")
+        raise OptionError(f"{name} is a URL", value=name, expected="a local path")
     return Path(path)
 
 
+class _LocalFile(io.FileIO):
+    """An unbuffered file whose `close` raises FileAccessError with the path.
+
+    Network file systems report a full disk only when a file is closed.
+    """
+
+    def __init__(
+        self,
+        path: PathLike,
+        mode: str,
+        *,
+        opener: Callable[[str, int], int] | None = None,
+        named: PathLike | None = None,
+    ) -> None:
+        super().__init__(os.fspath(path), mode, opener=opener)
+        self._named = path if named is None else named
+        self._verb = "read" if mode == "rb" else "write"
+
+    def close(self) -> None:
+        try:
+            super().close()
+        except OSError as error:
+            raise access_error(error, self._named, self._verb) from error
+
+
 def open_file(path: PathLike) -> BinaryIO:
-    """Open a file for reading, unbuffered: the readers above have buffers of their own.
+    """Open a file for reading, unbuffered: callers have buffers of their own.
 
     Raises:
-        FileAccessError: it is missing, forbidden, or no file.
+        FileAccessError: it is missing, forbidden, or not a file.
     """
     with accessing(path):
-        return open(path, "rb", buffering=0)
+        return cast(BinaryIO, _LocalFile(path, "rb"))
 
 
-def open_regular(path: PathLike) -> BinaryIO:
-    """Open a file for reading, if it is a regular one: a pipe would be waited for.
+def open_regular(path: PathLike, *, follow_links: bool = True) -> BinaryIO:
+    """Open a regular file for reading; opening a pipe would block.
 
     Raises:
-        FileAccessError: it is missing, forbidden, or no regular file.
+        FileAccessError: it is missing, forbidden, or not a regular file; or a symbolic link, if
+            `follow_links` is False.
     """
+
+    def opener(path: str, flags: int) -> int:
+        return _open_regular(path, flags if follow_links else flags | os.O_NOFOLLOW)
+
     with accessing(path):
-        return open(path, "rb", opener=_open_regular)
+        return io.BufferedReader(_LocalFile(path, "rb", opener=opener))
 
 
 def _open_regular(path: str, flags: int) -> int:
-    descriptor = os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
+    if flags & os.O_NOFOLLOW and os.path.islink(path):
+        raise OSError(errno.EINVAL, "it is a symbolic link, not a regular file")
+    descriptor = os.open(path, flags | os.O_NONBLOCK, 0o666)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
-        raise OSError(errno.EINVAL, "it is no regular file")
+        raise OSError(errno.EINVAL, "it is not a regular file")
     return descriptor
 
 
 def read_file(path: PathLike) -> bytes:
-    """All bytes of a file, with as few system calls as that takes.
+    """Read a whole file with as few system calls as possible.
 
     Raises:
-        FileAccessError: it cannot be read, or is a device, which may have no end.
+        FileAccessError: it cannot be read, or is a device, which may never end.
     """
     with accessing(path):
         descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
         try:
             status = os.fstat(descriptor)
             if stat.S_ISCHR(status.st_mode):
-                raise OSError(errno.EINVAL, "it is a device; expected a file")
+                raise OSError(errno.EINVAL, "it is a device, not a file")
             size = status.st_size
             data = os.read(descriptor, size + 1)
             if len(data) == size:
                 return data
-            pieces = [data]  # it is longer than 2 GiB, or grows, or is no regular file
+            pieces = [data]  # longer than 2 GiB, growing, or not a regular file
             while pieces[-1]:
                 pieces.append(os.read(descriptor, 1 << 24))
             return b"".join(pieces)
@@ -142,28 +197,42 @@ def read_file(path: PathLike) -> bytes:
 
 
 DOCUMENT_BYTES = 1 << 26
-"""So long may a small document be that people write: tables of labels, schemas, lists of names."""
+"""The size limit of documents that users write: label maps, schemas, lists of names."""
 
 NOTE_BYTES = 1 << 28
-"""So long may be what recordsmith writes: a manifest of a million shards has half of it."""
+"""The size limit of files that recordsmith writes: twice the manifest of a million shards."""
 
 
 def read_document(path: PathLike, most_bytes: int | None = None) -> bytes:
-    """All bytes of a small document; a pipe will do, one that never ends will not.
+    """Read a small document, from a file or a pipe.
 
     Args:
-        most_bytes: None means DOCUMENT_BYTES.
+        most_bytes: the size limit; None means DOCUMENT_BYTES.
 
     Raises:
-        FileAccessError: it cannot be read, or is longer: its errno is EFBIG then.
+        FileAccessError: it cannot be read, or exceeds the limit (errno EFBIG).
     """
-    most = DOCUMENT_BYTES if most_bytes is None else most_bytes
+    with open_file(path) as file:
+        return _read_whole(file, path, DOCUMENT_BYTES if most_bytes is None else most_bytes)
+
+
+def read_note(path: PathLike) -> bytes:
+    """Read a file that recordsmith wrote: a regular file, not a symbolic link.
+
+    Raises:
+        FileAccessError: it cannot be read, is not a regular file, or exceeds NOTE_BYTES.
+    """
+    with open_regular(path, follow_links=False) as file:
+        return _read_whole(file, path, NOTE_BYTES)
+
+
+def _read_whole(file: BinaryIO, path: PathLike, most: int) -> bytes:
     data: bytes | bytearray = b""
-    with open_file(path) as file, accessing(path):
+    with accessing(path):
         size = os.fstat(file.fileno()).st_size
         if size <= most:
             data = file.read(size + 1)
-            if len(data) != size:  # it grows, or is no regular file
+            if len(data) != size:  # growing, or not a regular file
                 data = bytearray(data)
                 while len(data) <= most and (piece := file.read(1 << 20)):
                     data += piece
@@ -171,43 +240,43 @@ def read_document(path: PathLike, most_bytes: int | None = None) -> bytes:
         name = os.fspath(path)
         raise FileAccessError(
             errno.EFBIG,
-            f"cannot read {name}: it is longer than the {most / (1 << 20):,.3g} MiB that such a "
-            "file may have; is it the right one?",
+            f"it is larger than {most / (1 << 20):,.3g} MiB, the limit for this kind of file",
             name,
+            remedy="Check that it is the right file.",
         )
     return bytes(data)
 
 
 def read_head(path: PathLike, size: int) -> bytes:
-    """The first bytes of a file, fewer if it has no more."""
+    """Read the first `size` bytes of a file, or all of a shorter one."""
     with open_file(path) as file, accessing(path):
         return file.read(size)
 
 
 def size_of(path: PathLike) -> int:
-    """The size of a file in bytes."""
+    """Return the size of a file in bytes."""
     with accessing(path):
         return os.stat(path).st_size
 
 
 def is_folder(path: PathLike) -> bool:
-    """Whether a path leads to a folder, not to a file.
+    """Return whether a path is a folder.
 
     Raises:
-        FileAccessError: there is neither.
+        FileAccessError: it does not exist.
     """
     with accessing(path):
         return stat.S_ISDIR(os.stat(path).st_mode)
 
 
 def list_folder(path: PathLike) -> list[os.DirEntry[str]]:
-    """The entries of a folder, sorted by name."""
+    """List the entries of a folder, sorted by name."""
     with accessing(path), os.scandir(path) as entries:
         return sorted(entries, key=lambda entry: entry.name)
 
 
 def is_special(entry: os.DirEntry[str]) -> bool:
-    """Whether it is a pipe, a socket or a device: reading one in a folder may never end."""
+    """Return whether an entry is a pipe, a socket or a device, which may never end."""
     try:
         return not (entry.is_file() or entry.is_dir()) and os.path.exists(entry)
     except OSError:
@@ -215,76 +284,118 @@ def is_special(entry: os.DirEntry[str]) -> bool:
 
 
 def make_folder(path: PathLike) -> None:
-    """Make a folder and those above it; one that is there already is fine."""
+    """Make a folder and its parents, if they do not exist."""
     with accessing(path, "make folder"):
         os.makedirs(path, exist_ok=True)
 
 
-def make_internal_folder(folder: Path) -> Path:
-    """The hidden folder of a dataset, made if it is not there.
+def make_hidden_folder(path: Path) -> None:
+    """Make a hidden folder in which jobs create and remove files, if it does not exist.
 
     Raises:
-        OptionError: it is a link, and what is written and removed in it may be anybody's.
+        OptionError: it is a symbolic link, so that a job might remove files elsewhere.
+        FileAccessError: it cannot be made.
     """
-    internal = folder / INTERNAL_FOLDER
-    if internal.is_symlink():
+    if path.is_symlink():
         raise OptionError(
-            f"{internal} is a link, but files are written and removed there; remove the link, or "
-            "choose another folder"
+            f"{path} is a symbolic link, but recordsmith writes and removes files in it",
+            remedy="Remove the link, or choose another folder.",
         )
-    make_folder(internal)
-    return internal
+    make_folder(path)
 
 
 def temporary_name(path: Path) -> Path:
-    """A hidden name beside a path that nobody else uses."""
-    return path.with_name(f".{path.name}.{os.getpid()}-{os.urandom(4).hex()}.partial")
+    """Return an unpredictable hidden name next to a path."""
+    return path.with_name(f".{path.name}.{os.urandom(8).hex()}.partial")
 
 
-def write_synced(path: PathLike, data: bytes) -> None:
-    """Write a small file and have it on the disk before going on."""
-    with accessing(path, "write"):
-        _write_synced(path, data)
+_TEMPORARY = re.compile(r"\.(.+)\.[0-9a-f]{16}\.partial", re.DOTALL)
 
 
-def _write_synced(path: PathLike, data: bytes | Iterable[bytes | memoryview]) -> None:
-    with open(path, "wb") as file:
-        file.writelines((data,) if isinstance(data, bytes) else data)
-        file.flush()
-        os.fsync(file.fileno())
+def create(path: PathLike, named: PathLike | None = None) -> BinaryIO:
+    """Create a file and open it for writing, unbuffered.
+
+    Args:
+        named: the path to show in messages; None means `path`.
+
+    Raises:
+        FileAccessError: the system refuses, or the name is taken, even by a broken link.
+    """
+    with accessing(path if named is None else named, "write"):
+        return cast(BinaryIO, _LocalFile(path, "xb", named=named))
 
 
 def write_atomically(
     path: PathLike, data: bytes | Iterable[bytes | memoryview], *, overwrite: bool = True
 ) -> None:
-    """Write a file, of bytes or of pieces end to end: whole under its name, or not at all.
+    """Write a file from bytes or from pieces end to end; it appears whole or not at all.
 
     Safe when several processes write the same file at once: one of them wins.
 
     Raises:
-        OptionError: without `overwrite`, if there is a file of that name.
+        OptionError: the path is a folder, or the file exists and `overwrite` is False.
     """
-    temporary = temporary_name(Path(path))
+    temporary, held = _create_temporary(Path(path))
     try:
-        with accessing(path, "write"):
-            _write_synced(temporary, data)
-        publish(temporary, path, overwrite=overwrite)
+        with accessing(path, "write"), held:  # locked until it has its name
+            with open(os.dup(held.fileno()), "wb") as file:
+                file.writelines((data,) if isinstance(data, bytes) else data)
+                file.flush()
+                os.fsync(file.fileno())
+            publish(temporary, path, overwrite=overwrite)
     except BaseException:
         with suppress(OSError):
             os.unlink(temporary)
         raise
 
 
+def _create_temporary(path: Path) -> tuple[Path, BinaryIO]:
+    """Create a file next to a path, locked where the file system supports it."""
+    while True:
+        temporary = temporary_name(path)
+        file = create(temporary, path)
+        if not _lock(file.fileno(), shared=False, wait=True) or _is_at(temporary, file.fileno()):
+            return temporary, file
+        file.close()  # `remove_left_over` removed it before it was locked
+
+
+def remove_left_over(paths: Iterable[PathLike]) -> None:
+    """Remove the temporary files of killed processes that were writing these files atomically.
+
+    A file that another process is still writing is locked and stays, as do files that cannot be
+    removed.
+    """
+    names: dict[Path, set[str]] = {}
+    for path in map(Path, paths):
+        names.setdefault(path.parent, set()).add(path.name)
+    for folder, wanted in names.items():
+        with suppress(OSError):
+            for entry in list_folder(folder):
+                match = _TEMPORARY.fullmatch(entry.name)
+                if match and match[1] in wanted:
+                    _remove_unlocked(entry.path)
+
+
+def _remove_unlocked(path: str) -> None:
+    with suppress(OSError):
+        descriptor = _open_regular(path, os.O_RDWR | os.O_NOFOLLOW)
+        try:
+            if _lock(descriptor, shared=False) and _is_at(path, descriptor):
+                os.unlink(path)
+        finally:
+            os.close(descriptor)
+
+
 def check_target(path: PathLike, *, overwrite: bool) -> None:
-    """Before long work for a file: may it be written there?
+    """Check before a long job that its output file may be written.
 
     Raises:
-        OptionError: there is one, which is not to be replaced, or a folder.
-        FileAccessError: there is no such folder.
+        OptionError: the path is a folder, or the file exists and `overwrite` is False.
+        FileAccessError: its folder does not exist.
     """
     file = as_path(path)
     if file.is_dir():
-        raise OptionError(f"{file} is a folder; expected the name of a file")
+        raise OptionError(f"{file} is a folder", value=str(file), expected="the name of a file")
     if os.path.lexists(file) and not overwrite:
         raise _exists(file)
     with accessing(file, "write"):
@@ -293,73 +404,161 @@ def check_target(path: PathLike, *, overwrite: bool) -> None:
 
 def _exists(path: PathLike) -> OptionError:
     return OptionError(
-        f"{os.fspath(path)} exists already; choose another name, or say overwrite=True"
+        f"{os.fspath(path)} already exists",
+        option="overwrite",
+        remedy=f"Choose another name, or pass {option('overwrite', True)}.",
     )
 
 
 def publish(temporary: PathLike, path: PathLike, *, overwrite: bool = True) -> None:
-    """Give a finished file its final name.
+    """Rename a finished file to its final name. A link of that name is replaced, not followed.
 
     Raises:
-        OptionError: without `overwrite`, if there is a file of that name.
+        OptionError: the path is a folder, or the file exists and `overwrite` is False.
     """
     with accessing(path, "write"):
-        if overwrite:
-            os.replace(temporary, path)
-            return
         try:
-            os.link(temporary, path)  # unlike a rename, this never replaces anything
-        except FileExistsError:
-            raise _exists(path) from None
-        except OSError:  # a file system without links
+            if not overwrite:
+                try:
+                    os.link(temporary, path)  # unlike a rename, this never replaces anything
+                except FileExistsError:
+                    raise _exists(path) from None
+                except OSError:  # a file system without links
+                    pass
+                else:
+                    os.unlink(temporary)
+                    return
             os.replace(temporary, path)
-            return
-        os.unlink(temporary)
+        except IsADirectoryError:
+            raise is_a_folder(path) from None
+
+
+def is_a_folder(path: PathLike) -> OptionError:
+    """Return the error for a folder where a job must write a file."""
+    return OptionError(
+        f"{os.fspath(path)} is a folder, but the job writes a file of this name",
+        remedy="Move or rename the folder.",
+    )
 
 
 @contextmanager
-def exclusive(folder: PathLike, *, among_equals: bool = False) -> Iterator[None]:
-    """Hold a lock on a folder, so that no other process does the same job in it.
+def exclusive(
+    folder: PathLike, named: PathLike | None = None, *, among_equals: bool = False
+) -> Iterator[bool]:
+    """Lock a hidden folder, so that no other process does the same job there.
 
-    With `among_equals` several may hold it who all say so; whoever does not waits for none of them.
+    Makes the folder, and removes it at the end if it is empty. The lock ends with the process; a
+    killed process may leave the lock file, which is harmless.
 
-    The lock ends with the process, however that ends. Where the system has no such locks, nothing
-    is locked.
+    Args:
+        folder: the hidden folder.
+        named: the path to show in messages; None means `folder`.
+        among_equals: take a shared lock, which several processes can hold.
+
+    Yields:
+        Whether the folder is locked: False if the file system does not support locks.
 
     Raises:
-        FileAccessError: another process holds it.
+        FileAccessError: another process holds the lock, or the lock file cannot be written.
+        OptionError: the lock file is a link or a folder.
     """
+    path = Path(folder) / LOCK_NAME
+    descriptor, is_locked = _hold(path, folder if named is None else named, shared=among_equals)
     try:
-        import fcntl
-    except ImportError:
-        yield
-        return
-    kind = fcntl.LOCK_SH if among_equals else fcntl.LOCK_EX
-    with accessing(folder):
-        descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        try:
-            fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
-        except BlockingIOError:
-            name = os.fspath(folder)
-            raise FileAccessError(
-                errno.EBUSY, f"cannot write {name}: another process is writing into it", name
-            ) from None
-        except OSError:
-            pass  # a file system without locks
-        yield
+        yield is_locked
     finally:
-        os.close(descriptor)
+        if not among_equals:  # still locked: a waiting process sees that it is gone
+            with suppress(OSError):
+                os.unlink(path)
+                os.rmdir(folder)
+        with suppress(OSError):  # nothing was written
+            os.close(descriptor)
+
+
+def _hold(path: Path, named: PathLike, *, shared: bool) -> tuple[int, bool]:
+    """Open and lock a file, again if another process removes it in between."""
+    for tries_left in reversed(range(_LOCK_TRIES)):
+        try:
+            make_hidden_folder(path.parent)
+            with accessing(path, "write"):
+                descriptor = _open_regular(str(path), os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW)
+        except FileAccessError as error:
+            # another process ended there and removes the folder, also between mkdir and isdir
+            if error.errno in (errno.ENOENT, errno.EEXIST) and tries_left:
+                continue
+            if error.errno not in (errno.ELOOP, errno.EISDIR, errno.EINVAL, errno.ENXIO):
+                raise
+            raise OptionError(
+                f"{path} is not a regular file, so it cannot be locked", remedy="Remove it."
+            ) from None
+        try:
+            is_locked = _lock(descriptor, shared=shared)
+            if not is_locked or _is_at(path, descriptor):
+                return descriptor, is_locked
+        except BlockingIOError:
+            os.close(descriptor)
+            break
+        os.close(descriptor)  # it locks a file that was removed
+    raise busy(named)
+
+
+def busy(folder: PathLike) -> FileAccessError:
+    """Return the error for a folder that another process has locked."""
+    name = os.fspath(folder)
+    return FileAccessError(errno.EBUSY, "another process is writing to it", name, operation="write")
+
+
+def _lock(descriptor: int, *, shared: bool, wait: bool = False) -> bool:
+    """Lock an open file; return False if the file system does not support locks.
+
+    Raises:
+        BlockingIOError: another process holds it.
+    """
+    if fcntl is None:
+        return False
+    kind = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
+    try:
+        fcntl.flock(descriptor, kind if wait else kind | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise
+    except OSError:
+        return False
+    return True
+
+
+def _is_at(path: PathLike, descriptor: int) -> bool:
+    """Return whether an open file is still the one at a path."""
+    try:
+        return os.path.samestat(os.lstat(path), os.fstat(descriptor))
+    except FileNotFoundError:
+        return False
+
+
+def no_lock(folder: Path) -> str:
+    """Return the notice for a job that runs without a lock."""
+    return (
+        f"{folder} could not be locked: its file system does not support locks. Do not run a "
+        "second job in it at the same time"
+    )
 
 
 def remove(path: PathLike) -> None:
-    """Remove a file; one that is not there is fine."""
+    """Remove a file or a link, if it exists."""
     with accessing(path, "remove"), suppress(FileNotFoundError):
         os.unlink(path)
 
 
+def remove_tree(path: PathLike) -> None:
+    """Remove a file, a folder with its contents, or a link but not its target."""
+    with accessing(path, "remove"), suppress(FileNotFoundError):
+        if stat.S_ISDIR(os.lstat(path).st_mode):
+            shutil.rmtree(path)
+        else:
+            os.unlink(path)
+
+
 def sync_folder(path: PathLike) -> None:
-    """Make renames in a folder last through a power cut, where the system can do that."""
+    """Make renames in a folder survive a power cut, where the system supports it."""
     with suppress(OSError):
         descriptor = os.open(path, os.O_RDONLY)
         try:
@@ -369,6 +568,6 @@ def sync_folder(path: PathLike) -> None:
 
 
 def cache_folder() -> Path:
-    """Where files belong that could be made again: the user's cache."""
+    """Return recordsmith's folder in the user's cache."""
     root = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
     return Path(root) / "recordsmith"

@@ -1,11 +1,10 @@
-"""A dataset as a source of grain, and a loader as one of its datasets.
+"""A dataset as a source for grain, and a loader as a grain dataset.
 
     grain.MapDataset.source(examples(dataset, features)).shuffle(seed=0).batch(32)
     batches(loader).mp_prefetch(grain.MultiprocessingOptions(num_workers=2))
 
-`examples` is for pipelines that are built in grain: grain draws the order, and reads at positions.
-`batches` is for those that begin with what a Loader makes: its order, split and resume are kept,
-and grain's checkpoints hold where it is.
+With `examples`, grain chooses the order and reads at positions. With `batches`, the loader's order,
+split and resume are used, and grain's checkpoints contain its state.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from recordsmith.dataset import Dataset
-from recordsmith.errors import MissingExtraError, OptionError
+from recordsmith.errors import MissingExtraError, OptionError, option
 from recordsmith.example import BytesArray, RaggedArray
 from recordsmith.loading import Examples, Loader
 from recordsmith.loading.examples import decoded_or_plain
@@ -36,7 +35,7 @@ except ModuleNotFoundError as error:
 Batch: TypeAlias = dict[str, Any]
 
 
-class Ragged(NamedTuple):
+class GrainRagged(NamedTuple):
     """Rows of unequal length: row i is values[row_splits[i]:row_splits[i + 1]]. A pytree.
 
     values: numbers, or bytes objects, (value_count,).
@@ -53,59 +52,57 @@ def examples(
     *,
     seed: int = 0,
     map_examples: Map | None = None,
-) -> Source:
-    """A source for `grain.MapDataset.source` and `grain.DataLoader`: the examples at positions.
+) -> GrainSource:
+    """Return a source of examples for `grain.MapDataset.source` and `grain.DataLoader`.
 
     Args:
-        dataset: uncompressed, as those are that are read at positions.
-        features: what an example holds, as of a Loader; None for `dataset[i]` as it is.
-        seed, map_examples: as of `recordsmith.Examples`. What is random there is the same each
-            time an example is read, in all epochs: grain asks for it. Where that shall differ, use
-            grain's `random_map`, or `batches`.
+        dataset: an uncompressed dataset.
+        features: as of a Loader; None for `dataset[i]`.
+        seed, map_examples: as of `recordsmith.Examples`. Random values of an example are the same
+            in all epochs, as grain requires; otherwise use grain's `random_map`, or `batches`.
 
     Raises:
-        OptionError: options contradict the dataset or each other; it is compressed.
+        OptionError: options conflict with each other or with the dataset, or it is compressed.
     """
-    return Source(decoded_or_plain(dataset, features, seed=seed, map_examples=map_examples))
+    return GrainSource(decoded_or_plain(dataset, features, seed=seed, map_examples=map_examples))
 
 
-def batches(loader: Loader, *, any_rank: bool = False) -> Batches:
-    """The batches of a loader, converted, as a `grain.IterDataset`.
+def batches(loader: Loader, *, any_rank: bool = False) -> GrainBatches:
+    """Return the batches of a loader as a `grain.IterDataset`.
 
-    It begins where the loader is now, each time it is iterated over, and leaves the loader there:
-    `epochs` of the loader says how many there are. Its iterators tell their place with `get_state`
-    and go there with `set_state`. Under `mp_prefetch` the processes take the batches in turn, which
-    changes nothing about their order.
+    Each iteration begins at the current state of the loader, without changing it, and has its
+    `epochs`. Iterators save and restore their place with `get_state` and `set_state`. Under
+    `mp_prefetch` the processes read the batches in turn, in the same order.
 
     Args:
-        any_rank: the loader may have another rank and world_size than this process: for processes
-            that shall read the same.
+        any_rank: allow a loader with another rank than this process, such as when several ranks
+            read the same records.
 
     Raises:
-        OptionError: the loader reads the records of another rank, or is one of several workers.
+        OptionError: the loader has the rank of another process, or is for one of several workers.
     """
     check_loader(loader)
     if not any_rank:
         check_rank(
             loader, this_rank(), "Loader(..., **this_rank()), after jax.distributed.initialize()"
         )
-    return Batches(loader.for_worker(0, 1))
+    return GrainBatches(loader.for_worker(0, 1))
 
 
 def convert(batch: Mapping[str, Any]) -> Batch:
-    """A batch of plain ndarrays, which grain hands from process to process and to your functions.
+    """Convert a batch to plain ndarrays, which grain can send between processes.
 
-    Byte strings become an array of bytes objects, ragged entries a `Ragged`; all else is as it is.
+    Byte strings become an array of bytes objects, ragged entries a `Ragged`; others stay.
     """
     return {name: _convert(entry) for name, entry in batch.items()}
 
 
 def this_rank() -> Rank:
-    """Which process this is, of how many: `Loader(..., **this_rank())`.
+    """Return rank and world_size of this process: `Loader(..., **this_rank())`.
 
-    That is JAX's answer, if `jax.distributed` is initialised; else 0 of 1.
+    Uses JAX if `jax.distributed` is initialized, else rank 0 of 1.
     """
-    jax = sys.modules.get("jax")  # who has not imported it cannot have initialised it
+    jax = sys.modules.get("jax")  # if it is not imported, it is not initialized
     if jax is None or not _is_distributed(jax):
         return Rank(rank=0, world_size=1)
     return Rank(rank=jax.process_index(), world_size=jax.process_count())
@@ -117,7 +114,7 @@ def _is_distributed(jax: Any) -> bool:
     return bool(jax.process_count() > 1 if ask is None else ask())
 
 
-class Source:
+class GrainSource:
     """A `grain.sources.RandomAccessDataSource`. Made by `examples`.
 
     Safe to read from several threads; it may travel to another process by pickle.
@@ -147,7 +144,7 @@ class Source:
         return f"Examples({len(self)} of them)"
 
 
-class Batches(grain.IterDataset):
+class GrainBatches(grain.IterDataset):
     """The batches of a loader. Made by `batches`."""
 
     def __init__(self, loader: Loader) -> None:
@@ -158,20 +155,22 @@ class Batches(grain.IterDataset):
     def __str__(self) -> str:
         return f"recordsmith.grain.batches({self._loader!r})"
 
-    def __iter__(self) -> Iteration:
-        return Iteration(self._loader, self._worker, self._worker_count)
+    def __iter__(self) -> GrainIteration:
+        return GrainIteration(self._loader, self._worker, self._worker_count)
 
     def set_slice(self, sl: slice, sequential_slice: bool = False) -> None:
         """grain calls it in each of its processes: take batches `start`, `start + step`, ..."""
         if sequential_slice:
             raise OptionError(
-                "the batches of a loader are taken in turn by grain's processes: leave "
-                "sequential_slice out"
+                "grain's processes read the batches of a loader in turn",
+                option="sequential_slice",
+                value=sequential_slice,
+                remedy=f"Leave {option('sequential_slice')} out.",
             )
         self._worker, self._worker_count = sl.start, sl.step
 
 
-class Iteration(grain.DatasetIterator):
+class GrainIteration(grain.DatasetIterator):
     """One pass over the batches: an iterator of grain."""
 
     def __init__(self, loader: Loader, worker: int, worker_count: int) -> None:
@@ -197,7 +196,7 @@ class Iteration(grain.DatasetIterator):
 
     def __next__(self) -> Batch:
         if self._is_closed:
-            raise OptionError("this iterator is closed: begin another one with iter()")
+            raise OptionError("this iterator is closed", remedy="Begin another one with iter().")
         if self._has_ended:
             raise StopIteration
         batch = next(self._running)
@@ -205,10 +204,10 @@ class Iteration(grain.DatasetIterator):
         return convert(batch)
 
     def get_state(self) -> dict[str, Any]:
-        """Where it is: small and JSON-able.
+        """Return the state: a small, JSON-able dict.
 
-        Without grain's processes it tells what all ranks have read, so that it holds for any number
-        of them, and for another batch size; with them, how many batches each has taken.
+        Without grain's processes it is valid for any number of ranks and batch size; with them, it
+        holds how many batches each has read.
         """
         state = {"worker": self._worker, "worker_count": self._worker_count}
         if self._worker_count > 1:
@@ -218,30 +217,36 @@ class Iteration(grain.DatasetIterator):
         return {"loader": place, "taken": 0, "has_ended": has_ended, **state}
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Go on where another iterator was.
+        """Resume from a state.
 
         Raises:
-            OptionError: it is none of these batches, or of another number of processes.
+            OptionError: the state is invalid, of another loader, or of another number of
+                processes.
         """
         names = {"loader", "taken", "has_ended", "worker", "worker_count"}
         if not isinstance(state, Mapping) or set(state) != names:
-            raise OptionError(f"the state is {state!r:.80}; expected what get_state() answered")
+            raise OptionError(option="state", value=state, expected="a state from get_state()")
         own, found = (self._worker, self._worker_count), (state["worker"], state["worker_count"])
         if state["taken"] and own != found:
             raise OptionError(
-                f"the state is of process {found[0]} of {found[1]}, but this is {own[0]} of "
-                f"{own[1]}: say as many processes as there were"
+                f"the state is from process {found[0]} of {found[1]}, but this is process {own[0]} "
+                f"of {own[1]}",
+                option="state",
+                value=found,
+                remedy="Use the same number of processes.",
             )
         taken_count, has_ended = state["taken"], state["has_ended"]
         if type(taken_count) is not int or taken_count < 0 or not isinstance(has_ended, bool):
             raise OptionError(
-                f"the state has taken {taken_count!r:.40} and has_ended {has_ended!r:.40}; "
-                "expected how many batches, and True or False"
+                f"the state has taken {taken_count!r:.40} and has_ended {has_ended!r:.40}",
+                option="state",
+                value=taken_count,
+                expected="a number of batches, and True or False",
             )
         self._begin(state["loader"], taken_count, has_ended)
 
     def close(self) -> None:
-        """End the threads that work for it. There are no more batches afterwards."""
+        """Stop its threads. It returns no more batches."""
         self._is_closed = True
         self._own.close()
 
@@ -250,5 +255,5 @@ def _convert(entry: Any) -> Any:
     if isinstance(entry, BytesArray):
         return entry.to_numpy()
     if isinstance(entry, RaggedArray):
-        return Ragged(_convert(entry.values), entry.row_splits)
+        return GrainRagged(_convert(entry.values), entry.row_splits)
     return entry

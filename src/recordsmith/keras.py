@@ -1,9 +1,9 @@
 """Batches for `fit`, `evaluate` and `predict` of Keras 3, on any of its backends.
 
-Keras reads a `PyDataset` by the numbers of its batches, and shuffles these if it is not told to
-leave them; here a number is passed over, each call gives the loader's next batch, so that nothing
-shuffles twice. Keras also takes batches only to look at their shapes, and begins again: it asks for
-the length whenever it begins to read, and an iteration that has not ended is taken back then.
+Keras reads a `PyDataset` by batch number, in shuffled order by default. Numbers are ignored here:
+each call returns the loader's next batch, so nothing is shuffled twice. Keras also reads batches
+just for their shapes and starts again: it requests the length whenever it begins to read, and an
+unfinished iteration is undone then.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import threading
 from collections.abc import Sequence
 from typing import Any
 
-from recordsmith.errors import MissingExtraError, OptionError, names_like
+from recordsmith.errors import MissingExtraError, OptionError, names_like, option
 from recordsmith.loading import Loader
 from recordsmith.loading.loader import Iteration
 from recordsmith.loading.suitable import check_loader
@@ -31,18 +31,20 @@ def batches(
     y: str | Sequence[str] | None = None,
     sample_weight: str | None = None,
 ) -> keras.utils.PyDataset:
-    """What `fit`, `evaluate` and `predict` take: a `PyDataset` of inputs, targets and weights.
+    """Return a `PyDataset` of inputs, targets and weights for `fit`, `evaluate` and `predict`.
 
-    An epoch of Keras is an iteration of the loader. One that was broken off begins again.
+        model.fit(batches(loader, "image", "label"), epochs=10)
+
+    An epoch of Keras is an iteration of the loader. An interrupted epoch begins again.
 
     Args:
-        loader: its `epochs` are 1, usually: Keras repeats it.
+        loader: usually with `epochs=1`: Keras repeats it.
         x, y: the name of an entry of the batches; a list of names becomes a dict of arrays.
-        sample_weight: the name of the entry that has a weight for each example.
+        sample_weight: the name of the entry with a weight for each example.
 
     Raises:
-        OptionError: there is no such entry, or it is not numbers of one shape; the loader goes on
-            for ever, or uses memory again.
+        OptionError: an entry is missing, or not numbers of one shape; the loader is endless, or
+            reuses memory.
     """
     return _Batches(loader, x, y, sample_weight)
 
@@ -56,17 +58,23 @@ class _Batches(keras.utils.PyDataset):
         sample_weight: str | None,
     ) -> None:
         super().__init__()
-        check_loader(loader, reuse="Keras takes batches ahead")
+        check_loader(loader, reuse="Keras prefetches batches")
         if y is None and sample_weight is not None:
-            raise OptionError("sample_weight weighs targets, but there is no y")
+            raise OptionError(
+                f"{option('sample_weight')} needs {option('y')}",
+                option="sample_weight",
+                value=sample_weight,
+            )
         self._chosen = [entry for entry in (x, y, sample_weight) if entry is not None]
         _check_entries(loader, self._chosen)
         try:
             self._count = len(loader)
         except TypeError:
             raise OptionError(
-                "this loader goes on for ever, but Keras repeats it itself: make it with epochs=1, "
-                "or give fit a generator over it, and steps_per_epoch"
+                "the loader is endless, but Keras repeats it itself",
+                option="epochs",
+                remedy=f"Create it with {option('epochs', 1)}, or pass fit a generator over it and "
+                "steps_per_epoch.",
             ) from None
         self._loader = loader
         self._lock = threading.Lock()  # TensorFlow reads in a thread of its own
@@ -87,16 +95,18 @@ class _Batches(keras.utils.PyDataset):
                 self._iteration.close()
                 self._iteration = None
             elif self._is_asked:
-                self._take_back()
+                self._undo()
             self._is_asked = False
             if self._iteration is None:
                 self._iteration = self._begin()
             batch = next(self._iteration)
             if not len(next(iter(batch.values()))):
                 raise OptionError(
-                    "filter or skip_errors left out all records of a batch, and the loss of none "
-                    "is no number: say a larger batch_size, or select records before they are "
-                    "packed, or by a slice"
+                    "all records of a batch were filtered or skipped, and Keras cannot use an "
+                    "empty batch",
+                    option="batch_size",
+                    remedy=f"Pass a larger {option('batch_size')}, or select records before "
+                    "packing, or with a slice.",
                 )
             self._given_count += 1
             return tuple(_picked(batch, entry) for entry in self._chosen)
@@ -105,7 +115,7 @@ class _Batches(keras.utils.PyDataset):
         with self._lock:
             self._is_inside = True
             if self._is_look:
-                self._take_back()
+                self._undo()
 
     def on_epoch_end(self) -> None:
         with self._lock:
@@ -114,17 +124,17 @@ class _Batches(keras.utils.PyDataset):
     def _begin(self) -> Iteration:
         if len(self._loader) != self._count:
             raise OptionError(
-                f"the next iteration of the loader has {len(self._loader)} batches, but Keras was "
-                f"told {self._count}: call batches(loader) after load_state_dict; and where the "
-                "first epoch is the rest of one, fit it alone (epochs=initial_epoch + 1), then "
-                "call batches(loader) again"
+                f"the next iteration of the loader has {len(self._loader)} batches, but Keras "
+                f"expects {self._count}",
+                remedy="Call batches(loader) after load_state_dict. To resume inside an epoch, fit "
+                "the rest of it alone (epochs=initial_epoch + 1), then call batches(loader) again.",
             )
         self._is_look, self._given_count = not self._is_inside, 0
         return iter(self._loader)
 
-    def _take_back(self) -> None:
+    def _undo(self) -> None:
         if self._iteration is not None:
-            self._iteration.take_back()
+            self._iteration.undo()
             self._iteration = None
 
 
@@ -136,16 +146,21 @@ def _check_entries(loader: Loader, chosen: list[str | Sequence[str]]) -> None:
         elif isinstance(entry, Sequence) and entry:
             names = list(entry)
         else:
-            raise OptionError(f"{entry!r:.60} names no entry; expected a name or a list of names")
+            raise OptionError(
+                f"{entry!r:.60} is not an entry", value=entry, expected="a name or a list of names"
+            )
         for name in names:
             spec = specs.get(name)
             if spec is None:
-                raise OptionError(f"batches have no {name!r}; {names_like(name, specs, 'nothing')}")
+                hint = names_like(name, specs, "they are empty")
+                raise OptionError(f"the batches have no entry {name!r}; {hint}", value=name)
             if spec.kind != "numbers" or spec.is_ragged:
                 found = "ragged" if spec.is_ragged else spec.kind
                 raise OptionError(
-                    f"{name!r} is {found}; Keras wants numbers of one shape: take rs.Padded, or "
-                    "let map_batches make numbers of it"
+                    f"{name!r} is {found}",
+                    value=name,
+                    expected="numbers of one shape",
+                    remedy=f"Use rs.Padded, or convert it in {option('map_batches')}.",
                 )
 
 

@@ -1,11 +1,10 @@
-"""A shuffle without an array: which number stands at a place of a random order, by arithmetic.
+"""Shuffle by arithmetic: compute the number at any position of a random order, without an array.
 
-A Feistel network permutes the pairs of two digits, whose bases are about the root of the count. The
-few pairs that stand for no number go through it again until they do ("cycle walking": Black and
-Rogaway, Ciphers with Arbitrary Finite Domains, 2002). It takes the same memory for a million
-records and for a billion, gives the same order on every machine, and any part of any order can be
-asked for alone. Few numbers are ranked by a hash instead, and networks for not many have more
-rounds: narrow ones do not give all orders alike.
+A Feistel network permutes pairs of two digits, whose bases are about the square root of the count.
+Pairs outside the range pass through it again until they are inside ("cycle walking": Black and
+Rogaway, Ciphers with Arbitrary Finite Domains, 2002). Memory does not depend on the count, and the
+order is the same on every machine. Up to 32 numbers are ranked by a hash instead, and small counts
+get more rounds, as narrow networks do not produce all orders with equal probability.
 """
 
 from __future__ import annotations
@@ -30,13 +29,13 @@ _MULTIPLIERS = (np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))
 
 
 class Permutations:
-    """Random orders of the numbers from 0 to count - 1, one for each lap: endlessly many.
+    """Random orders of the numbers from 0 to count - 1: one for each lap, without end.
 
-    Equal count, key and lap give equal orders; any others have nothing to do with each other.
+    Equal count, key and lap give equal orders; all others are independent.
     """
 
     def __init__(self, count: int, *key: int | str) -> None:
-        """`key`: the seed, and what tells these orders from others of the same seed."""
+        """`key`: the seed, and what distinguishes these orders from others with the same seed."""
         self.count = count
         self._low_base = math.isqrt(max(0, count - 1)) + 1
         self._high_base = -(-count // self._low_base)
@@ -48,10 +47,10 @@ class Permutations:
         self._keys = np.frombuffer(digest, "<u8").astype(np.uint64)[:, np.newaxis]
 
     def numbers(self, lap: int | Int64Array, places: Int64Array) -> Int64Array:
-        """The numbers at some places.
+        """Return the numbers at some places.
 
         Args:
-            lap: which order, from 0; int64, (n,), for an order of its own for each place.
+            lap: which order, from 0; an int64 array (n,) gives the order for each place.
             places: int64, (n,), from 0 to count - 1.
 
         Returns:
@@ -76,9 +75,9 @@ class Permutations:
         return ranks[0, places] if len(laps) == 1 else ranks[np.arange(len(laps)), places]
 
     def _once(self, keys: _Numbers, numbers: _Numbers) -> _Numbers:
-        """One pass through the network. In place: making arrays would cost more than filling them.
+        """Run the network once, in place: allocating arrays costs more than filling them.
 
-        Each round adds a hash of one digit to the other; then they change their roles.
+        Each round adds a hash of one digit to the other digit, then swaps them.
         """
         low_base, high_base = np.uint64(self._low_base), np.uint64(self._high_base)
         high = numbers // low_base
@@ -90,11 +89,13 @@ class Permutations:
             np.right_shift(hashes, _HALF, out=shifted)
             np.bitwise_xor(hashes, shifted, out=hashes)
             np.multiply(hashes, _MULTIPLIERS[0], out=hashes)
-            np.right_shift(hashes, _HALF, out=hashes)  # a fraction of 2**32 ..
+            np.right_shift(hashes, _HALF, out=hashes)  # a fraction of 2**32 ...
             np.multiply(hashes, high_base, out=hashes)
-            np.right_shift(hashes, _HALF, out=hashes)  # .. is one of the base
+            np.right_shift(hashes, _HALF, out=hashes)  # ... scaled to the base
             np.add(high, hashes, out=high)
-            np.subtract(high, high_base, out=hashes)  # huge where there was nothing to carry
+            np.subtract(
+                high, high_base, out=hashes
+            )  # wraps to a huge number where there is no carry
             np.minimum(high, hashes, out=high)
             low, high = high, low
             low_base, high_base = high_base, low_base
@@ -102,7 +103,7 @@ class Permutations:
 
 
 def mixed(numbers: _Numbers, key: np.uint64 | _Numbers) -> _Numbers:
-    """64 bits of each number, well mixed with the key, or with the key of each."""
+    """Hash each number with the key, or with its own key, to 64 bits."""
     mixed = (numbers + np.uint64(1)) * _GOLDEN ^ key
     for shift, multiplier in zip((30, 27), _MULTIPLIERS, strict=True):
         mixed = (mixed ^ (mixed >> np.uint64(shift))) * multiplier

@@ -1,7 +1,7 @@
-"""Several pieces of work at once, in threads: how far they are together, and how they end together.
+"""Run the tasks of a job in threads, with shared progress and cancellation.
 
-Every job over many shards goes through here. When one piece fails, or the user wants to stop, the
-others end at their next `advance` or `check`, and what has not begun never begins.
+When one task fails or the user interrupts, the others stop at their next `advance` or `check`, and
+pending tasks never start.
 """
 
 from __future__ import annotations
@@ -22,51 +22,51 @@ _Result = TypeVar("_Result")
 
 
 def processor_count() -> int:
-    """How many processors this process may use, where the system tells; else how many there are."""
+    """Return how many processors this process may use, or the machine has if that is unknown."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 
 
 def thread_count(threads: int | None, *, most: int | None = None) -> int:
-    """How many threads work: as many as is said, or one for each processor.
+    """Return the number of threads: `threads`, or one for each processor.
 
     Args:
-        most: so many at most, if nothing is said.
+        most: the limit if `threads` is None.
 
     Raises:
-        OptionError: it is no number of threads.
+        OptionError: `threads` is not a positive integer.
     """
     if threads is None:
         processors = processor_count()
         return processors if most is None else min(processors, most)
     if isinstance(threads, bool) or not isinstance(threads, int) or threads < 1:
-        raise OptionError(f"threads is {threads!r}; expected a number, at least 1")
+        raise OptionError(option="threads", value=threads, expected="a positive integer")
     return threads
 
 
-class Stopped(Exception):  # noqa: N818 - no error: another piece of work has failed
-    """The job is ending; this piece of work is not finished."""
+class Stopped(Exception):  # noqa: N818 - not an error: another task has failed
+    """The job is stopping before this task is done."""
 
 
 class Work:
-    """What all threads of a job share: how far it is, and whether it ends early."""
+    """The thread pool of a job, with its progress and cancellation."""
 
     def __init__(self, threads: int, progress: Progress | None, total: int = 0) -> None:
         self.threads = threads
-        self.total = total  # in whatever `advance` is told; may be mended when more is known
+        self.total = total  # in the unit of `advance`; may be corrected during the job
         self._progress = progress
         self._done = 0
         self._lock = threading.Lock()
         self._stopping = threading.Event()
 
     def check(self) -> None:
-        """Raises Stopped if the job is ending."""
+        """Raise Stopped if the job is stopping."""
         if self._stopping.is_set():
             raise Stopped
 
     def advance(self, count: int) -> None:
-        """So much more is done; raises Stopped if the job is ending."""
+        """Add to the progress; raise Stopped if the job is stopping."""
         self.check()
         if self._progress is None or not count:
             return
@@ -75,7 +75,7 @@ class Work:
             self._progress(min(self._done, self.total), self.total)
 
     def each(self, function: Callable[[_Item], _Result], items: Iterable[_Item]) -> list[_Result]:
-        """What the function answers for each item, in their order; the first failure is raised."""
+        """Call the function with each item; return the results in order, or raise the error."""
         with self._pool() as pool:
             futures = [pool.submit(self._begin, function, item) for item in items]
             wait(futures, return_when=FIRST_EXCEPTION)
@@ -87,10 +87,10 @@ class Work:
     def in_order(
         self, function: Callable[[_Item], _Result], items: Iterable[_Item], *, ahead: int
     ) -> Generator[_Result]:
-        """The same, one answer after the other, with at most `ahead` items on the way.
+        """Yield the results in order, with at most `ahead` items in progress.
 
-        Of several failures the first in the order of the items is raised. Whoever may not take all
-        answers closes this.
+        Raises the first error in the order of the items. A caller that may not consume all results
+        must close the generator.
         """
         with self._pool() as pool:
             waiting: deque[Future[_Result]] = deque()
@@ -102,7 +102,7 @@ class Work:
                 yield waiting.popleft().result()
 
     def finish(self) -> None:
-        """All is done: what was not counted on the way is counted now."""
+        """Advance the progress to the total."""
         self.advance(self.total - self._done)
 
     def _begin(self, function: Callable[[_Item], _Result], item: _Item) -> _Result:

@@ -27,11 +27,11 @@ def _collected() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def packed(tmp_path_factory: pytest.TempPathFactory, pictures: Any) -> Path:
-    """60 pictures of three classes, 42 of them in the split `train`, in two shards each."""
+def packed(tmp_path_factory: pytest.TempPathFactory, images: Any) -> Path:
+    """60 images of three classes, 42 of them in the split `train`, in two shards each."""
     folder = tmp_path_factory.mktemp("packed")
     counts = {"daisy": 20, "rose": 20, "tulip": 20}
-    source = rs.ImageFolder(pictures.make_folder(folder / "flowers", counts))
+    source = rs.ImageFolder(images.make_folder(folder / "flowers", counts))
     splits = {"train": 0.7, "validation": 0.3}
     return Path(rs.pack(source, folder / "out", splits=splits, shards=2).folder)
 

@@ -117,7 +117,7 @@ def test_without_features_it_is_the_dataset(dataset: rs.Dataset) -> None:
         for key in own:
             assert type(found[key]) is type(own[key])
             assert list(found[key]) == list(own[key])
-    with pytest.raises(IndexError, match="position 22 is outside"):
+    with pytest.raises(IndexError, match=r"position 22 .* 22 records"):
         source[22]
 
 
@@ -148,9 +148,9 @@ def test_it_draws_and_maps_as_examples_do(train: rs.Dataset) -> None:
 
 
 def test_what_a_source_is_not_made_of(dataset: rs.Dataset, tmp_path: Path) -> None:
-    with pytest.raises(rs.OptionError, match=r"expected what recordsmith\.open"):
+    with pytest.raises(rs.OptionError, match=r"dataset must be"):
         adapter.examples("folder")  # type: ignore[arg-type]
-    with pytest.raises(rs.OptionError, match="say features as well"):
+    with pytest.raises(rs.OptionError, match="needs features"):
         adapter.examples(dataset, map_examples=lambda example, _: example)
     with pytest.raises(rs.OptionError, match="did you mean 'id'"):
         adapter.examples(dataset, {"id": "idd"})
@@ -260,7 +260,7 @@ def test_a_batch_has_plain_arrays(dataset: rs.Dataset) -> None:
     (made,) = adapter.batches(make(dataset, batch_size=22))
     assert list(made) == list(FEATURES)
     assert made["id"].tolist() == batch["id"].tolist()
-    assert isinstance(made["many"], adapter.Ragged)
+    assert isinstance(made["many"], adapter.GrainRagged)
     assert made["many"].values.tolist() == batch["many"].values.tolist()
     assert made["many"].row_splits.tolist() == batch["many"].row_splits.tolist()
     assert made["raws"].values.dtype == made["raw"].dtype == made["name"].dtype == object
@@ -348,22 +348,22 @@ def test_more_processes_than_batches(dataset: rs.Dataset) -> None:
 def test_states_that_are_no_such_state(dataset: rs.Dataset) -> None:
     iterator = iter(adapter.batches(make(dataset)))
     for state in ({}, {"next_index": 3}, make(dataset).state_dict(), None):
-        with pytest.raises(rs.OptionError, match="expected what get_state"):
+        with pytest.raises(rs.OptionError, match="get_state"):
             iterator.set_state(state)
     state = iterator.get_state()
     for wrong in ({"taken": -3}, {"taken": "1"}, {"has_ended": 0}):
-        with pytest.raises(rs.OptionError, match=r"the state has taken .* expected how many"):
+        with pytest.raises(rs.OptionError, match=r"the state has taken"):
             iterator.set_state({**state, **wrong})
-    with pytest.raises(rs.OptionError, match="process 0 of 3, but this is 0 of 1"):
+    with pytest.raises(rs.OptionError, match="process 0 of 3, but this is process 0 of 1"):
         iterator.set_state({**state, "taken": 2, "worker_count": 3})
     other = iter(adapter.batches(make(dataset, seed=2)))
-    with pytest.raises(rs.OptionError, match="whose seed is 1; here it is 2"):
+    with pytest.raises(rs.OptionError, match="seed 1, but this one has 2"):
         other.set_state(state)
     assert len(ids(other)) == 6
 
 
 def test_runs_for_processes_are_refused(dataset: rs.Dataset) -> None:
-    with pytest.raises(rs.OptionError, match="leave sequential_slice out"):
+    with pytest.raises(rs.OptionError, match="in turn"):
         adapter.batches(make(dataset)).set_slice(slice(0, None, 2), sequential_slice=True)
 
 
@@ -389,9 +389,9 @@ def test_it_closes(dataset: rs.Dataset) -> None:
 
 
 def test_what_batches_are_not_made_of(dataset: rs.Dataset) -> None:
-    with pytest.raises(rs.OptionError, match=r"expected a recordsmith\.Loader"):
+    with pytest.raises(rs.OptionError, match=r"must be a recordsmith\.Loader"):
         adapter.batches(dataset)  # type: ignore[arg-type]
-    with pytest.raises(rs.OptionError, match="for worker 1 of 2 already"):
+    with pytest.raises(rs.OptionError, match="already for worker 1 of 2"):
         adapter.batches(make(dataset, worker=1, worker_count=2))
 
 

@@ -56,7 +56,7 @@ def write_records(folder: Path) -> None:
                     "ragged": list(range(number % 5)),
                     "ragged floats": [0.5] * (number % 3),
                     "text": f"number {number}",
-                    "picture": encoded(Image.new("RGB", (9 + number % 3, 7), (number, 9, 200))),
+                    "image": encoded(Image.new("RGB", (9 + number % 3, 7), (number, 9, 200))),
                     "mask": encoded(Image.new("L", (9, 7), number)),
                     "several texts": ["a", "b"],  # which DALI cannot read
                 }
@@ -85,7 +85,7 @@ def check(variables: dict[str, Any], records: list[Any]) -> None:
             seen.add(number)
             for key, value in values.items():
                 expected = by_id[number][key]
-                if key == "picture":
+                if key == "image":
                     assert (value == decode_image(expected[0])).all()
                 elif key == "mask":
                     assert (value[:, :, 0] == decode_mask(expected[0])).all()

@@ -83,7 +83,7 @@ def check_feature(key: str, feature: Any, read: list[Any], expected: list[Any]) 
         assert read == [None] * len(read), key
         return
     if feature.content == "image" and feature.max_length == 1 and read[0].dtype != tf.string:
-        check_pictures(key, read, expected)
+        check_images(key, read, expected)
         return
     is_fixed = feature.max_length == feature.min_length
     default = {"bytes": b"", "int64": 0, "float": 0.0}[feature.kind]
@@ -94,19 +94,19 @@ def check_feature(key: str, feature: Any, read: list[Any], expected: list[Any]) 
         assert values == list(lacking if record is None else record), key
 
 
-def check_pictures(key: str, read: list[Any], expected: list[Any]) -> None:
+def check_images(key: str, read: list[Any], expected: list[Any]) -> None:
     there = [number for number, data in enumerate(expected) if data is not None]
     assert all(read[n].shape == (0, 0, 3) for n in range(len(read)) if n not in there)
-    with rs.ShardWriter("pictures.tfrecord", overwrite=True) as writer:
+    with rs.ShardWriter("images.tfrecord", overwrite=True) as writer:
         for number in there:
-            writer.write_example({"picture": expected[number]})
-    pictures = rs.Examples(rs.open("pictures.tfrecord"), {"it": rs.Image("picture", fit="pad")})
+            writer.write_example({"image": expected[number]})
+    images = rs.Examples(rs.open("images.tfrecord"), {"it": rs.Image("image", fit="pad")})
     for at, number in enumerate(there):
         pixels = read[number].numpy()
         if pixels.shape[2] == 1:
             assert (pixels[:, :, 0] == decode_mask(expected[number][0])).all(), key
         else:
-            assert (pixels == pictures[at]["it"]).all(), key
+            assert (pixels == images[at]["it"]).all(), key
 
 
 def listed(value: Any) -> Any:

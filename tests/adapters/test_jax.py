@@ -50,7 +50,7 @@ DISTRIBUTED = """
     path, port, rank = sys.argv[1], sys.argv[2], int(sys.argv[3])
     jax.distributed.initialize(f"127.0.0.1:{port}", 2, rank, initialization_timeout=60)
     dataset, features = rs.open(path), {"id": "id", "pair": "pair"}
-    options = {"batch_size": 4, "shuffle": True, "ends": "drop"}
+    options = {"batch_size": 4, "shuffle": True, "last_batch": "drop"}
     devices = np.array(jax.devices())
     gather = jax.jit(lambda x: x, out_shardings=NamedSharding(Mesh(devices, "all"), P()))
 

@@ -24,7 +24,7 @@ def program(name: str) -> str:
     return (Path(__file__).parent / name).read_text("utf-8")
 
 
-def write_odd_files(folder: Path, pictures: Any) -> list[Path]:
+def write_odd_files(folder: Path, images: Any) -> list[Path]:
     """Examples and SequenceExamples with everything that can be odd about them."""
     from PIL import Image
 
@@ -49,17 +49,17 @@ def write_odd_files(folder: Path, pictures: Any) -> list[Path]:
             deep = Image.new("I;16", (8, 6), number * 9999)
             example = {
                 "id": number,
-                "image/encoded": pictures.jpeg(number, height=8 + number),
-                "mask": pictures.encode(grey, "PNG"),
-                "deep_mask": pictures.encode(deep, "PNG"),
-                "palette_mask": pictures.encode(Image.new("P", (8, 6), number), "PNG"),
-                "gif": pictures.encode(Image.new("RGB", (8, 6), (9, 9, number)), "GIF"),
-                "bmp": pictures.encode(Image.new("RGB", (8, 6), (9, 9, number)), "BMP"),
-                "tiff": pictures.encode(Image.new("RGB", (8, 6), (9, 9, number)), "TIFF"),
-                "two": [pictures.jpeg(1), pictures.jpeg(2)],
+                "image/encoded": images.jpeg(number, height=8 + number),
+                "mask": images.encode(grey, "PNG"),
+                "deep_mask": images.encode(deep, "PNG"),
+                "palette_mask": images.encode(Image.new("P", (8, 6), number), "PNG"),
+                "gif": images.encode(Image.new("RGB", (8, 6), (9, 9, number)), "GIF"),
+                "bmp": images.encode(Image.new("RGB", (8, 6), (9, 9, number)), "BMP"),
+                "tiff": images.encode(Image.new("RGB", (8, 6), (9, 9, number)), "TIFF"),
+                "two": [images.jpeg(1), images.jpeg(2)],
             }
             if number != 2:
-                example["thumbnail"] = pictures.jpeg(number)
+                example["thumbnail"] = images.jpeg(number)
             writer.write_example(example)
     with rs.ShardWriter(steps) as writer:
         for number in range(4):
@@ -77,12 +77,12 @@ def write_odd_files(folder: Path, pictures: Any) -> list[Path]:
     return [values, looks, steps, frames]
 
 
-def write_objects(path: Path, pictures: Any) -> str:
-    """Pictures with boxes of objects."""
+def write_objects(path: Path, images: Any) -> str:
+    """Images with boxes of objects."""
     with rs.ShardWriter(path) as writer:
         for number in range(3):
-            picture = pictures.jpeg(number, height=20 + number)
-            example: dict[str, Any] = {"id": number, "image/encoded": picture}
+            image = images.jpeg(number, height=20 + number)
+            example: dict[str, Any] = {"id": number, "image/encoded": image}
             for key in ("bbox/ymin", "bbox/xmin"):
                 example[f"image/object/{key}"] = [0.25, 0.125][:number]
             for key in ("bbox/ymax", "bbox/xmax"):
@@ -107,8 +107,8 @@ def needs(*packages: str) -> pytest.MarkDecorator:
 
 
 @needs("tensorflow")
-def test_tensorflow(run_program: Run, packed: Path, tmp_path: Path, pictures: Any) -> None:
-    paths = [f"{packed}/*.tfrecord", *map(str, write_odd_files(tmp_path, pictures))]
+def test_tensorflow(run_program: Run, packed: Path, tmp_path: Path, images: Any) -> None:
+    paths = [f"{packed}/*.tfrecord", *map(str, write_odd_files(tmp_path, images))]
     shown = run_program(program("reads_by_tensorflow.py"), json.dumps(paths))
     assert shown.splitlines() == [f"{count} records" for count in (60, 5, 4, 4, 1)]
 
@@ -130,9 +130,9 @@ def test_tensorflow_reads_what_others_wrote(run_program: Run, shared_data: Path)
 
 
 @needs("torch")
-def test_torch(run_program: Run, packed: Path, tmp_path: Path, pictures: Any) -> None:
-    values, looks, *_ = write_odd_files(tmp_path, pictures)
-    boxes = write_objects(tmp_path / "boxes", pictures)
+def test_torch(run_program: Run, packed: Path, tmp_path: Path, images: Any) -> None:
+    values, looks, *_ = write_odd_files(tmp_path, images)
+    boxes = write_objects(tmp_path / "boxes", images)
     shown = run_program(
         program("reads_by_adapters.py"), "torch", json.dumps([str(values), str(looks), boxes])
     )
@@ -140,15 +140,15 @@ def test_torch(run_program: Run, packed: Path, tmp_path: Path, pictures: Any) ->
 
 
 @needs("grain")
-def test_grain(run_program: Run, packed: Path, tmp_path: Path, pictures: Any) -> None:
-    values, *_ = write_odd_files(tmp_path, pictures)
+def test_grain(run_program: Run, packed: Path, tmp_path: Path, images: Any) -> None:
+    values, *_ = write_odd_files(tmp_path, images)
     stacked = tmp_path / "stacked.tfrecord"
     with rs.ShardWriter(stacked) as writer:
         for number in range(5):
-            example = {"id": number, "picture": pictures.jpeg(number), "name": f"name {number}"}
+            example = {"id": number, "image": images.jpeg(number), "name": f"name {number}"}
             writer.write_example(example | {"box": [0.5, 1.0]})
     assert ".batch(32)" in rs.reader_code(stacked, "grain")
-    boxes = write_objects(tmp_path / "boxes", pictures)
+    boxes = write_objects(tmp_path / "boxes", images)
     shown = run_program(
         program("reads_by_adapters.py"), "grain", json.dumps([str(values), str(stacked), boxes])
     )

@@ -80,14 +80,16 @@ def threads_of_loaders() -> set[threading.Thread]:
     return {thread for thread in threading.enumerate() if thread.name.startswith("recordsmith")}
 
 
-@pytest.mark.parametrize("ends", ["keep", "drop", "pad"])
-def test_batches_are_those_of_the_loader(adapter: Any, dataset: rs.Dataset, ends: Any) -> None:
-    options: Any = {"batch_size": 8, "shuffle": True, "ends": ends}
+@pytest.mark.parametrize("last_batch", ["keep", "drop", "pad"])
+def test_batches_are_those_of_the_loader(
+    adapter: Any, dataset: rs.Dataset, last_batch: Any
+) -> None:
+    options: Any = {"batch_size": 8, "shuffle": True, "last_batch": last_batch}
     wanted = list(rs.Loader(dataset, KINDS, **options))
     stream = adapter.batches(rs.Loader(dataset, KINDS, **options))
     assert stream.element_spec == adapter.element_spec(rs.Loader(dataset, KINDS, **options))
-    assert stream.element_spec["three"].shape.as_list() == [None if ends == "keep" else 8, 3]
-    assert stream.cardinality().numpy() == len(wanted) == (2 if ends == "drop" else 3)
+    assert stream.element_spec["three"].shape.as_list() == [None if last_batch == "keep" else 8, 3]
+    assert stream.cardinality().numpy() == len(wanted) == (2 if last_batch == "drop" else 3)
     given = list(stream)
     for batch, tensors in zip(wanted, given, strict=True):
         assert list(batch) == list(tensors)
@@ -183,7 +185,7 @@ def test_a_state_that_comes_too_late_is_refused(adapter: Any, tf: Any, dataset: 
     loader = numbers(dataset)
     stream = adapter.batches(loader)
     loader.load_state_dict(loader.state_after(2))
-    with pytest.raises(tf.errors.InvalidArgumentError, match="3 batches, but 5"):
+    with pytest.raises(tf.errors.InvalidArgumentError, match="3 batches, but had 5"):
         read(stream)
     loader = numbers(dataset)
     iterator = iter(adapter.batches(loader))
@@ -245,7 +247,7 @@ def test_a_batch_of_which_nothing_is_left(adapter: Any, tf: Any, dataset: rs.Dat
     named = numbers(
         dataset, map_batches=lambda batch, _: {**batch, "more": batch["number"]}, **options
     )
-    with pytest.raises(tf.errors.OpError, match=r"left out all of its records, so no map"):
+    with pytest.raises(tf.errors.OpError, match=r"filtered or skipped, so no map"):
         list(adapter.batches(named))
 
 
@@ -258,7 +260,7 @@ def test_an_element_spec_that_was_said(adapter: Any, tf: Any, dataset: rs.Datase
     assert stream.element_spec == spec
     assert [batch["number"].shape[1] for batch in stream] == [1, 5, 9, 13, 17]
     for wrong in ("int64", tf.RaggedTensorSpec((None, None), tf.int64, 1, tf.int32)):
-        with pytest.raises(rs.OptionError, match=r"element_spec has .* for 'number'; expected"):
+        with pytest.raises(rs.OptionError, match=r"element_spec has .* for 'number'"):
             adapter.batches(numbers(dataset), element_spec={"number": wrong})
 
 
@@ -275,8 +277,8 @@ def test_arrays_of_a_map_that_are_not_as_the_loaders_own(adapter: Any, dataset: 
             "frozen": np.frombuffer(numbers.tobytes(), np.int64),
         }
 
-    stream = adapter.batches(numbers(dataset, map_batches=odd, ends="drop"))
-    wanted = numbers(dataset, map_batches=odd, ends="drop")
+    stream = adapter.batches(numbers(dataset, map_batches=odd, last_batch="drop"))
+    wanted = numbers(dataset, map_batches=odd, last_batch="drop")
     for tensors, batch in zip(stream, wanted, strict=True):
         converted = adapter.convert(batch)
         for name, entry in batch.items():
@@ -288,12 +290,12 @@ def test_what_is_refused(adapter: Any, train: rs.Dataset) -> None:
     loader = rs.Loader(train, {"image": rs.Image(size=8)}, batch_size=4, reuse_batches=True)
     with pytest.raises(rs.OptionError, match="tensors share its memory"):
         adapter.batches(loader)
-    with pytest.raises(rs.OptionError, match=r"expected a recordsmith\.Loader"):
+    with pytest.raises(rs.OptionError, match=r"must be a recordsmith\.Loader"):
         adapter.batches(train)
     odd = rs.Loader(
         train, {"at": rs.Position()}, batch_size=4, map_batches=lambda batch, _: _as_dates(batch)
     )
-    with pytest.raises(rs.OptionError, match="'at' has dtype datetime64"):
+    with pytest.raises(rs.OptionError, match=r"datetime64.* 'at'"):
         adapter.batches(odd)
 
 
@@ -325,16 +327,16 @@ def test_ranks_must_agree(
     assert len(read(adapter.batches(numbers(dataset, rank=1, world_size=3), any_rank=True))) == 2
     config = {"cluster": CLUSTER, "task": {"type": "worker", "index": 0}}
     monkeypatch.setenv("TF_CONFIG", json.dumps(config))
-    with pytest.raises(rs.OptionError, match=r"rank 0 of 1, but .* 1 of 3: .*this_rank"):
+    with pytest.raises(rs.OptionError, match=r"rank 0 of 1, but .* 1 of 3.*this_rank"):
         adapter.batches(numbers(dataset))
     assert len(read(adapter.batches(numbers(dataset), any_rank=True))) == 5
     assert len(read(adapter.batches(numbers(dataset, **adapter.this_rank())))) == 2
     config["task"] = {"type": "ps", "index": 0}
     monkeypatch.setenv("TF_CONFIG", json.dumps(config))
-    with pytest.raises(rs.OptionError, match="a ps, which reads no batches"):
+    with pytest.raises(rs.OptionError, match="a ps, which"):
         adapter.this_rank()
     monkeypatch.setenv("TF_CONFIG", "{")
-    with pytest.raises(rs.OptionError, match="TF_CONFIG is no JSON"):
+    with pytest.raises(rs.OptionError, match="TF_CONFIG is not valid JSON"):
         adapter.this_rank()
 
 
@@ -377,8 +379,8 @@ def test_feature_spec_of_some_with_defaults(adapter: Any, tf: Any, dataset: rs.D
     assert parsed(tf, dataset, spec)["rare"] == wanted
     for features, defaults, message in (
         (["rre"], None, "no feature 'rre'; did you mean 'rare'"),
-        ("rare", None, "expected a list of keys"),
-        (["text"], {"rare": 1}, "a default for 'rare'"),
+        ("rare", None, "must be a list of keys"),
+        (["text"], {"rare": 1}, "defaults has 'rare'"),
         (None, {"some": 0}, "'some' has 0 to 3 values"),
     ):
         with pytest.raises(rs.OptionError, match=message):
@@ -390,12 +392,12 @@ def test_feature_spec_of_odd_records(adapter: Any, tf: Any, tmp_path: Path) -> N
         writer.write_example({"empty": np.empty(0, np.int64), "mixed": 1, "a": 1})
         writer.write_example({"empty": np.empty(0, np.int64), "mixed": b"x", "a": 2})
     dataset = rs.open(tmp_path / "odd.tfrecord")
-    with pytest.raises(rs.OptionError, match="'mixed' is of several kinds"):
+    with pytest.raises(rs.OptionError, match="'mixed' has several kinds"):
         adapter.feature_spec(dataset.schema)
     spec = adapter.feature_spec(dataset.schema, ["empty", "a"])
     assert parsed(tf, dataset, spec) == {"empty": [[], []], "a": [[1], [2]]}
     (tmp_path / "none.tfrecord").write_bytes(b"")
-    with pytest.raises(rs.OptionError, match="none at all; expected Examples"):
+    with pytest.raises(rs.OptionError, match="missing; expected Examples"):
         adapter.feature_spec(rs.open(tmp_path / "none.tfrecord").schema)
 
 
@@ -411,7 +413,7 @@ def test_sequence_feature_spec(adapter: Any, tf: Any, tmp_path: Path) -> None:
                 del lists["frame"]
             writer.write(rs.encode_sequence_example({"id": number}, lists))
     dataset = rs.open(tmp_path / "sequences.tfrecord")
-    with pytest.raises(rs.OptionError, match=r"SequenceExample; .*sequence_feature_spec"):
+    with pytest.raises(rs.OptionError, match=r"SequenceExamples; .*sequence_feature_spec"):
         adapter.feature_spec(dataset.schema)
     payloads = list(dataset.records())
     spec = adapter.sequence_feature_spec(dataset.schema)
@@ -479,7 +481,8 @@ DISTRIBUTED = """
     assert steps == [[[0, 1, 2, 3], [4, 5, 6, 7]], [[8, 9, 10, 11], [12, 13, 14, 15]],
                      [[16, 17, 18, 19], []]]
 
-    loader = rs.Loader(dataset, {"number": "number", "three": "three"}, batch_size=8, ends="drop")
+    features = {"number": "number", "three": "three"}
+    loader = rs.Loader(dataset, features, batch_size=8, last_batch="drop")
 
     @tf.function(jit_compile=True)
     def compiled(batch):

@@ -48,7 +48,7 @@ def seen(stream: Any) -> list[list[int]]:
 def equal(entry: Any, array: Any) -> bool:
     """Whether a converted entry says the same as what it was made of."""
     if isinstance(array, RaggedArray):
-        if isinstance(entry, rt.Ragged):
+        if isinstance(entry, rt.TorchRagged):
             splits = entry.row_splits.tolist()
             entry = [entry.values[a:b].tolist() for a, b in pairwise(splits)]
         return bool(entry == array.tolist())
@@ -61,6 +61,14 @@ def equal(entry: Any, array: Any) -> bool:
 # -- tensors ---------------------------------------------------------------------------------------
 
 DTYPES = "bool u1 u2 u4 u8 i1 i2 i4 i8 f2 f4 f8 c8"
+
+
+def test_bfloat16() -> None:
+    """A type that NumPy lacks."""
+    pytest.importorskip("ml_dtypes")
+    array = np.array([[0.1, -2.5], [1e30, np.inf]])
+    made = rt.convert({"array": array.astype("bfloat16")})["array"]
+    assert torch.equal(made, torch.from_numpy(array).to(torch.bfloat16))
 
 
 @pytest.mark.parametrize("dtype", DTYPES.split())
@@ -144,7 +152,7 @@ def test_ragged_becomes_a_nested_tensor_without_a_copy() -> None:
 
 
 def test_a_dtype_that_torch_has_not_is_named() -> None:
-    with pytest.raises(rs.OptionError, match=r"'when' is an array of datetime64.*map_batches"):
+    with pytest.raises(rs.OptionError, match=r"datetime64.*'when'.*map_batches"):
         rt.convert({"when": np.array(["2020-01-01"], "datetime64[D]")})
 
 
@@ -198,11 +206,11 @@ def test_memory_is_used_again_if_that_was_asked_for(train: rs.Dataset) -> None:
 
 
 def test_what_a_stream_is_made_of(train: rs.Dataset) -> None:
-    with pytest.raises(rs.OptionError, match="expected a recordsmith"):
+    with pytest.raises(rs.OptionError, match="must be a recordsmith"):
         rt.batches(train)
-    with pytest.raises(rs.OptionError, match="made for worker 1 of 2 already"):
+    with pytest.raises(rs.OptionError, match="already for worker 1 of 2"):
         rt.batches(loader(train, worker=1, worker_count=2))
-    with pytest.raises(TypeError, match="for ever"):
+    with pytest.raises(TypeError, match="endless"):
         len(rt.batches(loader(train, epochs=None)))
     assert repr(rt.batches(loader(train))) == "batches(Loader(at; epoch 0))"
 
@@ -210,7 +218,7 @@ def test_what_a_stream_is_made_of(train: rs.Dataset) -> None:
 def test_a_data_loader_that_would_batch_batches_is_refused(train: rs.Dataset) -> None:
     stream = rt.batches(loader(train))
     for options in ({}, {"batch_size": 4}):
-        with pytest.raises(rs.OptionError, match="say batch_size=None"):
+        with pytest.raises(rs.OptionError, match="Pass batch_size=None"):
             next(iter(DataLoader(stream, **options)))
     own = DataLoader(stream, batch_size=2, collate_fn=lambda items: items)
     assert len(next(iter(own))) == 2
@@ -239,7 +247,7 @@ def test_examples_are_the_rows_of_batches(train: rs.Dataset) -> None:
         assert example["format"] == batch["format"][number]
         assert example["size"].tolist() == batch["size"].tolist()[number]
     assert equal(examples[torch.tensor(7)]["image"], batch["image"][7])
-    with pytest.raises(IndexError, match="position 42 of 42"):
+    with pytest.raises(IndexError, match=r"position 42 .* 42 records"):
         examples[42]
     for wrong in (1.5, "3"):
         with pytest.raises(TypeError):
@@ -250,7 +258,7 @@ def test_examples_that_are_not_decoded(train: rs.Dataset) -> None:
     examples = rt.examples(train)
     assert examples[3]["image/encoded"] == train[3]["image/encoded"]
     assert len(examples) == 42
-    with pytest.raises(rs.OptionError, match="say features"):
+    with pytest.raises(rs.OptionError, match="needs features"):
         rt.examples(train, map_examples=lambda example, _: example)
 
 

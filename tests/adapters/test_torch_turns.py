@@ -26,7 +26,7 @@ def later(state: dict[str, Any]) -> dict[str, Any]:
 def worker(number: int, **changed: Any) -> Any:
     """One of two workers of this process, which lives."""
     entry = {"main": 7, "load_count": 0, "origin": ORIGIN, "seed": 5, "worker_count": 2}
-    return turns.Entry(**{**entry, "worker": number, "process": os.getpid(), **changed})
+    return turns.TurnEntry(**{**entry, "worker": number, "process": os.getpid(), **changed})
 
 
 @pytest.fixture

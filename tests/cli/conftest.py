@@ -61,9 +61,9 @@ def run_process() -> Run:
 
 
 @pytest.fixture
-def pictures(tmp_path: Path) -> Path:
+def images(tmp_path: Path) -> Path:
     """Two classes: five JPEGs and four PNGs."""
-    root = tmp_path / "pictures"
+    root = tmp_path / "images"
     for label, (name, suffix, count) in enumerate((("cat", "jpg", 5), ("dog", "png", 4))):
         (root / name).mkdir(parents=True)
         for number in range(count):
@@ -73,9 +73,9 @@ def pictures(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def packed(pictures: Path, tmp_path: Path, run: Run) -> Path:
-    """The pictures, packed."""
+def packed(images: Path, tmp_path: Path, run: Run) -> Path:
+    """The images, packed."""
     out = tmp_path / "out"
-    outcome = run("pack", pictures, out, "--split", "train=0.7,validation=0.3", "--shards", "2")
+    outcome = run("pack", images, out, "--splits", "train=0.7,validation=0.3", "--shards", "2")
     assert outcome.code == 0
     return out

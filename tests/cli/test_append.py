@@ -24,11 +24,12 @@ def test_append(run, packed: Path, more: Path) -> None:
         "  train: 8 records",
     ]
     assert "  2 shards renumbered" in outcome.out
-    assert "what is appended has no class names" in outcome.out
+    assert "notices:" in outcome.out
+    assert "no class names" in outcome.out
     assert len(rs.open(packed)) == 11
     assert run("verify", packed).code == 0
     again = run("append", more, packed, "--split", "train")
-    assert again.out.startswith("nothing to do: these files were appended")
+    assert again.out.startswith("nothing to do: these files were already appended")
     document = run("append", more, packed, "--split", "train", "--again", "--json").document
     assert document["appended"] == 2
     assert document["records"] == 13
@@ -36,10 +37,10 @@ def test_append(run, packed: Path, more: Path) -> None:
     assert document["splits"]["train"] == 10
 
 
-def test_wrong_commands(run, packed: Path, more: Path, tmp_path: Path) -> None:
+def test_invalid_commands(run, packed: Path, more: Path, tmp_path: Path) -> None:
     outcome = run("append", more, tmp_path / "none")
     assert outcome.code == 2
-    assert "is no dataset to append to" in outcome.err
+    assert str(tmp_path / "none") in outcome.err
     outcome = run("append", tmp_path / "none.tfrecord", packed)
     assert outcome.code == 2
     more.write_bytes(more.read_bytes()[:-1])

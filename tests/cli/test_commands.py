@@ -1,4 +1,4 @@
-"""What holds for all commands: help, exit codes, and output that is fit for a pipe."""
+"""All commands: help, exit codes, and output for pipes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import pytest
 
 COMMANDS = (
     "pack", "inspect", "head", "sheet", "verify", "schema", "diff", "salvage", "reshard", "edit",
-    "append", "export", "index", "bench", "demo",
+    "append", "export", "index", "bench", "demo", "version",
 )  # fmt: skip
 CONTROL = re.compile(r"[^\x20-\x7e\n\u00a0-\U0010ffff]")
 
@@ -42,21 +42,47 @@ def test_help_of_each_command_has_an_example(run, command: str) -> None:
     outcome = run(command, "--help")
     assert outcome.code == 0
     assert f"Example: recordsmith {command}" in outcome.out
-    assert not re.search(r"<(bool|str|list|int|float)", outcome.out)  # words of Python
+    assert not re.search(r"<(bool|str|list|int|float)", outcome.out)  # types of Python
 
 
 def test_version(run) -> None:
     import recordsmith
 
-    assert run("--version").out == f"recordsmith {recordsmith.__version__}\n"
+    for command in ("--version", "version"):
+        assert run(command).out == f"recordsmith {recordsmith.__version__}\n"
+
+
+@pytest.mark.parametrize("flag", ["-q", "--quiet"])
+def test_quiet_prints_errors_only(run, packed: Path, images: Path, flag: str) -> None:
+    out = images.parent / "quiet"
+    assert run("pack", images, out, flag) == (0, "", "")
+    assert run("pack", images, out, flag, "--json").document["samples"] == 9
+    assert run("inspect", packed, flag).out == run("inspect", packed).out
+    outcome = run("pack", images, out, "--seed", "3", flag)
+    assert (outcome.code, outcome.out) == (2, "")
+    assert outcome.err.startswith("error: ")
+    assert "packed" in run("pack", images, images.parent / "loud").out
+
+
+def test_completion_of_commands() -> None:
+    variables = {"_RECORDSMITH_COMPLETE": "complete_bash", "COMP_WORDS": "recordsmith sal",
+                 "COMP_CWORD": "1"}  # fmt: skip
+    program = "import sys; sys.argv = ['recordsmith']; from recordsmith.cli import main; main()"
+    result = subprocess.run(
+        [sys.executable, "-c", program],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, **variables},
+    )
+    assert result.stdout.split() == ["salvage"]
 
 
 def write_foreign_files(folder: Path) -> list[tuple[Path, str]]:
-    """Files that are no TFRecord, each with a word that its error must have."""
+    """Files that are not TFRecords, each with a word that its error must contain."""
     import gzip
 
     files = {
-        "empty.tfrecord": (b"", "0 bytes"),
         "page.tfrecord": (b"<!DOCTYPE html><html>404</html>", "HTML page"),
         "pointer.tfrecord": (
             b"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n",
@@ -77,18 +103,18 @@ def test_foreign_files_are_one_paragraph(run, tmp_path: Path, command: str) -> N
     for path, word in write_foreign_files(tmp_path):
         outcome = run(command, path)
         if command == "head" and path.name == "empty.tfrecord":
-            continue  # there is nothing to show, and nothing wrong with that
-        said = outcome.out if command == "verify" else outcome.err
+            continue  # no records, no error
+        printed = outcome.out if command == "verify" else outcome.err
         assert outcome.code == 1, path
-        assert str(path) in said
-        assert word.lower() in said.lower()
+        assert str(path) in printed
+        assert word.lower() in printed.lower()
         assert "Traceback" not in outcome.out + outcome.err
         if command != "verify":
             assert len(outcome.err.splitlines()) == 1
 
 
 @pytest.mark.parametrize("command", ["inspect", "verify", "head", "index", "bench"])
-def test_paths_that_lead_nowhere(run, tmp_path: Path, command: str) -> None:
+def test_missing_paths(run, tmp_path: Path, command: str) -> None:
     (tmp_path / "empty folder").mkdir()
     for path, word in (
         (tmp_path / "nothing", "no such file"),
@@ -103,7 +129,7 @@ def test_paths_that_lead_nowhere(run, tmp_path: Path, command: str) -> None:
         assert outcome.out == ""
 
 
-@pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="root may read everything")
+@pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="root may read all files")
 def test_a_forbidden_file(run, tmp_path: Path) -> None:
     path = tmp_path / "secret.tfrecord"
     path.write_bytes(b"x")
@@ -113,22 +139,22 @@ def test_a_forbidden_file(run, tmp_path: Path) -> None:
     assert "permission" in outcome.out + outcome.err
 
 
-def test_a_full_disk_is_said_in_words(
-    run, pictures: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_full_disk_is_reported(
+    run, images: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(_descriptor: int) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(os, "fsync", full)
-    outcome = run("pack", pictures, tmp_path / "out")
+    outcome = run("pack", images, tmp_path / "out")
     assert outcome.code == 2
-    assert "no space is left" in outcome.err
+    assert "space" in outcome.err
     assert not list((tmp_path / "out").glob("*"))
 
 
-def test_odd_names(run, pictures: Path, tmp_path: Path) -> None:
+def test_odd_names(run, images: Path, tmp_path: Path) -> None:
     source = tmp_path / "Bilder aus Zürich 花"
-    pictures.rename(source)
+    images.rename(source)
     (source / "cat").rename(source / "Katze & Ölbild")
     out = tmp_path / "aus gabe ✓"
     assert run("pack", source, out).code == 0
@@ -138,10 +164,10 @@ def test_odd_names(run, pictures: Path, tmp_path: Path) -> None:
     assert run("verify", f"{out}/*.tfrecord").code == 0
 
 
-def test_piped_output_has_no_control_characters(run_process, pictures: Path) -> None:
-    out = pictures.parent / "out"
+def test_piped_output_has_no_control_characters(run_process, images: Path) -> None:
+    out = images.parent / "out"
     for arguments in (
-        ("pack", pictures, out),
+        ("pack", images, out),
         ("inspect", out),
         ("head", out),
         ("verify", out),
@@ -158,26 +184,26 @@ def test_piped_output_has_no_control_characters(run_process, pictures: Path) -> 
         assert "Traceback" not in outcome.err
 
 
-def test_a_terminal_gets_a_progress_bar(pictures: Path, terminals: Any) -> None:
+def test_a_terminal_gets_a_progress_bar(images: Path, terminals: Any) -> None:
     """The bar goes away when the job is done."""
     code, shown, _ = terminals.run(
-        [sys.executable, "-m", "recordsmith", "pack", pictures, pictures.parent / "out"]
+        [sys.executable, "-m", "recordsmith", "pack", images, images.parent / "out"]
     )
     assert code == 0
     assert "packing" in shown
     assert "━" in shown
-    assert "\x1b[1mpacked 9 pictures" in shown
+    assert "\x1b[1mpacked 9 images" in shown
     assert "next:" in shown
     assert "--reader torch`" in shown
 
 
 @pytest.mark.parametrize(("name", "code"), [("SIGINT", 130), ("SIGTERM", 143)])
-def test_signals_leave_nothing_that_is_seen(pictures: Path, name: str, code: int) -> None:
+def test_signals_leave_no_partial_output(images: Path, name: str, code: int) -> None:
     """The signal comes while the fourth sample is read."""
-    out = pictures.parent / "out"
+    out = images.parent / "out"
     program = (
         "import os, signal, sys, time\n"
-        "import recordsmith.sources.pictures as folder\n"
+        "import recordsmith.sources.images as folder\n"
         "from recordsmith.cli import main\n"
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "probe, seen = folder.probe_image, []\n"
@@ -186,7 +212,7 @@ def test_signals_leave_nothing_that_is_seen(pictures: Path, name: str, code: int
         f"    if len(seen) == 4: os.kill(os.getpid(), signal.{name}); time.sleep(0.5)\n"
         "    return probe(data)\n"
         "folder.probe_image = probing\n"
-        f"sys.argv = ['recordsmith', 'pack', {str(pictures)!r}, {str(out)!r}]\n"
+        f"sys.argv = ['recordsmith', 'pack', {str(images)!r}, {str(out)!r}]\n"
         "main()\n"
     )
     result = subprocess.run(
@@ -194,13 +220,14 @@ def test_signals_leave_nothing_that_is_seen(pictures: Path, name: str, code: int
     )
     assert result.returncode == code
     assert "Traceback" not in result.stderr
-    assert "stopped" in result.stderr
-    # a shard that was complete by then may wait for the job to go on
+    assert result.stderr.splitlines()[-1].startswith(("interrupted", "1 shard complete"))
+    assert "interrupted" in result.stderr.splitlines()
+    # a complete shard is kept for resuming
     assert not out.exists() or [path.name for path in out.iterdir()] == [".recordsmith"]
 
 
 def test_interrupted_while_it_loads() -> None:
-    """No traceback before a command has begun, which could tell it in words."""
+    """No traceback before a command has begun."""
     program = (
         "import os, signal, sys\n"
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
@@ -215,7 +242,7 @@ def test_interrupted_while_it_loads() -> None:
     assert (result.returncode, result.stdout, result.stderr) == (-signal.SIGINT, b"", b"")
 
 
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
 @pytest.mark.parametrize("options", [(), ("--json",)])
 def test_output_that_cannot_be_written(packed: Path, options: tuple[str, ...]) -> None:
     with open("/dev/full", "w") as full:
@@ -249,7 +276,7 @@ def test_several_paths(run, packed: Path) -> None:
     assert len(run("head", *shards, "-n", 99, "--json").document["records"]) == 9
 
 
-def test_a_closed_pipe_is_no_error(packed: Path) -> None:
+def test_a_closed_pipe_is_not_an_error(packed: Path) -> None:
     result = subprocess.run(
         f"{shlex.join([sys.executable, '-m', 'recordsmith', 'head', str(packed)])} -n 9 | true",
         shell=True,

@@ -12,7 +12,7 @@ import recordsmith as rs
 
 def test_the_whole_tour(run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     demo = sys.modules["recordsmith.cli.demo"]
-    monkeypatch.setattr(demo, "_PICTURES_OF_EACH", 4)
+    monkeypatch.setattr(demo, "_IMAGES_PER_CLASS", 4)
     monkeypatch.setattr(demo, "_BATCH_SIZE", 12)
     loaded = []
     made = rs.Loader
@@ -26,16 +26,16 @@ def test_the_whole_tour(run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert outcome.code == 0
     shown = [line.removeprefix("  >>> ") for line in outcome.out.splitlines() if ">>>" in line]
     exec("\n".join(shown), {"rs": rs})
-    assert loaded[0] == loaded[1]  # what is shown is what is done
+    assert loaded[0] == loaded[1]  # the shown code is the code that ran
     assert "good: 20 intact records" in outcome.out
-    assert "`recordsmith pack FOLDER OUT`" in outcome.out.rstrip().splitlines()[-3]
+    assert "`recordsmith pack FOLDER OUT`" in outcome.out
     assert rs.verify(tmp_path / "tour" / "dataset").is_good
-    kinds = {file.suffix for file in (tmp_path / "tour" / "pictures").rglob("*.*")}
+    kinds = {file.suffix for file in (tmp_path / "tour" / "images").rglob("*.*")}
     assert kinds == {".jpg", ".png"}
     with Image.open(tmp_path / "tour" / "contact-sheet.png") as sheet:
         colours = sheet.convert("RGB").resize((100, 60)).getcolors(6000)
     assert colours is not None
-    assert len(colours) > 500  # pictures, not an empty page
+    assert len(colours) > 500  # not an empty page
     (tmp_path / "other" / "photos").mkdir(parents=True)
     refused = run("demo", tmp_path / "other")
     assert refused.code == 2

@@ -29,7 +29,7 @@ def test_equal_datasets(run, packed: Path, tmp_path: Path) -> None:
     assert "compressed with gzip" in outcome.out
 
 
-def test_what_differs_is_told(run, tmp_path: Path) -> None:
+def test_differences_are_printed(run, tmp_path: Path) -> None:
     rows: list[dict[str, object]] = [
         {"id": number, "label": 3, "bad\x1b[2J": "x"} for number in range(20)
     ]
@@ -44,18 +44,18 @@ def test_what_differs_is_told(run, tmp_path: Path) -> None:
         "different: 18 records in both, 1 changed, 1 only in A, 1 only in B"
     )
     assert "label: 3 -> 4" in outcome.out
-    assert "new: not there -> bytes" in outcome.out
+    assert "new: missing -> bytes" in outcome.out
     assert f"{a}, record 1: 1" in outcome.out
     assert f"{b}, record 19: 77" in outcome.out
     assert "\x1b" not in outcome.out
     outcome = run("diff", a, b, "--json")
     assert outcome.code == 1
     document = outcome.document
-    assert {key: document[key] for key in ("same", "changed", "only_a", "only_b", "by")} == {
+    assert {key: document[key] for key in ("same", "changed", "left_only", "right_only", "by")} == {
         "same": 18,
         "changed": 1,
-        "only_a": 1,
-        "only_b": 1,
+        "left_only": 1,
+        "right_only": 1,
         "by": "id",
     }
     assert document["changes"] == [
@@ -98,7 +98,7 @@ def test_class_names_and_splits(run, packed: Path, tmp_path: Path) -> None:
     assert document["class_names"]["b"] == ["cat", "wolf"]
 
 
-def test_wrong_commands_and_damaged_data(run, packed: Path, tmp_path: Path) -> None:
+def test_invalid_commands_and_damaged_data(run, packed: Path, tmp_path: Path) -> None:
     assert run("diff", packed).code == 2
     assert run("diff", packed, tmp_path / "none").code == 2
     outcome = run("diff", packed, packed, "--by", "image/filname")

@@ -51,17 +51,17 @@ def test_where_and_json(run, packed: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ((), "nothing is to be edited"),
-        (("--drop", "nothing"), "no record has a feature 'nothing'"),
-        (("--rename", "a"), "--rename is 'a'; expected OLD=NEW"),
-        (("--rename", "a=b", "--rename", "a=c"), "--rename names 'a' twice"),
-        (("--add", "=3"), "expected KEY=VALUE"),
-        (("--add", 'z={"a":1}'), "--add z is an object, which no feature can be"),
+        ((), "--drop"),
+        (("--drop", "nothing"), "'nothing'"),
+        (("--rename", "a"), "--rename must be OLD=NEW, got 'a'"),
+        (("--rename", "a=b", "--rename", "a=c"), "--rename contains 'a' twice"),
+        (("--add", "=3"), "--add must be KEY=VALUE"),
+        (("--add", 'z={"a":1}'), "--add z is an object"),
         (("--recode", "image/class/label=none.csv"), "no such file"),
         (("--drop", "image/height", "--where", "image/height = 3"), "did you mean ==?"),
     ],
 )
-def test_wrong_commands(
+def test_invalid_commands(
     run, packed: Path, tmp_path: Path, options: tuple[str, ...], message: str
 ) -> None:
     outcome = run("edit", packed, tmp_path / "edited", *options)
@@ -70,12 +70,13 @@ def test_wrong_commands(
     assert not (tmp_path / "edited").exists()
 
 
-def test_values_without_a_row_are_defects(run, packed: Path, tmp_path: Path) -> None:
+def test_values_missing_in_the_table_are_defects(run, packed: Path, tmp_path: Path) -> None:
     (tmp_path / "table.csv").write_text("old,new\n0,1\n")
     recode = f"image/class/label={tmp_path}/table.csv"
     outcome = run("edit", packed, tmp_path / "edited", "--recode", recode)
     assert outcome.code == 1
-    assert "table.csv has no new value. Add a row for it" in outcome.err
+    assert "feature-value-mismatch" in outcome.err
+    assert "table.csv" in outcome.err
 
 
 @pytest.mark.parametrize(
@@ -95,9 +96,9 @@ def test_values_without_a_row_are_defects(run, packed: Path, tmp_path: Path) -> 
         ("[" * 100_000, "[" * 100_000),
     ],
 )
-def test_what_values_are(text: str, value: Any) -> None:
-    assert parse_value(text, "--add x") == value
-    assert type(parse_value(text, "--add x")) is type(value)
+def test_parsed_values(text: str, value: Any) -> None:
+    assert parse_value(text, "add", "x") == value
+    assert type(parse_value(text, "add", "x")) is type(value)
 
 
 @pytest.mark.parametrize(
@@ -110,10 +111,9 @@ def test_what_values_are(text: str, value: Any) -> None:
         ("[true]", '"[true]"'),
     ],
 )
-def test_json_that_is_no_feature(text: str, quoted: str) -> None:
+def test_json_that_is_not_a_feature(text: str, quoted: str) -> None:
     with pytest.raises(OptionError) as caught:
-        parse_value(text, "--add x")
-    message = str(caught.value)
-    assert message.startswith("--add x is ")
-    assert message.endswith(f"To store it as text, put it in quotes: {quoted}")
-    assert parse_value(quoted, "--add x") == text
+        parse_value(text, "add", "x")
+    assert (caught.value.option, caught.value.value) == ("add", repr(text))
+    assert caught.value.remedy.endswith(quoted)
+    assert parse_value(quoted, "add", "x") == text

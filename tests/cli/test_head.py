@@ -10,12 +10,12 @@ import numpy as np
 import recordsmith as rs
 
 
-def test_shows_so_many_records(run, packed: Path) -> None:
+def test_number_of_records(run, packed: Path) -> None:
     outcome = run("head", packed, "-n", 2)
     assert outcome.code == 0
     assert "record 1" in outcome.out
     assert "record 2" not in outcome.out
-    assert "picture, 4" in outcome.out
+    assert "image, 4" in outcome.out
     assert len(run("head", packed, "--json").document["records"]) == 5
     assert len(run("head", packed, "-n", 100, "--json").document["records"]) == 9
     assert run("head", packed, "-n", 0, "--json").document == {"records": []}
@@ -92,12 +92,12 @@ def test_ranking_lists(run, tmp_path: Path, reference: Any) -> None:
     assert (second["payload"], second["examples"]) == ("ELWC", [])
 
 
-def test_records_that_are_no_examples(run, tmp_path: Path) -> None:
+def test_records_that_are_not_examples(run, tmp_path: Path) -> None:
     with rs.ShardWriter(tmp_path / "x.tfrecord") as writer:
         writer.write(b"\xff\xfe plain bytes")
     outcome = run("head", tmp_path / "x.tfrecord")
     assert outcome.code == 0
-    assert "no Example: 14 bytes" in outcome.out
+    assert "not an Example: 14 bytes" in outcome.out
     assert "ff fe 20" in outcome.out
     (record,) = run("head", tmp_path / "x.tfrecord", "--json").document["records"]
     assert record["payload"] == "other"
@@ -105,7 +105,7 @@ def test_records_that_are_no_examples(run, tmp_path: Path) -> None:
 
 
 def message(reference: Any) -> bytes:
-    """Such as people store: a name, numbers, a message in it, an embedding."""
+    """A typical message: a name, numbers, a nested message, an embedding."""
     r = reference
     inner = r.delimited(1, b"left") + r.tag(2, r.VARINT) + r.varint(-7)
     return (
@@ -130,7 +130,7 @@ def test_messages_of_unknown_type(run, reference: Any, tmp_path: Path) -> None:
     assert "2  varint  -7" in lines
     assert "5  numbers  [0.5, 1.5, -2]" in lines
     assert any(line.startswith("3  fixed32  0.25") for line in lines)
-    assert 'no Example: "hello world"' in lines
+    assert 'not an Example: "hello world"' in lines
     assert "\x1b" not in outcome.out
     first, second = run("head", tmp_path / "x.tfrecord", "--json").document["records"]
     assert "fields" not in second
@@ -191,7 +191,7 @@ def test_messages_by_their_descriptors(run, reference: Any, tmp_path: Path) -> N
     assert run("head", path, "--message", "my.pkg.Thing").code == 2
 
 
-def test_what_is_before_a_defect_is_shown(run, packed: Path) -> None:
+def test_records_before_a_defect_are_printed(run, packed: Path) -> None:
     shard = packed / "train-00000-of-00002.tfrecord"
     data = bytearray(shard.read_bytes())
     data[-20] ^= 1

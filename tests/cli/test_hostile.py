@@ -13,6 +13,7 @@ import json
 import os
 import shlex
 import struct
+import tarfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,10 @@ from recordsmith.image import probe_image
 from recordsmith.wire import crc32c, encode_record, encode_records
 
 ESCAPES = "\x1b]0;title\x07\x1b[2J\u202e"
+FORGED = "good: forged"
+"""What no line of output begins with, whatever a stranger calls his things."""
+
+FORGING = f"a\n{FORGED}\r{FORGED}\u2028{FORGED}\x85{FORGED}"
 ROOM_BYTES = 1 << 30
 
 COMMANDS: tuple[tuple[str, ...], ...] = (
@@ -48,8 +53,8 @@ COMMANDS: tuple[tuple[str, ...], ...] = (
     ("sheet", "OUT/sheet.png"),
     ("index",),
     ("index", "--format", "dali", "--to", "OUT/idx"),
-    ("export", "OUT/csv", "--as", "csv"),
-    ("export", "OUT/folder", "--as", "folder"),
+    ("export", "OUT/csv", "--format", "csv"),
+    ("export", "OUT/folder", "--format", "folder"),
 )
 
 Case = Callable[[Path, Any], None]
@@ -68,7 +73,7 @@ def little_memory() -> Iterator[None]:
     try:
         pages = int(Path("/proc/self/statm").read_text().split()[0])
     except OSError:
-        pytest.skip("the size of this process is not told here")
+        pytest.skip("the size of a process is not available here")
     soft, hard = resource.getrlimit(resource.RLIMIT_AS)
     limit = pages * resource.getpagesize() + ROOM_BYTES
     resource.setrlimit(resource.RLIMIT_AS, (limit, hard))
@@ -248,6 +253,34 @@ def names_with_escapes(folder: Path, made: Any) -> None:
 
 
 @case
+def names_that_forge_lines_of_shards(folder: Path, made: Any) -> None:
+    made.write_shard(folder / f"{FORGING}-00000-of-00002.tfrecord", [1])
+    (folder / f"{FORGING}-00001-of-00002.tfrecord").write_bytes(b"no records")
+    (folder / f"{FORGING}b.tfrecord").mkdir()
+
+
+@case
+def names_that_forge_lines_of_folders(folder: Path, made: Any) -> None:
+    (folder / FORGING).mkdir()
+    shard = made.write_shard(folder / FORGING / "a.tfrecord", [1, 2, 3])
+    shard.write_bytes(shard.read_bytes()[:-1])
+
+
+@case
+def names_that_forge_lines_of_a_manifest(folder: Path, made: Any) -> None:
+    def change(document: Any) -> None:
+        document["splits"] = {FORGING: document["splits"]["train"]}
+        document["splits"][FORGING][1]["file"] = FORGING
+        document["class_names"] = [FORGING, "b"]
+        for schema in schemas(document):
+            schema["features"] = {
+                FORGING + key: feature for key, feature in schema["features"].items()
+            }
+
+    changed(folder, made, change)
+
+
+@case
 def names_that_are_not_utf8(folder: Path, made: Any) -> None:
     made.write_shard(folder / os.fsdecode(b"a\xff\xfe.tfrecord"), [1])
 
@@ -296,7 +329,7 @@ def links_to_nothing(folder: Path, made: Any) -> None:
 
 
 def with_index(offsets: list[int], says: int, compression: str = "none") -> Case:
-    """A good shard, and beside it an index whose checksums are right."""
+    """A good shard, and an index of it with matching checksums."""
 
     def write(folder: Path, made: Any) -> None:
         shard = made.write_shard(folder / "a.tfrecord", [1, 2, 3], compression)
@@ -328,33 +361,33 @@ CASES |= {
 }
 
 
-# ---- payloads and pictures -----------------------------------------------------------------------
+# ---- payloads and images -----------------------------------------------------------------------
 
 
 def with_payloads(*payloads: bytes) -> Case:
     return lambda folder, _: (folder / "a.tfrecord").write_bytes(encode_records(payloads)) and None
 
 
-def with_pictures(*pictures: bytes) -> Case:
+def with_images(*images: bytes) -> Case:
     return with_payloads(
-        *(rs.encode_example({"image/encoded": data, "image/class/label": 1}) for data in pictures)
+        *(rs.encode_example({"image/encoded": data, "image/class/label": 1}) for data in images)
     )
 
 
-def picture(name: str, size: int = 10) -> bytearray:
+def image(name: str, size: int = 10) -> bytearray:
     stream = io.BytesIO()
     Image.new("L", (size, size)).save(stream, name)
     return bytearray(stream.getvalue())
 
 
 def claiming(name: str, at: int, size: bytes, *, stop: int | None = None) -> bytes:
-    """A small picture whose header tells of a large one."""
-    data = picture(name)
+    """A small image whose header tells of a large one."""
+    data = image(name)
     data[at : at + len(size)] = size
     return bytes(data[:stop])
 
 
-JPEG_SIZE = bytes(picture("JPEG")).index(b"\xff\xc0") + 5
+JPEG_SIZE = bytes(image("JPEG")).index(b"\xff\xc0") + 5
 CASES |= {
     "keys_and_texts_with_escapes": with_payloads(
         rs.encode_example(
@@ -366,6 +399,17 @@ CASES |= {
                 "image/class/label": 1,
             }
         )
+    ),
+    "keys_and_texts_that_forge_lines": with_payloads(
+        rs.encode_example(
+            {
+                FORGING: FORGING,
+                "image/filename": FORGING,
+                "image/class/text": FORGING,
+                "image/class/label": 1,
+            }
+        ),
+        rs.encode_example({FORGING: 1, f"{FORGING}2": [1.0, float("nan")]}),
     ),
     "kinds_that_differ": with_payloads(
         *(rs.encode_example({"a": value}) for value in (1, "x", 0.5, []))
@@ -387,7 +431,7 @@ CASES |= {
     "boxes_of_no_sense": with_payloads(
         rs.encode_example(
             {
-                "image/encoded": bytes(picture("PNG")),
+                "image/encoded": bytes(image("PNG")),
                 "image/object/bbox/xmin": [float("nan"), float("inf")],
                 "image/object/bbox/xmax": [1e38, -1e38],
                 "image/object/bbox/ymin": [0.0, 0.0],
@@ -396,10 +440,10 @@ CASES |= {
             }
         )
     ),
-    "png_of_16_exabytes": with_pictures(claiming("PNG", 16, struct.pack(">II", 2**31 - 1, 2**31))),
-    "gif_of_4_gigabytes": with_pictures(claiming("GIF", 6, struct.pack("<HH", 65535, 65535))),
-    "bmp_of_an_exabyte": with_pictures(claiming("BMP", 18, struct.pack("<ii", 2**30, 2**30))),
-    "jpeg_of_4_gigabytes": with_pictures(
+    "png_of_16_exabytes": with_images(claiming("PNG", 16, struct.pack(">II", 2**31 - 1, 2**31))),
+    "gif_of_4_gigabytes": with_images(claiming("GIF", 6, struct.pack("<HH", 65535, 65535))),
+    "bmp_of_an_exabyte": with_images(claiming("BMP", 18, struct.pack("<ii", 2**30, 2**30))),
+    "jpeg_of_4_gigabytes": with_images(
         claiming("JPEG", JPEG_SIZE, struct.pack(">HH", 65500, 65500)),
         claiming("JPEG", JPEG_SIZE, struct.pack(">HH", 65500, 65500), stop=-2),
     ),
@@ -423,7 +467,7 @@ def ran(command: tuple[str, ...], folder: Path, out: Path) -> tuple[int, str]:
 
 @pytest.mark.usefixtures("little_memory")
 @pytest.mark.parametrize("name", CASES)
-def test_no_command_falls(tmp_path: Path, made: Any, name: str) -> None:
+def test_commands_do_not_crash(tmp_path: Path, made: Any, name: str) -> None:
     folder = tmp_path / "in"
     folder.mkdir()
     CASES[name](folder, made)
@@ -432,6 +476,7 @@ def test_no_command_falls(tmp_path: Path, made: Any, name: str) -> None:
         assert code in (0, 1, 2)
         moving = {char for char in shown if not char.isprintable() and char != "\n"}
         assert not moving or all("\ud800" <= char <= "\udfff" for char in moving), command
+        assert FORGED not in {line.strip()[: len(FORGED)] for line in shown.splitlines()}, command
         if "--reader" in command and code == 0:
             compile(shown, "reader.py", "exec")
             assert "raise SystemExit" not in {line.lstrip()[:16] for line in shown.splitlines()}
@@ -442,14 +487,14 @@ def test_no_command_falls(tmp_path: Path, made: Any, name: str) -> None:
 
 
 def attempt(action: Callable[[], object]) -> None:
-    """What a program does; it may be told that it cannot, by an error of ours."""
+    """What a program does; it may raise one of our errors."""
     with contextlib.suppress(rs.RecordsmithError, IndexError):
         action()
 
 
 @pytest.mark.usefixtures("little_memory")
 @pytest.mark.parametrize("name", CASES)
-def test_no_function_falls(tmp_path: Path, made: Any, name: str) -> None:
+def test_functions_do_not_crash(tmp_path: Path, made: Any, name: str) -> None:
     CASES[name](tmp_path, made)
     try:
         dataset = rs.open(tmp_path)
@@ -472,7 +517,7 @@ def test_no_function_falls(tmp_path: Path, made: Any, name: str) -> None:
 
 @pytest.mark.usefixtures("little_memory")
 @pytest.mark.parametrize("name", [name for name in CASES if "index" in name])
-def test_no_index_leads_to_wrong_records(tmp_path: Path, made: Any, name: str) -> None:
+def test_indexes_never_give_wrong_records(tmp_path: Path, made: Any, name: str) -> None:
     CASES[name](tmp_path, made)
     dataset = rs.open(tmp_path)
     size = (tmp_path / "a.tfrecord").stat().st_size
@@ -488,7 +533,7 @@ def test_no_index_leads_to_wrong_records(tmp_path: Path, made: Any, name: str) -
     assert rs.verify(tmp_path).record_count == 3
 
 
-def test_no_picture_starts_a_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_images_never_start_a_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Pillow would hand EPS to Ghostscript."""
     programs = tmp_path / "programs"
     programs.mkdir()
@@ -509,9 +554,89 @@ def test_no_picture_starts_a_program(tmp_path: Path, monkeypatch: pytest.MonkeyP
     (tmp_path / "ran").unlink()
     folder = tmp_path / "in"
     folder.mkdir()
-    with_pictures(postscript)(folder, None)
+    with_images(postscript)(folder, None)
     for command in COMMANDS:
         assert ran(command, folder, tmp_path)[0] in (0, 1, 2)
     with pytest.raises(rs.CorruptDataError):
         probe_image(postscript)
     assert not (tmp_path / "ran").exists()
+
+
+# ---- sources -------------------------------------------------------------------------------------
+
+
+def class_folder(folder: Path) -> None:
+    (folder / "cat").mkdir()
+    (folder / "cat" / f"{FORGING}.png").write_bytes(image("PNG"))
+    (folder / "cat" / f"{FORGING}.jpg").write_bytes(b"no image")
+
+
+def table(folder: Path) -> None:
+    (folder / f"{FORGING}.csv").write_text(f'a,"{FORGING}"\n1,2\n1\n1,x\n')
+
+
+def json_lines(folder: Path) -> None:
+    rows = [{FORGING: 1, "a": FORGING}, {FORGING: "x"}]
+    (folder / f"{FORGING}.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+
+
+def archive(folder: Path) -> None:
+    with tarfile.open(folder / f"{FORGING}.tar", "w") as file:
+        for name in (f"{FORGING}.cls", f"{FORGING}.json", FORGING, f"b.{FORGING}"):
+            member = tarfile.TarInfo(name)
+            member.size = 1
+            file.addfile(member, io.BytesIO(b"x"))
+
+
+def boxes(folder: Path) -> None:
+    (folder / f"{FORGING}.jpg").write_bytes(image("JPEG"))
+    documents = {
+        "images": [{"id": FORGING, "file_name": f"{FORGING}.jpg"}, {"id": 2, "file_name": FORGING}],
+        "annotations": [{"id": FORGING, "image_id": FORGING, "category_id": FORGING, "bbox": 1}],
+        "categories": [{"id": 1, "name": "a"}, {"id": FORGING, "name": FORGING}],
+    }
+    (folder / "annotations.json").write_text(json.dumps(documents))
+
+
+def voc_files(folder: Path) -> None:
+    for inner in ("Annotations", "JPEGImages"):
+        (folder / inner).mkdir()
+    text = f"<annotation><filename>{FORGED}\n{FORGED}</filename></annotation>"
+    (folder / "Annotations" / f"{FORGING}.xml").write_text(text)
+    (folder / "Annotations" / f"{FORGING}b.xml").write_text("<a")
+    (folder / "JPEGImages" / f"{FORGING}.jpg").write_bytes(image("JPEG"))
+
+
+def yolo_files(folder: Path) -> None:
+    names = json.dumps(FORGING)
+    (folder / "data.yaml").write_text(f"train: {names}\nval: images\nnames: [{names}]\n")
+    (folder / "images").mkdir()
+    (folder / "images" / f"{FORGING}.jpg").write_bytes(image("JPEG"))
+    (folder / "images" / f"{FORGING}.txt").write_text(f"x {FORGED}\n")
+
+
+@pytest.mark.parametrize("skip", [(), ("--skip-errors",)], ids=["stop", "skip"])
+@pytest.mark.parametrize(
+    "write", [class_folder, table, json_lines, archive, boxes, voc_files, yolo_files]
+)
+def test_names_in_a_source_cannot_forge_a_line(
+    tmp_path: Path, write: Callable[[Path], None], skip: tuple[str, ...]
+) -> None:
+    folder = tmp_path / FORGING
+    folder.mkdir()
+    write(folder)
+    paths = [folder, *(path for path in folder.iterdir() if path.is_file())]
+    for number, path in enumerate(paths):
+        for out in (str(tmp_path / f"out{number}"), str(tmp_path / f"{FORGING}{number}")):
+            code, shown = ran(("pack", out, *skip), path, tmp_path)
+            assert code in (0, 1, 2)
+            assert FORGED not in {line.strip()[: len(FORGED)] for line in shown.splitlines()}
+
+
+def test_json_has_the_original_names(tmp_path: Path) -> None:
+    (tmp_path / "cat").mkdir()
+    bad = tmp_path / "cat" / f"{FORGING}.jpg"
+    bad.write_bytes(b"no image")
+    result = CliRunner().invoke(app, ["pack", str(tmp_path), str(tmp_path) + "-out", "--json"])
+    assert result.stdout.isascii()
+    assert str(bad) in json.loads(result.stdout)["problems"][0]

@@ -28,17 +28,17 @@ def test_text_for_dali(run, packed: Path, tmp_path: Path) -> None:
     (tmp_path / "idx" / "train-00000-of-00002.tfrecord.idx").write_text("mine")
     refused = run(*arguments)
     assert refused.code == 2
-    assert "--overwrite" in refused.err
+    assert "train-00000-of-00002.tfrecord.idx" in refused.err
     outcome = run(*arguments, "--overwrite")
-    assert outcome.out.startswith("wrote 1 index, of 6 records in 2 shards; 1 right already")
+    assert outcome.out.startswith("wrote 1 index, of 6 records in 2 shards; 1 were up to date")
 
 
-def test_wrong_commands(run, packed: Path, tmp_path: Path) -> None:
-    assert "expected 'recordsmith' or 'dali'" in run("index", packed, "--format", "x").err
+def test_invalid_commands(run, packed: Path, tmp_path: Path) -> None:
+    assert "dali" in run("index", packed, "--format", "x").err
     assert run("index", packed, "--to", tmp_path / "idx").code == 2
     assert run("index", tmp_path / "none").code == 2
     with rs.ShardWriter(tmp_path / "x.tfrecord.gz", compression="gzip") as writer:
         writer.write_example({"a": 1})
     refused = run("index", tmp_path / "x.tfrecord.gz", "--format", "dali")
     assert refused.code == 2
-    assert "recordsmith pack PATH OUT --as shards" in refused.err
+    assert "recordsmith pack" in refused.err

@@ -9,7 +9,7 @@ import recordsmith as rs
 from recordsmith.readers import READERS
 
 
-def test_tables_name_what_there_is(run, packed: Path) -> None:
+def test_tables(run, packed: Path) -> None:
     outcome = run("inspect", packed)
     assert outcome.code == 0
     lines = [line.split() for line in outcome.out.splitlines()]
@@ -46,7 +46,7 @@ def test_one_split(run, packed: Path) -> None:
     assert run("inspect", packed, "--split", "validation", "--json").document["records"] == 3
     outcome = run("inspect", packed, "--split", "test")
     assert outcome.code == 2
-    assert "train, validation" in outcome.err
+    assert "validation" in outcome.err
 
 
 def test_ragged_and_sparse_features(run, tmp_path: Path) -> None:
@@ -60,7 +60,7 @@ def test_ragged_and_sparse_features(run, tmp_path: Path) -> None:
     assert "\x1b" not in outcome.out
 
 
-def test_fields_of_records_that_are_no_examples(run, reference: Any, tmp_path: Path) -> None:
+def test_fields_of_records_that_are_not_examples(run, reference: Any, tmp_path: Path) -> None:
     r = reference
     with rs.ShardWriter(tmp_path / "x.tfrecord") as writer:
         for number in range(5):
@@ -82,11 +82,11 @@ def test_fields_of_records_that_are_no_examples(run, reference: Any, tmp_path: P
     }
     with rs.ShardWriter(tmp_path / "y.tfrecord") as writer:
         writer.write(b"\xff plain")
-    assert "is no protobuf message" in run("inspect", tmp_path / "y.tfrecord").out
+    assert "is not a protobuf message" in run("inspect", tmp_path / "y.tfrecord").out
 
 
-def test_many_files_that_tell_no_split(run, made, tmp_path: Path) -> None:
-    """They are files, not splits, and a screen is not filled with them."""
+def test_many_files_without_split_names(run, made, tmp_path: Path) -> None:
+    """They are listed as files, and only the first ones."""
     for number in range(12):
         made.write_shard(tmp_path / f"part-{number:02d}.tfrecord", [number])
     heading, *rows = run("inspect", tmp_path).out.splitlines()[2:14]
@@ -106,10 +106,10 @@ def test_reader_code(run, packed: Path, reader: Any) -> None:
     assert outcome.out == rs.reader_code(str(packed), reader, "train")
 
 
-def test_wrong_readers(run, packed: Path) -> None:
+def test_invalid_readers(run, packed: Path) -> None:
     outcome = run("inspect", packed, "--reader", "keras")
     assert outcome.code == 2
-    assert "tf, torch, dali, grain" in outcome.err
+    assert "keras" in outcome.err
     assert run("inspect", packed, "--reader", "tf", "--json").code == 2
 
 
@@ -137,7 +137,7 @@ def test_statistics_page(run, packed: Path, tmp_path: Path) -> None:
     assert run("inspect", packed, "--stats", "--html", page, "--threads", "1").code == 0
     assert "image/encoded" in page.read_text("utf-8")
     outcome = run("inspect", packed, "--stats", "--html", page)
-    assert (outcome.code, "--overwrite" in outcome.err) == (2, True)
+    assert (outcome.code, str(page) in outcome.err) == (2, True)
     assert run("inspect", packed, "--stats", "--html", page, "--overwrite").code == 0
 
 
@@ -170,7 +170,7 @@ def test_statistics_of_damaged_files(run, packed: Path) -> None:
 @pytest.mark.parametrize(
     "options", [("--stats", "--reader", "tf"), ("--html", "x.html"), ("--threads", "2")]
 )
-def test_wrong_options_of_statistics(run, packed: Path, options: tuple[str, ...]) -> None:
+def test_invalid_options_of_statistics(run, packed: Path, options: tuple[str, ...]) -> None:
     outcome = run("inspect", packed, *options)
     assert outcome.code == 2
     assert "--stats" in outcome.err

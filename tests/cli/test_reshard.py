@@ -7,7 +7,7 @@ from pathlib import Path
 import recordsmith as rs
 
 
-def test_several_inputs_and_one_last_out(run, tmp_path: Path, made) -> None:
+def test_several_inputs(run, tmp_path: Path, made) -> None:
     for name in ("one", "two"):
         made.packed(tmp_path / name, {"train": [3, 4], "test": [2]})
     outcome = run("reshard", tmp_path / "one", tmp_path / "two", tmp_path / "out", "--shards", 2)
@@ -16,7 +16,7 @@ def test_several_inputs_and_one_last_out(run, tmp_path: Path, made) -> None:
     assert lines[0] == f"wrote 18 records into 4 shards in {tmp_path / 'out'}"
     assert lines[1:3] == ["  train: 14 records", "  test: 4 records"]
     again = run("reshard", tmp_path / "one", tmp_path / "two", tmp_path / "out", "--shards", 2)
-    assert again.out.startswith("nothing to do: 18 records are there already")
+    assert again.out.startswith("nothing to do: 18 records are already there")
 
 
 def test_all_options_reach_the_job(run, tmp_path: Path, made) -> None:
@@ -41,21 +41,21 @@ def test_all_options_reach_the_job(run, tmp_path: Path, made) -> None:
         assert (tmp_path / "out" / name).read_bytes() == (same.folder / name).read_bytes()
 
 
-def test_shares_given_as_the_split_to_read(run, tmp_path: Path, made) -> None:
+def test_shares_as_split(run, tmp_path: Path, made) -> None:
     made.packed(tmp_path / "in", {"train": range(4)})
     wrong = run("reshard", tmp_path / "in", tmp_path / "out", "--split", "a=0.5,b=0.5")
     assert wrong.code == 2
     assert "--splits a=0.5,b=0.5" in wrong.err
 
 
-def test_mistakes_and_damage_have_their_exit_codes(run, tmp_path: Path, made) -> None:
+def test_exit_codes(run, tmp_path: Path, made) -> None:
     path = made.write_shard(tmp_path / "a.tfrecord", range(9))
     for arguments, word in (
         ([path], "Missing argument"),
-        ([path, tmp_path / "out", "--shards", "x"], "--shards is 'x'"),
-        ([path, tmp_path / "out", "--sample", "some"], "--sample is 'some'; expected a share"),
-        ([path, tmp_path / "out", "--take", "0"], "take is 0; expected a number of records"),
-        ([path, tmp_path], "choose another"),
+        ([path, tmp_path / "out", "--shards", "x"], "--shards must be"),
+        ([path, tmp_path / "out", "--sample", "some"], "--sample must be a share"),
+        ([path, tmp_path / "out", "--take", "0"], "--take must be"),
+        ([path, tmp_path], str(tmp_path)),
         ([path, tmp_path / "nothing.tfrecord", tmp_path / "out"], "no such file"),
     ):
         outcome = run("reshard", *arguments)

@@ -20,24 +20,24 @@ def test_a_good_dataset(run, packed: Path) -> None:
     assert document["defects"] == []
 
 
-def test_what_was_not_looked_into_is_not_called_right(run, packed: Path, tmp_path: Path) -> None:
-    assert "so is what the records hold" in run("verify", packed, "--deep").out
+def test_unchecked_payloads_are_noted(run, packed: Path, tmp_path: Path) -> None:
+    assert "every payload is valid" in run("verify", packed, "--deep").out
     path = tmp_path / "notes.tfrecord"
     with rs.ShardWriter(path) as writer:
         writer.write(b"some notes")
     outcome = run("verify", path, "--deep")
     assert outcome.code == 0
     assert outcome.out.startswith("good: 1 intact record in 1 shard")
-    assert "every checksum is right\n" in outcome.out
-    assert "to know: there are payloads that are no Examples" in outcome.out
+    assert "every checksum matches\n" in outcome.out
+    assert "\n  note: " in outcome.out
 
 
-def test_good_by_rules_says_by_which(run, packed: Path, tmp_path: Path) -> None:
+def test_rules_are_named(run, packed: Path, tmp_path: Path) -> None:
     rules = tmp_path / "rules.json"
     assert run("schema", packed, "-o", rules).code == 0
     line = run("verify", packed, "--schema", rules).out.rstrip()
     assert line.startswith("good: 9 intact records")
-    assert line.endswith(f"; every record keeps the rules of {rules}")
+    assert line.endswith(f"; every record matches the rules of {rules}")
 
 
 def test_defects_are_listed_with_their_place(run, packed: Path) -> None:
@@ -53,17 +53,17 @@ def test_defects_are_listed_with_their_place(run, packed: Path) -> None:
     outcome = run("verify", packed, "--json")
     assert outcome.code == 1
     (defect,) = outcome.document["defects"]
-    assert {key: defect[key] for key in ("defect", "path", "position", "offset")} == {
+    assert {key: defect[key] for key in ("defect", "path", "record", "offset")} == {
         "defect": "payload-crc-mismatch",
         "path": str(shard),
-        "position": 1,
+        "record": 1,
         "offset": first_length + 16,
     }
     assert outcome.document["records"] == 8
 
 
-def test_of_compressed_files_it_is_said_what_bytes_count(run, made, tmp_path: Path) -> None:
-    said = "(the bytes of this file are counted in its decompressed data)"
+def test_offsets_in_compressed_files_are_explained(run, made, tmp_path: Path) -> None:
+    explanation = "(offsets in this file count decompressed bytes)"
     data = bytearray(made.write_shard(tmp_path / "plain.tfrecord", range(9)).read_bytes())
     data[20] ^= 1
     data[-20] ^= 1
@@ -71,18 +71,18 @@ def test_of_compressed_files_it_is_said_what_bytes_count(run, made, tmp_path: Pa
         (tmp_path / f"{name}.tfrecord.gz").write_bytes(gzip.compress(bytes(data)))
     (tmp_path / "plain.tfrecord").write_bytes(data)
     lines = run("verify", tmp_path).out.splitlines()
-    told = [lines[number - 1] for number, line in enumerate(lines) if line.strip() == said]
-    assert ["a.tfrecord.gz, record 0" in told[0], "b.tfrecord.gz, record 0" in told[1]] == [
+    located = [
+        lines[number - 1] for number, line in enumerate(lines) if line.strip() == explanation
+    ]
+    assert ["a.tfrecord.gz, record 0" in located[0], "b.tfrecord.gz, record 0" in located[1]] == [
         True
     ] * 2
-    assert len(told) == 2
+    assert len(located) == 2
 
 
 @pytest.mark.parametrize("compression", ["gzip", "zlib"])
-def test_what_tensorflow_must_be_told_of_good_files(
-    run, made, tmp_path: Path, compression: str
-) -> None:
-    """It takes compressed files for damaged ones."""
+def test_compression_for_tensorflow(run, made, tmp_path: Path, compression: str) -> None:
+    """TensorFlow reports compressed files as damaged."""
     packed = made.write_shard(tmp_path / "a.tfrecord", [1, 2], compression)
     good = run("verify", packed)
     assert good.code == 0
@@ -93,14 +93,14 @@ def test_what_tensorflow_must_be_told_of_good_files(
     assert "compressed" not in run("verify", tmp_path / "b.tfrecord").out
 
 
-def test_the_command_that_rescues_can_be_copied(run, made, tmp_path: Path) -> None:
+def test_the_suggested_command_can_be_copied(run, made, tmp_path: Path) -> None:
     path = made.write_shard(tmp_path / "my file.tfrecord", [1, 2, 3])
     data = bytearray(path.read_bytes())
     data[3] ^= 1  # in the first length
     path.write_bytes(data)
     outcome = run("verify", path)
-    assert f"`recordsmith salvage '{path}' OUT` rescues" in outcome.out
-    assert "what lies behind the damage was not looked at" in outcome.out.splitlines()[0]
+    assert f"`recordsmith salvage '{path}' OUT`" in outcome.out
+    assert "records after the damage were not checked" in outcome.out.splitlines()[0]
     assert run("salvage", path, tmp_path / "out").code == 0
 
 
@@ -114,11 +114,11 @@ def test_a_missing_shard(run, packed: Path) -> None:
     assert f"; {document['records']} intact of 9 records in 3 shards" in outcome.out
     whole = run("verify", packed, "--split", "validation", "--json").document
     assert whole["expected"] == whole["records"] > 0
-    shard = packed / "train-00000-of-00002.tfrecord"  # nobody tells how many there should be
+    shard = packed / "train-00000-of-00002.tfrecord"  # without a manifest the number is unknown
     assert run("verify", shard, "--json").document["expected"] is None
 
 
-def test_many_records_with_the_same_defect_are_told_together(run, tmp_path: Path) -> None:
+def test_equal_defects_are_grouped(run, tmp_path: Path) -> None:
     rules, path = tmp_path / "rules.json", tmp_path / "a.tfrecord"
     for keys in (["old", "kept"], ["new", "kept"]):
         with rs.ShardWriter(path, overwrite=True) as writer:
@@ -137,7 +137,7 @@ def test_many_records_with_the_same_defect_are_told_together(run, tmp_path: Path
     )
     assert outcome.out.startswith("60 defects")
     document = run("verify", path, "--schema", rules, "--json").document
-    found = [(each["feature"], each["position"]) for each in document["defects"]]
+    found = [(each["feature"], each["record"]) for each in document["defects"]]
     assert sorted(found) == sorted((key, n) for key in ("old", "new") for n in range(30))
 
 
@@ -147,19 +147,17 @@ def test_a_page_of_the_report(run, packed: Path, tmp_path: Path) -> None:
     assert str(packed) in page.read_text("utf-8")
     outcome = run("verify", packed, "--html", page)
     assert outcome.code == 2
-    assert "exists already" in outcome.err
+    assert str(page) in outcome.err
     assert run("verify", packed, "--html", page, "--overwrite").code == 0
     outcome = run("verify", packed, "--overwrite")
     assert (outcome.code, outcome.out) == (2, "")
-    assert "--overwrite is for the page of --html" in outcome.err
+    assert "--overwrite needs --html" in outcome.err
     outcome = run("verify", tmp_path / "no data", "--html", tmp_path / "no folder" / "x.html")
     assert outcome.code == 2
     assert "cannot write" in outcome.err  # before anything is read
 
 
-def test_a_page_about_this_folder_is_called_like_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_titles_of_pages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     assert title_of(["."]) == tmp_path.name
     assert title_of(["./a", "b"]) == "./a and 1 more"
@@ -168,11 +166,11 @@ def test_a_page_about_this_folder_is_called_like_it(
 def test_defects_are_explained(run, packed: Path) -> None:
     (packed / "train-00001-of-00002.tfrecord").unlink()
     outcome = run("verify", packed)
-    assert "missing-shard: A shard that the manifest" in outcome.out
+    assert "missing-shard: A shard" in outcome.out
 
 
-def test_other_libraries_say_nothing_of_their_own(run_process, tmp_path: Path) -> None:
-    """OpenCV has words for a cut picture, too, that name neither file nor record."""
+def test_other_libraries_print_nothing(run_process, tmp_path: Path) -> None:
+    """OpenCV would log a truncated image without its file and record."""
     written = io.BytesIO()
     Image.effect_noise((90, 90), 50).save(written, "PNG")
     with rs.ShardWriter(tmp_path / "cut.tfrecord") as writer:
@@ -183,8 +181,8 @@ def test_other_libraries_say_nothing_of_their_own(run_process, tmp_path: Path) -
     assert "unreadable-image" in outcome.out
 
 
-def test_many_examples_of_a_list_are_told_in_a_few_lines(run, tmp_path: Path, reference) -> None:
-    """A record is counted once, however many of its Examples are wrong."""
+def test_defects_in_ranking_lists_are_grouped(run, tmp_path: Path, reference) -> None:
+    """A record is counted once, even if several of its Examples are invalid."""
     good, bad = (reference.messages().ExampleListWithContext() for _ in range(2))
     for number in range(6):
         good.examples.add().features.feature["x"].int64_list.value.append(number)
@@ -195,6 +193,16 @@ def test_many_examples_of_a_list_are_told_in_a_few_lines(run, tmp_path: Path, re
     outcome = run("verify", tmp_path / "a.tfrecord", "--deep")
     assert outcome.code == 1
     assert "record 2, byte" in outcome.out
-    assert "Example 1 of the list: feature 'x' is float, expected int64" in outcome.out
     line = "    … feature-kind-mismatch of 'x' 9 more times, in 2 records: 2, 3"
     assert line in outcome.out.splitlines()
+
+
+def test_many_notices_of_one_kind_are_counted(run, tmp_path: Path) -> None:
+    for number in range(9):
+        (tmp_path / f"part-{number:05d}-of-00009").touch()
+    outcome = run("verify", tmp_path)
+    assert outcome.code == 0
+    shown = [line for line in outcome.out.splitlines() if "  notice: " in line]
+    assert len(shown) == 3
+    assert "6 more" in outcome.out
+    assert len(run("verify", tmp_path, "--json").document["notices"]) == 9

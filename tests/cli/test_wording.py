@@ -1,4 +1,4 @@
-"""What errors say at the command line: options that can be typed, and commands that help."""
+"""Errors at the command line: names of options, and commands that help."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import recordsmith as rs
+from recordsmith.cli.wording import option_in_shell
 
 
 @pytest.fixture
@@ -34,50 +35,64 @@ def _flip(shard: Path) -> None:
 @pytest.mark.parametrize(
     "command", ["head {} -n 20", "inspect {}", "reshard {} out", "export {} out", "diff {} {}"]
 )
-def test_damage_comes_with_what_helps(run, shard: Path, damage, command: str, tmp_path) -> None:
+def test_errors_about_damage_suggest_commands(
+    run, shard: Path, damage, command: str, tmp_path
+) -> None:
     damage(shard)
     data = str(shard.parent)
     words = [data if word == "{}" else word.replace("out", str(tmp_path / "out"))
              for word in command.split()]  # fmt: skip
     outcome = run(*words)
-    if outcome.code == 0:  # it does not look so closely
+    if outcome.code == 0:  # it does not read records
         assert (words[0], damage) == ("inspect", _flip)
         return
     assert outcome.code == 1
     assert "recordsmith salvage" in outcome.err
     if words[0] != "reshard" or damage is _cut:
         path = shlex.quote(data)
-        assert f"`recordsmith verify {path}` says all that is wrong" in outcome.err
-        assert f"`recordsmith salvage {path} OUT` rescues" in outcome.err
+        assert f"`recordsmith verify {path}`" in outcome.err
+        assert f"`recordsmith salvage {path} OUT`" in outcome.err
 
 
-def test_verify_says_so_too(run, shard: Path) -> None:
+def test_verify_suggests_salvage(run, shard: Path) -> None:
     _cut(shard)
     outcome = run("verify", shard.parent)
-    sizes = outcome.out.partition("shard-size-mismatch: A shard")[2]
+    sizes = outcome.out.partition("shard-size-mismatch: The size")[2]
     assert "recordsmith salvage" in sizes.partition("\n\n")[0]
 
 
-def test_a_mistake_has_no_such_advice(run, tmp_path: Path) -> None:
+def test_invalid_commands_do_not_suggest_salvage(run, tmp_path: Path) -> None:
     assert "salvage" not in run("head", tmp_path / "none").err
 
 
-def test_options_stand_for_arguments(run, shard: Path, tmp_path: Path) -> None:
-    """In Python the argument alone, at the command line the option alone."""
+@pytest.mark.parametrize(
+    ("name", "value", "typed"),
+    [
+        ("overwrite", None, "--overwrite"),
+        ("overwrite", "True", "--overwrite"),
+        ("skip_errors", "True", "--skip-errors"),
+        ("lock", "False", "--no-lock"),
+        ("orientation", "'apply'", "--upright"),
+        ("background", "(255, 255, 255)", "--background white"),
+        ("boxes", "'drop'", "--boxes drop"),
+        ("shard_size_bytes", None, "--shard-size"),
+        ("splits", "{'a': 0.5, 'b': 0.5}", "--splits a=0.5,b=0.5"),
+        ("image_column", "'my file'", "--image-column 'my file'"),
+        ("max_pixels", "5", "--max-pixels 5"),
+    ],
+)
+def test_options_as_typed(name: str, value: str | None, typed: str) -> None:
+    assert option_in_shell(name, value) == typed
+
+
+def test_messages_contain_the_options_of_the_interface(run, shard: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    assert run("reshard", shard.parent, out).code == 0
-    with pytest.raises(rs.OptionError, match=r"say overwrite=True to replace it$"):
-        rs.reshard(shard.parent, out, shards=2)
-    outcome = run("reshard", shard.parent, out, "--shards", "2")
+    with pytest.raises(rs.OptionError) as caught:
+        rs.edit(shard.parent, out)
+    assert "--" not in str(caught.value)
+    outcome = run("edit", shard.parent, out)
     assert outcome.code == 2
-    assert "or say --overwrite to replace it" in " ".join(outcome.err.split())
-    assert "overwrite=True" not in outcome.err
-
-
-def test_a_loader_says_how_to_go_on(shard: Path) -> None:
-    _flip(shard)
-    loader = rs.Loader(rs.open(shard), {"id": rs.Scalar("id")}, batch_size=5, epochs=1)
-    for _ in range(2):
-        with pytest.raises(rs.CorruptDataError, match="skip_errors= says how many") as caught:
-            list(loader)
-        assert str(caught.value).count("skip_errors=") == 1
+    assert "--drop, --rename, --add or --recode" in " ".join(outcome.err.split())
+    document = run("edit", shard.parent, out, "--json").document
+    assert document["error"] == "OptionError"
+    assert "--drop" in document["message"]

@@ -1,4 +1,4 @@
-"""Files that others wrote, through the commands: right answers, one clear error, no traceback."""
+"""The commands on files of other programs: correct results, one clear error, no traceback."""
 
 from __future__ import annotations
 

@@ -13,6 +13,7 @@ count. For each file cases.json holds
     defect      what ends them, or null; position and offset of the record that it is about
     behind      only if records behind a damaged payload are intact: how many in all, and sha256
     lenient     only for a compressed stream without end mark: what a check reports in the end
+    notice      only for a file of 0 bytes: what a check reports of a file that is good
     payload     what the payloads are all together, as a schema has it
     decoded     what comes of its payloads, read as Examples or SequenceExamples: defect or null,
                 and position of the first record that has it
@@ -57,9 +58,9 @@ from reference import (
 FOLDER = Path(__file__).parent
 
 LABEL = entry(b"image/class/label", delimited(3, delimited(1, varint(3))))
-PICTURE = entry(b"image/encoded", delimited(1, delimited(1, b"\xff\xd8\xff\xe0" + bytes(20))))
+IMAGE = entry(b"image/encoded", delimited(1, delimited(1, b"\xff\xd8\xff\xe0" + bytes(20))))
 EXAMPLES = [
-    example(PICTURE, LABEL),
+    example(IMAGE, LABEL),
     example(LABEL, entry(b"score", delimited(2, delimited(1, struct.pack("<2f", 0.5, -1.0))))),
     b"",
     example(entry(b"neg", delimited(3, tag(1, VARINT) + varint(-1) + tag(1, VARINT) + varint(2)))),
@@ -85,7 +86,7 @@ def flip(data: bytes, at: int, mask: int = 1) -> bytes:
 
 
 class Corpus:
-    """Collects files and what must be found in them."""
+    """Collects files and the expected results."""
 
     def __init__(self) -> None:
         self.files: dict[str, bytes] = {}
@@ -104,6 +105,7 @@ class Corpus:
         offset: int | None = None,
         behind: list[bytes] | None = None,
         lenient: str | None = None,
+        notice: str | None = None,
         payload: str | None = None,
         decoded: tuple[str, int] | None = None,
         asked: tuple[str, str, str, int] | None = None,
@@ -128,6 +130,8 @@ class Corpus:
             self.cases[name]["behind"] = {"records": len(behind), "sha256": digest(behind)}
         if lenient is not None:
             self.cases[name]["lenient"] = lenient
+        if notice is not None:
+            self.cases[name]["notice"] = notice
         self.cases[name]["payload"] = payload
         self.cases[name]["decoded"] = dict(
             zip(("defect", "position"), decoded or (None, None), strict=True)
@@ -150,7 +154,7 @@ _SHOWN = 5  # records that `head` shows
 
 
 def _inspect(case: dict[str, Any]) -> Answer:
-    return case["defect"] or ("empty-file" if case.get("lenient") == "empty-file" else None)
+    return case["defect"]  # type: ignore[no-any-return]
 
 
 def _verify(case: dict[str, Any]) -> Answer:
@@ -158,12 +162,12 @@ def _verify(case: dict[str, Any]) -> Answer:
 
 
 def _head(case: dict[str, Any]) -> Answer:
-    """Whatever payloads hold is shown; defects are met as far as it reads."""
+    """Any payload is shown; defects are found as far as the command reads."""
     return case["defect"] if case["records"] < _SHOWN else None
 
 
 def _index(case: dict[str, Any]) -> Answer:
-    """Of a plain file it reads headers only."""
+    """Reads only the headers of an uncompressed file."""
     if case["defect"] == "payload-crc-mismatch" and case["compression"] == "none":
         return None
     return _inspect(case)
@@ -173,7 +177,7 @@ def _export(case: dict[str, Any]) -> Answer:
     """Examples only, and all of them."""
     if case["defect"] is not None:
         return str(case["defect"])
-    if case.get("lenient") == "empty-file":
+    if not case["records"]:
         return "nothing"
     return None if case["payload"] == "Example" else "refused"
 
@@ -462,12 +466,20 @@ def add_foreign_files(corpus: Corpus) -> None:
         defect="not-a-tfrecord",
         offset=0,
     )
-    corpus.add("empty.tfrecord", b"", [], "no bytes at all", lenient="empty-file")
+    corpus.add("empty.tfrecord", b"", [], "a valid file without records", notice="empty-file")
+    for name in ("gzip", "zlib"):
+        corpus.add(
+            f"{name}-empty.tfrecord",
+            compress(b"", name),
+            [],
+            "a stream of 0 bytes, whole",
+            compression=name,
+        )
 
 
 # ---- payloads ----------------------------------------------------------------------------------
 
-GOOD = example(PICTURE, LABEL)
+GOOD = example(IMAGE, LABEL)
 KEY = delimited(1, b"k")
 
 
@@ -477,7 +489,7 @@ def feature(kind: int, content: bytes) -> bytes:
 
 
 def add_bad_payloads(corpus: Corpus) -> None:
-    """Every checksum is right: what is wrong was written like this."""
+    """Add malformed payloads with valid checksums."""
     broken = {
         "length-past-the-end": b"\x0a\x7f" + LABEL,
         "length-of-2-63": b"\x0a" + varint(2**63),
@@ -505,8 +517,10 @@ def add_bad_payloads(corpus: Corpus) -> None:
         "groups-100-deep": example(LABEL) + b"\x7b" * 100 + b"\x7c" * 100,
         "key-twice": example(LABEL, LABEL),
         "key-that-is-no-text": example(LABEL, entry(b"\xff\x00\x1b[2J", delimited(3, b""))),
-        "in-two-pieces": example(LABEL) + example(PICTURE),
+        "in-two-pieces": example(LABEL) + example(IMAGE),
         "no-kind": example(LABEL, entry(b"k", b"")),
+        "key-alone": example(delimited(1, KEY)),
+        "unknown-field-alone": example() + delimited(15, b""),
     }
     for name, payload in fine.items():
         payloads = [GOOD, payload]
@@ -539,7 +553,7 @@ def add_bad_payloads(corpus: Corpus) -> None:
 
 
 def png(height: int, width: int) -> bytes:
-    """A grey picture of one row of pixels, whatever its header tells."""
+    """A grey image of one row of pixels, with any size in its header."""
 
     def chunk(name: bytes, body: bytes) -> bytes:
         return (
@@ -551,12 +565,12 @@ def png(height: int, width: int) -> bytes:
     return b"\x89PNG\r\n\x1a\n" + header_chunk + pixels + chunk(b"IEND", b"")
 
 
-def pictured(data: bytes) -> bytes:
+def imaged(data: bytes) -> bytes:
     return example(entry(b"image/encoded", delimited(1, delimited(1, data))), LABEL)
 
 
 def add_bad_features(corpus: Corpus) -> None:
-    """Examples that hold together, and are not what is asked for."""
+    """Add valid Examples with other features than requested."""
     label, score = b"image/class/label", b"score"
     floats = delimited(2, delimited(1, struct.pack("<2f", 1, 2)))
     cases = {
@@ -594,39 +608,50 @@ def add_bad_features(corpus: Corpus) -> None:
             asked=(key, kind, defect, 2),
         )
     whole = png(1, 8)
-    pictures = {
-        "picture-cut-off": whole[:-20],
-        "picture-with-rows-missing": png(100, 8),
-        "picture-bomb": png(2**31 - 1, 2**31 - 1),
-        "picture-of-no-pixels": png(0, 8),
-        "picture-that-is-text": b"<svg xmlns='http://www.w3.org/2000/svg'/>",
-        "picture-that-is-a-program": b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 9 9\n%%EOF\n",
-        "picture-of-nothing": b"",
+    images = {
+        "image-cut-off": whole[:-20],
+        "image-with-rows-missing": png(100, 8),
+        "image-bomb": png(2**31 - 1, 2**31 - 1),
+        "image-of-no-pixels": png(0, 8),
+        "image-that-is-text": b"<svg xmlns='http://www.w3.org/2000/svg'/>",
+        "image-that-is-a-program": b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 9 9\n%%EOF\n",
+        "image-of-nothing": b"",
     }
-    for name, data in pictures.items():
-        payloads = [pictured(whole), pictured(data)]
+    for name, data in images.items():
+        payloads = [imaged(whole), imaged(data)]
         corpus.add(
             f"{name}.tfrecord",
             frames(payloads),
             payloads,
-            "the second picture cannot be decoded",
+            "the second image cannot be decoded",
             payload="Example",
             asked=("image/encoded", "Image", "unreadable-image", 1),
             deep=("unreadable-image", 1),
         )
+    at = whole.index(b"IDAT") - 4
+    comment = struct.pack(">I", 3) + b"tEXta\0b" + bytes(4)  # with a wrong checksum
+    payloads = [imaged(whole), imaged(whole[:at] + comment + whole[at:])]
+    corpus.add(
+        "image-with-a-damaged-comment.tfrecord",
+        frames(payloads),
+        payloads,
+        "the second image is damaged where it does not matter: decoders only warn",
+        payload="Example",
+        deep=("damaged-image", 1),
+    )
     height = entry(b"image/height", delimited(3, delimited(1, varint(2))))
     wrong = entry(b"image/format", delimited(1, delimited(1, b"jpeg")))
     for name, declared, defect in (
-        ("picture-of-another-size", height, "image-size-mismatch"),
-        ("picture-of-another-format", wrong, "image-format-mismatch"),
+        ("image-of-another-size", height, "image-size-mismatch"),
+        ("image-of-another-format", wrong, "image-format-mismatch"),
     ):
         encoded = entry(b"image/encoded", delimited(1, delimited(1, whole)))
-        payloads = [pictured(whole), example(encoded, LABEL, declared)]
+        payloads = [imaged(whole), example(encoded, LABEL, declared)]
         corpus.add(
             f"{name}.tfrecord",
             frames(payloads),
             payloads,
-            "the second picture is good, and not what its record says",
+            "the second image is good, and not what its record says",
             payload="Example",
             deep=(defect, 1),
         )
@@ -636,7 +661,7 @@ def add_bad_features(corpus: Corpus) -> None:
 
 
 class Folder:
-    """A packed dataset of two shards and their manifest, to be spoiled."""
+    """A packed dataset of two shards and their manifest, to be damaged."""
 
     def __init__(self) -> None:
         self.files = {

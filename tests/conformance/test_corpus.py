@@ -29,13 +29,13 @@ FOLDER = Path(__file__).parent
 CASES: dict[str, dict[str, Any]] = json.loads((FOLDER / "cases.json").read_text())
 DATASETS: dict[str, dict[str, Any]] = json.loads((FOLDER / "datasets.json").read_text())
 
-# how each command is called; IN is the file, OUT a folder that is not there yet
+# the arguments of each command; IN is the file, OUT a folder that does not exist
 RUNNERS = {
     "inspect": ["inspect", "IN"],
     "verify": ["verify", "IN"],
     "head": ["head", "IN"],
     "index": ["index", "IN"],
-    "export": ["export", "IN", "OUT", "--as", "csv"],
+    "export": ["export", "IN", "OUT", "--format", "csv"],
 }
 EXIT_CODES = {None: 0, "refused": 2}  # of all others 1
 
@@ -54,7 +54,6 @@ FRAMING = {
     Defect.LENGTH_CRC,
     Defect.PAYLOAD_CRC,
     Defect.NOT_A_TFRECORD,
-    Defect.EMPTY_FILE,
 }
 COMPRESSION = {Defect.BROKEN_COMPRESSION, Defect.TRUNCATED_COMPRESSION, Defect.DECOMPRESSION_LIMIT}
 
@@ -95,11 +94,11 @@ def check_defect(case: dict[str, Any], error: CorruptDataError | None) -> None:
     found = None if error is None else str(error.defect)
     assert found == case["defect"]
     if error is not None:
-        assert (error.position, error.offset) == (case["position"], case["offset"])
+        assert (error.record, error.offset) == (case["position"], case["offset"])
 
 
 def test_the_corpus_is_there() -> None:
-    """No case without its file, no file without its case; and it stays small."""
+    """Each case has a file and each file a case; the corpus stays small."""
     assert len(CASES) > 70
     assert len(DATASETS) > 20
     assert set(CASES) == {path.name for path in (FOLDER / "files").iterdir()}
@@ -113,6 +112,7 @@ def test_the_corpus_is_there() -> None:
 def test_every_defect_has_a_case() -> None:
     told = {case["defect"] for case in CASES.values()}
     told |= {case.get("lenient") for case in CASES.values()}
+    told |= {case.get("notice") for case in CASES.values()}
     told |= {case["decoded"]["defect"] for case in CASES.values()}
     told |= {case["asked"]["defect"] for case in CASES.values() if "asked" in case}
     told |= {case["deep"]["defect"] for case in CASES.values() if "deep" in case}
@@ -121,8 +121,8 @@ def test_every_defect_has_a_case() -> None:
     assert without == set(WITHOUT_A_CASE), "make a case, or say why there can be none"
 
 
-def test_every_defect_of_the_readers_is_known_here() -> None:
-    """A defect that the wire layer learns to tell needs a file."""
+def test_every_defect_of_the_readers_has_a_file() -> None:
+    """Each defect that the wire layer reports needs a file."""
     sources = Path(recordsmith.wire.__file__).parent.glob("*.py")
     named = {
         name for path in sources for name in re.findall(r"Defect\.([A-Z_]+)", path.read_text())
@@ -132,7 +132,7 @@ def test_every_defect_of_the_readers_is_known_here() -> None:
 
 
 @each_case
-def test_compression_is_recognised(name: str, case: dict[str, Any]) -> None:
+def test_compression_is_detected(name: str, case: dict[str, Any]) -> None:
     head = path_of(name).read_bytes()[:HEAD_BYTES]
     assert detect_compression(head) == case["compression"]
 
@@ -144,7 +144,7 @@ def test_read_as_a_stream(kind: Any, name: str, case: dict[str, Any]) -> None:
     error = None
     try:
         stream = cast(BinaryIO, kind(path_of(name).read_bytes()))
-        payloads.extend(read_records(stream))  # keeps what came before an exception
+        payloads.extend(read_records(stream))  # keeps the records before an exception
     except CorruptDataError as caught:
         error = caught
     assert digest(payloads) == expected(case)
@@ -176,7 +176,7 @@ def test_scanned_in_memory(name: str, case: dict[str, Any]) -> None:
     spans = zip(frames.starts.tolist(), frames.lengths.tolist(), strict=True)
     assert digest(data[start : start + length] for start, length in spans) == expected(case)
     found = None if frames.defect is None else str(frames.defect)
-    if case["defect"] == "not-a-tfrecord":  # bytes in memory have no beginning that would tell
+    if case["defect"] == "not-a-tfrecord":  # a scan in memory does not detect other formats
         assert found in ("length-crc-mismatch", "truncated-header")
     else:
         assert found == case["defect"]
@@ -203,7 +203,7 @@ def test_opened_as_a_dataset(name: str, case: dict[str, Any]) -> None:
 
 @each_case
 def test_opened_for_random_access(name: str, case: dict[str, Any]) -> None:
-    """Every record by its position, where the frames of the file hold together."""
+    """Every record by its position, if the frames of the file are intact."""
     shard = recordsmith.open(path_of(name)).shards[0]
     damaged = case["defect"] not in (None, "payload-crc-mismatch")
     if damaged or (case["compression"] != "none" and case["defect"] is not None):
@@ -229,16 +229,18 @@ def test_opened_for_random_access(name: str, case: dict[str, Any]) -> None:
 def test_verified(name: str, case: dict[str, Any]) -> None:
     report = recordsmith.verify(path_of(name))
     assert report.record_count == case.get("behind", case)["records"]
-    told = [case["defect"]] if case["defect"] else []
-    told += [case["lenient"]] if case.get("lenient") else []
-    assert [str(error.defect) for error in report.defects][: len(told)] == told
-    assert report.is_good == (not told)
+    reported = [case["defect"]] if case["defect"] else []
+    reported += [case["lenient"]] if case.get("lenient") else []
+    assert [str(error.defect) for error in report.defects][: len(reported)] == reported
+    assert report.is_good == (not reported)
+    notices = [case["notice"]] if "notice" in case else []
+    assert [str(error.defect) for error in report.notices] == notices
     assert all(error.path == str(path_of(name)) for error in report.defects)
 
 
 @each_case
 def test_commands(tmp_path: Path, name: str, case: dict[str, Any]) -> None:
-    """The exit code, and the defect by its name: nobody is left to guess."""
+    """Commands return the exit code and print the name of the defect."""
     path = tmp_path / name
     shutil.copy(path_of(name), path)
     for command, words in RUNNERS.items():
@@ -259,7 +261,7 @@ def test_every_command_of_the_corpus_is_run() -> None:
 
 @each_case
 def test_decoded(name: str, case: dict[str, Any]) -> None:
-    """Payloads one by one, where the frames around them are good."""
+    """Payloads one by one, in intact frames."""
     if case["defect"] is not None:
         return
     dataset = recordsmith.open(path_of(name))
@@ -269,9 +271,9 @@ def test_decoded(name: str, case: dict[str, Any]) -> None:
         examples.extend(dataset)
     except CorruptDataError as caught:
         error = caught
-    found = (None, None) if error is None else (str(error.defect), error.position)
+    found = (None, None) if error is None else (str(error.defect), error.record)
     assert found == (case["decoded"]["defect"], case["decoded"]["position"])
-    assert len(examples) == (case["records"] if error is None else error.position)
+    assert len(examples) == (case["records"] if error is None else error.record)
 
 
 FEATURES = {
@@ -284,21 +286,21 @@ FEATURES = {
 
 @pytest.mark.parametrize("name", [name for name, case in CASES.items() if "asked" in case])
 def test_asked_for_one_feature(name: str) -> None:
-    """A loader names the record, and goes on without it when it is told to."""
+    """A loader reports the record, and skips it on request."""
     asked = CASES[name]["asked"]
     features = {"asked": FEATURES[asked["as"]](asked["key"])}
     dataset = recordsmith.open(path_of(name))
     loader = recordsmith.Loader(dataset, features, batch_size=1, threads=0, skip_errors=1)
     assert sum(len(batch["asked"]) for batch in loader) == CASES[name]["records"] - 1
     (error,) = loader.skipped
-    assert (str(error.defect), error.position) == (asked["defect"], asked["position"])
+    assert (str(error.defect), error.record) == (asked["defect"], asked["position"])
 
 
 @pytest.mark.parametrize("name", [name for name, case in CASES.items() if "deep" in case])
 def test_verified_deep(name: str) -> None:
     deep = CASES[name]["deep"]
     report = recordsmith.verify(path_of(name), deep=True)
-    found = [(str(error.defect), error.position) for error in report.defects]
+    found = [(str(error.defect), error.record) for error in report.defects]
     assert found == [(deep["defect"], deep["position"])]
     assert recordsmith.verify(path_of(name)).is_good
 

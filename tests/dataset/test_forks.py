@@ -1,4 +1,4 @@
-"""A forked child reads, whatever the parent's threads held at that moment."""
+"""A forked child can read, even if threads of the parent held locks."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_many_forks_while_threads_read(made: Any, tmp_path: Path) -> None:
 
         def read():
             while not has_ended:
-                for shard in dataset.shards:  # so that locks are held for longer
+                for shard in dataset.shards:  # locks are held longer
                     shard.close()
                 dataset.read_records([random.randrange(60) for _ in range(5)])
 
@@ -93,7 +93,7 @@ def test_many_forks_while_threads_read(made: Any, tmp_path: Path) -> None:
     )
 
 
-def test_nothing_is_kept_alive(made: Any, tmp_path: Path) -> None:
+def test_lock_owners_are_garbage_collected(made: Any, tmp_path: Path) -> None:
     import gc
     import weakref
 

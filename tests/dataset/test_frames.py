@@ -1,10 +1,11 @@
-"""Frames anywhere in a file, read or mapped: the same bytes, the same refusals."""
+"""Random access to frames: reading and mapping give the same bytes and errors."""
 
 from __future__ import annotations
 
 import itertools
 import os
 import random
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ import recordsmith as rs
 from recordsmith.dataset import frames as frames_module
 from recordsmith.dataset import open_shards
 from recordsmith.dataset.frames import FrameReader, MappedFrames, ReadFrames, maps_well, walk
-from recordsmith.wire import encode_record, encode_records, read_pieces
+from recordsmith.wire import encode_record, encode_records, read_pieces, scan
 
 DICE = random.Random(0)
 PAYLOADS = [DICE.randbytes(size) for size in (0, 1, 300, 5_000, 70_000, 3, 40_000, 0, 9, 200_000)]
@@ -64,7 +65,7 @@ def test_payloads_in_any_order(
         assert _gathered(frames, numbers, whole=True) == (len(numbers), expected)
 
 
-def test_neighbours_are_read_at_once(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_adjacent_frames_are_read_together(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[int] = []
 
     def note(file: int, begins: Any, *rest: Any) -> bool:
@@ -76,9 +77,7 @@ def test_neighbours_are_read_at_once(path: Path, monkeypatch: pytest.MonkeyPatch
     assert calls == [BEGINS[1], BEGINS[6]]
 
 
-def test_reading_goes_on_where_the_system_stopped(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_short_reads_are_continued(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     preadv = os.preadv
     monkeypatch.setattr(os, "preadv", lambda file, views, at: preadv(file, [views[0][:999]], at))
     frames = ReadFrames(path)
@@ -86,8 +85,8 @@ def test_reading_goes_on_where_the_system_stopped(
 
 
 @FORMS
-def test_a_file_that_is_cut_while_it_is_open(path: Path, form: type[FrameReader]) -> None:
-    """Nothing but being there ends a program that reads past the end of a map."""
+def test_file_truncated_while_open(path: Path, form: type[FrameReader]) -> None:
+    """A process that reads past the end of a map is killed by the system."""
     frames = form(path)  # type: ignore[call-arg]
     assert _gathered(frames, [9])[0] == 1
     os.truncate(path, 100)
@@ -98,7 +97,7 @@ def test_a_file_that_is_cut_while_it_is_open(path: Path, form: type[FrameReader]
 
 
 @FORMS
-def test_damage_is_never_copied_as_good(path: Path, form: type[FrameReader]) -> None:
+def test_damaged_frames_are_not_copied(path: Path, form: type[FrameReader]) -> None:
     data = bytearray(path.read_bytes())
     data[int(ENDS[3]) - 1] ^= 1
     path.write_bytes(data)
@@ -107,7 +106,44 @@ def test_damage_is_never_copied_as_good(path: Path, form: type[FrameReader]) -> 
     assert _gathered(frames, [1, 3, 2])[0] < 2
 
 
-def test_the_file_is_closed_when_nobody_uses_it(path: Path, open_files: Any) -> None:
+@FORMS
+@pytest.mark.parametrize("whole", [False, True])
+def test_copied_bytes_are_the_verified_bytes(
+    path: Path, form: type[FrameReader], *, whole: bool
+) -> None:
+    """A record that is overwritten in place is the old or the new one, or an error."""
+    versions = [encode_record(letter * 8_000) for letter in (b"a", b"b")]
+    path.write_bytes(versions[0])
+    frames = form(path)  # type: ignore[call-arg]
+    begins, ends = np.zeros(2, np.int64), np.full(2, len(versions[0]))
+    payloads = {version if whole else version[12:-4] for version in versions}
+    size = len(next(iter(payloads)))
+    out = np.empty(2 * size, np.uint8)
+    is_done = threading.Event()
+
+    def write() -> None:
+        with open(path, "r+b", buffering=0) as file:
+            for version in itertools.cycle(versions):
+                os.pwrite(file.fileno(), version, 0)
+                if is_done.wait(0.001):
+                    return
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        for _ in range(400):
+            count = frames.gather(begins, ends, np.arange(2) * size, out, whole=whole)
+            assert {row.tobytes() for row in out.reshape(2, size)[:count]} <= payloads
+            view = frames.view(0, len(versions[0]))
+            assert view is not None
+            if len(scan(view).starts) == 1:
+                assert bytes(view) in versions
+    finally:
+        is_done.set()
+        writer.join()
+
+
+def test_unused_file_is_closed(path: Path, open_files: Any) -> None:
     frames = ReadFrames(path)
     view = frames.view(12, 12)
     assert len(open_files(path.parent)) == 1
@@ -116,13 +152,13 @@ def test_the_file_is_closed_when_nobody_uses_it(path: Path, open_files: Any) -> 
     assert view == b""
 
 
-def test_what_pays_to_be_mapped() -> None:
+def test_which_files_are_mapped() -> None:
     assert maps_well(200 * 1_000_000, 1_000_000)
     assert not maps_well(100_000 * 1_000, 1_000)
 
 
-def test_maps_have_a_bound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The first shards of small records that fit; all others, and large records, are read."""
+def test_maps_are_limited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first shards of small records are mapped; others are read."""
     for number in range(4):
         records = [bytes([number]) * 100] * 5
         if number == 0:
@@ -143,7 +179,7 @@ def test_maps_have_a_bound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
 def test_walking_in_pieces(
     path: Path, block_bytes: int, headers: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Small records in blocks, large ones header by header; what is damaged or cut ends it."""
+    """Small records in blocks, large ones by header; damage and truncation end the walk."""
     lengths = [len(payload) for payload in PAYLOADS]
     monkeypatch.setattr(frames_module, "BLOCK_BYTES", block_bytes)
     monkeypatch.setattr(frames_module, "_HEADERS_AT_A_TIME", headers)

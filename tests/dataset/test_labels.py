@@ -1,4 +1,4 @@
-"""`labels.txt` with gaps, and label maps as object detection has them."""
+"""`labels.txt` with gaps, and label maps of object detection."""
 
 from __future__ import annotations
 
@@ -49,12 +49,12 @@ def test_label_maps_read_back(
         "\ufeffitem { id: 1 name: '\\142' }\nitem { id: 3 name: '\\x42' }",
     ],
 )
-def test_label_maps_of_others(tmp_path: Path, text: str) -> None:
+def test_foreign_label_maps(tmp_path: Path, text: str) -> None:
     (tmp_path / "map.pbtxt").write_text(text, encoding="utf-8")
     assert read_label_map(tmp_path / "map.pbtxt") == (None, "b", None, "B")
 
 
-def test_label_map_is_what_protobuf_reads(tmp_path: Path) -> None:
+def test_label_map_is_read_by_protobuf(tmp_path: Path) -> None:
     text_format = pytest.importorskip("google.protobuf.text_format")
     from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
@@ -86,32 +86,32 @@ def test_label_map_is_what_protobuf_reads(tmp_path: Path) -> None:
     ("text", "words"),
     [
         ("", "no items"),
-        ("item { id: 1 name: 'a' ", "cut off"),
+        ("item { id: 1 name: 'a' ", "truncated"),
         ("item { id: 1 }", "id and name"),
         ("item { id: 'x' name: 'a' }", "id and name"),
-        ("item { id: 1 name: 'a' }\nitem { id: 1 name: 'b' }", "line 2: 1 or 'b' is there twice"),
-        ("item { id: 1 name: 'a' }\nitem { id: 2 name: 'a' }", "twice"),
+        ("item { id: 1 name: 'a' }\nitem { id: 1 name: 'b' }", "line 2: duplicate"),
+        ("item { id: 1 name: 'a' }\nitem { id: 2 name: 'a' }", "duplicate"),
         ("item { id: -1 name: 'a' }", "id and name"),
-        ("item { id: 9999999999 name: 'a' }", "expected 0 to"),
+        ("item { id: 9999999999 name: 'a' }", "9999999999"),
         (f"item {{ id: {'9' * 5000} name: 'a' }}", "id and name"),
         ("0:daisy\n1:rose\n", "expected"),
-        ("thing { id: 1 name: 'a' }", "expected item, found 'thing'"),
+        ("thing { id: 1 name: 'a' }", "expected item, got 'thing'"),
         ("\x00\x01", "expected a label map"),
     ],
 )
-def test_what_is_no_label_map(tmp_path: Path, text: str, words: str) -> None:
+def test_invalid_label_maps(tmp_path: Path, text: str, words: str) -> None:
     (tmp_path / "map.pbtxt").write_text(text)
     with pytest.raises(rs.OptionError, match=words):
         read_label_map(tmp_path / "map.pbtxt")
 
 
 @pytest.mark.parametrize("line", ["# " * 500, "#" * 1000, "# \n" * 500, " " * 1000 + "!"])
-def test_comments_and_spaces_take_no_time(tmp_path: Path, line: str) -> None:
-    """Read by an expression that tries all ways, each of these took years."""
+def test_comments_and_spaces_are_parsed_in_linear_time(tmp_path: Path, line: str) -> None:
+    """A regular expression with backtracking took years for each of these."""
     path = tmp_path / "map.pbtxt"
     path.write_text(f"item {{ id: 1 name: 'a' }}\n{line}")
     if line.endswith("!"):
-        with pytest.raises(rs.OptionError, match="line 2: expected a label map, found '!'"):
+        with pytest.raises(rs.OptionError, match=r"line 2: .*'!'"):
             read_label_map(path)
     else:
         assert read_label_map(path) == (None, "a")
@@ -124,8 +124,10 @@ def test_a_label_map_of_many_items(tmp_path: Path) -> None:
     assert read_label_map(path) == names
 
 
-def test_labels_of_any_characters_are_no_crash(tmp_path: Path) -> None:
+def test_labels_of_any_characters(tmp_path: Path) -> None:
     (tmp_path / "labels.txt").write_text("9" * 5000 + ":x\n")
     assert read_labels(tmp_path) is None
-    (tmp_path / "labels.txt").write_text("0:x\n\x1f1 :y\n")  # str.strip takes it, int does not
+    (tmp_path / "labels.txt").write_text(
+        "0:x\n\x1f1 :y\n"
+    )  # removed by str.strip, but invalid for int
     assert read_labels(tmp_path) == ("x", "y")

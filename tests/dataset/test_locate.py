@@ -1,4 +1,4 @@
-"""From a path to shards: files, folders, globs, lists, and whatever names others gave."""
+"""Finding shards: files, folders, globs, lists, and foreign names."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import pytest
 import recordsmith as rs
 from recordsmith.dataset import LABELS_NAME, MANIFEST_NAME, shard_name
 from recordsmith.dataset.locate import locate
+from recordsmith.errors import MissingFileError
 
 
 def _found(path: object, split: str | None = None) -> list[tuple[str, str]]:
@@ -38,7 +39,7 @@ def test_files_of_any_name(tmp_path: Path, made: SimpleNamespace, name: str) -> 
     assert rs.open(path)[1]["name"] == ["näm 2".encode()]  # type: ignore[call-overload]
 
 
-def test_any_path_like_will_do(tmp_path: Path, made: SimpleNamespace) -> None:
+def test_any_path_like(tmp_path: Path, made: SimpleNamespace) -> None:
     made.write_shard(tmp_path / "a.tfrecord", [1])
     with os.scandir(tmp_path) as entries:
         entry = next(entry for entry in entries if entry.name == "a.tfrecord")
@@ -75,7 +76,7 @@ def test_folder_without_manifest_is_ordered_by_split_and_number(
         (["00.bin", "01.bin"], ["00", "01"]),
     ],
 )
-def test_folders_of_others(
+def test_foreign_folders(
     tmp_path: Path, made: SimpleNamespace, names: list[str], splits: list[str]
 ) -> None:
     for number, name in enumerate(names):
@@ -89,12 +90,12 @@ def test_compressed_shards_are_known_by_name_and_bytes(
 ) -> None:
     made.write_shard(tmp_path / "a.tfrecord.gz", [1], "gzip")
     made.write_shard(tmp_path / "b.tfrecord", [2], "zlib")
-    made.write_shard(tmp_path / "notes.gz", [3], "gzip")  # any gzip: no sign of records
+    made.write_shard(tmp_path / "notes.gz", [3], "gzip")  # any gzip file: not detected as records
     assert [name for name, _ in _found(tmp_path)] == ["a.tfrecord.gz", "b.tfrecord"]
     assert made.ids_of(rs.open(tmp_path)) == [1, 2]
 
 
-def test_folder_passes_by_what_is_no_record_file(tmp_path: Path, made: SimpleNamespace) -> None:
+def test_other_files_in_a_folder_are_ignored(tmp_path: Path, made: SimpleNamespace) -> None:
     made.write_shard(tmp_path / "a.tfrecord", [1])
     made.write_shard(tmp_path / ".hidden.tfrecord", [2])
     (tmp_path / "README.md").write_text("words about the data")
@@ -104,7 +105,7 @@ def test_folder_passes_by_what_is_no_record_file(tmp_path: Path, made: SimpleNam
     assert [name for name, _ in _found(tmp_path)] == ["a.tfrecord"]
 
 
-def test_damaged_file_with_the_right_name_is_not_passed_by(
+def test_damaged_file_with_a_shard_name_is_not_ignored(
     tmp_path: Path, made: SimpleNamespace
 ) -> None:
     made.write_shard(tmp_path / "a.tfrecord", [1])
@@ -127,18 +128,24 @@ def test_globs(tmp_path: Path, made: SimpleNamespace) -> None:
         dataset = rs.open(folder / f"{split}-*")
         assert made.ids_of(dataset) == ids
         assert dataset.class_names == made.class_names
-    assert made.ids_of(rs.open(str(folder / "*"))) == [2, 0, 1]  # not dataset.json, nor labels.txt
+    assert made.ids_of(rs.open(str(folder / "*"))) == [
+        2,
+        0,
+        1,
+    ]  # without dataset.json and labels.txt
     assert made.ids_of(rs.open(str(tmp_path / "*" / "*.tfrecord"), split="test")) == [2]
-    with pytest.raises(rs.OptionError, match="no file matches"):
+    with pytest.raises(rs.OptionError, match="no file") as caught:
         rs.open(tmp_path / "*.nothing")
+    assert caught.value.option == "paths"
 
 
 def test_list_keeps_its_order(tmp_path: Path, made: SimpleNamespace) -> None:
     paths = [made.write_shard(tmp_path / f"{name}.tfrecord", [i]) for i, name in enumerate("cab")]
     assert made.ids_of(rs.open(paths)) == [0, 1, 2]
     assert made.ids_of(rs.open([paths[2], tmp_path / "[ab].*", paths[0]])) == [2, 1, 2, 0]
-    with pytest.raises(rs.OptionError, match="empty"):
+    with pytest.raises(rs.OptionError) as caught:
         rs.open([])
+    assert (caught.value.option, caught.value.value) == ("paths", "[]")
 
 
 def test_list_has_class_names_only_where_they_agree(tmp_path: Path, made: SimpleNamespace) -> None:
@@ -166,7 +173,7 @@ def test_missing_numbered_shard_is_found(
         str(tmp_path / shard_name("train", number, 4)) for number in missing
     }
     assert {error.defect for error in report.defects} == {rs.Defect.MISSING_SHARD}
-    # what is there can still be opened, as the message says
+    # existing shards can be opened by name
     assert len(rs.open(tmp_path / "train-*")) == 4 - len(missing)
 
 
@@ -185,33 +192,37 @@ def test_missing_shard_of_another_split_does_not_matter(
     assert rs.verify(folder, split="train").is_good
 
 
-def test_names_that_promise_a_million_shards_cost_nothing(
-    tmp_path: Path, made: SimpleNamespace
-) -> None:
+def test_names_of_a_million_shards_are_cheap(tmp_path: Path, made: SimpleNamespace) -> None:
     made.write_shard(tmp_path / "x-00000-of-99999999999999999999.tfrecord", [1])
     located = locate(tmp_path)
     assert 1 <= len(located.missing) < 10
 
 
-def test_packed_folder_means_what_its_manifest_says(tmp_path: Path, made: SimpleNamespace) -> None:
+def test_packed_folder_has_shards_of_its_manifest(tmp_path: Path, made: SimpleNamespace) -> None:
     folder = made.packed(tmp_path, {"train": [2, 1], "test": [1]})
     made.write_shard(folder / "stray.tfrecord", [9])
     dataset = rs.open(folder)
-    assert made.ids_of(dataset) == [0, 1, 2, 3]  # in the order of the manifest, without the stray
+    assert made.ids_of(dataset) == [
+        0,
+        1,
+        2,
+        3,
+    ]  # in the order of the manifest, without the stray file
     assert made.ids_of(rs.open(folder, split="test")) == [3]
     assert dataset.class_names == made.class_names
 
 
-def test_unknown_split_lists_those_there_are(tmp_path: Path, made: SimpleNamespace) -> None:
+def test_unknown_split_lists_the_known_ones(tmp_path: Path, made: SimpleNamespace) -> None:
     folder = made.packed(tmp_path, {"train": [1], "test": [1]})
     for path in (folder, folder / "*.tfrecord"):
-        with pytest.raises(rs.OptionError, match="no split 'validation'") as caught:
+        with pytest.raises(rs.OptionError) as caught:
             rs.open(path, split="validation")
-        assert {"train", "test"} <= set(str(caught.value).replace(",", "").split())
+        assert (caught.value.option, caught.value.value) == ("split", "'validation'")
+        assert {"train", "test"} <= set(caught.value.expected.replace(",", "").split())
 
 
-def test_what_is_not_there_is_said(tmp_path: Path) -> None:
-    with pytest.raises(rs.FileAccessError, match="no such file"):
+def test_missing_paths(tmp_path: Path) -> None:
+    with pytest.raises(MissingFileError):
         rs.open(tmp_path / "missing")
     (tmp_path / "file").write_bytes(b"")
     with pytest.raises(rs.FileAccessError):
@@ -221,16 +232,17 @@ def test_what_is_not_there_is_said(tmp_path: Path) -> None:
         rs.open(tmp_path / "loop")
 
 
-def test_folder_without_records_says_what_it_found(tmp_path: Path) -> None:
-    with pytest.raises(rs.OptionError, match="it is empty"):
+def test_error_of_a_folder_without_records_lists_its_contents(tmp_path: Path) -> None:
+    with pytest.raises(rs.OptionError, match="empty"):
         rs.open(tmp_path)
     (tmp_path / "README.md").write_text("words about nothing in particular")
     (tmp_path / "deeper").mkdir()
-    with pytest.raises(rs.OptionError, match=r"README\.md, and the folders deeper\..*glob"):
+    with pytest.raises(rs.OptionError, match=r"README\.md, .*deeper") as caught:
         rs.open(tmp_path)
+    assert "glob" in caught.value.remedy
 
 
-def test_labels_beside_foreign_shards_are_read(tmp_path: Path, made: SimpleNamespace) -> None:
+def test_labels_next_to_foreign_shards_are_read(tmp_path: Path, made: SimpleNamespace) -> None:
     path = made.write_shard(tmp_path / "a.tfrecord", [1])
     (tmp_path / LABELS_NAME).write_text("0:x\n1:y\n")
     for spelling in (path, tmp_path, tmp_path / "*.tfrecord", [path]):

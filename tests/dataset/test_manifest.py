@@ -1,4 +1,4 @@
-"""`dataset.json` and `labels.txt`: written, read back, and read with care."""
+"""`dataset.json` and `labels.txt`: writing, reading, and rejecting invalid files."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def test_names_that_are_not_utf8_read_back(tmp_path: Path) -> None:
     assert read_manifest(tmp_path) == manifest
 
 
-def test_one_that_would_be_too_long_does_without_the_schemas_of_splits(
+def test_schemas_of_splits_are_left_out_if_the_file_would_be_too_large(
     tmp_path: Path, made: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = made.packed(tmp_path / "out", {"train": [3], "val": [2]})
@@ -137,7 +137,7 @@ def test_schemas_that_cannot_fit_are_not_even_written_in_memory(
     assert b'"8"' in replace(manifest, schemas={"8": many}).to_bytes()
 
 
-def test_no_feature_takes_less_than_is_reckoned() -> None:
+def test_minimum_size_of_a_feature() -> None:
     schema = Schema("Example", 0, {"features": {"": FEATURE}})
     none = Manifest({}, Schema("none", 0), {"": Schema("Example", 0, {"features": {}})})
     one = replace(none, schemas={"": schema})
@@ -151,7 +151,7 @@ def test_record_count_is_the_sum() -> None:
     assert manifest.record_count == 3
 
 
-def test_no_manifest_is_no_error(tmp_path: Path) -> None:
+def test_missing_manifest_is_not_an_error(tmp_path: Path) -> None:
     assert read_manifest(tmp_path) is None
     assert read_labels(tmp_path) is None
 
@@ -203,9 +203,7 @@ SHARD = ("splits", "train", 0)
         _change(("made_from",), 5),
     ],
 )
-def test_manifest_that_is_not_as_it_should_be_is_a_named_defect(
-    tmp_path: Path, made: SimpleNamespace, change: Any
-) -> None:
+def test_invalid_manifest_is_a_defect(tmp_path: Path, made: SimpleNamespace, change: Any) -> None:
     folder = made.packed(tmp_path, {"train": [1]})
     document = _document(folder)
     change(document)
@@ -214,7 +212,7 @@ def test_manifest_that_is_not_as_it_should_be_is_a_named_defect(
 
 
 @pytest.mark.parametrize("key", ["format", "version", "splits", "compression", "schema"])
-def test_manifest_without_a_key_is_a_named_defect(
+def test_manifest_without_a_key_is_a_defect(
     tmp_path: Path, made: SimpleNamespace, key: str
 ) -> None:
     folder = made.packed(tmp_path, {"train": [1]})
@@ -228,7 +226,7 @@ def test_manifest_without_a_key_is_a_named_defect(
     "name",
     ["../out.tfrecord", "/etc/passwd", "a/b", "a\\b", "..", ".", "", "C:x", "x\0", "sub/../../x"],
 )
-def test_shard_names_do_not_lead_out_of_the_folder(
+def test_shard_names_stay_inside_the_folder(
     tmp_path: Path, made: SimpleNamespace, name: str
 ) -> None:
     folder = made.packed(tmp_path / "dataset", {"train": [1]})
@@ -242,15 +240,13 @@ def test_shard_names_do_not_lead_out_of_the_folder(
 @pytest.mark.parametrize(
     "data", [b"", b"{", b"[]", b"5", b"null", b'"text"', b"\xff\xfe", b"[" * 100_000, b"{}"]
 )
-def test_bytes_that_are_no_manifest_are_a_named_defect(
-    tmp_path: Path, made: SimpleNamespace, data: bytes
-) -> None:
+def test_other_bytes_are_a_defect(tmp_path: Path, made: SimpleNamespace, data: bytes) -> None:
     folder = made.packed(tmp_path, {"train": [1]})
     (folder / MANIFEST_NAME).write_bytes(data)
     _assert_broken(folder)
 
 
-def test_manifest_cut_anywhere_is_a_named_defect(tmp_path: Path, made: SimpleNamespace) -> None:
+def test_manifest_truncated_anywhere_is_a_defect(tmp_path: Path, made: SimpleNamespace) -> None:
     folder = made.packed(tmp_path, {"train": [1]})
     data = (folder / MANIFEST_NAME).read_bytes()
     for stop in range(0, len(data.rstrip()), 3):
@@ -268,7 +264,7 @@ def _assert_broken(folder: Path) -> None:
     report = rs.verify(folder)
     assert [error.defect for error in report.defects] == [rs.Defect.BROKEN_MANIFEST]
     assert not report.is_good
-    # the shards can still be opened, as the message says
+    # the shards can still be opened by name
     assert len(rs.open(folder / "*.tfrecord")) == 1
 
 
@@ -295,11 +291,11 @@ def test_labels_that_are_not_utf8_read_back(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "text", ["daisy\nrose\n", "2:a\n1:b\n", "0:a\n0:b\n", "x:a\n", "99999999:a\n"]
 )
-def test_labels_of_another_kind_are_left_alone(tmp_path: Path, text: str) -> None:
+def test_other_label_files_are_ignored(tmp_path: Path, text: str) -> None:
     (tmp_path / LABELS_NAME).write_text(text)
     assert read_labels(tmp_path) is None
 
 
-def test_labels_of_others_may_have_spaces_and_empty_lines(tmp_path: Path) -> None:
+def test_foreign_labels_with_spaces_and_empty_lines(tmp_path: Path) -> None:
     (tmp_path / LABELS_NAME).write_bytes(b"0:daisy\r\n\r\n 1 :rose\r\n")
     assert read_labels(tmp_path) == ("daisy", "rose")

@@ -1,4 +1,4 @@
-"""Shard names: written, read back, and those of others."""
+"""Shard names: formatting, parsing, and foreign names."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_names_read_back(split: str, number: int, count: int, compression: Any) 
     assert split_of(name) == split
 
 
-def test_spelling_is_that_of_tensorflow_datasets() -> None:
+def test_names_are_like_those_of_tensorflow_datasets() -> None:
     assert shard_name("train", 3, 128) == "train-00003-of-00128.tfrecord"
 
 
@@ -41,7 +41,7 @@ def test_names_sort_as_their_numbers() -> None:
     assert names == sorted(names)
 
 
-def test_suffix_tells_the_compression() -> None:
+def test_suffix_depends_on_the_compression() -> None:
     names = [shard_name("train", 0, 1, compression) for compression in COMPRESSIONS]
     assert len(set(names)) == len(COMPRESSIONS)
     assert all(".tfrecord" in name for name in names)
@@ -67,7 +67,7 @@ def test_suffix_tells_the_compression() -> None:
         ("", None),
     ],
 )
-def test_names_of_others(name: str, expected: tuple[str, int, int] | None) -> None:
+def test_foreign_names(name: str, expected: tuple[str, int, int] | None) -> None:
     assert parse_shard_name(name) == expected
 
 
@@ -90,11 +90,11 @@ def test_every_usual_suffix_is_known(suffix: str) -> None:
         ("notes.txt", False),
     ],
 )
-def test_names_that_pass_for_those_of_shards(name: str, passes: bool) -> None:
+def test_names_that_count_as_shards(name: str, passes: bool) -> None:
     assert passes_for_shard(name) is passes
 
 
 @pytest.mark.parametrize("field", ["{split:999999999}", "{split.__class__}", "{shard!r}", "{0}"])
 def test_templates_have_plain_fields_only(field: str) -> None:
-    with pytest.raises(OptionError, match="which is no template"):
+    with pytest.raises(OptionError, match="template"):
         shard_name("train", 0, 1, template=field + "-{split}-{shard}-{shards}")

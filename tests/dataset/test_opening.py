@@ -1,4 +1,4 @@
-"""`recordsmith.open`: what it promises before anything is read."""
+"""`recordsmith.open`: what it checks without reading records."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_opening_reads_no_record(tmp_path: Path, made: SimpleNamespace) -> None:
 
 
 @pytest.mark.parametrize("compression", ["none", "gzip", "zlib"])
-def test_manifest_and_records_tell_the_same(
+def test_manifest_and_records_agree(
     tmp_path: Path, made: SimpleNamespace, compression: str
 ) -> None:
     folder = made.packed(tmp_path, {"train": [3, 2], "test": [4]}, compression)

@@ -1,4 +1,4 @@
-"""The index of a shard: kept, trusted only while it fits, and never more than a shortcut."""
+"""Indexes of shards: saved, and used only while they match."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ BIG_PAYLOADS = [bytes([number]) * (KEEP_FROM_BYTES // 3 + number) for number in 
 
 @pytest.fixture
 def foreign(tmp_path: Path) -> Path:
-    """A shard that no ShardWriter wrote, large enough for its index to be kept."""
+    """A shard without ShardWriter, large enough for its index to be saved."""
     path = tmp_path / "data" / "big.tfrecord"
     path.parent.mkdir()
     path.write_bytes(b"".join(map(encode_record, BIG_PAYLOADS)))
@@ -44,7 +44,7 @@ def _payloads(path: Path) -> list[bytes]:
     return [dataset.read_record(position) for position in range(len(dataset))]
 
 
-def test_offsets_are_where_a_scan_finds_the_frames(foreign: Path) -> None:
+def test_offsets_equal_those_of_a_scan(foreign: Path) -> None:
     index = Shard(foreign, "").index
     frames = scan(foreign.read_bytes())
     assert index.record_count == len(BIG_PAYLOADS)
@@ -54,21 +54,21 @@ def test_offsets_are_where_a_scan_finds_the_frames(foreign: Path) -> None:
     assert index.offsets[-1] == foreign.stat().st_size
 
 
-def test_index_is_kept_beside_a_large_shard(foreign: Path) -> None:
+def test_index_is_saved_next_to_a_large_shard(foreign: Path) -> None:
     assert load_index(foreign) is None
     index = Shard(foreign, "").index
-    beside, cached = index_paths(foreign)
-    assert beside.is_file()
+    own, cached = index_paths(foreign)
+    assert own.is_file()
     assert not cached.exists()
-    assert beside.parent.parent == foreign.parent
-    assert beside.parent.name.startswith(".")  # globs pass it by
+    assert own.parent.parent == foreign.parent
+    assert own.parent.name.startswith(".")  # not matched by globs
     again = load_index(foreign)
     assert again is not None
     np.testing.assert_array_equal(again.offsets, index.offsets)
     assert again.compression == index.compression == "none"
 
 
-def test_index_saves_the_walk(foreign: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_index_avoids_the_walk(foreign: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     _payloads(foreign)
 
     def walk(_: Shard) -> ShardIndex:
@@ -78,22 +78,22 @@ def test_index_saves_the_walk(foreign: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert _payloads(foreign) == BIG_PAYLOADS
 
 
-def test_index_of_a_small_foreign_shard_is_not_kept(tmp_path: Path) -> None:
+def test_index_of_a_small_foreign_shard_is_not_saved(tmp_path: Path) -> None:
     path = tmp_path / "small.tfrecord"
     path.write_bytes(encode_record(b"x"))
     assert _payloads(path) == [b"x"]
     assert os.listdir(tmp_path) == ["small.tfrecord"]
 
 
-def test_index_goes_to_the_cache_where_the_folder_cannot_be_written(foreign: Path) -> None:
-    beside, cached = index_paths(foreign)
-    beside.parent.write_bytes(b"in the way")  # binds even for root, as permissions do not
+def test_index_is_saved_in_the_cache_if_the_folder_is_not_writable(foreign: Path) -> None:
+    own, cached = index_paths(foreign)
+    own.parent.write_bytes(b"in the way")  # also affects root, unlike permissions
     assert _payloads(foreign) == BIG_PAYLOADS
     assert cached.is_file()
     assert load_index(foreign) is not None
 
 
-def test_no_index_is_kept_where_no_place_can_be_written(
+def test_index_is_not_saved_if_no_folder_is_writable(
     foreign: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     (tmp_path / "file").touch()
@@ -135,8 +135,8 @@ def test_index_of_a_changed_shard_is_not_used(foreign: Path, replace: Any, chang
     assert _payloads(foreign) == [frame[12:-4] for frame in frames]
 
 
-def test_stale_index_that_looks_fresh_gives_no_wrong_record(foreign: Path) -> None:
-    """A change of the same size between the samples of the checksum."""
+def test_stale_index_that_looks_valid_returns_no_wrong_record(foreign: Path) -> None:
+    """A change of equal size between the sampled bytes."""
     _payloads(foreign)
     data = foreign.read_bytes()
     begin = len(encode_record(BIG_PAYLOADS[0]))
@@ -154,7 +154,7 @@ def test_stale_index_that_looks_fresh_gives_no_wrong_record(foreign: Path) -> No
 
 
 @pytest.mark.parametrize("place", range(32 + 8 * (len(BIG_PAYLOADS) + 1) + 4))
-def test_index_damaged_at_any_byte_is_ignored_and_built_again(foreign: Path, place: int) -> None:
+def test_index_damaged_at_any_byte_is_rebuilt(foreign: Path, place: int) -> None:
     Shard(foreign, "")._build_index()
     path = index_paths(foreign)[0]
     good = path.read_bytes()
@@ -168,7 +168,7 @@ def test_index_damaged_at_any_byte_is_ignored_and_built_again(foreign: Path, pla
         assert path.read_bytes() == good
 
 
-def test_index_that_is_longer_than_it_says_is_ignored(foreign: Path) -> None:
+def test_index_with_extra_bytes_is_ignored(foreign: Path) -> None:
     Shard(foreign, "")._build_index()
     path = index_paths(foreign)[0]
     path.write_bytes(path.read_bytes() + b"\0")
@@ -216,7 +216,7 @@ def test_many_processes_build_it_at_once(foreign: Path) -> None:
 
 
 @pytest.mark.parametrize("compression", ["none", "gzip", "zlib"])
-def test_index_of_the_writer_is_that_of_the_reader(
+def test_indexes_of_writer_and_reader_are_equal(
     tmp_path: Path, made: SimpleNamespace, compression: str
 ) -> None:
     path = tmp_path / "a.tfrecord"
@@ -231,24 +231,24 @@ def test_index_of_the_writer_is_that_of_the_reader(
     assert written.compression == built.compression == compression
 
 
-def test_nothing_is_written_through_a_link(foreign: Path, tmp_path: Path) -> None:
-    """A folder that was unpacked from an archive may have links that lead anywhere."""
+def test_indexes_are_not_written_through_links(foreign: Path, tmp_path: Path) -> None:
+    """A folder from an archive may contain links to anywhere."""
     (tmp_path / "elsewhere").mkdir()
-    beside, cached = index_paths(foreign)
-    beside.parent.symlink_to(tmp_path / "elsewhere")
+    own, cached = index_paths(foreign)
+    own.parent.symlink_to(tmp_path / "elsewhere")
     assert _payloads(foreign) == BIG_PAYLOADS
     assert os.listdir(tmp_path / "elsewhere") == []
     assert cached.is_file()
 
 
 @pytest.mark.parametrize("count", [1 << 17, 1 << 22], ids=hex)
-def test_no_memory_is_taken_for_records_that_a_shard_cannot_have(foreign: Path, count: int) -> None:
-    """An index without the space it claims: a file may be long and take none."""
-    beside = index_paths(foreign)[0]
+def test_impossible_record_counts_take_no_memory(foreign: Path, count: int) -> None:
+    """A sparse file can be long without taking disk space."""
+    own = index_paths(foreign)[0]
     shard = foreign.read_bytes()
     good = b"".join(index_pieces(foreign, Shard(foreign, "").index))
-    beside.write_bytes(good[:24] + count.to_bytes(8, "little"))
-    with open(beside, "r+b") as file:
+    own.write_bytes(good[:24] + count.to_bytes(8, "little"))
+    with open(own, "r+b") as file:
         file.truncate(min(32 + 8 * (count + 1) + 4, 1 << 28))
     tracemalloc.start()
     try:
@@ -261,12 +261,12 @@ def test_no_memory_is_taken_for_records_that_a_shard_cannot_have(foreign: Path, 
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes with names here")
-def test_a_pipe_is_no_index_and_is_not_waited_for(foreign: Path) -> None:
-    beside = index_paths(foreign)[0]
-    beside.parent.mkdir()
-    os.mkfifo(beside)
-    ends = threading.Timer(5, lambda: os.close(os.open(beside, os.O_WRONLY | os.O_NONBLOCK)))
-    ends.start()  # whoever waits gets an end, so that this test has one
+def test_a_pipe_is_not_read_as_index(foreign: Path) -> None:
+    own = index_paths(foreign)[0]
+    own.parent.mkdir()
+    os.mkfifo(own)
+    ends = threading.Timer(5, lambda: os.close(os.open(own, os.O_WRONLY | os.O_NONBLOCK)))
+    ends.start()  # a waiting reader gets end of file, so that this test ends
     try:
         assert load_index(foreign) is None
         assert ends.is_alive()

@@ -39,20 +39,20 @@ def _share(path: Path, colour: tuple[int, int, int]) -> float:
     ],
     ids=["uint8", "channels first", "uint16", "float32", "alpha"],
 )
-def test_pictures_are_drawn_as_they_are(change: Any, tmp_path: Path) -> None:
+def test_images_are_drawn_as_they_are(change: Any, tmp_path: Path) -> None:
     path = rs.draw_batch(change(_batch()), tmp_path / "page.png")
     assert _share(path, RED) == pytest.approx(0.5, abs=0.02)
     assert _share(path, BLUE) == pytest.approx(1.5, abs=0.02)
 
 
-def test_normalised_pictures_are_stretched(tmp_path: Path) -> None:
+def test_normalised_images_are_stretched(tmp_path: Path) -> None:
     grey = np.linspace(-2.1, 2.6, 96 * 96, dtype=np.float32).reshape(1, 96, 96, 1)
     path = rs.draw_batch(grey, tmp_path / "page.png")
     assert _share(path, (2, 2, 2)) > 0.02
     assert _share(path, (253, 253, 253)) > 0.02
 
 
-def test_masks_and_boxes_lie_over_their_pictures(tmp_path: Path) -> None:
+def test_masks_and_boxes_are_drawn_over_their_images(tmp_path: Path) -> None:
     masks = np.zeros((2, 96, 96), np.uint8)
     masks[1, :, :48] = 1
     plain = rs.draw_batch(_batch(), tmp_path / "plain.png")
@@ -75,29 +75,31 @@ def test_captions_and_an_empty_batch(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("pictures", "options", "words"),
+    ("images", "options", "message"),
     [
-        (np.zeros((2, 8, 8)), {}, r"shape \(2, 8, 8\); expected"),
+        (np.zeros((2, 8, 8)), {}, r"shape \(2, 8, 8\)"),
         (np.zeros((2, 8, 8, 2)), {}, "expected uint8, uint16 or floats of shape"),
-        (np.zeros((2, 8, 8, 3), np.int64), {}, "are int64"),
+        (np.zeros((2, 8, 8, 3), np.int64), {}, "dtype int64"),
         (np.zeros((2, 0, 8, 3)), {}, r"shape \(2, 0, 8, 3\)"),
         ([np.zeros((8, 8, 3)), np.zeros((9, 8, 3))], {}, r"shape \(2,\)"),
-        (np.zeros((2, 8, 8, 3)), {"boxes": np.full((2, 1, 4), 7)}, "a box reaches to 7"),
-        (np.zeros((2, 8, 8, 3)), {"masks": np.zeros((1, 8, 8))}, "1 masks for 2 pictures"),
-        (np.zeros((2, 8, 8, 3)), {"captions": "abc"}, "3 captions for 2"),
-        (np.zeros((2, 8, 8, 3)), {"columns": 0}, "columns is 0"),
+        (np.zeros((2, 8, 8, 3)), {"boxes": np.full((2, 1, 4), 7)}, "up to 7"),
+        (
+            np.zeros((2, 8, 8, 3)),
+            {"masks": np.zeros((1, 8, 8))},
+            "masks has 1 entries for 2 images",
+        ),
+        (np.zeros((2, 8, 8, 3)), {"captions": "abc"}, "captions has 3 entries for 2"),
+        (np.zeros((2, 8, 8, 3)), {"columns": 0}, "columns must be a positive integer"),
     ],
 )
-def test_what_is_no_batch_is_refused(
-    pictures: Any, options: Any, words: str, tmp_path: Path
-) -> None:
-    with pytest.raises(rs.OptionError, match=words):
-        rs.draw_batch(pictures, tmp_path / "page.png", **options)
+def test_invalid_batches(images: Any, options: Any, message: str, tmp_path: Path) -> None:
+    with pytest.raises(rs.OptionError, match=message):
+        rs.draw_batch(images, tmp_path / "page.png", **options)
     assert not list(tmp_path.iterdir())
 
 
-def test_a_file_is_not_replaced_unless_told(tmp_path: Path) -> None:
+def test_existing_file_is_kept_without_overwrite(tmp_path: Path) -> None:
     path = rs.draw_batch(_batch(), tmp_path / "page.jpg")
-    with pytest.raises(rs.OptionError, match="exists already"):
+    with pytest.raises(rs.OptionError, match="exists"):
         rs.draw_batch(_batch(), path)
     rs.draw_batch(_batch(), path, overwrite=True)

@@ -20,7 +20,7 @@ def test_as_many_folders_as_needed() -> None:
 
 
 @given(st.sets(PATHS | PATHS.map("/{}".format)))
-def test_no_two_are_alike(paths: set[str]) -> None:
+def test_names_are_unique(paths: set[str]) -> None:
     names = distinct_names(paths)
     assert names.keys() == paths
     assert len(set(names.values())) == len(paths)

@@ -38,9 +38,9 @@ def scene_of(example: dict[str, Any], names: tuple[str | None, ...] | None = Non
 
 
 SIZE = {"image/height": 6, "image/width": 9}
-PICTURES: dict[str, dict[str, Any]] = {
+IMAGES: dict[str, dict[str, Any]] = {
     "canonical": {"image/encoded": encode(PIXELS), "image/format": "png", **SIZE},
-    "beside a larger picture": {
+    "beside a larger image": {
         "image/encoded": encode(PIXELS),
         "thumbnail": encode(np.tile(PIXELS, (4, 4, 1))),
     },
@@ -77,14 +77,14 @@ PICTURES: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("kind", PICTURES)
-def test_pictures(kind: str) -> None:
-    pixels = scene_of(PICTURES[kind]).pixels
+@pytest.mark.parametrize("kind", IMAGES)
+def test_images(kind: str) -> None:
+    pixels = scene_of(IMAGES[kind]).pixels
     assert pixels.dtype == np.uint8
     assert np.abs(pixels.astype(int) - PIXELS).max() <= (kind == "raw, fractions")
 
 
-def test_grey_is_spread_over_three_channels() -> None:
+def test_grey_becomes_three_channels() -> None:
     scene = scene_of({"image_raw": MASK.tobytes(), "height": 6, "width": 9, "depth": 1})
     assert scene.pixels.tolist() == np.stack([MASK] * 3, -1).tolist()
 
@@ -100,28 +100,28 @@ def test_grey_is_spread_over_three_channels() -> None:
         {"mask": encode(PIXELS)},
     ],
 )
-def test_no_pictures(features: dict[str, Any]) -> None:
-    assert reader_of(features).picture_key is None
+def test_no_images(features: dict[str, Any]) -> None:
+    assert reader_of(features).image_key is None
 
 
 @pytest.mark.parametrize(
     ("example", "word"),
     [
-        ({"image/encoded": encode(PIXELS, "JPEG")[:-60]}, "cut off"),
-        ({"image/encoded": b"words"}, "no picture"),
+        ({"image/encoded": encode(PIXELS, "JPEG")[:-60]}, "truncated"),
+        ({"image/encoded": b"text"}, "unsupported"),
         ({"image/encoded": []}, "no image/encoded"),
         ({"other": 1}, "no image/encoded"),
-        ({"image/encoded": b"\xff\x00", "image/format": "raw"}, "no height and width"),
-        ({"image/encoded": b"\xff\x00", "image/format": "raw", **SIZE}, "2 bytes of pixels"),
+        ({"image/encoded": b"\xff\x00", "image/format": "raw"}, "height and width"),
+        ({"image/encoded": b"\xff\x00", "image/format": "raw", **SIZE}, "2 bytes"),
         (
             {"image/encoded": b"", "image/height": -6, "image/width": 9, "image/format": "raw"},
-            "0 b",
+            "height and width",
         ),
     ],
 )
-def test_pictures_that_cannot_be_shown(example: dict[str, Any], word: str) -> None:
-    reader = reader_of(PICTURES["canonical"], example)
-    assert reader.picture_key == "image/encoded"
+def test_images_that_cannot_be_shown(example: dict[str, Any], word: str) -> None:
+    reader = reader_of(IMAGES["canonical"], example)
+    assert reader.image_key == "image/encoded"
     with pytest.raises(rs.CorruptDataError, match=word):
         reader.read(rs.decode_example(rs.encode_example(example)))
 
@@ -141,10 +141,10 @@ MASKS: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("kind", MASKS)
 def test_masks(kind: str) -> None:
-    picture = {"image/encoded": encode(PIXELS), "image/format": "png", **SIZE}
+    image = {"image/encoded": encode(PIXELS), "image/format": "png", **SIZE}
     if kind == "of a tutorial":
-        picture = {"image_raw": PIXELS.tobytes()}
-    mask = scene_of(picture | MASKS[kind]).mask
+        image = {"image_raw": PIXELS.tobytes()}
+    mask = scene_of(image | MASKS[kind]).mask
     assert mask is not None
     assert mask.tolist() == MASK.tolist()
 
@@ -157,7 +157,7 @@ def test_coloured_masks_show_their_areas() -> None:
     assert mask.tolist() == MASK.tolist()
 
 
-def test_instances_are_laid_over_each_other() -> None:
+def test_instance_masks_are_merged() -> None:
     first, second = np.zeros((6, 9), np.uint8), np.zeros((6, 9), np.uint8)
     first[:4], second[3:] = 1, 255
     example = {
@@ -189,13 +189,13 @@ def test_boxes_with_their_names() -> None:
     assert scene_of(example, (None, "dog", "cat")).box_texts == ["Katze·", "\ufffd"]
 
 
-def test_boxes_in_pixels_become_shares() -> None:
+def test_boxes_in_pixels_become_fractions() -> None:
     scene = scene_of(boxes(ymin=[0, 3], xmin=[0, 3], ymax=[6, 6], xmax=[9, 9]))
     assert scene.boxes == [(0, 0, 1, 1), (0.5, pytest.approx(1 / 3), 1, 1)]
     assert scene.box_texts == ["", ""]
 
 
-def test_odd_boxes_are_passed_over() -> None:
+def test_invalid_boxes_are_skipped() -> None:
     example = boxes(ymin=[0, np.nan], xmin=[0, 0], ymax=[1, 1], xmax=[1, np.inf])
     example["image/object/class/label"] = [b"1", b"2"]
     example["image/object/class/text"] = [3, 4]
@@ -207,13 +207,13 @@ def test_odd_boxes_are_passed_over() -> None:
 
 
 def test_class_and_name() -> None:
-    picture = {"image/encoded": encode(PIXELS)}
-    both = picture | {"image/class/label": 1, "image/class/text": "rose", "image/filename": "a/b"}
+    image = {"image/encoded": encode(PIXELS)}
+    both = image | {"image/class/label": 1, "image/class/text": "rose", "image/filename": "a/b"}
     scene = scene_of(both, ("x", "y"))
     assert (scene.label, scene.text) == (1, "rose")
     assert reader_of(both).name(rs.decode_example(rs.encode_example(both))) == "a/b"
-    assert scene_of(picture | {"label": 1}, ("x", "y")).text == "y"
-    assert scene_of(picture | {"label": 5}, ("x", "y")).text == "5"
-    assert scene_of(picture | {"label": -1}, ("x", "y")).text == "-1"
-    assert scene_of(picture).text == ""
-    assert scene_of(picture | {"label": [1, 2]}).label is None
+    assert scene_of(image | {"label": 1}, ("x", "y")).text == "y"
+    assert scene_of(image | {"label": 5}, ("x", "y")).text == "5"
+    assert scene_of(image | {"label": -1}, ("x", "y")).text == "-1"
+    assert scene_of(image).text == ""
+    assert scene_of(image | {"label": [1, 2]}).label is None

@@ -13,6 +13,7 @@ import pytest
 from PIL import Image
 
 import recordsmith as rs
+from recordsmith.errors import MissingFileError
 from recordsmith.image.overlay import colour_of
 
 
@@ -21,21 +22,19 @@ def colour(number: int) -> tuple[int, int, int]:
     return 11, 255 - number, 99
 
 
-def write(
-    path: Path, pictures: ModuleType, numbers: Iterable[int] = range(40), **more: Any
-) -> Path:
-    """Records with a picture of one colour each."""
+def write(path: Path, images: ModuleType, numbers: Iterable[int] = range(40), **more: Any) -> Path:
+    """Records with an image of one colour each."""
     compression = more.pop("compression", None)
     path.parent.mkdir(exist_ok=True)
     with rs.ShardWriter(path, compression=compression) as writer:
         for number in numbers:
-            encoded = pictures.encode(Image.new("RGB", (64, 48), colour(number)), "PNG")
+            encoded = images.encode(Image.new("RGB", (64, 48), colour(number)), "PNG")
             writer.write_example({"image/encoded": encoded, **more})
     return path
 
 
 def shown(path: Path, total: int = 40) -> list[int]:
-    """The numbers of the pictures on a sheet, row by row."""
+    """The numbers of the images on a sheet, row by row."""
     with Image.open(path) as image:
         pixels = np.array(image.convert("RGB"))
     places = {}
@@ -51,10 +50,8 @@ def count_colour(path: Path, label: int) -> int:
         return int((np.array(image.convert("RGB")) == colour_of(label)).all(axis=2).sum())
 
 
-def test_the_examples_of_the_report_are_drawn_in_order(
-    tmp_path: Path, pictures: ModuleType
-) -> None:
-    data = write(tmp_path / "x.tfrecord", pictures)
+def test_the_examples_of_the_report_are_drawn_in_order(tmp_path: Path, images: ModuleType) -> None:
+    data = write(tmp_path / "x.tfrecord", images)
     report = rs.sheet(data, tmp_path / "s.png", count=12, columns=5)
     assert report.path == tmp_path / "s.png"
     assert report.record_count == 40
@@ -69,8 +66,8 @@ def test_the_examples_of_the_report_are_drawn_in_order(
 
 
 @pytest.mark.parametrize("count", [1, 7, 39, 40, 41, 1000])
-def test_positions_are_spread_evenly(tmp_path: Path, pictures: ModuleType, count: int) -> None:
-    data = write(tmp_path / "x.tfrecord", pictures)
+def test_positions_are_spread_evenly(tmp_path: Path, images: ModuleType, count: int) -> None:
+    data = write(tmp_path / "x.tfrecord", images)
     positions = rs.sheet(data, tmp_path / "s.png", count=count, columns=9).positions
     drawn = min(count, 40)
     assert len(positions) == drawn
@@ -78,16 +75,16 @@ def test_positions_are_spread_evenly(tmp_path: Path, pictures: ModuleType, count
         assert 40 * number // drawn <= position < 40 * (number + 1) // drawn
 
 
-def test_positions_do_not_keep_step_with_classes_that_take_turns(
-    tmp_path: Path, pictures: ModuleType
+def test_positions_do_not_alias_with_alternating_classes(
+    tmp_path: Path, images: ModuleType
 ) -> None:
-    data = write(tmp_path / "x.tfrecord", pictures)
+    data = write(tmp_path / "x.tfrecord", images)
     positions = rs.sheet(data, tmp_path / "s.png", count=8).positions
     assert len({position % 5 for position in positions}) > 2
 
 
-def test_random_positions_follow_the_seed(tmp_path: Path, pictures: ModuleType) -> None:
-    data = write(tmp_path / "x.tfrecord", pictures)
+def test_random_positions_follow_the_seed(tmp_path: Path, images: ModuleType) -> None:
+    data = write(tmp_path / "x.tfrecord", images)
     chosen = [
         rs.sheet(data, tmp_path / "s.png", count=9, seed=seed, overwrite=True).positions
         for seed in (1, 1, 2)
@@ -99,33 +96,33 @@ def test_random_positions_follow_the_seed(tmp_path: Path, pictures: ModuleType) 
 
 @pytest.mark.parametrize("compression", ["gzip", "zlib"])
 def test_compressed_shards_are_read_in_order(
-    tmp_path: Path, pictures: ModuleType, compression: str
+    tmp_path: Path, images: ModuleType, compression: str
 ) -> None:
-    plain = write(tmp_path / "x.tfrecord", pictures)
-    write(tmp_path / "in" / "a.tfrecord", pictures, range(25), compression=compression)
-    write(tmp_path / "in" / "b.tfrecord", pictures, range(25, 40))
+    plain = write(tmp_path / "x.tfrecord", images)
+    write(tmp_path / "in" / "a.tfrecord", images, range(25), compression=compression)
+    write(tmp_path / "in" / "b.tfrecord", images, range(25, 40))
     expected = rs.sheet(plain, tmp_path / "s.png", count=11)
     report = rs.sheet(tmp_path / "in", tmp_path / "c.png", count=11)
     assert report.positions == expected.positions
     assert shown(tmp_path / "c.png") == report.positions
 
 
-def test_a_split_or_an_open_dataset(tmp_path: Path, pictures: ModuleType) -> None:
-    write(tmp_path / "in" / "train-00000-of-00001.tfrecord", pictures, range(30))
-    write(tmp_path / "in" / "test-00000-of-00001.tfrecord", pictures, range(30, 40))
+def test_a_split_or_an_open_dataset(tmp_path: Path, images: ModuleType) -> None:
+    write(tmp_path / "in" / "train-00000-of-00001.tfrecord", images, range(30))
+    write(tmp_path / "in" / "test-00000-of-00001.tfrecord", images, range(30, 40))
     report = rs.sheet(tmp_path / "in", tmp_path / "s.png", split="test")
     assert report.record_count == 10
     assert shown(tmp_path / "s.png") == list(range(30, 40))
     part = rs.open(tmp_path / "in", split="train")[10:20]
     rs.sheet(part, tmp_path / "p.png")
     assert shown(tmp_path / "p.png") == list(range(10, 20))
-    with pytest.raises(rs.OptionError, match="split goes with a path"):
+    with pytest.raises(rs.OptionError, match="split"):
         rs.sheet(part, tmp_path / "q.png", split="train")
     with pytest.raises(rs.OptionError, match="validation"):
         rs.sheet(tmp_path / "in", tmp_path / "q.png", split="validation")
 
 
-def test_classes_boxes_and_masks_are_seen(tmp_path: Path, pictures: ModuleType) -> None:
+def test_classes_boxes_and_masks_are_drawn(tmp_path: Path, images: ModuleType) -> None:
     mask = np.zeros((48, 64), np.uint8)
     mask[10:40, 10:40] = 3
     drawn: dict[str, Any] = {
@@ -135,22 +132,20 @@ def test_classes_boxes_and_masks_are_seen(tmp_path: Path, pictures: ModuleType) 
             **{f"image/object/bbox/{side}": [0.9] for side in ("ymax", "xmax")},
             "image/object/class/label": [3],
         },
-        "masks": {
-            "image/segmentation/class/encoded": pictures.encode(Image.fromarray(mask), "PNG")
-        },
+        "masks": {"image/segmentation/class/encoded": images.encode(Image.fromarray(mask), "PNG")},
     }
     for kind, features in drawn.items():
-        data = write(tmp_path / f"{kind}.tfrecord", pictures, range(4), **features)
+        data = write(tmp_path / f"{kind}.tfrecord", images, range(4), **features)
         rs.sheet(data, tmp_path / f"{kind}.png")
         assert count_colour(tmp_path / f"{kind}.png", 3) > 400, kind
-    data = write(tmp_path / "bare.tfrecord", pictures, range(4))
+    data = write(tmp_path / "bare.tfrecord", images, range(4))
     rs.sheet(data, tmp_path / "bare.png")
     assert count_colour(tmp_path / "bare.png", 3) == 0
 
 
-def test_what_cannot_be_shown_has_a_tile_that_says_so(tmp_path: Path, pictures: ModuleType) -> None:
+def test_damaged_examples_have_a_tile_with_the_reason(tmp_path: Path, images: ModuleType) -> None:
     path = tmp_path / "x.tfrecord"
-    good = [pictures.encode(Image.new("RGB", (64, 48), colour(n)), "PNG") for n in range(3)]
+    good = [images.encode(Image.new("RGB", (64, 48), colour(n)), "PNG") for n in range(3)]
     sequence = rs.encode_sequence_example({"id": 1}, {"steps": [[1]]})
     with rs.ShardWriter(path) as writer:
         for encoded in (good[0], good[0][:-20], good[1], b"words"):
@@ -172,21 +167,21 @@ def test_what_cannot_be_shown_has_a_tile_that_says_so(tmp_path: Path, pictures: 
     assert report.to_json()["problems"] == report.problems
 
 
-def test_records_without_pictures(tmp_path: Path) -> None:
+def test_records_without_images(tmp_path: Path) -> None:
     cases = {
-        "other": (b"no Example", "the records are no Examples"),
+        "other": (b"no Example", "not Examples"),
         "sequence": (rs.encode_sequence_example({"a": 1}, {"b": [[1]]}), "are SequenceExample"),
         "example": (rs.encode_example({"age": 1, "name": "x"}), "found age, name"),
         "empty": (rs.encode_example({}), "found no features"),
     }
-    for name, (payload, words) in cases.items():
+    for name, (payload, message) in cases.items():
         with rs.ShardWriter(tmp_path / f"{name}.tfrecord") as writer:
             writer.write(payload)
-        with pytest.raises(rs.OptionError, match=words):
+        with pytest.raises(rs.OptionError, match=message):
             rs.sheet(tmp_path / f"{name}.tfrecord", tmp_path / "s.png")
     with rs.ShardWriter(tmp_path / "none.tfrecord"):
         pass
-    with pytest.raises((rs.OptionError, rs.CorruptDataError), match=r"no records|0 bytes"):
+    with pytest.raises(rs.OptionError, match="no records"):
         rs.sheet(tmp_path / "none.tfrecord", tmp_path / "s.png")
     assert not (tmp_path / "s.png").exists()
 
@@ -194,22 +189,22 @@ def test_records_without_pictures(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("out", "options", "word"),
     [
-        ("s.gif", {}, "expected a name in .png or .jpg"),
-        ("s", {}, "expected a name"),
-        ("s.png", {"count": 0}, "count is 0"),
-        ("s.png", {"columns": 0}, "columns is 0"),
-        ("s.png", {"columns": "6"}, "columns is '6'"),
-        ("s.png", {"count": 2.5}, "count is 2.5"),
+        ("s.gif", {}, "out must be a file name ending in .png or .jpg"),
+        ("s", {}, "out must be a file name"),
+        ("s.png", {"count": 0}, "count must be"),
+        ("s.png", {"columns": 0}, "columns must be"),
+        ("s.png", {"columns": "6"}, "got '6'"),
+        ("s.png", {"count": 2.5}, "got 2.5"),
         ("s.png", {"count": 10_000}, "too large for one page"),
         ("s.png", {"columns": 1000, "count": 1000}, "too large for one page"),
-        ("there.png", {}, "there.png exists already"),
-        ("dangling.png", {}, "exists already"),
+        ("there.png", {}, "there.png"),
+        ("dangling.png", {}, "exists"),
     ],
 )
 def test_wrong_arguments(
-    tmp_path: Path, pictures: ModuleType, out: str, options: dict[str, Any], word: str
+    tmp_path: Path, images: ModuleType, out: str, options: dict[str, Any], word: str
 ) -> None:
-    data = write(tmp_path / "x.tfrecord", pictures, range(2))
+    data = write(tmp_path / "x.tfrecord", images, range(2))
     (tmp_path / "there.png").write_bytes(b"mine")
     (tmp_path / "dangling.png").symlink_to("nowhere")
     with pytest.raises(rs.OptionError, match=word):
@@ -218,14 +213,14 @@ def test_wrong_arguments(
     assert sorted(os.listdir(tmp_path)) == ["dangling.png", "there.png", "x.tfrecord"]
 
 
-def test_jpeg_and_overwriting(tmp_path: Path, pictures: ModuleType) -> None:
-    data = write(tmp_path / "x.tfrecord", pictures, range(2))
+def test_jpeg_and_overwriting(tmp_path: Path, images: ModuleType) -> None:
+    data = write(tmp_path / "x.tfrecord", images, range(2))
     for name in ("s.jpg", "s.JPEG"):
         (tmp_path / name).write_bytes(b"old")
         rs.sheet(data, tmp_path / name, overwrite=True)
         with Image.open(tmp_path / name) as image:
             assert image.format == "JPEG"
-    with pytest.raises(rs.FileAccessError, match="no such file or folder"):
+    with pytest.raises(MissingFileError):
         rs.sheet(data, tmp_path / "nowhere" / "s.png")
 
 
@@ -236,13 +231,13 @@ def test_real_boxes(tmp_path: Path, zoo: Path) -> None:
     assert count_colour(tmp_path / "s.png", 1) > 10_000
 
 
-def test_a_giant_is_not_decoded(
-    tmp_path: Path, pictures: ModuleType, monkeypatch: pytest.MonkeyPatch
+def test_huge_image_is_not_decoded(
+    tmp_path: Path, images: ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     import recordsmith.drawing.scene
 
     monkeypatch.setattr(recordsmith.drawing.scene, "MAX_PIXELS", 64 * 48 - 1)
-    data = write(tmp_path / "x.tfrecord", pictures, range(2))
+    data = write(tmp_path / "x.tfrecord", images, range(2))
     report = rs.sheet(data, tmp_path / "s.png")
     assert len(report.problems) == 2
-    assert "64 x 48 pixels, more than the 3,071 that are decoded" in report.problems[0]
+    assert "found 64 x 48 pixels, expected at most 3,071" in report.problems[0]

@@ -49,14 +49,14 @@ class Page(HTMLParser):
 
 
 @pytest.fixture
-def dataset(tmp_path: Path, pictures: ModuleType) -> Path:
+def dataset(tmp_path: Path, images: ModuleType) -> Path:
     folder = tmp_path / "data"
     folder.mkdir()
     for split, count in (("train", 30), ("validation", 6)):
         with rs.ShardWriter(folder / f"{split}-00000-of-00001.tfrecord") as writer:
             for number in range(count):
                 example: dict[str, Any] = {
-                    "image/encoded": pictures.jpeg(number, 10 + number % 3, 9),
+                    "image/encoded": images.jpeg(number, 10 + number % 3, 9),
                     "image/class/label": number % 3,
                     "image/class/text": "one",
                     EVIL: [EVIL, "a"],
@@ -68,7 +68,7 @@ def dataset(tmp_path: Path, pictures: ModuleType) -> Path:
     return folder
 
 
-def test_the_page_holds_everything_and_needs_nothing(dataset: Path, tmp_path: Path) -> None:
+def test_page_is_complete_and_self_contained(dataset: Path, tmp_path: Path) -> None:
     statistics = rs.statistics(dataset)
     path = rs.draw_statistics(statistics, tmp_path / "page.html", title=EVIL)
     text = path.read_text("utf-8")
@@ -102,11 +102,9 @@ def draw(tmp_path: Path, examples: list[dict[str, Any]]) -> str:
     return rs.draw_statistics(found, tmp_path / "page.html", overwrite=True).read_text("utf-8")
 
 
-def test_what_comes_equally_often_is_not_called_frequent(
-    tmp_path: Path, pictures: ModuleType
-) -> None:
+def test_equally_frequent_values_are_not_listed(tmp_path: Path, images: ModuleType) -> None:
     same = [
-        {"id": n, "twice": [n, n], "name": f"n{n}", "image": pictures.jpeg(n, 10 + n, 9)}
+        {"id": n, "twice": [n, n], "name": f"n{n}", "image": images.jpeg(n, 10 + n, 9)}
         for n in range(12)
     ]
     assert "most frequent" not in draw(tmp_path, same)
@@ -119,7 +117,7 @@ def test_what_comes_equally_often_is_not_called_frequent(
     ]
 
 
-def test_figures_wrap_instead_of_being_cut_off(tmp_path: Path) -> None:
+def test_figures_wrap(tmp_path: Path) -> None:
     numbers = np.array([0.123456789, 12345.6789, math.nan, math.inf], np.float32)
     text = draw(tmp_path, [{"label": 3, "x": numbers}])
     (figures,) = re.findall(r'<dl class="figures">(.*?)</dl>', text.split("<h3>x</h3>")[1])
@@ -131,7 +129,7 @@ def test_figures_wrap_instead_of_being_cut_off(tmp_path: Path) -> None:
     assert "largest shard" in text
 
 
-def test_a_file_that_is_there_stays(dataset: Path, tmp_path: Path) -> None:
+def test_existing_file_is_kept_without_overwrite(dataset: Path, tmp_path: Path) -> None:
     statistics = rs.statistics(dataset)
     path = tmp_path / "page.html"
     path.write_text("mine")
@@ -148,12 +146,12 @@ def test_nothing_to_draw(tmp_path: Path) -> None:
     with rs.ShardWriter(tmp_path / "a.tfrecord") as writer:
         writer.write(b"\x01other")
     page = Page(rs.draw_statistics(rs.statistics(tmp_path), tmp_path / "p.html").read_text("utf-8"))
-    assert "1 record (record that is no Example) in 1 shard," in page.words
+    assert "1 record (record that is not an Example) in 1 shard," in page.words
     assert "nothing remarkable" in page.words
 
 
 @pytest.mark.parametrize("count", [9, 65_536])
-def test_a_count_that_ended_is_no_exact_one(
+def test_estimated_counts_are_marked(
     tmp_path: Path, made: SimpleNamespace, capsys: pytest.CaptureFixture[str], count: int
 ) -> None:
     """The search for names stops at 65,536: there may be more."""
@@ -164,5 +162,5 @@ def test_a_count_that_ended_is_no_exact_one(
     shown = capsys.readouterr().out
     is_least = count == 65_536
     for words in (page, shown):
-        assert f"{count:,} more features have no figures" in words
+        assert f"{count:,} more features have no statistics" in words
         assert ("at least 65,536 more features" in words) == is_least

@@ -58,7 +58,7 @@ def damaged(tmp_path: Path, made: SimpleNamespace) -> Path:
     return folder
 
 
-def test_everything_is_on_it(tmp_path: Path, damaged: Path) -> None:
+def test_page_is_complete(tmp_path: Path, damaged: Path) -> None:
     report = rs.verify(damaged)
     path = rs.draw_verify_report(report, tmp_path / "report.html", title="My flowers")
     page = _read(path)
@@ -71,15 +71,13 @@ def test_everything_is_on_it(tmp_path: Path, damaged: Path) -> None:
     for shard in report.shards:
         assert f"{shard.record_count:,} records" in page.text
     assert "At least one bit of a record changed" in page.text
-    assert "Grey: not looked at" in page.text
+    assert "Grey: skipped" in page.text
     marks = re.findall(r'<i style="left:([\d.]+)%', path.read_text("utf-8"))
     assert any(40 < float(mark) < 60 for mark in marks)  # where the bit was flipped
 
 
-def test_bytes_of_compressed_files_are_said_to_be_counted_in_their_data(
-    tmp_path: Path, made: SimpleNamespace
-) -> None:
-    said = "gzip: bytes are those of the decompressed data"
+def test_offsets_of_compressed_files_are_explained(tmp_path: Path, made: SimpleNamespace) -> None:
+    message = "gzip: offsets count decompressed bytes"
     path = tmp_path / "a.tfrecord.gz"
     plain = made.write_shard(tmp_path / "plain.tfrecord", range(200))
     at = [rs.open(plain).locate_record(number).offset for number in (20, 100)]
@@ -91,7 +89,7 @@ def test_bytes_of_compressed_files_are_said_to_be_counted_in_their_data(
     assert [error.offset for error in report.defects] == at
     assert at[0] < report.shards[0].size_bytes < at[1]
     out = rs.draw_verify_report(report, tmp_path / "report.html")
-    assert _read(out).text.count(said) == 1  # once for each file
+    assert _read(out).text.count(message) == 1  # once for each file
     marks = [
         float(mark) for mark in re.findall(r'<i style="left:([\d.]+)%', out.read_text("utf-8"))
     ]
@@ -106,24 +104,22 @@ def test_a_good_dataset(tmp_path: Path, made: SimpleNamespace) -> None:
     page = _read(rs.draw_verify_report(report, tmp_path / "report.html"))
     assert "good" in page.text
     assert "Grey" not in page.text  # nothing lies anywhere
-    assert "Every checksum, payload and picture was checked." in page.text
+    assert "Every checksum, payload and image was checked." in page.text
     assert "Defects" not in page.text
 
 
-def test_it_does_not_say_that_all_was_checked_where_it_was_not(
-    tmp_path: Path, damaged: Path
-) -> None:
+def test_page_does_not_claim_checks_that_were_not_made(tmp_path: Path, damaged: Path) -> None:
     page = _read(rs.draw_verify_report(rs.verify(damaged, deep=True), tmp_path / "damaged.html"))
-    assert "Every checksum, payload and picture that could be reached was checked." in page.text
+    assert "Every checksum, payload and image that could be reached was checked." in page.text
     path = tmp_path / "notes.tfrecord"
     with rs.ShardWriter(path) as writer:
         writer.write(b"some notes")
     page = _read(rs.draw_verify_report(rs.verify(path, deep=True), tmp_path / "notes.html"))
     assert "was checked, with exceptions:" in page.text
-    assert "payloads that are no Examples" in page.text
+    assert "not Examples: their checksums were checked" in page.text
 
 
-def test_it_loads_and_runs_nothing(tmp_path: Path, damaged: Path) -> None:
+def test_page_loads_and_runs_nothing(tmp_path: Path, damaged: Path) -> None:
     path = rs.draw_verify_report(rs.verify(damaged), tmp_path / "report.html")
     page = _read(path)
     assert not page.tags & {"script", "link", "img", "iframe", "object", "form", "a", "base"}
@@ -136,7 +132,7 @@ def test_it_loads_and_runs_nothing(tmp_path: Path, damaged: Path) -> None:
     assert "url(" not in text
 
 
-def test_what_comes_from_files_is_escaped(tmp_path: Path) -> None:
+def test_text_from_files_is_escaped(tmp_path: Path) -> None:
     evil = '<script>alert("x")</script>\x1b[31m\u202e\ud800'
     error = rs.CorruptDataError(rs.Defect.FEATURE_VALUE, evil, path=f'/a/"><img src=x>{evil}')
     report = rs.VerifyReport(defects=[error], defect_count=1, notices=[error], remarks=[evil])
@@ -148,7 +144,7 @@ def test_what_comes_from_files_is_escaped(tmp_path: Path) -> None:
     assert '<script>alert("x")</script>' in page.text
 
 
-def test_files_of_one_name_are_told_apart(tmp_path: Path) -> None:
+def test_files_with_the_same_name_are_distinguished(tmp_path: Path) -> None:
     folders = [tmp_path / place for place in ("a/x", "b/x", "c")]
     for folder in folders:
         folder.mkdir(parents=True)
@@ -162,7 +158,7 @@ def test_files_of_one_name_are_told_apart(tmp_path: Path) -> None:
     assert names == ["a/x/same.tfrecord", "b/x/same.tfrecord", "c/same.tfrecord"] * 2
 
 
-def test_a_file_that_is_something_else_is_wrong_as_a_whole(tmp_path: Path) -> None:
+def test_file_that_is_not_a_tfrecord_is_marked_as_a_whole(tmp_path: Path) -> None:
     path = tmp_path / "a.tfrecord"
     path.write_text(
         "version https://git-lfs.github.com/spec/v1\noid sha256:" + "0" * 64 + "\nsize 9\n"
@@ -176,22 +172,20 @@ def test_a_file_that_is_something_else_is_wrong_as_a_whole(tmp_path: Path) -> No
     assert "<code>git lfs pull</code>" in text
 
 
-def test_many_defects_make_a_page_of_bearable_size(tmp_path: Path) -> None:
+def test_many_defects_keep_the_page_small(tmp_path: Path) -> None:
     path = tmp_path / "a.tfrecord"
-    error = rs.CorruptDataError(
-        rs.Defect.PAYLOAD_CRC, "x" * 100_000, path=path, position=1, offset=5
-    )
+    error = rs.CorruptDataError(rs.Defect.PAYLOAD_CRC, "x" * 100_000, path=path, record=1, offset=5)
     report = rs.VerifyReport(defects=[error] * 5000, defect_count=70_000)
     out = rs.draw_verify_report(report, tmp_path / "report.html")
     assert out.stat().st_size < 5_000_000
     assert "68,000 more" in _read(out).text
 
 
-def test_where_it_may_be_written(tmp_path: Path) -> None:
+def test_output_path(tmp_path: Path) -> None:
     report = rs.VerifyReport()
     with pytest.raises(rs.OptionError, match="html"):
         rs.draw_verify_report(report, tmp_path / "report.txt")
     path = rs.draw_verify_report(report, tmp_path / "report.html")
-    with pytest.raises(rs.OptionError, match="exists already"):
+    with pytest.raises(rs.OptionError, match="exists"):
         rs.draw_verify_report(report, path)
     rs.draw_verify_report(report, path, overwrite=True)

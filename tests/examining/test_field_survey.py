@@ -1,4 +1,4 @@
-"""The fields of records that are no Examples are counted, of the first of them."""
+"""The fields of the first records that are not Examples are counted."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import recordsmith as rs
 from recordsmith.examining import field_survey
 
 
-def test_fields_are_counted_of_what_is_no_example(reference: Any, tmp_path: Path) -> None:
+def test_fields_of_other_messages_are_counted(reference: Any, tmp_path: Path) -> None:
     r = reference
     with rs.ShardWriter(tmp_path / "x.tfrecord") as writer:
         writer.write_example({"a": 1})
@@ -30,7 +30,7 @@ def test_fields_are_counted_of_what_is_no_example(reference: Any, tmp_path: Path
     assert (fourth.number, fourth.present, fourth.contents) == (4, 1, ("number",))
 
 
-def test_only_the_first_are_looked_at(
+def test_only_the_first_records_are_surveyed(
     tmp_path: Path, reference: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with rs.ShardWriter(tmp_path / "x.tfrecord") as writer:
@@ -46,5 +46,5 @@ def test_only_the_first_are_looked_at(
     assert found.record_count == 5
 
 
-def test_datasets_of_examples_are_not_looked_at(made: Any, tmp_path: Path) -> None:
+def test_datasets_of_examples_are_not_surveyed(made: Any, tmp_path: Path) -> None:
     assert rs.inspect(made.write_shard(tmp_path / "a.tfrecord", range(3))).other_fields is None

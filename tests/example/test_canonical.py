@@ -1,4 +1,4 @@
-"""Two payloads have the same canonical form exactly where protobuf finds the same in them."""
+"""Two payloads have the same canonical form exactly if protobuf reads the same content."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from recordsmith.example import canonical, classify, encode_example, encode_sequ
 
 
 def told_by_protobuf(reference: Any, name: str, payload: bytes) -> bytes:
-    """What protobuf keeps of a message, without fields that it does not know, in one order."""
+    """Serialize a message by protobuf, without unknown fields, in one order."""
     message = reference.parse(name, payload)
     message.DiscardUnknownFields()
     if name == "Example":
-        message.features.SetInParent()  # an empty message and none say the same
+        message.features.SetInParent()  # an empty message equals a missing one
     else:
         message.context.SetInParent()
         message.feature_lists.SetInParent()
@@ -29,7 +29,7 @@ def told_by_protobuf(reference: Any, name: str, payload: bytes) -> bytes:
 def test_what_protobuf_writes_again_is_the_same(
     reference: Any, wire: SimpleNamespace, data: Any
 ) -> None:
-    """Odd spellings: unpacked lists, equal keys, oneofs set twice, unknown fields."""
+    """Unusual encodings: unpacked lists, equal keys, oneofs set twice, unknown fields."""
     payload = data.draw(wire.examples)
     again = told_by_protobuf(reference, "Example", payload)
     assume(classify(payload) == "Example")
@@ -63,7 +63,7 @@ def assert_alike(forms: set[tuple[bytes, bytes]]) -> None:
     assert len({ours for ours, _ in forms}) == len({theirs for _, theirs in forms}) == len(forms)
 
 
-def test_equal_exactly_where_protobuf_says_so(reference: Any) -> None:
+def test_equal_exactly_if_protobuf_reads_equal_content(reference: Any) -> None:
     """Every two features after each other, of the same key and of different ones."""
     r = reference
     entries = [r.entry(key, feature) for key in (b"a", b"b") for feature in spellings(r)]
@@ -90,8 +90,8 @@ def test_steps_of_sequences_too(reference: Any) -> None:
 
 
 @given(order=st.permutations(range(6)))
-def test_the_order_of_a_map_says_nothing(reference: Any, order: list[int]) -> None:
-    """As protobuf's C++ writes maps: in any order."""
+def test_the_order_of_a_map_does_not_matter(reference: Any, order: list[int]) -> None:
+    """protobuf's C++ writes maps in any order."""
     r = reference
     features = {f"key {number}": [number] * number for number in range(6)}
     message = r.messages().Example()
@@ -122,10 +122,10 @@ def test_other_payloads_are_equal_byte_for_byte(reference: Any) -> None:
 
 
 def test_an_example_is_the_sequence_of_its_context() -> None:
-    """A SequenceExample without lists has the bytes of an Example: nobody can tell them apart."""
+    """A SequenceExample without lists has the same bytes as an Example."""
     assert canonical(encode_sequence_example({"a": 1}, {})) == canonical(encode_example({"a": 1}))
 
 
-def test_what_does_not_hold_together_is_compared_as_it_is() -> None:
+def test_malformed_payloads_are_compared_byte_for_byte() -> None:
     payload = encode_example({"a": [b"text"]})[:-1]
     assert canonical(payload) == canonical(bytearray(payload)) != canonical(payload[:-1])

@@ -6,6 +6,7 @@ import math
 import random
 from collections.abc import Callable
 from itertools import pairwise
+from pathlib import Path
 from types import MappingProxyType, SimpleNamespace
 from typing import Any
 
@@ -14,12 +15,14 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+import recordsmith as rs
 from recordsmith.errors import CorruptDataError, Defect, OptionError
 from recordsmith.example import (
     classify,
     decode_example,
     decode_payload,
     decode_sequence_example,
+    encode_columns,
     encode_example,
     encode_sequence_example,
 )
@@ -33,7 +36,7 @@ GOLDEN_BYTES = bytes.fromhex("0a0f0a0d0a016212080a060a01680a0169")
 
 
 def attempt(decode: Callable[[bytes], Any], payload: bytes) -> tuple[Any, Defect | None]:
-    """What is decoded, or the defect."""
+    """Return the decoded features, or the defect."""
     try:
         return decode(payload), None
     except CorruptDataError as error:
@@ -41,7 +44,7 @@ def attempt(decode: Callable[[bytes], Any], payload: bytes) -> tuple[Any, Defect
 
 
 def is_escaped(key: str) -> bool:
-    """Whether a key stands for bytes that are no text."""
+    """Return whether a key stands for bytes that are not UTF-8."""
     return any("\udc80" <= letter <= "\udcff" for letter in key)
 
 
@@ -110,7 +113,7 @@ def test_decodes_what_protobuf_decodes(reference: Any, wire: SimpleNamespace, da
     payload = data.draw(wire.examples)
     expected = reference.plain_features(reference.parse("Example", payload).features)
     decoded, defect = attempt(decode_example, payload)
-    if defect is not None:  # only where nothing in it shows that it is an Example
+    if defect is not None:  # only if nothing shows that it is an Example
         assert defect is Defect.NOT_AN_EXAMPLE
         assert not any(expected.values())
         return
@@ -145,7 +148,7 @@ def test_damaged_payloads_are_refused_where_protobuf_refuses(
         assert defect in (Defect.MALFORMED_EXAMPLE, Defect.NOT_AN_EXAMPLE)
     else:
         message = reference.parse("Example", payload)
-        if message is None:  # documented: keys that are no text are given with escapes
+        if message is None:  # documented: keys that are not UTF-8 have escapes
             assert any(map(is_escaped, decoded))
         elif not reference.has_entries_aside(message.features):
             assert reference.plain(decoded) == reference.plain_features(message.features)
@@ -213,7 +216,7 @@ def test_large_features_round_trip(reference: Any) -> None:
     """Lengths that take three and four bytes, and the encoder's memory grown many times."""
     dice = random.Random(1)
     features = {
-        "picture": dice.randbytes(3_000_000),
+        "image": dice.randbytes(3_000_000),
         "captions": [dice.randbytes(dice.randint(0, 300)) for _ in range(2000)],
         "ids": [dice.getrandbits(63) * dice.choice([1, -1]) for _ in range(5000)],
         "weights": [dice.random() for _ in range(5000)],
@@ -231,7 +234,7 @@ def test_large_features_round_trip(reference: Any) -> None:
 
 @pytest.mark.parametrize("value", [0, 1, 127, 128, 2**31, 2**63 - 1, -1, -(2**63)])
 @pytest.mark.parametrize("width", [1, 5, 10])
-def test_numbers_longer_than_they_need_be(value: int, width: int, reference: Any) -> None:
+def test_numbers_in_longer_encodings(value: int, width: int, reference: Any) -> None:
     r = reference
     number = r.varint(value, width)
     for field in (r.tag(1, r.VARINT) + number, r.delimited(1, number)):
@@ -256,7 +259,7 @@ def test_the_last_of_equal_keys_counts(reference: Any) -> None:
 
 
 def test_the_last_kind_of_a_feature_counts(reference: Any) -> None:
-    """A oneof: another kind drops what was there, the same kind goes on."""
+    """A oneof: another kind replaces the values, the same kind appends."""
     r = reference
     one = r.delimited(3, r.delimited(1, r.varint(1)))
     two = r.delimited(3, r.delimited(1, r.varint(2)))
@@ -283,7 +286,7 @@ def test_packed_and_unpacked_values_may_be_mixed(reference: Any) -> None:
     assert list(decoded["f"]) == [1.0, 2.0, 2.0]
 
 
-def test_unknown_fields_of_an_entry_are_passed_over(reference: Any) -> None:
+def test_unknown_fields_of_an_entry_are_skipped(reference: Any) -> None:
     r = reference
     key, value = r.delimited(1, b"k"), r.delimited(2, r.delimited(1, r.delimited(1, b"v")))
     unknown = r.delimited(3, b"what?")
@@ -291,8 +294,8 @@ def test_unknown_fields_of_an_entry_are_passed_over(reference: Any) -> None:
         assert decode_example(r.example(r.delimited(1, b"".join(parts)))) == {"k": [b"v"]}
 
 
-def test_an_entry_with_two_keys_or_values_is_no_surprise(reference: Any) -> None:
-    """No writer does this: it is refused, or read as protobuf reads it."""
+def test_an_entry_with_two_keys_or_values(reference: Any) -> None:
+    """No writer does this: it is refused, or read like protobuf."""
     r = reference
     key, value = r.delimited(1, b"k"), r.delimited(2, r.delimited(1, r.delimited(1, b"v")))
     other = r.delimited(2, r.delimited(1, r.delimited(1, b"w")))
@@ -306,8 +309,8 @@ def test_an_entry_with_two_keys_or_values_is_no_surprise(reference: Any) -> None
             assert defect is Defect.MALFORMED_EXAMPLE
 
 
-def test_payloads_with_nothing_but_unknown_fields_in_entries(reference: Any) -> None:
-    """One rule for all readers: no Example, unless some feature has a kind."""
+def test_entries_with_unknown_fields_only(reference: Any) -> None:
+    """One rule for all readers: not an Example, unless a feature has a kind."""
     r = reference
     unknown = r.delimited(3, b"what?")
     odd = r.delimited(1, r.delimited(1, b"k") + r.delimited(2, b"") + unknown)
@@ -322,7 +325,7 @@ def test_payloads_with_nothing_but_unknown_fields_in_entries(reference: Any) -> 
     assert decode_example(inside) == {"k": []}
 
 
-def test_keys_that_are_no_text_survive(reference: Any) -> None:
+def test_keys_that_are_not_utf_8_are_kept(reference: Any) -> None:
     r = reference
     payload = r.example(r.entry(b"\xff\x00k", r.delimited(1, r.delimited(1, b"v"))))
     decoded = decode_example(payload)
@@ -332,7 +335,7 @@ def test_keys_that_are_no_text_survive(reference: Any) -> None:
 
 
 @pytest.mark.parametrize("depth", [1, 50, 90])
-def test_nested_groups_are_passed_over(depth: int, reference: Any) -> None:
+def test_nested_groups_are_skipped(depth: int, reference: Any) -> None:
     r = reference
     group = r.tag(9, r.GROUP_START) * depth + r.tag(9, r.GROUP_END) * depth
     payload = GOLDEN_INT64 + group
@@ -372,8 +375,8 @@ def test_nested_groups_are_passed_over(depth: int, reference: Any) -> None:
         (b"\x0a\x0a\x0a\x08\x12\x06\x12\x04\x0dabc", "three bytes of a float"),
     ],
 )
-def test_what_is_malformed(damage: bytes, why: str, reference: Any) -> None:
-    """Each alone and behind a good Example; protobuf refuses the same."""
+def test_malformed_payloads_are_refused(damage: bytes, why: str, reference: Any) -> None:
+    """Each alone and after a valid Example; protobuf refuses the same."""
     for payload in (damage, GOLDEN_INT64 + damage):
         assert reference.parse("Example", payload) is None, why
         with pytest.raises(CorruptDataError) as caught:
@@ -384,7 +387,7 @@ def test_what_is_malformed(damage: bytes, why: str, reference: Any) -> None:
 
 
 def test_a_malformed_list_under_a_later_kind_is_malformed(reference: Any) -> None:
-    """protobuf parses what a oneof drops, too."""
+    """protobuf also parses the values that a oneof replaces."""
     r = reference
     feature = r.delimited(2, b"\x0a\x03abc") + r.delimited(3, r.delimited(1, b"\x01"))
     payload = r.example(r.entry(b"k", feature))
@@ -394,7 +397,7 @@ def test_a_malformed_list_under_a_later_kind_is_malformed(reference: Any) -> Non
 
 
 def test_another_message_of_one_string_is_not_an_example_without_features() -> None:
-    """Field 1 of many a message is a string, whose letters may pass for unknown fields."""
+    """Field 1 of many messages is a string, whose letters can look like unknown fields."""
     payload = b"\x0a\x02hi"
     assert classify(payload) == "other"
     with pytest.raises(CorruptDataError) as caught:
@@ -405,7 +408,7 @@ def test_another_message_of_one_string_is_not_an_example_without_features() -> N
 # ---- decoding: what is not an Example ----------------------------------------------------------
 
 
-def test_a_sequence_is_told_apart() -> None:
+def test_a_sequence_is_detected() -> None:
     payload = encode_sequence_example({"id": 7}, {"tokens": [[1, 2], [3]]})
     with pytest.raises(CorruptDataError, match="decode_sequence_example") as caught:
         decode_example(payload)
@@ -417,7 +420,7 @@ def test_a_sequence_is_told_apart() -> None:
 
 
 @pytest.mark.parametrize("count", [1, 2, 3])
-def test_a_ranking_list_is_told_apart(count: int, reference: Any) -> None:
+def test_a_ranking_list_is_detected(count: int, reference: Any) -> None:
     message = reference.messages().ExampleListWithContext()
     for number in range(count):
         message.examples.add().features.feature["a"].int64_list.value.append(number)
@@ -425,14 +428,14 @@ def test_a_ranking_list_is_told_apart(count: int, reference: Any) -> None:
         if with_context:
             message.context.features.feature["q"].bytes_list.value.append(b"query")
         for decode in (decode_example, decode_payload):
-            with pytest.raises(CorruptDataError, match="an ELWC") as caught:
+            with pytest.raises(CorruptDataError, match="ELWC") as caught:
                 decode(message.SerializeToString())
             assert caught.value.defect is Defect.NOT_AN_EXAMPLE
 
 
-def test_an_event_is_told_apart(reference: Any) -> None:
+def test_an_event_is_detected(reference: Any) -> None:
     event = reference.messages().Event(wall_time=1.5, file_version="brain.Event:2")
-    with pytest.raises(CorruptDataError, match="an Event") as caught:
+    with pytest.raises(CorruptDataError, match="event") as caught:
         decode_payload(event.SerializeToString())
     assert caught.value.defect is Defect.NOT_AN_EXAMPLE
 
@@ -462,8 +465,6 @@ def test_an_event_is_told_apart(reference: Any) -> None:
         ([np.int64(1), 2], ("int64", [1, 2])),
         ([1, np.int64(2)], ("int64", [1, 2])),
         ([np.float32(0.5), 1], ("float", ["0.5", "1.0"])),
-        (np.arange(6, dtype=np.uint8).reshape(2, 3), ("int64", [0, 1, 2, 3, 4, 5])),
-        (np.arange(6).reshape(2, 3).T, ("int64", [0, 3, 1, 4, 2, 5])),
         (np.arange(10)[::3], ("int64", [0, 3, 6, 9])),
         (np.array([1, -2], ">i4"), ("int64", [1, -2])),
         (np.array([0.5], ">f8"), ("float", ["0.5"])),
@@ -527,7 +528,7 @@ def test_an_empty_list_of_bytes_has_a_kind_if_declared(reference: Any) -> None:
     assert message.features.feature["k"].WhichOneof("kind") is None
 
 
-def test_none_leaves_a_feature_out() -> None:
+def test_a_feature_that_is_none_is_omitted() -> None:
     assert encode_example({"a": None, "b": 1}) == encode_example({"b": 1})
 
 
@@ -565,8 +566,8 @@ WRONG_VALUES: list[tuple[Any, str]] = [
 
 
 @pytest.mark.parametrize(("value", "words"), WRONG_VALUES)
-def test_values_that_no_feature_holds(value: Any, words: str) -> None:
-    """The message names the feature and what is wrong with it, alone and as a step."""
+def test_invalid_values_are_refused(value: Any, words: str) -> None:
+    """The message has the feature and the problem, both for a feature and for a step."""
     for encode in (
         lambda: encode_example({"good": 1, "the key": value}),
         lambda: encode_sequence_example({"the key": value}, {}),
@@ -585,7 +586,7 @@ def test_values_that_no_feature_holds(value: Any, words: str) -> None:
         (b"a", "float", "float"),
         (np.array([0.5]), "int64", "int64"),
         (np.array([1]), "bytes", "tobytes"),
-        ([1], "int32", "int32.*bytes, float, int64.*did you mean 'int64'"),
+        ([1], "int32", "int32.*bytes, float, int64.*Did you mean 'int64'"),
         ([], "int", "int.*bytes, float, int64"),
         (1, 5, "5.*bytes, float, int64"),
         (np.array([1]), "int32", "int32.*bytes, float, int64"),
@@ -598,7 +599,7 @@ def test_values_that_do_not_fit_their_declared_kind(value: Any, kind: Any, words
 
 
 @pytest.mark.parametrize("key", [1, b"bytes", None, "\ud800"])
-def test_keys_that_no_feature_has(key: Any) -> None:
+def test_invalid_keys_are_refused(key: Any) -> None:
     with pytest.raises(OptionError):
         encode_example({key: 1})
     with pytest.raises(OptionError):
@@ -607,23 +608,24 @@ def test_keys_that_no_feature_has(key: Any) -> None:
 
 @pytest.mark.parametrize("features", [[1], "text", None, 5, {1: 1, "a": 2}])
 def test_features_are_a_dict_by_name(features: Any) -> None:
-    with pytest.raises(OptionError, match="expected"):
-        encode_example(features)
-    with pytest.raises(OptionError, match="expected"):
-        encode_sequence_example({}, features)
+    for encode in (encode_example, lambda features: encode_sequence_example({}, features)):
+        with pytest.raises(OptionError) as caught:
+            encode(features)
+        assert caught.value.expected in ("a dict of values by name", "a str")
 
 
-@pytest.mark.parametrize("steps", ["text", b"bytes", 5, None, {"a": 1}])
+@pytest.mark.parametrize("steps", ["text", b"bytes", 5, {"a": 1}])
 def test_steps_are_a_list(steps: Any) -> None:
-    with pytest.raises(OptionError, match=r"'the key'.*expected a list"):
+    with pytest.raises(OptionError, match="'the key'") as caught:
         encode_sequence_example({}, {"the key": steps})
+    assert caught.value.expected == "a list with a value for each step"
 
 
 def test_names_that_are_subclasses_of_str() -> None:
     assert encode_example({np.str_("a"): 1, "b": 2}) == encode_example({"a": 1, "b": 2})
 
 
-def test_any_mapping_will_do() -> None:
+def test_any_mapping_is_accepted() -> None:
     features = {"b": 1, "a": "x"}
     assert encode_example(MappingProxyType(features)) == encode_example(features)
     assert encode_example(features, MappingProxyType({"b": "float"})) == encode_example(  # type: ignore[arg-type]
@@ -633,8 +635,8 @@ def test_any_mapping_will_do() -> None:
 
 @given(data=st.data())
 @settings(max_examples=300)
-def test_the_short_way_and_the_long_way_write_the_same(wire: SimpleNamespace, data: Any) -> None:
-    """Plain values are encoded by the kernel alone, values of other types by way of Python."""
+def test_fast_and_general_encoding_give_equal_bytes(wire: SimpleNamespace, data: Any) -> None:
+    """The kernel encodes plain values, Python those of other types."""
 
     def other_type(value: Any) -> Any:
         if isinstance(value, list):
@@ -658,8 +660,6 @@ def test_the_short_way_and_the_long_way_write_the_same(wire: SimpleNamespace, da
     "value",
     [
         np.arange(5),
-        np.arange(6.0).reshape(2, 3),
-        np.arange(6.0).reshape(2, 3).T,
         np.arange(5, dtype=np.float32)[::2],
         np.arange(5, dtype=">i8"),
         np.arange(5, dtype=">f4"),
@@ -678,7 +678,49 @@ def test_arrays_of_any_memory(value: Any) -> None:
     assert encode_example({"k": value}, {"k": kind}) == encode_example({"k": plain}, {"k": kind})
 
 
-def test_an_encoder_that_failed_leaves_nothing_behind() -> None:
+@pytest.mark.parametrize("dtype", ["u1", "i8", "f4", "f8", "f2", "S1", object])
+@pytest.mark.parametrize("shape", [(1, 1), (2, 3), (0, 3), (16, 16, 3)])
+def test_arrays_of_more_axes_are_refused(
+    tmp_path: Path, dtype: Any, shape: tuple[int, ...]
+) -> None:
+    """A flattened image cannot be restored."""
+    array = np.ones(shape, dtype)
+    with rs.ShardWriter(tmp_path / "a.tfrecord") as writer:
+        for encode in (
+            lambda: encode_example({"k": array}),
+            lambda: encode_example({"k": array}, {"k": "int64"}),
+            lambda: encode_sequence_example({"k": array}, {}),
+            lambda: encode_sequence_example({}, {"k": [array]}),
+            lambda: writer.write_example({"k": array}),
+            lambda: writer.write_columns({"k": np.ones((4, *shape), dtype)}),
+        ):
+            with pytest.raises(OptionError):
+                encode()
+    with pytest.raises(rs.SourceError):
+        rs.pack(rs.Rows([{"k": array}]), tmp_path / "out")
+
+
+def test_none_means_missing(tmp_path: Path, tf: Any) -> None:
+    expected = encode_example({"a": 1})
+    assert encode_example({"a": 1, "b": None}) == expected
+    with rs.ShardWriter(tmp_path / "a.tfrecord") as writer:
+        writer.write_example({"b": None, "a": 1}, {"b": "float"})
+    assert list(rs.open(tmp_path / "a.tfrecord").records()) == [expected]
+    rs.pack(rs.Rows([{"a": 1, "b": None}]), tmp_path / "out")
+    assert list(rs.open(tmp_path / "out").records()) == [expected]
+    payload = encode_sequence_example({"a": 1, "b": None}, {"c": [[2], []], "d": None})
+    found = tf.train.SequenceExample.FromString(payload)
+    assert list(found.context.feature) == ["a"]
+    assert list(found.feature_lists.feature_list) == ["c"]
+    assert encode_sequence_example({}, {"d": None}) == encode_sequence_example({}, {})
+    for fails in (lambda: encode_sequence_example({}, {"c": [None]}),
+                  lambda: encode_example({"a": [1, None]}),
+                  lambda: encode_columns({"a": [1, None]})):  # fmt: skip
+        with pytest.raises(OptionError):
+            fails()
+
+
+def test_a_failed_encoder_leaves_no_state() -> None:
     with pytest.raises(OptionError):
         encode_example({"a": 1, "b": object()})
     assert encode_example({"a": 1}) == encode_example({"a": 1})

@@ -1,4 +1,4 @@
-"""The schema: what a walk over decoded payloads counts, counted on the wire."""
+"""The schema counts the same in wire format as a loop over decoded payloads."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ def test_kinds() -> None:
         (["rose"], "text"),
         (["größe 😀\n\tüber"], "text"),
         ([""], "text"),
-        ([b"BM is no picture, only text"], "text"),
+        ([b"BM is no image, only text"], "text"),
         ([b"\x00\x01"], "raw"),
         ([b"\xff\xfe"], "raw"),
         ([b"bell \x07"], "raw"),
@@ -356,7 +356,7 @@ def features_one_by_one(payloads: list[bytes]) -> dict[bytes, tuple[Any, ...]]:
 @given(data=st.data())
 @settings(max_examples=300)
 def test_one_walk_counts_what_two_do(wire: SimpleNamespace, data: Any) -> None:
-    """Examples among anything else, whole or broken: what is dropped leaves nothing behind."""
+    """Examples among other payloads, valid or damaged: dropped payloads leave no counts."""
     usual = st.sampled_from(
         [encode_example({"a": 1, "b": "x", "c": [1.5, 2]}), encode_example({"b": [JPEG, b"\0"]})]
     )
@@ -481,7 +481,7 @@ def test_through_json_and_back(reference: Any) -> None:
         assert Schema.from_json(document) == schema
 
 
-def test_json_leaves_out_what_does_not_apply() -> None:
+def test_json_omits_keys_that_do_not_apply() -> None:
     feature = FeatureSchema("int64", 1, 1, 3, shape=())
     assert feature.to_json() == {
         "kind": "int64",
@@ -514,7 +514,7 @@ GOOD_FEATURE = {"kind": "int64", "min_length": 1, "max_length": 1, "present": 1}
         ({"min_steps": []}, "min_steps is"),
     ],
 )
-def test_json_that_is_no_schema(changed: dict[str, Any], words: str) -> None:
+def test_invalid_features_in_json_are_refused(changed: dict[str, Any], words: str) -> None:
     document: Any = {"payload": "Example", "records": 1, "features": {"a": GOOD_FEATURE | changed}}
     with pytest.raises(ValueError, match=rf"features: 'a': {words}"):
         Schema.from_json(document)
@@ -523,24 +523,24 @@ def test_json_that_is_no_schema(changed: dict[str, Any], words: str) -> None:
 @pytest.mark.parametrize(
     ("document", "words"),
     [
-        (5, "expected an object"),
-        ([], "expected an object"),
+        (5, "not an object"),
+        ([], "not an object"),
         ({"records": 1}, "payload is missing"),
         ({"payload": "Example"}, "records is missing"),
         ({"payload": "Parquet", "records": 1}, "payload is 'Parquet'"),
         ({"payload": [], "records": 1}, "payload is"),
         ({"payload": "Example", "records": -1}, "records is -1"),
         ({"payload": "Example", "records": 1, "features": []}, "features is"),
-        ({"payload": "Example", "records": 1, "features": {"a": 5}}, "features: 'a': it is 5"),
+        ({"payload": "Example", "records": 1, "features": {"a": 5}}, "features: 'a': 5"),
         ({"payload": "Example", "records": 1, "features": {"a": {}}}, "kind is missing"),
     ],
 )
-def test_json_that_is_no_schema_at_all(document: Any, words: str) -> None:
+def test_invalid_json_is_refused(document: Any, words: str) -> None:
     with pytest.raises(ValueError, match=words):
         Schema.from_json(document)
 
 
-def test_what_a_later_version_may_add_to_the_json_is_passed_over() -> None:
+def test_unknown_keys_in_json_are_ignored() -> None:
     document = {
         "payload": "Example",
         "records": 1,

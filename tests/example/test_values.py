@@ -1,8 +1,8 @@
-"""BytesArray and RaggedArray: what NumPy has no array for, indexed like one."""
+"""BytesArray and RaggedArray are indexed like NumPy arrays."""
 
 from __future__ import annotations
 
-from itertools import accumulate
+from itertools import accumulate, chain
 from typing import Any
 
 import numpy as np
@@ -89,7 +89,7 @@ def test_more_axes() -> None:
     assert repr(array[:1, :1]) == "BytesArray(shape=(1, 1), 1 byte)"
 
 
-def test_packed_holds_the_values_and_nothing_else() -> None:
+def test_packed_has_exactly_the_values() -> None:
     part = BytesArray.from_values(VALUES)[np.array([5, 0, 0])]
     packed = part.packed()
     assert packed.buffer.tobytes() == b"ffaa"
@@ -110,8 +110,9 @@ def test_neighbours_are_packed_without_copying(values: list[bytes], start: int, 
 
 @pytest.mark.parametrize("value", [3, None, 0.5, [b"a"], np.int64(3)])
 def test_only_bytes_and_text_are_values(value: Any) -> None:
-    with pytest.raises(OptionError, match="value 1 is"):
+    with pytest.raises(OptionError, match="value 1") as caught:
         BytesArray.from_values([b"a", value])
+    assert (caught.value.value, caught.value.expected) == (repr(value), "bytes or str")
 
 
 def test_what_may_be_a_value() -> None:
@@ -121,7 +122,7 @@ def test_what_may_be_a_value() -> None:
     assert BytesArray.from_values(iter(values)).tolist() == expected  # type: ignore[arg-type]
 
 
-def test_as_an_ndarray_no_zero_is_lost() -> None:
+def test_conversion_to_an_ndarray_keeps_zeros() -> None:
     array = BytesArray.from_values([b"a\0", b"\0\0"])
     assert np.asarray(array).dtype == object
     assert np.asarray(array).tolist() == [b"a\0", b"\0\0"]
@@ -141,6 +142,32 @@ def test_compared_value_by_value(values: list[bytes], other: bytes) -> None:
     assert (array[::-1] == BytesArray.from_values(values[::-1])).all()
 
 
+_ROWS = st.lists(st.lists(st.integers(0, 1), max_size=2), max_size=4)
+
+
+@pytest.mark.parametrize("kind", [int, float, bytes])
+@given(rows=_ROWS, other=_ROWS)
+def test_rows_are_compared_as_lists(
+    kind: Any, rows: list[list[int]], other: list[list[int]]
+) -> None:
+    arrays = []
+    for lists in (rows, other):
+        values: Any = [b"%d" % value if kind is bytes else kind(value) for value in chain(*lists)]
+        values = BytesArray.from_values(values) if kind is bytes else np.array(values, kind)
+        arrays.append(RaggedArray(values, np.cumsum([0, *map(len, lists)])))
+    a, b = arrays
+    if len(rows) != len(other):
+        assert (a == b) is False
+        assert (a != b) is True
+        return
+    expected = [one == another for one, another in zip(rows, other, strict=True)]
+    assert ((a == b).dtype, (a == b).tolist()) == (bool, expected)
+    assert (a != b).tolist() == [not is_equal for is_equal in expected]
+    assert (a == 5) is False
+    with pytest.raises(TypeError, match="hash"):
+        hash(a)
+
+
 def test_long_values_are_compared_to_their_end() -> None:
     values = [b"x" * 40, b"x" * 39 + b"y", b"y" + b"x" * 39, b"x" * 41, b"x" * 40]
     array = BytesArray.from_values(values)
@@ -155,16 +182,17 @@ def test_compared_with_other_things() -> None:
     assert (array == "o").tolist() == [[False, True], [False, False]]
     assert (array == 5) is False
     assert (array != 5) is True
-    with pytest.raises(OptionError, match=r"shapes \(2, 2\) and \(4,\)"):
-        array == array.reshape(-1)  # noqa: B015
+    assert (array == array.reshape(-1)) is False
+    assert (array != array.reshape(-1)) is True
     with pytest.raises(TypeError, match="hash"):
         hash(array)
 
 
 @pytest.mark.parametrize("offsets", [[0, 9], [-1, 1], [2, 1], [], [0.0, 1.0], [[0], [1]]])
 def test_offsets_lie_in_the_buffer(offsets: Any) -> None:
-    with pytest.raises(OptionError, match="offsets"):
+    with pytest.raises(OptionError) as caught:
         BytesArray(np.zeros(3, np.uint8), np.array(offsets))
+    assert caught.value.option == "offsets"
 
 
 def test_memory_is_shared() -> None:
@@ -214,15 +242,18 @@ def test_rows_of_bytes() -> None:
     "splits", [[0, 5], [2, 1], [-1, 3], [], [1, 3], [0, 2], [0, 4, 3], [0.0, 3]]
 )
 def test_splits_go_from_the_first_value_to_the_last(splits: list[Any]) -> None:
-    with pytest.raises(OptionError, match="row_splits"):
+    with pytest.raises(OptionError) as caught:
         RaggedArray(np.arange(3), np.array(splits))
+    assert caught.value.option == "row_splits"
 
 
 def test_values_of_rows_lie_on_one_axis() -> None:
-    with pytest.raises(OptionError, match=r"shape \(2, 2\); expected one axis"):
+    with pytest.raises(OptionError, match=r"\(2, 2\)") as caught:
         RaggedArray(np.zeros((2, 2)), np.array([0, 2]))
-    with pytest.raises(OptionError, match="values is a list"):
+    assert (caught.value.option, caught.value.expected) == ("values", "one axis")
+    with pytest.raises(OptionError, match="list") as caught:
         RaggedArray([1, 2], np.array([0, 2]))  # type: ignore[arg-type]
+    assert caught.value.option == "values"
 
 
 def test_rows_outside() -> None:
@@ -231,13 +262,13 @@ def test_rows_outside() -> None:
         with pytest.raises(IndexError, match=f"row {index} of 2"):
             array[index]
     for rows in ([0, 2], [-3]):
-        with pytest.raises(IndexError, match="out of bounds for axis 0 with size 2"):
+        with pytest.raises(IndexError, match="out of bounds"):
             array[np.array(rows)]
     with pytest.raises(IndexError, match="boolean"):
         array[np.array([True, False, True])]
     with pytest.raises(IndexError, match="integer"):
         array[np.array([0.0])]
-    with pytest.raises(IndexError, match=r"shape \(1, 2\); expected one axis"):
+    with pytest.raises(IndexError, match=r"\(1, 2\)"):
         array[np.array([[0, 1]])]
 
 

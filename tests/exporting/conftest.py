@@ -36,8 +36,8 @@ def write(tmp_path: Path) -> Write:
 
 
 @pytest.fixture
-def picture(pictures: ModuleType) -> Callable[..., dict[str, Any]]:
-    """The features of a picture: picture("a.jpg", seed=1, more="features")."""
+def image(images: ModuleType) -> Callable[..., dict[str, Any]]:
+    """The features of an image: image("a.jpg", seed=1, more="features")."""
 
     def features(
         name: str | bytes | None = None,
@@ -49,7 +49,7 @@ def picture(pictures: ModuleType) -> Callable[..., dict[str, Any]]:
     ) -> dict[str, Any]:
         named = {} if name is None else {"image/filename": name}
         return {
-            "image/encoded": pictures.jpeg(seed, width, height),
+            "image/encoded": images.jpeg(seed, width, height),
             "image/format": "jpeg",
             "image/height": height,
             "image/width": width,

@@ -15,8 +15,8 @@ def documents(out: Path) -> dict[str, Any]:
     return {path.name: json.loads(path.read_text()) for path in (out / "annotations").iterdir()}
 
 
-def test_a_split_is_a_folder_and_a_document(
-    write: Any, picture: Any, box_features: Any, box_kinds: Any, tmp_path: Path, files: Any
+def test_each_split_has_a_folder_and_a_document(
+    write: Any, image: Any, box_features: Any, box_kinds: Any, tmp_path: Path, files: Any
 ) -> None:
     more = box_features((0.25, 0.5, 0.75, 1.0), (0, 0, 1 / 3, 1), label=17) | {
         "image/source_id": "42",
@@ -26,12 +26,12 @@ def test_a_split_is_a_folder_and_a_document(
     empty = box_features() | {"image/source_id": "42"}
     source = write(
         box_kinds,
-        train=[picture("train/d/a.jpg", more=more), picture("b.jpg", seed=1, more=empty)],
-        val=[picture("c.jpg", seed=2, more=box_features((0, 0, 1, 1), label=3, name="dog"))],
+        train=[image("train/d/a.jpg", more=more), image("b.jpg", seed=1, more=empty)],
+        val=[image("c.jpg", seed=2, more=box_features((0, 0, 1, 1), label=3, name="dog"))],
     )
     report = rs.export(source, tmp_path / "out", "coco")
     assert report.left_out == {}
-    assert report.problems == ["record 1: the id 42 is taken by an earlier record"]
+    assert report.problems == ["record 1: the id 42 is already used by an earlier record"]
     assert sorted(files(tmp_path / "out")) == [
         *("annotations/instances_train.json", "annotations/instances_val.json"),
         *("train/b.jpg", "train/d/a.jpg", "val/c.jpg"),
@@ -67,10 +67,41 @@ def test_a_split_is_a_folder_and_a_document(
     assert found["instances_val.json"]["annotations"][0]["area"] == 96
 
 
-def test_every_category_of_the_dataset_is_there(
-    write: Any, picture: Any, box_features: Any, tmp_path: Path
+def test_ids_of_images(
+    write: Any, image: Any, box_features: Any, box_kinds: Any, tmp_path: Path
 ) -> None:
-    folder = write(train=[picture("a.jpg", more=box_features((0, 0, 1, 1), label=5, name="e"))])
+    """Integers are kept, also if another split has them; the rest get what no image has."""
+    expected_ids = {
+        "train": ["7", None, "1", "-3", "9223372036854775807", "x", "7", "007a", "2"],
+        "val": ["7", "1", None, "9223372036854775808", "12"],
+    }
+    expected = {
+        "train": [7, 3, 1, -3, 2**63 - 1, 4, 5, 6, 2],
+        "val": [7, 1, 8, 9, 12],
+    }
+    records = {}
+    for split, ids in expected_ids.items():
+        records[split] = []
+        for number, name in enumerate(ids):
+            boxes = box_features(*[(0, 0, 1, 1)] * (number % 3))
+            more = boxes | ({} if name is None else {"image/source_id": name})
+            records[split].append(image(f'"id": null, {number}.jpg', seed=number, more=more))
+    report = rs.export(write(box_kinds, **records), tmp_path / "out", "coco")
+    assert [problem.partition(":")[0] for problem in report.problems] == ["record 6"]
+    for split, ids in expected.items():
+        found = documents(tmp_path / "out")[f"instances_{split}.json"]
+        assert [image["id"] for image in found["images"]] == ids
+        owners = [annotation["image_id"] for annotation in found["annotations"]]
+        assert owners == [name for number, name in enumerate(ids) for _ in range(number % 3)]
+        assert len({annotation["id"] for annotation in found["annotations"]}) == len(owners)
+    again = rs.pack(rs.Coco(tmp_path / "out"), tmp_path / "again")
+    assert again.sample_count == 14
+
+
+def test_all_categories_of_the_dataset_are_written(
+    write: Any, image: Any, box_features: Any, tmp_path: Path
+) -> None:
+    folder = write(train=[image("a.jpg", more=box_features((0, 0, 1, 1), label=5, name="e"))])
     (folder / "labels.txt").write_text("1:a\n5:e\n9:ä\n")
     rs.export(folder, tmp_path / "out", "coco")
     found = documents(tmp_path / "out")["instances_train.json"]["categories"]
@@ -79,12 +110,12 @@ def test_every_category_of_the_dataset_is_there(
     ]
 
 
-def test_boxes_are_the_same_float32_again(
-    write: Any, picture: Any, box_features: Any, tmp_path: Path
+def test_boxes_restore_the_same_float32(
+    write: Any, image: Any, box_features: Any, tmp_path: Path
 ) -> None:
     edges = np.sort(np.random.default_rng(0).random((200, 2, 2), np.float32), axis=1)
     more = box_features(*edges.reshape(200, 4))
-    rs.export(write(train=[picture("a.jpg", more=more)]), tmp_path / "out", "coco")
+    rs.export(write(train=[image("a.jpg", more=more)]), tmp_path / "out", "coco")
     found = documents(tmp_path / "out")["instances_train.json"]["annotations"]
     boxes = np.array([annotation["bbox"] for annotation in found], np.float64)
     size = np.array([12, 8])
@@ -100,41 +131,39 @@ def decoded(segmentation: Any) -> Any:
 
 @pytest.mark.parametrize("seed", range(4))
 def test_instance_masks_become_run_lengths(
-    write: Any, picture: Any, box_features: Any, pictures: ModuleType, tmp_path: Path, seed: int
+    write: Any, image: Any, box_features: Any, images: ModuleType, tmp_path: Path, seed: int
 ) -> None:
     from PIL import Image
 
     generator = np.random.default_rng(seed)
     masks = [generator.random((8, 12)) < share for share in (0, 0.3, 0.9, 1)]
-    encoded = [pictures.encode(Image.fromarray(mask), "PNG") for mask in masks]
+    encoded = [images.encode(Image.fromarray(mask), "PNG") for mask in masks]
     more = box_features(*[(0, 0, 1, 1)] * 4) | {"image/object/mask": encoded}
-    rs.export(write(train=[picture("a.jpg", more=more)]), tmp_path / "out", "coco")
+    rs.export(write(train=[image("a.jpg", more=more)]), tmp_path / "out", "coco")
     found = documents(tmp_path / "out")["instances_train.json"]["annotations"]
     for annotation, mask in zip(found, masks, strict=True):
         assert np.array_equal(decoded(annotation["segmentation"]), mask)
 
 
-def test_masks_that_do_not_fit(
-    write: Any, picture: Any, box_features: Any, pictures: ModuleType, tmp_path: Path
+def test_invalid_instance_masks(
+    write: Any, image: Any, box_features: Any, images: ModuleType, tmp_path: Path
 ) -> None:
-    other = pictures.encode(pictures.noise(11, 8, "L"), "PNG")
+    other = images.encode(images.noise(11, 8, "L"), "PNG")
     boxes = box_features((0, 0, 1, 1))
     wrong = [
-        picture("a.jpg", more=boxes | {"image/object/mask": masks})
+        image("a.jpg", more=boxes | {"image/object/mask": masks})
         for masks in ([other], [other, other], [b"x"])
     ]
     with pytest.raises(rs.SourceError) as caught:
         rs.export(write(train=wrong), tmp_path / "out", "coco")
-    said = caught.value.problems
-    assert "11 x 8" in said[0]
-    assert "1 boxes, and 2 of image/object/mask" in said[1]
-    assert "an instance mask cannot be read: it is no picture" in said[2]
+    problems = caught.value.problems
+    assert "11 x 8" in problems[0]
+    assert "image/object/mask has 2 values for 1 boxes" in problems[1]
+    assert "an instance mask cannot be read" in problems[2]
 
 
-def test_a_split_called_annotations_is_not_in_the_way(
-    write: Any, picture: Any, tmp_path: Path, files: Any
-) -> None:
-    source = write(annotations=[picture("instances_annotations.json")], masks=[picture("b.jpg")])
+def test_split_named_annotations(write: Any, image: Any, tmp_path: Path, files: Any) -> None:
+    source = write(annotations=[image("instances_annotations.json")], masks=[image("b.jpg")])
     rs.export(source, tmp_path / "out", "coco")
     assert sorted(files(tmp_path / "out")) == [
         "annotations-2/instances_annotations.json.jpg",
@@ -144,11 +173,11 @@ def test_a_split_called_annotations_is_not_in_the_way(
     ]
 
 
-def test_class_masks_lie_beside(
-    write: Any, picture: Any, pictures: ModuleType, tmp_path: Path, files: Any
+def test_class_masks_have_their_own_folder(
+    write: Any, image: Any, images: ModuleType, tmp_path: Path, files: Any
 ) -> None:
-    mask = pictures.encode(pictures.noise(12, 8, "P"), "PNG")
-    source = write(train=[picture("a.jpg", more={"image/segmentation/class/encoded": mask})])
-    for as_, name in (("coco", "masks/train/a.png"), ("yolo", "masks/train/a.png")):
-        rs.export(source, tmp_path / as_, as_)
-        assert files(tmp_path / as_)[name] == mask
+    mask = images.encode(images.noise(12, 8, "P"), "PNG")
+    source = write(train=[image("a.jpg", more={"image/segmentation/class/encoded": mask})])
+    for kind, name in (("coco", "masks/train/a.png"), ("yolo", "masks/train/a.png")):
+        rs.export(source, tmp_path / kind, kind)
+        assert files(tmp_path / kind)[name] == mask

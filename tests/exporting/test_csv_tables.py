@@ -52,12 +52,12 @@ def test_scalars_lists_and_gaps(write: Any, tmp_path: Path, files: Any) -> None:
     assert table(tmp_path / "out" / "val.csv") == [dict.fromkeys(first, "")]
 
 
-def test_pictures_are_files_beside_the_table(
-    write: Any, picture: Any, pictures: ModuleType, tmp_path: Path, files: Any
+def test_images_are_files_next_to_the_table(
+    write: Any, image: Any, images: ModuleType, tmp_path: Path, files: Any
 ) -> None:
-    mask = pictures.encode(pictures.noise(12, 8, "P"), "PNG")
-    more = {"weight": 2.5, "image/segmentation/class/encoded": mask, "thumb": pictures.jpeg(9)}
-    examples = [picture("cat/a.jpg", more=more), picture("b.jpg", seed=1, more={"weight": 1.0})]
+    mask = images.encode(images.noise(12, 8, "P"), "PNG")
+    more = {"weight": 2.5, "image/segmentation/class/encoded": mask, "thumb": images.jpeg(9)}
+    examples = [image("cat/a.jpg", more=more), image("b.jpg", seed=1, more={"weight": 1.0})]
     rs.export(write(train=examples), tmp_path / "out", "csv")
     written = files(tmp_path / "out")
     assert {name: data for name, data in written.items() if name != "metadata.csv"} == {
@@ -77,8 +77,8 @@ def test_pictures_are_files_beside_the_table(
     ]
 
 
-def test_each_split_has_a_folder(write: Any, picture: Any, tmp_path: Path, files: Any) -> None:
-    rs.export(write(train=[picture("a.jpg")], val=[picture("a.jpg")]), tmp_path / "out", "csv")
+def test_each_split_has_a_folder(write: Any, image: Any, tmp_path: Path, files: Any) -> None:
+    rs.export(write(train=[image("a.jpg")], val=[image("a.jpg")]), tmp_path / "out", "csv")
     assert sorted(files(tmp_path / "out")) == [
         *("train/a.jpg", "train/metadata.csv", "val/a.jpg", "val/metadata.csv")
     ]
@@ -89,11 +89,11 @@ def test_each_split_has_a_folder(write: Any, picture: Any, tmp_path: Path, files
     ("labels", "columns"),
     [("0:cat\n1:dog\n", {"label"}), ("1:cat\n2:dog\n", {"label", "label_id"})],
 )
-def test_classes_have_names_and_where_that_does_not_tell_numbers(
-    write: Any, picture: Any, tmp_path: Path, labels: str, columns: set[str]
+def test_label_ids_are_written_if_names_do_not_imply_them(
+    write: Any, image: Any, tmp_path: Path, labels: str, columns: set[str]
 ) -> None:
     more = {"image/class/text": "dog", "image/class/label": int(labels[-6])}
-    folder = write(train=[picture("a.jpg", more=more)])
+    folder = write(train=[image("a.jpg", more=more)])
     (folder / "labels.txt").write_text(labels)
     rs.export(folder, tmp_path / "out", "csv")
     (row,) = table(tmp_path / "out" / "metadata.csv")
@@ -102,9 +102,9 @@ def test_classes_have_names_and_where_that_does_not_tell_numbers(
     assert row.get("label_id", labels[-6]) == labels[-6]
 
 
-def test_two_columns_of_one_name(write: Any, picture: Any, tmp_path: Path) -> None:
-    source = write(train=[picture("a.jpg", more={"file_name": "x"})])
-    with pytest.raises(rs.OptionError, match="one name"):
+def test_two_columns_with_the_same_name(write: Any, image: Any, tmp_path: Path) -> None:
+    source = write(train=[image("a.jpg", more={"file_name": "x"})])
+    with pytest.raises(rs.OptionError, match="same name"):
         rs.export(source, tmp_path / "out", "csv")
 
 

@@ -58,8 +58,8 @@ def test_all_splits_have_the_same_arrays(write: Any, tmp_path: Path) -> None:
     assert val["d.row_splits"].tolist() == [0, 0, 0]
 
 
-def test_pictures_come_out_byte_for_byte(write: Any, picture: Any, tmp_path: Path) -> None:
-    examples = [picture(f"{n}.jpg", seed=n) for n in range(3)]
+def test_images_are_kept_byte_for_byte(write: Any, image: Any, tmp_path: Path) -> None:
+    examples = [image(f"{n}.jpg", seed=n) for n in range(3)]
     rs.export(write(train=examples), tmp_path / "out", "npz")
     found = arrays(tmp_path / "out" / "train.npz")
     starts = found["image/encoded.offsets"]
@@ -70,16 +70,16 @@ def test_pictures_come_out_byte_for_byte(write: Any, picture: Any, tmp_path: Pat
 
 
 @pytest.mark.parametrize(
-    ("examples", "error", "said"),
+    ("examples", "error", "message"),
     [
-        ([{"x": 1}, {"x": 0.5}], rs.SourceError, "float here and int64 in earlier"),
+        ([{"x": 1}, {"x": 0.5}], rs.SourceError, "float here but int64"),
         ([{"x.values": 1, "x": [1]}, {"x.values": 1, "x": []}], rs.OptionError, "'x.values'"),
     ],
 )
-def test_what_arrays_cannot_hold(
-    write: Any, tmp_path: Path, examples: Any, error: Any, said: str
+def test_features_that_arrays_cannot_hold(
+    write: Any, tmp_path: Path, examples: Any, error: Any, message: str
 ) -> None:
-    with pytest.raises(error, match=said):
+    with pytest.raises(error, match=message):
         rs.export(
             write({"x": "int64"} if "x.values" in examples[0] else None, train=examples),
             tmp_path / "out",
@@ -101,7 +101,7 @@ ROWS = st.sampled_from(sorted(VALUES)).flatmap(
 
 
 @given(ROWS)
-def test_any_lists_are_found_again(tmp_path_factory: Any, known: Any) -> None:
+def test_lists_round_trip(tmp_path_factory: Any, known: Any) -> None:
     kind, rows = known
     folder = tmp_path_factory.mktemp("npz")
     with rs.ShardWriter(folder / "train.tfrecord") as writer:

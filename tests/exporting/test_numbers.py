@@ -31,14 +31,14 @@ def test_pixels_give_the_same_float32(edge: float, size: int) -> None:
 
 
 @given(SIZE.flatmap(lambda size: st.tuples(st.just(size), st.integers(0, size))))
-def test_whole_pixels_come_back_as_they_were(known: tuple[int, int]) -> None:
+def test_integer_pixels_are_restored(known: tuple[int, int]) -> None:
     size, pixel = known
     edge = float(np.float32(pixel / size))
     assert decimal(pixels(edge, size)) == str(pixel)
 
 
 @given(st.integers(1, 10_000), st.integers(0, 10_000), st.integers(0, 6))
-def test_no_shorter_decimal_would_do(size: int, place: int, digits: int) -> None:
+def test_decimals_are_the_shortest(size: int, place: int, digits: int) -> None:
     """A number with few decimals is found again, or one with fewer."""
     pixel = round(min(place / 7, size), digits)
     found = decimal(pixels(float(np.float32(pixel / size)), size))
@@ -54,7 +54,7 @@ def test_extents_give_the_same_float32(one: float, other: float, size: int) -> N
 
 
 @given(st.integers(1, 5000), st.integers(0, 5000), st.integers(0, 5000))
-def test_whole_extents_come_back_as_they_were(size: int, one: int, other: int) -> None:
+def test_integer_extents_are_restored(size: int, one: int, other: int) -> None:
     start, stop = sorted((one % (size + 1), other % (size + 1)))
     edge = float(np.float32(stop / size))
     assert decimal(pixel_extent(start, edge, size)) == str(stop - start)
@@ -70,7 +70,7 @@ def test_centres_give_the_same_float32(one: float, other: float) -> None:
 
 
 @given(EDGE, EDGE)
-def test_centres_are_never_further_off_than_float64_is(one: float, other: float) -> None:
+def test_centres_are_as_close_as_float64_allows(one: float, other: float) -> None:
     low, high = sorted((one, other))
     centre, extent = map(written, centre_and_extent(low, high))
     assert abs(centre - extent / 2 - low) <= max(2**-52, 2**-24 * low)

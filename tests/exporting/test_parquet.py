@@ -17,16 +17,16 @@ def parquet() -> Any:
 
 
 def test_columns_are_typed_by_the_schema(
-    write: Any, picture: Any, tmp_path: Path, parquet: Any
+    write: Any, image: Any, tmp_path: Path, parquet: Any
 ) -> None:
     import pyarrow as pa
 
     examples = [
-        picture(
+        image(
             "a.jpg",
             more={"score": 0.1, "many": [1, 2], "one": [1], "words": ["ö"], "gap": 5, "e": []},
         ),
-        picture(
+        image(
             "b.jpg",
             seed=1,
             more={"score": 7.0, "many": [], "one": [], "words": ["a", "b"], "e": []},
@@ -56,7 +56,7 @@ def test_columns_are_typed_by_the_schema(
     assert parquet.read_table(tmp_path / "out" / "val.parquet").num_rows == 1
 
 
-def test_rows_come_in_groups(
+def test_rows_are_written_in_groups(
     write: Any, tmp_path: Path, parquet: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     import recordsmith.exporting.parquet as module

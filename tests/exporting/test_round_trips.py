@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import itertools
+import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from types import ModuleType
@@ -10,11 +12,35 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from PIL import Image
 
 import recordsmith as rs
+from recordsmith.sources.json_values import LOST_DIGITS
 
 _NUMBERS = itertools.count()
 NAMES = ("image/filename", "image/source_id")  # the folder in them is that of the layout
+
+
+def _image(seed: int) -> dict[str, Any]:
+    pixels = np.random.default_rng(seed).integers(0, 5, (3, 4 + seed), np.uint8)
+    files = []
+    for kind in ("png", ("jpeg", "webp", "bmp")[seed]):
+        file = io.BytesIO()
+        Image.fromarray(pixels).save(file, kind)
+        files.append(file.getvalue())
+    return {
+        "image/encoded": [files[1]],
+        "image/format": [(b"jpeg", b"webp", b"bmp")[seed]],
+        "image/height": np.array([3]),
+        "image/width": np.array([4 + seed]),
+        "image/segmentation/class/encoded": [files[0]],
+        "image/segmentation/class/format": [b"png"],
+    }
+
+
+IMAGES = [_image(seed) for seed in range(3)]
 
 
 def plain(example: Mapping[str, Any], without: tuple[str, ...] = ()) -> dict[str, Any]:
@@ -60,8 +86,8 @@ def random_boxes(count: int, seed: int) -> dict[str, Any]:
 
 
 @pytest.fixture
-def boxed(write: Any, picture: Any, box_features: Any, box_kinds: Any) -> Any:
-    """Writes pictures with random boxes; the last has none."""
+def boxed(write: Any, image: Any, box_features: Any, box_kinds: Any) -> Any:
+    """Writes images with random boxes; the last has none."""
 
     def write_boxed(kinds: Mapping[str, str], extra: Any, **names: str) -> Path:
         examples = []
@@ -69,46 +95,46 @@ def boxed(write: Any, picture: Any, box_features: Any, box_kinds: Any) -> Any:
             features = random_boxes(count, number) if count else box_features()
             name = f"{number}.jpg"
             more = {"image/source_id": name, **features, **extra(count, number)}
-            examples.append(picture(name, seed=number, width=97, height=64, more=more))
+            examples.append(image(name, seed=number, width=97, height=64, more=more))
         return write(box_kinds | kinds, train=examples)  # type: ignore[no-any-return]
 
     return write_boxed
 
 
-def test_image_folder(pictures: ModuleType, tmp_path: Path) -> None:
-    folder = pictures.make_folder(tmp_path / "flowers", {"Rose": 5, "daisy": 4, "tulip 2": 3})
+def test_image_folder(images: ModuleType, tmp_path: Path) -> None:
+    folder = images.make_folder(tmp_path / "flowers", {"Rose": 5, "daisy": 4, "tulip 2": 3})
     rs.pack(rs.ImageFolder(folder), tmp_path / "out", seed=3)
-    report = rs.export(tmp_path / "out", tmp_path / "pictures", "folder")
+    report = rs.export(tmp_path / "out", tmp_path / "images", "folder")
     assert (report.changed_names, report.problems, report.left_out) == ([], [], {})
-    again = packed(rs.ImageFolder(tmp_path / "pictures"), tmp_path)
+    again = packed(rs.ImageFolder(tmp_path / "images"), tmp_path)
     assert rs.open(again).class_names == rs.open(tmp_path / "out").class_names
     assert examples_in(again) == examples_in(tmp_path / "out")
     for path in folder.rglob("*.*"):
-        exported = tmp_path / "pictures" / path.relative_to(folder)
+        exported = tmp_path / "images" / path.relative_to(folder)
         assert exported.read_bytes() == path.read_bytes()
 
 
-def test_image_folder_of_each_split(pictures: ModuleType, tmp_path: Path) -> None:
-    folder = pictures.make_folder(tmp_path / "flowers", {"daisy": 8, "rose": 8})
+def test_image_folder_of_each_split(images: ModuleType, tmp_path: Path) -> None:
+    folder = images.make_folder(tmp_path / "flowers", {"daisy": 8, "rose": 8})
     out = tmp_path / "out"
     rs.pack(rs.ImageFolder(folder), out, splits={"train": 0.5, "val": 0.5}, stratify=True, shards=2)
-    rs.export(out, tmp_path / "pictures", "folder")
+    rs.export(out, tmp_path / "images", "folder")
     for split in ("train", "val"):
-        again = packed(rs.ImageFolder(tmp_path / "pictures" / split), tmp_path)
+        again = packed(rs.ImageFolder(tmp_path / "images" / split), tmp_path)
         first = sorted(map(repr, map(plain, rs.open(out, split))))
         assert sorted(map(repr, map(plain, rs.open(again)))) == first
 
 
-def test_image_pairs(pictures: ModuleType, write: Any, picture: Any, tmp_path: Path) -> None:
+def test_image_pairs(images: ModuleType, write: Any, image: Any, tmp_path: Path) -> None:
     source = rs.ImagePairs
     examples = []
     for number, mode in enumerate(("L", "P", "1")):
-        mask = pictures.encode(pictures.noise(12, 8, seed=number).convert(mode), "PNG")
+        mask = images.encode(images.noise(12, 8, seed=number).convert(mode), "PNG")
         more = {
             "image/segmentation/class/encoded": mask,
             "image/segmentation/class/format": "png",
         }
-        examples.append(picture(f"images/a/{number}.jpg", seed=number, more=more))
+        examples.append(image(f"images/a/{number}.jpg", seed=number, more=more))
     records = write(train=examples)
     report = rs.export(records, tmp_path / "out", "folder")
     assert (report.changed_names, report.left_out) == ([], {})
@@ -157,7 +183,7 @@ def test_coco(boxed: Any, tmp_path: Path) -> None:
 
 
 def test_coco_with_instance_masks(
-    write: Any, picture: Any, box_features: Any, pictures: ModuleType, tmp_path: Path
+    write: Any, image: Any, box_features: Any, images: ModuleType, tmp_path: Path
 ) -> None:
     source = rs.Coco
     generator = np.random.default_rng(1)
@@ -166,11 +192,11 @@ def test_coco_with_instance_masks(
         "image/source_id": "1",
         "image/object/is_crowd": [0, 1, 0],
         "image/object/area": [1.0, 2.0, 3.0],
-        "image/object/mask": [pictures.encode(_grey(mask), "PNG") for mask in masks],
+        "image/object/mask": [images.encode(_grey(mask), "PNG") for mask in masks],
     }
-    records = write(train=[picture("a.jpg", more=more)])
+    records = write(train=[image("a.jpg", more=more)])
     assert rs.export(records, tmp_path / "out", "coco").left_out == {}
-    again = packed(source(tmp_path / "out", masks="instance"), tmp_path)
+    again = packed(source(tmp_path / "out", object_masks="instance"), tmp_path)
     (first,), (second,) = list(rs.open(records)), list(rs.open(again))
     without = ("image/object/mask",)
     assert plain(second, without) == plain(first, without)  # type: ignore[arg-type]
@@ -200,13 +226,13 @@ def test_yolo(boxed: Any, tmp_path: Path) -> None:
     assert examples_in(packed(source(tmp_path / "out"), tmp_path)) == examples_in(records)
 
 
-def test_csv_of_pictures(pictures: ModuleType, tmp_path: Path) -> None:
+def test_csv_of_images(images: ModuleType, tmp_path: Path) -> None:
     source = rs.Table
-    folder = pictures.make_folder(tmp_path / "flowers", {"daisy": 4, "rose": 5})
+    folder = images.make_folder(tmp_path / "flowers", {"daisy": 4, "rose": 5})
     rs.pack(rs.ImageFolder(folder), tmp_path / "packed")
     report = rs.export(tmp_path / "packed", tmp_path / "out", "csv")
     assert (report.changed_names, report.left_out) == ([], {})
-    again = packed(source(tmp_path / "out", label="label"), tmp_path)
+    again = packed(source(tmp_path / "out", label_column="label"), tmp_path)
     assert examples_in(again) == examples_in(tmp_path / "packed")
     assert rs.open(again).class_names == ("daisy", "rose")
 
@@ -255,13 +281,72 @@ def test_parquet(write: Any, tmp_path: Path) -> None:
     assert examples_in(again) == examples_in(records)
 
 
-def test_webdataset(pictures: ModuleType, tmp_path: Path) -> None:
+def test_webdataset(images: ModuleType, tmp_path: Path) -> None:
     source = rs.WebDataset
-    folder = pictures.make_folder(tmp_path / "flowers", {"daisy": 4, "rose": 5})
+    folder = images.make_folder(tmp_path / "flowers", {"daisy": 4, "rose": 5})
     rs.pack(rs.ImageFolder(folder), tmp_path / "packed")
     rs.export(tmp_path / "packed", tmp_path / "out", "webdataset", shard_size_bytes=8000)
     again = packed(source(tmp_path / "out"), tmp_path)
     assert examples_in(again) == examples_in(tmp_path / "packed")
+
+
+def same(one: Any, other: Any) -> bool:
+    """The same bits; all NaN count as one, as JSON has no others."""
+    if isinstance(one, list) or isinstance(other, list):
+        return bool(one == other)
+    bits = [value[value == value].tobytes() for value in (one, other)]  # noqa: PLR0124
+    nans = [np.isnan(value).tolist() for value in (one, other)]
+    return one.dtype == other.dtype and bits[0] == bits[1] and nans[0] == nans[1]
+
+
+texts = st.text(max_size=6).map(str.encode)
+marked = st.sampled_from([b'{"base64": "/w=="}', b'{"base64":"YQ=="}', b'["a"]', b"null", b"\xff"])
+integers = st.integers(-(2**63), 2**63 - 1)
+numbers = st.sampled_from([-0.0, 3.4028234663852886e38, 1.401298464324817e-45, 16777216.0, 0.1])
+floats = st.one_of(st.floats(width=32), numbers)
+values = {
+    "bytes": st.lists(st.one_of(st.binary(max_size=6), texts, marked), max_size=3),
+    "int64": st.lists(integers, max_size=3).map(lambda items: np.array(items, np.int64)),
+    "float": st.lists(floats, max_size=3).map(lambda items: np.array(items, np.float32)),
+}
+KEYS = ("image/filename", "image/class/label", "image/encoded", "image/source_id", "jpg", "txt",
+        "image/segmentation/class/encoded", "json")  # fmt: skip
+
+
+@st.composite
+def any_examples(draw: st.DrawFn) -> list[dict[str, Any]]:
+    """Records of any features, of which each has one kind; some with an image, and its mask."""
+    keys = st.one_of(st.sampled_from(KEYS), st.text(max_size=4), st.just("b\udcff"))
+    kinds = draw(st.dictionaries(keys, st.sampled_from(list(values)), max_size=6))
+    kinds |= {key: "bytes" for key in kinds if key.endswith("encoded")}
+    examples = []
+    for seed in range(draw(st.integers(1, 3))):
+        chosen = draw(st.sets(st.sampled_from(sorted(kinds)))) if kinds else set()
+        example = {key: draw(values[kinds[key]]) for key in sorted(chosen)}
+        if draw(st.booleans()):
+            example |= IMAGES[seed]
+            if draw(st.booleans()):
+                example["image/encoded"] = example["image/encoded"] * draw(st.sampled_from([0, 2]))
+        examples.append(example)
+    return examples
+
+
+@settings(max_examples=150)
+@given(any_examples())
+def test_webdataset_of_any_features(examples: list[dict[str, Any]]) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder)
+        with rs.ShardWriter(path / "records.tfrecord") as writer:
+            for example in examples:
+                writer.write_example(example)
+        rs.export(path / "records.tfrecord", path / "out", "webdataset")
+        report = rs.pack(rs.WebDataset(path / "out"), path / "again", shuffle=False)
+        first, again = list(rs.open(path / "records.tfrecord")), list(rs.open(path / "again"))
+    assert len(again) == len(first)
+    assert LOST_DIGITS not in report.notes
+    for one, other in zip(first, again, strict=True):
+        assert list(other) == list(one)
+        assert [key for key in one if not same(one[key], other[key])] == []
 
 
 def test_webdataset_of_boxes(boxed: Any, tmp_path: Path) -> None:

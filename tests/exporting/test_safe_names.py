@@ -2,12 +2,13 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from itertools import count
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recordsmith.exporting.safe_names import TakenNames, safe_part, safe_parts
+from recordsmith.exporting.safe_names import TakenNames, safe_part, safe_parts, shortened
 
 RESERVED = {
     *("con", "prn", "aux", "nul"),
@@ -17,7 +18,7 @@ NASTY = st.text(st.sampled_from("ab./\\:~ \0\n\x7f\udc80%é\u0301IİßKk-2"), ma
 
 
 def is_safe(part: str) -> bool:
-    """What Windows, macOS and Linux all take as a name, said in another way than the code does."""
+    """An independent check for names valid on Windows, macOS and Linux."""
     return (
         0 < len(part.encode()) <= 255
         and not re.search(r'[\x00-\x1f\x7f-\x9f<>:"/\\|?*\ud800-\udfff]', part)
@@ -91,7 +92,7 @@ def test_taken_names_get_numbers() -> None:
     assert names == [("a",), ("a-2",), ("A-3",), ("a-2-2",), ("b",)]
 
 
-def test_other_spellings_of_a_letter_are_taken() -> None:
+def test_other_normalizations_of_a_name_are_taken() -> None:
     taken = TakenNames()
     composed, decomposed = unicodedata.normalize("NFC", "é"), unicodedata.normalize("NFD", "é")
     assert taken.take((composed,), FILES) == (composed,)
@@ -100,7 +101,7 @@ def test_other_spellings_of_a_letter_are_taken() -> None:
     assert taken.take(("straße",), FILES) == ("straße-2",)
 
 
-def test_one_taken_file_is_enough() -> None:
+def test_one_taken_companion_file_changes_the_name() -> None:
     taken = TakenNames()
     taken.take(("a",), [("images", ".png"), ("labels", ".txt")])
     assert taken.take(("a",), [("images", ".jpg")]) == ("a",)
@@ -116,14 +117,36 @@ def test_numbers_fit_into_long_names() -> None:
 
 
 @given(st.lists(NASTY, max_size=30))
-def test_no_name_is_given_twice(wanted: list[str]) -> None:
+def test_names_are_unique(wanted: list[str]) -> None:
     taken = TakenNames()
     given_names = ["/".join(taken.take(safe_parts(name), FILES)) for name in wanted]
     assert len({name.casefold() for name in given_names}) == len(wanted)
     assert all(is_safe(part) for name in given_names for part in name.split("/"))
 
 
-def test_many_of_one_name_take_no_time_each() -> None:
+def slow_take(taken: set[str], last: str) -> str:
+    """The first free number, found by trying all."""
+    for number in count(1):
+        mark = f"-{number}" if number > 1 else ""
+        name = shortened(last, f"{mark}.jpeg")[: -len(".jpeg")]
+        if name not in taken:
+            taken.add(name)
+            return name
+    raise AssertionError
+
+
+@given(
+    st.lists(
+        st.sampled_from([f"{'x' * 245}{end}" for end in ("", *"abcd", "ab", "abcde", "a" * 9)])
+    )
+)
+def test_numbers_are_the_first_unused(wanted: list[str]) -> None:
+    taken, slow = TakenNames(), set[str]()
+    for name in wanted * 3:
+        assert taken.take((name,), [("a", ".jpeg")]) == (slow_take(slow, name),)
+
+
+def test_many_equal_names_are_fast() -> None:
     """Twenty thousand records called image.jpg: numbers go on where they were."""
     taken = TakenNames()
     names = [taken.take(("image",), FILES)[0] for _ in range(20_000)]

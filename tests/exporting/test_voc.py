@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 import recordsmith as rs
 
 
-def test_an_annotation_reads_as_it_should(
-    write: Any, picture: Any, box_features: Any, box_kinds: Any, tmp_path: Path, files: Any
+def test_annotation_file(
+    write: Any, image: Any, box_features: Any, box_kinds: Any, tmp_path: Path, files: Any
 ) -> None:
     more = box_features((0.25, 0.5, 0.75, 1), (0, 0, 1 / 3, 1), name="ö & <cat>") | {
         "image/object/difficult": [0, 1],
@@ -24,8 +24,8 @@ def test_an_annotation_reads_as_it_should(
     empty = box_features()
     source = write(
         box_kinds,
-        train=[picture("p/a.jpg", more=more), picture("b.jpg", seed=1, more=empty)],
-        val=[picture("c.jpg", seed=2, more=empty)],
+        train=[image("p/a.jpg", more=more), image("b.jpg", seed=1, more=empty)],
+        val=[image("c.jpg", seed=2, more=empty)],
     )
     report = rs.export(source, tmp_path / "out", "voc")
     assert (report.left_out, report.problems) == ({}, [])
@@ -60,14 +60,14 @@ def test_an_annotation_reads_as_it_should(
     st.integers(1, 300),
     st.integers(1, 300),
 )
-def test_every_edge_is_the_same_float32_again(
-    tmp_path_factory: Any, pictures: ModuleType, edges: Any, width: int, height: int
+def test_edges_restore_the_same_float32(
+    tmp_path_factory: Any, images: ModuleType, edges: Any, width: int, height: int
 ) -> None:
     folder = tmp_path_factory.mktemp("voc")
     keys = ("xmin", "ymin", "xmax", "ymax")
     columns = dict(zip(keys, zip(*edges, strict=True), strict=True))
     with rs.ShardWriter(folder / "train.tfrecord") as writer:
-        data = pictures.encode(pictures.noise(1, 1).resize((width, height)), "PNG")
+        data = images.encode(images.noise(1, 1).resize((width, height)), "PNG")
         features = {f"image/object/bbox/{key}": list(column) for key, column in columns.items()}
         writer.write_example({"image/encoded": data, **features})
     rs.export(folder / "train.tfrecord", folder / "out", "voc")
@@ -79,11 +79,11 @@ def test_every_edge_is_the_same_float32_again(
 
 
 def test_masks_have_lists_of_their_own(
-    write: Any, picture: Any, pictures: ModuleType, tmp_path: Path, files: Any
+    write: Any, image: Any, images: ModuleType, tmp_path: Path, files: Any
 ) -> None:
-    mask = pictures.encode(pictures.noise(12, 8, "P"), "PNG")
+    mask = images.encode(images.noise(12, 8, "P"), "PNG")
     masked = {"image/segmentation/class/encoded": mask, "image/segmentation/class/format": "png"}
-    rs.export(write(train=[picture("a.jpg", more=masked)]), tmp_path / "out", "voc")
+    rs.export(write(train=[image("a.jpg", more=masked)]), tmp_path / "out", "voc")
     written = files(tmp_path / "out")
     assert sorted(written) == [
         *("ImageSets/Segmentation/train.txt", "JPEGImages/a.jpg", "SegmentationClass/a.png")
@@ -93,29 +93,29 @@ def test_masks_have_lists_of_their_own(
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
         ({"image/object/bbox/xmin": [0.5, 0.5]}, "differ in length"),
-        ({"image/object/bbox/xmin": [float("nan")]}, "no number"),
-        ({"image/object/bbox/xmin": [5]}, "no floats"),
+        ({"image/object/bbox/xmin": [float("nan")]}, "not a finite number"),
+        ({"image/object/bbox/xmin": [5]}, "not a float"),
         ({"image/object/class/text": ["a\0b"]}, "XML"),
-        ({"image/encoded": b"no picture", "image/height": []}, "size of its picture"),
+        ({"image/encoded": b"no image", "image/height": []}, "size of its image"),
     ],
 )
 def test_boxes_that_cannot_be_written(
-    write: Any, picture: Any, box_features: Any, tmp_path: Path, change: Any, said: str
+    write: Any, image: Any, box_features: Any, tmp_path: Path, change: Any, message: str
 ) -> None:
-    good = picture("a.jpg", more=box_features((0, 0, 1, 1)))
+    good = image("a.jpg", more=box_features((0, 0, 1, 1)))
     source = write({"image/height": "int64"}, train=[good, good | change])
-    with pytest.raises(rs.SourceError, match=f"record 1: .*{said}"):
+    with pytest.raises(rs.SourceError, match=f"record 1: .*{message}"):
         rs.export(source, tmp_path / "out", "voc")
 
 
-def test_odd_boxes_come_out_and_are_reported(
-    write: Any, picture: Any, box_features: Any, tmp_path: Path
+def test_odd_boxes_are_exported_and_reported(
+    write: Any, image: Any, box_features: Any, tmp_path: Path
 ) -> None:
     more = box_features((0.5, 0, 0.25, 1), (-0.5, 0, 1.5, 1), (0, 0, 1, 1))
-    report = rs.export(write(train=[picture("a.jpg", more=more)]), tmp_path / "out", "voc")
+    report = rs.export(write(train=[image("a.jpg", more=more)]), tmp_path / "out", "voc")
     assert len(report.problems) == 2
     root = ET.parse(tmp_path / "out" / "Annotations" / "a.xml").getroot()
     assert [e.text for e in root.iter("xmin")] == ["6", "-6", "0"]
@@ -123,12 +123,12 @@ def test_odd_boxes_come_out_and_are_reported(
 
 
 def test_classes_by_number_only_or_by_name_only(
-    write: Any, picture: Any, box_features: Any, tmp_path: Path, files: Any
+    write: Any, image: Any, box_features: Any, tmp_path: Path, files: Any
 ) -> None:
     by_number = box_features((0, 0, 1, 1), label=3) | {"image/object/class/text": []}
     by_name = box_features((0, 0, 1, 1), name="dog") | {"image/object/class/label": []}
     kinds = {"image/object/class/text": "bytes", "image/object/class/label": "int64"}
-    source = write(kinds, train=[picture("a.jpg", more=by_number), picture("b.jpg", more=by_name)])
+    source = write(kinds, train=[image("a.jpg", more=by_number), image("b.jpg", more=by_name)])
     rs.export(source, tmp_path / "out", "voc")
     written = files(tmp_path / "out")
     assert b"<name>3</name>" in written["Annotations/a.xml"]

@@ -8,6 +8,7 @@ from types import ModuleType
 from typing import Any
 
 import numpy as np
+import pytest
 from PIL import Image
 
 import recordsmith as rs
@@ -25,14 +26,14 @@ def members(path: Path) -> dict[str, bytes]:
 
 
 def test_members_of_a_sample_share_a_key(
-    write: Any, picture: Any, pictures: ModuleType, tmp_path: Path
+    write: Any, image: Any, images: ModuleType, tmp_path: Path
 ) -> None:
-    mask = pictures.encode(pictures.noise(12, 8, "P"), "PNG")
+    mask = images.encode(images.noise(12, 8, "P"), "PNG")
     masked = {"image/segmentation/class/encoded": mask, "image/segmentation/class/format": "png"}
     examples = [
-        picture("cat/a.b.jpg", more={"image/class/label": 3, "image/class/text": "cat"} | masked),
-        picture(None, seed=1, more={"many": [1, 2], "score": 0.1, "raw": b"\xff", "e": []}),
-        {"text": "no picture"},
+        image("cat/a.b.jpg", more={"image/class/label": 3, "image/class/text": "cat"} | masked),
+        image(None, seed=1, more={"many": [1, 2], "score": 0.1, "raw": b"\xff", "e": []}),
+        {"text": "no image"},
         {},
     ]
     report = rs.export(write({"e": "int64"}, train=examples), tmp_path / "out", "webdataset")
@@ -52,25 +53,25 @@ def test_members_of_a_sample_share_a_key(
             "score": 0.1,
             "e": [],
             "raw": {"base64": base64.b64encode(b"\xff").decode()},
+            "image/filename": None,
+            "recordsmith/empty": {"e": "int64"},
         },
-        "000002.json": {"text": "no picture"},
+        "000002.json": {"text": "no image"},
         "000003.json": {},
     }
     assert [change.file for change in report.changed_names] == ["cat/a_b"]
 
 
-def test_headers_say_nothing_of_who_and_when(write: Any, picture: Any, tmp_path: Path) -> None:
-    rs.export(write(train=[picture("ö" * 60 + "/" + "x" * 120)]), tmp_path / "out", "webdataset")
+def test_headers_have_no_owner_and_time(write: Any, image: Any, tmp_path: Path) -> None:
+    rs.export(write(train=[image("ö" * 60 + "/" + "x" * 120)]), tmp_path / "out", "webdataset")
     with tarfile.open(tmp_path / "out" / "train-000000.tar") as archive:
         for member in archive:
             assert (member.mtime, member.uid, member.gid) == (0, 0, 0)
             assert (member.uname, member.gname, member.mode) == ("", "", 0o644)
 
 
-def test_shards_have_about_the_size_that_is_asked_for(
-    write: Any, picture: Any, tmp_path: Path
-) -> None:
-    examples = [picture(f"{n}.jpg", seed=n) for n in range(9)]
+def test_shards_have_the_requested_size(write: Any, image: Any, tmp_path: Path) -> None:
+    examples = [image(f"{n}.jpg", seed=n) for n in range(9)]
     source = write(train=examples, val=examples[:1])
     rs.export(source, tmp_path / "out", "webdataset", shard_size_bytes=10_000)
     shards = sorted((tmp_path / "out").glob("*.tar"))
@@ -81,16 +82,34 @@ def test_shards_have_about_the_size_that_is_asked_for(
     assert max(path.stat().st_size for path in shards) <= 10_240
 
 
-def test_keys_are_unique_in_a_split(write: Any, picture: Any, tmp_path: Path) -> None:
+def test_keys_are_unique_in_a_split(write: Any, image: Any, tmp_path: Path) -> None:
     names = ("a.jpg", "a.png", "A.jpg", "../a.jpg")
-    source = write(train=[picture(name, seed=n) for n, name in enumerate(names)])
+    source = write(train=[image(name, seed=n) for n, name in enumerate(names)])
     report = rs.export(source, tmp_path / "out", "webdataset")
     found = [n for n in members(tmp_path / "out" / "train-000000.tar") if n.endswith(".jpg")]
     assert found == ["a.jpg", "a-2.jpg", "A-3.jpg", "a-4.jpg"]
     assert [change.position for change in report.changed_names] == [1, 2, 3]
 
 
-def test_raw_pixels_are_png(write: Any, tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["é" * 200, "d" * 120 + "/" + "n" * 130, "x" * 245, "a/" * 140])
+def test_names_of_members_have_at_most_255_bytes(
+    write: Any, image: Any, images: ModuleType, tmp_path: Path, name: str
+) -> None:
+    """Also where a name comes again and gets a number; such archives are unpacked on any system."""
+    mask = images.encode(images.noise(12, 8, "P"), "PNG")
+    more = {"image/segmentation/class/encoded": mask, "image/segmentation/class/format": "png"}
+    examples = [image(f"{name}x.jpg", seed=seed, more=more) for seed in range(12)]
+    source = write(train=examples)
+    rs.export(source, tmp_path / "out", "webdataset")
+    found = members(tmp_path / "out" / "train-000000.tar")
+    assert len(found) == 3 * len(examples)
+    assert max(len(name.encode()) for name in found) <= 255
+    rs.pack(rs.WebDataset(tmp_path / "out"), tmp_path / "again")
+    names = [example["image/filename"] for example in rs.open(tmp_path / "again")]
+    assert names == [[f"{name}x.jpg".encode()]] * len(examples)
+
+
+def test_raw_pixels_become_png(write: Any, tmp_path: Path) -> None:
     import io
 
     pixels = np.arange(20, dtype=np.uint16).reshape(4, 5, 1) * 3000
@@ -104,5 +123,6 @@ def test_raw_pixels_are_png(write: Any, tmp_path: Path) -> None:
     }
     rs.export(write(train=[example]), tmp_path / "out", "webdataset")
     found = members(tmp_path / "out" / "train-000000.tar")
+    assert json.loads(found.pop("000000.json")) == {"image/filename": None}
     assert list(found) == ["000000.png"]
     assert np.array_equal(np.asarray(Image.open(io.BytesIO(found["000000.png"]))), pixels[..., 0])

@@ -8,15 +8,15 @@ import numpy as np
 import recordsmith as rs
 
 
-def test_labels_lie_beside_images(
-    write: Any, picture: Any, box_features: Any, box_kinds: Any, tmp_path: Path, files: Any
+def test_labels_have_a_folder_next_to_the_images(
+    write: Any, image: Any, box_features: Any, box_kinds: Any, tmp_path: Path, files: Any
 ) -> None:
     boxes = box_features((0.25, 0.5, 0.75, 1), (0, 0, 0.125, 1), label=2, name='the "dog"')
     empty = box_features()
     source = write(
         box_kinds,
-        train=[picture("a.jpg", more=boxes), picture("d/b.jpg", seed=1, more=empty)],
-        val=[picture("c.jpg", seed=2, more=box_features((0, 0, 1, 1), label=1, name="cät"))],
+        train=[image("a.jpg", more=boxes), image("d/b.jpg", seed=1, more=empty)],
+        val=[image("c.jpg", seed=2, more=box_features((0, 0, 1, 1), label=1, name="cät"))],
     )
     report = rs.export(source, tmp_path / "out", "yolo")
     assert (report.left_out, report.problems) == ({}, [])
@@ -32,12 +32,12 @@ def test_labels_lie_beside_images(
     )
 
 
-def test_edges_are_the_same_float32_again(
-    write: Any, picture: Any, box_features: Any, tmp_path: Path
+def test_edges_restore_the_same_float32(
+    write: Any, image: Any, box_features: Any, tmp_path: Path
 ) -> None:
     edges = np.sort(np.random.default_rng(0).random((300, 2, 2), np.float32), axis=1)
     report = rs.export(
-        write(train=[picture("a.jpg", more=box_features(*edges.reshape(300, 4)))]),
+        write(train=[image("a.jpg", more=box_features(*edges.reshape(300, 4)))]),
         tmp_path / "out",
         "yolo",
     )
@@ -48,11 +48,11 @@ def test_edges_are_the_same_float32_again(
     assert np.array_equal((centres + halves).astype(np.float32), edges[:, 1])
 
 
-def test_labels_with_gaps_are_numbered_anew(
-    write: Any, picture: Any, box_features: Any, tmp_path: Path, files: Any
+def test_labels_with_gaps_are_renumbered(
+    write: Any, image: Any, box_features: Any, tmp_path: Path, files: Any
 ) -> None:
     examples = [
-        picture(f"{label}.jpg", more=box_features((0, 0, 1, 1), label=label, name=f"n{label}"))
+        image(f"{label}.jpg", more=box_features((0, 0, 1, 1), label=label, name=f"n{label}"))
         for label in (7, 3, 90)
     ]
     report = rs.export(write(train=examples), tmp_path / "out", "yolo")
@@ -60,14 +60,14 @@ def test_labels_with_gaps_are_numbered_anew(
     assert written["data.yaml"].endswith(b'names:\n  0: "n3"\n  1: "n7"\n  2: "n90"\n')
     assert written["labels/train/90.txt"].startswith(b"2 ")
     assert report.problems == [
-        "classes are numbered anew, from 0 without gaps: 3 is 0 now, 7 is 1 now, 90 is 2 now"
+        "classes were renumbered from 0 without gaps: 3 became 0, 7 became 1, 90 became 2"
     ]
 
 
 def test_labels_from_0_and_known_names(
-    write: Any, picture: Any, box_features: Any, tmp_path: Path, files: Any
+    write: Any, image: Any, box_features: Any, tmp_path: Path, files: Any
 ) -> None:
-    folder = write(train=[picture("a.jpg", more=box_features((0, 0, 1, 1), label=0, name="cat"))])
+    folder = write(train=[image("a.jpg", more=box_features((0, 0, 1, 1), label=0, name="cat"))])
     (folder / "labels.txt").write_text("0:cat\n1:dog\n")
     report = rs.export(folder, tmp_path / "out", "yolo")
     assert report.problems == []
@@ -76,18 +76,18 @@ def test_labels_from_0_and_known_names(
     assert written["labels/train/a.txt"].startswith(b"0 ")
 
 
-def test_an_edge_that_no_centre_gives_is_reported(
-    write: Any, picture: Any, box_features: Any, tmp_path: Path
+def test_edge_that_cannot_be_restored_is_reported(
+    write: Any, image: Any, box_features: Any, tmp_path: Path
 ) -> None:
     more = box_features((1e-30, 0, 1, 1))
-    report = rs.export(write(train=[picture("a.jpg", more=more)]), tmp_path / "out", "yolo")
+    report = rs.export(write(train=[image("a.jpg", more=more)]), tmp_path / "out", "yolo")
     assert len(report.problems) == 1
-    assert "no centre" in report.problems[0]
+    assert "cannot be restored exactly" in report.problems[0]
 
 
-def test_what_yolo_has_no_place_for(
-    write: Any, picture: Any, box_features: Any, tmp_path: Path
+def test_features_that_yolo_cannot_hold(
+    write: Any, image: Any, box_features: Any, tmp_path: Path
 ) -> None:
     more = box_features((0, 0, 1, 1)) | {"image/object/difficult": [1], "weather": "rain"}
-    report = rs.export(write(train=[picture("a.jpg", more=more)]), tmp_path / "out", "yolo")
+    report = rs.export(write(train=[image("a.jpg", more=more)]), tmp_path / "out", "yolo")
     assert report.left_out == {"image/object/difficult": 1, "weather": 1}

@@ -84,6 +84,7 @@ def payload_seeds() -> list[bytes]:
     ranking = b"".join(b"\n" + bytes([len(inner)]) + inner for inner in seeds[2:3] if inner)
     seeds.append(ranking + b"\x12" + bytes([len(seeds[2])]) + seeds[2])
     seeds.append(b"\x09" + struct.pack("<d", 1.5) + b"\x10\x05\x1a\x0dbrain.Event:2")
+    seeds += [bytes.fromhex(text) for text in ("0a050a030a0161", "0a007a00", "12050a030a0161")]
     seeds.append(seeds[1] + b"\x7b" * 5 + b"\x08\x01" + b"\x7c" * 5)  # groups in groups
     for data in corpus_files():
         frames = scan(data)

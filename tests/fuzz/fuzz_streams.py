@@ -69,7 +69,7 @@ class Fuzz:
             counts["whole files"] += 1
         else:
             assert error.offset == at
-            assert error.position in (len(found), None)
+            assert error.record in (len(found), None)
             counts["defects"] += 1
         counts["records"] += len(found)
         defects: list[CorruptDataError] = []

@@ -40,7 +40,11 @@ class Harness(Protocol):
 
 
 class BrokenError(Exception):
-    """An input broke an invariant; says how to have it again."""
+    """Input `number` of a run broke an invariant."""
+
+    def __init__(self, number: int, message: str) -> None:
+        super().__init__(message)
+        self.number = number
 
 
 def harnesses() -> dict[str, Any]:
@@ -78,8 +82,9 @@ def survive(
                 harness.one(dice, counts)
             except Exception as error:
                 raise BrokenError(
+                    number,
                     f"seed {seed}, input {number}: {type(error).__name__}: {error}\n"
-                    f"  {harness.last.hex()}"
+                    f"  {harness.last.hex()}",
                 ) from error
             counts["inputs"] += 1
     return counts

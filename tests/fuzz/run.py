@@ -29,7 +29,7 @@ from harness import BrokenError, harnesses, survive
 
 @contextmanager
 def quiet_libraries() -> Iterator[None]:
-    """Decoders write what they think of a picture to standard error, past Python."""
+    """Decoders write what they think of an image to standard error, past Python."""
     sys.stderr.flush()
     kept = os.dup(2)
     silence = os.open(os.devnull, os.O_WRONLY)
@@ -51,7 +51,7 @@ def main() -> int:
     parser.add_argument("--only", help="names of harnesses, with commas between")
     parser.add_argument("--watched", action="store_true", help="only those of compiled code")
     options = parser.parse_args()
-    warnings.simplefilter("ignore")  # Pillow's, on pictures that are too large
+    warnings.simplefilter("ignore")  # Pillow's, on images that are too large
     found = harnesses()
     names = options.only.split(",") if options.only else list(found)
     unknown = sorted(set(names) - set(found))
@@ -72,6 +72,8 @@ def main() -> int:
         except BrokenError as error:
             traceback.print_exception(error.__cause__)
             print(f"{name} is broken: {error}")
+            again = f"--only {name} --seed {options.seed} --inputs {error.number + 1}"
+            print(f"to repeat it: python tests/fuzz/run.py {again}")
             is_broken = True
             continue
         took = time.monotonic() - started

@@ -34,7 +34,7 @@ FOUND = HARNESS.harnesses()
 def test_a_short_run_reaches_everything(name: str) -> None:
     """Results and refusals of every kind, or the mutations would miss what they are for."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # Pillow's, on pictures that are too large
+        warnings.simplefilter("ignore")  # Pillow's, on images that are too large
         counts = HARNESS.survive(FOUND[name], seed=1, inputs=1000)
     assert counts["inputs"] == 1000
     assert FOUND[name].reached

@@ -1,4 +1,4 @@
-"""Colours become numbers by the table, or not at all."""
+"""Converting mask colours to class numbers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ BYTE = st.integers(0, 255)
 
 
 def test_the_table_of_pascal_voc() -> None:
-    """The first 21 colours as its development kit's page prints them, and the void."""
+    """The first 21 colours as in its development kit, and the ignore label."""
     published = [
         *((0, 0, 0), (128, 0, 0), (0, 128, 0), (128, 128, 0), (0, 0, 128), (128, 0, 128)),
         *((0, 128, 128), (128, 128, 128), (64, 0, 0), (192, 0, 0), (64, 128, 0), (192, 128, 0)),
@@ -35,7 +35,7 @@ def test_the_table_of_pascal_voc() -> None:
     table=st.dictionaries(st.tuples(BYTE, BYTE, BYTE), st.integers(0, 65535), min_size=1),
     seed=st.integers(0, 2**32),
 )
-def test_every_pixel_gets_the_number_of_its_colour(
+def test_pixels_get_the_class_number_of_their_colour(
     table: dict[tuple[int, int, int], int], seed: int
 ) -> None:
     choice = np.random.default_rng(seed).integers(len(table), size=(5, 7))
@@ -46,7 +46,7 @@ def test_every_pixel_gets_the_number_of_its_colour(
     assert numbers.dtype == (np.uint8 if max(table.values()) < 256 else np.uint16)
 
 
-def test_unknown_colours_are_counted_and_the_first_is_named() -> None:
+def test_unknown_colours_are_reported() -> None:
     pixels = np.zeros((4, 5, 3), np.uint8)
     pixels[1, 3] = (1, 2, 3)
     pixels[2, 0] = pixels[3, 4] = (255, 255, 255)
@@ -54,7 +54,7 @@ def test_unknown_colours_are_counted_and_the_first_is_named() -> None:
     assert number_colours(pixels, grey_colours()) == Unknown(1, 1, (1, 2, 3), x=3, y=1)
 
 
-def test_colours_in_a_picture_by_how_many_pixels_have_them() -> None:
+def test_colours_are_sorted_by_frequency() -> None:
     pixels = np.zeros((2, 3, 3), np.uint8)
     pixels[0, 0] = (9, 8, 7)
     pixels[1] = (255, 0, 1)

@@ -1,4 +1,4 @@
-"""The contact sheet: every picture on it, whole, in its place."""
+"""The contact sheet: position and size of images and texts."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ def _places(sheet: np.ndarray, colour: tuple[int, int, int]) -> tuple[int, int, 
 
 
 @pytest.mark.parametrize("columns", [1, 2, 4, 6, 9])
-def test_pictures_stand_in_rows(columns: int) -> None:
-    pictures = [(np.full((50, 50, 3), colour, np.uint8), "x") for colour in COLOURS]
-    sheet = np.array(contact_sheet(pictures, title="t", columns=columns, tile=50))
+def test_images_are_arranged_in_rows(columns: int) -> None:
+    images = [(np.full((50, 50, 3), colour, np.uint8), "x") for colour in COLOURS]
+    sheet = np.array(contact_sheet(images, title="t", columns=columns, tile=50))
     places = [_places(sheet, colour) for colour in COLOURS]
     assert {place[2:] for place in places} == {(50, 50)}  # whole
     grid = [(place[0], place[1]) for place in places]
@@ -37,7 +37,7 @@ def test_pictures_stand_in_rows(columns: int) -> None:
 
 
 @pytest.mark.parametrize(("height", "width"), [(300, 100), (100, 300), (20, 30), (1, 400)])
-def test_pictures_keep_their_shape_and_fit_their_box(height: int, width: int) -> None:
+def test_images_keep_their_aspect_ratio_and_fit_their_tile(height: int, width: int) -> None:
     pixels = np.full((height, width, 3), COLOURS[0], np.uint8)
     sheet = np.array(contact_sheet([(pixels, "")], title="", tile=100))
     _, _, tall, wide = _places(sheet, COLOURS[0])
@@ -46,10 +46,10 @@ def test_pictures_keep_their_shape_and_fit_their_box(height: int, width: int) ->
     assert abs(wide - width * scale) <= 1
 
 
-def test_rows_are_as_high_as_the_highest_picture() -> None:
+def test_rows_are_as_high_as_the_highest_image() -> None:
     pixels = [np.full((height, 100, 3), 9, np.uint8) for height in (10, 30, 100)]
     heights = [
-        contact_sheet([(picture, "") for picture in pixels[:count]], title="", tile=100).height
+        contact_sheet([(image, "") for image in pixels[:count]], title="", tile=100).height
         for count in (1, 2, 3)
     ]
     assert np.diff(heights).tolist() == [20, 70]
@@ -73,7 +73,7 @@ def test_details_colours_and_a_legend_are_drawn() -> None:
     assert sheet.height > plain.height
 
 
-def test_words_are_drawn() -> None:
+def test_texts_are_drawn() -> None:
     pixels = np.zeros((10, 10, 3), np.uint8)
     blank = np.array(contact_sheet([(pixels, "")], title="", tile=100))
     for words in (
@@ -85,7 +85,7 @@ def test_words_are_drawn() -> None:
         assert (np.array(words) != blank).any()
 
 
-def test_no_pictures_make_a_sheet_all_the_same() -> None:
+def test_a_sheet_without_images() -> None:
     sheet = contact_sheet([], title="nothing")
     assert min(sheet.size) > 0
 

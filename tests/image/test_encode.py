@@ -1,4 +1,4 @@
-"""PNG of any channels and bits, read again by Pillow and OpenCV."""
+"""Encoding PNG with any channels and bits, read by Pillow and OpenCV."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from recordsmith.image import encode_png
 @pytest.mark.parametrize("dtype", [np.uint8, np.uint16])
 @pytest.mark.parametrize("channels", [1, 2, 3, 4])
 @pytest.mark.parametrize(("height", "width"), [(1, 1), (7, 5), (1, 9), (64, 3)])
-def test_every_pixel_is_read_again(dtype: type, channels: int, height: int, width: int) -> None:
+def test_round_trip(dtype: type, channels: int, height: int, width: int) -> None:
     generator = np.random.default_rng(channels)
     limit = np.iinfo(dtype).max
     pixels = generator.integers(0, limit, (height, width, channels), dtype, endpoint=True)

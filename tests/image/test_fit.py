@@ -1,4 +1,4 @@
-"""Where a picture comes to lie in its frame: as TensorFlow and torchvision have it."""
+"""Placing images in frames, compared with TensorFlow and torchvision."""
 
 from __future__ import annotations
 
@@ -19,13 +19,15 @@ KINDS = ["resize", "crop-or-pad", "center-crop", "contain", "random-crop", "pad"
 UNIT = st.floats(0, 1, exclude_max=True)
 
 
-def test_resizing_takes_everything_and_fills_the_frame() -> None:
+def test_resize_uses_the_whole_image_and_frame() -> None:
     assert Fit("resize", (5, 9)).place(40, 3) == Placement(0, 0, 40, 3, 5, 9, 0, 0, 5, 9)
 
 
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("frame", SIZES)
-def test_crop_or_pad_is_tensorflows(tf: Any, size: tuple[int, int], frame: tuple[int, int]) -> None:
+def test_crop_or_pad_matches_tensorflow(
+    tf: Any, size: tuple[int, int], frame: tuple[int, int]
+) -> None:
     numbers = np.arange(1, size[0] * size[1] + 1).reshape(*size, 1)
     expected = tf.image.resize_with_crop_or_pad(numbers, *frame).numpy()[..., 0]
     place = Fit("crop-or-pad", frame).place(*size)
@@ -35,11 +37,11 @@ def test_crop_or_pad_is_tensorflows(tf: Any, size: tuple[int, int], frame: tuple
 
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("frame", SIZES)
-def test_containing_is_tensorflows_resize_with_pad(
+def test_contain_matches_tensorflow_resize_with_pad(
     tf: Any, size: tuple[int, int], frame: tuple[int, int]
 ) -> None:
-    """Where its padding is shows where it puts a picture of ones. Where no row or no column of a
-    long picture would be left, one is kept here.
+    """Where its padding is shows where it puts an image of ones. Where no row or no column of a
+    long image would be left, one is kept here.
     """
     place = Fit("contain", frame).place(*size)
     assert place[:4] == (0, 0, *size)
@@ -76,14 +78,14 @@ def test_center_crop(
 
 
 @given(SIDES, SIDES, st.lists(UNIT, min_size=22, max_size=22))
-def test_random_crop_is_torchvisions(height: int, width: int, numbers: list[float]) -> None:
+def test_random_crop_matches_torchvision(height: int, width: int, numbers: list[float]) -> None:
     place = Fit("random-crop", (7, 9)).place(height, width, numbers)
     assert place[:4] == _torchvision(height, width, numbers)
     assert place[4:10] == (7, 9, 0, 0, 7, 9)
 
 
 @pytest.mark.parametrize("size", [(10, 1000), (1000, 10), (1, 1), (1, 5)])
-def test_where_no_random_part_fits_the_middle_is_taken(size: tuple[int, int]) -> None:
+def test_random_crop_falls_back_to_the_centre(size: tuple[int, int]) -> None:
     fit = Fit("random-crop", (5, 5), crop_area=(1.0, 1.0))
     place = fit.place(*size, [0.4] * fit.number_count)
     assert place[:4] == _torchvision(*size, [0.4] * 22, area=(1.0, 1.0))
@@ -91,7 +93,7 @@ def test_where_no_random_part_fits_the_middle_is_taken(size: tuple[int, int]) ->
     assert abs(2 * place.left + place.width - size[1]) <= 1
 
 
-def test_random_crops_are_spread_over_areas_and_places() -> None:
+def test_random_crops_cover_areas_and_positions() -> None:
     fit = Fit("random-crop", (5, 5), crop_area=(0.25, 0.5))
     draws = np.random.default_rng(0).random((2000, fit.number_count)).tolist()
     places = [fit.place(400, 600, numbers) for numbers in draws]
@@ -111,7 +113,7 @@ def test_pad_scales_by_either_side() -> None:
     assert Fit("pad", longer_side=10).place(1, 4000)[4:6] == (1, 10)
 
 
-def test_in_a_larger_frame_a_picture_keeps_the_top_left_corner_also_when_turned_over() -> None:
+def test_larger_frame_keeps_the_image_at_the_top_left_when_flipped() -> None:
     for mirrors in (False, True):
         for overturns in (False, True):
             place = Fit("pad").place(2, 3)._replace(is_mirrored=mirrors, is_upside_down=overturns)
@@ -130,7 +132,7 @@ def test_in_a_larger_frame_a_picture_keeps_the_top_left_corner_also_when_turned_
         ("both", {(False, False), (True, False), (False, True), (True, True)}),
     ],
 )
-def test_flips_come_one_time_in_two_and_independently(flip: Any, expected: set[Any]) -> None:
+def test_flips_are_independent_with_probability_one_half(flip: Any, expected: set[Any]) -> None:
     fit = Fit("resize", (4, 4), flip=flip)
     draws = np.random.default_rng(1).random((4000, fit.number_count)).tolist()
     found = [fit.place(5, 5, numbers)[10:] for numbers in draws]
@@ -155,7 +157,7 @@ def test_flips_do_not_depend_on_the_crop() -> None:
     st.lists(UNIT, min_size=24, max_size=24),
     st.none() | SIDES,
 )
-def test_every_part_lies_in_its_picture_and_in_its_frame(
+def test_parts_lie_within_image_and_frame(
     kind: Any,
     size: tuple[int, int],
     frame: tuple[int, int],
@@ -178,7 +180,7 @@ def test_every_part_lies_in_its_picture_and_in_its_frame(
 
 
 def _laid(numbers: np.ndarray, place: Placement) -> np.ndarray:
-    """The part in its frame, as NumPy does it; nothing is resized."""
+    """The part in its frame, made with NumPy, without resizing."""
     frame = np.zeros((place.frame_height, place.frame_width), numbers.dtype)
     part = numbers[place.top : place.top + place.height, place.left : place.left + place.width]
     frame[
@@ -214,8 +216,8 @@ def _torchvision(
     return (height - h) // 2, (width - w) // 2, h, w
 
 
-def test_containing_leaves_out_the_row_that_tensorflow_leaves_out(tf: Any) -> None:
-    """Its float32 makes 223.99998 rows of some heights, in 7 of 100 sizes for a frame of 224."""
+def test_contain_rounds_like_tensorflow(tf: Any) -> None:
+    """float32 gives 223.99998 rows for 7 of 100 sizes in a frame of 224."""
     heights = range(60, 120)
     placed = [Fit("contain", (224, 224)).place(height, 60) for height in heights]
     expected = []

@@ -1,4 +1,4 @@
-"""Texts on pictures: letters as somebody can read them, and no empty box for any."""
+"""Texts on images are readable, without empty boxes."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_letters_that_the_font_lacks(text: str, drawn: str) -> None:
     assert (name, drawable(text, font_of(name, 17))) == ("", drawn)
 
 
-def test_a_font_of_the_system_is_taken_for_what_it_has() -> None:
+def test_system_fonts_are_used_for_their_letters() -> None:
     name = font_name_for(["plain", "Grüne Łąka"])
     font = font_of(name, 14)
     assert font_name_for(["plain"]) == ""  # one look on all machines
@@ -49,12 +49,12 @@ def test_a_font_of_the_system_is_taken_for_what_it_has() -> None:
 
 @pytest.mark.usefixtures("_no_system_fonts")
 def test_a_sheet_has_no_empty_boxes() -> None:
-    """Every text of it passes through here."""
-    picture = np.zeros((20, 30, 3), np.uint8)
+    """All texts of a sheet are drawn by this function."""
+    image = np.zeros((20, 30, 3), np.uint8)
 
     def page(text: str) -> bytes:
         colour = (1, 2, 3)
-        tiles = [Tile(picture, text, text, colour)]
+        tiles = [Tile(image, text, text, colour)]
         return contact_sheet(tiles, title=text, subtitle=text, legend=[(colour, text)]).tobytes()
 
     assert page("Grüne Straße") == page("Grune Strasse")

@@ -1,4 +1,4 @@
-"""Other bytes, same pixels: by Pillow, OpenCV and TensorFlow; what is said of them stays."""
+"""Lossless rewriting keeps pixels and metadata, compared with Pillow, OpenCV and TensorFlow."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ import pytest
 from PIL import Image
 
 from recordsmith.errors import MissingExtraError
-from recordsmith.image import PictureOptions, is_progressive, store_picture
+from recordsmith.image import ImageOptions, is_progressive, store_image
 from recordsmith.image.jpeg import all_segments, read_frame
 from recordsmith.image.store import NOT_REWRITTEN, SHRUNK, TO_BASELINE
 
-BASELINE = PictureOptions(baseline=True)
-SHRINK = PictureOptions(shrink=True)
-BOTH = PictureOptions(shrink=True, baseline=True)
+BASELINE = ImageOptions(baseline=True)
+SHRINK = ImageOptions(shrink=True)
+BOTH = ImageOptions(shrink=True, baseline=True)
 
 
 @pytest.fixture(autouse=True)
@@ -43,7 +43,7 @@ def assert_same(first: bytes, second: bytes) -> None:
         np.testing.assert_array_equal(one, other)
 
 
-def jpegs(pictures: ModuleType) -> dict[str, bytes]:
+def jpegs(images: ModuleType) -> dict[str, bytes]:
     """Progressive JPEGs of every kind."""
     exif = Image.Exif()
     exif[0x0112] = 6
@@ -59,14 +59,14 @@ def jpegs(pictures: ModuleType) -> dict[str, bytes]:
                 "words": {"exif": exif, "icc_profile": bytes(range(256)) * 700, "comment": b"hm"},
                 "restarts": {"restart_marker_blocks": 1},
             }.items():
-                image = pictures.noise(*size, mode)
-                data = pictures.encode(image, "JPEG", progressive=True, **options)
+                image = images.noise(*size, mode)
+                data = images.encode(image, "JPEG", progressive=True, **options)
                 found[f"{name} {mode} {size}"] = data
-    rgb = pictures.encode(pictures.noise(20, 30), "JPEG", progressive=True, keep_rgb=True)
+    rgb = images.encode(images.noise(20, 30), "JPEG", progressive=True, keep_rgb=True)
     adobe = next(part for part in all_segments(rgb)[0] if part.marker == 0xEE)
     found["rgb"] = rgb
     found["rgb by the names of its components"] = rgb[: adobe.start] + rgb[adobe.stop :]
-    found["more words than jpeglib holds"] = rgb[:2] + pictures.segment(0xFE, b"hm") * 60 + rgb[2:]
+    found["more words than jpeglib holds"] = rgb[:2] + images.segment(0xFE, b"hm") * 60 + rgb[2:]
     return found
 
 
@@ -78,10 +78,10 @@ def _words(data: bytes) -> list[bytes]:
     ]
 
 
-def test_progressive_becomes_baseline(pictures: ModuleType) -> None:
-    for name, data in jpegs(pictures).items():
+def test_progressive_becomes_baseline(images: ModuleType) -> None:
+    for name, data in jpegs(images).items():
         assert is_progressive(data), name
-        stored = store_picture(data, BASELINE)
+        stored = store_image(data, BASELINE)
         assert stored.changes == (TO_BASELINE,), name
         assert not is_progressive(stored.data)
         assert_same(data, stored.data)
@@ -89,29 +89,29 @@ def test_progressive_becomes_baseline(pictures: ModuleType) -> None:
         assert (stored.height, stored.width) == Image.open(io.BytesIO(data)).size[::-1]
 
 
-def test_best_tables(pictures: ModuleType) -> None:
-    """Smaller than with the tables of the standard, which Pillow writes unless told otherwise."""
-    image = pictures.smooth(64, 48)
-    data = pictures.encode(image, "JPEG", progressive=True)
-    standard = pictures.encode(image, "JPEG")
-    assert len(store_picture(data, BASELINE).data) < len(standard)
+def test_optimal_tables(images: ModuleType) -> None:
+    """Smaller than with the standard tables, which Pillow writes by default."""
+    image = images.smooth(64, 48)
+    data = images.encode(image, "JPEG", progressive=True)
+    standard = images.encode(image, "JPEG")
+    assert len(store_image(data, BASELINE).data) < len(standard)
 
 
-def test_baseline_jpegs_are_left_alone_unless_they_shall_shrink(pictures: ModuleType) -> None:
-    data = pictures.jpeg(width=64, height=48)
-    assert store_picture(data, BASELINE).data is data
-    stored = store_picture(data, BOTH)
+def test_baseline_jpegs_are_kept_without_shrink(images: ModuleType) -> None:
+    data = images.jpeg(width=64, height=48)
+    assert store_image(data, BASELINE).data is data
+    stored = store_image(data, BOTH)
     assert stored.changes == (SHRUNK,)
     assert len(stored.data) < len(data)
     assert not is_progressive(stored.data)
     assert_same(data, stored.data)
-    assert store_picture(stored.data, BOTH).data == stored.data
+    assert store_image(stored.data, BOTH).data == stored.data
 
 
-def test_every_odd_picture_shrinks_without_loss(pictures: ModuleType) -> None:
-    for name, data in (pictures.odd() | jpegs(pictures)).items():
+def test_odd_images_shrink_losslessly(images: ModuleType) -> None:
+    for name, data in (images.odd() | jpegs(images)).items():
         for options in (SHRINK, BASELINE, BOTH):
-            stored = store_picture(data, options)
+            stored = store_image(data, options)
             if options is SHRINK or not is_progressive(data):
                 assert len(stored.data) <= len(data), name
             if stored.data == data:
@@ -122,82 +122,82 @@ def test_every_odd_picture_shrinks_without_loss(pictures: ModuleType) -> None:
                 assert _words(stored.data) == _words(data), name
 
 
-def test_png_keeps_colour_type_bits_and_text(pictures: ModuleType) -> None:
-    """A grey picture stored as RGB stays RGB, 0 and 255 in 8 bits stay 8 bits: readers differ."""
-    ramp = pictures.smooth(80, 60, "L")
-    grey_as_rgb = pictures.encode(ramp.convert("RGB"), "PNG", compress_level=1)
-    two_levels = pictures.encode(ramp.point(lambda v: 255 * (v > 99)), "PNG", compress_level=1)
-    opaque = pictures.encode(ramp.convert("RGBA"), "PNG", compress_level=1)
+def test_png_keeps_colour_type_bits_and_text(images: ModuleType) -> None:
+    """Readers depend on them, so a grey image in RGB stays RGB, and 0 and 255 keep 8 bits."""
+    ramp = images.smooth(80, 60, "L")
+    grey_as_rgb = images.encode(ramp.convert("RGB"), "PNG", compress_level=1)
+    two_levels = images.encode(ramp.point(lambda v: 255 * (v > 99)), "PNG", compress_level=1)
+    opaque = images.encode(ramp.convert("RGBA"), "PNG", compress_level=1)
     wide = Image.frombytes("I;16", (80, 60), bytes(2 * 80 * 60))
-    palette = pictures.encode(ramp.convert("P"), "PNG", compress_level=1)
-    for data in (grey_as_rgb, two_levels, opaque, palette, pictures.encode(wide, "PNG")):
-        stored = store_picture(data, SHRINK)
+    palette = images.encode(ramp.convert("P"), "PNG", compress_level=1)
+    for data in (grey_as_rgb, two_levels, opaque, palette, images.encode(wide, "PNG")):
+        stored = store_image(data, SHRINK)
         assert stored.data[24:26] == data[24:26]  # bits, colour type
         assert_same(data, stored.data)
-    assert len(store_picture(grey_as_rgb, SHRINK).data) < len(grey_as_rgb)
-    profiled = pictures.encode(ramp, "PNG", icc_profile=b"p" * 500, compress_level=1)
-    stored = store_picture(profiled, SHRINK)
+    assert len(store_image(grey_as_rgb, SHRINK).data) < len(grey_as_rgb)
+    profiled = images.encode(ramp, "PNG", icc_profile=b"p" * 500, compress_level=1)
+    stored = store_image(profiled, SHRINK)
     assert Image.open(io.BytesIO(stored.data)).info["icc_profile"] == b"p" * 500
 
 
 @pytest.mark.parametrize("options", [BASELINE, SHRINK, BOTH])
-def test_what_cannot_be_carried_over_is_left_and_said(
-    pictures: ModuleType, options: PictureOptions
+def test_images_that_cannot_be_rewritten_are_kept_and_reported(
+    images: ModuleType, options: ImageOptions
 ) -> None:
-    data = pictures.encode(pictures.noise(40, 30), "JPEG", progressive=True)
-    second = data + data  # such as a picture for the other eye
+    data = images.encode(images.noise(40, 30), "JPEG", progressive=True)
+    second = data + data  # such as an image for the other eye
     first_scan = next(part for part in all_segments(data)[0] if part.marker == 0xDA)
     place = next(part.start for part in all_segments(data)[0] if part.start > first_scan.stop)
-    between = data[:place] + pictures.segment(0xFE, b"words") + data[place:]
+    between = data[:place] + images.segment(0xFE, b"words") + data[place:]
     for odd in (second, between):
-        stored = store_picture(odd, options)
+        stored = store_image(odd, options)
         assert stored.data is odd
         assert stored.changes == (NOT_REWRITTEN,)
-    padded = store_picture(data + bytes(7), options)
+    padded = store_image(data + bytes(7), options)
     assert padded.changes != (NOT_REWRITTEN,)
     assert_same(data, padded.data)
 
 
-def test_missing_packages_are_named(pictures: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
-    progressive = pictures.odd()["progressive jpeg"]
+def test_missing_packages_are_named(images: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    progressive = images.odd()["progressive jpeg"]
     for module, options, data, package in [
         ("jpeglib", BASELINE, progressive, "jpeglib"),
         ("mozjpeg_lossless_optimization", SHRINK, progressive, "mozjpeg-lossless-optimization"),
-        ("oxipng", SHRINK, pictures.odd()["png"], "pyoxipng"),
+        ("oxipng", SHRINK, images.odd()["png"], "pyoxipng"),
     ]:
         monkeypatch.setitem(sys.modules, module, None)
-        with pytest.raises(MissingExtraError, match=r"recordsmith\[shrink\]") as caught:
-            store_picture(data, options)
-        assert caught.value.package == package
-        assert store_picture(pictures.odd()["gif"], options).changes == ()
+        with pytest.raises(MissingExtraError) as caught:
+            store_image(data, options)
+        assert (caught.value.extra, caught.value.package) == ("shrink", package)
+        assert store_image(images.odd()["gif"], options).changes == ()
 
 
-def test_by_tensorflow(tf: Any, pictures: ModuleType) -> None:
+def test_tensorflow_reads_the_same_pixels(tf: Any, images: ModuleType) -> None:
     for mode in ("RGB", "L"):
-        data = pictures.encode(pictures.noise(50, 40, mode), "JPEG", progressive=True)
+        data = images.encode(images.noise(50, 40, mode), "JPEG", progressive=True)
         for options in (BASELINE, SHRINK, BOTH):
-            stored = store_picture(data, options)
+            stored = store_image(data, options)
             assert stored.data != data
             np.testing.assert_array_equal(
                 tf.io.decode_jpeg(stored.data).numpy(), tf.io.decode_jpeg(data).numpy()
             )
-    png = pictures.odd()["16-bit png"]
+    png = images.odd()["16-bit png"]
     np.testing.assert_array_equal(
-        tf.io.decode_png(store_picture(png, SHRINK).data, dtype=tf.uint16).numpy(),
+        tf.io.decode_png(store_image(png, SHRINK).data, dtype=tf.uint16).numpy(),
         tf.io.decode_png(png, dtype=tf.uint16).numpy(),
     )
 
 
-def test_is_progressive(pictures: ModuleType) -> None:
-    for name, data in pictures.odd().items():
+def test_is_progressive(images: ModuleType) -> None:
+    for name, data in images.odd().items():
         assert is_progressive(data) == (name == "progressive jpeg"), name
         for stop in range(0, min(len(data), 200), 7):
             is_progressive(data[:stop])
     assert not is_progressive(b"")
 
 
-def test_walk_over_damaged_files_ends(pictures: ModuleType) -> None:
-    data = pictures.odd()["progressive jpeg"]
+def test_parsing_damaged_files_terminates(images: ModuleType) -> None:
+    data = images.odd()["progressive jpeg"]
     for place in range(2, len(data)):
         damaged = bytearray(data)
         damaged[place] ^= 0xFF
@@ -206,14 +206,14 @@ def test_walk_over_damaged_files_ends(pictures: ModuleType) -> None:
         read_frame(bytes(damaged))
 
 
-def test_damaged_jpegs_are_left_or_keep_what_they_show(pictures: ModuleType) -> None:
-    data = pictures.encode(pictures.noise(24, 16), "JPEG", progressive=True)
+def test_damaged_jpegs_keep_their_pixels(images: ModuleType) -> None:
+    data = images.encode(images.noise(24, 16), "JPEG", progressive=True)
     flags = cv2.IMREAD_UNCHANGED | cv2.IMREAD_IGNORE_ORIENTATION
     for place in range(30, len(data) - 2, 31):
         damaged = bytearray(data)
         damaged[place] ^= 0x55
         try:
-            stored = store_picture(bytes(damaged), BASELINE)
+            stored = store_image(bytes(damaged), BASELINE)
         except ValueError:
             continue
         if stored.changes == (TO_BASELINE,):

@@ -1,4 +1,4 @@
-"""What a mask's header says, against Pillow."""
+"""Mask headers compared with Pillow."""
 
 from __future__ import annotations
 
@@ -13,34 +13,34 @@ from recordsmith.image.mask_header import MaskInfo, probe_mask
 from recordsmith.image.png import palette_colours
 
 
-def _palette_picture(colours: int) -> Image.Image:
+def _palette_image(colours: int) -> Image.Image:
     image = Image.fromarray(np.arange(13 * 9, dtype=np.uint8).reshape(9, 13) % colours, "L")
     image = image.convert("P")
     image.putpalette([channel for number in range(colours) for channel in (number, 99, 200)])
     return image
 
 
-def test_kinds_and_bits_of_png(pictures: ModuleType) -> None:
-    noise = pictures.noise(13, 9)
+def test_kinds_and_bits_of_png(images: ModuleType) -> None:
+    noise = images.noise(13, 9)
     deep = Image.fromarray(np.arange(117, dtype=np.uint16).reshape(9, 13) * 500)
     expected = {
-        pictures.encode(noise.convert("1"), "PNG"): ("grey", 1, False),
-        pictures.encode(noise.convert("L"), "PNG"): ("grey", 8, False),
-        pictures.encode(deep, "PNG"): ("grey", 16, False),
-        pictures.encode(noise.convert("LA"), "PNG"): ("grey", 8, True),
-        pictures.encode(noise, "PNG"): ("colour", 8, False),
-        pictures.encode(noise.convert("RGBA"), "PNG"): ("colour", 8, True),
-        pictures.encode(_palette_picture(2), "PNG", bits=1): ("palette", 1, False),
-        pictures.encode(_palette_picture(4), "PNG", bits=2): ("palette", 2, False),
-        pictures.encode(_palette_picture(16), "PNG", bits=4): ("palette", 4, False),
-        pictures.encode(_palette_picture(50), "PNG", bits=8): ("palette", 8, False),
+        images.encode(noise.convert("1"), "PNG"): ("grey", 1, False),
+        images.encode(noise.convert("L"), "PNG"): ("grey", 8, False),
+        images.encode(deep, "PNG"): ("grey", 16, False),
+        images.encode(noise.convert("LA"), "PNG"): ("grey", 8, True),
+        images.encode(noise, "PNG"): ("colour", 8, False),
+        images.encode(noise.convert("RGBA"), "PNG"): ("colour", 8, True),
+        images.encode(_palette_image(2), "PNG", bits=1): ("palette", 1, False),
+        images.encode(_palette_image(4), "PNG", bits=2): ("palette", 2, False),
+        images.encode(_palette_image(16), "PNG", bits=4): ("palette", 4, False),
+        images.encode(_palette_image(50), "PNG", bits=8): ("palette", 8, False),
     }
     for data, (kind, bits, has_alpha) in expected.items():
         assert probe_mask(data) == MaskInfo("png", 9, 13, kind, bits, has_alpha)  # type: ignore[arg-type]
 
 
-def test_kinds_of_other_formats(pictures: ModuleType) -> None:
-    noise = pictures.noise(13, 9)
+def test_kinds_of_other_formats(images: ModuleType) -> None:
+    noise = images.noise(13, 9)
     deep = Image.fromarray(np.arange(117, dtype=np.uint16).reshape(9, 13))
     fractions = Image.fromarray(np.zeros((9, 13), np.float32))
     for image, form, kind, bits in (
@@ -54,28 +54,28 @@ def test_kinds_of_other_formats(pictures: ModuleType) -> None:
         (noise, "PPM", "colour", 8),
         (noise, "WEBP", "colour", 8),
     ):
-        info = probe_mask(pictures.encode(image, form))
+        info = probe_mask(images.encode(image, form))
         assert info == MaskInfo(form.lower(), 9, 13, kind, bits), form  # type: ignore[arg-type]
 
 
-def test_jpeg_is_lossy_wherever_it_is(pictures: ModuleType) -> None:
-    grey = pictures.noise(13, 9, "L")
-    assert probe_mask(pictures.encode(grey, "JPEG")).is_lossy
-    assert probe_mask(pictures.encode(grey, "TIFF", compression="jpeg")).is_lossy
-    assert not probe_mask(pictures.encode(grey, "TIFF", compression="tiff_lzw")).is_lossy
+def test_jpeg_is_lossy_in_any_container(images: ModuleType) -> None:
+    grey = images.noise(13, 9, "L")
+    assert probe_mask(images.encode(grey, "JPEG")).is_lossy
+    assert probe_mask(images.encode(grey, "TIFF", compression="jpeg")).is_lossy
+    assert not probe_mask(images.encode(grey, "TIFF", compression="tiff_lzw")).is_lossy
 
 
-def test_palette_of_a_png(pictures: ModuleType) -> None:
-    data = pictures.encode(_palette_picture(50), "PNG")
+def test_palette_of_a_png(images: ModuleType) -> None:
+    data = images.encode(_palette_image(50), "PNG")
     assert palette_colours(data) == tuple((number, 99, 200) for number in range(50))
-    assert palette_colours(pictures.encode(pictures.noise(3, 3), "PNG")) == ()
+    assert palette_colours(images.encode(images.noise(3, 3), "PNG")) == ()
 
 
 @pytest.mark.parametrize(
     "damage", [lambda data: data[:-20], lambda data: data[:25] + b"\x05" + data[26:], lambda _: b""]
 )
-def test_damaged_masks(pictures: ModuleType, damage) -> None:
-    data = damage(pictures.encode(pictures.noise(13, 9, "L"), "PNG"))
+def test_damaged_masks(images: ModuleType, damage) -> None:
+    data = damage(images.encode(images.noise(13, 9, "L"), "PNG"))
     with pytest.raises(rs.CorruptDataError) as caught:
         probe_mask(data)
     assert caught.value.defect is rs.Defect.UNREADABLE_IMAGE

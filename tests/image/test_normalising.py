@@ -1,4 +1,4 @@
-"""Pixels as numbers: each exactly what the formula says, in every layout."""
+"""Normalising pixels: exact values in every layout."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def _all_levels(channels: int) -> np.ndarray:
 
 
 def _write(pixels: np.ndarray, dtype: Any, layout: Any, largest: int, **options: Any) -> np.ndarray:
-    """Into the middle of a batch; given back as (height, width, channels)."""
+    """Write into the middle of a batch; returns (height, width, channels)."""
     channels = pixels.shape[2]
     mean, std = options.get("mean", (0,) * channels), options.get("std", (1,) * channels)
     shape = pixels.shape if layout == "HWC" else (channels, *pixels.shape[:2])
@@ -30,7 +30,7 @@ def _write(pixels: np.ndarray, dtype: Any, layout: Any, largest: int, **options:
 
 @pytest.mark.parametrize("layout", ["HWC", "CHW"])
 @pytest.mark.parametrize("channels", [1, 3, 4])
-def test_8_bits_become_floats_that_are_rounded_once(layout: str, channels: int) -> None:
+def test_8_bit_values_are_rounded_once(layout: str, channels: int) -> None:
     pixels = _all_levels(channels)
     mean, std = MEAN[:channels], STD[:channels]
     written = _write(pixels, np.float32, layout, 255)
@@ -42,7 +42,7 @@ def test_8_bits_become_floats_that_are_rounded_once(layout: str, channels: int) 
 @pytest.mark.parametrize("layout", ["HWC", "CHW"])
 @pytest.mark.parametrize("channels", [1, 3, 4])
 @pytest.mark.parametrize("largest", [255, 65535])
-def test_fractions_and_16_bits_become_floats(layout: str, channels: int, largest: int) -> None:
+def test_floats_and_16_bits_are_normalised(layout: str, channels: int, largest: int) -> None:
     fractions = (_all_levels(channels) * (largest / 255) + 0.25).astype(np.float32)
     mean, std = MEAN[:channels], STD[:channels]
     written = _write(fractions.copy(), np.float32, layout, largest, mean=mean, std=std)
@@ -54,9 +54,7 @@ def test_fractions_and_16_bits_become_floats(layout: str, channels: int, largest
 @pytest.mark.parametrize("layout", ["HWC", "CHW"])
 @pytest.mark.parametrize("channels", [1, 3, 4])
 @pytest.mark.parametrize("dtype", [np.uint8, np.uint16])
-def test_whole_numbers_stay_and_fractions_are_rounded(
-    layout: str, channels: int, dtype: Any
-) -> None:
+def test_integers_are_kept_and_floats_rounded(layout: str, channels: int, dtype: Any) -> None:
     pixels = _all_levels(channels).astype(dtype)
     np.testing.assert_array_equal(_write(pixels, dtype, layout, 255), pixels)
     fractions = pixels.astype(np.float32)

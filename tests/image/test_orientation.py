@@ -1,4 +1,4 @@
-"""EXIF orientations: read as Pillow reads them, and boxes turned as Pillow turns pixels."""
+"""EXIF orientations and rotated boxes, compared with Pillow."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ WIDTH, HEIGHT = 40, 20
 BOX = (0.1, 0.2, 0.45, 0.9)  # ymin, xmin, ymax, xmax
 
 
-def _picture(kind: str, orientation: int | None, order: str = "<") -> bytes:
+def _image(kind: str, orientation: int | None, order: str = "<") -> bytes:
     exif = Image.Exif()
     exif.endian = order
     exif[0x010F] = "a maker, so that the tag is not the first"
@@ -33,41 +33,41 @@ def _picture(kind: str, orientation: int | None, order: str = "<") -> bytes:
 @pytest.mark.parametrize("kind", ["JPEG", "PNG", "WEBP", "AVIF"])
 @pytest.mark.parametrize("orientation", [None, *range(1, 9)])
 @pytest.mark.parametrize("order", ["<", ">"])
-def test_orientation_is_what_was_written(kind: str, orientation: int | None, order: str) -> None:
+def test_orientation_is_read(kind: str, orientation: int | None, order: str) -> None:
     if kind == "AVIF" and "AVIF" not in Image.SAVE:
         Image.init()
         if "AVIF" not in Image.SAVE:
             pytest.skip("this Pillow writes no AVIF")
-    assert exif_orientation(_picture(kind, orientation, order)) == (orientation or 1)
+    assert exif_orientation(_image(kind, orientation, order)) == (orientation or 1)
 
 
-def test_pictures_without_exif_are_upright(pictures: ModuleType) -> None:
-    for name, data in pictures.odd().items():
+def test_images_without_exif_are_upright(images: ModuleType) -> None:
+    for name, data in images.odd().items():
         assert exif_orientation(data) == (6 if name == "jpeg to be turned" else 1), name
 
 
-def test_exif_behind_other_segments_and_before_another(pictures: ModuleType) -> None:
-    plain, turned = pictures.jpeg(), _picture("JPEG", 6)
-    xmp = pictures.segment(0xE1, b"http://ns.adobe.com/xap/1.0/\0<x/>")
+def test_exif_between_other_segments(images: ModuleType) -> None:
+    plain, turned = images.jpeg(), _image("JPEG", 6)
+    xmp = images.segment(0xE1, b"http://ns.adobe.com/xap/1.0/\0<x/>")
     assert exif_orientation(turned[:2] + xmp + b"\xff\xff" + turned[2:]) == 6
-    large = pictures.segment(0xE5, b"\xff\xe1\0\x20Exif\0\0" + bytes(60_000))
+    large = images.segment(0xE5, b"\xff\xe1\0\x20Exif\0\0" + bytes(60_000))
     assert exif_orientation(plain[:2] + large + plain[2:]) == 1
 
 
-def test_exif_behind_the_pixels_is_none(pictures: ModuleType) -> None:
-    turned = _picture("JPEG", 6)
-    scan = pictures.segment(0xDA, b"\x01\x01\0\0\x3f\0")
+def test_exif_after_the_pixels_is_ignored(images: ModuleType) -> None:
+    turned = _image("JPEG", 6)
+    scan = images.segment(0xDA, b"\x01\x01\0\0\x3f\0")
     assert exif_orientation(turned[:2] + scan + turned[2:]) == 1
 
 
 @pytest.mark.parametrize("value", [0, 9, 255])
-def test_wrong_values_are_none(value: int) -> None:
-    assert exif_orientation(_picture("JPEG", value)) == 1
+def test_invalid_values_are_ignored(value: int) -> None:
+    assert exif_orientation(_image("JPEG", value)) == 1
 
 
 @pytest.mark.parametrize("kind", ["JPEG", "PNG", "WEBP"])
-def test_any_cut_and_any_change_gives_a_number(kind: str) -> None:
-    data = _picture(kind, 6)
+def test_damaged_files_still_give_an_orientation(kind: str) -> None:
+    data = _image(kind, 6)
     for stop in range(len(data)):
         assert exif_orientation(data[:stop]) in range(1, 9)
 
@@ -78,14 +78,14 @@ def test_any_cut_and_any_change_gives_a_number(kind: str) -> None:
     change()
 
 
-def test_directory_that_says_it_is_long(pictures: ModuleType) -> None:
+def test_directory_with_a_wrong_length(images: ModuleType) -> None:
     tiff = b"II*\0" + struct.pack("<IH", 8, 65_535)
-    data = pictures.jpeg()
-    assert exif_orientation(data[:2] + pictures.segment(0xE1, b"Exif\0\0" + tiff) + data[2:]) == 1
+    data = images.jpeg()
+    assert exif_orientation(data[:2] + images.segment(0xE1, b"Exif\0\0" + tiff) + data[2:]) == 1
 
 
 @pytest.mark.parametrize("orientation", range(1, 9))
-def test_boxes_turn_as_pixels_do(orientation: int) -> None:
+def test_boxes_rotate_like_pixels(orientation: int) -> None:
     stored = Image.new("L", (WIDTH, HEIGHT))
     stored.paste(255, tuple(int(v) for v in _pixels(BOX, WIDTH, HEIGHT)))
     stored.getexif()[0x0112] = orientation

@@ -1,4 +1,4 @@
-"""Boxes and masks over pictures: in their places, in their colours, and readable."""
+"""Boxes and masks over images: positions, colours and tags."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_areas_are_tinted_and_outlined_and_background_is_clear() -> None:
     assert (flat() == GREY).all()
 
 
-def test_void_is_hatched_beside_classes() -> None:
+def test_ignore_label_is_hatched_next_to_classes() -> None:
     mask = np.zeros((100, 100), np.uint8)
     mask[:, :40], mask[:, 60:] = 1, 255
     void = changed(blend_mask(flat(), mask))[:, 60:]
@@ -77,7 +77,7 @@ def test_void_is_hatched_beside_classes() -> None:
     assert not changed(blend_mask(flat(), mask))[:, 42:58].any()
 
 
-def test_255_alone_is_the_object() -> None:
+def test_255_is_a_class_if_it_is_the_only_one() -> None:
     mask = np.zeros((50, 50), np.uint8)
     mask[10:40, 10:40] = 255
     assert changed(blend_mask(flat(50, 50), mask)).sum() == 900
@@ -100,7 +100,7 @@ def test_masks_are_scaled_by_nearest_neighbour(
 # -- boxes ---------------------------------------------------------------------------------------
 
 
-def test_a_box_is_where_it_should_be() -> None:
+def test_box_position() -> None:
     shown = draw_boxes(flat(101, 201), [(0.2, 0.25, 0.8, 0.75)], [2], [""])
     assert bounds(is_colour(shown, 2)) == (20, 50, 80, 150)
     assert not changed(shown)[30:70, 60:140].any()  # a frame, no area
@@ -118,12 +118,12 @@ def test_any_box_can_be_drawn(
     assert shown.shape == (*size, 3)
 
 
-def test_edges_of_the_picture_are_inside() -> None:
+def test_boxes_at_the_edges_are_visible() -> None:
     shown = draw_boxes(flat(), [(0, 0, 1, 1), (-3, -1, 9, 2)], [4, 4], ["", ""])
     assert bounds(is_colour(shown, 4)) == (0, 0, 99, 99)
 
 
-def test_tags_stay_inside_and_hide_no_other() -> None:
+def test_tags_stay_inside_and_do_not_overlap() -> None:
     boxes = [(0.0, 0.0, 0.9, 0.5), (0.02, 0.01, 0.5, 0.5), (0.5, 0.8, 0.99, 1.0)]
     tags = []
     for number in range(3):
@@ -141,13 +141,13 @@ def test_tags_stay_inside_and_hide_no_other() -> None:
     assert min(areas) > 800  # each stands somewhere, whole
 
 
-def test_a_tag_without_room_is_left_out() -> None:
+def test_tag_without_room_is_not_drawn() -> None:
     boxes = [(0.4, 0.4, 0.6, 0.6)] * 40
     shown = draw_boxes(flat(60, 60), boxes, [1] * 40, ["word"] * 40)
     assert 0.1 < is_colour(shown, 1).mean() < 0.7
 
 
-def test_long_texts_are_cut_to_the_picture() -> None:
+def test_long_texts_are_shortened_to_the_image() -> None:
     shown = draw_boxes(flat(90, 90), [(0.5, 0.5, 0.9, 0.9)], [1], ["a very long name " * 9])
     assert shown.shape == (90, 90, 3)
     assert is_colour(shown, 1).sum() > 300
@@ -160,11 +160,11 @@ def test_long_texts_are_cut_to_the_picture() -> None:
     ("size", "expected"),
     [((400, 200), (100, 50)), ((1, 400), (1, 100)), ((80, 60), (100, 75)), ((28, 28), (84, 84))],
 )
-def test_pictures_fit_a_tile(size: tuple[int, int], expected: tuple[int, int]) -> None:
+def test_images_fit_a_tile(size: tuple[int, int], expected: tuple[int, int]) -> None:
     assert fit_to_tile(flat(*size), 100).shape == (*expected, 3)
 
 
-def test_tiny_pictures_stay_sharp() -> None:
+def test_tiny_images_stay_sharp() -> None:
     tiny = np.random.default_rng(0).integers(256, size=(8, 8, 3)).astype(np.uint8)
     shown = fit_to_tile(tiny, 90)
     assert shown.shape == (88, 88, 3)
@@ -190,7 +190,7 @@ def test_shortened_texts_fit(text: str, width: int, *, keep_end: bool) -> None:
     assert (shown == text) == (font.getlength(text) <= width) or "…" in text
 
 
-def test_the_end_of_a_name_can_be_kept() -> None:
+def test_shortening_can_keep_the_end() -> None:
     font = ImageFont.load_default(14)
     shown = shortened("IMG_2020_01_01_000017.jpg", font, 120, keep_end=True)
     assert shown.startswith("IMG_")

@@ -1,4 +1,4 @@
-"""Pixels in their frames: as NumPy cuts, turns and pads them, and in no other place."""
+"""Writing pixels into frames, compared with NumPy."""
 
 from __future__ import annotations
 
@@ -55,10 +55,10 @@ def test_without_scaling_pixels_are_copied(
 @pytest.mark.parametrize("turn", range(4))
 @pytest.mark.parametrize("channels", [1, 3, 4])
 @pytest.mark.parametrize("interpolation", ["auto", "linear", "area", "nearest", "cubic"])
-def test_all_of_the_frame_is_written_and_nothing_else(
+def test_exactly_the_frame_is_written(
     kind: str, turn: int, channels: int, interpolation: Any
 ) -> None:
-    """A picture of one colour: its part has it, all around is black."""
+    """An image of one colour, surrounded by black."""
     for size, frame in (((5, 9), (8, 4)), ((1, 1), (3, 5)), ((40, 30), (7, 6)), ((9, 1), (1, 9))):
         place = _place(kind, size, frame, turn)
         pixels = np.full((*size, channels), 200, np.uint8)
@@ -74,7 +74,7 @@ def test_all_of_the_frame_is_written_and_nothing_else(
 
 
 @pytest.mark.parametrize("dtype", [np.uint8, np.uint16])
-def test_fractions_are_kept_where_the_frame_holds_them(dtype: Any) -> None:
+def test_floats_are_kept_in_float_frames(dtype: Any) -> None:
     pixels = np.array([[[0], [1]]], dtype)
     place = Fit("resize", (1, 4)).place(1, 2)
     frame = np.empty((1, 4, 1), np.float32)
@@ -82,7 +82,7 @@ def test_fractions_are_kept_where_the_frame_holds_them(dtype: Any) -> None:
     np.testing.assert_allclose(frame[0, :, 0], [0, 0.25, 0.75, 1])
 
 
-def test_auto_is_by_area_where_much_is_left_out_otherwise() -> None:
+def test_auto_interpolation() -> None:
     pixels = _noise(60, 60, 3)
     for size, is_area in (((30, 30), False), ((20, 60), False), ((29, 30), True), ((10, 10), True)):
         frames = {}
@@ -99,7 +99,7 @@ def test_auto_is_by_area_where_much_is_left_out_otherwise() -> None:
     st.tuples(st.integers(1, 600), st.integers(1, 600)),
     st.tuples(st.integers(1, 300), st.integers(1, 300)),
 )
-def test_a_picture_at_a_part_of_its_size_is_still_large_enough(
+def test_reduced_image_is_large_enough(
     kind: Any, size: tuple[int, int], frame: tuple[int, int]
 ) -> None:
     place = Fit(kind, frame).place(*size, [0.7] * 22)
@@ -129,7 +129,7 @@ def test_divisors() -> None:
 @pytest.mark.parametrize("turn", range(4))
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("dtype", [np.uint8, np.int64])
-def test_class_numbers_are_those_of_the_nearest_pixels(turn: int, kind: str, dtype: Any) -> None:
+def test_class_numbers_use_nearest_neighbour(turn: int, kind: str, dtype: Any) -> None:
     for size, frame in (((5, 9), (8, 4)), ((1, 1), (3, 5)), ((40, 30), (7, 6)), ((6, 7), (6, 7))):
         numbers = np.arange(size[0] * size[1], dtype=np.uint16).reshape(size) % 200
         place = _place(kind, size, frame, turn)

@@ -1,4 +1,4 @@
-"""How pictures are stored: every rule of the module, against Pillow, NumPy and TensorFlow."""
+"""Storing images: every rule, compared with Pillow, NumPy and TensorFlow."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from PIL import Image, ImageOps
 
 from recordsmith.errors import CorruptDataError, Defect, SourceError
 from recordsmith.image import (
-    PictureOptions,
-    StoredPicture,
+    ImageOptions,
+    StoredImage,
     exif_orientation,
     probe_image,
-    store_picture,
+    store_image,
 )
 from recordsmith.image.encode import lay_on_background
 from recordsmith.image.png import GREY, GREY_ALPHA, RGB, RGBA, Chunk, encode_png_values
@@ -39,9 +39,9 @@ from recordsmith.image.store import (
     TURNED,
 )
 
-RAW = PictureOptions(format="raw")
-PNG = PictureOptions(format="png")
-JPEG = PictureOptions(format="jpeg")
+RAW = ImageOptions(store="raw")
+PNG = ImageOptions(store="png")
+JPEG = ImageOptions(store="jpeg")
 RANDOM = np.random.default_rng(11)
 
 
@@ -50,19 +50,19 @@ def by_pillow(data: bytes, mode: str | None = None) -> np.ndarray:
         return np.array(image if mode is None else image.convert(mode))
 
 
-def raw_pixels(stored: StoredPicture) -> np.ndarray:
+def raw_pixels(stored: StoredImage) -> np.ndarray:
     assert stored.format == "raw"
     assert stored.depth is not None
     shape = (stored.height, stored.width, stored.depth)
     return np.frombuffer(stored.data, stored.dtype).reshape(shape)
 
 
-# -- what stays as it is ---------------------------------------------------------------------------
+# -- unchanged images ------------------------------------------------------------------------------
 
 
-def test_default_options_touch_nothing(pictures: ModuleType) -> None:
-    for data in pictures.odd().values():
-        stored = store_picture(data, PictureOptions())
+def test_default_options_keep_the_bytes(images: ModuleType) -> None:
+    for data in images.odd().values():
+        stored = store_image(data, ImageOptions())
         assert stored.data is data
         assert stored.changes == ()
         assert stored[1:4] == tuple(probe_image(data))
@@ -71,22 +71,24 @@ def test_default_options_touch_nothing(pictures: ModuleType) -> None:
 @pytest.mark.parametrize(
     "options",
     [
-        PictureOptions(shorter_side=9),
-        PictureOptions(longer_side=13),
-        PictureOptions(longer_side=4000),
-        PictureOptions(format="jpeg", quality=50, shorter_side=9),
-        PictureOptions(format="png"),
+        ImageOptions(shorter_side=9),
+        ImageOptions(longer_side=13),
+        ImageOptions(longer_side=4000),
+        ImageOptions(store="jpeg", quality=50, shorter_side=9),
+        ImageOptions(store="png"),
     ],
 )
-def test_what_is_as_wanted_keeps_its_bytes(pictures: ModuleType, options: PictureOptions) -> None:
-    for name, data in pictures.odd().items():
-        if options.format in ("original", probe_image(data).format):
-            assert store_picture(data, options).data is data, name
+def test_images_in_the_requested_form_keep_their_bytes(
+    images: ModuleType, options: ImageOptions
+) -> None:
+    for name, data in images.odd().items():
+        if options.store in ("original", probe_image(data).format):
+            assert store_image(data, options).data is data, name
 
 
-def test_recompress_encodes_all(pictures: ModuleType) -> None:
-    data = pictures.encode(pictures.smooth(64, 48), "JPEG", quality=95)
-    stored = store_picture(data, PictureOptions(format="jpeg", quality=50, recompress=True))
+def test_recompress_encodes_all_images(images: ModuleType) -> None:
+    data = images.encode(images.smooth(64, 48), "JPEG", quality=95)
+    stored = store_image(data, ImageOptions(store="jpeg", quality=50, recompress=True))
     assert stored.changes == (ENCODED["jpeg"],)
     assert len(stored.data) < len(data)
 
@@ -96,30 +98,28 @@ def test_recompress_encodes_all(pictures: ModuleType) -> None:
 LOSSLESS = {
     "png": "RGB", "grey png": "L", "palette png": "RGB", "rgba png": "RGBA", "1-bit png": "L",
     "grey alpha png": "LA", "gif": "RGB", "bmp": "RGB", "lossless webp": "RGB", "tiff": "RGB",
-    "ppm": "RGB", "png with text": "RGB", "animated gif": "RGB", "cmyk jpeg": "RGB",
+    "ppm": "RGB", "png with text": "RGB", "animated gif": "RGB",
 }  # fmt: skip
 
 
 @pytest.mark.parametrize(("name", "mode"), LOSSLESS.items())
-def test_raw_and_png_hold_every_channel(pictures: ModuleType, name: str, mode: str) -> None:
-    data = pictures.odd()[name]
+def test_raw_and_png_hold_every_channel(images: ModuleType, name: str, mode: str) -> None:
+    data = images.odd()[name]
     expected = by_pillow(data, mode).reshape(9, 13, -1)
-    stored = store_picture(data, RAW)
+    stored = store_image(data, RAW)
     assert (stored.depth, stored.dtype) == (expected.shape[2], "uint8")
     np.testing.assert_array_equal(raw_pixels(stored), expected)
-    options = PictureOptions(format="png", recompress=True)
+    options = ImageOptions(store="png", recompress=True)
     np.testing.assert_array_equal(
-        by_pillow(store_picture(data, options).data).reshape(9, 13, -1), expected
+        by_pillow(store_image(data, options).data).reshape(9, 13, -1), expected
     )
 
 
-@pytest.mark.parametrize("name", ["jpeg", "grey jpeg", "progressive jpeg"])
-def test_raw_of_jpeg(pictures: ModuleType, name: str) -> None:
-    data = pictures.odd()[name]
-    stored = store_picture(data, RAW)
-    expected = by_pillow(data).reshape(9, 13, -1)
-    assert stored.depth == expected.shape[2]
-    np.testing.assert_allclose(raw_pixels(stored).astype(int), expected.astype(int), atol=3)
+@pytest.mark.parametrize("name", ["jpeg", "grey jpeg", "progressive jpeg", "cmyk jpeg"])
+def test_raw_of_jpeg_matches_tensorflow(tf: Any, images: ModuleType, name: str) -> None:
+    data = images.odd()[name]
+    expected = tf.io.decode_jpeg(data).numpy()
+    np.testing.assert_array_equal(raw_pixels(store_image(data, RAW)), expected)
 
 
 @pytest.mark.parametrize("bits", [8, 16])
@@ -139,21 +139,21 @@ def test_png_of_every_kind(colour_type: int, bits: int, key: bool) -> None:
         alpha[(values == values[4, 5]).all(axis=2)] = 0
         expected = np.concatenate((values, alpha), axis=2)
     data = encode_png_values(values, bits=bits, colour_type=colour_type, chunks=chunks)
-    stored = store_picture(data, RAW)
+    stored = store_image(data, RAW)
     np.testing.assert_array_equal(raw_pixels(stored), expected)
     assert raw_pixels(stored).dtype == values.dtype
-    again = store_picture(data, PictureOptions(format="png", recompress=True))
-    np.testing.assert_array_equal(raw_pixels(store_picture(again.data, RAW)), expected)
+    again = store_image(data, ImageOptions(store="png", recompress=True))
+    np.testing.assert_array_equal(raw_pixels(store_image(again.data, RAW)), expected)
 
 
-def test_palette_with_transparency(pictures: ModuleType) -> None:
-    image = pictures.noise(13, 9, "P")
-    data = pictures.encode(image, "PNG", transparency=bytes(range(256)))
+def test_palette_with_transparency(images: ModuleType) -> None:
+    image = images.noise(13, 9, "P")
+    data = images.encode(image, "PNG", transparency=bytes(range(256)))
     expected = by_pillow(data, "RGBA")
-    np.testing.assert_array_equal(raw_pixels(store_picture(data, RAW)), expected)
-    assert store_picture(data, PNG).data is data
-    with pytest.raises(SourceError, match=r"transparent in .* background"):
-        store_picture(data, JPEG)
+    np.testing.assert_array_equal(raw_pixels(store_image(data, RAW)), expected)
+    assert store_image(data, PNG).data is data
+    with pytest.raises(SourceError, match=r"transparent .* background"):
+        store_image(data, JPEG)
 
 
 @pytest.mark.parametrize("kind", ["PNG", "TIFF"])
@@ -161,45 +161,46 @@ def test_16_bits_stay_16(tf: Any, kind: str) -> None:
     levels = RANDOM.integers(0, 65536, (20, 30), np.uint16)
     out = io.BytesIO()
     Image.fromarray(levels).save(out, kind)
-    stored = store_picture(out.getvalue(), RAW)
+    stored = store_image(out.getvalue(), RAW)
     assert stored.dtype == "uint16"
     np.testing.assert_array_equal(raw_pixels(stored)[:, :, 0], levels)
-    png = store_picture(out.getvalue(), PictureOptions(format="png", recompress=True)).data
+    png = store_image(out.getvalue(), ImageOptions(store="png", recompress=True)).data
     decoded = tf.io.decode_png(png, dtype=tf.uint16).numpy()
     np.testing.assert_array_equal(decoded[:, :, 0], levels)
-    with pytest.raises(SourceError, match="16 bits a channel"):
-        store_picture(out.getvalue(), JPEG)
+    with pytest.raises(SourceError, match="16 bits"):
+        store_image(out.getvalue(), JPEG)
 
 
 def test_16_bit_colour_tiff() -> None:
     levels = RANDOM.integers(0, 65536, (20, 30, 3), np.uint16)
     done, encoded = cv2.imencode(".tiff", levels)
     assert done
-    stored = store_picture(encoded.tobytes(), RAW)
+    stored = store_image(encoded.tobytes(), RAW)
     np.testing.assert_array_equal(raw_pixels(stored), levels[:, :, ::-1])
 
 
-def test_numbers_that_are_no_colours(pictures: ModuleType) -> None:
+def test_float_images_are_rejected(images: ModuleType) -> None:
     heights = Image.fromarray(np.full((4, 4), 0.5, np.float32))
-    with pytest.raises(CorruptDataError, match="no colours"):
-        store_picture(pictures.encode(heights, "TIFF"), RAW)
+    with pytest.raises(CorruptDataError) as caught:
+        store_image(images.encode(heights, "TIFF"), RAW)
+    assert "float32" in caught.value.found
 
 
-def test_16_bits_with_alpha_are_not_laid_on_a_background() -> None:
+def test_16_bits_with_alpha_are_not_composited() -> None:
     data = encode_png_values(np.zeros((4, 4, 4), np.uint16), bits=16, colour_type=RGBA)
-    with pytest.raises(SourceError, match="16 bits a channel"):
-        store_picture(data, PictureOptions(format="jpeg", background=(0, 0, 0)))
+    with pytest.raises(SourceError, match="16 bits"):
+        store_image(data, ImageOptions(store="jpeg", background=(0, 0, 0)))
 
 
 # -- JPEG ------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("quality", [1, 50, 95, 100])
-def test_quality_is_that_of_libjpeg(pictures: ModuleType, quality: int) -> None:
-    image = pictures.smooth(64, 48)
-    data = pictures.encode(image, "PNG")
-    stored = store_picture(data, PictureOptions(format="jpeg", quality=quality))
-    reference = pictures.encode(image, "JPEG", quality=quality)
+def test_quality_matches_libjpeg(images: ModuleType, quality: int) -> None:
+    image = images.smooth(64, 48)
+    data = images.encode(image, "PNG")
+    stored = store_image(data, ImageOptions(store="jpeg", quality=quality))
+    reference = images.encode(image, "JPEG", quality=quality)
     with (
         Image.open(io.BytesIO(stored.data)) as one,
         Image.open(io.BytesIO(reference)) as other,
@@ -208,82 +209,80 @@ def test_quality_is_that_of_libjpeg(pictures: ModuleType, quality: int) -> None:
     assert stored.changes == (ENCODED["jpeg"],)
 
 
-def test_channels_are_not_mixed_up(tf: Any, pictures: ModuleType) -> None:
-    data = pictures.encode(Image.new("RGB", (16, 16), (250, 120, 5)), "PNG")
-    pixels = tf.io.decode_jpeg(store_picture(data, JPEG).data).numpy()
+def test_channels_are_not_mixed_up(tf: Any, images: ModuleType) -> None:
+    data = images.encode(Image.new("RGB", (16, 16), (250, 120, 5)), "PNG")
+    pixels = tf.io.decode_jpeg(store_image(data, JPEG).data).numpy()
     np.testing.assert_allclose(pixels[8, 8].astype(int), [250, 120, 5], atol=3)
 
 
-def test_grey_stays_grey(pictures: ModuleType) -> None:
-    stored = store_picture(pictures.odd()["grey png"], JPEG)
+def test_grey_stays_grey(images: ModuleType) -> None:
+    stored = store_image(images.odd()["grey png"], JPEG)
     assert Image.open(io.BytesIO(stored.data)).mode == "L"
 
 
-def test_alpha_is_laid_on_the_background(pictures: ModuleType) -> None:
-    image = pictures.smooth(32, 24, "RGBA")
+def test_alpha_is_composited_on_the_background(images: ModuleType) -> None:
+    image = images.smooth(32, 24, "RGBA")
     image.putalpha(Image.linear_gradient("L").resize((32, 24)))
-    data = pictures.encode(image, "PNG")
+    data = images.encode(image, "PNG")
     colour = (10, 200, 60)
     expected = Image.alpha_composite(Image.new("RGBA", image.size, (*colour, 255)), image)
-    stored = store_picture(data, PictureOptions(format="jpeg", quality=100, background=colour))
+    stored = store_image(data, ImageOptions(store="jpeg", quality=100, background=colour))
     assert stored.changes == (ON_BACKGROUND, ENCODED["jpeg"])
     wanted = np.array(expected.convert("RGB")).astype(int)
     assert np.abs(lay_on_background(np.array(image), colour) - wanted).max() <= 1
-    like_pillow = by_pillow(pictures.encode(expected.convert("RGB"), "JPEG", quality=100))
+    like_pillow = by_pillow(images.encode(expected.convert("RGB"), "JPEG", quality=100))
     assert np.abs(by_pillow(stored.data).astype(int) - like_pillow).max() <= 3
-    with pytest.raises(SourceError, match=r"transparent in .* background"):
-        store_picture(data, JPEG)
-    assert store_picture(data, PictureOptions(shorter_side=8)).format == "png"
+    with pytest.raises(SourceError, match=r"transparent .* background"):
+        store_image(data, JPEG)
+    assert store_image(data, ImageOptions(shorter_side=8)).format == "png"
 
 
 @pytest.mark.parametrize("name", ["rgba png", "grey alpha png"])
-def test_opaque_alpha_is_left_out_and_said(pictures: ModuleType, name: str) -> None:
-    stored = store_picture(pictures.odd()[name], JPEG)
+def test_opaque_alpha_is_dropped_and_reported(images: ModuleType, name: str) -> None:
+    stored = store_image(images.odd()[name], JPEG)
     assert stored.changes == (OPAQUE, ENCODED["jpeg"])
-    with_background = PictureOptions(format="jpeg", background=(1, 2, 3))
-    assert store_picture(pictures.odd()[name], with_background).data == stored.data
+    with_background = ImageOptions(store="jpeg", background=(1, 2, 3))
+    assert store_image(images.odd()[name], with_background).data == stored.data
 
 
-def test_one_transparent_pixel_is_enough(pictures: ModuleType) -> None:
-    image = pictures.noise(13, 9, "RGBA")
+def test_one_transparent_pixel_is_an_error(images: ModuleType) -> None:
+    image = images.noise(13, 9, "RGBA")
     image.putpixel((3, 4), (1, 2, 3, 254))
-    with pytest.raises(SourceError, match="transparent in 1 pixels"):
-        store_picture(pictures.encode(image, "PNG"), JPEG)
+    with pytest.raises(SourceError, match="1 transparent"):
+        store_image(images.encode(image, "PNG"), JPEG)
 
 
-def test_grey_with_alpha_on_a_background(pictures: ModuleType) -> None:
+def test_grey_with_alpha_on_a_background(images: ModuleType) -> None:
     image = Image.new("LA", (16, 16), (200, 0))
-    data = pictures.encode(image, "PNG")
-    on_grey = store_picture(data, PictureOptions(format="jpeg", background=(90, 90, 90)))
+    data = images.encode(image, "PNG")
+    on_grey = store_image(data, ImageOptions(store="jpeg", background=(90, 90, 90)))
     assert by_pillow(on_grey.data).shape == (16, 16)
     assert np.abs(by_pillow(on_grey.data).astype(int) - 90).max() <= 1
-    on_red = store_picture(data, PictureOptions(format="jpeg", background=(255, 0, 0)))
+    on_red = store_image(data, ImageOptions(store="jpeg", background=(255, 0, 0)))
     assert by_pillow(on_red.data)[8, 8, 0] > 250
 
 
 @pytest.mark.parametrize("mode", ["RGBA", "LA"])
-def test_dropped_alpha_leaves_the_colours_under_it(
-    tf: Any, pictures: ModuleType, mode: str
-) -> None:
-    image = pictures.noise(32, 24, mode)
+def test_drop_alpha_keeps_colours(tf: Any, images: ModuleType, mode: str) -> None:
+    image = images.noise(32, 24, mode)
     image.putalpha(Image.linear_gradient("L").resize((32, 24)))
-    data = pictures.encode(image, "PNG")
+    data = images.encode(image, "PNG")
     under = tf.io.decode_png(data, channels=len(mode) - 1).numpy()
-    raw = store_picture(data, PictureOptions(format="raw", drop_alpha=True))
+    raw = store_image(data, ImageOptions(store="raw", drop_alpha=True))
     assert raw.changes == (DROPPED, ENCODED["raw"])
     assert (raw.height, raw.width, raw.depth, raw.dtype) == (*under.shape, "uint8")
     assert raw.data == under.tobytes()
-    stored = store_picture(data, PictureOptions(format="jpeg", quality=100, drop_alpha=True))
+    stored = store_image(data, ImageOptions(store="jpeg", quality=100, drop_alpha=True))
     assert stored.changes == (DROPPED, ENCODED["jpeg"])
     reference = tf.io.encode_jpeg(under, quality=100).numpy()
     np.testing.assert_array_equal(by_pillow(stored.data), by_pillow(reference))
 
 
-def test_dropped_alpha_does_not_weigh_when_colours_are_made_smaller(pictures: ModuleType) -> None:
+def test_dropped_alpha_does_not_weight_resizing(images: ModuleType) -> None:
     image = Image.new("RGBA", (8, 8), (200, 100, 50, 0))
     image.paste((0, 0, 0, 255), (0, 0, 4, 8))
-    options = PictureOptions(format="raw", drop_alpha=True, longer_side=1)
-    assert store_picture(pictures.encode(image, "PNG"), options).data == bytes((100, 50, 25))
+    options = ImageOptions(store="raw", drop_alpha=True, longer_side=1)
+    assert store_image(images.encode(image, "PNG"), options).data == bytes((100, 50, 25))
 
 
 def test_16_bits_of_alpha_are_dropped_or_opaque() -> None:
@@ -291,29 +290,29 @@ def test_16_bits_of_alpha_are_dropped_or_opaque() -> None:
     for alpha, change in ((255, DROPPED), (65_535, OPAQUE)):  # 255 of 65,535 is nearly nothing
         values[:, :, 3] = alpha
         data = encode_png_values(values, bits=16, colour_type=RGBA)
-        stored = store_picture(data, PictureOptions(format="raw", drop_alpha=True))
+        stored = store_image(data, ImageOptions(store="raw", drop_alpha=True))
         assert stored.changes == (change, ENCODED["raw"])
         assert stored.data == values[:, :, :3].tobytes()
 
 
-def test_what_has_no_alpha_has_none_to_drop(pictures: ModuleType) -> None:
+def test_drop_alpha_of_opaque_images(images: ModuleType) -> None:
     for name in ("png", "grey png", "jpeg", "palette png"):
-        data = pictures.odd()[name]
-        dropping = store_picture(data, PictureOptions(format="raw", drop_alpha=True))
-        assert dropping == store_picture(data, RAW)
+        data = images.odd()[name]
+        dropping = store_image(data, ImageOptions(store="raw", drop_alpha=True))
+        assert dropping == store_image(data, RAW)
 
 
-def test_too_large_for_jpeg(pictures: ModuleType) -> None:
-    data = pictures.encode(Image.new("L", (65_600, 1)), "PNG")
-    with pytest.raises(SourceError, match="65,500 a side"):
-        store_picture(data, JPEG)
+def test_too_large_for_jpeg(images: ModuleType) -> None:
+    data = images.encode(Image.new("L", (65_600, 1)), "PNG")
+    with pytest.raises(SourceError, match="65,500"):
+        store_image(data, JPEG)
 
 
-def test_cmyk_and_frames_are_said(pictures: ModuleType) -> None:
-    odd = pictures.odd()
-    assert FROM_CMYK in store_picture(odd["cmyk jpeg"], PNG).changes
-    assert FIRST_FRAME in store_picture(odd["animated gif"], JPEG).changes
-    assert FIRST_FRAME not in store_picture(odd["gif"], JPEG).changes
+def test_cmyk_and_animations_are_reported(images: ModuleType) -> None:
+    odd = images.odd()
+    assert FROM_CMYK in store_image(odd["cmyk jpeg"], PNG).changes
+    assert FIRST_FRAME in store_image(odd["animated gif"], JPEG).changes
+    assert FIRST_FRAME not in store_image(odd["gif"], JPEG).changes
 
 
 # -- size ------------------------------------------------------------------------------------------
@@ -325,12 +324,12 @@ def test_cmyk_and_frames_are_said(pictures: ModuleType) -> None:
     side=st.integers(1, 400),
     is_shorter=st.booleans(),
 )
-def test_never_enlarged_and_in_proportion(
+def test_resizing_keeps_the_aspect_ratio_and_never_enlarges(
     height: int, width: int, side: int, is_shorter: bool
 ) -> None:
     data = encode_png_values(np.zeros((height, width), np.uint8), bits=8, colour_type=GREY)
-    options = PictureOptions(**{"shorter_side" if is_shorter else "longer_side": side})  # type: ignore[arg-type]
-    stored = store_picture(data, options)
+    options = ImageOptions(**{"shorter_side" if is_shorter else "longer_side": side})  # type: ignore[arg-type]
+    stored = store_image(data, options)
     assert (stored.height, stored.width) == Image.open(io.BytesIO(stored.data)).size[::-1]
     given_side = min(height, width) if is_shorter else max(height, width)
     if given_side <= side:
@@ -344,22 +343,22 @@ def test_never_enlarged_and_in_proportion(
 
 @pytest.mark.parametrize("dtype", [np.uint8, np.uint16])
 @pytest.mark.parametrize("channel_count", [1, 3])
-def test_smaller_by_area(channel_count: int, dtype: Any) -> None:
+def test_resizing_by_area(channel_count: int, dtype: Any) -> None:
     values = RANDOM.integers(0, np.iinfo(dtype).max, (12, 20, channel_count)).astype(dtype)
     data = encode_png_values(
         values, bits=8 * values.itemsize, colour_type=GREY if channel_count == 1 else RGB
     )
-    stored = store_picture(data, PictureOptions(format="raw", shorter_side=3))
+    stored = store_image(data, ImageOptions(store="raw", shorter_side=3))
     means = values.astype(float).reshape(3, 4, 5, 4, channel_count).mean((1, 3))
     np.testing.assert_allclose(raw_pixels(stored), means, atol=1)
 
 
-def test_what_is_transparent_does_not_colour_what_is_seen() -> None:
+def test_transparent_pixels_do_not_affect_colours() -> None:
     values = np.zeros((4, 4, 4), np.uint8)
     values[:, :, 0] = 255  # red, but transparent
     values[:, ::2] = (0, 0, 200, 255)
     data = encode_png_values(values, bits=8, colour_type=RGBA)
-    stored = store_picture(data, PictureOptions(format="raw", shorter_side=2))
+    stored = store_image(data, ImageOptions(store="raw", shorter_side=2))
     assert (raw_pixels(stored) == (0, 0, 200, 128)).all()
 
 
@@ -376,15 +375,15 @@ def _with_exif(image: Image.Image, orientation: int, kind: str, **options: Any) 
 
 @pytest.mark.parametrize("kind", ["PNG", "TIFF"])
 @pytest.mark.parametrize("orientation", range(1, 9))
-def test_orientation_applied(pictures: ModuleType, orientation: int, kind: str) -> None:
-    data = _with_exif(pictures.noise(13, 9), orientation, kind)
+def test_orientation_applied(images: ModuleType, orientation: int, kind: str) -> None:
+    data = _with_exif(images.noise(13, 9), orientation, kind)
     with Image.open(io.BytesIO(data)) as image:
         upright = np.array(ImageOps.exif_transpose(image))
-    options = PictureOptions(format="raw", orientation="apply")
-    stored = store_picture(data, options)
+    options = ImageOptions(store="raw", orientation="apply")
+    stored = store_image(data, options)
     np.testing.assert_array_equal(raw_pixels(stored), upright)
     assert stored.orientation_applied == (orientation if kind == "PNG" else 1)
-    kept = store_picture(data, PictureOptions(orientation="apply"))
+    kept = store_image(data, ImageOptions(orientation="apply"))
     if kind == "PNG":
         np.testing.assert_array_equal(by_pillow(kept.data), upright)
         assert exif_orientation(kept.data) == 1
@@ -392,24 +391,24 @@ def test_orientation_applied(pictures: ModuleType, orientation: int, kind: str) 
 
 
 @pytest.mark.parametrize("orientation", range(2, 9))
-def test_jpeg_turned_upright(pictures: ModuleType, orientation: int) -> None:
-    data = _with_exif(pictures.smooth(40, 24), orientation, "JPEG", quality=95)
+def test_jpeg_rotated_upright(images: ModuleType, orientation: int) -> None:
+    data = _with_exif(images.smooth(40, 24), orientation, "JPEG", quality=95)
     with Image.open(io.BytesIO(data)) as image:
         upright = np.array(ImageOps.exif_transpose(image)).astype(int)
-    stored = store_picture(data, PictureOptions(orientation="apply", quality=100))
+    stored = store_image(data, ImageOptions(orientation="apply", quality=100))
     assert stored.format == "jpeg"
     assert (stored.height, stored.width) == upright.shape[:2]
-    assert np.abs(by_pillow(stored.data) - upright).max() <= 6
+    assert np.abs(by_pillow(stored.data) - upright).max() <= 8  # of the fast DCT, and encoding
     assert exif_orientation(stored.data) == 1
 
 
 @pytest.mark.parametrize("target", ["jpeg", "png"])
 @pytest.mark.parametrize("kind", ["JPEG", "PNG"])
-def test_what_is_not_applied_is_carried_over(pictures: ModuleType, kind: str, target: Any) -> None:
+def test_metadata_is_copied(images: ModuleType, kind: str, target: Any) -> None:
     profile = bytes(16) + b"RGB " + bytes(range(256)) * 600
-    data = _with_exif(pictures.noise(40, 24), 6, kind, icc_profile=profile)
-    options = PictureOptions(format=target, longer_side=20)
-    stored = store_picture(data, options)
+    data = _with_exif(images.noise(40, 24), 6, kind, icc_profile=profile)
+    options = ImageOptions(store=target, longer_side=20)
+    stored = store_image(data, options)
     assert exif_orientation(stored.data) == 6
     assert stored.orientation_applied == 1
     assert (stored.height, stored.width) == (12, 20)
@@ -418,53 +417,60 @@ def test_what_is_not_applied_is_carried_over(pictures: ModuleType, kind: str, ta
         image.load()
         assert image.info["icc_profile"] == profile
         assert image.getexif()[0x0112] == 6
-    raw = store_picture(data, RAW)
+    raw = store_image(data, RAW)
     assert {NO_PROFILE, NO_ORIENTATION} <= set(raw.changes)
 
 
-def test_profile_of_other_channels_is_left_out_and_said(pictures: ModuleType) -> None:
+def test_profile_of_other_channels_is_dropped_and_reported(images: ModuleType) -> None:
     profile = bytes(16) + b"CMYK" + bytes(300)
-    data = pictures.encode(pictures.noise(40, 24, "CMYK"), "JPEG", icc_profile=profile)
-    stored = store_picture(data, PNG)
+    data = images.encode(images.noise(40, 24, "CMYK"), "JPEG", icc_profile=profile)
+    stored = store_image(data, PNG)
     assert NO_PROFILE in stored.changes
     assert "icc_profile" not in Image.open(io.BytesIO(stored.data)).info
 
 
-# -- whatever comes --------------------------------------------------------------------------------
+# -- bombs and damage ------------------------------------------------------------------------------
 
 
-def test_bombs_stop_at_the_cap(pictures: ModuleType) -> None:
-    options = PictureOptions(format="raw", max_pixels=116)
-    for name, data in pictures.odd().items():
-        with pytest.raises(CorruptDataError, match=r"13 x 9 pixels.*116.*max_pixels") as caught:
-            store_picture(data, options)
-        assert caught.value.defect is Defect.UNREADABLE_IMAGE, name
-        exact = PictureOptions(format="raw", max_pixels=117)
-        assert store_picture(data, exact).height == 9
+def test_image_bombs_are_rejected(images: ModuleType) -> None:
+    options = ImageOptions(store="raw", max_pixels=116)
+    for data in images.odd().values():
+        with pytest.raises(CorruptDataError) as caught:
+            store_image(data, options)
+        _check_too_large(caught.value)
+        exact = ImageOptions(store="raw", max_pixels=117)
+        assert store_image(data, exact).height == 9
 
 
 @pytest.mark.parametrize(
     ("name", "options"),
     [
-        ("rgba png", PictureOptions(shrink=True, max_pixels=116)),
-        ("jpeg", PictureOptions(shrink=True, max_pixels=116)),
-        ("progressive jpeg", PictureOptions(baseline=True, max_pixels=116)),
-        ("jpeg", PictureOptions(shrink=True, baseline=True, max_pixels=116)),
+        ("rgba png", ImageOptions(shrink=True, max_pixels=116)),
+        ("jpeg", ImageOptions(shrink=True, max_pixels=116)),
+        ("progressive jpeg", ImageOptions(baseline=True, max_pixels=116)),
+        ("jpeg", ImageOptions(shrink=True, baseline=True, max_pixels=116)),
     ],
 )
-def test_bombs_are_not_rewritten_either(
-    pictures: ModuleType, name: str, options: PictureOptions
+def test_image_bombs_are_not_recompressed(
+    images: ModuleType, name: str, options: ImageOptions
 ) -> None:
-    with pytest.raises(CorruptDataError, match=r"13 x 9 pixels.*116.*max_pixels"):
-        store_picture(pictures.odd()[name], options)
+    with pytest.raises(CorruptDataError) as caught:
+        store_image(images.odd()[name], options)
+    _check_too_large(caught.value)
 
 
-def test_a_giant_that_is_not_touched_is_stored(pictures: ModuleType) -> None:
-    data = pictures.odd()["jpeg"]
-    assert store_picture(data, PictureOptions(baseline=True, max_pixels=116)).data is data
+def _check_too_large(error: CorruptDataError) -> None:
+    assert error.defect is Defect.UNREADABLE_IMAGE
+    assert (error.found, error.expected) == ("13 x 9 pixels", "at most 116")
+    assert "max_pixels" in error.remedy
 
 
-def test_a_giant_in_a_hundred_bytes_is_not_decoded() -> None:
+def test_huge_image_is_stored_if_unchanged(images: ModuleType) -> None:
+    data = images.odd()["jpeg"]
+    assert store_image(data, ImageOptions(baseline=True, max_pixels=116)).data is data
+
+
+def test_huge_image_in_a_hundred_bytes_is_not_decoded() -> None:
     def chunk(name: bytes, body: bytes) -> bytes:
         checksum = zlib.crc32(name + body)
         return struct.pack(">I", len(body)) + name + body + struct.pack(">I", checksum)
@@ -472,54 +478,55 @@ def test_a_giant_in_a_hundred_bytes_is_not_decoded() -> None:
     header = struct.pack(">IIBBBBB", 60_000, 60_000, 8, 2, 0, 0, 0)
     data = b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header)
     data += chunk(b"IDAT", zlib.compress(bytes(1000))) + chunk(b"IEND", b"")
-    with pytest.raises(CorruptDataError, match="60,000 x 60,000"):
-        store_picture(data, JPEG)
-    assert store_picture(data, PictureOptions()).data is data
+    with pytest.raises(CorruptDataError) as caught:
+        store_image(data, JPEG)
+    assert caught.value.found == "60,000 x 60,000 pixels"
+    assert store_image(data, ImageOptions()).data is data
 
 
-def test_damaged_pictures_are_refused(pictures: ModuleType) -> None:
-    data = pictures.encode(pictures.noise(40, 30), "PNG")
+def test_damaged_images_are_rejected(images: ModuleType) -> None:
+    data = images.encode(images.noise(40, 30), "PNG")
     for place in range(60, len(data) - 20, 397):
         damaged = bytearray(data)
         damaged[place] ^= 0xFF
         with pytest.raises(CorruptDataError) as caught:
-            store_picture(bytes(damaged), RAW)
+            store_image(bytes(damaged), RAW)
         assert caught.value.defect is Defect.UNREADABLE_IMAGE
 
 
 EVERY_WAY = [
     RAW,
     PNG,
-    PictureOptions(format="jpeg", background=(255, 255, 255), shorter_side=6),
-    PictureOptions(longer_side=7, orientation="apply"),
-    PictureOptions(format="png", recompress=True),
+    ImageOptions(store="jpeg", background=(255, 255, 255), shorter_side=6),
+    ImageOptions(longer_side=7, orientation="apply"),
+    ImageOptions(store="png", recompress=True),
 ]
 
 
 @given(data=st.binary(max_size=200), options=st.sampled_from(EVERY_WAY))
-def test_any_bytes_are_stored_or_refused_in_words(data: bytes, options: PictureOptions) -> None:
+def test_any_bytes_are_stored_or_rejected(data: bytes, options: ImageOptions) -> None:
     try:
-        stored = store_picture(data, options)
+        stored = store_image(data, options)
     except (CorruptDataError, SourceError):
         return
     assert stored.height > 0
 
 
-def test_same_bytes_in_any_thread(pictures: ModuleType) -> None:
+def test_storing_is_deterministic_in_threads(images: ModuleType) -> None:
     jobs = [
         (data, options)
-        for data in pictures.odd().values()
+        for data in images.odd().values()
         for options in EVERY_WAY
-        if data != pictures.odd()["16-bit png"]
+        if data != images.odd()["16-bit png"]
     ]
-    alone = [store_picture(data, options) for data, options in jobs]
+    alone = [store_image(data, options) for data, options in jobs]
     with ThreadPoolExecutor(8) as pool:
         for _ in range(3):
-            together = list(pool.map(lambda job: store_picture(*job), jobs))
+            together = list(pool.map(lambda job: store_image(*job), jobs))
             assert together == alone
 
 
-def test_lossless_ways_in_any_thread(pictures: ModuleType) -> None:
+def test_lossless_rewriting_is_deterministic_in_threads(images: ModuleType) -> None:
     for package in ("jpeglib", "mozjpeg_lossless_optimization", "oxipng"):
         pytest.importorskip(package)
     exif = Image.Exif()
@@ -528,14 +535,14 @@ def test_lossless_ways_in_any_thread(pictures: ModuleType) -> None:
         (data, options)
         for seed in range(12)
         for data in (
-            pictures.encode(
-                pictures.noise(50 + seed, 40, seed=seed), "JPEG", progressive=True, exif=exif
+            images.encode(
+                images.noise(50 + seed, 40, seed=seed), "JPEG", progressive=True, exif=exif
             ),
-            pictures.encode(pictures.noise(20, 10 + seed), "PNG"),
+            images.encode(images.noise(20, 10 + seed), "PNG"),
         )
-        for options in (PictureOptions(shrink=True), PictureOptions(baseline=True))
+        for options in (ImageOptions(shrink=True), ImageOptions(baseline=True))
     ]
-    alone = [store_picture(data, options) for data, options in jobs]
+    alone = [store_image(data, options) for data, options in jobs]
     with ThreadPoolExecutor(8) as pool:
         for _ in range(3):
-            assert list(pool.map(lambda job: store_picture(*job), jobs)) == alone
+            assert list(pool.map(lambda job: store_image(*job), jobs)) == alone

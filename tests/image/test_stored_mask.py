@@ -1,4 +1,4 @@
-"""Masks that follow their picture: every number where NumPy puts it, palette and bits kept."""
+"""Rotating and resizing masks, compared with NumPy; palette and bits are kept."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _pillow(data: bytes) -> Image.Image:
 
 
 @pytest.mark.parametrize(("bits", "colour_type"), KINDS)
-def test_what_need_not_change_keeps_its_bytes(bits: int, colour_type: int) -> None:
+def test_unchanged_masks_keep_their_bytes(bits: int, colour_type: int) -> None:
     values, data = _mask(bits, colour_type)
     stored = store_mask(data, height=9, width=13)
     assert stored.data is data
@@ -44,7 +44,7 @@ def test_what_need_not_change_keeps_its_bytes(bits: int, colour_type: int) -> No
 
 @pytest.mark.parametrize("orientation", range(1, 9))
 @pytest.mark.parametrize(("bits", "colour_type"), KINDS)
-def test_turned_and_resized(bits: int, colour_type: int, orientation: int) -> None:
+def test_rotated_and_resized(bits: int, colour_type: int, orientation: int) -> None:
     values, data = _mask(bits, colour_type)
     height, width = (7, 5) if orientation > 4 else (5, 7)
     stored = store_mask(data, height=height, width=width, orientation_applied=orientation)
@@ -73,10 +73,10 @@ def test_raw(bits: int) -> None:
 
 
 @pytest.mark.parametrize("mode", ["P", "L", "1", "I;16"])
-def test_masks_of_other_formats_become_png(pictures: ModuleType, mode: str) -> None:
+def test_masks_of_other_formats_become_png(images: ModuleType, mode: str) -> None:
     values = RANDOM.integers(0, 2, (9, 13), np.uint8)
     image = Image.frombytes("L", (13, 9), (values * 255).tobytes()).convert(mode)
-    data = pictures.encode(image, "TIFF" if mode == "I;16" else "BMP")
+    data = images.encode(image, "TIFF" if mode == "I;16" else "BMP")
     stored = store_mask(data, height=13, width=9, orientation_applied=6)
     expected = np.rot90(decode_mask(data), -1)
     np.testing.assert_array_equal(decode_mask(stored.data), expected)
@@ -87,8 +87,8 @@ def test_masks_of_other_formats_become_png(pictures: ModuleType, mode: str) -> N
         )
 
 
-def test_by_tensorflow(tf: object) -> None:
-    """8 and 16 bits as TensorFlow reads them."""
+def test_tensorflow_reads_the_same_pixels(tf: object) -> None:
+    """8 and 16 bits."""
     for bits in (8, 16):
         values, data = _mask(bits, GREY)
         stored = store_mask(data, height=13, width=9, orientation_applied=6)
@@ -97,6 +97,6 @@ def test_by_tensorflow(tf: object) -> None:
         np.testing.assert_array_equal(decoded.numpy()[:, :, 0], np.rot90(values, -1))
 
 
-def test_colours_are_refused(pictures: ModuleType) -> None:
-    with pytest.raises(CorruptDataError, match="one number a pixel"):
-        store_mask(pictures.odd()["png"], height=9, width=13)
+def test_colour_masks_are_rejected(images: ModuleType) -> None:
+    with pytest.raises(CorruptDataError, match="colours"):
+        store_mask(images.odd()["png"], height=9, width=13)

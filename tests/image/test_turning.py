@@ -1,4 +1,4 @@
-"""Turning by EXIF orientations: as Pillow turns; boxes go where the pixels go."""
+"""Applying EXIF orientations to pixels and boxes, compared with Pillow."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ def with_exif(image: Image.Image, orientation: int, kind: str = "PNG", **options
 
 @pytest.mark.parametrize("mode", ["RGB", "L", "RGBA"])
 @pytest.mark.parametrize("orientation", ALL)
-def test_as_pillow_turns(pictures: ModuleType, orientation: int, mode: str) -> None:
-    image = pictures.noise(13, 9, mode)
+def test_rotation_matches_pillow(images: ModuleType, orientation: int, mode: str) -> None:
+    image = images.noise(13, 9, mode)
     data = with_exif(image, orientation)
     upright = np.array(ImageOps.exif_transpose(Image.open(io.BytesIO(data))))
     turned = turn(np.array(image), orientation)
@@ -46,7 +46,7 @@ def test_as_pillow_turns(pictures: ModuleType, orientation: int, mode: str) -> N
 
 
 @pytest.mark.parametrize("orientation", ALL)
-def test_boxes_go_where_the_pixels_go(orientation: int) -> None:
+def test_boxes_follow_pixels(orientation: int) -> None:
     pixels = np.zeros((8, 16), np.uint8)
     pixels[2:4, 3:8] = 1  # four different margins
     ymin, xmin, ymax, xmax = turn_box((2 / 8, 3 / 16, 4 / 8, 8 / 16), orientation)
@@ -59,47 +59,47 @@ def test_boxes_go_where_the_pixels_go(orientation: int) -> None:
 
 @pytest.mark.parametrize("kind", ["JPEG", "PNG", "WEBP"])
 @pytest.mark.parametrize("orientation", ALL)
-def test_orientation_is_read(pictures: ModuleType, kind: str, orientation: int) -> None:
-    assert exif_orientation(with_exif(pictures.noise(5, 4), orientation, kind)) == orientation
+def test_orientation_is_read(images: ModuleType, kind: str, orientation: int) -> None:
+    assert exif_orientation(with_exif(images.noise(5, 4), orientation, kind)) == orientation
 
 
-def test_tiff_is_upright_when_it_is_decoded(pictures: ModuleType) -> None:
-    assert exif_orientation(with_exif(pictures.noise(5, 4), 6, "TIFF")) == 1
+def test_decoded_tiff_is_upright(images: ModuleType) -> None:
+    assert exif_orientation(with_exif(images.noise(5, 4), 6, "TIFF")) == 1
 
 
-def test_both_orders_of_bytes(pictures: ModuleType) -> None:
-    plain = pictures.jpeg()
+def test_both_byte_orders(images: ModuleType) -> None:
+    plain = images.jpeg()
     for order, start in ((b"II*\0", "little"), (b"MM\0*", "big")):
         parts = [(8, 4), (1, 2), (0x0112, 2), (3, 2), (1, 4), (8, 2), (0, 2), (0, 4)]
         body = order + b"".join(number.to_bytes(size, start) for number, size in parts)
-        data = plain[:2] + pictures.segment(0xE1, b"Exif\0\0" + body) + plain[2:]
+        data = plain[:2] + images.segment(0xE1, b"Exif\0\0" + body) + plain[2:]
         assert exif_orientation(data) == 8
 
 
-def test_markers_between_segments_are_passed(pictures: ModuleType) -> None:
-    """Fill bytes, and markers that no length follows."""
-    data = with_exif(pictures.noise(9, 9), 6, "JPEG", progressive=True)
+def test_markers_between_segments_are_skipped(images: ModuleType) -> None:
+    """Fill bytes, and markers without a length."""
+    data = with_exif(images.noise(9, 9), 6, "JPEG", progressive=True)
     for odd in (b"\xff", b"\xff\xff", b"\xff\x01", b"\xff\xd0", b"\xff\xd8"):
         for at in (2, 2 + 2 + int.from_bytes(data[4:6], "big")):  # before and behind a segment
             assert look_at_jpeg(data[:at] + odd + data[at:]) == (True, 6), odd
 
 
-def test_no_orientation(pictures: ModuleType) -> None:
-    for name, data in pictures.odd().items():
+def test_no_orientation(images: ModuleType) -> None:
+    for name, data in images.odd().items():
         assert exif_orientation(data) == (6 if name == "jpeg to be turned" else 1), name
     assert exif_orientation(b"") == 1
-    assert exif_orientation(with_exif(pictures.noise(5, 4), 9, "JPEG")) == 1
-    assert exif_orientation(with_exif(pictures.noise(5, 4), 0, "JPEG")) == 1
+    assert exif_orientation(with_exif(images.noise(5, 4), 9, "JPEG")) == 1
+    assert exif_orientation(with_exif(images.noise(5, 4), 0, "JPEG")) == 1
 
 
-def test_one_look_says_the_same_as_two(pictures: ModuleType) -> None:
-    images = dict(pictures.odd())
+def test_look_at_jpeg_matches_the_separate_functions(images: ModuleType) -> None:
+    opened = dict(images.odd())
     for orientation in ALL:
         for progressive in (False, True):
-            data = with_exif(pictures.noise(9, 9), orientation, "JPEG", progressive=progressive)
+            data = with_exif(images.noise(9, 9), orientation, "JPEG", progressive=progressive)
             assert look_at_jpeg(data) == (progressive, orientation)
-            images[f"{orientation} {progressive}"] = data
-    for name, data in images.items():
+            opened[f"{orientation} {progressive}"] = data
+    for name, data in opened.items():
         if data[:2] != b"\xff\xd8":
             assert look_at_jpeg(data) == (False, 1)
             continue
@@ -112,8 +112,8 @@ def test_one_look_says_the_same_as_two(pictures: ModuleType) -> None:
             assert orientation in ALL
 
 
-def test_damaged_exif_is_no_orientation_or_one(pictures: ModuleType) -> None:
-    data = pictures.odd()["jpeg to be turned"]
+def test_damaged_exif_gives_an_orientation_or_none(images: ModuleType) -> None:
+    data = images.odd()["jpeg to be turned"]
     for place in range(2, 120):
         damaged = bytearray(data)
         damaged[place] ^= 0xFF

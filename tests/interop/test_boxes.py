@@ -1,4 +1,4 @@
-"""Annotations that others made, against the records that others packed from them."""
+"""Public annotations, compared with the records that others packed from them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _only(example: Any, key: str) -> Any:
     return value
 
 
-def test_raccoon_is_its_table(shared_data: Path, tmp_path: Path) -> None:
+def test_raccoon_matches_its_table(shared_data: Path, tmp_path: Path) -> None:
     root = shared_data / "sources" / "datitran+raccoon_dataset"
     expected = defaultdict(list)
     with open(root / "data" / "raccoon_labels.csv", newline="") as file:
@@ -48,7 +48,7 @@ def test_raccoon_is_its_table(shared_data: Path, tmp_path: Path) -> None:
     assert found == {name: sorted(boxes) for name, boxes in expected.items()}
 
 
-def test_raccoon_is_the_record_that_others_packed(shared_data: Path, tmp_path: Path) -> None:
+def test_raccoon_matches_the_published_record(shared_data: Path, tmp_path: Path) -> None:
     root = shared_data / "sources" / "datitran+raccoon_dataset"
     ours = {
         _only(example, "image/source_id"): example
@@ -64,7 +64,7 @@ def test_raccoon_is_the_record_that_others_packed(shared_data: Path, tmp_path: P
 
 
 @pytest.mark.parametrize("split", ["train", "test"])
-def test_captcha_is_the_record_that_others_packed(
+def test_captcha_matches_the_published_record(
     shared_data: Path, tmp_path: Path, split: str
 ) -> None:
     root = shared_data / "sources" / "HaskSy+CaptchaBreaker"
@@ -73,7 +73,7 @@ def test_captcha_is_the_record_that_others_packed(
     listing = source.list_samples()
     assert listing.splits == ("train", "test")
     (notice,) = listing.notices
-    assert notice.startswith("classes that differ only by case are kept apart: B and b; D and d; ")
+    assert notice.startswith("28 classes differ only by case and stay separate: B and b; D and d; ")
     ours = {}
     for sample in listing.samples:
         if sample.split == split:
@@ -92,15 +92,13 @@ def test_captcha_is_the_record_that_others_packed(
         assert _boxes(own) == _boxes(example, "image/object/" if prefix else "")
 
 
-def test_a_list_that_names_a_missing_picture(shared_data: Path, tmp_path: Path) -> None:
+def test_a_list_that_names_a_missing_image(shared_data: Path, tmp_path: Path) -> None:
     root = shared_data / "sources" / "AlexeyAB+Yolo_mark"
     with pytest.raises(rs.SourceError) as caught:
         rs.pack(rs.Yolo(root), tmp_path / "out")
-    words = (
-        "x64/Release/data/train.txt, line 7 names the picture 'data/img/air7.jpg': there is none"
-    )
+    words = "x64/Release/data/train.txt, line 7: image 'data/img/air7.jpg' not found"
     assert words in str(caught.value)
-    report = rs.pack(rs.Yolo(root), tmp_path / "out", on_error="skip")
+    report = rs.pack(rs.Yolo(root), tmp_path / "out", skip_errors=True)
     assert report.sample_count == 10
     assert len(report.skipped) == 1
     for example in map(dict, rs.open(tmp_path / "out")):

@@ -1,4 +1,4 @@
-"""What TensorFlow writes is read value for value, and the other way around."""
+"""recordsmith reads what TensorFlow writes, and the other way around."""
 
 from __future__ import annotations
 
@@ -49,10 +49,10 @@ def _tf_write(tf: Any, path: Path, payloads: list[bytes], compression: str = "no
 
 
 @pytest.mark.parametrize("compression", COMPRESSIONS)
-def test_packed_pictures_are_read_by_tensorflow(
-    tf: Any, tmp_path: Path, pictures: ModuleType, compression: str
+def test_packed_images_are_read_by_tensorflow(
+    tf: Any, tmp_path: Path, images: ModuleType, compression: str
 ) -> None:
-    root = pictures.make_folder(tmp_path / "in", {"daisy": 5, "müsli": 4})
+    root = images.make_folder(tmp_path / "in", {"daisy": 5, "müsli": 4})
     splits = {"train": 0.5, "test": 0.5}
     out = tmp_path / "out"
     rs.pack(rs.ImageFolder(root), out, splits=splits, shards=2, compression=compression)
@@ -94,7 +94,7 @@ def test_shard_is_read_by_tensorflow(tf: Any, tmp_path: Path, compression: str) 
     assert _tf_records(tf, tmp_path / "a", compression) == payloads
 
 
-def test_plain_shard_is_the_same_bytes_as_tensorflows(tf: Any, tmp_path: Path) -> None:
+def test_an_uncompressed_shard_has_the_same_bytes_as_tensorflows(tf: Any, tmp_path: Path) -> None:
     payloads = [b"", b"x", bytes(1000)]
     _tf_write(tf, tmp_path / "theirs", payloads)
     with rs.ShardWriter(tmp_path / "ours") as writer:
@@ -195,7 +195,7 @@ def payloads(tf: Any) -> list[bytes]:
 
 
 @pytest.mark.parametrize("compression", COMPRESSIONS)
-def test_columns_are_what_parse_example_gives(
+def test_columns_match_parse_example(
     tf: Any, tmp_path: Path, payloads: list[bytes], compression: str
 ) -> None:
     dataset: Any = rs.open(_tf_write(tf, tmp_path / "a", payloads, compression))
@@ -284,7 +284,7 @@ def test_examples_one_by_one(
             assert list(ours[key]) == values
 
 
-def test_edited_examples_are_what_tensorflow_makes_of_them(tf: Any, tmp_path: Path) -> None:
+def test_edited_examples_match_tensorflow(tf: Any, tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     payloads, expected = [], []
     for number in range(50):
@@ -415,8 +415,8 @@ def test_odd_compressed_files_give_the_same_records(
     assert len(rs.open(path)) == len(theirs)
 
 
-def test_empty_member_does_not_hide_the_records_behind_it(tmp_path: Path) -> None:
-    """TensorFlow 2.21 stops there, and gives no record."""
+def test_an_empty_member_does_not_hide_the_records_after_it(tmp_path: Path) -> None:
+    """TensorFlow 2.21 stops there and returns no record."""
     path = tmp_path / "a.tfrecord"
     path.write_bytes(gzip.compress(b"") + gzip.compress(WHOLE))
     assert b"".join(map(encode_record, rs.open(path).records())) == WHOLE

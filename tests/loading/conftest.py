@@ -17,7 +17,7 @@ import recordsmith as rs
 from recordsmith.dataset import ShardWriter
 from recordsmith.errors import CorruptDataError, Defect
 from recordsmith.example import Column
-from recordsmith.loading.features import Filling, PixelFeature, Request, Rows
+from recordsmith.loading.features import BatchRows, Filling, PixelFeature, Request
 
 
 def features(number: int) -> dict[str, Any]:
@@ -58,7 +58,7 @@ def damage(dataset: rs.Dataset, positions: Sequence[int]) -> None:
 
 @dataclass(frozen=True)
 class Painted(PixelFeature):
-    """A picture of one colour, the record's id; `bad` ones cannot be painted."""
+    """An image of one colour, the record's id; `bad` ones cannot be painted."""
 
     key: str = "id"
     side: int = 6
@@ -67,7 +67,7 @@ class Painted(PixelFeature):
     def requests(self) -> dict[str, Request]:
         return {self.key: Request(("int64", "float"))}
 
-    def begin(self, name: str, rows: Rows) -> Filling:
+    def begin(self, name: str, rows: BatchRows) -> Filling:
         ids: Any = rows.columns[self.key]
         pixels = rows.allocate(name, (rows.count, self.side, self.side), np.float32)
         pixels.fill(-1)

@@ -27,29 +27,29 @@ COUNTS = (5, 1, 8, 4)
 # feature, what one record has instead, defect, words of the error
 CASES: list[tuple[Any, dict[str, Any], Defect, str]] = [
     (rs.Scalar("number"), {"number": None}, Defect.MISSING_FEATURE,
-     r"'number' is missing; shape \(\) was declared"),
+     r"'number' is missing.* expected shape \(\)\. Declare a default"),
     (rs.Scalar("number"), {"number": 0.5}, Defect.FEATURE_KIND,
-     "'number' is float, expected int64"),
+     "'number' .* found float, expected int64"),
     (rs.Scalar("number"), {"number": [1, 2]}, Defect.FEATURE_SHAPE,
-     r"'number' has 2 values, expected shape \(\)"),
+     r"'number' .* found 2 values, expected shape \(\)"),
     (rs.Scalar("number", dtype="uint8"), {"number": 256}, Defect.FEATURE_VALUE,
-     "'number' has the number 256, which uint8"),
+     "'number' .* uint8 .* found 256"),
     (rs.Tensor("point", (2,)), {"point": [1.0]}, Defect.FEATURE_SHAPE,
-     r"'point' has 1 value, expected shape \(2,\)"),
+     r"'point' .* found 1 value, expected shape \(2,\)"),
     (rs.Tensor("point", (2,), dtype="float16"), {"point": [1.0, 1e9]}, Defect.FEATURE_VALUE,
-     "'point' has the number 1000000000.0, which float16"),
+     "'point' .* float16 .* found 1000000000.0"),
     (rs.Ragged("list"), {"list": ["a"]}, Defect.FEATURE_KIND,
-     "'list' is bytes, expected int64"),
+     "'list' .* found bytes, expected int64"),
     (rs.Padded("list", 2), {"list": [1, 2, 3]}, Defect.FEATURE_SHAPE,
-     "'list' has 3 values, expected at most 2"),
+     "'list' .* found 3 values, expected at most 2"),
     (rs.Bytes("text"), {"text": ["a", "b"]}, Defect.FEATURE_SHAPE,
-     r"'text' has 2 values, expected shape \(\)"),
+     r"'text' .* found 2 values, expected shape \(\)"),
     (rs.Text("text"), {"text": b"a\xffb"}, Defect.FEATURE_VALUE,
-     r"'text' is b'a\\xffb', expected UTF-8"),
+     r"'text' is not UTF-8.* found b'a\\xffb'"),
     (rs.Raw("raw", (2,), "float32"), {"raw": bytes(7)}, Defect.FEATURE_SHAPE,
-     r"'raw' has 7 bytes, expected 8 bytes: shape \(2,\) of float32"),
+     r"'raw' .* found 7 bytes, expected 8 bytes for shape \(2,\) of float32"),
     (rs.Boxes(labels="classes"), {"classes": [1, 2]}, Defect.FEATURE_SHAPE,
-     "'classes' 2; expected one for each box"),
+     "'classes' 2, expected one for each box"),
     (rs.Boxes(labels="classes"), {BOX[0]: [7.5]}, Defect.FEATURE_VALUE,
      "'image/object/bbox/ymin' 7.5.*expected fractions"),
 ]  # fmt: skip
@@ -101,8 +101,10 @@ def test_the_error_says_which_record(
             list(loader)
         assert loader.skipped == []
     error, path = caught.value, tmp_path / f"{BAD_AT[0]}.tfrecord"
-    assert (error.defect, error.path, error.position) == (defect, str(path), BAD_AT[1])
+    assert (error.defect, error.path, error.record) == (defect, str(path), BAD_AT[1])
     assert error.offset == offset_of(path, BAD_AT[1])
+    # boxes are of several features
+    assert error.feature == (None if isinstance(feature, rs.Boxes) else feature.key)
     assert f"{path}, record {BAD_AT[1]}, byte {error.offset}: {defect}" in str(error)
 
 
@@ -130,7 +132,7 @@ def test_a_bad_record_is_left_out_of_its_batch(
     for batch in found:
         assert {len(column) for column in batch.values()} == {len(batch["at"])}
     (error,) = loader.skipped
-    assert (error.defect, error.position) == (defect, BAD_AT[1])
+    assert (error.defect, error.record) == (defect, BAD_AT[1])
     assert error.offset == offset_of(tmp_path / "bad" / f"{BAD_AT[0]}.tfrecord", BAD_AT[1])
 
 
@@ -143,7 +145,7 @@ def test_a_batch_of_which_nothing_is_left(tmp_path: Path, threads: int) -> None:
         assert [batch["x"].shape for batch in batches] == [(0, 0, 4)] * 5
         assert len(loader.skipped) == sum(COUNTS)
     loader = loader_of(dataset, feature, threads=threads, skip_errors=6)
-    with loader, pytest.raises(CorruptDataError, match="1 box in the frame, expected at most 0"):
+    with loader, pytest.raises(CorruptDataError, match="found 1 box, expected at most 0"):
         list(loader)
 
 
@@ -178,7 +180,7 @@ def test_several_faults_of_several_features(tmp_path: Path, threads: int) -> Non
     assert batch["padded"].tolist() == [[1, 2]] * 4
     assert list(batch) == ["boxes", "boxes_labels", "boxes_lengths", "text", "number", "position",
                            "padded", "padded_lengths"]  # fmt: skip
-    assert sorted((e.position, e.defect) for e in loader.skipped) == [
+    assert sorted((e.record, e.defect) for e in loader.skipped) == [
         (1, Defect.FEATURE_VALUE),
         (2, Defect.FEATURE_VALUE),
         (6, Defect.MISSING_FEATURE),

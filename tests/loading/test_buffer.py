@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import recordsmith as rs
 from recordsmith.dataset import Shard, ShardSpan
-from recordsmith.loading.buffer import Buffer, BufferOrder
+from recordsmith.loading.buffer import BufferOrder, BufferShuffle
 
 COUNTS = st.lists(st.integers(1, 30), min_size=1, max_size=5)
 
@@ -25,7 +25,7 @@ def _order(counts: list[int], size: int, seed: int = 1) -> BufferOrder:
         ShardSpan(Shard(Path(f"{first}"), ""), first, range(count))
         for first, count in zip(firsts, counts, strict=False)
     ]
-    return BufferOrder(spans, Buffer(size), seed=seed)
+    return BufferOrder(spans, BufferShuffle(size), seed=seed)
 
 
 def _runs(order: BufferOrder, epoch: int) -> list[list[int]]:
@@ -100,5 +100,5 @@ def test_nothing_has_an_order_too() -> None:
 
 @pytest.mark.parametrize("size", [0, -1, 1.5, "1", True])
 def test_buffers_that_make_no_sense(size: Any) -> None:
-    with pytest.raises(rs.OptionError, match="the size of the buffer is"):
-        Buffer(size)
+    with pytest.raises(rs.OptionError, match="size must be"):
+        BufferShuffle(size)

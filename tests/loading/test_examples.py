@@ -25,14 +25,14 @@ def jitter(example: dict[str, Any], generator: np.random.Generator) -> dict[str,
 
 
 @pytest.fixture(scope="module")
-def dataset(tmp_path_factory: pytest.TempPathFactory, pictures: Any) -> rs.Dataset:
+def dataset(tmp_path_factory: pytest.TempPathFactory, images: Any) -> rs.Dataset:
     folder = tmp_path_factory.mktemp("examples")
     for shard in range(2):
         with ShardWriter(folder / f"{shard}.tfrecord") as writer:
             for number in range(shard * 5, shard * 5 + 5):
                 writer.write_example(
                     {
-                        "image": pictures.jpeg(number, 9, 7 + number),
+                        "image": images.jpeg(number, 9, 7 + number),
                         "id": number,
                         "many": list(range(number)),
                         "name": f"n{number}",
@@ -59,6 +59,8 @@ def test_they_are_the_rows_of_batches(dataset: rs.Dataset) -> None:
     for row, position in enumerate(chosen):
         assert equal({name: entry[row] for name, entry in some.items()}, examples[position])
     assert len(examples.batch([])["id"]) == 0
+    mask = np.isin(np.arange(10), [2, 5])
+    assert examples.batch(mask)["at"].tolist() == [2, 5]
 
 
 def test_random_numbers_belong_to_position_and_epoch(dataset: rs.Dataset) -> None:
@@ -79,18 +81,18 @@ def test_random_numbers_belong_to_position_and_epoch(dataset: rs.Dataset) -> Non
 @pytest.mark.parametrize("position", [10, -11])
 def test_there_is_no_such_position(dataset: rs.Dataset, position: int) -> None:
     examples = rs.Examples(dataset, FEATURES)
-    with pytest.raises(IndexError, match=f"position {position} of 10 examples"):
+    with pytest.raises(IndexError, match=f"position {position} .* 10 records"):
         examples[position]
-    with pytest.raises(IndexError, match=f"position {position} of 10 examples"):
+    with pytest.raises(IndexError, match=f"position {position} .* 10 records"):
         examples.batch([0, position])
-    with pytest.raises(IndexError, match="position 0 of 0 examples"):
+    with pytest.raises(IndexError, match=r"position 0 .* 0 records"):
         rs.Examples(dataset[:0], FEATURES)[0]
     with pytest.raises(TypeError):
         examples[0.5]  # type: ignore[index]
 
 
 def test_what_it_is_not_made_of(dataset: rs.Dataset, tmp_path: Any) -> None:
-    with pytest.raises(rs.OptionError, match=r"expected what recordsmith\.open"):
+    with pytest.raises(rs.OptionError, match="dataset must be"):
         rs.Examples("folder")  # type: ignore[arg-type]
     with pytest.raises(rs.OptionError, match="did you mean 'id'"):
         rs.Examples(dataset, {"id": "idd"})
@@ -102,7 +104,7 @@ def test_what_it_is_not_made_of(dataset: rs.Dataset, tmp_path: Any) -> None:
 
 def test_damage_is_told(dataset: rs.Dataset, tmp_path: Any) -> None:
     with ShardWriter(tmp_path / "a.tfrecord") as writer:
-        writer.write_example({"image": b"no picture", "id": 1, "many": [], "name": "x"})
+        writer.write_example({"image": b"no image", "id": 1, "many": [], "name": "x"})
     examples = rs.Examples(rs.open(tmp_path), FEATURES)
     with pytest.raises(rs.CorruptDataError, match=r"a\.tfrecord, record 0, byte 0"):
         examples[0]

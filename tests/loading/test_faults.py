@@ -56,7 +56,7 @@ def place(dataset: rs.Dataset, error: Any) -> int:
     """The position in the dataset that an error names."""
     for position in range(len(dataset)):
         where = dataset.locate_record(position)
-        if (where.path, where.number) == (error.path, error.position):
+        if (where.path, where.number) == (error.path, error.record):
             assert error.offset == where.offset
             return position
     raise AssertionError(f"{error} names no record")
@@ -74,7 +74,7 @@ def kept(batches: Any) -> list[list[int]]:
 
 
 @pytest.mark.parametrize("threads", THREADS)
-@pytest.mark.parametrize("shuffle", [False, True, rs.Blocks(5, 2)])
+@pytest.mark.parametrize("shuffle", [False, True, rs.BlockShuffle(5, 2)])
 def test_bad_records_are_skipped(damaged: Any, threads: int, shuffle: Any) -> None:
     loader = rs.Loader(
         damaged.dataset, damaged.features, batch_size=8, shuffle=shuffle, seed=2, epochs=2,

@@ -11,7 +11,7 @@ import pytest
 
 import recordsmith as rs
 from recordsmith.example import BytesArray, RaggedArray
-from recordsmith.loading.functions import _MisfitError, stack
+from recordsmith.loading.functions import _MismatchError, stack
 
 pytestmark = pytest.mark.usefixtures("_nothing_stays")
 THREADS = [0, 3]
@@ -130,7 +130,8 @@ def test_what_raises_names_its_example(
     number = int(str(error)[-2:])
     where = dataset.locate_record(number)
     assert str(error) == f"{where}: {what} raised ZeroDivisionError: bad {number}"
-    assert (error.path, error.position, error.offset) == tuple(where)
+    assert (error.path, error.record, error.offset) == (str(where.path), *tuple(where)[1:])
+    assert error.function == what
     assert isinstance(error.__cause__, ZeroDivisionError)
     assert errors[0] == errors[1]  # the same one, with any threads
     assert shuffle or number == 17
@@ -146,6 +147,7 @@ def test_what_raises_names_its_batch(make: Any, threads: int) -> None:
         rs.FunctionError, match=r"^epoch 0, places 0 to 4: map_batches raised KeyError: 'labels'$"
     ) as caught:
         list(loader)
+    assert caught.value.function == "map_batches"
     assert isinstance(caught.value.__cause__, KeyError)
     frames = [entry.name for entry in caught.traceback]
     assert frames[-1] == "mapped_batch"
@@ -175,42 +177,42 @@ def test_functions_are_not_skipped(make: Any) -> None:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"filter": lambda *_: None}, "record 0, byte 0: filter answered None; expected True or"),
+        ({"filter": lambda *_: None}, "record 0, byte 0: filter returned None; expected True or"),
         ({"filter": lambda e: e["corner"]}, "filter raised ValueError: The truth value"),
-        ({"map_examples": lambda *_: None}, "record 0, byte 0: map_examples answered None; exp"),
-        ({"map_examples": lambda e, _: [e]}, "map_examples answered a list; expected a dict"),
+        ({"map_examples": lambda *_: None}, "record 0, byte 0: map_examples returned None; exp"),
+        ({"map_examples": lambda e, _: [e]}, "map_examples returned a list; expected a dict"),
         (
             {"map_examples": lambda e, _: {"a": 1} if e["id"] == 2 else {"b": 1}},
-            "record 2, byte .*: map_examples answered entries 'a', but 'b' for .*record 0, byte 0",
+            "record 2, byte .*: map_examples returned the entries 'a', but 'b' for .*record 0",
         ),
         (
             {"map_examples": lambda e, _: {"a": np.zeros((int(e["id"] != 3), 2))}},
             (
-                r"record 3,.* answered shape \(0, 2\) for 'a', but shape \(1, 2\) for .*record 0, "
-                r"byte 0\. The examples of a batch must be alike: crop, resize or pad"
+                r"record 3,.* returned shape \(0, 2\) for 'a', but shape \(1, 2\) for .*record 0, "
+                r"byte 0\. Crop, resize or pad"
             ),
         ),
         (
             {"map_examples": lambda e, _: {"a": e["id"] if e["id"] < 4 else 1.5}},
-            r"record 4,.* answered float64 for 'a', but int64 for .*record 0.*astype",
+            r"record 4,.* returned float64 for 'a', but int64 for .*record 0.*astype",
         ),
         (
             {"map_examples": lambda e, _: {"a": "text" if e["id"] else 1}},
-            "record 1,.* answered text or bytes for 'a', but numbers for .*record 0",
+            "record 1,.* returned text or bytes for 'a', but numbers for .*record 0",
         ),
-        ({"map_examples": lambda *_: {"a": None}}, "answered None for 'a'; expected a number"),
-        ({"map_examples": lambda *_: {"a": {}}}, "answered a dict for 'a'; expected a number"),
-        ({"map_examples": lambda *_: {"a": [[1], [2, 3]]}}, "answered a list for 'a'; expected"),
-        ({"map_batches": lambda *_: None}, "places 0 to 4: map_batches answered None; expected"),
-        ({"map_batches": lambda *_: {"a": 3}}, "map_batches answered 3 for 'a'; expected an arr"),
-        ({"map_batches": lambda *_: {"a": "xyz"}}, "map_batches answered 'xyz' for 'a'; expecte"),
+        ({"map_examples": lambda *_: {"a": None}}, "returned None for 'a'; expected a number"),
+        ({"map_examples": lambda *_: {"a": {}}}, "returned a dict for 'a'; expected a number"),
+        ({"map_examples": lambda *_: {"a": [[1], [2, 3]]}}, "returned a list for 'a'; expected"),
+        ({"map_batches": lambda *_: None}, "places 0 to 4: map_batches returned None; expected"),
+        ({"map_batches": lambda *_: {"a": 3}}, "map_batches returned 3 for 'a'; expected an arr"),
+        ({"map_batches": lambda *_: {"a": "xyz"}}, "map_batches returned 'xyz' for 'a'; expecte"),
         (
             {"map_batches": lambda b, _: {"a": b["id"], "b": b["id"][1:]}},
-            "map_batches answered entries of unequal length: 'a' 5, 'b' 4; expected",
+            "map_batches returned entries of different lengths: 'a' 5, 'b' 4; expected",
         ),
         (
             {"map_batches": lambda *_: {"a": np.float32(3)}},
-            "map_batches answered a float32 for 'a'",
+            "map_batches returned a float32 for 'a'",
         ),
     ],
 )
@@ -239,6 +241,10 @@ def test_answers_that_cannot_be_used(
         ([1, 2.5], None),
         ([np.int8(3), 300], None),
         ([np.uint8(3), -1], None),
+        ([np.float64(1), 2**53 + 1], None),
+        ([np.float16(1), 2049], None),
+        ([np.float16(1), 1e6], None),
+        ([np.float16(1), 2048, 0.1], np.array([1, 2048, 0.1], np.float16)),
         ([np.int64(3), True], None),
         ([np.float32(1), np.float64(1)], None),
         ([np.array([object()])], None),
@@ -246,7 +252,7 @@ def test_answers_that_cannot_be_used(
 )
 def test_stacks_of_numbers(values: list[Any], expected: Any) -> None:
     if expected is None:
-        with pytest.raises(_MisfitError):
+        with pytest.raises(_MismatchError):
             stack(values)
         return
     stacked = stack(values)

@@ -80,7 +80,7 @@ def test_batches_belong_to_the_caller(dataset: rs.Dataset, numbered: Any) -> Non
             np.testing.assert_array_equal(array, expected[name])
 
 
-@pytest.mark.parametrize("shuffle", [False, True, rs.Blocks(4, 3)])
+@pytest.mark.parametrize("shuffle", [False, True, rs.BlockShuffle(4, 3)])
 def test_threads_and_prefetch_change_nothing(dataset: rs.Dataset, shuffle: Any) -> None:
     runs = [
         [
@@ -109,11 +109,11 @@ def test_slices_and_foreign_shards(dataset: rs.Dataset) -> None:
 
 
 @pytest.mark.parametrize("epochs", [1, 3, None])
-@pytest.mark.parametrize("ends", ["keep", "drop", "pad"])
-def test_an_empty_dataset_has_no_batches(dataset: rs.Dataset, epochs: Any, ends: Any) -> None:
+@pytest.mark.parametrize("last_batch", ["keep", "drop", "pad"])
+def test_an_empty_dataset_has_no_batches(dataset: rs.Dataset, epochs: Any, last_batch: Any) -> None:
     for threads in (0, 2):
         loader = rs.Loader(
-            dataset[5:5], ID, batch_size=4, epochs=epochs, ends=ends, threads=threads
+            dataset[5:5], ID, batch_size=4, epochs=epochs, last_batch=last_batch, threads=threads
         )
         assert list(loader) == []
         assert list(loader) == []
@@ -143,7 +143,7 @@ def test_lengths_at_every_point(dataset: rs.Dataset) -> None:
         assert len(other) == 12
     assert next(iteration, None) is None
     half = rs.Loader(dataset, ID, batch_size=10, epochs=None)
-    with pytest.raises(TypeError, match="for ever"):
+    with pytest.raises(TypeError, match="endless"):
         len(half)
 
 
@@ -158,6 +158,43 @@ def test_after_breaking_off_the_next_epoch_begins(dataset: rs.Dataset) -> None:
     assert ids(loader) == expected[6:12]
     assert loader.epoch == 2
     assert ids(loader) == expected[12:]
+
+
+@pytest.mark.parametrize("threads", [0, 2])
+def test_of_two_iterations_at_once_the_last_one_is_where_the_loader_is(
+    dataset: rs.Dataset, threads: int
+) -> None:
+    """The older one reads its epoch to the end, and moves nothing."""
+    loader = rs.Loader(dataset, ID, batch_size=10, shuffle=True, threads=threads)
+    expected = ids(rs.Loader(dataset, ID, batch_size=10, shuffle=True, epochs=3, threads=0))
+    older, newer = iter(loader), iter(loader)
+    seen: list[list[Any]] = [[], []]
+    for batches in zip(older, newer, strict=False):
+        for found, batch in zip(seen, batches, strict=True):
+            found.append(batch["id"].tolist())
+        other = rs.Loader(dataset, ID, batch_size=10, shuffle=True, threads=0)
+        other.load_state_dict(loader.state_dict())
+        rest = ids(other)
+        assert rest == expected[6 + len(seen[1]) : 12] or (
+            rest == expected[12:] and loader.epoch == 2
+        )
+    assert seen == [expected[:6], expected[6:12]]
+    assert next(newer, None) is None
+    assert ids(loader) == expected[12:]
+
+
+def test_a_state_that_was_loaded_is_not_moved_by_older_iterations(dataset: rs.Dataset) -> None:
+    loader = rs.Loader(dataset, ID, batch_size=10, shuffle=True)
+    expected = ids(rs.Loader(dataset, ID, batch_size=10, shuffle=True))
+    older = iter(loader)
+    next(older)
+    state = loader.state_dict()
+    next(older)
+    loader.load_state_dict(state)
+    assert [batch["id"].tolist() for batch in older] == expected[2:]
+    older.undo()
+    assert loader.state_dict() == state
+    assert ids(loader) == expected[1:]
 
 
 def test_an_iteration_begins_with_its_first_batch(dataset: rs.Dataset) -> None:
@@ -212,7 +249,7 @@ def test_functions_do_not_iterate_over_their_loader(
         return next(iter(loader))
 
     loader = rs.Loader(dataset, ID, batch_size=5, threads=threads, **{what: iterates})  # type: ignore[arg-type]
-    with pytest.raises(rs.FunctionError, match="iterates over it") as caught:
+    with pytest.raises(rs.FunctionError, match="iterates over the loader") as caught:
         list(loader)
     assert isinstance(caught.value.__cause__, rs.OptionError)
 
@@ -220,17 +257,25 @@ def test_functions_do_not_iterate_over_their_loader(
         return {**batch, "other": np.concatenate([each["id"] for each in other])}
 
     other = rs.Loader(dataset[:5], ID, batch_size=5, threads=1)
-    outer = rs.Loader(dataset, ID, batch_size=5, threads=threads, map_batches=looks_up, ends="drop")
+    outer = rs.Loader(
+        dataset, ID, batch_size=5, threads=threads, map_batches=looks_up, last_batch="drop"
+    )
     assert next(iter(outer))["other"].tolist() == [0, 1, 2, 3, 4]
 
 
-@pytest.mark.parametrize("ends", ["keep", "drop"])
+@pytest.mark.parametrize("last_batch", ["keep", "drop"])
 @pytest.mark.parametrize("worker_count", [1, 2, 5])
 def test_workers_in_turn_are_the_loader_iteration_after_iteration(
-    dataset: rs.Dataset, worker_count: int, ends: Any
+    dataset: rs.Dataset, worker_count: int, last_batch: Any
 ) -> None:
     """Also those that have no step in an iteration, or not the last one."""
-    options: Any = {"shuffle": True, "batch_size": 20, "epochs": 2, "ends": ends, "seed": 5}
+    options: Any = {
+        "shuffle": True,
+        "batch_size": 20,
+        "epochs": 2,
+        "last_batch": last_batch,
+        "seed": 5,
+    }
     alone = rs.Loader(dataset, ID, **options, map_examples=jitter)
     loader = rs.Loader(dataset, ID, **options, map_examples=jitter, reuse_batches=False)
     loader.load_state_dict(alone.state_after(1))
@@ -256,10 +301,11 @@ def test_what_a_loader_for_a_worker_is(dataset: rs.Dataset) -> None:
     next(iter(worker))
     assert worker.stats().thread_count == 3  # as was said
     assert loader.state_dict()["read"] == 0
-    with pytest.raises(rs.OptionError, match="for worker 1 of 3 already"):
+    with pytest.raises(rs.OptionError, match="already for worker 1 of 3"):
         worker.for_worker(0, 2)
-    with pytest.raises(rs.OptionError, match="worker is 3"):
+    with pytest.raises(rs.OptionError) as caught:
         loader.for_worker(3, 3)
+    assert caught.value.option == "worker"
 
 
 def test_the_state_after_so_many_batches(dataset: rs.Dataset) -> None:
@@ -275,8 +321,9 @@ def test_the_state_after_so_many_batches(dataset: rs.Dataset) -> None:
     for _ in other:
         pass
     assert other.state_after(2) == other.state_dict() == loader.state_after(6)
-    with pytest.raises(rs.OptionError, match="batch_count is -1"):
+    with pytest.raises(rs.OptionError) as caught:
         loader.state_after(-1)
+    assert caught.value.option == "batch_count"
 
 
 def test_a_closed_iteration_has_not_come_to_its_end(dataset: rs.Dataset) -> None:
@@ -294,7 +341,7 @@ def test_a_loader_travels(dataset: rs.Dataset) -> None:
     next(iteration)
     loader.load_state_dict(loader.state_dict())
     copy = pickle.loads(pickle.dumps(loader))
-    with pytest.raises(rs.OptionError, match="pickle the loader"):
+    with pytest.raises(rs.OptionError, match="cannot be pickled"):
         pickle.dumps(iteration)
     left, right = list(copy), list(loader)
     assert ids(left) == ids(right)
@@ -387,17 +434,17 @@ def flat(batches: Any) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("threads", [0, 2])
 @pytest.mark.parametrize(
-    ("shuffle", "world_size", "ends"),
-    [(False, 1, "keep"), (True, 1, "keep"), (True, 3, "pad"), (rs.Blocks(4, 2), 2, "drop")],
+    ("shuffle", "world_size", "last_batch"),
+    [(False, 1, "keep"), (True, 1, "keep"), (True, 3, "pad"), (rs.BlockShuffle(4, 2), 2, "drop")],
 )
 def test_restored_at_every_step(
-    dataset: rs.Dataset, threads: int, shuffle: Any, world_size: int, ends: Any
+    dataset: rs.Dataset, threads: int, shuffle: Any, world_size: int, last_batch: Any
 ) -> None:
     def make() -> rs.Loader:
         return rs.Loader(
             dataset, ID, batch_size=7, shuffle=shuffle, seed=5, epochs=3, threads=threads,
             prefetch=3, filter=is_odd, map_examples=jitter, map_batches=noise,
-            rank=world_size - 1, world_size=world_size, ends=ends,
+            rank=world_size - 1, world_size=world_size, last_batch=last_batch,
         )  # fmt: skip
 
     loader = make()
@@ -458,10 +505,12 @@ def test_another_number_of_ranks_goes_on(
 def test_states_of_other_loaders(dataset: rs.Dataset) -> None:
     loader = rs.Loader(dataset, ID, batch_size=7, shuffle=True)
     state = rs.Loader(dataset[:50], ID, batch_size=7, shuffle=True).state_dict()
-    with pytest.raises(rs.OptionError, match="record_count is 50; here it is 57"):
+    with pytest.raises(rs.OptionError) as caught:
         loader.load_state_dict(state)
-    with pytest.raises(rs.OptionError, match="the state is None"):
+    assert (caught.value.option, caught.value.value) == ("state", "50")
+    with pytest.raises(rs.OptionError) as caught:
         loader.load_state_dict(None)  # type: ignore[arg-type]
+    assert caught.value.option == "state"
     assert len(ids(loader)) == 9  # they changed nothing
 
 
@@ -469,57 +518,59 @@ def test_states_of_other_loaders(dataset: rs.Dataset) -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "words"),
+    ("options", "option"),
     [
-        ({"batch_size": 0}, "batch_size is 0; expected at least 1"),
-        ({"batch_size": 2.5}, "batch_size is 2.5"),
-        ({"batch_size": None}, "batch_size is None"),
-        ({"threads": -1}, "threads is -1; expected at least 0"),
-        ({"threads": "two"}, "threads is 'two'"),
-        ({"threads": True}, "threads is True"),
-        ({"prefetch": -1}, "prefetch is -1; expected at least 0"),
-        ({"prefetch": 1.0}, "prefetch is 1.0"),
-        ({"seed": "x"}, "seed is 'x'"),
-        ({"seed": None}, "seed is None"),
-        ({"skip_errors": -1}, "skip_errors is -1"),
-        ({"skip_errors": 0.1}, "skip_errors is 0.1"),
-        ({"epochs": 0}, "epochs is 0"),
-        ({"shuffle": 1}, "shuffle is 1; expected True, False, Blocks or Buffer"),
-        ({"reuse_batches": 1}, "reuse_batches is 1"),
-        ({"reuse_batches": True}, "no feature has pixels"),
-        ({"dataset": "folder"}, "the dataset is 'folder'; expected what recordsmith.open"),
-        ({"dataset": None}, "the dataset is None"),
-        ({"batch_size": 2**31}, "batch_size is 2147483648; expected at most 2147483647"),
-        ({"world_size": 10**30}, "world_size is 10+; expected at most 2147483647"),
-        ({"batch_size": 4.0}, "batch_size is 4.0; expected a whole number, at least 1"),
-        ({"ends": np.array([1, 2])}, r"ends is array\(\[1, 2\]\)"),
-        ({"features": {"x": rs.Scalar(["id"])}}, r"feature 'x' is of the key \['id'\]"),  # type: ignore[arg-type]
-        ({"features": {"x": rs.Tensor("id", None)}}, "feature 'x': shape is None"),  # type: ignore[arg-type]
-        ({"features": {}}, "features is empty"),
-        ({"features": [rs.Scalar("id")]}, "expected a dict of features"),
-        ({"features": {"id": 5}}, "feature 'id' is 5; expected one such as Scalar"),
-        ({"features": {3: rs.Scalar("id")}}, "a feature is called 3; expected a str"),
-        ({"features": {"x": rs.Scalar("it")}}, "no of the first|no record|did you mean 'id'"),
-        ({"filter": 3}, r"filter is 3; expected a function of \(example\)"),
-        ({"filter": lambda: True}, r"filter has the arguments \(\); expected .* \(example\)"),
-        ({"map_examples": lambda e: e}, r"map_examples .*\(example, generator\): too"),
+        ({"batch_size": 0}, "batch_size"),
+        ({"batch_size": 2.5}, "batch_size"),
+        ({"batch_size": None}, "batch_size"),
+        ({"threads": -1}, "threads"),
+        ({"threads": "two"}, "threads"),
+        ({"threads": True}, "threads"),
+        ({"prefetch": -1}, "prefetch"),
+        ({"prefetch": 1.0}, "prefetch"),
+        ({"seed": "x"}, "seed"),
+        ({"seed": None}, "seed"),
+        ({"skip_errors": -1}, "skip_errors"),
+        ({"skip_errors": 0.1}, "skip_errors"),
+        ({"epochs": 0}, "epochs"),
+        ({"shuffle": 1}, "shuffle"),
+        ({"reuse_batches": 1}, "reuse_batches"),
+        ({"reuse_batches": True}, "reuse_batches"),
+        ({"dataset": "folder"}, "dataset"),
+        ({"dataset": None}, "dataset"),
+        ({"batch_size": 2**31}, "batch_size"),
+        ({"world_size": 10**30}, "world_size"),
+        ({"batch_size": 4.0}, "batch_size"),
+        ({"last_batch": np.array([1, 2])}, "last_batch"),
+        ({"features": {"x": rs.Scalar(["id"])}}, "features"),  # type: ignore[arg-type]
+        ({"features": {"x": rs.Tensor("id", None)}}, "shape"),  # type: ignore[arg-type]
+        ({"features": {}}, "features"),
+        ({"features": [rs.Scalar("id")]}, "features"),
+        ({"features": {"id": 5}}, "features"),
+        ({"features": {3: rs.Scalar("id")}}, "features"),
+        ({"features": {"x": rs.Scalar("it")}}, "features"),
+        ({"filter": 3}, "filter"),
+        ({"filter": lambda: True}, "filter"),
+        ({"map_examples": lambda e: e}, "map_examples"),
         (
             {"map_batches": lambda a, b, c: (a, b, c)},
-            r"map_batches .*\(batch, generator\): missing",
+            "map_batches",
         ),
     ],
 )
 def test_options_that_make_no_sense(
-    dataset: rs.Dataset, options: dict[str, Any], words: str
+    dataset: rs.Dataset, options: dict[str, Any], option: str
 ) -> None:
-    with pytest.raises(rs.OptionError, match=words):
+    with pytest.raises(rs.OptionError) as caught:
         rs.Loader(**{"dataset": dataset, "features": ID, "batch_size": 4, **options})
+    assert option in (caught.value.option or str(caught.value))
 
 
 def test_what_is_no_dataset_is_refused(dataset: rs.Dataset) -> None:
     for wrong in ("flowers", [dataset], None):
-        with pytest.raises(rs.OptionError, match="expected what recordsmith"):
+        with pytest.raises(rs.OptionError) as caught:
             rs.Loader(wrong, ID, batch_size=4)  # type: ignore[arg-type]
+        assert caught.value.option == "dataset"
 
 
 def test_functions_of_any_sort_are_taken(dataset: rs.Dataset) -> None:
@@ -638,5 +689,6 @@ def test_workers_feed_a_rank_in_turn(numbered: Any, tmp_path: Any, worker_count:
             assert [batch["id"].tolist() for batch in resumed] == whole[step + 1 :]
     for iterator in each:
         assert next(iterator, None) is None
-    with pytest.raises(rs.OptionError, match="worker is 2; expected 0 to 1"):
+    with pytest.raises(rs.OptionError) as caught:
         make(worker=2, worker_count=2)
+    assert caught.value.option == "worker"

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import recordsmith as rs
 from recordsmith.loading.mix import MixOrder, _interleaved, _shared_out, _weight
 
-SHUFFLES = st.sampled_from([False, True, rs.Blocks(4, 2)])
+SHUFFLES = st.sampled_from([False, True, rs.BlockShuffle(4, 2)])
 PARTS = st.lists(st.tuples(st.integers(1, 40), st.integers(1, 60)), min_size=1, max_size=4)
 
 
@@ -34,7 +34,7 @@ def mix(datasets: list[rs.Dataset]) -> rs.Mix:
     return rs.Mix(list(zip(datasets, (0.5, 0.3, 0.2), strict=True)))
 
 
-def _order(parts: list[tuple[int, int]], shuffle: bool | rs.Blocks) -> MixOrder:
+def _order(parts: list[tuple[int, int]], shuffle: bool | rs.BlockShuffle) -> MixOrder:
     record_counts, draw_counts = zip(*parts, strict=True)
     return MixOrder(record_counts, draw_counts, shuffle=shuffle, seed=3)
 
@@ -63,7 +63,7 @@ def test_the_largest_remainders_get_what_is_left(datasets: list[rs.Dataset]) -> 
 
 @given(PARTS, SHUFFLES, st.integers(1, 3))
 def test_records_of_a_dataset_are_read_equally_often(
-    parts: list[tuple[int, int]], shuffle: bool | rs.Blocks, epochs: int
+    parts: list[tuple[int, int]], shuffle: bool | rs.BlockShuffle, epochs: int
 ) -> None:
     order = _order(parts, shuffle)
     read: Counter[int] = Counter()
@@ -79,7 +79,7 @@ def test_records_of_a_dataset_are_read_equally_often(
 
 @given(PARTS, SHUFFLES, st.data())
 def test_any_part_can_be_asked_for_alone(
-    parts: list[tuple[int, int]], shuffle: bool | rs.Blocks, data: Any
+    parts: list[tuple[int, int]], shuffle: bool | rs.BlockShuffle, data: Any
 ) -> None:
     order = _order(parts, shuffle)
     whole = order.positions(2, np.arange(order.count))
@@ -150,21 +150,21 @@ def test_where_a_record_lies(mix: rs.Mix, datasets: list[rs.Dataset]) -> None:
 # -- loaded ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("shuffle", [False, True, rs.Blocks(3, 2)])
-@pytest.mark.parametrize("ends", ["keep", "drop", "pad"])
+@pytest.mark.parametrize("shuffle", [False, True, rs.BlockShuffle(3, 2)])
+@pytest.mark.parametrize("last_batch", ["keep", "drop", "pad"])
 def test_resuming_at_any_step_changes_nothing(
-    small: Any, mix: rs.Mix, shuffle: bool | rs.Blocks, ends: str
+    small: Any, mix: rs.Mix, shuffle: bool | rs.BlockShuffle, last_batch: str
 ) -> None:
     read = small.assert_resumes_at_every_step(
-        mix, batch_size=4, rank=1, world_size=2, shuffle=shuffle, ends=ends, epochs=3
+        mix, batch_size=4, rank=1, world_size=2, shuffle=shuffle, last_batch=last_batch, epochs=3
     )
-    assert len(read) == 3 * (2 if ends == "drop" else 3)
+    assert len(read) == 3 * (2 if last_batch == "drop" else 3)
 
 
 @given(shuffle=SHUFFLES, batch_size=st.integers(1, 5), world_size=st.integers(1, 4))
 @settings(max_examples=20)
 def test_ranks_share_an_epoch(
-    small: Any, mix: rs.Mix, shuffle: bool | rs.Blocks, batch_size: int, world_size: int
+    small: Any, mix: rs.Mix, shuffle: bool | rs.BlockShuffle, batch_size: int, world_size: int
 ) -> None:
     options = {"batch_size": batch_size, "shuffle": shuffle, "seed": 5}
     ranks = [
@@ -205,8 +205,10 @@ def test_a_state_of_other_proportions_is_refused(
     same = rs.Mix([(a, 5), (b, 3), (c, 2)])
     small.loader(same, batch_size=2).load_state_dict(state)
     for other in ([(a, 5), (b, 2), (c, 3)], [(b, 3), (a, 5), (c, 2)]):
-        with pytest.raises(rs.OptionError, match="mix is"):
+        with pytest.raises(rs.OptionError) as caught:
             small.loader(rs.Mix(other), batch_size=2).load_state_dict(state)
+        assert caught.value.option == "state"
+        assert "mix" in caught.value.problem
 
 
 @pytest.mark.parametrize("weight", [0, -1, float("nan"), float("inf"), "1", None, True])
@@ -217,21 +219,21 @@ def test_weights_that_make_no_sense(datasets: list[rs.Dataset], weight: Any) -> 
 
 def test_mixes_that_make_no_sense(small: Any, datasets: list[rs.Dataset], tmp_path: Any) -> None:
     a, b, c = datasets
-    with pytest.raises(rs.OptionError, match="no dataset to mix"):
+    with pytest.raises(rs.OptionError, match="parts must be"):
         rs.Mix([])
     with pytest.raises(rs.OptionError, match="expected a dataset and its weight"):
         rs.Mix([a, b])  # type: ignore[list-item]
     with pytest.raises(rs.OptionError, match="dataset 1 of the mix is empty"):
         rs.Mix([(a, 1), (a[:0], 1)])
-    with pytest.raises(rs.OptionError, match=r"dataset 1 .* none of the 19 examples"):
+    with pytest.raises(rs.OptionError, match="too small"):
         rs.Mix([(a, 1), (c, 1e-6)], length=19)
     for length in (0, 1.5, 2**31 + 1):
-        with pytest.raises(rs.OptionError, match="length of the mix is"):
+        with pytest.raises(rs.OptionError, match="length must be"):
             rs.Mix([(a, 1)], length=length)  # type: ignore[arg-type]
-    with pytest.raises(rs.OptionError, match="True or Blocks"):
-        small.loader(rs.Mix([(a, 1)]), batch_size=1, shuffle=rs.Buffer())
+    with pytest.raises(rs.OptionError, match="does not support a Mix"):
+        small.loader(rs.Mix([(a, 1)]), batch_size=1, shuffle=rs.BufferShuffle())
     zipped = small.write_shards(tmp_path / "z", [2], ["gzip"])
-    with pytest.raises(rs.OptionError, match="dataset 1 of the mix has compressed shards"):
+    with pytest.raises(rs.OptionError, match="compressed"):
         small.loader(rs.Mix([(a, 1), (zipped, 1)]), batch_size=1)
 
 
@@ -246,7 +248,7 @@ def test_features_must_be_in_all_datasets(tmp_path: Any, datasets: list[rs.Datas
 
     with pytest.raises(rs.OptionError, match="dataset 0 of the mix: feature 'x': no record has"):
         load(rs.Scalar("other"))
-    with pytest.raises(rs.OptionError, match="disagree on the kind of 'id'"):
+    with pytest.raises(rs.OptionError, match="'id' has different kinds"):
         load(rs.Scalar("id"))
     numbers = np.concatenate([batch["x"] for batch in load(rs.Scalar("other", default=7))])
     assert Counter(numbers.tolist()) == {7: 7, 3: 7}
@@ -257,5 +259,5 @@ def test_a_mix_says_what_it_is(mix: rs.Mix) -> None:
 
 
 def test_parts_that_are_no_list() -> None:
-    with pytest.raises(rs.OptionError, match="the parts of the mix are 3; expected a list"):
+    with pytest.raises(rs.OptionError, match="parts must be"):
         rs.Mix(3)  # type: ignore[arg-type]

@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import recordsmith as rs
-from recordsmith.loading.order import Blocks, Order
+from recordsmith.loading.order import BlockShuffle, Order
 
 SHUFFLES = st.one_of(
-    st.booleans(), st.builds(Blocks, size=st.integers(1, 40), window=st.integers(1, 5))
+    st.booleans(), st.builds(BlockShuffle, size=st.integers(1, 40), window=st.integers(1, 5))
 )
 
 
@@ -24,7 +24,7 @@ def _all(order: Order, epoch: int = 0) -> list[int]:
 
 @given(st.integers(1, 600), SHUFFLES, st.integers(0, 5), st.integers(0, 3))
 def test_an_epoch_has_every_position_once(
-    count: int, shuffle: bool | Blocks, seed: int, epoch: int
+    count: int, shuffle: bool | BlockShuffle, seed: int, epoch: int
 ) -> None:
     order = _all(Order(count, shuffle=shuffle, seed=seed), epoch)
     assert sorted(order) == list(range(count))
@@ -33,7 +33,9 @@ def test_an_epoch_has_every_position_once(
 
 
 @given(st.integers(1, 600), SHUFFLES, st.data())
-def test_any_part_can_be_asked_for_alone(count: int, shuffle: bool | Blocks, data: Any) -> None:
+def test_any_part_can_be_asked_for_alone(
+    count: int, shuffle: bool | BlockShuffle, data: Any
+) -> None:
     order = Order(count, shuffle=shuffle)
     places = data.draw(st.lists(st.integers(0, count - 1), max_size=9))
     whole = _all(order, 2)
@@ -41,8 +43,8 @@ def test_any_part_can_be_asked_for_alone(count: int, shuffle: bool | Blocks, dat
     assert part == [whole[place] for place in places]
 
 
-@pytest.mark.parametrize("shuffle", [True, Blocks(3, 4)])
-def test_epochs_and_seeds_have_orders_of_their_own(shuffle: bool | Blocks) -> None:
+@pytest.mark.parametrize("shuffle", [True, BlockShuffle(3, 4)])
+def test_epochs_and_seeds_have_orders_of_their_own(shuffle: bool | BlockShuffle) -> None:
     orders = [_all(Order(100, shuffle=shuffle, seed=seed), epoch) for seed, epoch in
               ((0, 0), (0, 1), (1, 0))]  # fmt: skip
     assert orders[0] == _all(Order(100, shuffle=shuffle, seed=0), 0)
@@ -52,7 +54,7 @@ def test_epochs_and_seeds_have_orders_of_their_own(shuffle: bool | Blocks) -> No
 @pytest.mark.parametrize("size", [1, 3, 16])
 def test_blocks_are_read_together_and_mixed_within_their_window(size: int) -> None:
     count, window = 480, 4
-    order = _all(Order(count, shuffle=Blocks(size, window), seed=1))
+    order = _all(Order(count, shuffle=BlockShuffle(size, window), seed=1))
     neighbours = []
     for begin in range(0, count, size * window):
         run = order[begin : begin + size * window]
@@ -64,14 +66,14 @@ def test_blocks_are_read_together_and_mixed_within_their_window(size: int) -> No
 
 
 def test_a_short_last_block_stays_at_the_end() -> None:
-    order = _all(Order(103, shuffle=Blocks(10, 1), seed=1))
+    order = _all(Order(103, shuffle=BlockShuffle(10, 1), seed=1))
     assert sorted(order[100:]) == [100, 101, 102]
 
 
 def test_orders_are_the_same_everywhere() -> None:
     """Golden: a resumed job depends on it."""
     assert _all(Order(12, shuffle=True, seed=1), 2) == GOLDEN
-    assert _all(Order(12, shuffle=Blocks(2, 2), seed=1), 2) == GOLDEN_BLOCKS
+    assert _all(Order(12, shuffle=BlockShuffle(2, 2), seed=1), 2) == GOLDEN_BLOCKS
     assert Order(10**12, shuffle=True).positions(0, np.arange(3)).tolist() == GOLDEN_MANY
 
 
@@ -81,42 +83,46 @@ GOLDEN_MANY = [608773448669, 461124738883, 193391077021]
 
 
 @given(SHUFFLES, st.integers(-(2**63), 2**64 - 1))
-def test_a_description_survives_json(shuffle: bool | Blocks, seed: int) -> None:
+def test_a_description_survives_json(shuffle: bool | BlockShuffle, seed: int) -> None:
     described = Order(7, shuffle=shuffle, seed=seed).describe()
     assert json.loads(json.dumps(described)) == described
-    blocks = Blocks(np.int64(3), np.int64(2))  # type: ignore[arg-type]
+    blocks = BlockShuffle(np.int64(3), np.int64(2))  # type: ignore[arg-type]
     json.dumps(Order(7, shuffle=blocks, seed=np.int64(3)).describe())  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
-    ("options", "words"),
+    ("options", "option"),
     [
-        ({"shuffle": "yes"}, "shuffle is 'yes'; expected True, False or Blocks"),
-        ({"shuffle": 1}, "shuffle is 1"),
-        ({"seed": 1.5}, "seed is 1.5"),
-        ({"seed": 2**64}, "seed is 18446744073709551616"),
-        ({"seed": None}, "seed is None"),
-        ({"seed": True}, "seed is True"),
+        ({"shuffle": "yes"}, "shuffle"),
+        ({"shuffle": 1}, "shuffle"),
+        ({"seed": 1.5}, "seed"),
+        ({"seed": 2**64}, "seed"),
+        ({"seed": None}, "seed"),
+        ({"seed": True}, "seed"),
     ],
 )
-def test_orders_that_make_no_sense(options: dict[str, Any], words: str) -> None:
-    with pytest.raises(rs.OptionError, match=words):
+def test_orders_that_make_no_sense(options: dict[str, Any], option: str) -> None:
+    with pytest.raises(rs.OptionError) as caught:
         Order(10, **options)
+    assert option in (caught.value.option or str(caught.value))
 
 
 @pytest.mark.parametrize("options", [{"size": 0}, {"window": 0}, {"size": 1.5}, {"size": True}])
 def test_blocks_that_make_no_sense(options: dict[str, Any]) -> None:
-    with pytest.raises(rs.OptionError, match=r"expected .*at least 1"):
-        Blocks(**options)
+    with pytest.raises(rs.OptionError) as caught:
+        BlockShuffle(**options)
+    assert caught.value.option == next(iter(options))
+    assert caught.value.expected == "a positive integer"
 
 
 @pytest.mark.parametrize("size", [1, 7, 2**53])
 def test_blocks_larger_than_all_records_mix_all(size: int) -> None:
-    order = Order(50, shuffle=Blocks(size, 2**53), seed=1)
+    order = Order(50, shuffle=BlockShuffle(size, 2**53), seed=1)
     positions = order.positions(0, np.arange(50)).tolist()
     assert sorted(positions) == list(range(50)) != positions
 
 
 def test_numbers_that_no_int64_holds_are_refused() -> None:
-    with pytest.raises(rs.OptionError, match="expected at most 9007199254740992"):
-        Blocks(10**30)
+    with pytest.raises(rs.OptionError) as caught:
+        BlockShuffle(10**30)
+    assert caught.value.expected == "at most 9007199254740992"

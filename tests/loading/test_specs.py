@@ -48,13 +48,13 @@ SPECS = {
 
 
 @pytest.fixture(scope="module")
-def dataset(tmp_path_factory: pytest.TempPathFactory, pictures: Any) -> rs.Dataset:
+def dataset(tmp_path_factory: pytest.TempPathFactory, images: Any) -> rs.Dataset:
     folder = tmp_path_factory.mktemp("specs")
     with ShardWriter(folder / "a.tfrecord") as writer:
         for number in range(5):
             writer.write_example(
                 {
-                    "image": pictures.jpeg(number, 7 + number, 9),
+                    "image": images.jpeg(number, 7 + number, 9),
                     "id": number,
                     "corner": [1.0, 2.0],
                     "many": list(range(number)),
@@ -97,12 +97,12 @@ def test_every_feature_has_its_spec(dataset: rs.Dataset) -> None:
 @pytest.mark.parametrize(
     ("options", "size"),
     [
-        ({"ends": "drop"}, 2),
-        ({"ends": "pad"}, 2),
-        ({"ends": "drop", "filter": bool}, None),
-        ({"ends": "drop", "skip_errors": 1}, None),
-        ({"ends": "drop", "map_examples": unchanged}, 2),
-        ({"ends": "drop", "map_batches": unchanged}, None),
+        ({"last_batch": "drop"}, 2),
+        ({"last_batch": "pad"}, 2),
+        ({"last_batch": "drop", "filter": bool}, None),
+        ({"last_batch": "drop", "skip_errors": 1}, None),
+        ({"last_batch": "drop", "map_examples": unchanged}, 2),
+        ({"last_batch": "drop", "map_batches": unchanged}, None),
     ],
 )
 def test_the_batch_size_is_told_where_it_never_differs(
@@ -154,13 +154,16 @@ def test_a_spec_needs_no_file(dataset: rs.Dataset, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"batch_size": 2}, r"has 1 of the 2 records of a step: say ends='drop' or ends='pad'"),
+        (
+            {"batch_size": 2},
+            r"has 1 of the 2 records of a step; pass last_batch='drop'",
+        ),
         ({"batch_size": 1, "world_size": 3}, "has 2 of the 3 records"),
-        ({"batch_size": 5, "skip_errors": 1}, "skip_errors leaves rows out"),
-        ({"batch_size": 5, "filter": bool}, "filter leaves rows out"),
+        ({"batch_size": 5, "skip_errors": 1}, "skip_errors.* removes rows"),
+        ({"batch_size": 5, "filter": bool}, "filter.* removes rows"),
         ({"batch_size": 5}, None),
-        ({"batch_size": 2, "ends": "drop"}, None),
-        ({"batch_size": 2, "ends": "pad"}, None),
+        ({"batch_size": 2, "last_batch": "drop"}, None),
+        ({"batch_size": 2, "last_batch": "pad"}, None),
     ],
 )
 def test_why_batches_may_be_shorter(dataset: rs.Dataset, options: Any, words: str | None) -> None:

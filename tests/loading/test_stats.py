@@ -15,46 +15,46 @@ RUN: dict[str, Any] = {"batch_count": 9, "thread_count": 8, "processor_count": 8
 @pytest.mark.parametrize(
     ("measured", "words"),
     [
-        ({"batch_count": 1}, "Nothing can be said yet: it takes two batches"),
+        ({"batch_count": 1}, "unknown before the second batch"),
         (
             {"waited_seconds": 0.7, "between_seconds": 9.3},
-            "The training step is the bottleneck: batches were ready and waited 93% of the time.",
+            "The training step is the bottleneck: batches were ready 93% of the time.",
         ),
         (
             {"waited_seconds": 7.1, "between_seconds": 2.9, "decoding_seconds": 5,
              "has_pixels": True},
-            ("Decoding pictures is the bottleneck: the loop waited 71% of the time for batches, in "
-            "which 8 threads decoded. Pictures packed at a smaller side would help."),
+            ("Decoding images is the bottleneck: the loop waited 71% of the time for batches "
+            "while 8 threads decoded. Images packed at a smaller side would help."),
         ),
         (
             {"waited_seconds": 7.1, "between_seconds": 2.9, "decoding_seconds": 5,
              "has_pixels": True, "processor_count": 9},
-            "8 threads decoded. More threads or pictures packed at a smaller side would help.",
+            "8 threads decoded. More threads or images packed at a smaller side would help.",
         ),
         (
             {"waited_seconds": 1, "decoding_seconds": 5, "thread_count": 1, "processor_count": 1},
-            ("Decoding records is the bottleneck: the loop waited 100% of the time for batches, in "
-            "which one thread decoded. Fewer features would help."),
+            ("Decoding records is the bottleneck: the loop waited 100% of the time for batches "
+            "while one thread decoded. Fewer features would help."),
         ),
         (
             {"waited_seconds": 1, "reading_seconds": 5, "decoding_seconds": 4},
-            ("Reading is the bottleneck: the loop waited 100% of the time for batches, in which 8 "
-            "threads read. A faster disk or shuffle=Blocks() would help."),
+            ("Reading is the bottleneck: the loop waited 100% of the time for batches while 8 "
+            "threads read. A faster disk or shuffle=BlockShuffle() would help."),
         ),
         (
             {"waited_seconds": 1, "function_seconds": 5, "decoding_seconds": 4},
-            ("Your functions are the bottleneck: the loop waited 100% of the time for batches, in "
-            "which 8 threads ran them. Whole batches at once (map_batches) would help."),
+            ("Your functions are the bottleneck: the loop waited 100% of the time for batches "
+            "while 8 threads ran them. Whole batches at once (map_batches) would help."),
         ),
         (
             {"waited_seconds": 1, "between_seconds": 1, "decoding_seconds": 1, "idle_seconds": 3},
-            ("Threads are held up by each other: the loop waited 50% of the time for batches, and "
-            "8 threads had nothing to do 75% of theirs."),
+            ("Threads wait for each other: the loop waited 50% of the time for batches, and "
+            "8 threads were idle 75% of theirs."),
         ),
         (
             {"waited_seconds": 3, "between_seconds": 1, "reading_seconds": 1, "thread_count": 0},
-            ("Nothing is made ahead with threads=0: the loop waited 75% of the time while it made "
-            "each batch itself. Reading is what took most of it."),
+            ("The loop makes each batch itself (threads=0) and waited 75% of the time. Reading is "
+            "the largest part."),
         ),
     ],
 )  # fmt: skip
@@ -65,11 +65,11 @@ def test_bottlenecks(measured: dict[str, Any], words: str) -> None:
 def test_a_tally() -> None:
     tally = Tally()
     assert tally.stats(LoaderStats()) == LoaderStats()
-    tally.ask(10.0)
-    tally.answer(10.0, 13.0, Spent(1, 2, 3, 40, 500, 6), 1, 0.5)
-    tally.ask(14.0)
-    tally.answer(14.0, 14.25, Spent(10, 20, 30, 400, 5000, 60), 2, 0.75)
-    tally.ask(16.25)  # and nothing came
+    tally.request(10.0)
+    tally.deliver(10.0, 13.0, Spent(1, 2, 3, 40, 500, 6), 1, 0.5)
+    tally.request(14.0)
+    tally.deliver(14.0, 14.25, Spent(10, 20, 30, 400, 5000, 60), 2, 0.75)
+    tally.request(16.25)  # and nothing came
     stats = tally.stats(LoaderStats(thread_count=3))
     assert stats == LoaderStats(
         elapsed_seconds=6.25, first_batch_seconds=3.0, waited_seconds=0.25, between_seconds=3.0,

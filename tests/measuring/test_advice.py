@@ -9,7 +9,7 @@ import pytest
 
 from recordsmith.measuring import BenchReport, Measured, Trial
 from recordsmith.measuring.advice import advise, is_faster
-from recordsmith.measuring.report import Sample
+from recordsmith.measuring.report import ResizedSample
 
 
 def trial(name: str, *rates: float, threads: int = 2, order: str = "shuffled", side=None) -> Trial:
@@ -25,8 +25,8 @@ def report(*trials: Trial, **changed: Any) -> BenchReport:
         record_count=5000,
         size_bytes=10**8,
         batch_size=32,
-        picture_key="image/encoded",
-        picture="224x224, fit=resize",
+        image_key="image/encoded",
+        image="224x224, fit=resize",
         compression="none",
         processor_count=4,
         cached_share=1.0,
@@ -49,25 +49,25 @@ def report(*trials: Trial, **changed: Any) -> BenchReport:
         ((1000,), (), False),
     ],
 )
-def test_faster_is_clearly_faster(one, other, is_so: bool) -> None:
+def test_faster_means_clearly_faster(one, other, is_so: bool) -> None:
     assert is_faster(trial("threads", *one), trial("asked", *other)) is is_so
 
 
-def test_a_handful_of_batches_tells_nothing() -> None:
-    """Some of them were ready when the clock began."""
+def test_a_few_batches_are_not_compared() -> None:
+    """Some of them were made before the measurement began."""
     few = Trial("order", 2, "in order", None, (Measured(0.1, 3, 10**6, 10**8, 0, 0, 0, 0),))
     assert not is_faster(few, trial("asked", 1000, 1000))
     assert not is_faster(trial("asked", 10**8), few)
 
 
-def test_trials_that_were_too_short_are_said() -> None:
+def test_short_trials_are_reported() -> None:
     few = Trial("order", 2, "in order", None, (Measured(0.1, 3, 10**6, 10**8, 0, 0, 0, 0),))
-    too_short = "Trials of less than 8 batches are called neither faster nor slower"
+    too_short = "Trials of less than 8 batches are not compared"
     assert too_short in " ".join(advise(report(trial("asked", 1000, 1000), few)))
     assert too_short not in " ".join(advise(report(trial("asked", 1000, 1000))))
 
 
-def test_nothing_is_said_of_nothing() -> None:
+def test_no_advice_without_measurements() -> None:
     assert advise(report()) == ()
     assert advise(report(trial("asked"))) == ()
 
@@ -76,79 +76,77 @@ def test_threads() -> None:
     asked = trial("asked", 1000, 1000)
     more = trial("threads", 1900, 1950, threads=4)
     less = trial("threads", 500, 510, threads=1)
-    said = " ".join(advise(report(asked, less, more)))
-    assert (
-        "Take 4 threads (threads=4): 1.9 times as fast, 1,920 instead of 1,000 pictures/s" in said
-    )
-    said = " ".join(advise(report(asked, less)))
-    assert "Threads help: 505 pictures/s with 1 thread, 1,000 pictures/s with 2 threads." in said
-    said = " ".join(advise(report(asked, less, processor_count=2)))
-    assert "no more processors" in said
+    advice = " ".join(advise(report(asked, less, more)))
+    assert "Use 4 threads: 1.9 times as fast, 1,920 instead of 1,000 images/s" in advice
+    advice = " ".join(advise(report(asked, less)))
+    assert "Threads help: 505 images/s with 1 thread, 1,000 images/s with 2 threads." in advice
+    advice = " ".join(advise(report(asked, less, processor_count=2)))
+    assert "no more processors" in advice
     same = trial("threads", 980, 1020, threads=1)
-    said = " ".join(advise(report(asked, same)))
-    assert "No other number of threads was clearly faster or slower" in said
+    advice = " ".join(advise(report(asked, same)))
+    assert "No other number of threads was clearly faster or slower" in advice
 
 
 def test_order() -> None:
     asked = trial("asked", 1000, 1000)
     blocks = trial("order", 1500, 1510, order="blocks")
     in_order = trial("order", 1040, 1000, order="in order")
-    said = " ".join(advise(report(asked, in_order, blocks, picture_key=None)))
-    assert "Read in blocks (shuffle=recordsmith.Blocks()): 1.5 times as fast, 1,500" in said
-    said = " ".join(advise(report(asked, in_order, picture_key=None)))
-    assert "No other order was clearly faster: shuffled 1,000 records/s, in order 1,020" in said
+    advice = " ".join(advise(report(asked, in_order, blocks, image_key=None)))
+    assert "Read in blocks (BlockShuffle): 1.5 times as fast, 1,500" in advice
+    advice = " ".join(advise(report(asked, in_order, image_key=None)))
+    assert "No other order was clearly faster: shuffled 1,000 records/s, in order 1,020" in advice
 
 
-def test_a_smaller_side_is_compared_with_the_same_pictures() -> None:
+def test_a_smaller_side_is_compared_with_the_same_images() -> None:
     trials = (
         trial("asked", 5000, 5000),
         trial("sample", 1000, 1000),
         trial("smaller", 2500, 2500, side=256),
     )
-    first, *_ = advise(report(*trials, sample=Sample(64, 1000, 250)))
-    assert "64 of these pictures, packed at a shorter side of 256, loaded 2.5 times" in first
-    assert "2,500 instead of 1,000 pictures/s, and have 25% of the bytes" in first
-    assert "`recordsmith pack PATH OUT --as shards --shorter-side 256`" in first
+    first, *_ = advise(report(*trials, sample=ResizedSample(64, 1000, 250)))
+    assert "64 of these images, packed at a shorter side of 256, loaded 2.5 times" in first
+    assert "2,500 instead of 1,000 images/s, and have 25% of the bytes" in first
+    assert "`recordsmith pack PATH OUT --format shards --shorter-side 256`" in first
     trials = (*trials[:2], trial("smaller", 1010, 1010, side=256))
-    first, *_ = advise(report(*trials, sample=Sample(64, 1000, 250)))
-    assert "made it not clearly faster" in first
+    first, *_ = advise(report(*trials, sample=ResizedSample(64, 1000, 250)))
+    assert "not clearly faster" in first
 
 
-def test_the_step_that_does_not_wait() -> None:
+def test_step_that_hides_loading() -> None:
     assert "step of 32 that takes longer than 32 ms will" in " ".join(
         advise(report(trial("asked", 1000)))
     )
-    said = " ".join(advise(report(trial("asked", 10), record_count=20)))
-    assert "step of 20 that takes longer than 2,000 ms will" in said
-    assert "each batch was an epoch of 20" in said
+    advice = " ".join(advise(report(trial("asked", 10), record_count=20)))
+    assert "step of 20 that takes longer than 2,000 ms will" in advice
+    assert "each batch was an epoch of 20" in advice
 
 
 @pytest.mark.parametrize(
-    ("share", "words"),
+    ("share", "message"),
     [
         (1.0, "100% of the files were in the system's memory before, so the disk was not"),
         (0.5, "50% of the files were in the system's memory before; the others came"),
         (0.0, "The files were not in the system's memory before"),
-        (None, "does not say whether"),
+        (None, "is unknown"),
     ],
 )
-def test_what_was_not_measured(share, words: str) -> None:
-    assert words in " ".join(advise(report(trial("asked", 1000), cached_share=share)))
+def test_cached_files_are_reported(share, message: str) -> None:
+    assert message in " ".join(advise(report(trial("asked", 1000), cached_share=share)))
 
 
-def test_a_busy_machine_and_compressed_shards_are_told() -> None:
-    said = " ".join(advise(report(trial("asked", 1000, 700), compression="gzip")))
-    assert "differ by 30%" in said
-    assert "compressed (gzip)" in said
-    said = " ".join(advise(report(trial("asked", 1000, 990))))
-    assert "differ by" not in said
-    assert "compressed" not in said
+def test_busy_machine_and_compressed_shards_are_reported() -> None:
+    advice = " ".join(advise(report(trial("asked", 1000, 700), compression="gzip")))
+    assert "differ by 30%" in advice
+    assert "compressed (gzip)" in advice
+    advice = " ".join(advise(report(trial("asked", 1000, 990))))
+    assert "differ by" not in advice
+    assert "compressed" not in advice
 
 
-def test_idle_threads_are_told() -> None:
+def test_idle_threads_are_reported() -> None:
     idle = replace(trial("asked"), rounds=(Measured(1.0, 10, 1000, 1, 0.1, 0.1, 1.8),))
-    said = " ".join(advise(report(idle, trial("threads", 1000, threads=1))))
-    assert "nothing to do 90% of their time" in said
+    advice = " ".join(advise(report(idle, trial("threads", 1000, threads=1))))
+    assert "idle 90% of their time" in advice
 
 
 def test_figures_of_a_trial() -> None:

@@ -1,4 +1,4 @@
-"""Pictures to pack, good ones and bad ones, and what becomes of them undisturbed."""
+"""Images to pack, good ones and bad ones, and what becomes of them undisturbed."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from .flower_jobs import OPTIONS, files_of
 
 
 @pytest.fixture(scope="session")
-def flowers(tmp_path_factory: pytest.TempPathFactory, pictures: ModuleType) -> Path:
-    """Three classes, 21 small pictures. Not to be changed."""
-    return pictures.make_folder(  # type: ignore[no-any-return]
+def flowers(tmp_path_factory: pytest.TempPathFactory, images: ModuleType) -> Path:
+    """Three classes, 21 small images. Not to be changed."""
+    return images.make_folder(  # type: ignore[no-any-return]
         tmp_path_factory.mktemp("flowers") / "flowers", {"daisy": 10, "rose": 6, "tulip": 5}
     )
 
@@ -29,17 +29,17 @@ def undisturbed(flowers: Path, tmp_path_factory: pytest.TempPathFactory) -> dict
 
 
 @pytest.fixture
-def spoiled(tmp_path: Path, pictures: ModuleType) -> tuple[Path, list[str]]:
-    """A folder in which some pictures cannot be read, and which."""
-    root = pictures.make_folder(tmp_path / "in", {"a": 8, "b": 8})
+def spoiled(tmp_path: Path, images: ModuleType) -> tuple[Path, list[str]]:
+    """A folder in which some images cannot be read, and which."""
+    root = images.make_folder(tmp_path / "in", {"a": 8, "b": 8})
     bad = []
     for number, kind in enumerate(("JPEG", "PNG", "WEBP")):
-        whole = pictures.encode(pictures.noise(20, 16), kind)
+        whole = images.encode(images.noise(20, 16), kind)
         for share in (0.1, 0.5, 0.9):
             path = root / "ab"[number % 2] / f"cut {kind} {share}.jpg"
             path.write_bytes(whole[: int(len(whole) * share)])
             bad.append(str(path))
-    (root / "a" / "words.jpg").write_text("words, no picture")
+    (root / "a" / "words.jpg").write_text("words, no image")
     (root / "b" / "empty.png").touch()
     bad += [str(root / "a" / "words.jpg"), str(root / "b" / "empty.png")]
     (root / "a" / "README.txt").write_text("words")

@@ -1,4 +1,4 @@
-"""What tests of `pack` share: options, what lies in a folder, and a source that meddles."""
+"""Shared by tests of `pack`: options, contents of folders, and a source that interferes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def visible(files: dict[str, bytes]) -> dict[str, bytes]:
 
 
 def is_done_or_nothing(folder: Path) -> bool:
-    """Whether all that lies there are complete shards without a name, and what belongs to them."""
+    """Whether a folder has only unpublished complete shards and their notes and indexes."""
     names = set(files_of(folder))
     done = {name.removesuffix(".done") for name in names if name.endswith(".done")}
     return names <= {
@@ -37,7 +37,7 @@ def is_done_or_nothing(folder: Path) -> bool:
 
 
 class Meddling(rs.ImageFolder):
-    """Does something when sample number `at` is read."""
+    """Calls a function when sample number `at` is read."""
 
     def __init__(self, root: Path, at: int, action: Any) -> None:
         super().__init__(root)

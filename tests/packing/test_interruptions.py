@@ -1,4 +1,4 @@
-"""Jobs that are killed at any moment, or run out of disk, and are run again."""
+"""Jobs that are killed at random moments or run out of disk, and are rerun."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import errno
 import os
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -19,14 +20,14 @@ KILLS = 50
 
 
 @pytest.fixture(scope="module")
-def many(tmp_path_factory: pytest.TempPathFactory, pictures: ModuleType) -> Path:
-    """Enough pictures that most kills fall into the writing."""
+def many(tmp_path_factory: pytest.TempPathFactory, images: ModuleType) -> Path:
+    """Enough images that most kills fall into the writing."""
     root = tmp_path_factory.mktemp("many") / "flowers"
     for name in ("daisy", "rose"):
         (root / name).mkdir(parents=True)
         for number in range(150):
             (root / name / f"{number}.png").write_bytes(
-                pictures.encode(pictures.noise(60, 40, seed=number), "PNG")
+                images.encode(images.noise(60, 40, seed=number), "PNG")
             )
     return root
 
@@ -35,7 +36,18 @@ def many(tmp_path_factory: pytest.TempPathFactory, pictures: ModuleType) -> Path
 def test_killed_at_random_moments(many: Path, tmp_path: Path, killing: Any) -> None:
     killed, wrong = killing.interruptions("pack", many, tmp_path, OPTIONS, folders=KILLS, kills=1)
     assert wrong == 0
-    assert killed > 0  # how many, and whether work was kept, hangs on the machine
+    assert killed > 0  # how many, and whether work was kept, depends on the machine
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="copies a process")
+@pytest.mark.parametrize(("name", "count"), [("simultaneous_packs", 30), ("killed_exports", 12)])
+def test_a_few_of_the_long_trials(name: str, count: int) -> None:
+    program = Path(__file__).parents[1] / "soak" / f"{name}.py"
+    done = subprocess.run(
+        [sys.executable, program, "--count", str(count), "--seed", "0"],
+        check=False, capture_output=True, text=True, timeout=250,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 @pytest.fixture
@@ -60,7 +72,7 @@ def small_disk(tmp_path: Path) -> Path:
 
 def test_full_disk_and_then_a_larger_one(many: Path, small_disk: Path, tmp_path: Path) -> None:
     out = small_disk / "out"
-    with pytest.raises(rs.FileAccessError, match="no space is left on the disk") as caught:
+    with pytest.raises(rs.FileAccessError) as caught:
         rs.pack(rs.ImageFolder(many), out, **{**OPTIONS, "threads": 1})  # type: ignore[arg-type]
     assert caught.value.errno == errno.ENOSPC
     assert not [path for path in out.iterdir() if not path.name.startswith(".")]

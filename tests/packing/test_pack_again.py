@@ -1,4 +1,4 @@
-"""Pack into a folder that holds something already, or in which another job is at work."""
+"""Packing into a folder that is not empty, or in which another job is running."""
 
 from __future__ import annotations
 
@@ -17,13 +17,14 @@ from .flower_jobs import OPTIONS, Meddling, files_of
 
 
 def _times(folder: Path) -> dict[str, int]:
-    return {str(path): path.stat().st_mtime_ns for path in folder.rglob("*")}
+    """The modification time of each file; not of folders, where the lock comes and goes."""
+    return {str(path): path.stat().st_mtime_ns for path in folder.rglob("*") if not path.is_dir()}
 
 
-# -- a dataset that is there already -------------------------------------------------------------
+# -- an existing dataset ------------------------------------------------------------------------
 
 
-def test_same_job_again_has_nothing_to_do(flowers: Path, tmp_path: Path) -> None:
+def test_rerun_of_a_finished_job_changes_nothing(flowers: Path, tmp_path: Path) -> None:
     first = rs.pack(rs.ImageFolder(flowers), tmp_path, **OPTIONS)
     before = _times(tmp_path)
     again = rs.pack(rs.ImageFolder(flowers), tmp_path, **OPTIONS, threads=1)
@@ -33,7 +34,7 @@ def test_same_job_again_has_nothing_to_do(flowers: Path, tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("harm", ["missing", "cut"])
-def test_same_job_again_does_not_call_a_damaged_dataset_finished(
+def test_rerun_detects_a_damaged_dataset(
     flowers: Path, tmp_path: Path, undisturbed: dict[str, bytes], harm: str
 ) -> None:
     rs.pack(rs.ImageFolder(flowers), tmp_path, **OPTIONS)
@@ -42,18 +43,18 @@ def test_same_job_again_does_not_call_a_damaged_dataset_finished(
     try:
         report = rs.pack(rs.ImageFolder(flowers), tmp_path, **OPTIONS)
     except (rs.CorruptDataError, rs.OptionError):
-        return  # refused in words is as good as packed again
+        return  # an error is as good as packing again
     assert report.is_new
     assert files_of(tmp_path) == undisturbed
 
 
-def test_picture_changed_in_place_is_packed_when_told_to_overwrite(
-    tmp_path: Path, pictures: ModuleType
+def test_image_changed_in_place_is_packed_with_overwrite(
+    tmp_path: Path, images: ModuleType
 ) -> None:
     """The same name and size, other pixels."""
-    root = pictures.make_folder(tmp_path / "in", {"a": 1})
+    root = images.make_folder(tmp_path / "in", {"a": 1})
     (path,) = root.rglob("*.*")
-    bmps = [pictures.encode(pictures.noise(4, 4, seed=seed), "BMP") for seed in (1, 2)]
+    bmps = [images.encode(images.noise(4, 4, seed=seed), "BMP") for seed in (1, 2)]
     for bmp in bmps:
         path.write_bytes(bmp)
         rs.pack(rs.ImageFolder(root), tmp_path / "out", overwrite=True)
@@ -69,8 +70,10 @@ def test_other_dataset_is_refused_and_unchanged(
 ) -> None:
     rs.pack(rs.ImageFolder(flowers), tmp_path, **OPTIONS)
     before = _times(tmp_path)
-    with pytest.raises(rs.OptionError, match=r"another dataset of 21 records.*overwrite"):
+    with pytest.raises(rs.OptionError, match="21 records") as caught:
         rs.pack(rs.ImageFolder(flowers), tmp_path, **OPTIONS | other)
+    assert (caught.value.option, caught.value.value) == ("out", f"{str(tmp_path)!r:.80}")
+    assert "overwrite=True" in str(caught.value)
     assert _times(tmp_path) == before
 
 
@@ -99,46 +102,46 @@ def test_failed_overwrite_leaves_the_old_dataset(
 @pytest.mark.parametrize(
     "name", ["train-00000-of-00002.tfrecord", "train-00007-of-00010.tfrecord", "labels.txt"]
 )
-def test_files_of_others_are_not_replaced_unless_told(
+def test_foreign_files_are_replaced_only_with_overwrite(
     flowers: Path, tmp_path: Path, undisturbed: dict[str, bytes], name: str
 ) -> None:
     (tmp_path / name).write_bytes(b"precious")
-    with pytest.raises(rs.OptionError, match=rf"holds {name} already.*overwrite"):
+    with pytest.raises(rs.OptionError, match=name) as caught:
         rs.pack(rs.ImageFolder(flowers), tmp_path, **OPTIONS)
+    assert caught.value.option == "out"
     assert files_of(tmp_path) == {name: b"precious"}
     rs.pack(rs.ImageFolder(flowers), tmp_path, **OPTIONS, overwrite=True)
     assert files_of(tmp_path) == undisturbed
 
 
-def test_notes_of_others_remove_nothing(
+def test_notes_of_other_jobs_remove_nothing(
     flowers: Path, tmp_path: Path, undisturbed: dict[str, bytes]
 ) -> None:
-    """A note that naming has begun lists what goes: not if it is the note of another job, and
-    never what is no shard."""
+    """The files to remove in a note are ignored, unless it is of this job and they are shards."""
     names = ["thesis.doc", "old.tfrecord"]
     (tmp_path / ".recordsmith").mkdir()
     note = tmp_path / ".recordsmith" / "begun"
     note.write_text(json.dumps({"plan": "another", "removing": names}))
     for name in names:
         (tmp_path / name).write_bytes(b"precious")
-    with pytest.raises(rs.OptionError, match=r"holds old\.tfrecord already"):
+    with pytest.raises(rs.OptionError, match=r"old\.tfrecord"):
         rs.pack(rs.ImageFolder(flowers), tmp_path, **OPTIONS)
     assert set(names) <= set(os.listdir(tmp_path))
     rs.pack(rs.ImageFolder(flowers), tmp_path, **OPTIONS, overwrite=True)
     assert files_of(tmp_path) == undisturbed | {"thesis.doc": b"precious"}
 
 
-def test_no_job_works_through_a_link(flowers: Path, tmp_path: Path) -> None:
-    """It would remove what looks like its own from wherever the link leads."""
+def test_jobs_do_not_follow_links(flowers: Path, tmp_path: Path) -> None:
+    """A job would remove files with names like its own from the target of the link."""
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "elsewhere" / "thesis.partial").touch()
     out = tmp_path / "out"
     out.mkdir()
     (out / ".recordsmith").symlink_to(tmp_path / "elsewhere")
     for job in (rs.pack, rs.plan(rs.ImageFolder(flowers), **OPTIONS).pack):
-        with pytest.raises(rs.OptionError, match="is a link"):
+        with pytest.raises(rs.OptionError, match="is a symbolic link"):
             job(rs.ImageFolder(flowers), out)  # type: ignore[operator]
-    with pytest.raises(rs.OptionError, match="is a link"):
+    with pytest.raises(rs.OptionError, match="is a symbolic link"):
         rs.plan(rs.ImageFolder(flowers), **OPTIONS).pack_shards(rs.ImageFolder(flowers), out, [0])
     assert os.listdir(tmp_path / "elsewhere") == ["thesis.partial"]
 
@@ -157,10 +160,10 @@ def test_no_job_works_through_a_link(flowers: Path, tmp_path: Path) -> None:
     ],
     ids=str,
 )
-def test_a_note_that_a_shard_is_done_may_say_anything(
+def test_invalid_notes_of_completed_shards_are_ignored(
     flowers: Path, tmp_path: Path, undisturbed: dict[str, bytes], change: dict[str, Any]
 ) -> None:
-    """The shard is written again, and the dataset is as it should be."""
+    """The shard is written again, and the dataset is correct."""
     note = {
         "plan": rs.plan(rs.ImageFolder(flowers), **OPTIONS).fingerprint,
         "versions": None,
@@ -179,7 +182,7 @@ def test_a_note_that_a_shard_is_done_may_say_anything(
         assert files_of(tmp_path / folder) == undisturbed
 
 
-def test_broken_manifest_is_said_and_can_be_overwritten(
+def test_broken_manifest_is_reported_and_can_be_overwritten(
     flowers: Path, tmp_path: Path, undisturbed: dict[str, bytes]
 ) -> None:
     (tmp_path / MANIFEST_NAME).write_text("{")
@@ -190,7 +193,7 @@ def test_broken_manifest_is_said_and_can_be_overwritten(
     assert files_of(tmp_path) == undisturbed
 
 
-# -- two at once ---------------------------------------------------------------------------------
+# -- two jobs ----------------------------------------------------------------------------------
 
 
 def test_second_job_in_the_same_folder_is_refused(
@@ -200,7 +203,7 @@ def test_second_job_in_the_same_folder_is_refused(
 
     def pack_too() -> None:
         for overwrite in (False, True):
-            with pytest.raises(rs.FileAccessError, match="another process is writing") as caught:
+            with pytest.raises(rs.FileAccessError, match="another process") as caught:
                 rs.pack(rs.ImageFolder(flowers), tmp_path, seed=9, overwrite=overwrite)
             refused.append(str(tmp_path) in str(caught.value))
 
@@ -209,10 +212,10 @@ def test_second_job_in_the_same_folder_is_refused(
     assert files_of(tmp_path) == undisturbed
 
 
-def test_job_that_finds_a_finished_dataset_when_its_turn_comes(
+def test_job_that_finds_a_finished_dataset_after_waiting_for_the_lock(
     flowers: Path, tmp_path: Path, undisturbed: dict[str, bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It looked before the other was done; that is no leave to overwrite."""
+    """It checked the folder before the other job finished, but must not overwrite."""
     fcntl = pytest.importorskip("fcntl")
     flock = fcntl.flock
 

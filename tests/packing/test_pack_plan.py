@@ -1,4 +1,4 @@
-"""A plan is a document, its shards are tasks for any machine; together they are a dataset."""
+"""Plans: saving, packing shard by shard, and completing the dataset."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ OPTIONS: dict[str, Any] = {
 
 
 @pytest.fixture
-def flowers(tmp_path: Path, pictures: ModuleType) -> Path:
-    return pictures.make_folder(tmp_path / "flowers", {"daisy": 10, "rose": 6})  # type: ignore[no-any-return]
+def flowers(tmp_path: Path, images: ModuleType) -> Path:
+    return images.make_folder(tmp_path / "flowers", {"daisy": 10, "rose": 6})  # type: ignore[no-any-return]
 
 
 def _files(folder: Path) -> dict[str, bytes]:
@@ -35,7 +35,7 @@ def _files(folder: Path) -> dict[str, bytes]:
     }
 
 
-def test_shards_written_one_by_one_are_those_of_pack(flowers: Path, tmp_path: Path) -> None:
+def test_shards_written_one_by_one_equal_those_of_pack(flowers: Path, tmp_path: Path) -> None:
     rs.pack(rs.ImageFolder(flowers), tmp_path / "plain", **OPTIONS)
     rs.plan(rs.ImageFolder(flowers), **OPTIONS).save(tmp_path / "plan.json")
     plan = rs.PackPlan.load(tmp_path / "plan.json")
@@ -54,8 +54,10 @@ def test_shards_written_one_by_one_are_those_of_pack(flowers: Path, tmp_path: Pa
 
     with ThreadPoolExecutor(3) as pool:
         list(pool.map(work, (4, 0, 2, 0, 5)))
-    with pytest.raises(rs.CorruptDataError, match="4 complete shards"):
+    with pytest.raises(rs.CorruptDataError) as caught:
         rs.open(out)
+    assert caught.value.defect is rs.Defect.UNFINISHED_DATASET
+    assert "4 complete shards" in caught.value.problem
     seen = []
 
     class Counting(rs.ImageFolder):
@@ -72,28 +74,29 @@ def test_shards_written_one_by_one_are_those_of_pack(flowers: Path, tmp_path: Pa
     assert _files(out) == _files(tmp_path / "plain")
 
 
-def test_source_that_has_changed_is_refused(
-    flowers: Path, tmp_path: Path, pictures: ModuleType
-) -> None:
+def test_changed_source_is_refused(flowers: Path, tmp_path: Path, images: ModuleType) -> None:
     plan = rs.plan(rs.ImageFolder(flowers))
-    (flowers / "rose" / "new.jpg").write_bytes(pictures.jpeg())
+    (flowers / "rose" / "new.jpg").write_bytes(images.jpeg())
     for act in (
         lambda: plan.pack_shards(rs.ImageFolder(flowers), tmp_path / "out", [0]),
         lambda: plan.pack(rs.ImageFolder(flowers), tmp_path / "out"),
     ):
-        with pytest.raises(rs.SourceError, match="16 samples were, 17 are there now"):
+        with pytest.raises(rs.SourceError, match=r"16 .*17"):
             act()
     assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.parametrize("number", [-1, 6])
-def test_shards_that_the_plan_does_not_have(flowers: Path, tmp_path: Path, number: int) -> None:
+def test_shard_number_out_of_range(flowers: Path, tmp_path: Path, number: int) -> None:
     plan = rs.plan(rs.ImageFolder(flowers), **OPTIONS)
-    with pytest.raises(rs.OptionError, match="the plan has 6, counted from 0"):
+    with pytest.raises(rs.OptionError) as caught:
         plan.pack_shards(rs.ImageFolder(flowers), tmp_path / "out", [number])
+    error = caught.value
+    assert (error.option, error.value) == ("numbers", str(number))
+    assert error.expected == "integers from 0 to 5"
 
 
-def test_whole_job_waits_for_no_part(flowers: Path, tmp_path: Path) -> None:
+def test_pack_is_refused_while_shards_are_written(flowers: Path, tmp_path: Path) -> None:
     refused = []
 
     def pack(_done: int, _total: int) -> None:
@@ -118,53 +121,59 @@ def test_whole_job_waits_for_no_part(flowers: Path, tmp_path: Path) -> None:
         {"fingerprint": None, "shards": None},
     ],
 )
-def test_documents_that_are_no_plan(flowers: Path, tmp_path: Path, change: dict[str, Any]) -> None:
+def test_invalid_plan_documents(flowers: Path, tmp_path: Path, change: dict[str, Any]) -> None:
     path = tmp_path / "plan.json"
     rs.plan(rs.ImageFolder(flowers)).save(path)
     path.write_text(json.dumps(json.loads(path.read_text()) | change))
-    with pytest.raises(rs.OptionError, match=r"plan\.json is no plan"):
+    with pytest.raises(rs.OptionError) as caught:
         rs.PackPlan.load(path)
+    assert (caught.value.option, caught.value.value) == ("path", f"{str(path)!r:.80}")
 
 
 @pytest.mark.parametrize("data", [b"", b"[]", b"\xff"])
-def test_files_that_are_no_plan(tmp_path: Path, data: bytes) -> None:
+def test_files_that_are_not_plans(tmp_path: Path, data: bytes) -> None:
     (tmp_path / "plan.json").write_bytes(data)
-    with pytest.raises(rs.OptionError, match="is no plan"):
+    with pytest.raises(rs.OptionError) as caught:
         rs.PackPlan.load(tmp_path / "plan.json")
+    assert caught.value.option == "path"
 
 
-def test_options_that_do_not_decide_the_shards(flowers: Path) -> None:
-    with pytest.raises(rs.OptionError, match="overwrite does not decide"):
+def test_options_that_do_not_affect_the_shards(flowers: Path) -> None:
+    with pytest.raises(rs.OptionError) as caught:
         rs.plan(rs.ImageFolder(flowers), overwrite=True)
+    assert caught.value.option == "overwrite"
 
 
 @pytest.mark.parametrize(
-    ("options", "words"),
+    ("option", "value", "expected"),
     [
-        ({"pictures": {"format": "png"}}, r"expected recordsmith\.PictureOptions"),
-        ({"shard_size_bytes": "1MB"}, "shard_size_bytes is '1MB'; expected bytes"),
-        ({"shard_names": 5}, "shard_names is 5; expected a template"),
+        ("image_options", {"store": "png"}, "recordsmith.ImageOptions(...)"),
+        ("shard_size_bytes", "1MB", "a positive integer"),
+        ("shard_names", 5, "a template"),
     ],
 )
-def test_options_of_other_types(flowers: Path, options: dict[str, Any], words: str) -> None:
-    with pytest.raises(rs.OptionError, match=words):
-        rs.plan(rs.ImageFolder(flowers), **options)
+def test_options_of_invalid_types(flowers: Path, option: str, value: Any, expected: str) -> None:
+    with pytest.raises(rs.OptionError) as caught:
+        rs.plan(rs.ImageFolder(flowers), **{option: value})
+    assert (caught.value.option, caught.value.value) == (option, repr(value))
+    assert caught.value.expected.startswith(expected)
 
 
-def test_arguments_of_other_types(flowers: Path, tmp_path: Path) -> None:
+def test_arguments_of_invalid_types(flowers: Path, tmp_path: Path) -> None:
     source, out = rs.ImageFolder(flowers), tmp_path / "out"
-    for none in (None, [{"a": 1}]):
-        with pytest.raises(rs.OptionError, match="expected a source, such as"):
-            rs.plan(none)  # type: ignore[arg-type]
-        with pytest.raises(rs.OptionError, match="expected a source, such as"):
-            rs.pack(none, out)  # type: ignore[arg-type]
-    with pytest.raises(rs.OptionError, match="threads is '2'; expected a number"):
+    for other in (None, [{"a": 1}], "flowers"):
+        for job in (lambda: rs.plan(other), lambda: rs.pack(other, out)):  # type: ignore[arg-type]  # noqa: B023 - called here
+            with pytest.raises(rs.OptionError) as caught:
+                job()
+            assert (caught.value.option, caught.value.value) == ("source", repr(other))
+    with pytest.raises(rs.OptionError, match="threads"):
         rs.pack(source, out, threads="2")  # type: ignore[arg-type]
-    with pytest.raises(rs.OptionError, match="there is no shard '0'"):
+    with pytest.raises(rs.OptionError) as caught:
         rs.plan(source).pack_shards(source, out, ["0"])  # type: ignore[list-item]
+    assert (caught.value.option, caught.value.value) == ("numbers", "'0'")
 
 
-def test_a_picture_that_is_a_number(tmp_path: Path) -> None:
-    options = rs.PictureOptions(format="png")
-    with pytest.raises(rs.SourceError, match=r"feature 'image/encoded' has the value .*5.*bytes"):
-        rs.pack(rs.Rows([{"image/encoded": 5}]), tmp_path / "out", pictures=options)
+def test_image_that_is_a_number(tmp_path: Path) -> None:
+    options = rs.ImageOptions(store="png")
+    with pytest.raises(rs.SourceError, match=r"'image/encoded' .*5"):
+        rs.pack(rs.Rows([{"image/encoded": 5}]), tmp_path / "out", image_options=options)

@@ -1,4 +1,4 @@
-"""Pack: samples that cannot be read, and disks that are full."""
+"""Packing with unreadable samples and full disks."""
 
 from __future__ import annotations
 
@@ -13,14 +13,15 @@ import pytest
 
 import recordsmith as rs
 from recordsmith.dataset import read_manifest
+from recordsmith.errors import MOST_PROBLEMS
 from recordsmith.sources import Listing
 
 from .flower_jobs import OPTIONS, files_of
 
-# -- pictures that cannot be read ----------------------------------------------------------------
+# -- unreadable images ------------------------------------------------------------------------
 
 
-def test_stop_lists_every_bad_picture_and_leaves_nothing(
+def test_error_lists_every_bad_image_and_nothing_is_packed(
     spoiled: tuple[Path, list[str]], tmp_path: Path
 ) -> None:
     root, bad = spoiled
@@ -35,13 +36,13 @@ def test_stop_lists_every_bad_picture_and_leaves_nothing(
 
 
 @pytest.mark.parametrize("threads", [1, 3])
-def test_skip_reports_them_and_packs_the_rest(
+def test_skip_errors_reports_bad_images_and_packs_the_rest(
     spoiled: tuple[Path, list[str]], tmp_path: Path, threads: int
 ) -> None:
     root, bad = spoiled
     out = tmp_path / "out"
     for is_new in (True, False):
-        report = rs.pack(rs.ImageFolder(root), out, shards=3, on_error="skip", threads=threads)
+        report = rs.pack(rs.ImageFolder(root), out, shards=3, skip_errors=True, threads=threads)
         assert report.is_new is is_new
         assert [problem.partition(": ")[0] for problem in report.skipped] == bad
         assert (report.sample_count, report.shard_count) == (16, 3)
@@ -54,57 +55,94 @@ def test_skip_reports_them_and_packs_the_rest(
     assert len(manifest.made_from["skipped"]) == len(bad)
 
 
-def test_picture_that_vanishes_meanwhile_is_like_one_that_cannot_be_read(
-    tmp_path: Path, pictures: ModuleType
-) -> None:
+@pytest.mark.parametrize("bad_count", [MOST_PROBLEMS, 1000])
+def test_first_bad_rows_are_listed_and_all_are_counted(tmp_path: Path, bad_count: int) -> None:
+    table = tmp_path / "a.csv"
+    table.write_text("a,b\n" + "1,2\n" * 30 + "1\n" * bad_count)
+    first = [f"{table}, line {line}" for line in range(32, 32 + MOST_PROBLEMS)]
+    with pytest.raises(rs.SourceError) as caught:
+        rs.pack(rs.Table(table), tmp_path / "out", shards=3)
+    assert [problem.partition(":")[0] for problem in caught.value.problems] == first
+    assert caught.value.problem_count == bad_count
+    plan = rs.plan(rs.Table(table), shards=3)
+    results = plan.pack_shards(rs.Table(table), tmp_path / "out", range(3))
+    for task, result in zip(plan.shards, results, strict=True):
+        assert len(result.skipped) == min(MOST_PROBLEMS, task.sample_count - result.record_count)
+    for is_new in (True, False):  # the first from the notes of shards, the second from the manifest
+        report = rs.pack(rs.Table(table), tmp_path / "out", shards=3, skip_errors=True)
+        assert (report.is_new, report.sample_count) == (is_new, 30)
+        assert [problem.partition(":")[0] for problem in report.skipped] == first
+        assert report.skipped_count == report.to_json()["skipped_count"] == bad_count
+    with pytest.raises(rs.SourceError) as caught:
+        rs.pack(rs.Table(table), tmp_path / "out", shards=3)
+    assert caught.value.problem_count == bad_count
+
+
+def test_many_bad_cells_of_one_row_are_counted(tmp_path: Path) -> None:
+    names = [f"a{number}" for number in range(1000)]
+    table = tmp_path / "a.csv"
+    table.write_text("\n".join([",".join(names), ",".join("1" * 1000), ",".join("x" * 1000)]))
+    source = rs.Table(table, kinds=dict.fromkeys(names, "int64"))
+    with pytest.raises(rs.SourceError) as caught:
+        source.read_sample(source.list_samples().samples[1])
+    assert (len(caught.value.problems), caught.value.problem_count) == (MOST_PROBLEMS, 1000)
+    assert len(str(caught.value)) < 10_000
+
+
+def test_image_removed_during_the_job_is_unreadable(tmp_path: Path, images: ModuleType) -> None:
     class Vanishing(rs.ImageFolder):
         def list_samples(self) -> Listing:
             listing = super().list_samples()
             (self.root / listing.samples[1].name).unlink(missing_ok=True)
             return listing
 
-    root = pictures.make_folder(tmp_path / "in", {"a": 4})
-    report = rs.pack(Vanishing(root), tmp_path / "out", on_error="skip")
+    root = images.make_folder(tmp_path / "in", {"a": 4})
+    report = rs.pack(Vanishing(root), tmp_path / "out", skip_errors=True)
     assert report.sample_count == 3
     assert "a/001.jpg" in report.skipped[0]
 
 
-def test_unknown_on_error_is_refused(flowers: Path, tmp_path: Path) -> None:
-    with pytest.raises(rs.OptionError, match="'ignore'; expected 'stop' or 'skip'"):
-        rs.pack(rs.ImageFolder(flowers), tmp_path / "out", on_error="ignore")  # type: ignore[arg-type]
+def test_skip_errors_is_a_bool(flowers: Path, tmp_path: Path) -> None:
+    with pytest.raises(rs.OptionError) as caught:
+        rs.pack(rs.ImageFolder(flowers), tmp_path / "out", skip_errors="ignore")  # type: ignore[arg-type]
+    error = caught.value
+    assert (error.option, error.value, error.expected) == (
+        "skip_errors",
+        "'ignore'",
+        "True or False",
+    )
 
 
 @pytest.mark.parametrize("threads", [-1, -8])
-def test_number_of_threads_that_makes_no_sense(flowers: Path, tmp_path: Path, threads: int) -> None:
+def test_invalid_number_of_threads(flowers: Path, tmp_path: Path, threads: int) -> None:
     with pytest.raises(rs.OptionError, match="threads"):
         rs.pack(rs.ImageFolder(flowers), tmp_path / "out", threads=threads)
 
 
-def test_source_of_nothing(tmp_path: Path) -> None:
+def test_empty_source(tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
     with pytest.raises(rs.SourceError):
         rs.pack(rs.ImageFolder(tmp_path / "in"), tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 
-# -- a disk that is full -------------------------------------------------------------------------
+# -- full disks ----------------------------------------------------------------------------------
 
 
-def test_disk_that_is_full_at_the_sync(
-    flowers: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_disk_full_at_sync(flowers: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(_: int) -> None:
         raise OSError(errno.ENOSPC, "")
 
     monkeypatch.setattr(os, "fsync", fail)
-    with pytest.raises(rs.FileAccessError, match="no space is left on the disk") as caught:
+    with pytest.raises(rs.FileAccessError) as caught:
         rs.pack(rs.ImageFolder(flowers), tmp_path, **OPTIONS)
     assert caught.value.errno == errno.ENOSPC
-    assert f"cannot write {tmp_path}" in str(caught.value)
+    assert caught.value.operation == "write"
+    assert str(caught.value.path).startswith(str(tmp_path))
     assert files_of(tmp_path) == {}
 
 
-def test_file_that_may_not_grow(flowers: Path, tmp_path: Path, pictures: ModuleType) -> None:
+def test_file_size_limit(flowers: Path, tmp_path: Path, images: ModuleType) -> None:
     """A limit of the system: writing stops in the middle of a shard."""
     pytest.importorskip("resource")
     script = (
@@ -123,10 +161,10 @@ def test_file_that_may_not_grow(flowers: Path, tmp_path: Path, pictures: ModuleT
     assert files_of(tmp_path / "out") == {}
 
 
-def test_bytes_that_come_back_otherwise_are_noticed(
+def test_disk_that_returns_other_bytes_is_detected(
     flowers: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A disk that loses a bit: what was written is read back before it gets its name."""
+    """Shards are read back before they are published."""
     fsync = os.fsync
 
     def spoil(descriptor: int) -> None:

@@ -15,12 +15,12 @@ ODD = st.text(st.sampled_from("a'\"\\\n\r\t\x00\x0c{}#é\u2028\u202e\udcff"), ma
 
 
 @given(st.text(max_size=8) | ODD | st.binary(max_size=8))
-def test_a_literal_gives_back_what_it_is_of(value: str | bytes) -> None:
+def test_literals_round_trip(value: str | bytes) -> None:
     assert ast.literal_eval(literal(value)) == value
     assert len(literal(value).splitlines()) == 1
 
 
-def test_double_quotes_where_they_do() -> None:
+def test_double_quotes_are_preferred() -> None:
     assert [literal(text) for text in ("a", "a'", 'a"', "'\"")] == [
         '"a"',
         '"a\'"',
@@ -31,7 +31,7 @@ def test_double_quotes_where_they_do() -> None:
 
 
 @given(st.text(max_size=300) | ODD, ODD)
-def test_a_comment_is_one(one: str, other: str) -> None:
+def test_comments_stay_in_one_line(one: str, other: str) -> None:
     source = f"x = 1{comment(one, other)}\n"
     kinds = [token.type for token in tokenize.generate_tokens(StringIO(source).readline)]
     assert kinds.count(tokenize.NEWLINE) == 1

@@ -6,7 +6,6 @@ import json
 import os
 import shutil
 import signal
-from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -86,7 +85,7 @@ def test_appended_again_and_again(packed: Path, more: Path, made: ModuleType) ->
     assert not rs.append(more, packed).is_new  # though something else came after it
     twice = rs.append(more, packed, again=True)
     assert (twice.is_new, twice.record_count) == (True, 25)
-    assert any("holds the same records as" in notice for notice in twice.notices)
+    assert any("same records" in notice for notice in twice.notices)
     ids = [*range(9), *range(100, 106), 200, *range(100, 106)]
     assert made.ids_of(rs.open(packed, split="train")) == ids
     assert rs.verify(packed).is_good
@@ -159,8 +158,9 @@ def with_names(folder: Path, names: list[str]) -> Path:
 def test_names_of_classes(packed: Path, more: Path) -> None:
     names = rs.open(packed).class_names
     assert names is not None
-    with pytest.raises(rs.OptionError, match=r"class 0 is .* and 'other' in what is appended"):
+    with pytest.raises(rs.OptionError) as caught:
         rs.append(with_names(more, ["other"]), packed)
+    assert (caught.value.option, caught.value.value) == ("paths", "'other'")
     assert read_manifest(packed).record_count == 12  # type: ignore[union-attr]
     longer = [name or "zero" for name in names] + ["new"]
     rs.append(with_names(more, longer), packed)
@@ -170,58 +170,65 @@ def test_names_of_classes(packed: Path, more: Path) -> None:
     assert rs.verify(packed).is_good
 
 
-def test_features_that_do_not_agree(packed: Path, tmp_path: Path) -> None:
+def test_different_features(packed: Path, tmp_path: Path) -> None:
     with rs.ShardWriter(tmp_path / "train.tfrecord") as writer:
         writer.write_example({"id": "text"})
     before = contents(packed)
-    with pytest.raises(rs.OptionError, match="'id' is int64 in the dataset and bytes in what"):
+    with pytest.raises(rs.OptionError) as caught:
         rs.append(tmp_path / "train.tfrecord", packed)
+    assert (caught.value.option, caught.value.value) == ("paths", "'id'")
     with rs.ShardWriter(tmp_path / "train.tfrecord", overwrite=True) as writer:
         writer.write(b"no example")
-    with pytest.raises(rs.OptionError, match="are Example, those that are appended other"):
+    with pytest.raises(rs.OptionError) as caught:
         rs.append(tmp_path / "train.tfrecord", packed)
+    assert (caught.value.option, caught.value.value) == ("paths", "'other'")
     with rs.ShardWriter(tmp_path / "train.tfrecord", overwrite=True) as writer:
-        writer.write_example({"picture": b"", "label": 1})
-    with pytest.raises(rs.OptionError, match=r"no feature in common: .*appended label, picture"):
+        writer.write_example({"image": b"", "label": 1})
+    with pytest.raises(rs.OptionError, match="in common"):
         rs.append(tmp_path / "train.tfrecord", packed)
     assert contents(packed) == before
     with rs.ShardWriter(tmp_path / "train.tfrecord", overwrite=True) as writer:
         writer.write_example({"id": 3, "new": 1})
     notices = rs.append(tmp_path / "train.tfrecord", packed).notices
-    assert "what is appended lacks name, score, steps" in notices
-    assert "the records that were there lack new" in notices
+    assert "the appended records lack name, score, steps" in notices
+    assert "the existing records lack new" in notices
 
 
-# ---- what is refused ---------------------------------------------------------------------------
+# ---- errors -----------------------------------------------------------------------------------
 
 
-def test_what_cannot_be_appended_to(packed: Path, more: Path, tmp_path: Path) -> None:
-    with pytest.raises(rs.OptionError, match="no such folder"):
+def test_invalid_targets(packed: Path, more: Path, tmp_path: Path) -> None:
+    with pytest.raises(rs.OptionError) as caught:
         rs.append(more, tmp_path / "none")
+    assert (caught.value.option, caught.value.value) == ("out", repr(str(tmp_path / "none")))
     assert not (tmp_path / "none").exists()
-    with pytest.raises(rs.OptionError, match="is a file"):
+    with pytest.raises(rs.OptionError, match="file"):
         rs.append(more, packed / "train-00000-of-00002.tfrecord")
-    with pytest.raises(rs.OptionError, match=r"has no dataset\.json"):
+    with pytest.raises(rs.OptionError, match=r"dataset\.json"):
         rs.append(packed, more)
-    with pytest.raises(rs.OptionError, match="cannot be part of a file name"):
+    with pytest.raises(rs.OptionError) as caught:
         rs.append(more, packed, split="a/b")
-    with pytest.raises(rs.OptionError, match="is the folder that is read"):
+    assert (caught.value.option, caught.value.value) == ("split", "'a/b'")
+    with pytest.raises(rs.OptionError) as caught:
         rs.append(packed, packed)
+    assert (caught.value.option, caught.value.value) == ("out", repr(str(packed)))
     (packed / "train-00000-of-00004.tfrecord").write_bytes(b"mine")
-    with pytest.raises(rs.OptionError, match="which is not part of the dataset"):
+    with pytest.raises(rs.OptionError, match=r"train-00000-of-00004\.tfrecord"):
         rs.append(more, packed)
     (packed / "train-00000-of-00004.tfrecord").unlink()
     (packed / "train-00000-of-00002.tfrecord").rename(packed / "hidden")
-    with pytest.raises(rs.CorruptDataError, match="missing-shard"):
+    with pytest.raises(rs.CorruptDataError) as damage:
         rs.append(more, packed)
+    assert damage.value.defect is rs.Defect.MISSING_SHARD
 
 
 @pytest.mark.parametrize("name", [LABELS_NAME, "label_map.pbtxt"])
 def test_names_that_contradict_the_manifest(packed: Path, more: Path, name: str) -> None:
     (packed / name).write_text("0:mine\n" if name == LABELS_NAME else "item { id: 1 name: 'x' }")
     before = contents(packed)
-    with pytest.raises(rs.CorruptDataError, match="recordsmith verify"):
+    with pytest.raises(rs.CorruptDataError) as caught:
         rs.append(more, packed)
+    assert caught.value.path == str(packed / name)
     assert contents(packed) == before
 
 
@@ -229,59 +236,33 @@ def test_shards_of_another_size(packed: Path, more: Path) -> None:
     path = packed / "validation-00000-of-00001.tfrecord"
     path.write_bytes(path.read_bytes()[:-1])
     before = contents(packed)
-    with pytest.raises(rs.CorruptDataError, match="shard-size-mismatch"):
+    with pytest.raises(rs.CorruptDataError) as caught:
         rs.append(more, packed)
+    assert caught.value.defect is rs.Defect.SHARD_SIZE
     assert contents(packed) == before
 
 
 def test_shards_without_numbers(more: Path, tmp_path: Path, made: ModuleType) -> None:
     made.write_shard(tmp_path / "train.tfrecord", [0])
     rs.edit(tmp_path / "train.tfrecord", tmp_path / "out", drop=["name"])
-    with pytest.raises(rs.OptionError, match="are not numbered"):
+    with pytest.raises(rs.OptionError) as caught:
         rs.append(more, tmp_path / "out")
+    assert caught.value.option == "out"
 
 
-def test_damaged_inputs_leave_the_dataset_as_it_was(packed: Path, more: Path) -> None:
+def test_damaged_inputs_leave_the_dataset_unchanged(packed: Path, more: Path) -> None:
     shard = more / "train-00001-of-00002.tfrecord"
     data = bytearray(shard.read_bytes())
     data[-6] ^= 1
     shard.write_bytes(data)
     before = contents(packed)
-    with pytest.raises(rs.CorruptDataError, match="payload-crc-mismatch"):
+    with pytest.raises(rs.CorruptDataError) as caught:
         rs.append(more, packed)
+    assert (caught.value.defect, caught.value.path) == (rs.Defect.PAYLOAD_CRC, str(shard))
     assert contents(packed) == before
 
 
 # ---- killed ------------------------------------------------------------------------------------
-
-CHANGING = ("replace", "unlink", "link", "fsync", "rmdir", "mkdir")
-
-
-def killed_before(step: int, action: Callable[[], Any]) -> bool:
-    """Run it in a child that kills itself before its `step`-th change of the file system; False if
-    it has not so many.
-    """
-    child = os.fork()
-    if child == 0:
-        left = step
-
-        def counted(function: Callable[..., Any]) -> Callable[..., Any]:
-            def call(*arguments: Any, **options: Any) -> Any:
-                nonlocal left
-                left -= 1
-                if left == 0:
-                    os.kill(os.getpid(), signal.SIGKILL)
-                return function(*arguments, **options)
-
-            return call
-
-        for name in CHANGING:
-            setattr(os, name, counted(getattr(os, name)))
-        action()
-        os._exit(0)
-    _, status = os.waitpid(child, 0)
-    assert os.WIFSIGNALED(status) or status == 0
-    return os.WIFSIGNALED(status)
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="kills copies of a process")
@@ -291,6 +272,7 @@ def test_killed_before_any_change_of_the_file_system(
     more: Path,
     tmp_path: Path,
     made: ModuleType,
+    killing: ModuleType,
     options: dict[str, Any],
     stride: int,
 ) -> None:
@@ -311,7 +293,7 @@ def test_killed_before_any_change_of_the_file_system(
     found = {"old": 0, "new": 0, "begun": 0}
     for step in range(1, 1000, stride):
         shutil.copytree(packed, out)
-        if not killed_before(step, append):
+        if not killing.killed_before(step, append):
             break
         if (out / "dataset.json").exists():
             ids = made.ids_of(rs.open(out))
@@ -322,7 +304,7 @@ def test_killed_before_any_change_of_the_file_system(
                 rs.open(out)
             found["begun"] += 1
         if step % 4 == 1:  # killed a second time, where it goes on
-            killed_before(step // 2 + 1, append)
+            killing.killed_before(step // 2 + 1, append)
         assert append().appended_count == 6
         assert contents(out) == wanted
         shutil.rmtree(out)
@@ -348,20 +330,21 @@ def stopped_between_names(packed: Path, more: Path) -> None:
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="kills copies of a process")
-def test_others_leave_alone_what_was_begun(
+def test_other_jobs_keep_an_interrupted_append(
     packed: Path, more: Path, tmp_path: Path, made: ModuleType
 ) -> None:
     stopped_between_names(packed, more)
     made.write_shard(tmp_path / "train.tfrecord", [300])
     before = contents(packed)
-    with pytest.raises(rs.CorruptDataError, match="Run the same job again"):
+    with pytest.raises(rs.CorruptDataError):
         rs.append(tmp_path / "train.tfrecord", packed)
     for job in (rs.reshard, lambda a, b: rs.edit(a, b, drop=["name"])):
-        with pytest.raises(rs.OptionError, match="that job was stopped"):
+        with pytest.raises(rs.OptionError):
             job(tmp_path / "train.tfrecord", packed)
     (tmp_path / "bad.tfrecord").write_bytes((tmp_path / "train.tfrecord").read_bytes()[:-2])
-    with pytest.raises(rs.CorruptDataError, match="truncated"):
+    with pytest.raises(rs.CorruptDataError, match="truncated-"):
         rs.reshard(tmp_path / "bad.tfrecord", packed, overwrite=True)
+    del before[".recordsmith/lock"]  # of the job that was killed
     assert contents(packed) == before
     assert rs.append(more, packed).record_count == 18
     stopped = made.packed(tmp_path / "other", {"train": [5, 4]})

@@ -22,14 +22,14 @@ def packed(made: ModuleType, tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def labelled(tmp_path: Path, pictures: ModuleType) -> Path:
-    """Pictures of three classes, packed."""
+def labelled(tmp_path: Path, images: ModuleType) -> Path:
+    """Images of three classes, packed."""
     for number, name in enumerate(("daisy", "rose", "tulip")):
-        (tmp_path / "pictures" / name).mkdir(parents=True)
+        (tmp_path / "images" / name).mkdir(parents=True)
         for copy in range(number + 1):
-            file = tmp_path / "pictures" / name / f"{copy}.png"
-            file.write_bytes(pictures.encode(pictures.noise(6, 4, seed=number), "PNG"))
-    rs.pack(rs.ImageFolder(tmp_path / "pictures"), tmp_path / "in", shards=2)
+            file = tmp_path / "images" / name / f"{copy}.png"
+            file.write_bytes(images.encode(images.noise(6, 4, seed=number), "PNG"))
+    rs.pack(rs.ImageFolder(tmp_path / "images"), tmp_path / "in", shards=2)
     return tmp_path / "in"
 
 
@@ -96,19 +96,19 @@ def test_foreign_files_keep_their_names(tmp_path: Path, made: ModuleType) -> Non
 @pytest.mark.parametrize(
     ("edit", "message"),
     [
-        ({}, "nothing is to be edited"),
-        ({"drop": ["nam"]}, "no record has a feature 'nam'; did you mean 'name'"),
-        ({"drop": ["x/*"]}, r"no record has a feature 'x/\*'"),
-        ({"rename": {"id": "name"}}, "'id' cannot be renamed to 'name'"),
-        ({"add": {"id": 1}}, "To replace it, drop it as well"),
-        ({"recode": {"score": {1: 2}}}, "only int64 and bytes"),
-        ({"drop": ["id"], "where": "idd == 3"}, "did you mean 'id'"),
+        ({}, "no edits"),
+        ({"drop": ["nam"]}, "'nam'.*'name'"),
+        ({"drop": ["x/*"]}, r"'x/\*'"),
+        ({"rename": {"id": "name"}}, "'id' to 'name'"),
+        ({"add": {"id": 1}}, "add 'id'"),
+        ({"recode": {"score": {1: 2}}}, "'score' is float"),
+        ({"drop": ["id"], "where": "idd == 3"}, "'idd'.*'id'"),
         ({"drop": ["id"], "where": "id == 'x'"}, "'id' is int64"),
-        ({"drop": ["id"], "where": "id =="}, "cannot be understood"),
+        ({"drop": ["id"], "where": "id =="}, "character 6"),
     ],
 )
 @pytest.mark.parametrize("is_packed", [True, False])
-def test_mistakes_are_told_before_anything_is_written(
+def test_errors_before_anything_is_written(
     packed: Path, tmp_path: Path, edit: dict[str, Any], message: str, is_packed: bool
 ) -> None:
     if not is_packed:
@@ -118,29 +118,30 @@ def test_mistakes_are_told_before_anything_is_written(
     assert not (tmp_path / "out").exists()
 
 
-def test_mistakes_in_a_condition_alone(packed: Path, tmp_path: Path) -> None:
-    """Without a manifest, all records are asked before it is known what they have."""
+def test_errors_in_a_condition(packed: Path, tmp_path: Path) -> None:
+    """Without a manifest, all records are read to find their features."""
     for _ in range(2):
-        with pytest.raises(rs.OptionError, match=r"'idd'.*did you mean 'id'"):
+        with pytest.raises(rs.OptionError, match=r"'idd'.*'id'"):
             rs.reshard(packed, tmp_path / "out", where="not idd == 3")
         (packed / "dataset.json").unlink(missing_ok=True)
 
 
-def test_what_a_record_does_not_have_is_told_with_its_place(packed: Path, tmp_path: Path) -> None:
+def test_values_missing_in_a_table_are_located(packed: Path, tmp_path: Path) -> None:
     table = {number: 1 for number in range(40) if number != 22}
-    with pytest.raises(rs.CorruptDataError, match="'id' is 22") as caught:
+    with pytest.raises(rs.CorruptDataError) as caught:
         rs.edit(packed, tmp_path / "out", recode={"id": table})
+    assert (caught.value.feature, caught.value.found) == ("id", "22")
     assert caught.value.path == str(packed / "train-00001-of-00003.tfrecord")
-    assert caught.value.position == 2
+    assert caught.value.record == 2
     assert caught.value.offset
     assert not (tmp_path / "out").exists()
 
 
-def test_conflicts_of_single_records_are_told_with_their_place(tmp_path: Path) -> None:
+def test_conflicts_in_single_records_are_located(tmp_path: Path) -> None:
     with rs.ShardWriter(tmp_path / "in.tfrecord") as writer:
         for example in ({"a": 1}, {"b": 1}, {"a": 1, "b": 1}, {}):
             writer.write_example(example)
-    with pytest.raises(rs.OptionError, match=r"in\.tfrecord, record 2: 'a' cannot be renamed"):
+    with pytest.raises(rs.OptionError, match=r"in\.tfrecord, record 2: .*'a' to 'b'"):
         rs.edit(tmp_path / "in.tfrecord", tmp_path / "out", rename={"a": "b"})
 
 
@@ -173,18 +174,18 @@ def test_labels_and_their_names(labelled: Path, tmp_path: Path) -> None:
         ({"drop": ["image/class/text"], "rename": {"image/filename": "image/class/text"}}, False),
     ],
 )
-def test_texts_that_stay_beside_recoded_labels_are_told(
+def test_notice_about_texts_of_recoded_labels(
     labelled: Path, tmp_path: Path, change: dict[str, Any], contradict: bool
 ) -> None:
     recode = {"image/class/label": {0: 1, 1: 1, 2: 0}}
     report = rs.edit(labelled, tmp_path / "out", recode=recode, **change)
-    found = [notice for notice in report.notices if "may name different classes" in notice]
+    found = [notice for notice in report.notices if "different classes" in notice]
     assert len(found) == contradict
     again = rs.edit(labelled, tmp_path / "out", recode=recode, **change)
     assert (again.is_new, again.notices) == (False, report.notices)
-    rs.edit(labelled, tmp_path / "without", drop=["image/class/text"])  # nothing to contradict
+    rs.edit(labelled, tmp_path / "without", drop=["image/class/text"])  # no contradiction
     report = rs.edit(tmp_path / "without", tmp_path / "labels", recode=recode)
-    assert not [notice for notice in report.notices if "may name different classes" in notice]
+    assert not [notice for notice in report.notices if "different classes" in notice]
 
 
 def test_edits_while_resharding(packed: Path, tmp_path: Path) -> None:
@@ -192,10 +193,11 @@ def test_edits_while_resharding(packed: Path, tmp_path: Path) -> None:
     assert "name" not in rs.open(tmp_path / "out").schema.features
 
 
-def test_a_name_of_two_lines_is_no_name(tmp_path: Path, made: ModuleType) -> None:
+def test_names_of_two_lines_are_invalid(tmp_path: Path, made: ModuleType) -> None:
     made.packed(tmp_path / "in", {"train": [3]})
     table = tmp_path / "table.csv"
     table.write_text('old,new,name\n0,0,"a\n1:b"\n*,*,\n', "utf-8")
-    with pytest.raises(rs.OptionError, match=r"'a\\n1:b' is more than one line"):
+    with pytest.raises(rs.OptionError) as caught:
         rs.edit(tmp_path / "in", tmp_path / "out", recode={"label": table})
+    assert (caught.value.option, caught.value.value) == ("recode", repr("a\n1:b"))
     assert not (tmp_path / "out").exists()

@@ -18,16 +18,14 @@ PAGE = (Path(__file__).parent.parent.parent / "docs" / "editing.md").read_text("
 
 
 def test_commands_and_code_run(
-    tmp_path: Path, pictures: ModuleType, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, images: ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     for number, name in enumerate(("daisy", "rose", "tulip")):
         (tmp_path / "flowers" / name).mkdir(parents=True)
         for copy in range(4):
-            picture = pictures.noise(64, 32 + 8 * copy, seed=number)
-            (tmp_path / "flowers" / name / f"{copy}.png").write_bytes(
-                pictures.encode(picture, "PNG")
-            )
+            image = images.noise(64, 32 + 8 * copy, seed=number)
+            (tmp_path / "flowers" / name / f"{copy}.png").write_bytes(images.encode(image, "PNG"))
     rs.pack(rs.ImageFolder("flowers"), "out", shards=2)
     blocks = re.findall(r"^```(\w+)\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
     assert [language for language, _ in blocks].count("console") == 4

@@ -100,7 +100,7 @@ def test_any_example_is_edited_as_its_features_are(wire: SimpleNamespace, refere
         change = Edits(**{**edit, "recode": tables})
         expected = in_plain_python(decoded, edit)
         if expected is None:
-            with pytest.raises(rs.OptionError, match="a record has a feature of that name"):
+            with pytest.raises(rs.OptionError, match="already has"):
                 change.apply(payload)
             return
         result = change.apply(payload)
@@ -212,9 +212,9 @@ def test_kinds_of_what_is_added() -> None:
 @pytest.mark.parametrize(
     ("edit", "message"),
     [
-        ({"rename": {"a": "b"}}, r"'a' cannot be renamed to 'b'.*Drop it as well, or choose"),
-        ({"add": {"a": 1}}, r"'a' cannot be added.*To replace it, drop it as well"),
-        ({"recode": {"f": {1: 2}}}, "'f' is float; only int64 and bytes can be recoded"),
+        ({"rename": {"a": "b"}}, "rename 'a' to 'b'"),
+        ({"add": {"a": 1}}, "add 'a'"),
+        ({"recode": {"f": {1: 2}}}, "'f' is float"),
     ],
 )
 def test_conflicts_with_a_record(edit: dict[str, Any], message: str) -> None:
@@ -226,22 +226,22 @@ def test_conflicts_with_a_record(edit: dict[str, Any], message: str) -> None:
 @pytest.mark.parametrize(
     ("edit", "message"),
     [
-        ({"drop": "a"}, "expected a list"),
-        ({"drop": ["a"], "rename": {"a": "b"}}, "drop takes 'a' away, which is also"),
-        ({"drop": ["a*"], "recode": {"ab": {1: 2}}}, r"drop takes 'ab' away by 'a\*'"),
-        ({"rename": {"a": "c", "b": "c"}}, "several features the name 'c'"),
-        ({"rename": {"a": "a"}}, "the name that it has"),
-        ({"rename": {"a": "b"}, "add": {"b": 1}}, "both make a feature 'b'"),
-        ({"rename": ["a"]}, "expected a dict"),
-        ({"rename": {"a": 3}}, "expected a str"),
+        ({"drop": "a"}, "a list of names"),
+        ({"drop": ["a"], "rename": {"a": "b"}}, "removes 'a'"),
+        ({"drop": ["a*"], "recode": {"ab": {1: 2}}}, r"removes 'ab' \(by 'a\*'\)"),
+        ({"rename": {"a": "c", "b": "c"}}, "the name 'c'"),
+        ({"rename": {"a": "a"}}, "the same name"),
+        ({"rename": {"a": "b"}, "add": {"b": 1}}, "the feature 'b'"),
+        ({"rename": ["a"]}, "a dict"),
+        ({"rename": {"a": 3}}, "str"),
         ({"add": {"a": None}}, "no value for 'a'"),
-        ({"add": {"a": object()}}, "'a' cannot be encoded"),
+        ({"add": {"a": object()}}, "'a'"),
         ({"recode": {"a": {}}}, "no rows"),
-        ({"recode": {"a": {1: 0.5}}}, "neither an integer nor text"),
-        ({"recode": {"a": 3}}, "expected a path"),
+        ({"recode": {"a": {1: 0.5}}}, "an integer or text"),
+        ({"recode": {"a": 3}}, "path"),
     ],
 )
-def test_edits_that_contradict_themselves(edit: dict[str, Any], message: str) -> None:
+def test_invalid_edits(edit: dict[str, Any], message: str) -> None:
     with pytest.raises(rs.OptionError, match=message):
         Edits(**edit)
 
@@ -249,16 +249,16 @@ def test_edits_that_contradict_themselves(edit: dict[str, Any], message: str) ->
 @pytest.mark.parametrize(
     ("edit", "message"),
     [
-        ({"drop": ["image/clas"]}, "no record has a feature 'image/clas'"),
-        ({"drop": ["masks/*"]}, r"no record has a feature 'masks/\*'"),
-        ({"rename": {"lable": "l"}}, "did you mean 'label'"),
-        ({"recode": {"lable": {1: 2}}}, "did you mean 'label'"),
-        ({"rename": {"label": "text"}}, "cannot be renamed"),
-        ({"add": {"sometimes": 1}}, "cannot be added"),
-        ({"recode": {"label": {"x": 2}}}, "'x' is no integer; feature 'label' is int64"),
+        ({"drop": ["image/clas"]}, "'image/clas'"),
+        ({"drop": ["masks/*"]}, r"'masks/\*'"),
+        ({"rename": {"lable": "l"}}, "'lable'.*'label'"),
+        ({"recode": {"lable": {1: 2}}}, "'lable'.*'label'"),
+        ({"rename": {"label": "text"}}, "rename 'label'"),
+        ({"add": {"sometimes": 1}}, "add 'sometimes'"),
+        ({"recode": {"label": {"x": 2}}}, "'x' for int64 feature 'label'"),
     ],
 )
-def test_edits_that_no_dataset_of_this_schema_can_have(edit: dict[str, Any], message: str) -> None:
+def test_edits_that_do_not_fit_the_schema(edit: dict[str, Any], message: str) -> None:
     schema = schema_of(
         rs.encode_example({"label": 1, "text": "a", "sometimes": 2}),
         rs.encode_example({"label": 1, "text": "b", "else": 2}),
@@ -304,28 +304,28 @@ def test_tables_in_files(tmp_path: Path, name: str, text: str) -> None:
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [
-        ("t.csv", "", "expected a line with the names of its columns"),
-        ("t.csv", "1,2\n", "expected a line with the names"),
+        ("t.csv", "", "the names of the columns"),
+        ("t.csv", "1,2\n", "the names of the columns"),
         ("t.csv", "old,new\n", "no rows"),
-        ("t.csv", "old,new\n1,2,3\n", "line 2 has 3 cells; expected 2"),
-        ("t.csv", "old,new\n1,x\n", "line 2: 'x' is no integer"),
-        ("t.csv", "old,new\n1,\n", "line 2: '' is no integer"),
-        ("t.csv", "old,new\n1,2\n01,3\n", "line 3: the old value '01' is there twice"),
-        ("t.csv", "old,new\n*,2\n*,3\n", r"line 3: a row with \* is there twice"),
-        ("t.csv", f"old,new\n1,{2**63}\n", "does not fit int64"),
-        ("t.json", "{", "cut off at line 1, column 2"),
-        ("t.json", "[" * 100_000, "nested too deeply"),
-        ("t.json", "", "is no table: it is empty"),
-        ("t.json", "[1]", "row 0 is 1; expected new values by old ones"),
-        ("t.json", '[{"a": 1, "b": {"c": 2}}]', "row 0 is an object with a, b; expected"),
-        ("t.json", '{"1": {"a": [2]}}', "table: '1' is an object; expected new values by old ones"),
-        ("t.json", '{"1": null}', "the new value of '1': null is neither"),
-        ("t.json", '{"1": 2, "1": 3}', "'1' is there twice"),
-        ("t.json", '[{"old": 1, "new": true}]', "neither an integer nor text"),
-        ("t.json", "3", "it is 3; expected new values by old ones"),
+        ("t.csv", "old,new\n1,2,3\n", "line 2 has 3 cells"),
+        ("t.csv", "old,new\n1,x\n", "line 2: 'x' for int64"),
+        ("t.csv", "old,new\n1,\n", "line 2: '' for int64"),
+        ("t.csv", "old,new\n1,2\n01,3\n", "line 3: .*'01'"),
+        ("t.csv", "old,new\n*,2\n*,3\n", r"line 3: .* \*"),
+        ("t.csv", f"old,new\n1,{2**63}\n", "int64"),
+        ("t.json", "{", "line 1"),
+        ("t.json", "[" * 100_000, "nested"),
+        ("t.json", "", "empty"),
+        ("t.json", "[1]", "row 0 is 1"),
+        ("t.json", '[{"a": 1, "b": {"c": 2}}]', "row 0 is an object with a, b"),
+        ("t.json", '{"1": {"a": [2]}}', "'1' is an object"),
+        ("t.json", '{"1": null}', "the new value of '1': found null"),
+        ("t.json", '{"1": 2, "1": 3}', "'1'"),
+        ("t.json", '[{"old": 1, "new": true}]', "an integer or text"),
+        ("t.json", "3", "it is 3"),
     ],
 )
-def test_tables_that_are_none(tmp_path: Path, name: str, text: str, message: str) -> None:
+def test_invalid_tables(tmp_path: Path, name: str, text: str, message: str) -> None:
     path = tmp_path / name
     path.write_text(text)
     with pytest.raises(rs.OptionError, match=message) as caught:
@@ -337,16 +337,16 @@ def test_tables_that_cannot_be_read(tmp_path: Path) -> None:
     with pytest.raises(rs.FileAccessError):
         Edits(recode={"label": tmp_path / "none.csv"})
     (tmp_path / "bytes.csv").write_bytes(b"old,new\n1,\xff\n")
-    with pytest.raises(rs.OptionError, match="no table: byte 10 is no UTF-8"):
+    with pytest.raises(rs.OptionError, match="byte 10"):
         Edits(recode={"label": tmp_path / "bytes.csv"})
 
 
-def test_values_that_a_table_lacks() -> None:
-    with pytest.raises(rs.CorruptDataError, match=r"'label' is 3, for which .* no new value") as e:
-        edited({"label": [1, 3]}, recode={"label": {1: 2}})
-    assert e.value.defect is Defect.FEATURE_VALUE
-    with pytest.raises(rs.CorruptDataError, match="is 'rose'"):
-        edited({"text": "rose"}, recode={"text": {"daisy": "Daisy"}})
+def test_values_missing_in_a_table() -> None:
+    for key, value, table in (("label", 3, {1: 2}), ("text", "rose", {"daisy": "Daisy"})):
+        with pytest.raises(rs.CorruptDataError) as caught:
+            edited({key: value}, recode={key: table})
+        assert caught.value.defect is Defect.FEATURE_VALUE
+        assert (caught.value.feature, caught.value.found) == (key, repr(value))
     assert edited({"label": [1, 3]}, recode={"label": {1: 2, "*": 9}})["label"] == [2, 9]
     assert edited({"label": [1, 3]}, recode={"label": {1: 2, "*": "*"}})["label"] == [2, 3]
     assert edited({"label": []}, recode={"label": {1: 2}}) == {"label": []}
@@ -379,8 +379,9 @@ def test_named_classes_get_no_negative_label(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_text("old,new,name\n1,-1,rose\n*,*,\n")
     for table in ({0: -1}, {1: 1, "*": -2}, path):
-        with pytest.raises(rs.OptionError, match="would get the label -"):
+        with pytest.raises(rs.OptionError) as caught:
             Edits(recode={"label": table}).check(schema, names)
+        assert (caught.value.option, caught.value.value in ("-1", "-2")) == ("recode", True)
         Edits(recode={"label": table}).check(schema, None)
     Edits(recode={"label": {1: -1, "*": "*"}}).check(schema, names)  # it has no name
 
@@ -393,22 +394,23 @@ def test_the_column_name_names_classes(tmp_path: Path) -> None:
     assert change.class_names(None) == (None, "plant")
 
 
-def test_text_has_no_names() -> None:
+def test_recoded_text_keeps_the_class_names() -> None:
     names = ("daisy", "rose")
     assert Edits(recode={"label": {"daisy": "rose"}}).class_names(names) == names
 
 
-def test_all_that_the_names_speak_of_is_recoded_together() -> None:
+def test_features_with_class_labels_are_recoded_together() -> None:
     example = {"image/class/label": 1, "image/object/class/label": [1, 2]}
     schema, names = schema_of(rs.encode_example(example)), ("none", "daisy", "rose")
     table = {1: 2, 2: 1}
-    with pytest.raises(rs.OptionError, match="recode both with the same table, or drop one"):
+    with pytest.raises(rs.OptionError) as caught:
         Edits(recode={"image/class/label": table}).check(schema, names)
+    assert caught.value.value == repr("image/object/class/label")
     Edits(recode={"image/class/label": table}).check(schema, None)
     Edits(recode=dict.fromkeys(example, table)).check(schema, names)
     Edits(recode={"image/class/label": table}, drop=["image/object/*"]).check(schema, names)
     example["image/segmentation/class/encoded"] = b"png"  # type: ignore[assignment]
-    with pytest.raises(rs.OptionError, match="pixels of masks cannot be recoded"):
+    with pytest.raises(rs.OptionError, match="masks"):
         Edits(recode=dict.fromkeys(list(example)[:2], table)).check(
             schema_of(rs.encode_example(example)), names
         )

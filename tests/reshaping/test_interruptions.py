@@ -45,8 +45,9 @@ def test_a_full_disk_keeps_what_is_done(
         real(descriptor)
 
     monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(rs.FileAccessError, match="no space is left on the disk"):
+    with pytest.raises(rs.FileAccessError) as caught:
         rs.reshard(tmp_path / "in", tmp_path / "out", shards=5, threads=1)
+    assert caught.value.errno == errno.ENOSPC
     assert os.listdir(tmp_path / "out") == [".recordsmith"]
     assert len(list((tmp_path / "out" / ".recordsmith").glob("*.done"))) == 3
     monkeypatch.setattr(os, "fsync", real)
@@ -68,7 +69,7 @@ def test_a_full_disk_keeps_what_is_done(
 def test_work_of_another_input_is_not_used(
     tmp_path: Path, made, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The same names and sizes, but other records: what was done of the first is done anew."""
+    """Equal names and sizes, but other records: nothing of the first run is kept."""
     path = made.write_shard(tmp_path / "train.tfrecord", range(10, 60))
 
     def stop(*_: object, **__: object) -> None:
@@ -103,7 +104,7 @@ def test_a_job_that_was_stopped_is_recognised(tmp_path: Path) -> None:
         rs.reshard(tmp_path / "in.tfrecord", out, shards=8, threads=1, progress=stop)
     assert list((out / ".recordsmith").glob("*.done"))
     for read in (rs.open, rs.inspect):
-        with pytest.raises(rs.CorruptDataError, match="Run the same job again") as caught:
+        with pytest.raises(rs.CorruptDataError) as caught:
             read(out)
         assert caught.value.defect is rs.Defect.UNFINISHED_DATASET
     assert rs.reshard(tmp_path / "in.tfrecord", out, shards=8).record_count == 2000

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
 from recordsmith.reshaping.recent import Recent
 
 
@@ -32,3 +35,18 @@ def test_never_more_than_a_few() -> None:
     for number in range(1000):
         recent.get(number, again.append)  # type: ignore[arg-type,func-returns-value]
     assert len(again) >= 900
+
+
+def test_values_are_made_side_by_side_and_one_of_a_number_is_kept() -> None:
+    recent: Recent[list[int]] = Recent(lambda _, value: len(value), 3)
+    both = threading.Barrier(2, timeout=20)
+
+    def make(number: int) -> list[int]:
+        both.wait()  # until another thread makes one, too
+        return [number]
+
+    with ThreadPoolExecutor(2) as pool:
+        assert list(pool.map(lambda number: recent.get(number, make), (1, 2))) == [[1], [2]]
+        one, other = pool.map(lambda number: recent.get(number, make), (3, 3))
+    assert one is other
+    assert [recent.get(number, lambda _: [0]) for number in (1, 2, 3)] == [[1], [2], [3]]

@@ -271,15 +271,15 @@ def test_changed_records(tmp_path: Path, made, options: Any, compression: str) -
 
 @pytest.mark.parametrize("options", [{}, {"shuffle": True}, {"where": Where(7, 1)}])
 @pytest.mark.parametrize("compression", ["none", "gzip"])
-def test_what_a_change_refuses_is_told_by_its_place(
+def test_errors_of_changes_are_located(
     tmp_path: Path, made, options: Any, compression: str
 ) -> None:
     made.packed(tmp_path / "in", {"train": [50, 50]}, compression)
-    with pytest.raises(rs.CorruptDataError, match="77 cannot be negated") as caught:
+    with pytest.raises(rs.CorruptDataError) as caught:
         rs.reshard(tmp_path / "in", tmp_path / "out", change=Negate(), **options)
     error = caught.value
     shard = rs.open(tmp_path / "in").shards[1]
-    assert (error.path, error.position) == (str(shard.path), 27)
+    assert (error.path, error.record) == (str(shard.path), 27)
     assert error.offset == shard.index.offsets[27]
     assert not (tmp_path / "out").exists()
 
@@ -295,8 +295,9 @@ def test_a_change_gives_a_payload_for_each_record(tmp_path: Path, made, count: i
             yield Payloads(b"".join(records), np.cumsum([0, *map(len, records)]))
 
     made.packed(tmp_path / "in", {"train": [50]})
-    with pytest.raises(rs.FunctionError, match=rf"gave {count} payloads for 50 records"):
+    with pytest.raises(rs.FunctionError, match=rf"\b{count} payloads") as caught:
         rs.reshard(tmp_path / "in", tmp_path / "out", change=Other())
+    assert caught.value.function == "change"
     assert not (tmp_path / "out").exists()
 
 
@@ -315,9 +316,10 @@ def test_what_a_change_makes_is_written_piece_by_piece(tmp_path: Path, made) -> 
     assert [len(record) for record in rs.open(tmp_path / "out").records()] == [(1 << 18) + 4] * 10
 
 
-def test_what_is_no_selection_is_refused(tmp_path: Path, foreign: Path) -> None:
-    with pytest.raises(rs.OptionError, match="where is 3; expected a condition"):
+def test_invalid_selections(tmp_path: Path, foreign: Path) -> None:
+    with pytest.raises(rs.OptionError) as caught:
         rs.reshard(foreign, tmp_path / "out", where=3)  # type: ignore[arg-type]
+    assert (caught.value.option, caught.value.value) == ("where", "3")
 
 
 # -- several inputs -------------------------------------------------------------------------------
@@ -335,29 +337,28 @@ def test_splits_of_one_name_are_joined_in_the_order_given(tmp_path: Path, made) 
     assert_is_true(report.folder)
 
 
-def test_names_that_tell_no_splits_make_one(tmp_path: Path, made) -> None:
+def test_files_without_split_names(tmp_path: Path, made) -> None:
     files = [made.write_shard(tmp_path / f"{name}.tfrecord", range(3)) for name in "ba"]
     report = rs.reshard(files, tmp_path / "out")
     assert report.splits == {"train": 6}
-    assert "tell no splits" in report.notices[0]
+    assert "train" in report.notices[0]
 
 
-def test_what_tests_is_not_mixed_into_what_trains(tmp_path: Path, made) -> None:
-    """Resharding and packing take the same splits, where only some names tell one."""
+def test_splits_stay_separate(tmp_path: Path, made) -> None:
+    """Resharding and packing use the same splits if only some names contain one."""
     made.packed(tmp_path / "one", {"train": [3], "val": [2]})
     files = [made.write_shard(tmp_path / f"part{n}.tfrecord", [10 * n, 11 * n]) for n in (1, 2)]
     report = rs.reshard([tmp_path / "one", *files], tmp_path / "out")
     assert report.splits == {"train": 7, "val": 2}
-    assert report.notices == (
-        "the names of 2 files tell no splits, so all of their records are in one: train",
-    )
+    (notice,) = report.notices
+    assert "2 files" in notice
     assert ids_in(report.folder, "train") == [0, 1, 2, 10, 11, 20, 22]
     assert_is_true(report.folder)
     paths = [*sorted((tmp_path / "one").glob("*.tfrecord")), *files]
     assert rs.pack(rs.Shards(paths), tmp_path / "again").splits == report.splits
 
 
-def test_label_maps_go_along(tmp_path: Path, made) -> None:
+def test_label_maps_are_copied(tmp_path: Path, made) -> None:
     made.packed(tmp_path / "in", {"train": [3]})
     (tmp_path / "in" / LABEL_MAP_NAME).write_bytes(label_map_to_bytes(made.class_names))
     out = rs.reshard(tmp_path / "in", tmp_path / "out").folder
@@ -365,36 +366,36 @@ def test_label_maps_go_along(tmp_path: Path, made) -> None:
         assert (out / name).read_bytes() == (tmp_path / "in" / name).read_bytes()
 
 
-def test_different_classes_are_refused(tmp_path: Path, made) -> None:
+def test_different_classes(tmp_path: Path, made) -> None:
     for name in ("one", "two"):
         made.packed(tmp_path / name, {"train": [3]})
     manifest = json.loads((tmp_path / "two" / "dataset.json").read_text())
     manifest["class_names"][1] = "rose"
     (tmp_path / "two" / "dataset.json").write_text(json.dumps(manifest))
-    with pytest.raises(
-        rs.OptionError, match=r"one and .*two have .*: 1 is 'müsli' in the first, and is 'rose'"
-    ):
+    with pytest.raises(rs.OptionError, match=r"1 is 'müsli' .*'rose'") as caught:
         rs.reshard([tmp_path / "one", tmp_path / "two"], tmp_path / "out")
+    assert caught.value.value == repr(str(tmp_path / "two"))
 
 
-def test_no_file_is_taken_twice(tmp_path: Path, foreign: Path) -> None:
+def test_files_given_twice(tmp_path: Path, foreign: Path) -> None:
     (tmp_path / "link.tfrecord").symlink_to(foreign)
     for again in (foreign, tmp_path / "link.tfrecord", f"{tmp_path}/f*"):
-        with pytest.raises(rs.OptionError, match="more than once"):
+        with pytest.raises(rs.OptionError) as caught:
             rs.reshard([foreign, again], tmp_path / "out")  # type: ignore[list-item]
+        assert caught.value.option == "paths"
 
 
-def test_kinds_that_differ_are_told(tmp_path: Path, made) -> None:
+def test_notice_about_different_kinds(tmp_path: Path, made) -> None:
     made.write_shard(tmp_path / "train-00000-of-00002", range(3))
     with rs.ShardWriter(tmp_path / "train-00001-of-00002") as writer:
         writer.write_example({"id": "three"})
     report = rs.reshard(f"{tmp_path}/train-*", tmp_path / "out")
-    assert report.notices == ("feature 'id' is not of one kind in all records",)
+    assert report.notices == ("feature 'id' has several kinds",)
     assert_is_true(report.folder)
 
 
 @pytest.mark.parametrize(
-    ("first", "second", "said", "expected"),
+    ("first", "second", "option", "expected"),
     [
         ("gzip", "gzip", None, "gzip"),
         ("gzip", "zlib", None, "none"),
@@ -404,12 +405,12 @@ def test_kinds_that_differ_are_told(tmp_path: Path, made) -> None:
     ],
 )
 def test_compression_stays_where_all_are_alike(
-    tmp_path: Path, made, first: str, second: str, said: str | None, expected: str
+    tmp_path: Path, made, first: str, second: str, option: str | None, expected: str
 ) -> None:
     for name, compression in (("one", first), ("two", second)):
         made.packed(tmp_path / name, {"train": [20]}, compression)
     report = rs.reshard(
-        [tmp_path / "one", tmp_path / "two"], tmp_path / "out", compression=said, shards=3
+        [tmp_path / "one", tmp_path / "two"], tmp_path / "out", compression=option, shards=3
     )
     assert_is_true(report.folder)
     assert {shard.compression for shard in rs.open(report.folder).shards} == {expected}
@@ -423,7 +424,8 @@ def test_a_stream_without_its_end_mark_is_read_to_its_end(tmp_path: Path, foreig
     assert ids_in(report.folder) == list(range(200))
     assert len(report.notices) == 1
     assert str(path) in report.notices[0]
-    assert "without its end mark" in report.notices[0]
+    assert str(rs.Defect.TRUNCATED_COMPRESSION) in report.notices[0]
+    assert "after 200 complete records" in report.notices[0]
     assert rs.reshard(path, tmp_path / "out", shards=4, compression="none").notices == (
         report.notices
     )
@@ -434,21 +436,26 @@ def test_a_stream_without_its_end_mark_is_read_to_its_end(tmp_path: Path, foreig
 
 def test_the_same_job_again_has_nothing_to_do(tmp_path: Path, foreign: Path) -> None:
     first = rs.reshard(foreign, tmp_path / "out", shards=2)
-    before = {path: path.stat().st_mtime_ns for path in (tmp_path / "out").iterdir()}
+
+    def times() -> dict[Path, int]:
+        found = (tmp_path / "out").rglob("*")
+        return {path: path.stat().st_mtime_ns for path in found if path.is_file()}
+
+    before = times()
     again = rs.reshard(foreign, tmp_path / "out", shards=2)
     assert not again.is_new
     assert again.to_json() == {**first.to_json(), "is_new": False}
-    assert before == {path: path.stat().st_mtime_ns for path in (tmp_path / "out").iterdir()}
-    with pytest.raises(rs.OptionError, match="holds another dataset of 200 records"):
+    assert times() == before
+    with pytest.raises(rs.OptionError, match="200 records"):
         rs.reshard(foreign, tmp_path / "out", shards=3)
     assert rs.reshard(foreign, tmp_path / "out", shards=3, overwrite=True).shard_count == 3
     assert_is_true(tmp_path / "out")
-    os.utime(foreign, ns=(1, 1))  # it may hold something else now
-    with pytest.raises(rs.OptionError, match="holds another dataset"):
+    os.utime(foreign, ns=(1, 1))  # its contents may have changed
+    with pytest.raises(rs.OptionError, match="another dataset"):
         rs.reshard(foreign, tmp_path / "out", shards=3)
 
 
-def test_out_may_not_be_where_the_inputs_are(tmp_path: Path, made, foreign: Path) -> None:
+def test_the_output_is_separate_from_the_inputs(tmp_path: Path, made, foreign: Path) -> None:
     made.packed(tmp_path / "in", {"train": [3]})
     (tmp_path / "link").symlink_to(tmp_path / "in")
     for paths, out in (
@@ -458,58 +465,58 @@ def test_out_may_not_be_where_the_inputs_are(tmp_path: Path, made, foreign: Path
         (tmp_path / "in" / "train-00000-of-00001.tfrecord", tmp_path / "link"),
         (f"{tmp_path}/in/train*", tmp_path / "in"),
     ):
-        with pytest.raises(rs.OptionError, match=r"choose (another )?one"):
+        with pytest.raises(rs.OptionError) as caught:
             rs.reshard(paths, out, overwrite=True)
-    with pytest.raises(rs.OptionError, match="is a file; expected the name of a folder"):
+        assert caught.value.option == "out"
+    with pytest.raises(rs.OptionError, match="file"):
         rs.reshard(tmp_path / "in", foreign)
     assert sorted(os.listdir(tmp_path / "in")) == [
         "dataset.json", "labels.txt", "train-00000-of-00001.tfrecord",
     ]  # fmt: skip
 
 
-# -- what cannot be -------------------------------------------------------------------------------
+# -- errors ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
-    ("options", "words"),
+    ("options", "text"),
     [
-        ({"shards": 201}, "split 'flowers' is too small for 201 shards"),
-        ({"shards": 0}, "the number of shards is 0; expected 1 or more"),
-        ({"shards": {"test": 1}}, "shards names 'test', which is none of flowers"),
-        ({"shards": 2, "shard_size_bytes": 9}, "not both"),
-        ({"take": 0}, "take is 0; expected a number of records, at least 1"),
-        ({"sample": 0}, "sample is 0; expected a share"),
-        ({"sample": 1.5}, "sample is 1.5; expected a share"),
-        ({"sample": 0.001}, "of 200 records none is left"),
-        ({"splits": {"a": 0.5}}, "add up to 0.5"),
+        ({"shards": 201}, "201"),
+        ({"shards": 0}, "shards"),
+        ({"shards": {"test": 1}}, "'test'"),
+        ({"shards": 2, "shard_size_bytes": 9}, "shard"),
+        ({"take": 0}, "^take must be .* 0$"),
+        ({"sample": 0}, "^sample must be .* 0$"),
+        ({"sample": 1.5}, "^sample must be .* 1.5$"),
+        ({"sample": 0.001}, "none of the 200 records are left"),
+        ({"splits": {"a": 0.5}}, "0.5"),
         ({"splits": {"a": 0.999, "b": 0.001}}, "split 'b' would be empty"),
-        ({"splits": {"a/b": 1}}, "cannot be part of a file name"),
-        ({"where": Where(1000, 0)}, "holds for none of the 200 records"),
-        ({"where": Where(1000, 0), "splits": {"a": 1}}, "holds for none of the 200 records"),
-        ({"split": "test"}, "there is no split 'test'; found flowers"),
-        ({"seed": "x"}, "seed is 'x'; expected an integer"),
-        ({"compression": "zip"}, "compression 'zip' is unknown"),
-        ({"shard_names": "{split}", "shards": 2}, "several shards one name"),
-        ({"threads": 0}, "threads is 0; expected a number, at least 1"),
+        ({"splits": {"a/b": 1}}, "'a/b'"),
+        ({"where": Where(1000, 0)}, "none of the 200 records match"),
+        ({"where": Where(1000, 0), "splits": {"a": 1}}, "none of the 200 records match"),
+        ({"split": "test"}, "'test'"),
+        ({"seed": "x"}, "^seed must be .* 'x'$"),
+        ({"compression": "zip"}, "'zip'"),
+        ({"shard_names": "{split}", "shards": 2}, "name"),
+        ({"threads": 0}, "threads"),
     ],
 )
-def test_options_that_cannot_be_meant(
-    tmp_path: Path, foreign: Path, options: Any, words: str
-) -> None:
-    with pytest.raises(rs.OptionError, match=words):
+def test_invalid_options(tmp_path: Path, foreign: Path, options: Any, text: str) -> None:
+    with pytest.raises(rs.OptionError, match=text):
         rs.reshard(foreign, tmp_path / "out", **options)
     assert not (tmp_path / "out").exists()
 
 
 def test_no_records(tmp_path: Path, made) -> None:
     (tmp_path / "a.tfrecord").write_bytes(b"")
-    with pytest.raises(rs.SourceError, match=r"there are no records in a\.tfrecord"):
+    with pytest.raises(rs.SourceError) as caught:
         rs.reshard(tmp_path / "a.tfrecord", tmp_path / "out")
+    assert caught.value.path == "a.tfrecord"
     made.packed(tmp_path / "in", {"train": [0, 3], "test": [0]})
     report = rs.reshard([tmp_path / "in", tmp_path / "a.tfrecord"], tmp_path / "out")
     assert report.splits == {"train": 3}
-    assert "a.tfrecord has 0 bytes" in report.notices[0]
-    assert report.notices[-1] == "no record of split 'a' is left, so it is left out"
+    assert str(tmp_path / "a.tfrecord") in report.notices[0]
+    assert report.notices[-1] == "split 'a' was skipped: no records are left"
 
 
 def _damaged(path: Path, how: str) -> Path:
@@ -524,31 +531,33 @@ def _damaged(path: Path, how: str) -> Path:
 
 @pytest.mark.parametrize("options", [{}, {"shuffle": True}, {"sample": 0.9}, {"shards": 9}])
 @pytest.mark.parametrize("how", ["payload", "cut"])
-def test_damage_stops_the_job_and_leaves_nothing(
+def test_damage_stops_the_job_without_output(
     tmp_path: Path, foreign: Path, how: str, options: Any
 ) -> None:
     _damaged(foreign, how)
     (found,) = rs.verify(foreign).defects
-    with pytest.raises(rs.CorruptDataError, match="recordsmith salvage") as caught:
+    with pytest.raises(rs.CorruptDataError) as caught:
         rs.reshard(foreign, tmp_path / "out", **options)
     error = caught.value
-    assert (error.defect, error.path, error.position, error.offset) == (
-        found.defect, str(foreign), found.position, found.offset,
+    assert "recordsmith salvage" in error.remedy
+    assert (error.defect, error.path, error.record, error.offset) == (
+        found.defect, str(foreign), found.record, found.offset,
     )  # fmt: skip
     assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.parametrize("compression", ["none", "gzip"])
-def test_a_shard_that_is_not_as_its_manifest_says(tmp_path: Path, made, compression: str) -> None:
+def test_shards_that_differ_from_the_manifest(tmp_path: Path, made, compression: str) -> None:
     folder = made.packed(tmp_path / "in", {"train": [30]}, compression)
     manifest = json.loads((folder / "dataset.json").read_text())
     for count in (29, 31):
         manifest["splits"]["train"][0]["records"] = count
         (folder / "dataset.json").write_text(json.dumps(manifest))
         for options in ({}, {"shuffle": True}):
-            with pytest.raises(rs.CorruptDataError, match="30 records") as caught:
+            with pytest.raises(rs.CorruptDataError) as caught:
                 rs.reshard(folder, tmp_path / "out", **options)  # type: ignore[arg-type]
             assert caught.value.defect == rs.Defect.RECORD_COUNT
+            assert caught.value.path == str(next(folder.glob("train-*")))
             assert not (tmp_path / "out").exists()
 
 
@@ -577,9 +586,9 @@ def test_an_input_that_changes_while_it_is_read(
 
     with pytest.raises((rs.CorruptDataError, rs.FileAccessError)) as caught:
         rs.reshard(paths, tmp_path / "out", progress=interfere, threads=1, **options)
-    assert str(paths[1]) in str(caught.value)
-    words = "no such file" if change == "remove" else "was changed while it was read"
-    assert words in str(caught.value)
+    assert caught.value.path == str(paths[1])
+    expected = rs.FileAccessError if change == "remove" else rs.CorruptDataError
+    assert isinstance(caught.value, expected)
     assert not list((tmp_path / "out").glob("[!.]*"))
 
 
@@ -589,8 +598,9 @@ def test_a_folder_that_cannot_be_written(tmp_path: Path, foreign: Path) -> None:
     else:
         (tmp_path / "shut").mkdir(mode=0o555)
         out = tmp_path / "shut" / "out"
-    with pytest.raises(rs.FileAccessError, match="cannot make folder"):
+    with pytest.raises(rs.FileAccessError) as caught:
         rs.reshard(foreign, out)
+    assert str(caught.value.path).startswith(str(out))
 
 
 def test_ten_inputs_that_are_the_same_by_name_only(tmp_path: Path, made) -> None:

@@ -179,7 +179,7 @@ def test_numbers_that_do_not_fit() -> None:
 
 
 def test_values_are_compared_without_looking_at_others() -> None:
-    """A feature that nobody named may be anything."""
+    """Features outside of the expression may have any kind."""
     assert chosen("a == 1", {"a": 1, "b": "x"}, {"a": 1, "b": 2.0}) == [True, True]
 
 
@@ -198,20 +198,20 @@ def test_keys_in_backticks() -> None:
     [
         ("", 1, "expected a feature"),
         ("a", 2, r"expected a comparison.*found the end.*has\(a\)"),
-        ("a = 1", 3, "did you mean ==?"),
+        ("a = 1", 3, "=="),
         ("a == 1 && b == 2", 8, "did you mean and?"),
         ("a == 1 AND b == 2", 8, "did you mean and?"),
-        ("a == daisy", 6, 'text stands in quotes: "daisy"'),
-        ("3 == a", 1, "the feature stands on the left"),
-        ("0 < a < 3", 1, "the feature stands on the left"),
+        ("a == daisy", 6, 'in quotes: "daisy"'),
+        ("3 == a", 1, "on the left"),
+        ("0 < a < 3", 1, "on the left"),
         ("a < 1 < 2", 7, "expected and, or, or the end"),
-        ('a == "x', 6, "never closed"),
-        ("`a == 3", 1, "never closed"),
+        ('a == "x', 6, "not closed"),
+        ("`a == 3", 1, "not closed"),
         ("(a == 1", 8, r"expected and, or, or \), found the end"),
         ("a == 1)", 7, "or the end"),
         ("a in 1", 6, "values in parentheses"),
         ("a in ()", 7, "expected a number"),
-        ('a in (1, "x")', 6, "one or the other"),
+        ('a in (1, "x")', 6, "mixed"),
         ("1a == 1", 1, "backticks"),
         ("a == 1_000", 6, "found 1_000"),
         ('len(a) == "x"', 11, "expected a number"),
@@ -220,16 +220,16 @@ def test_keys_in_backticks() -> None:
         ("a not == 3", 7, "expected in"),
         ("a == 1e999", 6, "too large"),
         (f"a == {'9' * 5000}", 6, "too large"),
-        ('a == "\\q"', 6, r"\\q means nothing"),
+        ('a == "\\q"', 6, r"\\q is not"),
         ("a == '\ud800'", 6, "surrogates"),
         ("a == 1;", 7, "found ;"),
         ("__import__('os')", 11, "expected a comparison"),
     ],
 )
-def test_what_is_no_expression(text: str, place: int, expected: str) -> None:
+def test_invalid_expressions(text: str, place: int, expected: str) -> None:
     with pytest.raises(rs.OptionError, match=expected) as caught:
         parse_where(text)
-    message, shown, caret = str(caught.value).split("\n")
+    message, shown, caret = caught.value.lines
     assert f"at character {place}:" in message
     if len(text) < 60:
         assert shown[2:] == text
@@ -238,7 +238,7 @@ def test_what_is_no_expression(text: str, place: int, expected: str) -> None:
 
 @pytest.mark.parametrize("opening", ["(", "not ", "not ("])
 def test_nested_too_deep(opening: str) -> None:
-    with pytest.raises(rs.OptionError, match="expected 100 at most"):
+    with pytest.raises(rs.OptionError, match="at most 100"):
         parse_where(opening * 10_000 + "a == 1")
     assert parse_where(opening * 49 + "a == 1" + ")" * 49 * opening.count("("))
 
@@ -251,25 +251,26 @@ def test_long_without_being_deep() -> None:
 
 
 @pytest.mark.parametrize("given", [None, 3, b"a == 1"])
-def test_what_is_no_text(given: Any) -> None:
-    with pytest.raises(rs.OptionError, match="expected text"):
+def test_expressions_must_be_text(given: Any) -> None:
+    with pytest.raises(rs.OptionError) as caught:
         parse_where(given)
+    assert (caught.value.option, caught.value.value) == ("where", repr(given))
 
 
-# ---- features and records that do not fit ------------------------------------------------------
+# ---- features that do not match ---------------------------------------------------------------
 
 
-def test_kinds_that_do_not_fit() -> None:
-    with pytest.raises(rs.OptionError, match=r"'t' is bytes, and t == 3 compares .* number"):
+def test_kinds_that_cannot_be_compared() -> None:
+    with pytest.raises(rs.OptionError, match="'t' is bytes"):
         chosen("t == 3", {"t": "x"})
-    with pytest.raises(rs.OptionError, match=r"'i' is int64, and i in \(\"x\", \"y\"\) .* text"):
+    with pytest.raises(rs.OptionError, match="'i' is int64"):
         chosen("i in ('x', 'y')", {"i": 3})
     with pytest.raises(rs.OptionError, match="'f' is float"):
         chosen("not f < 'x'", {"f": 0.5})
     assert chosen("len(t) == 1 and has(t)", {"t": "x"}) == [True]
 
 
-def test_a_feature_of_several_kinds_is_asked_record_by_record() -> None:
+def test_features_of_several_kinds() -> None:
     assert chosen("a > 1", {"a": 2}, {"a": 0.5}, {}, {"a": 1.5}) == [True, False, False, True]
     with pytest.raises(rs.OptionError, match="'a' is bytes"):
         chosen("a > 1", {"a": 2}, {"a": "x"})
@@ -278,14 +279,14 @@ def test_a_feature_of_several_kinds_is_asked_record_by_record() -> None:
 def test_checked_with_the_schema() -> None:
     schema = schema_of(rs.encode_example({"image/class/label": 1, "image/class/text": "x"}))
     parse_where("image/class/label == 1 and image/class/text == 'x'").check(schema)
-    with pytest.raises(rs.OptionError, match="has a value; did you mean 'image/class/l"):
+    with pytest.raises(rs.OptionError, match=r"'image/clas/label'.*'image/class/l"):
         parse_where("image/clas/label == 1").check(schema)
     with pytest.raises(rs.OptionError, match="is bytes"):
         parse_where("image/class/text == 1").check(schema)
-    parse_where("image/clas/label == 1").check(schema_of())  # no records: nothing is known
+    parse_where("image/clas/label == 1").check(schema_of())  # no records: features are unknown
 
 
-def test_sequences_are_asked_for_their_context() -> None:
+def test_the_context_of_sequences() -> None:
     def sequence(number: int) -> bytes:
         return rs.encode_sequence_example({"id": number, "t": "x"}, {"steps": [[1], [2, 3]]})
 
@@ -293,7 +294,7 @@ def test_sequences_are_asked_for_their_context() -> None:
     where = parse_where("id in (2, 3) and missing(steps)")
     assert where.chosen(block_of(payloads)).tolist() == [False, True, True]
     parse_where("id == 1").check(schema_of(*payloads))
-    with pytest.raises(rs.OptionError, match="there are id, t"):
+    with pytest.raises(rs.OptionError, match="id, t"):
         parse_where("steps == 1").check(schema_of(*payloads))
 
 
@@ -307,4 +308,4 @@ def test_payloads_that_are_no_examples(payload: bytes, defect: Defect) -> None:
         with pytest.raises(rs.CorruptDataError) as caught:
             parse_where("a == 1").chosen(block_of([*before, payload], position=100))
         assert caught.value.defect in (defect, Defect.NOT_AN_EXAMPLE)
-        assert caught.value.position is not None
+        assert caught.value.record is not None

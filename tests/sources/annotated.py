@@ -14,8 +14,8 @@ Box = tuple[str, float, float, float, float]
 """Class, xmin, ymin, xmax, ymax."""
 
 
-def picture(path: Path, size: tuple[int, int] = (40, 20), orientation: int | None = None) -> bytes:
-    """A small picture with noise in it, so that two are never alike."""
+def image(path: Path, size: tuple[int, int] = (40, 20), orientation: int | None = None) -> bytes:
+    """A small image with noise in it, so that two are never alike."""
     kind = {".png": "PNG"}.get(path.suffix.lower(), "JPEG")
     seed = sum(str(path.name).encode())
     pixels = bytes((seed * 31 + at * at * 7) % 251 for at in range(3 * size[0] * size[1]))
@@ -80,9 +80,9 @@ def voc(
     images: str = "JPEGImages",
     **options: Any,
 ) -> Path:
-    """A picture and an XML file for each name, such as `a` or `train/a`."""
+    """An image and an XML file for each name, such as `a` or `train/a`."""
     for name, boxes in samples.items():
-        picture(root / images / f"{name}.jpg")
+        image(root / images / f"{name}.jpg")
         filename = f"{Path(name).name}.jpg"
         write(root / annotations / f"{name}.xml", voc_xml(boxes, filename, **options))
     return root
@@ -90,18 +90,18 @@ def voc(
 
 def coco(
     path: Path,
-    pictures: Mapping[str, Sequence[Any]],
+    images: Mapping[str, Sequence[Any]],
     categories: Mapping[int, str],
     *,
     size: tuple[int, int] | None = (40, 20),
 ) -> Path:
-    """A JSON file: the annotations of each picture, without their ids."""
-    images, annotations = [], []
-    for image_id, (name, objects) in enumerate(pictures.items(), 100):
+    """A JSON file: the annotations of each image, without their ids."""
+    entries, annotations = [], []
+    for image_id, (name, objects) in enumerate(images.items(), 100):
         image: dict[str, Any] = {"id": image_id, "file_name": name}
         if size is not None:
             image |= {"width": size[0], "height": size[1]}
-        images.append(image)
+        entries.append(image)
         annotations += [
             {"id": len(annotations) + number, "image_id": image_id, **item}
             for number, item in enumerate(objects, 1)
@@ -109,7 +109,7 @@ def coco(
     document = {
         "info": {"year": 2017},
         "licenses": [],
-        "images": images,
+        "images": entries,
         "annotations": annotations,
         "categories": [{"id": key, "name": name} for key, name in categories.items()],
     }

@@ -14,10 +14,11 @@ import pytest
 from PIL import Image
 
 import recordsmith as rs
+from recordsmith.errors import MOST_PROBLEMS
 from recordsmith.sources import Coco, Source
 from recordsmith.sources.coco_json import CocoFile
 
-from .annotated import coco, picture, write
+from .annotated import coco, image, write
 from .source_contract import SourceContract
 
 CATEGORIES = {3: "cat", 90: "Dog"}
@@ -37,11 +38,11 @@ DOG = {
 }
 
 
-def _coco(root: Path, pictures: dict[str, list[Any]], name: str = "annotations/instances.json",
-          images: str = "images", **options: Any) -> Path:  # fmt: skip
-    for path in pictures:
-        picture(root / images / path)
-    coco(root / name, pictures, options.pop("categories", CATEGORIES), **options)
+def _coco(root: Path, images: dict[str, list[Any]], name: str = "annotations/instances.json",
+          entries: str = "images", **options: Any) -> Path:  # fmt: skip
+    for path in images:
+        image(root / entries / path)
+    coco(root / name, images, options.pop("categories", CATEGORIES), **options)
     return root
 
 
@@ -55,13 +56,13 @@ class TestContractWithInstanceMasksInSplits(SourceContract):
         for split, names in (("train", "ab"), ("valid", "ac")):
             samples = {f"{name}.jpg": [CAT] if name == "a" else [] for name in names}
             _coco(folder, samples, f"{split}/_annotations.coco.json", split)
-        return Coco(folder, masks="instance")
+        return Coco(folder, object_masks="instance")
 
 
 class TestContractWithClassMasks(SourceContract):
     def make_source(self, folder: Path, _: ModuleType) -> Source:
         samples = {"b.jpg": [CAT, DOG], "a.png": [DOG], "c.jpg": [], "d.jpg": []}
-        return Coco(_coco(folder, samples), masks="class")
+        return Coco(_coco(folder, samples), object_masks="class")
 
 
 def _read(source: Source, number: int = 0) -> tuple[dict[str, Any], list[tuple[str, str]]]:
@@ -140,7 +141,7 @@ def test_the_layout_of_coco_itself(tmp_path: Path) -> None:
         ("images/_annotations.coco.json", "images"),
         ("annotations/instances_train2017.json", "images/train2017"),
         ("annotations/instances_train2017.json", "train"),
-        ("annotations/x.json", "pictures"),
+        ("annotations/x.json", "images"),
     ],
 )
 def test_layouts_of_one_file(tmp_path: Path, annotations: str, images: str) -> None:
@@ -173,10 +174,10 @@ def test_two_years_are_splits_of_their_own(tmp_path: Path) -> None:
     assert Coco(tmp_path).list_samples().splits == ("train2014", "train2017")
 
 
-def test_options_say_which(tmp_path: Path) -> None:
+def test_options_choose_files(tmp_path: Path) -> None:
     for name in ("one", "two"):
         _coco(tmp_path, {f"{name}.jpg": [CAT]}, f"annotations/{name}.json")
-    with pytest.raises(rs.SourceError, match=r"do not tell one split each: .*one\.json and .*two"):
+    with pytest.raises(rs.SourceError, match=r"one\.json and .*two\.json"):
         Coco(tmp_path).list_samples()
     for path in (tmp_path / "annotations" / "one.json", "annotations/one.json"):
         source = Coco(tmp_path, annotations=path, images="images")
@@ -189,20 +190,23 @@ def test_options_say_which(tmp_path: Path) -> None:
         ("images/one.jpg", "yours"),
         ("images/two.jpg", "mine"),
     ]
-    with pytest.raises(rs.OptionError, match="expected a folder inside of"):
+    with pytest.raises(rs.OptionError) as caught:
         Coco(tmp_path / "images", images=tmp_path / "annotations")
-    with pytest.raises(rs.OptionError, match="masks is 'all'"):
-        Coco(tmp_path, masks="all")  # type: ignore[arg-type]
+    assert caught.value.option == "images"
+    with pytest.raises(rs.OptionError) as caught:
+        Coco(tmp_path, object_masks="all")  # type: ignore[arg-type]
+    assert (caught.value.option, caught.value.value) == ("object_masks", "'all'")
 
 
 def test_nothing_there(tmp_path: Path) -> None:
-    picture(tmp_path / "images" / "a.jpg")
+    image(tmp_path / "images" / "a.jpg")
     write(tmp_path / "settings.json", "[1]")
-    with pytest.raises(rs.SourceError, match=r"expected annotations/.*; found images/ and sett"):
+    with pytest.raises(rs.SourceError, match="not a COCO annotation file") as caught:
         Coco(tmp_path).list_samples()
+    assert caught.value.path == "settings.json"
 
 
-# -- pictures ------------------------------------------------------------------------------------
+# -- images ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -217,7 +221,7 @@ def test_nothing_there(tmp_path: Path) -> None:
     ],
 )
 def test_file_names_of_other_machines(tmp_path: Path, name: str, noted: str | None) -> None:
-    picture(tmp_path / "images" / "a.jpg")
+    image(tmp_path / "images" / "a.jpg")
     coco(tmp_path / "annotations" / "x.json", {name: [CAT]}, CATEGORIES)
     source = Coco(tmp_path)
     assert source.list_samples().samples[0].name == "images/a.jpg"
@@ -225,21 +229,21 @@ def test_file_names_of_other_machines(tmp_path: Path, name: str, noted: str | No
     assert [noted in what for what, _ in notes if noted] == [True] * (noted is not None)
 
 
-def test_missing_and_repeated_pictures_fail_alone(tmp_path: Path) -> None:
+def test_missing_and_repeated_images_fail_alone(tmp_path: Path) -> None:
     _coco(tmp_path, {"a.jpg": [CAT], "gone.jpg": [], "images/a.jpg": []})
     (tmp_path / "images" / "gone.jpg").unlink()
     (tmp_path / "images" / "images" / "a.jpg").unlink()
-    picture(tmp_path / "images" / "left.jpg")
+    image(tmp_path / "images" / "left.jpg")
     source = Coco(tmp_path)
     listing = source.list_samples()
-    assert listing.notices == ("pictures that no annotation file lists: images/left.jpg",)
+    assert listing.notices == ("1 image missing from annotation files skipped: images/left.jpg",)
     assert _problems(source, 0)[0].startswith(
-        "annotations/instances.json, picture 101: there is no file 'gone.jpg'; looked in "
+        "annotations/instances.json: image 101: image 'gone.jpg' not found in "
     )
     assert _problems(source, 1) == (
         (
-            "annotations/instances.json, picture 102: images/a.jpg is listed already, in "
-            "annotations/instances.json; expected each picture once"
+            "annotations/instances.json: image 102: images/a.jpg is already listed in "
+            "annotations/instances.json"
         ),
     )
     assert _read(source, 2)[0]["image/object/class/label"] == [3]
@@ -247,7 +251,7 @@ def test_missing_and_repeated_pictures_fail_alone(tmp_path: Path) -> None:
 
 def test_size_of_the_json_is_checked(tmp_path: Path) -> None:
     root = _coco(tmp_path, {"a.jpg": [CAT]}, size=(80, 40))
-    assert "said to be 80 wide and 40 high, and is 40 by 20" in _problems(Coco(root))[0]
+    assert "annotated size 80x40, image size 40x20" in _problems(Coco(root))[0]
     features, notes = _read(Coco(root, boxes="clip"))
     assert features["image/object/bbox/ymin"] == [0.125]
     assert len(notes) == 1
@@ -271,35 +275,37 @@ def test_wrong_annotations_are_listed_with_their_ids(tmp_path: Path) -> None:
     root = _coco(tmp_path, {"a.jpg": wrong})
     place = "annotations/instances.json, annotation"
     assert set(_problems(Coco(root))) == {
-        f"{place} 1 (cat, picture 100): xmin 4 is larger than xmax 2",
-        f"{place} 1 (cat, picture 100): ymin and ymax are both 5: the box is empty",
-        (
-            f"{place} 2 (cat, picture 100): xmax 54 outside of the picture; expected 0 to its "
-            "width, 40"
-        ),
-        f"{place} 3: its bbox is []; expected [x, y, width, height]",
-        f"{place} 4 (cat, picture 100): xmax: no number; expected numbers",
-        f"{place} 5: its category_id 4 is none of the categories",
-        f"{place} 6: its bbox is None; expected [x, y, width, height]",
+        f"{place} 1 (cat, image 100): xmin 4 is larger than xmax 2",
+        f"{place} 1 (cat, image 100): the box is empty: ymin and ymax are 5",
+        (f"{place} 2 (cat, image 100): xmax 54 outside the image; expected 0 to its width, 40"),
+        f"{place} 3: invalid bbox []; expected [x, y, width, height]",
+        f"{place} 4 (cat, image 100): xmax: not a number",
+        f"{place} 5: unknown category_id 4",
+        f"{place} 6: invalid bbox None; expected [x, y, width, height]",
     }
     features, notes = _read(Coco(root, boxes="drop"))
     assert features["image/object/class/label"] == [3]
-    assert len(notes) == 6
+    assert [what for what, _ in notes].count(
+        "objects were dropped because their box is invalid"
+    ) == 5
+    assert [what for what, _ in notes].count(
+        "objects were dropped because their class is unknown"
+    ) == 1
     assert len(_read(Coco(root, boxes="clip"))[0]["image/object/area"]) == 2
 
 
-def test_annotations_of_unknown_pictures_are_noticed(tmp_path: Path) -> None:
+def test_annotations_of_unknown_images_are_noticed(tmp_path: Path) -> None:
     root = _coco(tmp_path, {"a.jpg": [CAT]})
     path = root / "annotations/instances.json"
     document = json.loads(path.read_text())
     document["annotations"] += [CAT | {"id": 77, "image_id": 5}, CAT | {"id": 78, "image_id": 5}]
     path.write_text(json.dumps(document))
     (notice,) = Coco(root).list_samples().notices
-    assert notice.startswith("annotations in annotations/instances.json of pictures that it does")
-    assert notice.endswith("2: 77 and 78")
+    place = "annotations/instances.json"
+    assert notice == f"2 annotations of unlisted images in {place} skipped: 77 and 78"
     document["annotations"] = document["annotations"][1:]
     path.write_text(json.dumps(document))
-    with pytest.raises(rs.SourceError, match="no annotation is of a picture that is listed"):
+    with pytest.raises(rs.SourceError, match="image_id"):
         Coco(root).list_samples()
 
 
@@ -316,25 +322,25 @@ def test_entries_without_what_they_need(tmp_path: Path) -> None:
     assert len(caught.value.problems) == 5
     assert all(": " in problem and ", line " in problem for problem in caught.value.problems)
     (notice,) = Coco(root, boxes="drop").list_samples().notices
-    assert notice.startswith("entries that were left out: ")
+    assert notice.startswith("5 invalid entries dropped: ")
 
 
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("", "line 1: it is no whole JSON, found its end"),
-        ('{"images": [', "line 1: it is no whole JSON, found its end"),
-        ('{"images": [1 2]}', "found '2]}'"),
-        ('{"images": []\n "annotations": []}', "line 2: it is no whole JSON"),
-        ('{"images": [}', "it is no whole JSON"),
-        ("[]", "it is no whole JSON"),
-        ('{"annotations": []}', "expected the lists images, annotations and categories, found ann"),
-        ("{}", "found nothing"),
+        ("", "line 1: truncated JSON"),
+        ('{"images": [', "line 1: truncated JSON"),
+        ('{"images": [1 2]}', "invalid JSON at '2]}'"),
+        ('{"images": []\n "annotations": []}', "line 2: invalid JSON"),
+        ('{"images": [}', "invalid JSON"),
+        ("[]", "invalid JSON"),
+        ('{"annotations": []}', "found the keys annotations"),
+        ("{}", "found the keys none"),
         ('{"images": [' + "[" * 100_000, "line 1: it is nested too deeply"),
         ('{"images": [' + "9" * 5000 + "]}", "line 1: a number in it has too many digits"),
-        ('{"images": []}\n{"images": []}', "line 2: it is no whole JSON, found '{"),
+        ('{"images": []}\n{"images": []}', "line 2: invalid JSON at '{"),
         ('{"images": {"1": 2}}', "line 1: images is \"{'1': 2}\"; expected a list"),
-        ('{"images": []}'.encode("utf-16").decode("latin-1"), "it is no whole JSON"),
+        ('{"images": []}'.encode("utf-16").decode("latin-1"), "invalid JSON"),
     ],
 )
 def test_broken_json(tmp_path: Path, text: str, words: str) -> None:
@@ -342,31 +348,32 @@ def test_broken_json(tmp_path: Path, text: str, words: str) -> None:
     with pytest.raises(rs.SourceError) as caught:
         CocoFile(str(path), "x.json")
     assert words in str(caught.value)
-    assert str(caught.value).startswith("x.json")
+    assert caught.value.path == "x.json"
     path.write_bytes(b"\xff\xfe")
-    with pytest.raises(rs.SourceError, match="is not UTF-8"):
+    with pytest.raises(rs.SourceError, match="UTF-8"):
         CocoFile(str(path), "x.json")
 
 
 @pytest.mark.parametrize("text", ["", "[1]", '{"images'.encode("utf-16").decode("latin-1")])
-def test_a_file_by_the_name_of_coco_that_is_none(tmp_path: Path, text: str) -> None:
+def test_invalid_file_with_the_name_of_a_coco_file(tmp_path: Path, text: str) -> None:
     (tmp_path / "_annotations.coco.json").write_bytes(text.encode("latin-1"))
     found = repr(text[:20].encode("latin-1"))
-    words = f"_annotations.coco.json begins with {found}" if text else "coco.json is empty"
-    with pytest.raises(rs.SourceError, match=re.escape(words)):
+    words = f"starts with {found}" if text else "is empty"
+    with pytest.raises(rs.SourceError, match=re.escape(words)) as caught:
         Coco(tmp_path).list_samples()
+    assert caught.value.path == "_annotations.coco.json"
 
 
-def test_very_many_complaints_are_told_in_a_few_words(tmp_path: Path) -> None:
+def test_very_many_problems_are_shortened(tmp_path: Path) -> None:
     count = 20_000
     document = {"images": [{"id": 1}] * count, "annotations": [], "categories": []}
     write(tmp_path / "x.json", json.dumps(document, indent=8))
     with pytest.raises(rs.SourceError) as caught:
         Coco(tmp_path).list_samples()
-    assert len(caught.value.problems) == count
-    assert caught.value.problems[-1].startswith(f"x.json, line {3 * count}: the picture 1 has")
-    assert "; and 19,980 more; mend" in str(caught.value)
-    assert "boxes='drop'" in str(caught.value)
+    assert caught.value.problem_count == count
+    assert len(caught.value.problems) == len(caught.value.lines) - 2 == MOST_PROBLEMS
+    assert caught.value.problems[-1].startswith("x.json, line 300: image 1 has")
+    assert "boxes='drop'" in caught.value.lines[0]
 
 
 def test_odd_values_of_no_weight(tmp_path: Path) -> None:
@@ -379,22 +386,22 @@ def test_odd_values_of_no_weight(tmp_path: Path) -> None:
     rs.pack(Coco(root), tmp_path / "out")
 
 
-def test_an_outline_around_nothing_is_noted(tmp_path: Path) -> None:
+def test_an_empty_segmentation_is_noted(tmp_path: Path) -> None:
     flat = CAT | {"segmentation": [[1, 1, 9, 1, 1, 1]]}
     root = _coco(tmp_path, {"a.jpg": [flat, CAT]})
-    source = Coco(root, masks="instance")
+    source = Coco(root, object_masks="instance")
     notes: list[tuple[str, str]] = []
     (sample,) = source.list_samples().samples
     source.read_sample(sample, lambda what, where: notes.append((what, where)))
     ((what, where),) = notes
-    assert "encloses no pixel" in what
+    assert "empty mask" in what
     assert where.startswith("annotations/instances.json, annotation 1")
 
 
 @pytest.mark.parametrize("indent", [None, 2])
 def test_walking_the_text_finds_what_json_finds(tmp_path: Path, indent: int | None) -> None:
-    pictures = {f"é {number}.jpg": [CAT, DOG][: number % 3] for number in range(10)}
-    path = coco(tmp_path / "x.json", pictures, CATEGORIES)
+    images = {f"é {number}.jpg": [CAT, DOG][: number % 3] for number in range(10)}
+    path = coco(tmp_path / "x.json", images, CATEGORIES)
     document = json.loads(path.read_text(encoding="utf-8"))
     order = ("annotations", "categories", "info", "licenses", "images")
     text = json.dumps({key: document[key] for key in order}, indent=indent, ensure_ascii=False)
@@ -402,11 +409,11 @@ def test_walking_the_text_finds_what_json_finds(tmp_path: Path, indent: int | No
     file = CocoFile(str(path), "x.json")
     assert file.categories == CATEGORIES
     assert file.used == {3, 90}
-    assert [image["file_name"] for image in file.images] == list(pictures)
-    for image in document["images"]:
-        found = file.annotations_of(image["id"])
+    assert [entry["file_name"] for entry in file.images] == list(images)
+    for entry in document["images"]:
+        found = file.annotations_of(entry["id"])
         assert found == [
-            item for item in document["annotations"] if item["image_id"] == image["id"]
+            item for item in document["annotations"] if item["image_id"] == entry["id"]
         ]
 
 
@@ -418,14 +425,14 @@ def test_category_0(tmp_path: Path) -> None:
     root = _coco(tmp_path, {"a.jpg": [CAT]}, categories={0: "things", 3: "cat"})
     listing = Coco(root).list_samples()
     assert listing.class_names == (None, None, None, "cat")
-    assert listing.notices == ("category 0, 'things', has no objects and was left out",)
+    assert listing.notices == ("1 category without objects dropped: 0, 'things'",)
     root = _coco(
         tmp_path, {"a.jpg": [CAT, CAT | {"category_id": 0}]}, categories={0: "x", 3: "cat"}
     )
-    source = Coco(root, masks="class")
+    source = Coco(root, object_masks="class")
     listing = source.list_samples()
     assert listing.class_names == (None, "x", None, None, "cat")
-    assert "each label is its category plus 1" in listing.notices[0]
+    assert "each label is its category id plus 1" in listing.notices[0]
     features, _ = _read(source)
     assert features["image/object/class/label"] == [4, 1]
     assert set(np.unique(_mask(features["image/segmentation/class/encoded"]))) == {0, 1}
@@ -435,7 +442,7 @@ def test_files_that_disagree(tmp_path: Path) -> None:
     _coco(tmp_path, {"a.jpg": [CAT]}, "train/_annotations.coco.json", "train")
     other = {3: "Dog", 90: "cat"}
     _coco(tmp_path, {"b.jpg": [CAT]}, "valid/_annotations.coco.json", "valid", categories=other)
-    with pytest.raises(rs.SourceError, match="different categories: category 3 is 'Dog' in valid"):
+    with pytest.raises(rs.SourceError, match="category 3 is 'Dog'"):
         Coco(tmp_path).list_samples()
     label_map = write(tmp_path / "map.pbtxt", "item{id:1 name:'cat'} item{id:2 name:'Dog'}")
     source = Coco(tmp_path, label_map=label_map)
@@ -446,7 +453,7 @@ def test_files_that_disagree(tmp_path: Path) -> None:
 
 def test_name_with_two_numbers(tmp_path: Path) -> None:
     root = _coco(tmp_path, {"a.jpg": [CAT]}, categories={3: "cat", 4: "cat"})
-    with pytest.raises(rs.SourceError, match="class 'cat' has the numbers 3 and 4"):
+    with pytest.raises(rs.SourceError, match="'cat' has the numbers 3 and 4"):
         Coco(root).list_samples()
 
 
@@ -455,7 +462,7 @@ def test_name_with_two_numbers(tmp_path: Path) -> None:
 
 def test_instance_masks(tmp_path: Path) -> None:
     root = _coco(tmp_path, {"a.jpg": [CAT, DOG], "b.jpg": []})
-    source = Coco(root, masks="instance")
+    source = Coco(root, object_masks="instance")
     features, notes = _read(source)
     cat, dog = map(_mask, features["image/object/mask"])
     assert (cat.shape, cat.dtype) == ((20, 40), np.uint8)
@@ -472,7 +479,7 @@ def test_class_mask(tmp_path: Path, number: int) -> None:
     categories = {3: "cat", number: "Dog"}
     items = [CAT, DOG | {"category_id": number}]
     root = _coco(tmp_path, {"a.jpg": items, "b.jpg": []}, categories=categories)
-    source = Coco(root, masks="class")
+    source = Coco(root, object_masks="class")
     features, _ = _read(source)
     expected = np.full((20, 40), number)
     expected[5:15, 4:14] = 3
@@ -485,24 +492,24 @@ def test_class_mask(tmp_path: Path, number: int) -> None:
     assert found.dtype == empty.dtype == (np.uint8 if number == 90 else np.uint16)
 
 
-def test_masks_of_a_turned_picture(tmp_path: Path) -> None:
-    """Drawn on the upright picture, 20 wide and 40 high; 6: the stored top is on the right."""
+def test_masks_of_a_turned_image(tmp_path: Path) -> None:
+    """Drawn on the upright image, 20 wide and 40 high; 6: the stored top is on the right."""
     item = CAT | {"bbox": [0, 0, 5, 10], "segmentation": [[0, 0, 5, 0, 5, 10, 0, 10]]}
     root = _coco(tmp_path, {"a.jpg": [item]}, size=(20, 40))
-    picture(root / "images" / "a.jpg", (40, 20), orientation=6)
-    features, notes = _read(Coco(root, masks="instance"))
+    image(root / "images" / "a.jpg", (40, 20), orientation=6)
+    features, notes = _read(Coco(root, object_masks="instance"))
     expected = np.zeros((20, 40), np.uint8)
     expected[15:, :10] = 1
     assert np.array_equal(_mask(features["image/object/mask"][0]), expected)
     assert features["image/object/bbox/ymin"] == [0.75]
     assert features["image/object/bbox/xmax"] == [0.25]
-    assert "turned into the stored one" in notes[0][0]
+    assert "rotated to the stored image" in notes[0][0]
 
 
 def test_masks_of_a_copy_in_another_size(tmp_path: Path) -> None:
     item = CAT | {"bbox": [8, 10, 20, 20], "segmentation": [[2 * v for v in SQUARE]]}
     root = _coco(tmp_path, {"a.jpg": [item]}, size=(80, 40))
-    features, _ = _read(Coco(root, masks="class", boxes="clip"))
+    features, _ = _read(Coco(root, object_masks="class", boxes="clip"))
     mask = _mask(features["image/segmentation/class/encoded"])
     assert mask.shape == (20, 40)
     assert np.array_equal(np.argwhere(mask)[[0, -1]], [[5, 4], [14, 13]])
@@ -512,18 +519,45 @@ def test_wrong_regions_are_listed_only_where_masks_are_asked_for(tmp_path: Path)
     wrong = [CAT | {"segmentation": []}, CAT | {"segmentation": [[1, 2, 3]]}, CAT]
     root = _coco(tmp_path, {"a.jpg": wrong})
     assert len(_read(Coco(root))[0]["image/object/class/label"]) == 3
-    first, second = _problems(Coco(root, masks="class"))
-    assert first.startswith("annotations/instances.json, annotation 1 (cat, picture 100): its seg")
+    first, second = _problems(Coco(root, object_masks="class"))
+    assert first.startswith(
+        "annotations/instances.json, annotation 1 (cat, image 100): invalid seg"
+    )
     assert "expected at least three points" in second
-    features, notes = _read(Coco(root, masks="instance", boxes="drop"))
+    features, notes = _read(Coco(root, object_masks="instance", boxes="drop"))
     assert len(features["image/object/mask"]) == len(features["image/object/class/label"]) == 1
     assert len(notes) == 2
+
+
+@pytest.mark.parametrize("masks", ["instance", "class"])
+@pytest.mark.parametrize("segmentation", [None, [], [[1, 2, 3]], {"size": [1, 1], "counts": [1]}])
+def test_good_boxes_without_an_outline(tmp_path: Path, segmentation: Any, masks: Any) -> None:
+    """`clip` keeps them, with empty masks; `drop` leaves them out. Neither blames the box."""
+    bare = DOG | {"segmentation": segmentation}
+    root = _coco(tmp_path, {"a.jpg": [bare, CAT]})
+    features, notes = _read(Coco(root, object_masks=masks, boxes="clip"))
+    assert features["image/object/class/label"] == [90, 3]
+    assert features["image/object/bbox/xmax"] == [1, 0.35]
+    dropped, other_notes = _read(Coco(root, object_masks=masks, boxes="drop"))
+    assert dropped["image/object/class/label"] == [3]
+    for (what, where), verb in zip(notes + other_notes, ("empty mask", "dropped"), strict=True):
+        assert "segmentation" in what
+        assert "box" not in what
+        assert verb in what
+        assert "annotation 1 (Dog, image 100): " in where
+    cat = np.zeros((20, 40), bool)
+    cat[5:15, 4:14] = True
+    if masks == "instance":
+        drawn = [_mask(data) for data in features["image/object/mask"]]
+        assert np.array_equal(drawn, [np.zeros_like(cat), cat])
+    else:
+        assert np.array_equal(_mask(features["image/segmentation/class/encoded"]), cat * 3)
 
 
 def test_the_json_file_may_be_named(tmp_path: Path) -> None:
     root = _coco(tmp_path / "d", {"a.jpg": [CAT]}, "annotations/one.json")
     _coco(root, {"a.jpg": [CAT, DOG]}, "annotations/two.json")
-    with pytest.raises(rs.SourceError, match="say which"):
+    with pytest.raises(rs.SourceError, match="several annotation files"):
         Coco(root).list_samples()
     for name, count in (("one", 1), ("two", 2)):
         source = Coco(root / "annotations" / f"{name}.json")
@@ -534,11 +568,11 @@ def test_the_json_file_may_be_named(tmp_path: Path) -> None:
     assert len(Coco(beside / "x.json").list_samples().samples) == 1
 
 
-def test_one_number_for_two_pictures(tmp_path: Path) -> None:
+def test_one_number_for_two_images(tmp_path: Path) -> None:
     root = _coco(tmp_path, {"a.jpg": [CAT], "b.jpg": [DOG]})
     path = root / "annotations" / "instances.json"
     path.write_text(path.read_text().replace('"id": 101', '"id": 100'))
-    with pytest.raises(rs.SourceError, match=r"the picture 100 is both 'a\.jpg' and 'b\.jpg'"):
+    with pytest.raises(rs.SourceError, match=r"image 100 is both 'a\.jpg' and 'b\.jpg'"):
         Coco(root).list_samples()
     listing = Coco(root, boxes="drop").list_samples()
     assert [sample.name for sample in listing.samples] == ["images/a.jpg"]

@@ -16,18 +16,19 @@ from hypothesis import strategies as st
 import recordsmith as rs
 from recordsmith.example import encode_example
 from recordsmith.sources import Source, Table
+from recordsmith.sources.json_values import LOST_DIGITS
 
 from .source_contract import SourceContract
 
 
 class TestContract(SourceContract):
-    def make_source(self, folder: Path, pictures: ModuleType) -> Source:  # noqa: ARG002
+    def make_source(self, folder: Path, images: ModuleType) -> Source:  # noqa: ARG002
         folder.mkdir()
         rows = [
             {"n": n if n % 2 else n / 4, "list": [0.5] * n, "y": n % 3, "deep": {"a": [n]}}
             for n in range(6)
         ]
-        return Table(_write(folder / "t.jsonl", *rows), label="y")
+        return Table(_write(folder / "t.jsonl", *rows), label_column="y")
 
 
 def _write(path: Path, *rows: Any) -> Path:
@@ -80,8 +81,8 @@ def test_values(tmp_path: Path) -> None:
         }
     ]
     assert source.list_samples().notices == (
-        "stored as floats, as some values are whole numbers and some are not: floats",
-        "stored as JSON text, as its values are nested: object and objects",
+        "1 key with integers and floats stored as float: floats",
+        "2 keys with nested values stored as JSON text: object and objects",
     )
 
 
@@ -89,9 +90,7 @@ def test_kinds_are_decided_by_all_rows(tmp_path: Path) -> None:
     rows = [{"x": 1, "list": []}, {"x": 2.5, "list": [3]}, {"list": [0.5], "x": None}, {}]
     source = Table(_write(tmp_path / "t.jsonl", *rows))
     notices = source.list_samples().notices
-    assert notices == (
-        "stored as floats, as some values are whole numbers and some are not: x and list",
-    )
+    assert notices == ("2 keys with integers and floats stored as float: x and list",)
     assert _features(source) == [
         {"x": [1.0], "list": []},
         {"x": [2.5], "list": [3.0]},
@@ -111,19 +110,8 @@ def test_text_among_numbers_and_lists_of_lists(tmp_path: Path) -> None:
     with pytest.raises(rs.SourceError) as caught:
         Table(path).list_samples()
     mixed, nested = caught.value.problems
-    assert mixed == (
-        f"'x' holds a number in {path}, line 1 and text in {path}, line 2; make them alike, or "
-        "store all as text with kinds={'x': 'bytes'}"
-    )
-    assert nested == (
-        f"{path}, line 1: 'y' holds lists of lists, which no feature can; store them as one list "
-        "and their shape as another, or as text with kinds={'y': 'bytes'}"
-    )
-    source = Table(path, kinds={"x": "bytes", "y": "bytes"})
-    assert _features(source) == [
-        {"x": [b"1"], "y": [b"[[1]]"]},
-        {"x": [b"two"], "y": [b"[[2],[3]]"]},
-    ]
+    assert mixed == f"'x' is a number in {path}, line 1 and text in {path}, line 2"
+    assert nested == f"{path}, line 1: 'y' has nested lists"
 
 
 def test_bad_lines_are_reported_and_the_rest_is_packed(tmp_path: Path) -> None:
@@ -132,25 +120,27 @@ def test_bad_lines_are_reported_and_the_rest_is_packed(tmp_path: Path) -> None:
         rs.pack(Table(path), tmp_path / "out")
     problems = sorted(caught.value.problems)
     assert len(problems) == 3
-    assert problems[0].startswith(f"{path}, line 3: no JSON: Expecting ',' delimiter (column 8)")
+    assert problems[0].startswith(
+        f"{path}, line 3: not valid JSON: Expecting ',' delimiter (column 8)"
+    )
     assert problems[1].startswith(f"{path}, line 4: expected an object")
-    assert problems[2].startswith(f"{path}, line 5: 'x' is 9223372036854775808: it does not fit")
-    assert rs.pack(Table(path), tmp_path / "out", on_error="skip").sample_count == 2
+    assert problems[2].startswith(f"{path}, line 5: 'x' is 9223372036854775808; the number does")
+    assert rs.pack(Table(path), tmp_path / "out", skip_errors=True).sample_count == 2
     assert sorted(int(e["x"][0]) for e in rs.open(tmp_path / "out")) == [1, 3]
 
 
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ('[{"x": 1},\n {"x": 2}]\n', "write each object into a line of its own"),
-        ('{\n "x": 1\n}\n', "write each object into a line of its own"),
-        ("\n\n", "there are only blank lines"),
-        ("words\n", "line 1: no JSON"),
-        ("[" * 100_000 + "\n", "line 1: no JSON that can be read"),
+        ('[{"x": 1},\n {"x": 2}]\n', "one object per line"),
+        ('{\n "x": 1\n}\n', "one object per line"),
+        ("\n\n", "all lines are blank"),
+        ("words\n", "line 1: not valid JSON"),
+        ("[" * 100_000 + "\n", "line 1: not valid JSON"),
         ("", "is empty"),
     ],
 )
-def test_what_is_no_json_lines(tmp_path: Path, text: str, words: str) -> None:
+def test_invalid_json_lines(tmp_path: Path, text: str, words: str) -> None:
     (tmp_path / "t.jsonl").write_text(text)
     with pytest.raises(rs.SourceError, match=words):
         Table(tmp_path / "t.jsonl").list_samples()
@@ -178,6 +168,32 @@ def test_lost_digits_are_noted(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.xfail(
+    strict=True, reason="an integer is rounded to a double before it is compared with its float"
+)
+@pytest.mark.parametrize("value", [9007199254740993, -(2**60) - 1, [9007199254740993, 0.5]])
+def test_integers_beyond_doubles_that_lose_digits_are_noted(tmp_path: Path, value: Any) -> None:
+    source = Table(_write(tmp_path / "t.jsonl", {"a": value}, {"a": 0.5}))
+    notes: list[str] = []
+    source.read_sample(source.list_samples().samples[0], lambda what, _: notes.append(what))
+    assert notes == [LOST_DIGITS]
+
+
+@pytest.mark.parametrize(
+    ("text", "fits"),
+    [("3.4028235e38", True), ("-3.402823567797336e+38", True), ("3.4028235677973366e+38", False)],
+)
+def test_the_largest_float(tmp_path: Path, text: str, fits: bool) -> None:
+    """Its usual digits are larger than itself, as a double, and still round to it."""
+    (tmp_path / "t.jsonl").write_text(f'{{"a": {text}}}\n')
+    source = Table(tmp_path / "t.jsonl")
+    if fits:
+        assert np.abs(_features(source)[0]["a"]) == [np.finfo(np.float32).max]
+    else:
+        with pytest.raises(rs.SourceError):
+            _features(source)
+
+
 def test_found_by_content_and_compressed(tmp_path: Path) -> None:
     for name in ("t.ndjson", "t.json", "t.txt"):
         assert _features(Table(_write(tmp_path / name, {"x": 1}))) == [{"x": [1]}]
@@ -191,7 +207,12 @@ def test_split_group_and_label(tmp_path: Path) -> None:
         {"part": "train", "who": 4, "y": 0},
         {"y": None, "part": None},
     ]
-    source = Table(_write(tmp_path / "t.jsonl", *rows), split="part", group="who", label="y")
+    source = Table(
+        _write(tmp_path / "t.jsonl", *rows),
+        split_column="part",
+        group_column="who",
+        label_column="y",
+    )
     listing = source.list_samples()
     assert listing.splits == ("train", "test")
     assert listing.class_names == ("0", "1")
@@ -200,13 +221,15 @@ def test_split_group_and_label(tmp_path: Path) -> None:
         ("train", "4", 0),
         ("train", None, None),
     ]
-    with pytest.raises(rs.SourceError, match="line 3: column 'part' names no split"):
+    with pytest.raises(rs.SourceError, match=r"line 3: .*'part' is empty"):
         source.read_sample(listing.samples[2])
-    with pytest.raises(rs.OptionError, match=r"no row of .*t\.jsonl has a key 'z'; they have part"):
-        Table(tmp_path / "t.jsonl", label="z").list_samples()
+    with pytest.raises(rs.OptionError, match=r"t\.jsonl") as caught:
+        Table(tmp_path / "t.jsonl", label_column="z").list_samples()
+    assert caught.value.value == "'z'"
+    assert caught.value.expected.startswith("one of part")
     _write(tmp_path / "t.jsonl", {"y": 0.5}, {"y": 1})
-    with pytest.raises(rs.SourceError, match="should name classes, but holds fractions"):
-        Table(tmp_path / "t.jsonl", label="y").list_samples()
+    with pytest.raises(rs.SourceError, match="floats"):
+        Table(tmp_path / "t.jsonl", label_column="y").list_samples()
 
 
 _TEXT = st.text(st.characters(exclude_categories=["Cs"]))
@@ -248,9 +271,9 @@ def test_any_rows(tmp_path_factory: pytest.TempPathFactory, rows: list[dict[str,
 @pytest.mark.parametrize(
     ("option", "words"),
     [
-        ("split", "no row names a split in 'x'"),
-        ("label", "no row has a class in 'x'"),
-        ("pictures", "'x' should name picture files, but its cells are empty"),
+        ("split_column", "split column 'x' is empty"),
+        ("label_column", "label column 'x' is empty"),
+        ("image_column", "image column 'x' is empty"),
     ],
 )
 def test_columns_of_nothing_but_null(tmp_path: Path, option: str, words: str) -> None:

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 import recordsmith as rs
 from recordsmith.example import encode_example
 from recordsmith.sources import Source, Table
+from recordsmith.sources.json_values import LOST_DIGITS
 
 from .source_contract import SourceContract
 
@@ -26,19 +27,19 @@ pq = importlib.import_module("pyarrow.parquet") if pa else None
 
 
 class TestContract(SourceContract):
-    def make_source(self, folder: Path, pictures: ModuleType) -> Source:  # noqa: ARG002
+    def make_source(self, folder: Path, images: ModuleType) -> Source:  # noqa: ARG002
         folder.mkdir()
         table = {"x": [0.5, 1.0, 2.0, 3.0, 4.0], "y": list("abcab"), "l": [[1]] * 5}
-        return Table(_write(folder / "t.parquet", table), label="y")
+        return Table(_write(folder / "t.parquet", table), label_column="y")
 
 
-class TestContractWithPictures(SourceContract):
-    def make_source(self, folder: Path, pictures: ModuleType) -> Source:
-        pictures.make_folder(folder, {"a": 3, "b": 2})
+class TestContractWithImages(SourceContract):
+    def make_source(self, folder: Path, images: ModuleType) -> Source:
+        images.make_folder(folder, {"a": 3, "b": 2})
         names = sorted(path.relative_to(folder).as_posix() for path in folder.glob("*/*"))
         table = {"file_name": names, "n": range(5), "class": [name[0] for name in names]}
         _write(folder / "metadata.parquet", table)
-        return Table(folder, label="class")
+        return Table(folder, label_column="class")
 
 
 def _write(path: Path, columns: Any, **options: Any) -> Path:
@@ -100,7 +101,7 @@ def test_nulls_are_left_out_and_told(tmp_path: Path) -> None:
     columns = {"a": [1, None, 3, None], "b": ["x", "y", None, None], "c": [0.5, 1.5, 2.5, 3.5]}
     source = Table(_write(tmp_path / "t.parquet", columns))
     (notice,) = source.list_samples().notices
-    assert notice.endswith("nulls are left out of their rows: 2 in 'a', 2 in 'b'")
+    assert notice.endswith("nulls left out of their rows: 2 in 'a', 2 in 'b'")
     rows = [dict(zip("abc", row, strict=True)) for row in zip(*columns.values(), strict=True)]
     expected = [encode_example(row) for row in rows]
     assert [source.read_sample(s) for s in source.list_samples().samples] == expected
@@ -142,7 +143,7 @@ def test_long_rows_are_read_a_few_at_a_time(tmp_path: Path, monkeypatch: Any) ->
     assert 10 < seen[0] < 60
 
 
-def test_what_no_feature_can_hold_is_refused(tmp_path: Path) -> None:
+def test_unsupported_types_are_refused(tmp_path: Path) -> None:
     columns = {
         "good": [1],
         "struct": pa.array([{"a": 1}]),
@@ -152,46 +153,63 @@ def test_what_no_feature_can_hold_is_refused(tmp_path: Path) -> None:
     }
     with pytest.raises(rs.SourceError) as caught:
         Table(_write(tmp_path / "t.parquet", columns)).list_samples()
-    assert [p.partition("column ")[2].partition(" is")[0] for p in caught.value.problems] == [
+    assert [p.partition("column ")[2].partition(" has")[0] for p in caught.value.problems] == [
         "'struct'",
         "'map'",
         "'deep'",
         "'structs'",
     ]
-    assert "'struct' is struct<a: int64>, which no feature can hold" in caught.value.problems[0]
+    assert "unsupported type struct<a: int64>" in caught.value.problems[0]
 
 
 def test_values_that_cannot_be_stored(tmp_path: Path) -> None:
     path = _write(tmp_path / "t.parquet", {"x": pa.array([2**63], pa.uint64())})
-    with pytest.raises(rs.SourceError, match=r"'x' \(uint64\) cannot be stored as int64"):
+    with pytest.raises(rs.SourceError, match=r"'x' \(uint64\) as int64"):
         Table(path).list_samples()
     path = _write(tmp_path / "t.parquet", {"x": [1e300]})
-    with pytest.raises(rs.SourceError, match=r"rows from 0 on: column 'x'.*32-bit float"):
+    with pytest.raises(rs.SourceError, match=r"rows from 0.*32-bit float"):
         Table(path).list_samples()
     path = _write(tmp_path / "t.parquet", {"x": [[1, None]]})
-    with pytest.raises(rs.SourceError, match="there are nulls within lists"):
+    with pytest.raises(rs.SourceError, match="nulls within lists"):
         Table(path).list_samples()
 
 
-def test_lost_digits_are_told(tmp_path: Path) -> None:
+def test_lost_digits_are_noticed(tmp_path: Path) -> None:
     path = _write(tmp_path / "t.parquet", {"x": [0.1, 16777217.0, 16777216.0, None, 2.0**25 + 2]})
     notices = Table(path).list_samples().notices
-    assert any("column 'x': a number beyond 16,777,216 lost digits" in n for n in notices)
-    assert any(notice.endswith(": 2, the first in row 1") for notice in notices)
+    assert any("2 numbers beyond 16,777,216 lost digits" in notice for notice in notices)
+    assert any(notice.endswith("column 'x', the first in row 1") for notice in notices)
+
+
+@pytest.mark.xfail(strict=True, reason="only doubles and int64 are searched for lost digits")
+@pytest.mark.parametrize(
+    ("values", "kind"),
+    [
+        ([decimal.Decimal(16777217), decimal.Decimal("0.5")], pa.decimal128(20, 1)),
+        ([decimal.Decimal(9007199254740993), decimal.Decimal(1)], pa.decimal128(20, 0)),
+        ([2**64 - 1, 1], pa.uint64()),
+        ([2**24 + 1, 1], pa.uint32()),
+        ([[16777217.0], [1.0]], pa.list_(pa.float64())),
+    ],
+)
+def test_lost_digits_of_every_type_are_told(tmp_path: Path, values: Any, kind: Any) -> None:
+    path = _write(tmp_path / "t.parquet", {"x": pa.array(values, kind)})
+    notices = Table(path, kinds={"x": "float"}).list_samples().notices
+    assert [notice for notice in notices if LOST_DIGITS in notice]
 
 
 def test_declared_kinds(tmp_path: Path) -> None:
     path = _write(tmp_path / "t.parquet", {"a": [1, 2], "b": [1.0, 2.0], "c": ["1.5", "2"]})
     source = Table(path, kinds={"a": "bytes", "b": "int64", "c": "float"})
     assert _features(source)[0] == {"a": [b"1"], "b": [1], "c": [1.5]}
-    with pytest.raises(rs.SourceError, match=r"'b'.*cannot be stored as int64"):
+    with pytest.raises(rs.SourceError, match=r"'b'.*as int64"):
         Table(_write(tmp_path / "t.parquet", {"b": [1.5]}), kinds={"b": "int64"}).list_samples()
 
 
 def test_empty_and_columns_without_values(tmp_path: Path) -> None:
     path = _write(tmp_path / "t.parquet", {"a": [1], "b": pa.nulls(1)})
     source = Table(path)
-    assert source.list_samples().notices == ("columns without any value are left out: b",)
+    assert source.list_samples().notices == ("1 column without values skipped: b",)
     assert _features(source) == [{"a": [1]}]
     with pytest.raises(rs.SourceError, match="has no rows"):
         Table(_write(tmp_path / "t.parquet", {"a": pa.array([], pa.int64())})).list_samples()
@@ -201,16 +219,21 @@ def test_damaged_file(tmp_path: Path) -> None:
     path = _write(tmp_path / "t.parquet", {"x": np.arange(100_000)}, compression="none")
     data = path.read_bytes()
     path.write_bytes(data[:-5])
-    with pytest.raises(rs.SourceError, match=r"t\.parquet cannot be read as a Parquet file"):
+    with pytest.raises(rs.SourceError, match=r"t\.parquet: not a Parquet file"):
         Table(path).list_samples()
     path.write_bytes(b"PAR1words")
-    with pytest.raises(rs.SourceError, match="cannot be read as a Parquet file"):
+    with pytest.raises(rs.SourceError, match="not a Parquet file"):
         Table(path).list_samples()
 
 
 def test_split_group_and_label(tmp_path: Path) -> None:
     columns = {"part": ["val", "train", None], "who": [1, None, 2], "y": ["b", "a", None]}
-    source = Table(_write(tmp_path / "t.parquet", columns), split="part", group="who", label="y")
+    source = Table(
+        _write(tmp_path / "t.parquet", columns),
+        split_column="part",
+        group_column="who",
+        label_column="y",
+    )
     listing = source.list_samples()
     assert (listing.splits, listing.class_names) == (("train", "val"), ("a", "b"))
     assert [(s.split, s.group, s.label) for s in listing.samples] == [
@@ -218,16 +241,17 @@ def test_split_group_and_label(tmp_path: Path) -> None:
         ("train", None, 0),
         ("train", "2", None),
     ]
-    with pytest.raises(rs.SourceError, match=r"row 2: column 'part' names no split"):
+    with pytest.raises(rs.SourceError, match=r"row 2: .*'part' is empty"):
         source.read_sample(listing.samples[2])
-    with pytest.raises(rs.OptionError, match="has no column 'z'; it has part, who, y"):
-        Table(tmp_path / "t.parquet", label="z").list_samples()
+    with pytest.raises(rs.OptionError, match="no column 'z'") as caught:
+        Table(tmp_path / "t.parquet", label_column="z").list_samples()
+    assert caught.value.expected == "one of part, who, y"
 
 
-def test_files_of_several_splits_agree(tmp_path: Path, pictures: ModuleType) -> None:
+def test_files_of_several_splits_agree(tmp_path: Path, images: ModuleType) -> None:
     for name, values in (("train", [1, 2]), ("test", [0.5])):
         (tmp_path / name).mkdir()
-        (tmp_path / name / "a.png").write_bytes(pictures.encode(pictures.noise(4, 3), "PNG"))
+        (tmp_path / name / "a.png").write_bytes(images.encode(images.noise(4, 3), "PNG"))
         columns = {"file_name": ["a.png"] * len(values), "x": values}
         _write(tmp_path / name / "metadata.parquet", columns)
     source = Table(tmp_path)
@@ -235,7 +259,7 @@ def test_files_of_several_splits_agree(tmp_path: Path, pictures: ModuleType) -> 
     assert [row["x"].dtype for row in rows] == [np.float32] * 3
     assert [row["image/filename"] for row in rows] == [b"train/a.png"] * 2 + [b"test/a.png"]
     _write(tmp_path / "test" / "metadata.parquet", {"file_name": ["a.png"], "x": ["text"]})
-    with pytest.raises(rs.SourceError, match="column 'x' is bytes, before it int64"):
+    with pytest.raises(rs.SourceError, match="'x' is bytes, but int64"):
         Table(tmp_path).list_samples()
 
 

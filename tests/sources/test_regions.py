@@ -1,4 +1,4 @@
-"""Polygons and run lengths -> masks, against a point-in-polygon test and runs counted by hand."""
+"""Polygons and run lengths -> masks, compared with pycocotools and with runs counted by hand."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
 from recordsmith.image import encode_mask
+from recordsmith.sources import regions
 from recordsmith.sources.regions import (
     ClassMask,
     RegionError,
@@ -21,32 +22,86 @@ from recordsmith.sources.regions import (
 HEIGHT, WIDTH = 9, 13
 
 
-def _is_inside(polygon: list[float], x: float, y: float) -> bool | None:
-    """By the number of edges that a ray to the left crosses; None if an edge runs through it."""
-    points = list(zip(polygon[::2], polygon[1::2], strict=True))
-    crossed = 0
-    for (x1, y1), (x2, y2) in zip(points, [*points[1:], points[0]], strict=True):
-        if (y1 <= y) != (y2 <= y):
-            crossing = x1 + (y - y1) * (x2 - x1) / (y2 - y1)
-            if abs(crossing - x) < 1e-9:
-                return None
-            crossed += crossing < x
-    return crossed % 2 == 1
+@pytest.fixture(scope="module")
+def coco() -> Any:
+    return pytest.importorskip("pycocotools.mask")
 
 
-coordinate = st.integers(-40, 160).map(lambda tenth: tenth / 10)
-polygons = st.integers(3, 8).flatmap(
-    lambda count: st.lists(coordinate, min_size=2 * count, max_size=2 * count)
-)
-
-
-@given(polygons)
-def test_pixels_whose_centres_are_inside(polygon: list[float]) -> None:
-    mask = rasterize([polygon], HEIGHT, WIDTH)
+def _check_against(coco: Any, segmentation: Any, height: int, width: int) -> None:
+    found = coco.frPyObjects(segmentation, height, width)
+    runs = coco.merge(found) if isinstance(found, list) else found
+    expected = coco.decode(runs)
+    mask = rasterize(segmentation, height, width)
     assert mask.dtype == np.uint8
-    for y, x in np.ndindex(HEIGHT, WIDTH):
-        expected = _is_inside(polygon, x + 0.5, y + 0.5)
-        assert expected is None or mask[y, x] == expected
+    assert np.array_equal(mask, expected)
+    short = runs | {"counts": runs["counts"].decode()}
+    assert np.array_equal(rasterize(short, height, width), expected)
+
+
+coordinates = st.one_of(
+    st.integers(-4, 40),
+    st.integers(-40, 160).map(lambda tenths: tenths / 10),
+    st.floats(-5, 20),
+    st.sampled_from([-9_999.9, 12_345.6, -0.0, 0.5, 8.999999]),
+)
+points = st.lists(st.tuples(coordinates, coordinates), min_size=3, max_size=9)
+
+
+@st.composite
+def polygons(draw: st.DrawFn) -> list[float]:
+    """Closed or not, with points that come twice, inside and outside of the image."""
+    corners = draw(points)
+    if draw(st.booleans()):
+        repeated = draw(st.lists(st.integers(1, 3), min_size=9, max_size=9))
+        corners = [
+            point for point, count in zip(corners, repeated, strict=False) for _ in range(count)
+        ]
+    if draw(st.booleans()):
+        corners.append(corners[0])
+    return [float(coordinate) for point in corners for coordinate in point]
+
+
+@pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
+@settings(max_examples=300)
+@given(st.lists(polygons(), min_size=1, max_size=3), st.integers(1, 20), st.integers(1, 20))
+def test_polygons_as_pycocotools_draws_them(
+    coco: Any, segmentation: list[list[float]], height: int, width: int
+) -> None:
+    _check_against(coco, segmentation, height, width)
+
+
+@pytest.mark.parametrize(
+    ("polygon", "counts"),
+    [  # from pycocotools 2.0.11
+        ([2.3, 1.7, 11.2, 0.4, 7.9, 8.8], "m0172O2N1O1OO1N1Ne0"),
+        ([0.1, 0.1, 12.9, 8.9, 12.9, 0.1, 0.1, 8.9], "091N2N101N2N1000O2O1N1O2N2"),
+        ([-3.5, 4.2, 6.5, -2.5, 15.5, 4.5, 6, 12.25], "2532NQ20PN0O2NO"),
+        ([1, 1, 9, 1, 1, 1], "e3"),
+        ([3.5, 0, 4.5, 0, 4.5, 9, 3.5, 9], "T19X2"),
+        ([0.5, 0.5, 0.7, 6.3, 0.6, 6.4], "e3"),
+        ([6, -100000.5, 7.5, 100000, 3, 4.4], "k0T1f1"),
+    ],
+)
+def test_known_polygons(polygon: list[float], counts: str) -> None:
+    expected = rasterize({"size": [HEIGHT, WIDTH], "counts": counts}, HEIGHT, WIDTH)
+    assert np.array_equal(rasterize([polygon], HEIGHT, WIDTH), expected)
+
+
+def test_a_polygon_costs_what_its_image_costs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither far coordinates nor long outlines make arrays that are larger than the image."""
+    with pytest.raises(RegionError, match=r"coordinate -1e\+300"):
+        rasterize([[0, 0, 9, 9, 5, -1e300]], HEIGHT, WIDTH)
+    with pytest.raises(RegionError, match=r"coordinate 1e\+09"):
+        rasterize([[0, 0, 1e9, 9, 5, 5]], HEIGHT, WIDTH)
+    zigzag = [coordinate for n in range(400) for coordinate in (n % 2 * WIDTH, n / 50)]
+    whole = rasterize([zigzag], HEIGHT, WIDTH)
+    monkeypatch.setattr(regions, "_CROSSINGS_AT_ONCE", 7)
+    assert np.array_equal(rasterize([zigzag], HEIGHT, WIDTH), whole)
+    monkeypatch.setattr(regions, "_MOST_CROSSINGS", 400 * WIDTH)
+    assert np.array_equal(rasterize([zigzag], HEIGHT, WIDTH), whole)
+    monkeypatch.setattr(regions, "_MOST_CROSSINGS", 400 * WIDTH - 1)
+    with pytest.raises(RegionError, match="5,200 times; expected at most 5,199"):
+        rasterize([zigzag], HEIGHT, WIDTH)
 
 
 def test_rectangle_has_its_area() -> None:
@@ -103,8 +158,16 @@ def test_both_forms_of_run_lengths(mask: Any) -> None:
         assert found.flags.c_contiguous
 
 
+@pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
+@given(st.lists(st.integers(0, 40), min_size=1, max_size=12))
+def test_run_lengths_as_pycocotools_reads_them(coco: Any, runs: list[int]) -> None:
+    """Also runs of no pixels, which its own functions do not write."""
+    runs = [*runs, HEIGHT * WIDTH - sum(runs)] if sum(runs) <= HEIGHT * WIDTH else [0, 117, 0]
+    _check_against(coco, {"size": [HEIGHT, WIDTH], "counts": runs}, HEIGHT, WIDTH)
+
+
 def test_known_short_form() -> None:
-    """Long runs: 272 zeros, 2 ones, ... of a picture of 20 by 20, written out by hand.
+    """Long runs: 272 zeros, 2 ones, ... of an image of 20 by 20, written out by hand.
 
     272 = 8 * 32 + 16: low bits 16 with more to follow (0x30), then 8: chr(96) chr(56).
     2: chr(50). 126 = 3 * 32 + 30: 0x3e, 3: chr(110) chr(51).
@@ -124,17 +187,20 @@ def test_known_short_form() -> None:
         ([[1, 2, 3, 4, 5, None]], "at least three points"),
         ([1, 2, 3, 4, 5, 6], "at least three points"),
         ([[1, 2, 3, 4, 5, float("nan")]], "at least three points"),
-        ({"size": [WIDTH, HEIGHT], "counts": [117]}, r"of the size \[13, 9\]; expected \[9, 13\]"),
-        ({"counts": [117]}, "of the size None"),
-        ({"size": [HEIGHT, WIDTH], "counts": [116]}, "add up to 116; expected 117"),
+        (
+            {"size": [WIDTH, HEIGHT], "counts": [117]},
+            r"size \[13, 9\]; expected the image size \[9, 13\]",
+        ),
+        ({"counts": [117]}, "size None"),
+        ({"size": [HEIGHT, WIDTH], "counts": [116]}, "add up to 116 pixels; expected 117"),
         ({"size": [HEIGHT, WIDTH], "counts": [118, -1]}, "numbers from 0"),
         ({"size": [HEIGHT, WIDTH], "counts": [1e9]}, "numbers from 0"),
         ({"size": [HEIGHT, WIDTH]}, "numbers from 0"),
-        ({"size": [HEIGHT, WIDTH], "counts": "e"}, "end too early"),
-        ({"size": [HEIGHT, WIDTH], "counts": "\x7f"}, "cannot be there"),
-        ({"size": [HEIGHT, WIDTH], "counts": "o" * 99}, "cannot be there"),
-        ({"size": [HEIGHT, WIDTH], "counts": "oooo1"}, "the picture has 117"),
-        ({"size": [HEIGHT, WIDTH], "counts": "@"}, "run lengths hold -16"),
+        ({"size": [HEIGHT, WIDTH], "counts": "e"}, "truncated"),
+        ({"size": [HEIGHT, WIDTH], "counts": "\x7f"}, "invalid character"),
+        ({"size": [HEIGHT, WIDTH], "counts": "o" * 99}, "invalid character"),
+        ({"size": [HEIGHT, WIDTH], "counts": "oooo1"}, "out of range; expected 0 to 117"),
+        ({"size": [HEIGHT, WIDTH], "counts": "@"}, "run length -16"),
     ],
 )
 def test_what_is_no_region(segmentation: Any, words: str) -> None:

@@ -20,13 +20,13 @@ SPLITS = {"train": 0.5, "test": 0.5}
 
 
 class TestContract(SourceContract):
-    def make_source(self, folder: Path, pictures: ModuleType) -> Source:  # noqa: ARG002
+    def make_source(self, folder: Path, images: ModuleType) -> Source:  # noqa: ARG002
         rs.pack(Rows({"x": n, "t": "é" * n} for n in range(20)), folder, splits=SPLITS, shards=2)
         return Shards(folder)
 
 
 class TestContractOfCompressedShards(SourceContract):
-    def make_source(self, folder: Path, pictures: ModuleType) -> Source:  # noqa: ARG002
+    def make_source(self, folder: Path, images: ModuleType) -> Source:  # noqa: ARG002
         rs.pack(Rows({"x": n} for n in range(20)), folder, shards=3, compression="gzip")
         return Shards(folder)
 
@@ -54,8 +54,8 @@ def test_payloads_pass_through_untouched(tmp_path: Path, compression: str) -> No
     assert source.root is None
 
 
-def test_repacked_with_other_options(tmp_path: Path, pictures: ModuleType) -> None:
-    folder = pictures.make_folder(tmp_path / "pictures", {"a": 7, "b": 5})
+def test_repacked_with_other_options(tmp_path: Path, images: ModuleType) -> None:
+    folder = images.make_folder(tmp_path / "images", {"a": 7, "b": 5})
     rs.pack(rs.ImageFolder(folder), tmp_path / "one", splits=SPLITS, shards=2, compression="zlib")
     source = Shards(tmp_path / "one")
     listing = source.list_samples()
@@ -69,8 +69,9 @@ def test_repacked_with_other_options(tmp_path: Path, pictures: ModuleType) -> No
         rs.open(tmp_path / "one").records()
     )
     assert rs.open(tmp_path / "two").class_names == ("a", "b")
-    with pytest.raises(rs.OptionError, match="is the folder that is packed"):
+    with pytest.raises(rs.OptionError, match="is the source folder") as caught:
         rs.pack(source, tmp_path / "one", overwrite=True)
+    assert caught.value.option == "out"
 
 
 def test_label_map_is_carried_along(tmp_path: Path) -> None:
@@ -112,7 +113,7 @@ def test_lists_globs_and_files_of_one_name(tmp_path: Path) -> None:
         assert names == ["a/x.tfrecord/0000000", "b/x.tfrecord/0000000"]
         assert _payloads(source) == [b"a", b"b"]
         assert str(tmp_path) not in str(source.describe())
-    with pytest.raises(rs.OptionError, match=r"lead to x\.tfrecord more than once"):
+    with pytest.raises(rs.OptionError, match=r"x\.tfrecord more than once"):
         Shards([tmp_path / "a", tmp_path / "a"]).list_samples()
 
 
@@ -182,17 +183,22 @@ def test_shard_that_has_not_what_its_manifest_says(tmp_path: Path) -> None:
     manifest = tmp_path / "out" / "dataset.json"
     text = manifest.read_text()
     manifest.write_text(text.replace('"records": 5,', '"records": 6,'))
-    with pytest.raises(rs.CorruptDataError, match="has 5 records, its manifest says 6"):
+    with pytest.raises(rs.CorruptDataError, match="manifest") as caught:
         Shards(tmp_path / "out").list_samples()
+    assert caught.value.defect is rs.Defect.RECORD_COUNT
+    assert (caught.value.found, caught.value.expected) == ("5", "6")
+    assert caught.value.path == str(tmp_path / "out" / "train-00000-of-00001.tfrecord.gz")
 
 
 def test_nothing_there(tmp_path: Path) -> None:
-    with pytest.raises(rs.FileAccessError, match="there is no such file"):
+    with pytest.raises(rs.FileAccessError) as caught:
         Shards(tmp_path / "missing").list_samples()
-    with pytest.raises(rs.OptionError, match="holds no TFRecord file"):
+    assert isinstance(caught.value, FileNotFoundError)
+    assert caught.value.path == str(tmp_path / "missing")
+    with pytest.raises(rs.OptionError, match="has no TFRecord file"):
         Shards(tmp_path).list_samples()
     (tmp_path / "empty.tfrecord").touch()
-    with pytest.raises(rs.SourceError, match=r"there are no records in empty\.tfrecord"):
+    with pytest.raises(rs.SourceError, match=r"no records in empty\.tfrecord"):
         Shards(tmp_path / "empty.tfrecord").list_samples()
 
 

@@ -54,9 +54,10 @@ def test_reading_behind_the_end_is_said(tmp_path: Path) -> None:
     file = RandomFile.open(tmp_path / "x")
     assert file.size_bytes == 10
     assert (file.read(8, 5), file.read_whole(3, 4)) == (b"89", b"3456")
-    with pytest.raises(rs.SourceError, match=r"x ends at byte 10, expected 5 bytes from byte 8"):
+    with pytest.raises(rs.SourceError, match="byte 10, expected 13") as caught:
         file.read_whole(8, 5)
-    with pytest.raises(rs.FileAccessError, match="there is no such file"):
+    assert caught.value.path is not None
+    with pytest.raises(FileNotFoundError):
         RandomFile.open(tmp_path / "missing")
     with pytest.raises(rs.FileAccessError, match="it is a folder"):
         RandomFile.open(tmp_path)
@@ -109,8 +110,8 @@ def test_full_disk_names_the_folder_and_tmpdir(monkeypatch: pytest.MonkeyPatch) 
         spool.flush()
     assert caught.value.errno == errno.ENOSPC
     words = str(caught.value)
-    assert f"a temporary file in {tempfile.gettempdir()}: no space is left" in words
-    assert "TMPDIR names that folder" in words
+    assert tempfile.gettempdir() in words
+    assert "TMPDIR" in caught.value.remedy
 
 
 def test_no_folder_for_temporary_files(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -119,10 +120,9 @@ def test_no_folder_for_temporary_files(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(tempfile, "TemporaryFile", refuse)
     monkeypatch.setattr(tempfile, "gettempdir", refuse)
-    with pytest.raises(
-        rs.FileAccessError, match=r"no folder for temporary files: No usable.*TMPDIR"
-    ):
+    with pytest.raises(rs.FileAccessError, match="No usable") as caught:
         Spool()
+    assert "TMPDIR" in caught.value.remedy
 
 
 def test_short_writes_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -151,5 +151,6 @@ def test_inflated(tmp_path: Path) -> None:
     path.write_bytes(gzip.compress(data[:5]) + gzip.compress(data[5:]))
     assert b"".join(inflated(path)) == data
     path.write_bytes(gzip.compress(data)[:-20])
-    with pytest.raises(rs.CorruptDataError, match=r"x\.gz.*truncated-compression.*was cut off"):
+    with pytest.raises(rs.CorruptDataError, match=r"x\.gz") as caught:
         list(inflated(path))
+    assert caught.value.defect == rs.Defect.TRUNCATED_COMPRESSION

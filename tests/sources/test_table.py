@@ -1,4 +1,4 @@
-"""CSV and TSV as tables: kinds of columns, ragged rows, encodings, pictures beside them."""
+"""CSV and TSV as tables: kinds of columns, ragged rows, encodings, images beside them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import csv
 import gzip
 import io
 import json
-import re
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -19,12 +18,13 @@ from hypothesis import strategies as st
 import recordsmith as rs
 from recordsmith.example import encode_example
 from recordsmith.sources import Listing, Source, Table
+from recordsmith.sources.json_values import LOST_DIGITS
 
 from .source_contract import SourceContract
 
 
 class TestContract(SourceContract):
-    def make_source(self, folder: Path, pictures: ModuleType) -> Source:  # noqa: ARG002
+    def make_source(self, folder: Path, images: ModuleType) -> Source:  # noqa: ARG002
         folder.mkdir()
         rows = [
             f"{n},{n / 3:.3f},name {n},{'ab'[n % 2]},{'test' if n > 4 else 'train'}"
@@ -32,23 +32,23 @@ class TestContract(SourceContract):
         ]
         return Table(
             _write(folder / "rows.csv", "id,x,name,class,part", *rows),
-            label="class",
-            split="part",
-            group="name",
+            label_column="class",
+            split_column="part",
+            group_column="name",
         )
 
 
-class TestContractWithPictures(SourceContract):
-    def make_source(self, folder: Path, pictures: ModuleType) -> Source:
-        pictures.make_folder(folder / "train", {"a": 3, "b": 2})
+class TestContractWithImages(SourceContract):
+    def make_source(self, folder: Path, images: ModuleType) -> Source:
+        images.make_folder(folder / "train", {"a": 3, "b": 2})
         for name in ("train", "test"):
             folder.joinpath(name, "a").mkdir(parents=True, exist_ok=True)
-        (folder / "test" / "x.png").write_bytes(pictures.encode(pictures.noise(5, 4), "PNG"))
+        (folder / "test" / "x.png").write_bytes(images.encode(images.noise(5, 4), "PNG"))
         names = sorted(p.relative_to(folder / "train").as_posix() for p in folder.glob("train/*/*"))
         rows = [f"{name},{number},{name[0]}" for number, name in enumerate(names)]
         _write(folder / "train" / "metadata.csv", "file_name,number,class", *rows)
         _write(folder / "test" / "metadata.csv", "file_name,number,class", "x.png,1,a")
-        return Table(folder, label="class")
+        return Table(folder, label_column="class")
 
 
 def _write(path: Path, *lines: str, encoding: str = "utf-8") -> Path:
@@ -107,7 +107,7 @@ def test_all_cells_decide_also_those_far_down(tmp_path: Path) -> None:
     assert kind == "bytes"
     assert values == [b"1"] * 9000 + [b"2.5", b"n/a", b"3"]
     (notice,) = listing.notices
-    assert "column 'x' is stored as text" in notice
+    assert "column 'x' stored as text" in notice
     assert "t.csv, line 9003: n/a" in notice
 
 
@@ -116,7 +116,7 @@ def test_empty_cells_are_counted(tmp_path: Path) -> None:
     source = Table(path)
     listing = source.list_samples()
     assert listing.notices == (
-        "empty cells: 2 in 'a' (left out), 2 in 'b' (left out), 1 in 'c' (empty text)",
+        "5 empty cells: 2 in 'a' (left out), 2 in 'b' (left out), 1 in 'c' (empty text)",
     )
     assert _rows(source) == [{"a": 1, "c": b"x"}, {"c": b""}, {"b": 2.5, "c": b"y"}]
 
@@ -135,7 +135,7 @@ def test_declared_kinds(tmp_path: Path) -> None:
             rs.SourceError, match=rf"t\.csv, line {number + 2}: column 'x': .*{words}"
         ):
             source.read_sample(samples[number])
-    with pytest.raises(rs.OptionError, match="kinds names y, which the table has not"):
+    with pytest.raises(rs.OptionError, match="unknown columns: y"):
         Table(_write(tmp_path / "t.csv", "x", "1"), kinds={"y": "float"}).list_samples()
     with pytest.raises(rs.OptionError, match="'int'; expected bytes, float or int64"):
         Table(tmp_path / "t.csv", kinds={"x": "int"})  # type: ignore[dict-item]
@@ -152,15 +152,28 @@ def test_floats_that_cannot_be_stored_and_those_that_lose_digits(tmp_path: Path)
     assert [where for _, where in notes] == [f"{tmp_path}/t.csv, line 3: x, 16777217.0"]
 
 
+@pytest.mark.xfail(
+    strict=True, reason="a cell is rounded to a double before it is compared with its float"
+)
+@pytest.mark.parametrize(
+    "cell", ["9007199254740993", "-1152921504606846977", "18446744073709551617"]
+)
+def test_integers_beyond_doubles_that_lose_digits_are_noted(tmp_path: Path, cell: str) -> None:
+    source = Table(_write(tmp_path / "t.csv", "x", cell, "0.5"), kinds={"x": "float"})
+    notes: list[str] = []
+    source.read_sample(source.list_samples().samples[0], lambda what, _: notes.append(what))
+    assert notes == [LOST_DIGITS]
+
+
 def test_ragged_rows_are_reported_and_the_rest_is_packed(tmp_path: Path) -> None:
     path = _write(tmp_path / "t.csv", "a,b", "1,2", "3", "4,5,6", "", "7,8")
     with pytest.raises(rs.SourceError) as caught:
         rs.pack(Table(path), tmp_path / "out")
     assert sorted(caught.value.problems) == [
-        f"{path}, line 3: there are 1 cells, expected 2, as many as there are names of columns",
-        f"{path}, line 4: there are 3 cells, expected 2, as many as there are names of columns",
+        f"{path}, line 3: found 1 cell; expected 2",
+        f"{path}, line 4: found 3 cells; expected 2",
     ]
-    report = rs.pack(Table(path), tmp_path / "out", on_error="skip")
+    report = rs.pack(Table(path), tmp_path / "out", skip_errors=True)
     assert report.sample_count == 2
     assert sorted(int(e["a"][0]) for e in rs.open(tmp_path / "out")) == [1, 7]
 
@@ -172,13 +185,12 @@ def test_a_quote_that_does_not_end_costs_one_row(tmp_path: Path) -> None:
     assert len(samples) == 4
     good = [source.read_sample(samples[number]) for number in (0, 2, 3)]
     assert good == [{"a": 1, "b": b"x"}, {"a": 3, "b": b"z"}, {"a": 4, "b": b"w"}]
-    with pytest.raises(
-        rs.SourceError, match=r"line 3: a cell begins with a quote and does not end"
-    ):
+    with pytest.raises(rs.SourceError, match="closing quote") as caught:
         source.read_sample(samples[1])
+    assert (caught.value.path, caught.value.line) == (str(path), 3)
     path.write_text('a,b\n1,"x"y\n2,z\n')
     source = Table(path)
-    with pytest.raises(rs.SourceError, match=r"line 2: there is text behind the quote"):
+    with pytest.raises(rs.SourceError, match="line 2: text after a closing quote"):
         source.read_sample(source.list_samples().samples[0])
     assert source.read_sample(source.list_samples().samples[1]) == {"a": 2, "b": b"z"}
 
@@ -215,47 +227,47 @@ def test_lines_longer_than_a_block(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("lines", "words"),
     [
-        ([], "is empty; expected a table"),
-        (["", ""], "expected the names of the columns; the file is blank"),
-        (["a,b"], "has names of columns .a and b. and no rows"),
-        (["a,b,a", "1,2,3"], "line 1: several columns are called a;"),
-        (["5.1,3.5,setosa", "4.9,3.0,setosa"], r"there are numbers in it: 5\.1 and 3\.5"),
-        (["alice,34", "bob,35"], "there are numbers in it: 34"),
-        (['"a,b', "1,2"], "line 1: a cell begins with a quote"),
-        (["a\0,b", "1,2"], "there are zero bytes; it is binary data"),
+        ([], "the file is empty"),
+        (["", ""], "the file is blank"),
+        (["a,b"], "no rows below the column names .a and b"),
+        (["a,b,a", "1,2,3"], "line 1: repeated column names: a"),
+        (["5.1,3.5,setosa", "4.9,3.0,setosa"], r"found numbers: 5\.1 and 3\.5"),
+        (["alice,34", "bob,35"], "found numbers: 34"),
+        (['"a,b', "1,2"], "line 1: missing closing quote"),
+        (["a\0,b", "1,2"], "zero bytes"),
     ],
 )
-def test_what_is_no_table(tmp_path: Path, lines: list[str], words: str) -> None:
+def test_invalid_tables(tmp_path: Path, lines: list[str], words: str) -> None:
     path = _write(tmp_path / "t.csv", *lines)
     with pytest.raises(rs.SourceError, match=words) as caught:
         Table(path).list_samples()
-    assert str(path) in str(caught.value)
+    assert caught.value.path == str(path)
 
 
 def test_names_of_columns(tmp_path: Path) -> None:
     """As pandas writes a frame with its index, and numbers as names of columns."""
     source = Table(_write(tmp_path / "t.csv", ",0,1, b ", "0,5,6,x", "1,7,8,y"))
     listing = source.list_samples()
-    assert listing.notices == ("columns without a name are called column_0",)
+    assert listing.notices == ("1 column without a name numbered: column_0",)
     assert _rows(source)[1] == {"column_0": 1, "0": 7, "1": 8, "b": b"y"}
     source = Table(_write(tmp_path / "t.csv", "a,b,", "1,2,", "3,4,"))
     assert source.list_samples().notices == ()
     assert _rows(source) == [{"a": 1, "b": 2}, {"a": 3, "b": 4}]
 
 
-def test_wrong_encoding_says_where(tmp_path: Path) -> None:
+def test_wrong_encoding_is_located(tmp_path: Path) -> None:
     path = _write(tmp_path / "t.csv", "name,x", "abc,1", "Zoë,2", encoding="cp1252")
     with pytest.raises(rs.SourceError) as caught:
         Table(path).list_samples()
-    words = str(caught.value)
-    assert f"{path}, line 3: byte 15 (b'\\xeb') is no utf-8 text" in words
+    assert (caught.value.path, caught.value.line) == (str(path), 3)
+    assert "byte 15 (b'\\xeb')" in caught.value.problem
     assert path.read_bytes()[15] == 0xEB
-    assert "encoding='cp1252'" in words
+    assert "encoding='cp1252'" in str(caught.value)
     assert _rows(Table(path, encoding="cp1252"))[1] == {"name": "Zoë".encode(), "x": 2}
-    with pytest.raises(rs.OptionError, match="encoding 'no-such' is unknown"):
-        Table(path, encoding="no-such").list_samples()
-    with pytest.raises(rs.OptionError, match="encoding 'hex' is unknown"):
-        Table(path, encoding="hex").list_samples()
+    for encoding in ("no-such", "hex"):
+        with pytest.raises(rs.OptionError) as unknown:
+            Table(path, encoding=encoding).list_samples()
+        assert (unknown.value.option, unknown.value.value) == ("encoding", repr(encoding))
 
 
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-32", "shift_jis", "gb18030"])
@@ -280,8 +292,9 @@ def test_compressed(tmp_path: Path) -> None:
     path.write_bytes(gzip.compress("a\tb\n1,5\té\n".encode()))
     assert _rows(Table(path)) == [{"a": b"1,5", "b": "é".encode()}]
     path.write_bytes(gzip.compress(b"a\tb\n" * 100_000)[:-9])
-    with pytest.raises(rs.CorruptDataError, match="was cut off"):
+    with pytest.raises(rs.CorruptDataError) as caught:
         Table(path).list_samples()
+    assert caught.value.defect == rs.Defect.TRUNCATED_COMPRESSION
 
 
 @pytest.mark.parametrize(
@@ -300,8 +313,9 @@ def test_delimiters(
     assert _rows(source) == [{"a": b"1,5", "b": b"x"}]
     assert len(source.list_samples().notices) == bool(notice)
     assert notice in "".join(source.list_samples().notices)
-    with pytest.raises(rs.OptionError, match="expected one character"):
+    with pytest.raises(rs.OptionError, match="one character") as caught:
         Table(tmp_path / name, delimiter="::")
+    assert (caught.value.option, caught.value.value) == ("delimiter", "'::'")
 
 
 def test_one_column(tmp_path: Path) -> None:
@@ -318,7 +332,7 @@ def test_split_group_and_label(tmp_path: Path) -> None:
         "4,,8,cat",
         "5",
     )
-    source = Table(path, split="part", group="who", label="y")
+    source = Table(path, split_column="part", group_column="who", label_column="y")
     listing = source.list_samples()
     assert listing.splits == ("train", "val")
     assert listing.class_names == ("ant", "cat")
@@ -329,37 +343,38 @@ def test_split_group_and_label(tmp_path: Path) -> None:
         ("train", "8", 1),  # it has no split, and cannot be read
         ("train", None, None),
     ]
-    assert "rows without a class in 'y': 2" in listing.notices
+    assert "2 rows without a class in 'y'" in listing.notices
     assert source.read_sample(listing.samples[0]) == {"x": 1, "part": b"val", "who": 7, "y": b"cat"}
-    with pytest.raises(rs.SourceError, match=r"line 5: column 'part' names no split"):
+    with pytest.raises(rs.SourceError, match=r"line 5: .*'part' is empty"):
         source.read_sample(listing.samples[3])
-    with pytest.raises(rs.SourceError, match=r"line 6: there are 1 cells"):
+    with pytest.raises(rs.SourceError, match="line 6: found 1 cell"):
         source.read_sample(listing.samples[4])
 
 
 def test_labels_that_are_numbers(tmp_path: Path) -> None:
     def labels(*cells: str) -> tuple[list[int | None], Any]:
         listing = Table(
-            _write(tmp_path / "t.csv", "y,x", *(f"{c},1" for c in cells)), label="y"
+            _write(tmp_path / "t.csv", "y,x", *(f"{c},1" for c in cells)), label_column="y"
         ).list_samples()
         return [sample.label for sample in listing.samples], listing.class_names
 
     assert labels("0", "2", " 2") == ([0, 2, 2], ("0", None, "2"))
     assert labels("1", "-1") == ([1, 0], ("-1", "1"))
     assert labels("010", "2") == ([0, 1], ("010", "2"))
-    with pytest.raises(rs.SourceError, match="'y' should name classes, but holds fractions"):
+    with pytest.raises(rs.SourceError, match="'y' has floats"):
         labels("0.5", "1")
 
 
-@pytest.mark.parametrize("option", ["split", "group", "label", "pictures"])
+@pytest.mark.parametrize("option", ["split_column", "group_column", "label_column", "image_column"])
 def test_column_that_is_not_there(tmp_path: Path, option: str) -> None:
     path = _write(tmp_path / "t.csv", "a,b", "1,2")
-    with pytest.raises(rs.OptionError, match="has no column 'c'; it has a, b"):
+    with pytest.raises(rs.OptionError, match="no column 'c'") as caught:
         Table(path, **{option: "c"}).list_samples()
+    assert caught.value.expected == "one of a, b"
 
 
 def test_missing_file_and_folder_without_a_table(tmp_path: Path) -> None:
-    with pytest.raises(rs.FileAccessError, match="there is no such file"):
+    with pytest.raises(FileNotFoundError):
         Table(tmp_path / "missing.csv").list_samples()
     with pytest.raises(
         rs.SourceError, match=r"metadata\.csv, metadata\.jsonl or metadata\.parquet"
@@ -368,11 +383,11 @@ def test_missing_file_and_folder_without_a_table(tmp_path: Path) -> None:
 
 
 def test_describe(tmp_path: Path) -> None:
-    source = Table(_write(tmp_path / "t.csv", "a,b", "1,2"), label="a", kinds={"b": "float"})
+    source = Table(_write(tmp_path / "t.csv", "a,b", "1,2"), label_column="a", kinds={"b": "float"})
     assert source.describe() == {
         "kind": "Table",
         "file": "t.csv",
-        "label": "a",
+        "label_column": "a",
         "kinds": {"b": "float"},
     }
     assert source.root is None
@@ -384,7 +399,7 @@ def test_table_that_was_cut_since_it_was_listed(tmp_path: Path) -> None:
     source = Table(path)
     samples = source.list_samples().samples
     path.write_bytes(path.read_bytes()[:200])
-    with pytest.raises(rs.SourceError, match="it was cut since it was listed"):
+    with pytest.raises(rs.SourceError, match="truncated since it was listed"):
         source.read_sample(samples[-1])
 
 
@@ -445,19 +460,19 @@ def test_any_table_is_what_the_csv_module_reads(
                 assert features[name] == pytest.approx(expected, rel=0, abs=0, nan_ok=True)
 
 
-# -- pictures --------------------------------------------------------------------------------------
+# -- images --------------------------------------------------------------------------------------
 
 
-def _with_picture_files(folder: Path, pictures: ModuleType, *names: str) -> None:
+def _with_image_files(folder: Path, images: ModuleType, *names: str) -> None:
     for number, name in enumerate(names):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_bytes(pictures.encode(pictures.noise(5 + number, 4), "PNG"))
+        (folder / name).write_bytes(images.encode(images.noise(5 + number, 4), "PNG"))
 
 
-def test_column_of_pictures(tmp_path: Path, pictures: ModuleType) -> None:
-    _with_picture_files(tmp_path, pictures, "a.png", "deep/b.png")
+def test_column_of_images(tmp_path: Path, images: ModuleType) -> None:
+    _with_image_files(tmp_path, images, "a.png", "deep/b.png")
     path = _write(tmp_path / "t.csv", "file,age,class", "deep/b.png,5,x", "a.png,6,w", "a.png,7,")
-    source = Table(path, pictures="file", label="class")
+    source = Table(path, image_column="file", label_column="class")
     listing = source.list_samples()
     assert listing.class_names == ("w", "x")
     assert source.read_sample(listing.samples[0]) == {
@@ -474,18 +489,18 @@ def test_column_of_pictures(tmp_path: Path, pictures: ModuleType) -> None:
     assert source.kinds() == {"age": "int64"}
     for sample, name in zip(listing.samples, ("deep/b.png", "a.png", "a.png"), strict=True):
         assert sample.size_bytes > (tmp_path / name).stat().st_size
-    rs.pack(source, tmp_path / "out")  # beside the pictures: it is the table that names them
+    rs.pack(source, tmp_path / "out")  # beside the images: it is the table that names them
 
 
 def test_names_that_lead_out_are_refused_and_others_mended(
-    tmp_path: Path, pictures: ModuleType
+    tmp_path: Path, images: ModuleType
 ) -> None:
     root = tmp_path / "root"
-    _with_picture_files(root, pictures, "a.png", "deep/b.png", "../secret.png")
+    _with_image_files(root, images, "a.png", "deep/b.png", "../secret.png")
     names = ["../secret.png", "deep/../../secret.png", r"C:\x\a.png", "/tmp/a.png", r"deep\b.png"]
     names += ["deep/../a.png", "", "gone.png", ".."]
     source = Table(
-        _write(root / "t.csv", "file,n", *(f"{name},1" for name in names)), pictures="file"
+        _write(root / "t.csv", "file,n", *(f"{name},1" for name in names)), image_column="file"
     )
     samples = source.list_samples().samples
     notes: list[tuple[str, str]] = []
@@ -494,34 +509,32 @@ def test_names_that_lead_out_are_refused_and_others_mended(
         return source.read_sample(samples[number], lambda what, where: notes.append((what, where)))
 
     for number in (0, 1, 8):
-        place = re.escape(f"t.csv, line {number + 2}: '{names[number]}'")
-        with pytest.raises(rs.SourceError, match=f"{place} leads out of the folder"):
+        with pytest.raises(rs.SourceError, match="outside the folder") as caught:
             read(number)
+        assert f"t.csv, line {number + 2}: the image {names[number]!r}" in str(caught.value)
     found = [read(number)["image/filename"] for number in (2, 3, 4, 5)]
     assert found == [b"a.png", b"a.png", b"deep/b.png", b"a.png"]
     assert [where for _, where in notes] == [
         rf"{root}/t.csv, line 4: C:\x\a.png",
         f"{root}/t.csv, line 5: /tmp/a.png",
     ]
-    with pytest.raises(rs.SourceError, match=r"line 8: column 'file' names no picture"):
+    with pytest.raises(rs.SourceError, match="line 8: column 'file' is empty"):
         read(6)
-    with pytest.raises(rs.SourceError, match=r"line 9: .*gone\.png: there is no such file"):
+    with pytest.raises(rs.SourceError, match=r"line 9: .*gone\.png"):
         read(7)
 
 
-def test_column_that_names_no_pictures(tmp_path: Path) -> None:
+def test_column_that_names_no_images(tmp_path: Path) -> None:
     path = _write(tmp_path / "t.csv", "a,image/width", "1,2")
-    with pytest.raises(rs.SourceError, match="'image/width' has the name of a feature"):
-        Table(path, pictures="a").list_samples()
+    with pytest.raises(rs.SourceError, match="'image/width'"):
+        Table(path, image_column="a").list_samples()
     path = _write(tmp_path / "t.csv", "a,b", "1,2")
-    with pytest.raises(
-        rs.SourceError, match="'a' should name picture files, but its cells are int"
-    ):
-        Table(path, pictures="a").list_samples()
+    with pytest.raises(rs.SourceError, match="'a' is int64"):
+        Table(path, image_column="a").list_samples()
 
 
-def test_folder_with_metadata(tmp_path: Path, pictures: ModuleType) -> None:
-    _with_picture_files(tmp_path, pictures, "a.png", "deep/b.png")
+def test_folder_with_metadata(tmp_path: Path, images: ModuleType) -> None:
+    _with_image_files(tmp_path, images, "a.png", "deep/b.png")
     (tmp_path / "metadata.jsonl").write_text(
         '{"file_name": "a.png", "text": "A"}\n{"file_name": "deep/b.png", "text": "B"}\n'
     )
@@ -534,16 +547,17 @@ def test_folder_with_metadata(tmp_path: Path, pictures: ModuleType) -> None:
     ]
     assert listing.splits == ()
     assert source.describe() == {"kind": "Table", "folder": tmp_path.name}
-    with pytest.raises(rs.OptionError, match=r"lies in .*, which is packed"):
+    with pytest.raises(rs.OptionError, match="is inside the source folder") as caught:
         rs.pack(source, tmp_path / "out")
+    assert caught.value.option == "out"
     _write(tmp_path / "metadata.csv", "file_name", "a.png")
-    with pytest.raises(rs.SourceError, match=r"metadata\.csv and metadata\.jsonl; expected one"):
+    with pytest.raises(rs.SourceError, match=r"metadata\.csv and metadata\.jsonl"):
         Table(tmp_path).list_samples()
 
 
-def test_folders_with_metadata_are_splits(tmp_path: Path, pictures: ModuleType) -> None:
+def test_folders_with_metadata_are_splits(tmp_path: Path, images: ModuleType) -> None:
     root = tmp_path / "root"
-    _with_picture_files(root, pictures, "test/a.png", "train/a.png", "train/b.png")
+    _with_image_files(root, images, "test/a.png", "train/a.png", "train/b.png")
     _write(root / "test" / "metadata.csv", "file_name,x", "a.png,0.5")
     _write(root / "train" / "metadata.csv", "file_name,x", "b.png,1", "a.png,2")
     source = Table(root)
@@ -563,16 +577,17 @@ def test_folders_with_metadata_are_splits(tmp_path: Path, pictures: ModuleType) 
     assert [row["x"] for row in rows] == [1.0, 2.0, 0.5]  # all files decide
     assert all(isinstance(row["x"], float) for row in rows)
     assert rows[1]["image/encoded"] == (root / "train/a.png").read_bytes()
-    with pytest.raises(rs.OptionError, match="which are its splits; a column cannot"):
-        Table(root, split="x").list_samples()
+    with pytest.raises(rs.OptionError, match="splits of the folders") as caught:
+        Table(root, split_column="x").list_samples()
+    assert caught.value.option == "split_column"
     (root / "test" / "metadata.csv").rename(root / "test" / "metadata.jsonl")
-    with pytest.raises(rs.SourceError, match="the tables are of several kinds"):
+    with pytest.raises(rs.SourceError, match="different formats"):
         Table(root).list_samples()
 
 
 def test_a_table_of_others(shared_data: Path, tmp_path: Path) -> None:
     path = shared_data / "sources" / "datitran+raccoon_dataset" / "data" / "raccoon_labels.csv"
-    source = Table(path, label="class")
+    source = Table(path, label_column="class")
     listing = source.list_samples()
     assert listing.class_names == ("raccoon",)
     with path.open(newline="") as file:
@@ -588,22 +603,22 @@ def test_a_table_of_others(shared_data: Path, tmp_path: Path) -> None:
 
 def test_a_folder_of_tables_says_which_there_are(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("x\n1\n")
-    with pytest.raises(rs.SourceError, match=r"pack one of its tables: .*a\.csv"):
+    with pytest.raises(rs.SourceError, match=r"Pack one of its tables: .*a\.csv"):
         Table(tmp_path).list_samples()
 
 
 def test_every_option_is_described(tmp_path: Path) -> None:
     options: dict[str, Any] = {
-        "pictures": "x",
-        "split": "x",
-        "group": "x",
-        "label": "x",
+        "image_column": "x",
+        "split_column": "x",
+        "group_column": "x",
+        "label_column": "x",
         "kinds": {"x": "bytes"},
         "delimiter": ";",
         "encoding": "cp1252",
     }
     made = [Table(tmp_path / "a.csv", **{name: value}) for name, value in options.items()]
-    made.append(Table(tmp_path / "a.csv", pictures="x", picture_folder=tmp_path))
+    made.append(Table(tmp_path / "a.csv", image_column="x", images=tmp_path))
     described = [json.dumps(table.describe()) for table in (Table(tmp_path / "a.csv"), *made)]
     assert len(set(described)) == len(described)
 
@@ -613,5 +628,5 @@ def test_a_cell_that_is_too_long(tmp_path: Path) -> None:
     path.write_text("x\n" + "y" * (1 << 24) + "z\n1\n")
     table = Table(path)
     first = table.list_samples().samples[0]
-    with pytest.raises(rs.SourceError, match="line 2: a cell is longer than 16,777,216 characters"):
+    with pytest.raises(rs.SourceError, match="16,777,216 characters"):
         table.read_sample(first)

@@ -1,4 +1,4 @@
-"""Which samples have changed? Those whose picture or annotation has, and no others."""
+"""Which samples have changed? Those whose image or annotation has, and no others."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ CAT = ("cat", 1, 1, 9, 9)
 
 
 @pytest.fixture
-def folder(tmp_path: Path, pictures: ModuleType) -> Path:
-    """Two pictures, with all that sources may find beside them."""
+def folder(tmp_path: Path, images: ModuleType) -> Path:
+    """Two images, with all that sources may find beside them."""
     for name in "ab":
         (tmp_path / "images").mkdir(exist_ok=True)
-        (tmp_path / "images" / f"{name}.jpg").write_bytes(pictures.jpeg(width=40, height=20))
+        (tmp_path / "images" / f"{name}.jpg").write_bytes(images.jpeg(width=40, height=20))
         write(tmp_path / "annotations" / f"{name}.xml", voc_xml([CAT], f"{name}.jpg"))
         write(tmp_path / "labels" / f"{name}.txt", "0 0.5 0.5 0.2 0.2")
         (tmp_path / "masks").mkdir(exist_ok=True)
-        mask = pictures.encode(pictures.noise(40, 20, "L"), "PNG")
+        mask = images.encode(images.noise(40, 20, "L"), "PNG")
         (tmp_path / "masks" / f"{name}.png").write_bytes(mask)
     write(tmp_path / "classes.txt", "cat")
-    write(tmp_path / "table.csv", "picture,x\nimages/a.jpg,1\nimages/b.jpg,2\n")
+    write(tmp_path / "table.csv", "image,x\nimages/a.jpg,1\nimages/b.jpg,2\n")
     return tmp_path
 
 
@@ -61,8 +61,8 @@ def test_what_describes_all(folder: Path) -> None:
     assert changed(source, folder / "images" / "b.jpg") == {"b"}
 
 
-def test_pictures_of_a_table(folder: Path) -> None:
-    source = rs.Table(folder / "table.csv", pictures="picture")
+def test_images_of_a_table(folder: Path) -> None:
+    source = rs.Table(folder / "table.csv", image_column="image")
     assert changed(source, folder / "images" / "b.jpg") == {"0000001"}
     assert changed(source, folder / "table.csv") == {"0000000", "0000001"}
 

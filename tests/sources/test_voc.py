@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import recordsmith as rs
 from recordsmith.sources import Listing, Source, Voc
+from recordsmith.sources.voc_layout import _without_class_mark
 
-from .annotated import picture, voc, voc_xml, write
+from .annotated import image, voc, voc_xml, write
 from .source_contract import SourceContract
 
 CAT = ("cat", 4, 5, 10, 10)
@@ -25,16 +29,16 @@ class TestContract(SourceContract):
         return Voc(voc(folder, FOUR))
 
 
-class TestContractWithListsAndPicturesWithoutBoxes(SourceContract):
+class TestContractWithListsAndImagesWithoutBoxes(SourceContract):
     def make_source(self, folder: Path, _: ModuleType) -> Source:
         base = voc(folder, FOUR)
-        picture(base / "JPEGImages" / "bare.png")
+        image(base / "JPEGImages" / "bare.png")
         write(base / "ImageSets/Main/train.txt", "a\nbare\n")
         write(base / "ImageSets/Main/val.txt", "b\nc\nd\n")
         return Voc(folder)
 
 
-class TestContractWithXmlBesidePicturesInSplits(SourceContract):
+class TestContractWithXmlBesideImagesInSplits(SourceContract):
     def make_source(self, folder: Path, _: ModuleType) -> Source:
         samples = {"train/a": [CAT], "train/b": [DOG], "test/a": [CAT], "test/c": []}
         return Voc(voc(folder, samples, annotations="images", images="images"))
@@ -111,7 +115,7 @@ def test_features(tmp_path: Path) -> None:
 
 def test_sparse_and_odd_annotations(tmp_path: Path) -> None:
     """Sides in any order, floats, no flags, parts with boxes of their own, text beside objects."""
-    picture(tmp_path / "a.jpg")
+    image(tmp_path / "a.jpg")
     write(
         tmp_path / "a.xml",
         """<?xml version="1.0" encoding="windows-1252"?><!-- words -->
@@ -150,7 +154,7 @@ def test_sparse_and_odd_annotations(tmp_path: Path) -> None:
 def test_layouts(tmp_path: Path, annotations: str, images: str) -> None:
     voc(tmp_path, FOUR, annotations=annotations, images=images)
     masks = Path(tmp_path, images).parent / "SegmentationClass"
-    picture(masks / "a.png")
+    image(masks / "a.png")
     listing = Voc(tmp_path).list_samples()
     prefix = f"{images}/" if images else ""
     assert _names(listing) == [f"{prefix}{name}.jpg" for name in "abcd"]
@@ -175,8 +179,8 @@ def test_mirrored_folders_are_splits(tmp_path: Path) -> None:
 
 def test_lists_are_splits(tmp_path: Path) -> None:
     voc(tmp_path, FOUR | {"left": [CAT]})
-    picture(tmp_path / "JPEGImages" / "bare.jpg")
-    picture(tmp_path / "JPEGImages" / "nowhere.jpg")
+    image(tmp_path / "JPEGImages" / "bare.jpg")
+    image(tmp_path / "JPEGImages" / "nowhere.jpg")
     main = tmp_path / "ImageSets" / "Main"
     write(main / "train.txt", "b\r\n\r\na.jpg\n")
     write(main / "val.txt", "c\nbare\na\n")
@@ -193,13 +197,13 @@ def test_lists_are_splits(tmp_path: Path) -> None:
         "JPEGImages/d.jpg": "test",
     }
     assert listing.notices == (
-        "named by two lists, of which the first counts: JPEGImages/a.jpg in train and val",
-        "in a list, without an annotation file, packed without boxes: JPEGImages/bare.jpg",
-        "in none of the lists, not packed: JPEGImages/left.jpg and JPEGImages/nowhere.jpg",
+        "1 image in two splits packed in the first: JPEGImages/a.jpg in train and val",
+        "1 image without an annotation file packed without boxes: JPEGImages/bare.jpg",
+        "2 files missing from the lists skipped: JPEGImages/left.jpg and JPEGImages/nowhere.jpg",
     )
 
 
-def test_trainval_alone_is_no_split_but_says_what_is_packed(tmp_path: Path) -> None:
+def test_trainval_alone_is_not_a_split_but_selects_images(tmp_path: Path) -> None:
     voc(tmp_path, FOUR)
     write(tmp_path / "ImageSets" / "Main" / "trainval.txt", "a\nb\n")
     listing = Voc(tmp_path).list_samples()
@@ -207,7 +211,7 @@ def test_trainval_alone_is_no_split_but_says_what_is_packed(tmp_path: Path) -> N
     assert _names(listing) == ["JPEGImages/a.jpg", "JPEGImages/b.jpg"]
 
 
-def test_list_that_names_nothing(tmp_path: Path) -> None:
+def test_list_with_missing_images(tmp_path: Path) -> None:
     voc(tmp_path, FOUR)
     write(tmp_path / "ImageSets" / "Main" / "train.txt", "a\n\ngone\n../../etc/passwd\n")
     source = Voc(tmp_path)
@@ -219,33 +223,30 @@ def test_list_that_names_nothing(tmp_path: Path) -> None:
         except rs.SourceError as error:
             problems += error.problems
     assert problems == [
-        (
-            "ImageSets/Main/train.txt, line 4 names the picture '../../etc/passwd': there is none "
-            "of that name"
-        ),
-        "ImageSets/Main/train.txt, line 3 names the picture 'gone': there is none of that name",
+        "ImageSets/Main/train.txt, line 4: image '../../etc/passwd' not found",
+        "ImageSets/Main/train.txt, line 3: image 'gone' not found",
     ]
 
 
 def test_several_datasets_below(tmp_path: Path) -> None:
     for year in ("VOC2007", "VOC2012"):
         voc(tmp_path / year, {"a": [CAT]})
-    with pytest.raises(rs.SourceError, match=r"pack one of them: .*VOC2007 or .*VOC2012"):
+    with pytest.raises(rs.SourceError, match=r"Pack .*VOC2007 or .*VOC2012"):
         Voc(tmp_path).list_samples()
     assert len(Voc(tmp_path / "VOC2007").list_samples().samples) == 1
 
 
-def test_nothing_there(tmp_path: Path) -> None:
-    with pytest.raises(rs.SourceError, match=r"expected Annotations/\*\.xml .* holds no files"):
+def test_nothing_to_pack(tmp_path: Path) -> None:
+    with pytest.raises(rs.SourceError, match="has no files"):
         Voc(tmp_path).list_samples()
     write(tmp_path / "words.txt", "x")
     write(tmp_path / "pom.xml", "<project/>")
-    picture(tmp_path / "pictures" / "a.jpg")
-    with pytest.raises(rs.SourceError, match=r"found pictures/, pom\.xml and words\.txt in"):
+    image(tmp_path / "images" / "a.jpg")
+    with pytest.raises(rs.SourceError, match=r"found images/, pom\.xml and words\.txt;"):
         Voc(tmp_path).list_samples()
 
 
-# -- finding the picture -------------------------------------------------------------------------
+# -- finding the image -------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -254,15 +255,15 @@ def test_nothing_there(tmp_path: Path) -> None:
         ("a.jpg", []),
         (None, []),
         ("", []),
-        ("a", ["under another suffix"]),
-        ("a.png", ["under another suffix"]),
-        ("A.JPG", ["in another spelling"]),
-        (r"C:\Users\me\a.jpg", ["by the last part"]),
+        ("a", ["another suffix"]),
+        ("a.png", ["another suffix"]),
+        ("A.JPG", ["another spelling"]),
+        (r"C:\Users\me\a.jpg", ["last part"]),
         ("/home/me/a.jpg", ["by the last part"]),
         ("../../../a.jpg", ["by the last part"]),
-        ("gone.jpg", ["another picture than its own"]),
-        ("%s", ["another picture than its own"]),
-        ("other.jpg", ["another picture than its own"]),
+        ("gone.jpg", ["another image than their"]),
+        ("%s", ["another image than their"]),
+        ("other.jpg", ["another image than their"]),
     ],
 )
 def test_filename_may_be_wrong(tmp_path: Path, filename: str | None, noted: list[str]) -> None:
@@ -280,18 +281,18 @@ def test_filename_may_be_wrong(tmp_path: Path, filename: str | None, noted: list
         assert "JPEGImages/a.jpg" in where
 
 
-def test_filename_counts_where_it_names_a_picture_that_nothing_else_does(tmp_path: Path) -> None:
+def test_filename_wins_for_an_image_without_another_annotation(tmp_path: Path) -> None:
     voc(tmp_path, {"a": [CAT]})
-    picture(tmp_path / "JPEGImages" / "b.jpg")
+    image(tmp_path / "JPEGImages" / "b.jpg")
     write(tmp_path / "Annotations" / "a.xml", voc_xml([CAT], "b.jpg"))
     source = Voc(tmp_path)
     listing = source.list_samples()
     assert _names(listing) == ["JPEGImages/b.jpg"]
-    assert listing.notices == ("pictures without an annotation file: JPEGImages/a.jpg",)
-    assert "another picture" in _read(source)[1][0][0]
+    assert listing.notices == ("1 image without an annotation file skipped: JPEGImages/a.jpg",)
+    assert "another image" in _read(source)[1][0][0]
 
 
-def test_annotations_without_a_picture_and_two_of_one(tmp_path: Path) -> None:
+def test_annotations_without_an_image_and_two_for_one(tmp_path: Path) -> None:
     voc(tmp_path, {"a": [CAT], "gone": [CAT]})
     (tmp_path / "JPEGImages" / "gone.jpg").unlink()
     write(tmp_path / "Annotations" / "A 2.xml", voc_xml([DOG], "a.jpg"))  # comes before a.xml
@@ -303,26 +304,27 @@ def test_annotations_without_a_picture_and_two_of_one(tmp_path: Path) -> None:
     ]
     assert _problems(source, 0) == (
         (
-            "Annotations/A 2.xml is of the picture JPEGImages/a.jpg, which Annotations/a.xml is of "
-            "as well; expected one annotation file for each picture"
+            "Annotations/A 2.xml: image JPEGImages/a.jpg already has the annotations "
+            "Annotations/a.xml"
         ),
     )
-    assert _problems(source, 1) == (
-        "Annotations/gone.xml: there is no picture 'gone.jpg', nor one called gone",
-    )
+    assert _problems(source, 1) == ("Annotations/gone.xml: image 'gone.jpg' not found",)
     assert _read(source, 2)[0]["image/object/class/text"] == [b"cat"]
 
 
-def test_pictures_without_annotation_are_left_out_and_said(tmp_path: Path) -> None:
+def test_images_without_annotation_are_skipped_with_a_notice(tmp_path: Path) -> None:
     voc(tmp_path, {"a": [CAT]})
     for number in range(5):
-        picture(tmp_path / "JPEGImages" / f"{number}.jpg")
+        image(tmp_path / "JPEGImages" / f"{number}.jpg")
     (tmp_path / "JPEGImages" / ".hidden.jpg").touch()
     write(tmp_path / "Annotations" / "settings.xml", "<project/>")
     assert Voc(tmp_path).list_samples().notices == (
-        "pictures without an annotation file: 5 files (5 .jpg), such as JPEGImages/0.jpg",
-        "XML files that are no annotations: Annotations/settings.xml",
-        "hidden: JPEGImages/.hidden.jpg",
+        (
+            "5 images without an annotation file skipped (5 .jpg): "
+            "JPEGImages/0.jpg, JPEGImages/1.jpg, JPEGImages/2.jpg and 2 more"
+        ),
+        "1 other XML file skipped: Annotations/settings.xml",
+        "1 hidden file skipped: JPEGImages/.hidden.jpg",
     )
 
 
@@ -333,13 +335,13 @@ def test_every_wrong_box_is_listed_with_its_line(tmp_path: Path) -> None:
     boxes = [CAT, ("cat", 4, 5, 50, 10), ("Dog", 9, 5, 3, 5), ("", 1, 1, 2, 2)]
     source = Voc(voc(tmp_path, {"a": boxes}))
     assert _problems(source) == (
-        "Annotations/a.xml, line 33: the object has the name ''; expected a class",
+        "Annotations/a.xml, line 33: invalid class name ''",
         (
-            "Annotations/a.xml, line 19 (cat): xmax 50 outside of the picture; expected 0 to its "
+            "Annotations/a.xml, line 19 (cat): xmax 50 outside the image; expected 0 to its "
             "width, 40"
         ),
         "Annotations/a.xml, line 26 (Dog): xmin 9 is larger than xmax 3",
-        "Annotations/a.xml, line 26 (Dog): ymin and ymax are both 5: the box is empty",
+        "Annotations/a.xml, line 26 (Dog): the box is empty: ymin and ymax are 5",
     )
     lines = (tmp_path / "Annotations/a.xml").read_text().split("\n")
     assert [lines[n - 1].strip() for n in (19, 26, 33)] == ["<object>"] * 3
@@ -356,9 +358,7 @@ def test_object_without_a_box(tmp_path: Path) -> None:
     voc(tmp_path, {"a": [CAT]})
     path = tmp_path / "Annotations/a.xml"
     path.write_text(path.read_text().replace("bndbox", "robndbox"))
-    assert _problems(Voc(tmp_path)) == (
-        "Annotations/a.xml, line 12: the object 'cat' has no bndbox",
-    )
+    assert _problems(Voc(tmp_path)) == ("Annotations/a.xml, line 12: object 'cat' has no bndbox",)
 
 
 def test_label_map(tmp_path: Path) -> None:
@@ -377,17 +377,17 @@ def test_label_map(tmp_path: Path) -> None:
 
 
 BROKEN = {
-    "cut off": ("<annotation><object>", "line 1: it is no whole XML: no element found"),
-    "empty": ("", "it is no whole XML"),
-    "words": ("words", "it is no whole XML: syntax error"),
+    "cut off": ("<annotation><object>", "line 1: not valid XML: no element found"),
+    "empty": ("", "not valid XML"),
+    "words": ("words", "not valid XML: syntax error"),
     "unknown encoding": ("<?xml version='1.0' encoding='nonsense'?><annotation/>", "encoding"),
     "entities": (
         "<!DOCTYPE a [\n<!ENTITY b 'bbbb'>\n<!ENTITY c '&b;&b;'>]><annotation>&c;</annotation>",
-        "line 2: it declares entities",
+        "line 2: the file declares XML entities",
     ),
     "outside entities": (
         "<!DOCTYPE a [<!ENTITY b SYSTEM 'file:///etc/passwd'>]><annotation>&b;</annotation>",
-        "line 1: it declares entities",
+        "line 1: the file declares XML entities",
     ),
 }
 
@@ -405,11 +405,10 @@ def test_broken_xml_fails_only_its_sample(tmp_path: Path, name: str) -> None:
     assert problem.startswith("Annotations/a.xml")
     assert problem.count("a.xml") == 1
     assert words in problem
-    assert ("UTF-8" in problem) == ("encoding" in name)
     assert _read(source, 1)[0]["image/object/class/label"] == [1]
 
 
-def test_deep_xml_is_no_harm(tmp_path: Path) -> None:
+def test_deep_xml_is_read(tmp_path: Path) -> None:
     voc(tmp_path, {"a": [CAT]})
     deep = "<x>" * 100_000 + "</x>" * 100_000
     write(tmp_path / "Annotations" / "a.xml", voc_xml([CAT], "a.jpg", inside=deep))
@@ -419,12 +418,12 @@ def test_deep_xml_is_no_harm(tmp_path: Path) -> None:
 def test_size_and_orientation(tmp_path: Path) -> None:
     upright = ("cat", 0, 0, 5, 10)
     voc(tmp_path, {"a": [upright]}, size=(20, 40))
-    assert "said to be 20 wide and 40 high, and is 40 by 20" in _problems(Voc(tmp_path))[0]
-    picture(tmp_path / "JPEGImages" / "a.jpg", (40, 20), orientation=6)
+    assert "annotated size 20x40, image size 40x20" in _problems(Voc(tmp_path))[0]
+    image(tmp_path / "JPEGImages" / "a.jpg", (40, 20), orientation=6)
     features, notes = _read(Voc(tmp_path))
     assert features["image/object/bbox/ymin"] == [0.75]
     assert features["image/object/bbox/xmax"] == [0.25]
-    assert "turned into the stored one" in notes[0][0]
+    assert "rotated to the stored image" in notes[0][0]
 
 
 # -- together ------------------------------------------------------------------------------------
@@ -465,3 +464,9 @@ def test_packed_boxes_as_tensorflow_reads_them(tmp_path: Path, tf: Any) -> None:
             expected = [np.float32(box[place] / size).item() for box in boxes]
             assert values(f"image/object/{key}") == expected
     assert seen == {"a.jpg", "b.jpg", "c.jpg", "d.jpg"}
+
+
+@given(st.text(" \t\u3000-01a", max_size=8))
+def test_marks_of_lists_of_one_class(line: str) -> None:
+    """An expression that is slow on many spaces says the same, of short lines."""
+    assert _without_class_mark(line) == re.sub(r"\s+-?[01]$", "", line)

@@ -48,10 +48,10 @@ def _read(source: WebDataset) -> list[Any]:
     return [source.read_sample(sample) for sample in source.list_samples().samples]
 
 
-def _sample(number: int, pictures: ModuleType) -> dict[str, bytes]:
+def _sample(number: int, images: ModuleType) -> dict[str, bytes]:
     return {
-        f"{number:04d}.jpg": pictures.jpeg(number, width=30, height=20),
-        f"{number:04d}.seg.png": pictures.encode(pictures.noise(30, 20, "L"), "PNG"),
+        f"{number:04d}.jpg": images.jpeg(number, width=30, height=20),
+        f"{number:04d}.seg.png": images.encode(images.noise(30, 20, "L"), "PNG"),
         f"{number:04d}.cls": str(number % 3).encode(),
         f"{number:04d}.json": json.dumps({"score": number if number % 2 else number / 4}).encode(),
         f"{number:04d}.npy": _npy(np.arange(40.0, dtype=np.float32)),
@@ -62,7 +62,7 @@ def _sample(number: int, pictures: ModuleType) -> dict[str, bytes]:
 class TestContract(SourceContract):
     suffix = ".tar"
 
-    def make_source(self, folder: Path, pictures: ModuleType) -> Source:
+    def make_source(self, folder: Path, images: ModuleType) -> Source:
         for shard, numbers in {
             "train-0": range(4),
             "train-1": range(4, 7),
@@ -70,7 +70,7 @@ class TestContract(SourceContract):
         }.items():
             members: dict[str, bytes] = {}
             for number in numbers:
-                members |= _sample(number, pictures)
+                members |= _sample(number, images)
             _tar(folder / f"{shard}{self.suffix}", members)
         return WebDataset(folder)
 
@@ -79,12 +79,12 @@ class TestContractCompressed(TestContract):
     suffix = ".tar.gz"
 
 
-def test_what_members_become(tmp_path: Path, pictures: ModuleType) -> None:
-    picture = pictures.jpeg(1)
-    mask = pictures.encode(pictures.noise(12, 8, "L"), "PNG")
+def test_what_members_become(tmp_path: Path, images: ModuleType) -> None:
+    image = images.jpeg(1)
+    mask = images.encode(images.noise(12, 8, "L"), "PNG")
     array = np.arange(6, dtype=">f8").reshape(2, 3)
     members = {
-        "a/x.JPG": picture,
+        "a/x.JPG": image,
         "a/x.mask.png": mask,
         "a/x.cls": b" 17\n",
         "a/x.txt": "é\n".encode(),
@@ -103,7 +103,7 @@ def test_what_members_become(tmp_path: Path, pictures: ModuleType) -> None:
     features: Any = source.read_sample(sample)
     arrays = {key: features.pop(key) for key in ("npy", "ids.npy", "f")}
     assert features == {
-        "image/encoded": picture,
+        "image/encoded": image,
         "image/format": "jpeg",
         "image/height": 8,
         "image/width": 12,
@@ -145,7 +145,7 @@ def test_kinds_of_json_are_decided_by_all_samples(tmp_path: Path) -> None:
         tmp_path / "s.tar", {"1.json": b'{"x": 1, "l": []}', "2.json": b'{"x": 0.5, "l": ["a"]}'}
     )
     source = WebDataset(path)
-    assert "stored as floats" in source.list_samples().notices[0]
+    assert "stored as float" in source.list_samples().notices[0]
     assert source.kinds() == {"x": "float", "l": "bytes"}
     assert _read(source) == [{"x": 1.0, "l": []}, {"x": 0.5, "l": [b"a"]}]
     _tar(path, {"1.json": b'{"x": 1}', "2.json": b'{"x": "a"}'})
@@ -154,15 +154,89 @@ def test_kinds_of_json_are_decided_by_all_samples(tmp_path: Path) -> None:
     assert _read(WebDataset(_tar(path, {"1.json": b"[1, {}]"}))) == [{"json": b"[1,{}]"}]
 
 
+@pytest.mark.parametrize("number", [-(2**63), 2**63 - 1, 2**63, -(2**63) - 1])
+def test_class_numbers_are_int64(tmp_path: Path, number: int) -> None:
+    source = WebDataset(_tar(tmp_path / "s.tar", {"1.cls": str(number).encode()}))
+    if -(2**63) <= number < 2**63:
+        assert _read(source) == [{"image/class/label": number}]
+    else:
+        with pytest.raises(rs.SourceError):
+            _read(source)
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ({"base64": "/w=="}, b"\xff"),
+        ({"base64": ""}, b""),
+        (["a", {"base64": "/w=="}], [b"a", b"\xff"]),
+        ({"base64": "/w"}, b'{"base64":"/w"}'),
+        ({"base64": "/w==\n"}, b'{"base64":"/w==\\n"}'),
+        ({"base64": 5}, b'{"base64":5}'),
+        ({"base64": "/w==", "x": 1}, b'{"base64":"/w==","x":1}'),
+        ([{"base64": "/w=="}, 1], b'[{"base64":"/w=="},1]'),
+        ([{"base64": "/w=="}, {"x": 1}], b'[{"base64":"/w=="},{"x":1}]'),
+        ({"deep": {"base64": "/w=="}}, b'{"deep":{"base64":"/w=="}}'),
+        ('{"base64": "/w=="}', b'{"base64": "/w=="}'),
+    ],
+)
+def test_base64_in_json(tmp_path: Path, value: Any, expected: Any) -> None:
+    source = WebDataset(_tar(tmp_path / "s.tar", {"1.json": json.dumps({"v": value}).encode()}))
+    assert _read(source) == [{"v": expected}]
+    assert source.kinds() == {"v": "bytes"}
+
+
+def test_base64_next_to_nested_values_is_json_text(tmp_path: Path) -> None:
+    values = [{"base64": "/w=="}, [{"base64": "/w=="}], {"x": 1}]
+    members = {f"{n}.json": json.dumps({"v": value}).encode() for n, value in enumerate(values)}
+    source = WebDataset(_tar(tmp_path / "s.tar", members))
+    assert _read(source) == [{"v": b"\xff"}, {"v": b'[{"base64":"/w=="}]'}, {"v": b'{"x":1}'}]
+
+
+def test_kinds_of_empty_lists_in_json(tmp_path: Path) -> None:
+    row = {"i": [], "f": [], "b": [], "recordsmith/empty": {"i": "int64", "f": "float"}}
+    wrong = {"recordsmith/empty": {"i": "text"}}
+    path = _tar(tmp_path / "s.tar", {"1.json": json.dumps(row).encode()})
+    source = WebDataset(path)
+    assert _read(source) == [{"i": [], "f": [], "b": []}]
+    assert source.kinds() == {"i": "int64", "f": "float"}
+    source = WebDataset(_tar(path, {"1.json": json.dumps(wrong).encode()}))
+    assert _read(source) == [{"recordsmith/empty": b'{"i":"text"}'}]
+
+
+@pytest.mark.parametrize(
+    ("document", "expected"),
+    [
+        ({}, b"1.jpg"),
+        ({"image/filename": None}, None),
+        ({"image/filename": "a/b.jpg"}, b"a/b.jpg"),
+        ({"image/filename": ["a", "b"]}, [b"a", b"b"]),
+        ({"image/filename": []}, []),
+    ],
+)
+@pytest.mark.parametrize("is_first", [True, False])
+def test_name_of_an_image_in_json(
+    tmp_path: Path, images: ModuleType, document: Any, expected: Any, is_first: bool
+) -> None:
+    members = {"1.json": json.dumps(document).encode()}
+    image = {"1.jpg": images.jpeg()}
+    source = WebDataset(_tar(tmp_path / "s.tar", members | image if is_first else image | members))
+    notes: list[str] = []
+    (sample,) = source.list_samples().samples
+    features = source.read_sample(sample, lambda what, _: notes.append(what))
+    assert features.get("image/filename") == expected
+    assert notes == []
+
+
 def test_wrong_members_are_reported_and_the_rest_is_packed(
-    tmp_path: Path, pictures: ModuleType
+    tmp_path: Path, images: ModuleType
 ) -> None:
     members = {
         "1.cls": b"cat",
         "1.json": b"{",
         "1.npy": _npy(np.array([{"a": 1}], object)),
         "2.jpg": b"words",
-        "3.cls": b"5",
+        "3.cls": str(-(2**63)).encode(),
         "4.npy": _npy(np.arange(10))[:-1],
         "5.npy": b"words",
         "6.npy": _npy(np.array([1e300])),
@@ -174,26 +248,24 @@ def test_wrong_members_are_reported_and_the_rest_is_packed(
     words = "\n".join(caught.value.problems)
     assert len(caught.value.problems) == 6
     for part in (
-        "s.tar: 1.cls: expected the number of a class, found b'cat'",
-        "s.tar: 1.json: no JSON: Expecting property name",
-        "s.tar: 1.npy: it holds object; expected integers, floats or bools",
-        "s.tar: 2.jpg: unreadable-image: it is a text file, no picture",
-        "s.tar: 4.npy: the header tells of 10 values of int64, 79 bytes follow",
-        "s.tar: 5.npy: it is no .npy file, or is damaged",
+        "s.tar: 1.cls: expected a class number, found b'cat'",
+        "s.tar: 1.json: not valid JSON: Expecting property name",
+        "s.tar: 1.npy: the array has type object; expected integers, floats or bools",
+        "s.tar: 2.jpg: unreadable-image: this is a text file, not an image",
+        "s.tar: 4.npy: the header announces 10 values of int64, but 79 bytes follow",
+        "s.tar: 5.npy: not a .npy file, or damaged",
         "s.tar: 6.npy: a value does not fit a 32-bit float",
         "s.tar: 7.npy: 9223372036854775808 does not fit int64",
     ):
         assert part in words
-    assert rs.pack(WebDataset(path), tmp_path / "out", on_error="skip").sample_count == 1
+    assert rs.pack(WebDataset(path), tmp_path / "out", skip_errors=True).sample_count == 1
 
 
 def test_header_of_an_array_that_lies_allocates_nothing(tmp_path: Path) -> None:
     data = _npy(np.zeros((1, 10)))
     huge = data.replace(b"(1, 10)", b"(9999,)")
     source = WebDataset(_tar(tmp_path / "s.tar", {"1.npy": huge}))
-    with pytest.raises(
-        rs.SourceError, match="the header tells of 9999 values of float64, 80 bytes"
-    ):
+    with pytest.raises(rs.SourceError, match="9999 values of float64"):
         _read(source)
 
 
@@ -208,15 +280,15 @@ def test_scalars_and_empty_arrays(tmp_path: Path) -> None:
     assert (other["npy"].tolist(), other["npy/shape"].tolist()) == ([], [0, 3])  # type: ignore[union-attr]
 
 
-def test_two_pictures_and_clashing_fields(tmp_path: Path, pictures: ModuleType) -> None:
-    members = {"1.png": pictures.encode(pictures.noise(3, 2), "PNG"), "1.jpg": pictures.jpeg()}
+def test_two_images_and_clashing_fields(tmp_path: Path, images: ModuleType) -> None:
+    members = {"1.png": images.encode(images.noise(3, 2), "PNG"), "1.jpg": images.jpeg()}
     members |= {"1.txt": b"words", "1.json": b'{"txt": "other", "x": 1}'}
     source = WebDataset(_tar(tmp_path / "s.tar", members))
     notes: list[str] = []
     (sample,) = source.list_samples().samples
     features: Any = source.read_sample(sample, lambda _what, where: notes.append(where))
     assert features["image/format"] == "png"
-    assert features["jpg"] == pictures.jpeg()
+    assert features["jpg"] == images.jpeg()
     assert (features["txt"], features["x"]) == (b"words", 1)
     assert [note.rpartition("s.tar: ")[2] for note in notes] == ["1.jpg", "1.json: txt"]
 
@@ -231,11 +303,11 @@ def test_names_lead_nowhere(tmp_path: Path) -> None:
     assert names == ["abs/a", "a", "a~2", "a~3", "x/a", "x/a~2", "a/b", "é", "b\udcff"]
     found = [features["t"] for features in _read(source)]
     assert found == [key.encode("utf-8", "replace") for key in keys if key != "..//"]
-    assert "no members of samples" in source.list_samples().notices[0]
+    assert "outside samples skipped" in source.list_samples().notices[0]
     rs.pack(source, tmp_path / "out")
 
 
-def test_what_is_passed_over_is_said(tmp_path: Path) -> None:
+def test_skipped_members_are_noticed(tmp_path: Path) -> None:
     link, folder = tarfile.TarInfo("2.txt"), tarfile.TarInfo("folder.d")
     link.type, link.linkname = tarfile.SYMTYPE, "/etc/passwd"
     folder.type = tarfile.DIRTYPE
@@ -246,9 +318,9 @@ def test_what_is_passed_over_is_said(tmp_path: Path) -> None:
     assert _read(source) == [{"txt": b"new"}, {"image/class/label": 1}]
     path = tmp_path / "s.tar"
     assert notices == (
-        f"no members of samples: {path}: .hidden, {path}: README and {path}: 2.txt",
-        "members that are there twice: 1; the last counts, as when an archive is unpacked",
-        "of 2 samples, 1 without .txt and 1 without .cls",
+        f"3 members outside samples skipped: {path}: .hidden, {path}: README and {path}: 2.txt",
+        "1 repeated member replaced by the last of the name",
+        "2 samples, 1 without .txt and 1 without .cls",
     )
 
 
@@ -276,15 +348,15 @@ def test_paths(tmp_path: Path) -> None:
     assert found("/x-0{00..01}.tar") == [0, 1]
     assert found("/x-{0..0}{0..0}{5..6}.tar") == [5, 6]
     assert found("/x-007.tar") == [7]
-    with pytest.raises(rs.FileAccessError, match=r"x-012\.tar: there is no such file"):
+    with pytest.raises(rs.FileAccessError, match=r"x-012\.tar"):
         found("/x-{000..012}.tar")
-    with pytest.raises(rs.OptionError, match="means 0 archives"):
+    with pytest.raises(rs.OptionError, match="0 archives"):
         found("/x-{5..1}.tar")
-    with pytest.raises(rs.OptionError, match="expected numbers that go up"):
+    with pytest.raises(rs.OptionError, match="ascending numbers"):
         found("/x-{0..9999}{0..9999}{0..9999}.tar")
     with pytest.raises(rs.SourceError, match="no file matches"):
         found("/z*.tar")
-    with pytest.raises(rs.FileAccessError, match="there is no such file"):
+    with pytest.raises(FileNotFoundError):
         found("/missing.tar")
     assert WebDataset(tmp_path / "in").describe() == {"kind": "WebDataset", "folder": "in"}
 
@@ -311,8 +383,9 @@ def test_splits(tmp_path: Path, names: list[str], splits: tuple[str, ...]) -> No
 
 
 def test_nothing_there(tmp_path: Path) -> None:
-    with pytest.raises(rs.SourceError, match=r"no \.tar archives in .*; found no files"):
+    with pytest.raises(rs.SourceError, match="found no files") as caught:
         WebDataset(tmp_path).list_samples()
+    assert caught.value.path == str(tmp_path)
     _tar(tmp_path / "s.tar", {"README": b"x"})
     with pytest.raises(rs.SourceError, match=r"no samples in .*found .*README"):
         WebDataset(tmp_path / "s.tar").list_samples()
@@ -333,17 +406,19 @@ def test_damaged_archives(tmp_path: Path) -> None:
         b"",
     ):
         path.write_bytes(broken)
-        with pytest.raises(rs.SourceError, match=r"s\.tar is"):
+        with pytest.raises(rs.SourceError, match="not a tar archive") as caught:
             WebDataset(path).list_samples()
+        assert caught.value.path == str(path)
     path.write_bytes(b"PK\x03\x04" + data)
-    with pytest.raises(rs.SourceError, match=r"is a zip archive, no tar archive\. Unpack it"):
+    with pytest.raises(rs.SourceError, match=r"zip archive.*Unpack it"):
         WebDataset(path).list_samples()
     path.write_bytes(gzip.compress(data)[:-20])
-    with pytest.raises(rs.CorruptDataError, match="was cut off"):
+    with pytest.raises(rs.CorruptDataError) as corrupt:
         WebDataset(path).list_samples()
+    assert corrupt.value.defect == rs.Defect.TRUNCATED_COMPRESSION
     path.write_bytes(data + data)  # one archive behind the other
     source = WebDataset(path)
-    assert "what lies behind the archive's end mark" in source.list_samples().notices[0]
+    assert "data after the end of the archive" in source.list_samples().notices[0]
     assert len(source.list_samples().samples) == 10
     path.write_bytes(data[: 1536 * 10])  # no end mark, nothing missing
     assert len(WebDataset(path).list_samples().samples) == 10
@@ -357,11 +432,11 @@ def test_pipes_are_not_waited_for(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("comes_first", [True, False])
-def test_the_name_that_the_json_tells_is_that_of_the_picture(
-    tmp_path: Path, pictures: ModuleType, comes_first: bool
+def test_the_name_that_the_json_tells_is_that_of_the_image(
+    tmp_path: Path, images: ModuleType, comes_first: bool
 ) -> None:
     document = json.dumps({"image/filename": "in/a.jpeg"}).encode()
-    members = {"1.json": document, "1.jpg": pictures.jpeg()}
+    members = {"1.json": document, "1.jpg": images.jpeg()}
     if not comes_first:
         members = dict(reversed(members.items()))
     notes: list[str] = []
@@ -378,7 +453,7 @@ def test_a_size_beyond_all_files(tmp_path: Path) -> None:
     data[124:136] = b"\x80" + bytes(3) + b"\x7f" + b"\xff" * 7  # in base 256, as GNU tar has it
     data[148:156] = b"%06o\0 " % (sum(data[:148]) + 8 * 0x20 + sum(data[156:512]))
     path.write_bytes(data)
-    with pytest.raises(rs.SourceError, match=r"s\.tar is no tar archive, or is damaged"):
+    with pytest.raises(rs.SourceError, match="not a tar archive"):
         WebDataset(path).list_samples()
 
 

@@ -41,7 +41,7 @@ VECTORS = [
 ]
 Checksum = Callable[..., int]
 
-# each way that this processor has: a table, its instruction, its widest registers
+# each implementation on this processor: a table, its instruction, its widest registers
 IMPLEMENTATIONS: list[Checksum] = [
     functools.partial(kernel.crc32c_by, way) for way in range(kernel.WAY_COUNT)
 ]
@@ -55,7 +55,7 @@ def test_published_vectors(checksum: Checksum, data: bytes, expected: int) -> No
 
 @pytest.mark.parametrize("checksum", IMPLEMENTATIONS)
 def test_every_length_across_the_block_sizes(checksum: Checksum, reference: Any) -> None:
-    """They take 192, 256 and 3072 bytes at a time: no length around them may go wrong."""
+    """Blocks have 192, 256 and 3072 bytes: check all lengths around them."""
     data = random.Random(7).randbytes(7000)
     lengths = [*range(1100), *range(3000, 3350), *range(6100, 6200), 6999, 7000]
     expected, done, value = {}, 0, 0
@@ -76,14 +76,14 @@ def test_every_alignment(checksum: Checksum, size: int, reference: Any) -> None:
 
 @pytest.mark.parametrize("checksum", IMPLEMENTATIONS)
 @given(seed=st.integers(0, 99), size=st.integers(0, 2000), cut=st.integers(0, 2000))
-def test_continues_where_it_stopped(checksum: Checksum, seed: int, size: int, cut: int) -> None:
+def test_continues_a_checksum(checksum: Checksum, seed: int, size: int, cut: int) -> None:
     data = random.Random(seed).randbytes(size)
     whole = crc32c(data)
     assert checksum(data[cut:], checksum(data[:cut])) == whole
     assert checksum(data) == whole
 
 
-def test_takes_any_memory() -> None:
+def test_accepts_any_buffer() -> None:
     data = b"records"
     array = np.frombuffer(data, np.uint8)
     checksums = {crc32c(view) for view in (data, bytearray(data), memoryview(data), array)}
@@ -105,7 +105,7 @@ def test_joined_checksums_are_those_of_joined_bytes(first: bytes, second: bytes)
 @pytest.mark.parametrize("checksum", IMPLEMENTATIONS)
 @pytest.mark.parametrize("size", [*range(40), 63, 64, 65, 255, 256, 257])
 def test_any_short_length_at_any_place(checksum: Checksum, size: int, reference: Any) -> None:
-    """Odd bytes are taken in one step, which must not count what is around them."""
+    """The last bytes are processed in one step, which must ignore the bytes around them."""
     memory = random.Random(9).randbytes(400)
     for start in range(9):
         piece = memory[start : start + size]
@@ -117,8 +117,8 @@ def test_any_short_length_at_any_place(checksum: Checksum, size: int, reference:
 
 @pytest.mark.skipif(os.name != "posix", reason="memory that may not be read")
 @pytest.mark.parametrize("checksum", IMPLEMENTATIONS)
-def test_reads_nothing_beside_the_bytes(checksum: Checksum, reference: Any) -> None:
-    """At both edges of a page whose neighbours may not be read."""
+def test_reads_nothing_outside_the_bytes(checksum: Checksum, reference: Any) -> None:
+    """Check at both edges of a page between unreadable pages."""
     page = mmap.PAGESIZE
     memory = mmap.mmap(-1, 3 * page)
     memory[page : 2 * page] = random.Random(10).randbytes(page)

@@ -1,4 +1,4 @@
-"""Formats that are taken for TFRecord by mistake, each made here as its own writer makes it."""
+"""Formats that are mistaken for TFRecord, written here as their own writers do."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from recordsmith.wire.foreign import describe_foreign
 from recordsmith.wire.kernel import masked_crc32c
 
 
-def _picture(kind: str) -> bytes:
+def _image(kind: str) -> bytes:
     stream = io.BytesIO()
     Image.new("RGB", (8, 8), "red").save(stream, kind)
     return stream.getvalue()
@@ -131,7 +131,7 @@ def _delimited_messages() -> bytes:
     return _delimited([_message()] * 5)
 
 
-# who makes it -> a word of its name, a word of the advice
+# a writer of the format, a word of its name, a word of the advice
 FORMATS: list[tuple[str, Callable[[], bytes], str, str]] = [
     (
         "git-lfs",
@@ -139,7 +139,7 @@ FORMATS: list[tuple[str, Callable[[], bytes], str, str]] = [
         "git-lfs pointer",
         "git lfs pull",
     ),
-    ("own index", lambda: b"RSINDEX\x01" + bytes(60), "an index", "Name that file"),
+    ("own index", lambda: b"RSINDEX\x01" + bytes(60), "index", "Pass that file"),
     ("parquet", lambda: b"PAR1\x15\x04\x15\x10" + bytes(40), "Parquet", "recordsmith pack"),
     ("parquet by pyarrow", lambda: _arrow("parquet"), "Parquet", "recordsmith pack"),
     ("feather", lambda: _arrow("feather"), "Feather", "pyarrow"),
@@ -150,9 +150,9 @@ FORMATS: list[tuple[str, Callable[[], bytes], str, str]] = [
     ("npz", _arrays, ".npz", "numpy.load"),
     ("safetensors", _tensors, "safetensors", "safetensors"),
     ("leveldb log", _leveldb_log, "LevelDB log", "LevelDB"),
-    ("webp", lambda: _picture("WEBP"), "WebP", "recordsmith pack"),
-    ("bmp", lambda: _picture("BMP"), "BMP", "recordsmith pack"),
-    ("tiff", lambda: _picture("TIFF"), "TIFF", "recordsmith pack"),
+    ("webp", lambda: _image("WEBP"), "WebP", "recordsmith pack"),
+    ("bmp", lambda: _image("BMP"), "BMP", "recordsmith pack"),
+    ("tiff", lambda: _image("TIFF"), "TIFF", "recordsmith pack"),
     ("tiff, big-endian", lambda: b"MM\0*\0\0\0\x08" + bytes(40), "TIFF", "recordsmith pack"),
     ("avif", lambda: b"\0\0\0\x1cftypavif" + bytes(40), "AVIF", "recordsmith pack"),
     ("mp4", lambda: b"\0\0\0\x20ftypisom" + bytes(40), "film", "reader"),
@@ -161,9 +161,25 @@ FORMATS: list[tuple[str, Callable[[], bytes], str, str]] = [
     ("lz4", lambda: b"\x04\x22\x4d\x18" + bytes(40), "lz4", "Unpack"),
     ("elf", lambda: b"\x7fELF\x02\x01\x01" + bytes(40), "program", "Fetch"),
     ("gzip of a tar", lambda: gzip.compress(_archive("tar")), "gzip of a tar", "Unpack"),
-    ("gzip of a gzip", lambda: gzip.compress(gzip.compress(b"x")), "another gzip", "once"),
+    ("gzip of a gzip", lambda: gzip.compress(gzip.compress(b"x")), "gzip of a gzip", "once"),
+    (
+        "csv",
+        lambda: b'name,"a, b",c\nx,2,3\ny,"5\n6",7\nz,1',
+        "(CSV)",
+        "recordsmith pack TABLE.csv OUT",
+    ),
+    ("csv of semicolons", lambda: b"\xef\xbb\xbfa;b\r\n1,5;2\r\n", "(CSV)", "recordsmith pack"),
+    ("tsv", lambda: b"a\tb\n1\t2\n", "(TSV)", "recordsmith pack TABLE.tsv OUT"),
+    (
+        "json lines",
+        lambda: b'{"a": 1}\n{"a": 2}\n',
+        "JSON Lines",
+        "recordsmith pack TABLE.jsonl OUT",
+    ),
+    ("prose", lambda: b"First, a line.\nThen, after it, another.\n", "a text file", "Fetch"),
+    ("gzip of csv", lambda: gzip.compress(b"a,b\n1,2\n"), "gzip of a table", "recordsmith pack"),
     ("gzip of json", lambda: gzip.compress(b'{"a": 1}'), "gzip of a JSON", "Unpack"),
-    ("gzip of what", lambda: gzip.compress(bytes(range(128, 256))), "something else", "Unpack"),
+    ("gzip of what", lambda: gzip.compress(bytes(range(128, 256))), "unknown format", "Unpack"),
     ("an example", _example, "tf.train.Example", "ShardWriter"),
     ("an empty feature", lambda: b"\n\x07\n\x05\n\x01a\x12\0", "tf.train.Example", "ShardWriter"),
     ("examples with lengths", _delimited_examples, "Examples with varint", "ShardWriter"),
@@ -203,9 +219,9 @@ FORMATS: list[tuple[str, Callable[[], bytes], str, str]] = [
     ("zstd", lambda: b"\x28\xb5\x2f\xfd\x04\x00" + bytes(20), "zstd", "Unpack"),
     ("snappy", lambda: b"\xff\x06\x00\x00sNaPpY\x01" + bytes(20), "snappy", "Unpack"),
     ("7z", lambda: b"7z\xbc\xaf\x27\x1c\x00\x04" + bytes(20), "7z", "Unpack"),
-    ("jpeg", lambda: _picture("JPEG"), "JPEG", "recordsmith pack"),
-    ("png", lambda: _picture("PNG"), "PNG", "recordsmith pack"),
-    ("gif", lambda: _picture("GIF"), "GIF", "recordsmith pack"),
+    ("jpeg", lambda: _image("JPEG"), "JPEG", "recordsmith pack"),
+    ("png", lambda: _image("PNG"), "PNG", "recordsmith pack"),
+    ("gif", lambda: _image("GIF"), "GIF", "recordsmith pack"),
     ("pdf", lambda: b"%PDF-1.7\n%\xe2\xe3\xcf\xd3\n", "PDF", "reader"),
     ("sqlite", _database, "SQLite", "reader"),
     ("pickle", lambda: pickle.dumps([{"a": 1}] * 40, 4), "pickle", "run code"),
@@ -226,16 +242,18 @@ FORMATS: list[tuple[str, Callable[[], bytes], str, str]] = [
     ("json lines", lambda: json.dumps([{"a": 1}]).encode(), "JSON", "Fetch"),
     ("json indented", lambda: json.dumps({"a": 1}, indent=1).encode(), "JSON", "Fetch"),
     ("json list indented", lambda: json.dumps([1, 2], indent=1).encode(), "JSON", "Fetch"),
-    ("text", lambda: b"image,label\na.jpg,3\n", "text", "Fetch"),
-    ("text with tabs", lambda: b"image\tlabel\r\na.jpg\t3\r\n", "text", "Fetch"),
-    ("text in utf-8", lambda: "größe,länge\n".encode() * 60, "text", "Fetch"),
+    ("text", lambda: b"image,label\na.jpg,3\n", "(CSV)", "recordsmith pack"),
+    ("text with tabs", lambda: b"image\tlabel\r\na.jpg\t3\r\n", "(TSV)", "recordsmith pack"),
+    ("text in utf-8", lambda: "größe,länge\n".encode() * 60, "(CSV)", "recordsmith pack"),
 ]
 
 
 @pytest.mark.parametrize(
     ("make", "name", "advice"), [row[1:] for row in FORMATS], ids=[row[0] for row in FORMATS]
 )
-def test_named_with_advice(make: Callable[[], bytes], name: str, advice: str) -> None:
+def test_formats_are_detected_with_advice(
+    make: Callable[[], bytes], name: str, advice: str
+) -> None:
     data = make()
     foreign = describe_foreign(data[:HEAD_BYTES])
     assert foreign is not None
@@ -244,13 +262,13 @@ def test_named_with_advice(make: Callable[[], bytes], name: str, advice: str) ->
     with pytest.raises(CorruptDataError) as caught:
         list(read_records(io.BytesIO(data)))
     assert caught.value.defect is Defect.NOT_A_TFRECORD
-    assert foreign.name in str(caught.value)
-    assert foreign.advice in str(caught.value)
+    assert foreign.name in caught.value.problem
+    assert caught.value.remedy == foreign.advice
 
 
 @pytest.mark.parametrize("cut", range(4))
 def test_text_may_end_inside_a_character(cut: int) -> None:
-    """The head is cut at a fixed size, wherever that is."""
+    """The head is cut at a fixed size, even inside a character."""
     head = ("ä€😀" * 100).encode()[: HEAD_BYTES - cut]
     foreign = describe_foreign(head)
     assert foreign is not None
@@ -261,16 +279,16 @@ def test_text_may_end_inside_a_character(cut: int) -> None:
     "head",
     [b"", bytes(100), bytes(range(128, 256)), b"text, but\x00with a zero", b"\xff\xfe" * 40],
 )
-def test_other_bytes_have_no_name(head: bytes) -> None:
+def test_other_bytes_are_not_detected(head: bytes) -> None:
     assert describe_foreign(head) is None
 
 
-def test_records_have_no_foreign_name(reference: Any) -> None:
+def test_records_are_not_another_format(reference: Any) -> None:
     for payload in (b"", b"text only", b"<html>", b"x" * 1000):
         assert describe_foreign(reference.frame(payload)[:HEAD_BYTES]) is None
 
 
-def test_a_table_is_told_by_its_end() -> None:
+def test_a_table_is_detected_by_its_end() -> None:
     """leveldb/doc/table_format.md."""
     end = bytes.fromhex("57fb808b247547db")
     foreign = describe_foreign(bytes(range(200, 250)) * 4, bytes(40) + end)
@@ -280,20 +298,20 @@ def test_a_table_is_told_by_its_end() -> None:
 
 
 @given(payload=st.binary(max_size=400), bit=st.integers(0, 95), more=st.integers(0, 3))
-def test_a_damaged_first_header_is_no_other_format(payload: bytes, bit: int, more: int) -> None:
-    """What begins like a record with a wrong bit shall not be called protobuf or text."""
+def test_a_damaged_first_header_is_not_another_format(payload: bytes, bit: int, more: int) -> None:
+    """A record with one wrong bit must not be detected as protobuf or text."""
     data = bytearray(encode_records([encode_example({"a": payload})] * (1 + more)))
     data[bit // 8] ^= 1 << bit % 8
     assert describe_foreign(bytes(data[:HEAD_BYTES])) is None
 
 
 @given(st.binary(max_size=600))
-def test_any_bytes_have_an_answer(head: bytes) -> None:
+def test_any_bytes_are_handled(head: bytes) -> None:
     foreign = describe_foreign(head, head[-64:])
     assert foreign is None or (foreign.name and foreign.advice)
 
 
-def test_text_mode_is_recognised_behind_a_header_without_line_ends() -> None:
+def test_text_mode_is_detected_after_a_header_without_line_ends() -> None:
     data = encode_records(
         [encode_example({"a": b"line\nline\n", "b": number}) for number in range(3)]
     )
@@ -301,4 +319,4 @@ def test_text_mode_is_recognised_behind_a_header_without_line_ends() -> None:
     with pytest.raises(CorruptDataError) as caught:
         list(read_records(io.BytesIO(data.replace(b"\n", b"\r\n"))))
     assert caught.value.defect is Defect.PAYLOAD_CRC
-    assert "binary mode" in caught.value.detail
+    assert "binary mode" in caught.value.remedy

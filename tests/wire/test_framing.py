@@ -1,4 +1,4 @@
-"""Frames in memory: golden bytes, what a scan finds, and what it says of damage."""
+"""Frames in memory: golden bytes, scans, and errors of damaged frames."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_encode_slices_refuses_offsets_outside(offsets: list[int], why: str) -> 
 
 
 @pytest.mark.parametrize("kind", [bytes, bytearray, memoryview, np.frombuffer])
-def test_any_memory_is_taken(kind: Any, reference: Any) -> None:
+def test_any_buffer_is_accepted(kind: Any, reference: Any) -> None:
     frames = reference.frames(PAYLOADS)
     buffer = kind(frames, np.uint8) if kind is np.frombuffer else kind(frames)
     payload = kind(b"abc", np.uint8) if kind is np.frombuffer else kind(b"abc")
@@ -132,7 +132,7 @@ def test_scan_starts_inside_the_buffer() -> None:
 
 
 def test_truncated_at_every_byte(reference: Any) -> None:
-    """The records before the cut are found, and the defect says which part was cut."""
+    """The records before the cut are found, and the defect shows which part is cut."""
     buffer = reference.frames(PAYLOADS)
     bounds = [len(reference.frames(PAYLOADS[:count])) for count in range(len(PAYLOADS) + 1)]
     for size in range(len(buffer) + 1):
@@ -151,7 +151,7 @@ def test_truncated_at_every_byte(reference: Any) -> None:
 
 @pytest.mark.parametrize("check_payloads", [True, False])
 def test_every_bit_is_protected(check_payloads: bool, reference: Any) -> None:
-    """A flipped bit is found where it is; unchecked, only those of payload and footer pass."""
+    """A flipped bit is detected; without checks, only those in payloads and footers pass."""
     intact = reference.frames(PAYLOADS)
     bounds = [len(reference.frames(PAYLOADS[:count])) for count in range(len(PAYLOADS) + 1)]
     for bit in range(8 * len(intact)):
@@ -186,10 +186,10 @@ def test_every_bit_is_protected(check_payloads: bool, reference: Any) -> None:
     ],
 )
 @pytest.mark.parametrize("is_checksum_right", [True, False])
-def test_a_length_that_lies_costs_nothing(
+def test_a_wrong_length_takes_no_memory(
     length: int, is_checksum_right: bool, reference: Any
 ) -> None:
-    """Also lengths that would overflow when something is added to them."""
+    """Also with lengths that overflow in additions."""
     good = reference.frame(b"good")
     header = bytearray(reference.header(length))
     header[8] ^= not is_checksum_right
@@ -221,24 +221,40 @@ def damaged(buffer: bytes, at: int) -> bytes:
 
 
 @pytest.mark.parametrize(
-    ("buffer", "defect", "words"),
+    ("buffer", "defect", "found", "expected", "word"),
     [
-        (encode_record(b"abc")[:7], Defect.TRUNCATED_HEADER, ["7 bytes", "12 bytes"]),
-        (encode_record(b"abc")[:17], Defect.TRUNCATED_PAYLOAD, ["needs 19 bytes", "only 17"]),
-        (damaged(encode_record(b"abc"), 0), Defect.LENGTH_CRC, ["length 19", "b099490e"]),
-        (bytes(40), Defect.LENGTH_CRC, ["length 0", "only zeros here"]),
-        (damaged(encode_record(b"one"), 12), Defect.PAYLOAD_CRC, ["of 3 bytes", "01405508"]),
+        (
+            encode_record(b"abc")[:7],
+            Defect.TRUNCATED_HEADER,
+            "7 bytes of a file of 12345 bytes",
+            "12",
+            "header",
+        ),
+        (
+            encode_record(b"abc")[:17],
+            Defect.TRUNCATED_PAYLOAD,
+            "17 bytes of a file of 12345 bytes",
+            "19",
+            "record",
+        ),
+        (damaged(encode_record(b"abc"), 0), Defect.LENGTH_CRC, "b099490e", None, "length 19"),
+        (bytes(40), Defect.LENGTH_CRC, "00000000", None, "zeros"),
+        (damaged(encode_record(b"one"), 12), Defect.PAYLOAD_CRC, "01405508", None, "3 bytes"),
     ],
 )
-def test_a_defect_is_described_with_what_was_found(
-    buffer: bytes, defect: Defect, words: list[str]
+def test_errors_have_the_place_and_what_was_found(
+    buffer: bytes, defect: Defect, found: str, expected: str | None, word: str
 ) -> None:
-    error = describe_defect(scan(buffer), buffer, position=4, offset=99, size=12345)
+    error = describe_defect(scan(buffer), buffer, record=4, offset=99, size=12345)
     assert isinstance(error, CorruptDataError)
-    assert (error.defect, error.position, error.offset) == (defect, 4, 99)
-    assert str(error).startswith(f"record 4, byte 99: {defect}: ")
-    for word in words:
-        assert word in str(error)
+    assert (error.defect, error.record, error.offset) == (defect, 4, 99)
+    assert error.found == found
+    if expected is not None:
+        assert error.expected == expected
+    else:
+        assert len(error.expected) == 8
+        assert error.expected != found
+    assert word in error.detail
 
 
 def test_sizes_of_a_frame(reference: Any) -> None:
@@ -268,7 +284,7 @@ def test_framing_into_a_buffer_is_the_same_and_stays_inside() -> None:
 
 @given(data=st.data())
 def test_pieces_of_a_file(tmp_path_factory: pytest.TempPathFactory, data: Any) -> None:
-    """Any pieces, in any order, to where they shall go; and nothing else is touched."""
+    """Any pieces in any order are read to their places; nothing else changes."""
     content = random.Random(3).randbytes(1000)
     path = tmp_path_factory.mktemp("pieces") / "file"
     path.write_bytes(content)
@@ -283,7 +299,7 @@ def test_pieces_of_a_file(tmp_path_factory: pytest.TempPathFactory, data: Any) -
     assert out.tobytes() == expected
 
 
-def test_pieces_that_are_not_there(tmp_path: Path) -> None:
+def test_missing_pieces_of_a_file(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_bytes(b"0123456789")
     out = np.zeros(8, np.uint8)

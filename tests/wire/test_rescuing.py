@@ -1,4 +1,4 @@
-"""What is whole comes back as it lies, whatever surrounds it; what is not never does."""
+"""Intact records are rescued byte for byte, damaged ones never."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ class Rescued(NamedTuple):
 
 
 def rescued(data: bytes, stream: Any = None) -> Rescued:
-    """All findings, after what must hold for any bytes is seen to hold."""
+    """Return all findings, after checking what must hold for any bytes."""
     whole, lengths, lost, repairs = bytearray(), [], [], []
     copied = []
     at = 0
     for finding in rescue(stream or io.BytesIO(data)):
         if isinstance(finding, Whole):
-            assert finding.offset == at  # everything is told, in order
+            assert finding.offset == at  # everything is reported, in order
             copied.append((finding.offset, bytes(finding.frames)))
             whole += finding.frames
             lengths += finding.lengths.tolist()
@@ -49,14 +49,14 @@ def rescued(data: bytes, stream: Any = None) -> Rescued:
     mended = bytearray(data)
     for repair in repairs:
         mended[repair.offset] ^= 1 << repair.bit
-    for offset, piece in copied:  # verbatim, but for what was told
+    for offset, piece in copied:  # verbatim, except for reported repairs
         assert mended[offset : offset + len(piece)] == piece
     payloads, place = [], 0
     for length in lengths:
         payloads.append(bytes(whole[place + HEADER : place + HEADER + length]))
         place += length + FRAME
     assert place == len(whole)
-    assert encode_records(payloads) == whole  # every checksum is right
+    assert encode_records(payloads) == whole  # every checksum is valid
     return Rescued(bytes(whole), payloads, lost, repairs)
 
 
@@ -69,7 +69,7 @@ def borders(payloads: list[bytes]) -> list[int]:
     return np.cumsum([0, *(len(payload) + FRAME for payload in payloads)]).tolist()
 
 
-def test_what_is_whole_comes_back_as_it_is() -> None:
+def test_intact_files_are_unchanged() -> None:
     payloads = [*payloads_of(200), bytes(BLOCK_BYTES + 5), b"", *payloads_of(50, 1)]
     data = encode_records(payloads)
     assert rescued(data) == (data, payloads, [], [])
@@ -78,7 +78,7 @@ def test_what_is_whole_comes_back_as_it_is() -> None:
 
 @pytest.mark.parametrize("bit", range(8 * (HEADER + 5 + 4)))
 def test_each_flipped_bit_of_a_frame(bit: int) -> None:
-    """In the frame's own bytes it is turned back; in the payload the record is lost."""
+    """In the header and footer the bit is corrected; in the payload the record is lost."""
     payloads = [b"before", b"12345", b"behind"]
     start, stop = borders(payloads)[1:3]
     whole = encode_records(payloads)
@@ -104,7 +104,7 @@ def test_two_flipped_bits_are_not_repaired(at: int) -> None:
     assert result.lost == [LostRange(0, len(b"first") + FRAME, Defect.LENGTH_CRC)]
 
 
-def test_a_repaired_length_needs_a_payload_that_is_right() -> None:
+def test_a_repaired_length_needs_a_valid_payload() -> None:
     payloads = [b"first", b"second", b"third"]
     data = bytearray(encode_records(payloads))
     data[0] ^= 1
@@ -114,7 +114,7 @@ def test_a_repaired_length_needs_a_payload_that_is_right() -> None:
     assert not result.repairs
 
 
-def test_a_flipped_header_behind_a_damaged_payload() -> None:
+def test_a_flipped_header_after_a_damaged_payload() -> None:
     """Its repair shows where the damaged record ends."""
     inner = encode_records([b"inside", b"of it"])
     payloads = [b"first" + inner, b"second", b"third"]
@@ -128,7 +128,7 @@ def test_a_flipped_header_behind_a_damaged_payload() -> None:
 
 
 @pytest.mark.parametrize("place", [0, 1, 2])
-def test_frames_inside_of_a_damaged_record_are_its_content(place: int) -> None:
+def test_frames_inside_a_damaged_record_are_its_content(place: int) -> None:
     payloads = [b"first", b"last"]
     inner = [b"inside", b"", b"of it"]
     payloads.insert(place, b"other" + encode_records(inner) + b"bytes")
@@ -138,15 +138,15 @@ def test_frames_inside_of_a_damaged_record_are_its_content(place: int) -> None:
     assert result.payloads == [b"first", b"last"]
 
 
-def test_records_that_seem_to_be_inside_of_another_but_lead_to_its_end() -> None:
-    """Missing bytes can leave a frame standing just where the damaged one claims to end."""
+def test_records_that_seem_to_be_inside_another_but_lead_to_its_end() -> None:
+    """With missing bytes, a frame can begin exactly where the damaged one claims to end."""
     payloads = [bytes(range(200)), b"", b"", b"", b"", b"", b"last"]
     data = encode_records(payloads)
     at = borders(payloads)[1] - 50  # in the first payload, three empty frames' worth is missing
     damaged = data[: at - 3 * FRAME] + data[at:]
     result = rescued(damaged)
     assert result.payloads == payloads[1:]
-    # and with one frame that goes over that end
+    # and with one frame that ends after it
     payloads = [bytes(range(200)), b"", encode_record(b"") * 3, b"last"]
     data = encode_records(payloads)
     at = borders(payloads)[1] - 50
@@ -155,12 +155,12 @@ def test_records_that_seem_to_be_inside_of_another_but_lead_to_its_end() -> None
 
 
 def test_a_piece_of_a_frame_before_those_that_lead_to_its_end(reference: Any) -> None:
-    """What is left of the damaged payload may end in what looks like a header."""
+    """The rest of the damaged payload may end in bytes that look like a header."""
     payloads = [bytes(60) + reference.header(8) + bytes(200), b"", b"", b"", b"", b"last"]
     data = encode_records(payloads)
     at = HEADER + 60 + HEADER
     end = borders(payloads)[1]
-    # in place of what is missing, frames that end where the damaged one claims to end
+    # instead of the missing bytes, frames that end where the damaged one claims to end
     others = [b""] * 11 + [bytes(end - at - 12 * FRAME)]
     damaged = data[:at] + encode_records(others) + data[end:]
     assert len(damaged) == len(data)
@@ -169,10 +169,10 @@ def test_a_piece_of_a_frame_before_those_that_lead_to_its_end(reference: Any) ->
 
 @pytest.mark.parametrize("behind", [[b""], [b"b"], [b"", b"b"], [b"12345678"], [bytes(300), b"b"]])
 @pytest.mark.parametrize("before", [[], [b"a"], [b"12345678"]])
-def test_two_headers_are_no_record(
+def test_two_headers_are_not_a_record(
     reference: Any, before: list[bytes], behind: list[bytes]
 ) -> None:
-    """A length and its checksum are eight bytes and theirs."""
+    """A header looks like eight bytes with their checksum."""
     start = encode_records(before)
     data = start + reference.header(8) + encode_records(behind)
     result = rescued(data)
@@ -181,7 +181,7 @@ def test_two_headers_are_no_record(
 
 
 def test_a_missing_byte_that_looks_like_a_flipped_bit() -> None:
-    """The first byte of the next record is not taken for the last one of a checksum."""
+    """The first byte of the next record must not count as the last byte of a checksum."""
     payload = next(
         payload
         for payload in (number.to_bytes(6, "little") for number in range(1000))
@@ -213,7 +213,7 @@ def test_a_tail_that_is_cut_off(cut: int) -> None:
     assert result.lost == [LostRange(FRAME + 5, len(data), defect)]
 
 
-def test_a_record_is_never_put_together_from_two() -> None:
+def test_a_record_is_never_assembled_from_two() -> None:
     payloads = [bytes([number]) * 100 for number in range(10)]
     data = encode_records(payloads)
     for start in range(0, 300, 7):
@@ -223,7 +223,7 @@ def test_a_record_is_never_put_together_from_two() -> None:
         assert len(result.payloads) >= 8
 
 
-def test_a_length_that_lies() -> None:
+def test_a_wrong_length() -> None:
     def lying(length: int, reference: Any = encode_record) -> bytes:
         size = length.to_bytes(8, "little")
         return size + encode_record(size)[-4:]
@@ -232,14 +232,14 @@ def test_a_length_that_lies() -> None:
     for length in (1 << 60, (1 << 64) - 1, len(behind), len(behind) + 1, 1, 3 << 30):
         result = rescued(lying(length) + behind)
         assert result.payloads == [b"a", b"b"], length
-    # so many that reading what each claims would take forever
+    # so many that reading the claimed range of each would take forever
     count = 3_000
     many = b"".join(lying(HEADER * (count - number) + 50) for number in range(count))
     result = rescued(many + bytes(100) + behind)
     assert result.payloads == [b"a", b"b"]
 
 
-def test_lies_cost_a_bounded_number_of_passes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_wrong_lengths_cost_a_bounded_number_of_passes(monkeypatch: pytest.MonkeyPatch) -> None:
     class Counted(io.BytesIO):
         count = 0
 
@@ -250,7 +250,7 @@ def test_lies_cost_a_bounded_number_of_passes(monkeypatch: pytest.MonkeyPatch) -
 
     monkeypatch.setattr("recordsmith.wire.rescuing.BLOCK_BYTES", 1 << 12)
     monkeypatch.setattr("recordsmith.wire.rescuing.LONGEST_HELD_BYTES", 1 << 13)
-    monkeypatch.setattr("recordsmith.wire.rescuing._FREE_BYTES", 0)
+    monkeypatch.setattr("recordsmith.wire.rescuing._LEAST_WASTED_BYTES", 0)
     size = 40_000
     data = b""
     while len(data) < size:
@@ -259,7 +259,7 @@ def test_lies_cost_a_bounded_number_of_passes(monkeypatch: pytest.MonkeyPatch) -
     data += bytes(100)
     rescued(data, Counted(data))
     assert Counted.count < 40 * len(data)
-    # the same with a bit that is flipped in each, behind a frame that is whole
+    # the same with a flipped bit in each, after an intact frame
     data = b""
     while len(data) < size:
         length = (size - len(data)).to_bytes(8, "little")
@@ -295,7 +295,7 @@ def test_a_long_record_takes_little_memory(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_a_file_that_shrinks_while_it_is_read() -> None:
-    """Never half a record: what was there before may come, or an error says it."""
+    """Never half a record: either earlier data or an error."""
     payloads = payloads_of(100)
     data = encode_records(payloads)
 
@@ -357,17 +357,17 @@ def test_any_bytes(data: bytes, choice: st.DataObject) -> None:
 )
 @settings(max_examples=300)
 @example([b"", b"", b""], 20, 4, b"")
-def test_everything_outside_of_one_damage(
+def test_everything_outside_the_damage_is_rescued(
     payloads: list[bytes], start: int, size: int, put: bytes
 ) -> None:
-    """Whatever becomes of some bytes: all frames that have none of them come back, in order."""
+    """All frames without damaged bytes are rescued in order."""
     data = encode_records(payloads)
     start, stop = min(start, len(data)), min(start + size, len(data))
     result = rescued(data[:start] + put + data[stop:])
     ends = borders(payloads)
     before = [payload for payload, end in zip(payloads, ends[1:], strict=True) if end <= start]
     behind = [payload for payload, at in zip(payloads, ends, strict=False) if at >= stop]
-    if start == stop:  # nothing is at both sides of it
+    if start == stop:  # an empty range
         behind = behind[: len(payloads) - len(before)]
     assert result.payloads[: len(before)] == before
     assert result.payloads[len(result.payloads) - len(behind) :] == behind
@@ -399,9 +399,12 @@ def test_the_search_finds_what_a_plain_one_finds(
     assert find_header(data, start, stop, end) == places_by_hand(data, start, stop, end, reference)
 
 
-@pytest.mark.parametrize("length", [0, 1, 255, 256, 1 << 16, 1 << 31, 1 << 39, 1 << 55])
+@pytest.mark.parametrize(
+    "length",
+    [0, 1, 255, 256, 1 << 16, 1 << 31, 1 << 39, 1 << 55, (1 << 56) - FRAME, 1 << 56, 1 << 62],
+)
 @pytest.mark.parametrize("shift", range(12))
-def test_headers_are_found_at_every_place(reference: Any, length: int, shift: int) -> None:
+def test_headers_are_found_at_every_position(reference: Any, length: int, shift: int) -> None:
     data = b"\xff" * shift + reference.header(length) + bytes(20)
     end = shift + length + FRAME
     assert find_header(data, 0, len(data), end) == shift
@@ -410,7 +413,7 @@ def test_headers_are_found_at_every_place(reference: Any, length: int, shift: in
     assert find_header(data, shift + 1, len(data), end) == len(data)
 
 
-def test_places_outside_of_the_buffer_are_refused() -> None:
+def test_positions_outside_the_buffer_are_refused() -> None:
     for start, stop in ((-1, 3), (2, 1), (0, 4)):
         with pytest.raises(IndexError):
             find_header(b"abc", start, stop, 100)

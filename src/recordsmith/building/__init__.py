@@ -1,7 +1,6 @@
-"""From finished shards to a dataset: whole under its names, or not there at all.
+"""Builds datasets from shards: locking, notes about completed shards, and publishing.
 
-What every job shares that writes a dataset: a folder that it holds, notes of what is done, and the
-moment in which everything gets its name. Knows nothing of where records come from.
+Shared by all jobs that write a dataset, whatever the source of the records.
 """
 
 from recordsmith.building.finished import (

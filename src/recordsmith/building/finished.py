@@ -1,8 +1,8 @@
-"""What came of one shard: kept in a small file beside it, until the dataset is complete.
+"""Notes about completed shards, which let an interrupted job resume.
 
-A job that was stopped looks there for what is done. A shard counts as done if the note is of the
-same plan and of samples that have not changed, and the file has the size and the checksum that
-the note says. Whatever is wrong with a note, the shard is simply written again.
+A note lies next to its shard until the dataset is complete. A shard counts as complete if its note
+has the same plan and sample versions, and the file has the size and checksum in the note. If
+anything is wrong with a note, the shard is written again.
 """
 
 from __future__ import annotations
@@ -22,10 +22,9 @@ from recordsmith.errors import FileAccessError
 from recordsmith.example import Schema
 from recordsmith.files import (
     INTERNAL_FOLDER,
-    NOTE_BYTES,
     accessing,
-    open_file,
-    read_document,
+    open_regular,
+    read_note,
     remove,
     write_atomically,
 )
@@ -37,30 +36,30 @@ _BLOCK_BYTES = 1 << 20
 
 @dataclass
 class Noted:
-    """How often something was noted, and where; of very many places only the first are kept."""
+    """How often something was noted, and the first places where."""
 
     count: int = 0
     places: list[str] = field(default_factory=list)
 
     def add(self, where: str) -> None:
-        """It happened here, too."""
+        """Count one more, with its place."""
         self.extend(Noted(1, [where]))
 
     def extend(self, other: Noted) -> None:
-        """It happened there as well."""
+        """Add the count and the places of another."""
         self.count += other.count
         self.places += other.places[: MOST_PLACES - len(self.places)]
 
 
 @dataclass(frozen=True)
 class ShardResult:
-    """What was written into one shard, and what was not.
+    """The result of writing one shard.
 
     crc32c: over the bytes of the file.
-    bytes_in: size of what was packed, as the source tells it.
-    skipped: number in the listing, and why, of each sample that could not be read.
-    notes: what was changed or should be known of samples.
-    was_kept: an earlier run, which was stopped, had completed it; now it was only checked.
+    bytes_in: size of the packed samples, as reported by the source.
+    skipped: the reason for each unreadable sample, by its number in the listing.
+    notes: changes to samples and properties worth knowing.
+    was_kept: whether an interrupted earlier run had completed it, so that it was only verified.
     """
 
     file: str
@@ -83,7 +82,7 @@ class ShardResult:
         skipped: Mapping[int, str] | None = None,
         notes: Mapping[str, Noted] | None = None,
     ) -> ShardResult:
-        """Of a shard that is sealed."""
+        """Make the result of a sealed shard."""
         return cls(
             writer.path.name,
             writer.record_count,
@@ -97,46 +96,46 @@ class ShardResult:
 
     @property
     def entry(self) -> ShardEntry:
-        """What the manifest says of it."""
+        """The entry of the shard in the manifest."""
         return ShardEntry(self.file, self.record_count, self.size_bytes, self.crc32c)
 
 
 def partial_path(folder: Path, file: str) -> Path:
-    """Where a shard (or its index) waits for its name."""
+    """The temporary path of a shard or index until it is published."""
     return folder / INTERNAL_FOLDER / f"{file}{PARTIAL_SUFFIX}"
 
 
 def done_path(folder: Path, file: str) -> Path:
-    """Where the note lies that a shard is complete."""
+    """The path of the note that a shard is complete."""
     return folder / INTERNAL_FOLDER / f"{file}{DONE_SUFFIX}"
 
 
 class Versions:
-    """A hash over the versions of a shard's samples, one after the other."""
+    """A hash of the versions of a shard's samples, in order."""
 
     def __init__(self) -> None:
         self._digest = hashlib.blake2b(digest_size=16)
-        self._are_told = True
+        self._are_known = True
 
     def add(self, version: int | None) -> None:
-        """The version of the next sample."""
+        """Add the version of the next sample."""
         if version is None:
-            self._are_told = False
+            self._are_known = False
         else:
             self._digest.update(version.to_bytes(16, "little", signed=True))
 
     def hexdigest(self) -> str | None:
-        """The hash of all; None if the source does not tell versions."""
-        return self._digest.hexdigest() if self._are_told else None
+        """The hash of all versions; None for a source without version information."""
+        return self._digest.hexdigest() if self._are_known else None
 
 
 def complete_shards(folder: Path) -> list[str]:
-    """The shards of a job that was stopped which need not be written again, as their notes say."""
+    """The names of the shards that an interrupted job completed, according to their notes."""
     return sorted(note.stem for note in (folder / INTERNAL_FOLDER).glob(f"*{DONE_SUFFIX}"))
 
 
 def keep_result(folder: Path, plan: str, versions: str | None, result: ShardResult) -> None:
-    """Note that a shard is complete; `plan` is the fingerprint."""
+    """Write the note that a shard is complete; `plan` is the fingerprint."""
     document = {
         "plan": plan,
         "versions": versions,
@@ -155,14 +154,14 @@ def keep_result(folder: Path, plan: str, versions: str | None, result: ShardResu
 def complete_result(
     folder: Path, plan: str, versions: Callable[[], str | None], file: str, *, trusting: bool
 ) -> ShardResult | None:
-    """What came of a shard that is complete and right; None if it has to be written.
+    """The result of a complete and verified shard; None if it must be written.
 
     Args:
-        versions: of its samples; asked only if there is a note that says what they were.
-        trusting: whether a source that does not tell versions is taken to be unchanged.
+        versions: returns the hash of the samples' versions; called only if a note exists.
+        trusting: whether to assume that a source without version information is unchanged.
     """
     try:
-        document = json.loads(read_document(done_path(folder, file), NOTE_BYTES))
+        document = json.loads(read_note(done_path(folder, file)))
         result = _parse(document)
     except (FileAccessError, *NOT_AS_EXPECTED):
         return None
@@ -172,7 +171,10 @@ def complete_result(
     if document.get("versions") != known or (known is None and not trusting):
         return None
     expected = (result.size_bytes, result.crc32c)
-    for path in (partial_path(folder, file), folder / file):  # the latter if it was killed late
+    for path in (
+        partial_path(folder, file),
+        folder / file,
+    ):  # the latter if the job was killed while publishing
         with suppress(FileAccessError):
             if _size_and_checksum(path) == expected:
                 return result
@@ -203,11 +205,11 @@ def _parse(document: Any) -> ShardResult:
 
 
 def _size_and_checksum(path: Path) -> tuple[int, int]:
-    """Of a whole file."""
+    """The size and the CRC-32C of a file."""
     buffer = bytearray(_BLOCK_BYTES)
     view = memoryview(buffer)
     size, checksum = 0, 0
-    with open_file(path) as file, accessing(path):
+    with open_regular(path, follow_links=False) as file, accessing(path):
         while count := file.readinto(buffer):  # type: ignore[attr-defined]
             checksum = crc32c(view[:count], checksum)
             size += count

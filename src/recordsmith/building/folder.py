@@ -1,4 +1,4 @@
-"""The folder that a dataset is built in: held by one job, and looked at before that writes."""
+"""Locks the folder of a dataset for one job, and checks what it contains."""
 
 from __future__ import annotations
 
@@ -18,56 +18,79 @@ from recordsmith.dataset import (
     read_begun,
     read_manifest,
 )
-from recordsmith.errors import CorruptDataError, FileAccessError, OptionError
+from recordsmith.errors import CorruptDataError, FileAccessError, OptionError, option
 from recordsmith.files import (
+    INTERNAL_FOLDER,
     accessing,
     exclusive,
     list_folder,
-    make_internal_folder,
+    no_lock,
     size_of,
 )
 
 WRITING_THREADS = 8
-"""So many write shards at most if nobody says another number: more wait for the disk."""
+"""The default maximum of threads that write shards: more would wait for the disk."""
+
+_REPLACE = f"Choose another folder, or pass {option('overwrite', True)} to replace it."
 
 
 def check_folder(folder: Path) -> None:
-    """
+    """Validate the path of a folder, which need not exist.
+
     Raises:
-        OptionError: there is a file of this name.
-        FileAccessError: its path cannot be used.
+        OptionError: it is a file.
+        FileAccessError: the path is unusable.
     """
     with accessing(folder, "write"), suppress(FileNotFoundError):
         if not stat.S_ISDIR(os.stat(folder).st_mode):
-            raise OptionError(f"{folder} is a file; expected the name of a folder")
+            raise OptionError(
+                f"{folder} is a file", option="out", value=str(folder), expected="a folder"
+            )
 
 
 @contextmanager
-def working_in(folder: Path) -> Iterator[None]:
-    """Hold the folder for this job; leave no empty folders behind."""
+def working_in(folder: Path, *, needs_lock: bool = False) -> Iterator[tuple[str, ...]]:
+    """Lock the folder for this job, and remove it at the end if it is new and empty.
+
+    Args:
+        needs_lock: fail if the file system does not support locks.
+
+    Yields:
+        Notices about the folder, for the report.
+
+    Raises:
+        FileAccessError: another process is writing to the folder, or it cannot be written.
+        OptionError: locks are required but unsupported.
+    """
     is_new = not folder.exists()
-    internal = make_internal_folder(folder)
     try:
-        with exclusive(folder):
-            yield
+        with exclusive(folder / INTERNAL_FOLDER, folder) as is_locked:
+            if needs_lock and not is_locked:
+                raise OptionError(
+                    f"{folder} cannot be locked, because its file system does not support locks",
+                    option="lock",
+                    remedy="Two jobs that change the dataset at the same time would damage it. If "
+                    f"no other job is running, pass {option('lock', False)}.",
+                )
+            yield () if is_locked else (no_lock(folder),)
     finally:
-        with suppress(OSError):
-            internal.rmdir()
-            if is_new:
+        if is_new:
+            with suppress(OSError):  # it is not empty
                 folder.rmdir()
 
 
 def earlier_dataset(
     folder: Path, fingerprint: str, files: Sequence[str], *, has_label_map: bool, overwrite: bool
 ) -> Manifest | None:
-    """The dataset that is in the folder already: the same one, or with `overwrite` any.
+    """The manifest of an existing dataset: of the same plan, or of any with `overwrite`.
 
     Args:
-        fingerprint: of the job that would build it.
+        fingerprint: the fingerprint of the job.
         files: the names of its shards.
 
     Raises:
-        OptionError: it is another one, or there are files in the way, and overwrite is not said.
+        OptionError: the folder has another dataset or files that would be replaced, and
+            `overwrite` is false.
     """
     try:
         manifest = read_manifest(folder)
@@ -80,18 +103,23 @@ def earlier_dataset(
     if manifest is not None:
         if manifest.made_from.get("plan") != fingerprint:
             raise OptionError(
-                f"{folder} holds another dataset of {manifest.record_count} records, made from "
-                "other files or with other options; choose another folder, or say overwrite=True "
-                "to replace it"
+                f"{folder} contains another dataset of {manifest.record_count} records, made from "
+                "other files or with other options",
+                option="out",
+                value=str(folder),
+                remedy=_REPLACE,
             )
         return manifest if _is_complete(folder, manifest, has_label_map=has_label_map) else None
     begun = read_begun(folder)
     if begun is not None and begun.plan == fingerprint:
-        return None  # this very job was killed while it gave its files their names
+        return None  # this same job was killed while it published its files
     if begun is not None and begun.base:
         raise OptionError(
-            f"{folder} holds a dataset to which records were to be appended; that job was stopped. "
-            "Run it again: it finishes the dataset. Or say overwrite=True to replace it."
+            f"{folder} contains a dataset with an interrupted append",
+            option="out",
+            value=str(folder),
+            remedy="Rerun the append to finish the dataset, or pass "
+            f"{option('overwrite', True)} to replace it.",
         )
     wanted = {*files, LABELS_NAME, LABEL_MAP_NAME, *(begun.removing if begun else ())}
     splits = {number.split for file in files if (number := parse_shard_name(file))}
@@ -103,14 +131,16 @@ def earlier_dataset(
     ]
     if in_the_way:
         raise OptionError(
-            f"{folder} holds {in_the_way[0]} already, and no manifest says where it comes from; "
-            "choose another folder, or say overwrite=True to replace it"
+            f"{folder} already contains {in_the_way[0]}, but no manifest",
+            option="out",
+            value=str(folder),
+            remedy=_REPLACE,
         )
     return None
 
 
 def _is_complete(folder: Path, manifest: Manifest, *, has_label_map: bool) -> bool:
-    """Whether all its files are there in their size; what is in them is for `verify` to say."""
+    """Whether all files exist with their sizes; `verify` checks their content."""
     expected = {shard.file: shard.size_bytes for shard in manifest.shards}
     small_files = small_files_of(manifest, has_label_map=has_label_map)
     expected |= {name: len(data) for name, data in small_files.items() if name != MANIFEST_NAME}

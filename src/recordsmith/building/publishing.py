@@ -1,8 +1,8 @@
-"""Give a complete dataset its names: shards, labels, and the manifest last.
+"""Publishes a complete dataset: renames shards and labels, and the manifest last.
 
-Whatever needs space on the disk is written before the first name is given. A note that naming has
-begun makes the folder no dataset until the note is gone, so a job that is killed in between shows
-nothing by halves, and the same job run again finishes it.
+Everything that needs disk space is written before the first rename. While the note of a begun
+publication exists, the folder is not a dataset, so a killed job leaves no partial output. Rerun it
+to finish.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ from recordsmith.errors import (
 from recordsmith.example import Schema
 from recordsmith.files import (
     INTERNAL_FOLDER,
+    is_a_folder,
     list_folder,
     publish,
     remove,
     sync_folder,
     write_atomically,
-    write_synced,
 )
 from recordsmith.wire import Compression
 
@@ -59,12 +59,12 @@ def manifest_of(
     *,
     schemas: Mapping[str, Schema] | None = None,
 ) -> Manifest:
-    """The manifest of shards that are written.
+    """Make the manifest of written shards.
 
     Args:
-        splits: in their order.
-        results: of each shard, with its split.
-        schemas: of the splits whose schema is known; that of others is what their shards have.
+        splits: the splits in order.
+        results: the split and the result of each shard.
+        schemas: known schemas by split; others are merged from the shards.
     """
     of_splits: dict[str, list[ShardResult]] = {split: [] for split in splits}
     for split, result in results:
@@ -93,64 +93,67 @@ def publish_dataset(
     renamed: Mapping[str, str] | None = None,
     base: str = "",
 ) -> None:
-    """Give everything its final name.
+    """Rename all files to their final names.
 
     Args:
-        fingerprint: of the job, so that it is known again if it is killed now.
-        replaced: files of an earlier dataset, which go.
-        renamed: new names, by old ones, of shards of an earlier dataset that stay.
-        base: what that earlier dataset was, for the job to be known by.
+        fingerprint: the fingerprint of the job, which identifies it if it is killed now.
+        replaced: files of an earlier dataset to remove.
+        renamed: new names of shards of an earlier dataset that stay, by old name.
+        base: identifies that earlier dataset.
     """
     small_files = small_files_of(manifest, has_label_map=has_label_map)
+    for name in (*replaced, *(renamed or {}), *_shard_files(manifest), *small_files):
+        if (folder / name).is_dir() and not (folder / name).is_symlink():
+            raise is_a_folder(folder / name)
     for name, data in small_files.items():
-        write_synced(partial_path(folder, name), data)
+        write_atomically(partial_path(folder, name), data)
     renamed = renamed or {}
     removing = {*replaced, *renamed, *_shard_files(manifest), *small_files}
     begun = Begun(fingerprint, tuple(sorted(removing)), renamed, base)
     write_atomically(begun_path(folder), begun.to_bytes())
     sync_folder(folder / INTERNAL_FOLDER)
-    _give_names(folder, manifest, list(small_files), replaced, renamed)
+    _rename_files(folder, manifest, list(small_files), replaced, renamed)
 
 
 def finish_publishing(folder: Path, begun: Begun) -> Manifest:
-    """Go on where a job that adds to a dataset was killed; what has its name is passed over.
+    """Finish the publication of a killed job that adds to a dataset.
 
-    Nothing but the note and the files themselves are needed: the job's inputs may be gone.
+    Needs only the note and the files; the inputs of the job may be gone.
 
     Raises:
-        CorruptDataError: files are not there any more that were.
+        CorruptDataError: files of the job are missing.
     """
-    path = partial_path(folder, MANIFEST_NAME)  # the last one to get its name
+    path = partial_path(folder, MANIFEST_NAME)  # the last file to be renamed
     manifest = read_manifest(folder, path)
     if manifest is not None:
         small_files = [LABELS_NAME, LABEL_MAP_NAME, MANIFEST_NAME]
-        _give_names(folder, manifest, small_files, set(), begun.renamed)
+        _rename_files(folder, manifest, small_files, set(), begun.renamed)
         return manifest
     manifest = read_manifest(folder)
     if manifest is None:
         raise CorruptDataError(
             Defect.UNFINISHED_DATASET,
-            f"a job was stopped while it gave the files their names, and {path} is gone, which "
-            "says how to go on. The shards that are there can be read by name or with a glob.",
+            f"a job was interrupted while it published the dataset, and {path} is missing",
+            remedy="Open the existing shards by name or with a glob.",
             path=folder,
         )
     _end(folder, manifest)
     return manifest
 
 
-def _give_names(
+def _rename_files(
     folder: Path,
     manifest: Manifest,
     small_files: Sequence[str],
     replaced: set[str],
     renamed: Mapping[str, str],
 ) -> None:
-    """Whatever this does was done already, or not yet: it can be done again at any moment."""
+    """Idempotent: a killed job may repeat any step."""
     internal = folder / INTERNAL_FOLDER
     shards = _shard_files(manifest)
-    remove(folder / MANIFEST_NAME)  # from here on the folder is no dataset
-    gone = {*replaced, LABELS_NAME, LABEL_MAP_NAME} - {*shards, *small_files}
-    for name in sorted(gone):
+    remove(folder / MANIFEST_NAME)  # from here on the folder is not a dataset
+    removed = {*replaced, LABELS_NAME, LABEL_MAP_NAME} - {*shards, *small_files}
+    for name in sorted(removed):
         remove(folder / name)
         remove(internal / f"{name}.index")
     for old, new in renamed.items():
@@ -172,8 +175,8 @@ def _end(folder: Path, manifest: Manifest) -> None:
 
 
 def _name(partial: Path, final: Path) -> None:
-    """What is not there any more has its name already, from a job that was killed."""
-    if partial.exists():
+    """Rename a file, unless a killed job has already renamed it."""
+    if partial.is_file() and not partial.is_symlink():
         publish(partial, final)
 
 
@@ -182,7 +185,7 @@ def _shard_files(manifest: Manifest) -> list[str]:
 
 
 def small_files_of(manifest: Manifest, *, has_label_map: bool) -> dict[str, bytes]:
-    """What lies beside the shards, the manifest last."""
+    """The small files next to the shards, the manifest last."""
     files = {}
     if manifest.class_names is not None:
         files[LABELS_NAME] = labels_to_bytes(manifest.class_names)
@@ -192,11 +195,11 @@ def small_files_of(manifest: Manifest, *, has_label_map: bool) -> dict[str, byte
 
 
 def replaced_names(folder: Path, splits: Collection[str], earlier: Manifest | None) -> set[str]:
-    """Files of an earlier dataset, or of a job that was killed: they go when the new ones come."""
+    """Files of an earlier dataset or of a killed job, to be removed when the job publishes."""
     names = set()
     if earlier is not None:
         names.update(_shard_files(earlier))
-    else:  # no manifest tells: what would be taken for a shard of a split that is packed now
+    else:  # no manifest: files that would be taken for shards of the new splits
         for entry in list_folder(folder):
             number = parse_shard_name(entry.name)
             if number is not None and number.split in splits:
@@ -204,17 +207,18 @@ def replaced_names(folder: Path, splits: Collection[str], earlier: Manifest | No
     begun = read_begun(folder)
     if begun is not None:
         names.update(begun.removing)
-    # a manifest or a note may name anything: only what is called as shards are goes for it
+    # a manifest or a note may name any file: remove only names of shards
     return {name for name in names if is_shard_name(name)}
 
 
 @contextmanager
 def tidying_up(folder: Path, files: Sequence[str]) -> Iterator[None]:
-    """Whatever happens in the block, nothing unfinished is left in the folder: only shards that are
-    done, for the same job run again; and not these, if it could not end well either.
+    """Remove unfinished files when the block ends, but keep completed shards for a rerun.
+
+    If a rerun would fail as well, the completed shards are removed too.
 
     Args:
-        files: the names of the job's shards; may change as long as the block goes on.
+        files: the names of the job's shards; may change during the block.
     """
     try:
         yield
@@ -226,15 +230,15 @@ def tidying_up(folder: Path, files: Sequence[str]) -> Iterator[None]:
 
 
 def clean_up_after(folder: Path) -> None:
-    """The dataset is complete: what is left of a job that was killed after that goes."""
+    """Remove the rest of a job that was killed after its dataset was complete."""
     remove(begun_path(folder))
     clean_up(folder)
 
 
 def clean_up(folder: Path, *, keeping: Sequence[str] = ()) -> None:
-    """Remove what has no final name; of the files in `keeping`, what is done stays.
+    """Remove files without a final name, except completed shards in `keeping`.
 
-    Nothing is removed while a job that adds to a dataset waits to be finished: all of it is needed.
+    Removes nothing while an interrupted job that adds to a dataset needs its files to finish.
     """
     begun = read_begun(folder)
     if begun is not None and begun.base:
@@ -250,4 +254,5 @@ def clean_up(folder: Path, *, keeping: Sequence[str] = ()) -> None:
     with suppress(FileAccessError):
         for entry in list_folder(folder / INTERNAL_FOLDER):
             if entry.name.endswith((PARTIAL_SUFFIX, DONE_SUFFIX)) and entry.name not in kept:
-                remove(entry.path)
+                with suppress(FileAccessError):  # a folder: not created by a job
+                    remove(entry.path)

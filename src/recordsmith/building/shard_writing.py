@@ -1,4 +1,4 @@
-"""Write a shard to where it waits for its name, and prove it: its bytes, and what is in them."""
+"""Writes shards under temporary names and verifies them."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from recordsmith.wire import Compression
 
 @contextmanager
 def writing_partial(folder: Path, file: str, compression: Compression) -> Iterator[ShardWriter]:
-    """A writer for a shard; when the block ends, the shard lies, with its index, at `partial_path`.
+    """Open a writer for a shard that ends at `partial_path`, together with its index.
 
-    Nothing is left of one that the block discards, or in which it fails.
+    Leaves no file if the block discards the writer or raises.
     """
     partial = partial_path(folder, file)
     writer = ShardWriter(
         folder / file,
         compression=compression,
         overwrite=True,
-        temporary=temporary_name(partial),  # two may write the same shard at once
+        temporary=temporary_name(partial),  # two processes may write the same shard
     )
     try:
         yield writer
@@ -53,14 +53,14 @@ def complete_shard(
     versions: Callable[[], str | None],
     trusting: bool,
 ) -> tuple[ShardResult, bool]:
-    """Write one shard under its temporary name and note that it is done, unless that is so already.
+    """Write one shard under its temporary name and note it, unless it is already complete.
 
     Args:
-        write: writes the records, and answers what came of them and the hash of their versions.
+        write: writes the records; returns the result and the hash of the samples' versions.
         fingerprint, versions, trusting: as in `complete_result`.
 
     Returns:
-        What came of the shard, and whether it was written now.
+        The result, and whether the shard was written now.
     """
     result = complete_result(folder, fingerprint, versions, file, trusting=trusting)
     if result is not None:
@@ -73,7 +73,7 @@ def complete_shard(
 
 
 def read_back(writer: ShardWriter) -> Schema:
-    """Prove what was written, every checksum, and count its features."""
+    """Verify every checksum of a written shard, and return its schema."""
     survey = SchemaSurvey()
     records = 0
     for block in writer.written_blocks():
@@ -82,8 +82,10 @@ def read_back(writer: ShardWriter) -> Schema:
     if records != writer.record_count:
         raise CorruptDataError(
             Defect.RECORD_COUNT,
-            f"{writer.record_count} records were written, {records} came back; the disk or its "
-            "file system is failing",
+            "the file does not have as many records as were written",
+            found=str(records),
+            expected=str(writer.record_count),
+            remedy="The disk or its file system is failing.",
             path=writer.path,
         )
     return survey.finish()

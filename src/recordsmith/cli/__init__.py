@@ -1,26 +1,27 @@
-"""The command line: one file a command; each parses, calls public functions, and prints.
+"""The command line: one file per command, which parses, calls public functions and prints.
 
-To add a command: one file here with a function of its name, and its place in `_COMMANDS`.
-Exit codes: 0 done, 1 the data has defects, 2 the command was wrong, 130 stopped with Ctrl-C.
+To add a command, add a file with a function of its name and list it in `_COMMANDS`.
+Exit codes: 0 success, 1 defects in the data, 2 invalid command, 130 interrupted with Ctrl-C.
 """
 
 from __future__ import annotations
 
 import functools
+import inspect as introspection
 import os
 import signal
 import sys
 import warnings
 from collections.abc import Callable
+from contextlib import ExitStack, redirect_stdout
 from typing import Annotated, Any, NoReturn
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-import recordsmith
+from recordsmith.cli import console
 from recordsmith.cli.append import append
 from recordsmith.cli.bench import bench
-from recordsmith.cli.console import print_error, print_json
 from recordsmith.cli.demo import demo
 from recordsmith.cli.diff import diff
 from recordsmith.cli.edit import edit
@@ -34,38 +35,46 @@ from recordsmith.cli.salvage import salvage
 from recordsmith.cli.schema import schema
 from recordsmith.cli.sheet import sheet
 from recordsmith.cli.verify import verify
-from recordsmith.cli.wording import in_options, way_out
+from recordsmith.cli.version import print_version, version
+from recordsmith.cli.wording import advice_for, option_in_shell
 from recordsmith.errors import CorruptDataError, RecordsmithError, SourceError
 
-_COMMANDS: dict[str, tuple[Callable[..., None], ...]] = {  # by what they are for
-    "Make a dataset": (pack, append, demo),
-    "Look into TFRecord files, whoever wrote them": (inspect, head, sheet, verify, schema, diff),
-    "Mend and reshape them": (salvage, reshard, edit),
-    "Hand them over": (export, index, bench),
+_COMMANDS: dict[str, tuple[Callable[..., None], ...]] = {  # by panel of the help
+    "Create datasets": (pack, append, demo),
+    "Inspect and check any TFRecord files": (inspect, head, sheet, verify, schema, diff),
+    "Repair and rewrite them": (salvage, reshard, edit),
+    "Use them elsewhere": (export, index, bench),
+    "About recordsmith": (version,),
 }
+_WRITING = {"pack", "append", "demo", "sheet", "salvage", "reshard", "edit", "export", "index"}
+"""Commands whose output is only a summary: --quiet hides it."""
 
-_DEFECTS, _WRONG_COMMAND, _STOPPED, _PIPE_CLOSED, _TERMINATED = 1, 2, 130, 141, 143
+_Quiet = Annotated[
+    bool,
+    typer.Option("-q", "--quiet", help="Print errors only: no progress, hints or summaries."),
+]
+
+_DEFECTS, _INVALID_COMMAND, _INTERRUPTED, _PIPE_CLOSED, _TERMINATED = 1, 2, 130, 141, 143
 
 
 def main() -> None:
-    """Run the command line, and end the process with its exit code."""
+    """Run the command line and exit with its code."""
     for name in ("stdout", "stderr"):
-        if getattr(sys, name) is None:  # it was closed before we came
+        if getattr(sys, name) is None:  # closed by the parent process
             setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
         reconfigure = getattr(getattr(sys, name), "reconfigure", None)
-        if reconfigure is not None:  # a name that is not text shall not stop a report
+        if reconfigure is not None:  # file names may be invalid text
             reconfigure(errors="backslashreplace")
-    if not sys.warnoptions:  # other libraries' words for programmers
+    if not sys.warnoptions:  # warnings of other libraries address programmers
         warnings.simplefilter("ignore")
-    # OpenCV would print its own words about bad pictures, of which we tell with their place. Only
-    # here, where the process is ours: a program that uses the library decides for itself.
-    os.environ.setdefault("OPENCV_LOG_LEVEL", "SILENT")  # read when it is imported, which is later
+    # OpenCV logs bad images, which our errors report with their place. It reads this when imported.
+    os.environ.setdefault("OPENCV_LOG_LEVEL", "SILENT")
     signal.signal(signal.SIGTERM, _terminate)
     app()
 
 
 class _Terminated(KeyboardInterrupt):
-    """Another program asks us to end: in order, so that nothing is left half done, as on Ctrl-C."""
+    """SIGTERM, which ends a job as cleanly as Ctrl-C does."""
 
 
 def _terminate(*_: object) -> NoReturn:
@@ -74,62 +83,78 @@ def _terminate(*_: object) -> NoReturn:
 
 def _show_version(wanted: bool) -> None:
     if wanted:
-        print(f"recordsmith {recordsmith.__version__}")
+        print_version()
         raise typer.Exit
 
 
 def _root(
     version: Annotated[
         bool,
-        typer.Option("--version", callback=_show_version, is_eager=True, help="Say the version."),
+        typer.Option(
+            "--version", callback=_show_version, is_eager=True, help="Print the version and exit."
+        ),
     ] = False,
 ) -> None:
-    """TFRecord datasets without TensorFlow: pack pictures, prove them right, look at them.
+    """TFRecord datasets without TensorFlow: pack, verify, preview and load them.
 
-    Try `recordsmith demo`: the whole tour on pictures that it draws itself.
+    New here? `recordsmith demo` runs the whole tour on generated images.
 
-    Of any TFRecord file `recordsmith inspect FILE` says what is in it, and
-    `recordsmith verify FILE` what is wrong with it.
+    For any TFRecord file, `recordsmith inspect FILE` shows its contents and
+    `recordsmith verify FILE` finds what is damaged.
     """
 
 
 def _reporting(command: Callable[..., None]) -> Callable[..., None]:
-    """Turn what may go wrong into one paragraph and an exit code."""
+    """Add --quiet, and print an error as one paragraph and exit with its code."""
 
     @functools.wraps(command)
-    def run(*args: Any, **kwargs: Any) -> None:
-        if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:  # as __main__ leaves it until here
+    def run(*args: Any, quiet: bool = False, **kwargs: Any) -> None:
+        if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:  # set by __main__
             signal.signal(signal.SIGINT, signal.default_int_handler)
         try:
-            command(*args, **kwargs)
+            with ExitStack() as stack:
+                if quiet:
+                    stack.enter_context(console.quiet())
+                if quiet and command.__name__ in _WRITING and not kwargs.get("json"):
+                    null = stack.enter_context(open(os.devnull, "w", encoding="utf-8"))
+                    stack.enter_context(redirect_stdout(null))
+                command(*args, **kwargs)
             sys.stdout.flush()
         except RecordsmithError as error:
-            words = in_options(str(error))
-            if kwargs.get("json") and isinstance(error, SourceError):
-                print_json({"error": words, "problems": [*map(in_options, error.problems)]})
-            print_error(words + way_out(error, command.__name__, kwargs))
+            first, *others = error.lines_for(option_in_shell)
+            if kwargs.get("json"):
+                console.print_json(error.to_json(option_in_shell))
+            console.print_error(first + advice_for(error, command.__name__, kwargs), *others)
             is_defect = isinstance(error, (CorruptDataError, SourceError))
-            raise typer.Exit(_DEFECTS if is_defect else _WRONG_COMMAND) from None
+            raise typer.Exit(_DEFECTS if is_defect else _INVALID_COMMAND) from None
         except KeyboardInterrupt as stop:
-            print_error("stopped")
-            raise typer.Exit(_TERMINATED if isinstance(stop, _Terminated) else _STOPPED) from None
+            console.print_aside("interrupted")
+            raise typer.Exit(
+                _TERMINATED if isinstance(stop, _Terminated) else _INTERRUPTED
+            ) from None
         except BrokenPipeError:
             _end_quietly()
         except OSError as error:
-            print_error(f"cannot write the output: {error.strerror or error}")
-            _end_quietly(_WRONG_COMMAND)
+            console.print_error(f"cannot write the output: {error.strerror or error}")
+            _end_quietly(_INVALID_COMMAND)
 
+    signature = introspection.signature(command, eval_str=True)
+    option = introspection.Parameter(
+        "quiet", introspection.Parameter.KEYWORD_ONLY, default=False, annotation=_Quiet
+    )
+    with_quiet = [*signature.parameters.values(), option]
+    run.__signature__ = signature.replace(parameters=with_quiet)  # type: ignore[attr-defined]
     return run
 
 
 def _end_quietly(code: int = _PIPE_CLOSED) -> NoReturn:
-    """Whoever read our output has seen enough, as in `recordsmith head PATH | head -3`."""
+    """Exit when the output pipe was closed, as in `recordsmith head PATH | head -3`."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     raise typer.Exit(code)
 
 
 def _without_types(params: list[Any]) -> list[Any]:
-    """The same, without `<bool>` beside flags and `<list[str]>` beside arguments in the help."""
+    """Hide `<bool>` after flags and `<list[str]>` after arguments in the help."""
     for param in params:
         if param.param_type_name == "argument" or getattr(param, "is_flag", False):
             param.display_type_rich = lambda **_: ""
@@ -137,15 +162,16 @@ def _without_types(params: list[Any]) -> list[Any]:
 
 
 class _Commands(TyperGroup):
-    """All of them."""
+    """The group of all commands."""
 
     def get_params(self, ctx: Any) -> list[Any]:
         return _without_types(super().get_params(ctx))
 
 
 class _Command(TyperCommand):
-    """One that says OUT where that is missing: of PATH... OUT, a single path is taken for OUT, and
-    typer would ask for PATH.
+    """A command that reports a missing OUT.
+
+    Typer takes the only path of `PATH... OUT` for OUT and would report PATH as missing.
     """
 
     def get_params(self, ctx: Any) -> list[Any]:
@@ -165,10 +191,10 @@ class _Command(TyperCommand):
 
 app = typer.Typer(
     cls=_Commands,
-    add_completion=False,
+    add_completion=True,
     no_args_is_help=True,
     rich_markup_mode="markdown",
-    pretty_exceptions_enable=False,  # a fault of ours is shown as Python shows it
+    pretty_exceptions_enable=False,  # bugs show a plain traceback
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.callback()(_root)

@@ -16,7 +16,7 @@ def append(
     out: Annotated[
         str,
         typer.Argument(
-            help="The folder of the dataset that gets the records.",
+            help="The dataset to add the records to.",
             metavar="OUT",
             show_default=False,
         ),
@@ -24,26 +24,38 @@ def append(
     split: Annotated[
         str | None,
         typer.Option(
-            help="The split that gets them. [default: that which each file is of]", metavar="NAME"
+            help="The split to add them to. [default: the split of each file]", metavar="NAME"
         ),
     ] = None,
     again: Annotated[
-        bool, typer.Option("--again", help="Also append files that were appended before.")
+        bool, typer.Option("--again", help="Append files even if they were appended before.")
+    ] = False,
+    no_lock: Annotated[
+        bool,
+        typer.Option(
+            "--no-lock",
+            help="For file systems without locks: make sure that no other job changes OUT.",
+        ),
     ] = False,
     threads: WritingThreads = None,
     json: Json = False,
 ) -> None:
-    """Add records to a dataset: new shards beside those that are there.
+    """Add records to a dataset as new shards.
 
-    All shards of a split are renumbered; schema, class names and manifest stay true. A job that is
-    stopped, at any moment, is finished by the same command, and the same files are not appended a
-    second time.
+    Renumbers the shards of the split and updates schema, class names and manifest. If the command
+    is interrupted, rerun it to finish. Files that were appended before are skipped.
 
     Example: `recordsmith append 'today/*.tfrecord' out --split train`
     """
     with console.progress_bar("appending", of_bytes=True, speed=False) as progress:
         report = rs.append(
-            one_or_all(paths), out, split=split, again=again, threads=threads, progress=progress
+            one_or_all(paths),
+            out,
+            split=split,
+            again=again,
+            lock=not no_lock,
+            threads=threads,
+            progress=progress,
         )
     if json:
         console.print_json(report.to_json())
@@ -52,14 +64,14 @@ def append(
 
 
 def print_append_report(report: rs.AppendReport) -> None:
-    """The summary of a job, in a few lines."""
+    """Print the summary of a job."""
     folder = console.printable(str(report.folder))
     what = console.count(report.appended_count, "record")
     if report.is_new:
         title = console.bold(f"appended {what} to {folder}")
     else:
-        said = f"nothing to do: these files were appended to {folder} before, {what}"
-        title = f"{console.bold(said)}; --again appends them once more"
+        done = f"nothing to do: these files were already appended to {folder}, {what}"
+        title = f"{console.bold(done)}; use --again to append them once more"
     console.print_summary(title, report.splits)
     if report.renamed_count and report.is_new:
         print(f"  {console.count(report.renamed_count, 'shard')} renumbered")

@@ -15,7 +15,6 @@ import typer
 import recordsmith as rs
 from recordsmith.cli import console
 from recordsmith.cli.options import Json, Paths, Split, one_or_all
-from recordsmith.cli.wording import in_options
 from recordsmith.errors import OptionError
 
 if TYPE_CHECKING:
@@ -23,8 +22,8 @@ if TYPE_CHECKING:
 
 _SIZE = re.compile(r"(\d{1,6})(?:x(\d{1,6}))?", re.ASCII)
 _BAR_WIDTH = 30
-_WIDTH = 100  # of a line at most
-_SPARED = ("measured", "rounds", "MB/s")  # columns that a narrow terminal is spared, in this order
+_WIDTH = 100  # the longest line
+_OPTIONAL = ("measured", "rounds", "MB/s")  # columns left out of narrow terminals, in this order
 
 
 def bench(
@@ -34,24 +33,25 @@ def bench(
     size: Annotated[
         str,
         typer.Option(
-            help="What pictures are brought to, in pixels: 224, or height x width as in 192x256.",
+            help="Image size in pixels: 224, or height x width such as 192x256.",
             metavar="SIZE",
         ),
     ] = "224",
     fit: Annotated[
         str,
         typer.Option(
-            help="resize, crop-or-pad, center-crop, contain, random-crop or pad.", metavar="FIT"
+            help="resize, crop-or-pad, center-crop, contain, random-crop or pad.",
+            metavar="FIT",
         ),
     ] = "resize",
     key: Annotated[
         str | None,
-        typer.Option(help="The feature that holds the pictures. [default: found]", metavar="KEY"),
+        typer.Option(help="The feature that holds the images. [default: detected]", metavar="KEY"),
     ] = None,
     threads: Annotated[
         int | None,
         typer.Option(
-            help="How many decode; 0: none but the loop's. [default: as many as processors]",
+            help="Decoding threads; 0 decodes in the main thread. [default: one per processor]",
             min=0,
             metavar="N",
         ),
@@ -60,26 +60,26 @@ def bench(
         bool | None,
         typer.Option(
             "--shuffle/--no-shuffle",
-            help="In which order. [default: shuffled; compressed shards through a buffer]",
+            help="Whether to shuffle. [default: shuffle; compressed shards with a buffer]",
         ),
     ] = None,
     skip_errors: Annotated[
-        int, typer.Option(help="Leave out so many damaged records.", min=0, metavar="N")
+        int, typer.Option(help="Skip up to N damaged records.", min=0, metavar="N")
     ] = 0,
     seconds: Annotated[
-        float, typer.Option(help="How long it may take, about, in seconds.", metavar="SECONDS")
+        float, typer.Option(help="About how long to measure, in seconds.", metavar="SECONDS")
     ] = 10.0,
     json: Json = False,
 ) -> None:
-    """Measure how fast a dataset loads, and what would make it faster.
+    """Measure how fast a dataset loads and suggest how to make it faster.
 
-    Loads it as asked; then tries, for a moment each, other numbers of threads, other orders, and
-    some of its pictures packed at a smaller side. On Ctrl-C prints what it has by then.
+    Loads it with the given options; then briefly tries other numbers of threads, other orders and
+    smaller images. Ctrl-C prints the results so far.
 
     Example: `recordsmith bench out --split train --batch-size 32 --size 224`
     """
     options: dict[str, Any] = {"size": _parse_size(size), "fit": fit}
-    options["shuffle"] = None if shuffle else shuffle  # what is compressed through a buffer
+    options["shuffle"] = None if shuffle else shuffle  # None uses a buffer for compressed shards
     report: rs.BenchReport | None = None
     try:
         with _display() as show:
@@ -115,38 +115,40 @@ def _print(report: rs.BenchReport, json: bool, paths: list[str]) -> None:
 
 
 def print_bench_report(report: rs.BenchReport, paths: Sequence[str] = ()) -> None:
-    """What was measured, as a table, and what would help.
+    """Print the measurements as a table, and advice.
 
-    paths: what was loaded, as the user typed it.
+    Args:
+        report: of a measurement.
+        paths: the measured paths, as typed.
     """
     typed = shlex.quote(paths[0]) if len(paths) == 1 else "PATH"
     asked = report.asked
     rate = f"{asked.records_per_second:,.0f} {_unit(report)}"
     width = min(_WIDTH, shutil.get_terminal_size().columns) if sys.stdout.isatty() else _WIDTH
-    asked_for = console.printable(_asked(report))
+    configuration = console.printable(_configuration(report))
     loaded = console.wrapped(
-        f"{rate}, {console.size(asked.bytes_per_second)}/s: {asked_for}", width
+        f"{rate}, {console.size(asked.bytes_per_second)}/s: {configuration}", width
     )
     print("\n".join(loaded).replace(rate, console.bold(rate), 1))
-    print("\n".join(console.wrapped(_spent(asked), width)))
+    print("\n".join(console.wrapped(_time_shares(asked), width)))
     print()
     headings, *rows = _table(report, width)
     console.print_table(headings, rows, " ".join(headings[3:]))
     print()
     for sentence in report.advice:
-        advice = in_options(sentence).replace("pack PATH OUT", f"pack {typed} OUT")
+        advice = sentence.replace("pack PATH OUT", f"pack {typed} OUT")
         line = console.printable(f"- {advice}")
         print("\n".join(console.wrapped(line, width, "  ")))
     console.print_list(f"skipped, {len(report.skipped):,}", report.skipped)
 
 
 def _table(report: rs.BenchReport, width: int) -> list[tuple[str, ...]]:
-    """The headings and a row for each trial, in as many columns as lines of this width can hold."""
+    """The headings and one row per trial, with the columns that fit the width."""
     lines = [_headings(report), *map(_row, report.trials)]
-    for spared in _SPARED:
+    for optional in _OPTIONAL:
         if sum(max(map(len, column)) + 2 for column in zip(*lines, strict=True)) - 2 <= width:
             break
-        at = lines[0].index(spared)
+        at = lines[0].index(optional)
         lines = [(*line[:at], *line[at + 1 :]) for line in lines]
     return lines
 
@@ -156,23 +158,23 @@ def _headings(report: rs.BenchReport) -> tuple[str, ...]:
 
 
 def _unit(report: rs.BenchReport) -> str:
-    return "pictures/s" if report.picture_key is not None else "records/s"
+    return "images/s" if report.image_key is not None else "records/s"
 
 
-def _asked(report: rs.BenchReport) -> str:
-    """What is loaded, and how."""
+def _configuration(report: rs.BenchReport) -> str:
+    """Describe what is loaded and how."""
     asked = report.asked
     what = "all columns"
-    if report.picture_key is not None:
-        what = f"{console.printable(report.picture_key)} to {report.picture}"
+    if report.image_key is not None:
+        what = f"{console.printable(report.image_key)} to {report.image}"
     return (
         f"{what}, batches of {report.batch_size:,}, {console.count(asked.thread_count, 'thread')}, "
         f"{asked.order}"
     )
 
 
-def _spent(trial: Trial) -> str:
-    """Where the time went."""
+def _time_shares(trial: Trial) -> str:
+    """Describe where the time went."""
     shares = ", ".join(f"{100 * share:.0f}% {name}" for name, share in trial.shares.items())
     return f"threads spent {shares}; the loop waited {100 * trial.waiting_share:.0f}% of the time"
 
@@ -180,7 +182,7 @@ def _spent(trial: Trial) -> str:
 def _row(trial: Trial) -> tuple[str, ...]:
     total = trial.total
     return (
-        trial.in_words,
+        trial.label,
         str(trial.thread_count),
         trial.order,
         f"{trial.records_per_second:,.0f}",
@@ -194,7 +196,7 @@ def _parse_size(text: str) -> int | tuple[int, int]:
     match = _SIZE.fullmatch(text)
     if match is None:
         raise OptionError(
-            f"--size is {text!r:.60}; expected a number, or height and width: 192x256"
+            option="size", value=text, expected="a number, or height and width such as 192x256"
         )
     return int(match[1]) if match[2] is None else (int(match[1]), int(match[2]))
 
@@ -204,7 +206,7 @@ def _parse_size(text: str) -> int | tuple[int, int]:
 
 @contextmanager
 def _display() -> Iterator[Callable[[rs.BenchReport], None]]:
-    """Shows what is known so far, on a terminal only."""
+    """Show intermediate results, on a terminal only."""
     if not sys.stderr.isatty():
         yield lambda _report: None
         return
@@ -213,11 +215,11 @@ def _display() -> Iterator[Callable[[rs.BenchReport], None]]:
 
     terminal = Console(stderr=True)
     with Live(console=terminal, transient=True, auto_refresh=False) as live:
-        yield lambda report: live.update(_picture(report, terminal.width - 2), refresh=True)
+        yield lambda report: live.update(_rendered(report, terminal.width - 2), refresh=True)
 
 
-def _picture(report: rs.BenchReport, width: int) -> Any:
-    """The display: what is measured, how fast, where the time goes, and what came out so far."""
+def _rendered(report: rs.BenchReport, width: int) -> Any:
+    """Draw the display: current trial, throughput, time shares and results so far."""
     from rich.console import Group
     from rich.progress_bar import ProgressBar
     from rich.table import Table
@@ -230,7 +232,7 @@ def _picture(report: rs.BenchReport, width: int) -> Any:
         ProgressBar(report.total_seconds, elapsed, width=_BAR_WIDTH),
         Text(report.doing, "bold"),
     )
-    running = [trial for trial in report.trials if trial.in_words == report.doing]
+    running = [trial for trial in report.trials if trial.label == report.doing]
     if not report.trials:
         return clock
     trial = running[0] if running else report.asked

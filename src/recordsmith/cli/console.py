@@ -1,6 +1,6 @@
-"""How the commands print: errors, progress bars, tables, numbers.
+"""Printing of errors, progress bars, tables and numbers.
 
-Control characters reach a terminal only, and only ours: what comes from a file is made printable.
+Text from files is escaped; only our own control characters reach a terminal.
 """
 
 from __future__ import annotations
@@ -41,6 +41,7 @@ __all__ = [
     "print_written",
     "printable",
     "progress_bar",
+    "quiet",
     "shortened",
     "size",
     "wrapped",
@@ -50,41 +51,58 @@ _REFRESH_SECONDS = 0.05
 _LONGEST_LINE = 2000
 _LONGEST_CELL = 200
 _MOST_SPLITS = 10
-_NARROWEST = 40  # columns; in fewer a terminal wraps by itself
-_GLUE = "\0"  # stands for the spaces in a command while lines are wrapped; never printed
+_NARROWEST = 40  # columns; narrower terminals wrap by themselves
+_GLUE = "\0"  # replaces the spaces in a command while lines are wrapped; never printed
+
+_is_quiet = False
 
 
-def print_error(message: str) -> None:
-    """One paragraph on standard error."""
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Print no progress bars and no messages but errors in the block."""
+    global _is_quiet  # noqa: PLW0603
+    _is_quiet = True
+    try:
+        yield
+    finally:
+        _is_quiet = False
+
+
+def print_error(message: str, *lines: str) -> None:
+    """Print an error on standard error: one paragraph, and lines below it."""
     prefix = "error:"
-    lines = f"{prefix} {printable(message, keep=chr(10))}".split("\n")
-    text = "\n".join(_for_terminal(shortened(line), sys.stderr) for line in lines)
+    shown = (shortened(printable(line)) for line in (f"{prefix} {message}", *lines))
+    text = "\n".join(_for_terminal(line, sys.stderr) for line in shown)
     red = f"\x1b[1;31m{prefix}\x1b[0m" if _is_styled(sys.stderr) else prefix
     print(red + text[len(prefix) :], file=sys.stderr)
 
 
 def print_aside(message: str) -> None:
-    """Something to know, on standard error: standard output is for what was asked."""
-    print(_for_terminal(shortened(printable(message)), sys.stderr), file=sys.stderr)
+    """Print a message on standard error, to keep it out of the command's output."""
+    if not _is_quiet:
+        print(_for_terminal(shortened(printable(message)), sys.stderr), file=sys.stderr)
 
 
 def print_hint(message: str) -> None:
-    """What one may do next, for somebody who looks on: on a terminal only."""
+    """Print what to do next, on a terminal only."""
     if sys.stderr.isatty():
         print_aside(message)
 
 
 def print_line(text: str, indent: str = "", *, title: str = "") -> None:
-    """A sentence, made printable: on a terminal wrapped at words, elsewhere one line to search.
+    """Print a line with control characters escaped, wrapped on a terminal.
 
-    title: what it begins with, to be set in bold.
+    Args:
+        text: the line.
+        indent: spaces before it.
+        title: the beginning of the text that is printed in bold.
     """
     lines = _for_terminal(indent + shortened(printable(text)), sys.stdout)
     print(bold(title) + lines[len(title) :] if title and lines.startswith(title) else lines)
 
 
 def _for_terminal(line: str, stream: TextIO) -> str:
-    """The line itself, or, where it is longer than a line of the terminal, several."""
+    """Wrap the line if it is longer than the terminal is wide."""
     columns = shutil.get_terminal_size().columns
     if not stream.isatty() or len(line) <= columns or columns < _NARROWEST:
         return line
@@ -93,9 +111,12 @@ def _for_terminal(line: str, stream: TextIO) -> str:
 
 
 def wrapped(line: str, width: int, hang: str = "") -> list[str]:
-    """The lines of a printable one, wrapped at words; a command in it stays whole, to be copied.
+    """Wrap a line between words, but not within commands, so that they can be copied.
 
-    hang: what the second line and those after it begin with.
+    Args:
+        line: the line, without control characters.
+        width: of the longest line.
+        hang: the indent of all lines but the first.
     """
     whole = re.sub("`[^`]*`", lambda command: command[0].replace(" ", _GLUE), line)
     wrapper = textwrap.TextWrapper(
@@ -108,12 +129,12 @@ def wrapped(line: str, width: int, hang: str = "") -> list[str]:
 
 
 def print_json(document: Any) -> None:
-    """One JSON document on standard output, ASCII only."""
+    """Print a JSON document on standard output, in ASCII."""
     print(json.dumps(document, indent=1, allow_nan=False))
 
 
 def print_code(code: str) -> None:
-    """Python, in colours on a terminal; it can be copied from there as it is."""
+    """Print Python code, coloured on a terminal."""
     if not _is_styled(sys.stdout):
         print(code, end="")
         return
@@ -125,26 +146,30 @@ def print_code(code: str) -> None:
 
 
 def shortened(line: str) -> str:
-    """A line without what nobody reads of it, such as a name of a megabyte."""
+    """Cut a very long line, such as a file name of a megabyte."""
     more = len(line) - _LONGEST_LINE
     return line if more <= 0 else f"{line[:_LONGEST_LINE]}… ({count(more, 'character')} more)"
 
 
 def bold(text: str) -> str:
-    """`text` in bold on a terminal."""
+    """Return `text` in bold on a terminal."""
     return f"\x1b[1m{text}\x1b[0m" if _is_styled(sys.stdout) else text
 
 
 def _is_styled(stream: TextIO) -> bool:
-    """Whether bold and colours can be shown, and nobody asks for none (https://no-color.org)."""
+    """Whether bold and colours are supported and not disabled (https://no-color.org)."""
     return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
 def print_table(
     head: Sequence[str], rows: Sequence[Sequence[str]], right: str | Sequence[str] = ""
 ) -> None:
-    """Aligned columns; those whose heading is among `right`, names or their words, are set to the
-    right.
+    """Print aligned columns.
+
+    Args:
+        head: the headings.
+        rows: the cells.
+        right: the headings of right-aligned columns.
     """
     names = right.split() if isinstance(right, str) else right
     cells = [list(head), *([printable(_cut(cell)) for cell in row] for row in rows)]
@@ -159,7 +184,7 @@ def print_table(
 
 
 def _cut(cell: str) -> str:
-    """What of a cell leaves room for the others: names may be as long as somebody likes."""
+    """Cut a very long cell."""
     return cell if len(cell) <= _LONGEST_CELL else f"{cell[: _LONGEST_CELL - 1]}…"
 
 
@@ -171,9 +196,14 @@ def print_list(
     number: int | None = None,
     indent: str = "",
 ) -> None:
-    """A titled list, cut after `most` lines; says how many are left out.
+    """Print a list with a title, at most `most` lines of it.
 
-    number: how many there are, if a report keeps only the first of them.
+    Args:
+        title: printed above.
+        lines: of the list; nothing is printed if it is empty.
+        most: the largest number of printed lines.
+        number: the total number, if `lines` has only the first ones.
+        indent: spaces before each line.
     """
     if not lines:
         return
@@ -186,13 +216,13 @@ def print_list(
 
 
 def and_more(left_out: int, listed: int, shown: int, number: int | None = None) -> str:
-    """How many more there are, and where they are told.
+    """Return a line such as `… and 3 more (all of them with --json)`.
 
     Args:
         left_out: how many are not shown.
-        listed: how many a report lists, as --json has them.
-        shown: how many are shown at most.
-        number: how many there are, if a report keeps only the first of them.
+        listed: how many the report contains, as --json prints them.
+        shown: the largest number that is shown.
+        number: the total number, if the report contains only the first ones.
     """
     if number is None or number <= listed:
         where = " (all of them with --json)"
@@ -202,7 +232,7 @@ def and_more(left_out: int, listed: int, shown: int, number: int | None = None) 
 
 
 def print_summary(title: str, splits: Mapping[str, int], *more: str) -> None:
-    """What a job did: the title, how many records each split has, and what more there is to say."""
+    """Print the title, the records of each split, and more lines."""
     print(title)
     shown = dict(list(splits.items())[:_MOST_SPLITS])
     for name, records in shown.items():
@@ -214,25 +244,25 @@ def print_summary(title: str, splits: Mapping[str, int], *more: str) -> None:
 
 
 def print_written(report: PackReport | ReshardReport, verb: str, what: str) -> None:
-    """What a job wrote, and where; or that all of it was there already."""
+    """Print what a job wrote, or that everything was already there."""
     into = place(report.shard_count, "shard", report.folder)
     title = (
         f"{verb} {what} into {into}"
         if report.is_new
-        else f"nothing to do: {what} are there already, in {into}"
+        else f"nothing to do: {what} are already there, in {into}"
     )
     sizes = f"{size(report.bytes_in)} in, {size(report.bytes_out)} out"
     print_summary(bold(title), report.splits, sizes)
     if report.kept_count:
         written = report.shard_count - report.kept_count
         print(
-            f"  {count(report.kept_count, 'shard')} complete from before, checked and kept; "
+            f"  resumed: {count(report.kept_count, 'shard')} of an earlier run verified and kept, "
             f"{written:,} written now"
         )
 
 
 def place(number: int, noun: str, folder: Path) -> str:
-    """3 shards in out."""
+    """Return a text such as `3 shards in out`."""
     return f"{count(number, noun)} in {printable(str(folder))}"
 
 
@@ -240,19 +270,17 @@ def place(number: int, noun: str, folder: Path) -> str:
 def progress_bar(
     what: str, *, of_bytes: bool = False, speed: bool = True, again: str = ""
 ) -> Iterator[Callable[[int, int], None]]:
-    """A bar with rate and time left while the block runs, on a terminal only.
+    """Show a progress bar with rate and remaining time while the block runs, on a terminal only.
 
-    Gives a function that is told (done, total), from any thread; until it is first called the bar
-    shows that something is going on. A total of 0 means that nobody knows it.
+    Yields `progress(done, total)`, which any thread may call; total is 0 if unknown.
 
     Args:
-        what: is done.
-        of_bytes: what is counted.
-        speed: false where much is counted that need not be read, or was done by an earlier job.
-        again: what is done when the total grows after all of it was done: then a bar begins anew,
-            as one that falls back makes nobody wiser.
+        what: what the bar shows.
+        of_bytes: whether bytes are counted.
+        speed: whether to show the rate; false if part of the work may be skipped.
+        again: shown by a second bar if the total grows after everything was done.
     """
-    if not sys.stderr.isatty():
+    if _is_quiet or not sys.stderr.isatty():
         yield lambda _done, _total: None
         return
     from rich.console import Console
@@ -270,21 +298,21 @@ def progress_bar(
     from rich.text import Text
 
     class Rate(ProgressColumn):
-        """Things a second."""
+        """Items per second."""
 
         def render(self, task: Task) -> Text:
             speed = task.finished_speed or task.speed
             return Text("" if speed is None else f"{speed:,.0f}/s", style="cyan")
 
     class Count(ProgressColumn):
-        """Things done, of all."""
+        """Items done, and the total."""
 
         def render(self, task: Task) -> Text:
             total = "" if task.total is None else f"/{task.total:,.0f}"
             return Text(f"{task.completed:,.0f}{total}", style="green")
 
     class OnceBegun(ProgressColumn):
-        """A column that is empty until there is something to measure."""
+        """A column that is empty until something was measured."""
 
         def __init__(self, column: ProgressColumn) -> None:
             super().__init__()
@@ -307,16 +335,16 @@ def progress_bar(
         transient=True,
     )
     lock = threading.Lock()
-    told = 0.0
-    before = whole = 0  # what bars that are full have counted
+    shown_at = 0.0
+    before = whole = 0  # counted by the bars that are full
 
-    def tell(done: int, total: int) -> None:
-        nonlocal told, before, whole
+    def update(done: int, total: int) -> None:
+        nonlocal shown_at, before, whole
         now = time.monotonic()
-        if now - told < _REFRESH_SECONDS and done != total and not (again and whole):
+        if now - shown_at < _REFRESH_SECONDS and done != total and not (again and whole):
             return
         with lock:
-            told = now
+            shown_at = now
             if again and whole and total > whole:
                 before, whole = whole, 0
                 bar.reset(task, description=again)
@@ -326,4 +354,4 @@ def progress_bar(
 
     with bar:
         task = bar.add_task(what, total=None)
-        yield tell
+        yield update

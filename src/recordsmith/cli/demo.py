@@ -19,7 +19,7 @@ from recordsmith.files import list_folder, make_folder, write_atomically
 if TYPE_CHECKING:
     from PIL import Image
 
-_PICTURES_OF_EACH = 24
+_IMAGES_PER_CLASS = 24
 _PNG_EVERY = 4
 _SPLITS = {"train": 0.75, "validation": 0.25}
 _BATCH_SIZE = 30
@@ -31,47 +31,53 @@ features = {{"image": image, "name": rs.Text("image/class/text")}}
 for batch in rs.Loader(dataset, features, batch_size=30, shuffle=True): ..."""
 
 _NEXT = """\
-Now your own pictures, in a folder for each class: `recordsmith pack FOLDER OUT`; what else can be
-packed: `recordsmith pack --help`. And any TFRecord file: `recordsmith inspect FILE` says what is in
-it, `recordsmith verify FILE` what is wrong with it."""
+Next, pack your own images, in one folder per class: `recordsmith pack FOLDER OUT`. For other
+sources see `recordsmith pack --help`. For any TFRecord file, `recordsmith inspect FILE` shows its
+contents and `recordsmith verify FILE` finds what is damaged."""
 
 
 def demo(
     out: Annotated[
-        str, typer.Argument(help="The folder of the demo.", metavar="[OUT]")
+        str, typer.Argument(help="The folder for the demo.", metavar="[OUT]")
     ] = "recordsmith-demo",
 ) -> None:
-    """Draw pictures of flowers, and do the whole main job with them.
+    """Generate images of flowers and take the whole tour with them.
 
-    Packs, verifies and inspects them, loads batches, and draws one of them to look at.
+    Packs, verifies and inspects them, loads batches, and draws one batch as a preview.
 
     Example: `recordsmith demo`
     """
-    pictures, dataset = Path(out) / "pictures", Path(out) / "dataset"
+    images, dataset = Path(out) / "images", Path(out) / "dataset"
     if Path(out).is_dir():
-        others = {entry.name for entry in list_folder(out)} - {"pictures", "dataset", _SHEET_NAME}
+        others = {entry.name for entry in list_folder(out)} - {"images", "dataset", _SHEET_NAME}
         if others:
-            raise OptionError(f"{out} holds other files, such as {min(others)}; name a new folder")
-    _say(f"1. Draw some flowers into {pictures}")
-    _draw(pictures)
+            raise OptionError(
+                f"{out} contains other files, such as {min(others)}",
+                option="out",
+                remedy="Choose a new folder.",
+            )
+    _print_step(f"1. Draw flowers into {images}")
+    _draw(images)
 
-    _say("2. Pack them", f"recordsmith pack {pictures} {dataset} --split {_shares()} --shards 2")
+    _print_step(
+        "2. Pack them", f"recordsmith pack {images} {dataset} --splits {_shares()} --shards 2"
+    )
     with console.progress_bar("packing") as progress:
         report = rs.pack(
-            rs.ImageFolder(pictures), dataset, splits=_SPLITS, shards=2, progress=progress
+            rs.ImageFolder(images), dataset, splits=_SPLITS, shards=2, progress=progress
         )
     print_pack_report(report)
 
-    _say("3. Prove them right", f"recordsmith verify {dataset}")
+    _print_step("3. Verify them", f"recordsmith verify {dataset}")
     findings = rs.verify(dataset)
     print_verify_report(findings)
     if not findings.is_good:
         raise typer.Exit(1)
 
-    _say("4. See what is inside", f"recordsmith inspect {dataset}")
+    _print_step("4. Inspect the dataset", f"recordsmith inspect {dataset}")
     print_inspection(rs.inspect(dataset))
 
-    _say("5. Train from it", *_LOADER.format(dataset=dataset).splitlines())
+    _print_step("5. Load batches for training", *_LOADER.format(dataset=dataset).splitlines())
     loader = rs.Loader(
         rs.open(dataset, split="train"),
         {"image": rs.Image(size=192, fit="center-crop"), "name": rs.Text("image/class/text")},
@@ -82,16 +88,16 @@ def demo(
     for name, column in batch.items():
         print(f"  {name:20} {column.dtype!s:6} shape {column.shape}")
     stats = loader.stats()
-    print(f"  {stats.batch_count} batches, {stats.records_per_second:,.0f} pictures a second")
+    print(f"  {stats.batch_count} batches, {stats.records_per_second:,.0f} images per second")
 
     sheet = Path(out) / _SHEET_NAME
-    _say(f"6. See what a model would be given: look at {sheet}")
+    _print_step(f"6. Preview a batch as a model receives it: {sheet}")
     title = "Flowers, from TFRecord"
     rs.draw_batch(batch["image"], sheet, captions=batch["name"], title=title, overwrite=True)
     print(f"\n{_NEXT}")
 
 
-def _say(title: str, *commands: str) -> None:
+def _print_step(title: str, *commands: str) -> None:
     print(f"\n{console.bold(title)}")
     for command in commands:
         print(f"  $ {command}" if command.startswith("recordsmith") else f"  >>> {command}")
@@ -104,20 +110,20 @@ def _shares() -> str:
 def _draw(folder: Path) -> None:
     from recordsmith.image.flowers import SPECIES, draw_flower
 
-    total = len(SPECIES) * _PICTURES_OF_EACH
+    total = len(SPECIES) * _IMAGES_PER_CLASS
     with console.progress_bar("drawing") as progress:
         for done in range(total):
-            species = list(SPECIES)[done // _PICTURES_OF_EACH]
-            number = done % _PICTURES_OF_EACH
+            species = list(SPECIES)[done // _IMAGES_PER_CLASS]
+            number = done % _IMAGES_PER_CLASS
             form, suffix = ("JPEG", "jpg") if number % _PNG_EVERY else ("PNG", "png")
             make_folder(folder / species)
             data = _encode(draw_flower(species, number), form)
             write_atomically(folder / species / f"{species}-{number:02d}.{suffix}", data)
             progress(done + 1, total)
-    print(f"  {console.count(total, 'picture')}, JPEG and PNG, a folder for each class")
+    print(f"  {console.count(total, 'image')}, JPEG and PNG, one folder per class")
 
 
-def _encode(picture: Image.Image, form: str) -> bytes:
+def _encode(image: Image.Image, form: str) -> bytes:
     stream = io.BytesIO()
-    picture.save(stream, form, quality=92)
+    image.save(stream, form, quality=92)
     return stream.getvalue()

@@ -25,13 +25,13 @@ def diff(
         ),
     ],
     b: Annotated[
-        str, typer.Argument(help="What to compare it with.", metavar="B", show_default=False)
+        str, typer.Argument(help="The dataset to compare it with.", metavar="B", show_default=False)
     ],
     by: Annotated[
         str | None,
         typer.Option(
-            help="The feature that names a record, to say what changed in it. "
-            "[default: image/filename and the like]",
+            help="The feature that identifies a record, to report its changes. "
+            "[default: image/filename or a similar one]",
             metavar="KEY",
         ),
     ] = None,
@@ -39,7 +39,7 @@ def diff(
     threads: Threads = None,
     json: Json = False,
 ) -> None:
-    """Compare two datasets by the content of their records, not by their order or their shards.
+    """Compare two datasets by the content of their records, in any order and any shards.
 
     Exits with 1 if they differ.
 
@@ -58,13 +58,13 @@ def diff(
 
 
 def print_diff_report(report: rs.DiffReport) -> None:
-    """A sentence, and below it what differs."""
+    """Print whether the datasets are equal, and what differs."""
     same = console.count(report.same_count, "record")
     if report.is_equal:
         print(f"{console.bold('equal')}: the same {same}")
     else:
         print(f"{console.bold('different')}: {_headline(report)}")
-    _print_asides(report)
+    _print_notes(report)
     if report.moved_count:
         console.print_list(
             f"{console.count(report.moved_count, 'record')} in another split",
@@ -77,19 +77,19 @@ def print_diff_report(report: rs.DiffReport) -> None:
             f"{(change.feature or repr('')) if change.section else 'payload'}"
             f"{_of_section(change.section)}: "
             f"{'' if change.what in ('feature', 'payload') else change.what + ' '}"
-            f"{_arrow(change.a, change.b, 'not there')}"
+            f"{_arrow(change.a, change.b, 'missing')}"
             for change in report.schema
         ],
         _FEATURES_SHOWN,
     )
     for remark in report.remarks:
-        console.print_line(f"to know: {remark}", "  ")
+        console.print_line(f"note: {remark}", "  ")
     if report.class_names_differ:
         console.print_list("class names", _differing_names(*report.class_names), _SHOWN)
     _print_changes(report)
     for side, count, listed in (
-        ("A", report.only_a_count, report.only_a),
-        ("B", report.only_b_count, report.only_b),
+        ("A", report.left_only_count, report.left_only),
+        ("B", report.right_only_count, report.right_only),
     ):
         console.print_list(
             f"{console.count(count, 'record')} only in {side}",
@@ -107,17 +107,17 @@ def _headline(report: rs.DiffReport) -> str:
     parts = [f"{console.count(report.same_count, 'record')} in both"]
     if report.changed_count:
         parts.append(f"{report.changed_count:,} changed")
-    if report.only_a_count:
-        parts.append(f"{report.only_a_count:,} only in A")
-    if report.only_b_count:
-        parts.append(f"{report.only_b_count:,} only in B")
+    if report.left_only_count:
+        parts.append(f"{report.left_only_count:,} only in A")
+    if report.right_only_count:
+        parts.append(f"{report.right_only_count:,} only in B")
     if report.moved_count:
         parts.append(f"{report.moved_count:,} in another split")
     return ", ".join(parts)
 
 
-def _print_asides(report: rs.DiffReport) -> None:
-    """What may differ between equal datasets."""
+def _print_notes(report: rs.DiffReport) -> None:
+    """Print what may differ between equal datasets."""
     for name, side in (("A", report.a), ("B", report.b)):
         splits = [f"{split} {count:,}" for split, count in side.splits.items()]
         compression = side.compression
@@ -131,8 +131,8 @@ def _print_asides(report: rs.DiffReport) -> None:
     in_other_bytes = report.same_count - report.same_bytes_count
     if in_other_bytes:
         print(
-            f"  {in_other_bytes:,} of the same records are written in other bytes: their features "
-            "in another order, or lists packed differently"
+            f"  {in_other_bytes:,} of the same records have other bytes: another order of "
+            "features, or another packing of lists"
         )
     if not report.is_same_order:
         print("  the same records are in another order")
@@ -151,7 +151,7 @@ def _print_changes(report: rs.DiffReport) -> None:
             else console.count(report.changed_count, "changed record")
         )
         console.print_list(
-            f"features that differ in {among}, known by {report.by}",
+            f"features that differ in {among}, identified by {report.by}",
             [f"{name}: in {count:,}" for name, count in report.changed_features.items()],
             _FEATURES_SHOWN,
         )
@@ -163,7 +163,7 @@ def _print_changes(report: rs.DiffReport) -> None:
         )
         lines += [
             f"  {feature.feature}{_of_section(feature.section)}: "
-            f"{_arrow(feature.a, feature.b, 'not there')}"
+            f"{_arrow(feature.a, feature.b, 'missing')}"
             for feature in change.features[:_FEATURES_SHOWN]
         ]
     if lines:
@@ -176,16 +176,16 @@ def _print_changes(report: rs.DiffReport) -> None:
             print(f"  {console.and_more(left_out, listed, _SHOWN, report.changed_count)}")
     if report.shared_key_count:
         print(
-            f"  {report.shared_key_count:,} more may be changes of each other, but they share "
+            f"  {report.shared_key_count:,} more may be changed records, but share "
             f"their {console.printable(report.by or '')} with other records"
         )
     if report.renamed_count:
         print(
-            f"  {console.count(report.renamed_count, 'record')} of those only in A and in B are "
-            f"the same but for {console.printable(report.name or '')}"
+            f"  {console.count(report.renamed_count, 'record')} of those only in A and in B differ "
+            f"only in {console.printable(report.name or '')}"
         )
-    if report.by is None and report.only_a_count and report.only_b_count:
-        print("no feature names each record, so what changed is not told: name one with --by")
+    if report.by is None and report.left_only_count and report.right_only_count:
+        print("no feature identifies the records, so changes are unknown; name one with --by")
 
 
 def _arrow(a: str | None, b: str | None, none: str) -> str:

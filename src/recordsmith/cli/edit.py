@@ -8,7 +8,7 @@ import typer
 
 import recordsmith as rs
 from recordsmith.cli import console
-from recordsmith.cli.kept import telling_what_is_kept
+from recordsmith.cli.kept import reporting_complete_shards
 from recordsmith.cli.options import (
     SHARDS,
     Json,
@@ -37,21 +37,21 @@ def edit(
     drop: Annotated[
         list[str] | None,
         typer.Option(
-            help="A feature to leave out, or a pattern such as 'image/object/*'. Can be repeated, "
-            "as the next ones can.",
+            help="Drop a feature, or all that match a pattern such as 'image/object/*'. "
+            "Repeatable, like the next ones.",
             metavar="KEY",
             rich_help_panel=_WHAT,
         ),
     ] = None,
     rename: Annotated[
         list[str] | None,
-        typer.Option(help="A new name for a feature.", metavar="OLD=NEW", rich_help_panel=_WHAT),
+        typer.Option(help="Rename a feature.", metavar="OLD=NEW", rich_help_panel=_WHAT),
     ] = None,
     add: Annotated[
         list[str] | None,
         typer.Option(
-            help='A feature that all records get: a number, text, or a list such as [1,2]; "3" '
-            "in quotes is text.",
+            help="Add a feature to all records: a number, text, or a list such as [1,2]; a number "
+            'in quotes, "3", is text.',
             metavar="KEY=VALUE",
             rich_help_panel=_WHAT,
         ),
@@ -59,25 +59,25 @@ def edit(
     recode: Annotated[
         list[str] | None,
         typer.Option(
-            help="New values for old ones: a CSV, TSV or JSON file with the columns old, new and "
-            "perhaps name.",
+            help="Replace values: a CSV, TSV or JSON file with the columns old, new and optionally "
+            "name.",
             metavar="KEY=TABLE",
             rich_help_panel=_WHAT,
         ),
     ] = None,
     where: Where = None,
     split: Split = None,
-    shards: Annotated[str | None, shards_option(SHARDS, "those that are there")] = None,
+    shards: Annotated[str | None, shards_option(SHARDS, "as they are")] = None,
     shard_size: Annotated[str | None, shard_size_option(SHARDS, None)] = None,
     compression: KeptCompression = None,
     overwrite: Overwrite = False,
     threads: WritingThreads = None,
     json: Json = False,
 ) -> None:
-    """Write a dataset once more with features dropped, renamed, added, or with other values.
+    """Rewrite a dataset with features dropped, renamed, added or recoded.
 
-    Records keep their order and shards; what does not change in them is copied as it is. Class
-    names move with the labels that are recoded.
+    Records keep their order and shards; unchanged parts are copied byte for byte. Class names
+    follow recoded labels.
 
     Example: `recordsmith edit out smaller --drop 'image/object/*'`
 
@@ -88,14 +88,14 @@ def edit(
     Recode: `recordsmith edit out merged --recode image/class/label=labels.csv`
     """
     bar = console.progress_bar("editing", of_bytes=True, speed=False)
-    with telling_what_is_kept(out), bar as progress:
+    with reporting_complete_shards(out), bar as progress:
         report = rs.edit(
             one_or_all(paths),
             out,
             drop=drop or (),
-            rename=parse_pairs(rename or (), "--rename", "OLD=NEW"),
+            rename=parse_pairs(rename or (), "rename", "OLD=NEW"),
             add=_values(add),
-            recode=parse_pairs(recode or (), "--recode", "KEY=TABLE"),
+            recode=parse_pairs(recode or (), "recode", "KEY=TABLE"),
             where=where,
             split=split,
             **shard_options(shards, shard_size),
@@ -111,5 +111,5 @@ def edit(
 
 
 def _values(add: list[str] | None) -> dict[str, Any]:
-    pairs = parse_pairs(add or (), "--add", "KEY=VALUE")
-    return {key: parse_value(text, f"--add {key}") for key, text in pairs.items()}
+    pairs = parse_pairs(add or (), "add", "KEY=VALUE")
+    return {key: parse_value(text, "add", key) for key, text in pairs.items()}

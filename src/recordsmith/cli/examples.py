@@ -1,4 +1,4 @@
-"""A record's payload in words, for people and for programs: what `recordsmith head` shows."""
+"""Descriptions of records for `recordsmith head`, as text and for JSON."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from recordsmith.example import (
 _VALUES_SHOWN = 8
 _STEPS_SHOWN = 3
 
-# -- for people ----------------------------------------------------------------------------------
+# -- text ---------------------------------------------------------------------------------------
 
 
 def describe(record: bytes) -> list[str]:
-    """What a record says, for people: one feature a line, each cut to about a line."""
+    """Describe a record, one short line per feature."""
     kind = classify(record)
     if kind == "ELWC":
         return _describe_ranking_list(record)
@@ -72,7 +72,7 @@ def _table(features: Features) -> list[str]:
 
 
 def _text(value: FeatureValue) -> str:
-    """The values of a feature, cut to about a line."""
+    """Describe the values of a feature in about a line."""
     if isinstance(value, list):
         shown = ", ".join(bytes_text(item) for item in value[:_VALUES_SHOWN])
     else:
@@ -83,11 +83,11 @@ def _text(value: FeatureValue) -> str:
     return f"[{shown}{more}]" + (f"  {len(value):,} values" if more else "")
 
 
-# -- for programs --------------------------------------------------------------------------------
+# -- JSON ----------------------------------------------------------------------------------------
 
 
 def to_document(record: bytes) -> dict[str, Any]:
-    """What a record says, for programs."""
+    """Return the contents of a record for JSON."""
     kind = classify(record)
     document: dict[str, Any] = {"size_bytes": len(record), "payload": kind}
     try:
@@ -119,7 +119,7 @@ def _feature_document(value: FeatureValue) -> dict[str, Any]:
     if isinstance(value, list):
         return {"kind": _kind(value), "values": [bytes_document(item) for item in value]}
     numbers = value.tolist()
-    if value.dtype == "float32":  # as short as says the same; JSON has no NaN and no infinity
+    if value.dtype == "float32":  # the shortest equal decimal; JSON lacks NaN and infinity
         numbers = [
             float(str(number)) if math.isfinite(number) else json.dumps(float(number))
             for number in value

@@ -9,18 +9,16 @@ import typer
 import recordsmith as rs
 from recordsmith.cli import console
 from recordsmith.cli.options import Json, OnePath, Split, parse_size
-from recordsmith.cli.wording import in_options
+from recordsmith.errors import MOST_PROBLEMS
 
 
 def export(
     path: OnePath,
-    out: Annotated[
-        str, typer.Argument(help="The folder to make.", metavar="OUT", show_default=False)
-    ],
-    as_: Annotated[
+    out: Annotated[str, typer.Argument(help="The new folder.", metavar="OUT", show_default=False)],
+    format: Annotated[
         str,
         typer.Option(
-            "--as",
+            "--format",
             help="folder, voc, coco, yolo, csv, parquet, webdataset or npz.",
             metavar="FORMAT",
         ),
@@ -29,37 +27,39 @@ def export(
     shard_size: Annotated[
         str | None,
         typer.Option(
-            help="Of webdataset: about how large a tar shall be. [default: 256MB]", metavar="SIZE"
+            help="webdataset: approximate size of a tar file. [default: 256MB]", metavar="SIZE"
         ),
     ] = None,
     skip_errors: Annotated[
         bool,
         typer.Option(
             "--skip-errors",
-            help="Leave out records that the format cannot hold, and report them. A damaged shard "
-            "stops the job all the same: `recordsmith salvage` comes first.",
+            help="Skip records that the format cannot represent and report them. A damaged shard "
+            "always stops the job; run `recordsmith salvage` first.",
         ),
     ] = False,
     overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace the export that is there.")
+        bool, typer.Option("--overwrite", help="Replace an existing export.")
     ] = False,
     json: Json = False,
 ) -> None:
-    """Write records back as files that other tools read: folders, annotations, tables, archives.
+    """Export records to files for other tools: folders, annotations, tables, archives.
 
-    Pictures come out byte for byte. A name that a file system would not take is changed and
-    reported. OUT appears when all of it is there; a job that is stopped leaves nothing behind.
+    Images are written byte for byte. Names that are not valid file names are changed and reported.
+    OUT appears when it is complete; an interrupted job leaves no output.
 
-    Example: `recordsmith export out pictures --as folder`
+    Example: `recordsmith export out images --format folder`
     """
     with console.progress_bar("exporting") as progress:
         report = rs.export(
             path,
             out,
-            as_,
+            format,
             split=split,
-            shard_size_bytes=None if shard_size is None else parse_size(shard_size, "--shard-size"),
-            on_error="skip" if skip_errors else "stop",
+            shard_size_bytes=None
+            if shard_size is None
+            else parse_size(shard_size, "shard_size_bytes"),
+            skip_errors=skip_errors,
             overwrite=overwrite,
             progress=progress,
         )
@@ -70,20 +70,23 @@ def export(
 
 
 def print_export_report(report: rs.ExportReport) -> None:
-    """The summary of a job, in a few lines."""
+    """Print the summary of a job."""
     what = f"{console.count(report.record_count, 'record')} as {report.format}"
     into = console.place(report.file_count, "file", report.folder)
     title = console.bold(f"exported {what} into {into}")
     console.print_summary(title, report.splits, console.size(report.size_bytes))
     changes = [
         f"{'' if change.position is None else f'record {change.position}: '}"
-        f"{change.name} is {change.file}"
+        f"{change.name} -> {change.file}"
         for change in report.changed_names
     ]
     console.print_list(f"changed names, {len(changes):,}", changes)
     left_out = [
         f"{key} of {console.count(records, 'record')}" for key, records in report.left_out.items()
     ]
-    console.print_list(f"features that {report.format} has no place for", left_out)
-    console.print_list(f"skipped {len(report.skipped):,}", [*map(in_options, report.skipped)])
-    console.print_list(f"problems, {len(report.problems):,}", report.problems)
+    console.print_list(f"features that {report.format} cannot represent", left_out)
+    for title, number, lines in (
+        (f"skipped {report.skipped_count:,}", report.skipped_count, report.skipped),
+        (f"problems, {report.problem_count:,}", report.problem_count, report.problems),
+    ):
+        console.print_list(title, lines, MOST_PROBLEMS, number=number)

@@ -10,43 +10,47 @@ import typer
 import recordsmith as rs
 from recordsmith.cli import console
 from recordsmith.cli.options import Json, Paths, Split, one_or_all
-from recordsmith.errors import CorruptDataError, OptionError
+from recordsmith.errors import CorruptDataError, OptionError, option
 
 
 def head(
     paths: Paths,
     count: Annotated[
-        int, typer.Option("-n", "--count", help="How many examples.", min=0, metavar="N")
+        int, typer.Option("-n", "--count", help="Number of records.", min=0, metavar="N")
     ] = 5,
     descriptors: Annotated[
         str | None,
         typer.Option(
-            help="What protoc --include_imports --descriptor_set_out=FILE wrote, for records that "
-            "are messages of your own.",
+            help="Descriptors of your own messages, written by protoc --include_imports "
+            "--descriptor_set_out=FILE.",
             metavar="FILE",
         ),
     ] = None,
     message: Annotated[
         str | None,
-        typer.Option(help="Which message of the descriptors the records are.", metavar="NAME"),
+        typer.Option(help="The message type of the records.", metavar="NAME"),
     ] = None,
     split: Split = None,
     json: Json = False,
 ) -> None:
-    """Show the first examples of a dataset, readable.
+    """Print the first records of a dataset in readable form.
 
-    Records that are no Examples are shown as the fields of a message of unknown type; with
-    --descriptors and --message by the names in its .proto file.
+    Records that are not Examples are printed as fields of a message of unknown type, or, with
+    --descriptors and --message, by the names in the .proto file.
 
     Example: `recordsmith head out -n 3`
 
-    Of messages: `recordsmith head a.tfrecord --descriptors my.pb --message my.package.Detection`
+    Messages: `recordsmith head a.tfrecord --descriptors my.pb --message my.package.Detection`
     """
-    from recordsmith.cli.examples import describe, to_document  # NumPy: not for --help
+    from recordsmith.cli.examples import describe, to_document  # needs NumPy: not for --help
     from recordsmith.cli.messages import describe_message, message_document
 
     if (descriptors is None) != (message is None):
-        raise OptionError("--descriptors and --message go together; expected both, or none")
+        raise OptionError(
+            f"{option('descriptors')} and {option('message')} need each other",
+            option="descriptors",
+            remedy="Pass both of them, or neither.",
+        )
     decoder = None
     if descriptors is not None and message is not None:
         decoder = rs.MessageDecoder(descriptors, message)
@@ -74,12 +78,12 @@ def head(
     if json:
         console.print_json({"records": documents})
     elif count and not shown:
-        print("there are no records")
+        print("no records")
 
 
 def _decoded(decoder: rs.MessageDecoder, record: bytes, path: str, number: int) -> dict[str, Any]:
     try:
         return decoder.decode(record)
     except CorruptDataError as error:
-        error.path, error.position = path, number
+        error.path, error.record = path, number
         raise

@@ -19,7 +19,7 @@ def index(
         str,
         typer.Option(
             "--format",
-            help="recordsmith: its own, in a hidden folder. dali: a text file NAME.idx for each "
+            help="recordsmith: binary indexes in a hidden folder. dali: a text file NAME.idx per "
             "shard, for NVIDIA DALI and the tfrecord package.",
             metavar="FORMAT",
         ),
@@ -27,20 +27,20 @@ def index(
     to: Annotated[
         str | None,
         typer.Option(
-            help="Of dali: the folder of the text files. [default: beside the shards]",
+            help="dali: folder of the text files. [default: next to the shards]",
             metavar="FOLDER",
         ),
     ] = None,
     split: Split = None,
     overwrite: Annotated[
         bool,
-        typer.Option("--overwrite", help="Replace files that hold something else."),
+        typer.Option("--overwrite", help="Replace files with other contents."),
     ] = False,
     json: Json = False,
 ) -> None:
-    """Write down where the records of each shard begin, for random access.
+    """Write indexes with the offsets of all records, for random access.
 
-    recordsmith builds its own indexes when they are first needed; here they are built before.
+    Indexes in recordsmith's own format are built when first needed; this builds them in advance.
 
     Example: `recordsmith index out --format dali`
     """
@@ -54,7 +54,7 @@ def index(
 
 
 def print_index_report(report: rs.IndexReport) -> None:
-    """What was written, and where."""
+    """Print what was written."""
     of = (
         f"{console.count(report.record_count, 'record')} in "
         f"{console.count(len(report.files), 'shard')}"
@@ -62,9 +62,9 @@ def print_index_report(report: rs.IndexReport) -> None:
     old_count = len(report.files) - report.new_count
     if report.new_count:
         done = console.bold(f"wrote {console.count(report.new_count, 'index', 'indexes')}")
-        print(f"{done}, of {of}" + (f"; {old_count:,} right already" if old_count else ""))
+        print(f"{done}, of {of}" + (f"; {old_count:,} were up to date" if old_count else ""))
     else:
-        print(f"{console.bold('nothing to do')}: the indexes of {of} are right")
+        print(f"{console.bold('nothing to do')}: the indexes of {of} are up to date")
     for file in report.files[:_LISTED]:
         print(f"  {console.printable(file.path)}")
     if len(report.files) > _LISTED:

@@ -12,16 +12,16 @@ import recordsmith as rs
 from recordsmith.cli import console
 from recordsmith.cli.options import Json, Paths, Split, Threads, one_or_all
 from recordsmith.cli.pages import Html, OverwritePage, check_html, title_of
-from recordsmith.errors import OptionError
+from recordsmith.errors import OptionError, option
 
-_PAYLOADS = {  # payload -> what one is called, and several
+_PAYLOADS = {  # payload -> singular and plural
     "Example": ("Example", "Examples"),
     "SequenceExample": ("SequenceExample", "SequenceExamples"),
     "ELWC": ("ranking list (ELWC)", "ranking lists (ELWC)"),
     "Event": ("TensorBoard event", "TensorBoard events"),
     "mixed": ("record", "records of several kinds"),
     "none": ("record", "records"),
-    "other": ("record that is no Example", "records that are no Examples"),
+    "other": ("record that is not an Example", "records that are not Examples"),
 }
 
 _FIELDS_SHOWN = 40
@@ -34,7 +34,7 @@ def inspect(
     reader: Annotated[
         str | None,
         typer.Option(
-            help="Print instead a program that reads these files: tf, torch, dali or grain.",
+            help="Print a program that reads these files with tf, torch, dali or grain.",
             metavar="NAME",
         ),
     ] = None,
@@ -42,7 +42,7 @@ def inspect(
         bool,
         typer.Option(
             "--stats",
-            help="Read every record: ranges, distinct values, classes, pictures, duplicates.",
+            help="Read every record and print statistics: ranges, classes, images, duplicates.",
         ),
     ] = False,
     html: Html = None,
@@ -50,23 +50,30 @@ def inspect(
     threads: Threads = None,
     json: Json = False,
 ) -> None:
-    """Say what a dataset holds: records, splits, features, classes, sizes.
+    """Print what a dataset contains: records, splits, features, classes, sizes.
 
-    With --stats, read every record and print figures of each feature, and what is wrong with them.
+    With --stats, reads every record and prints statistics of each feature and likely problems.
 
-    With --reader, print a program that reads it, with every feature declared, to be pasted.
+    With --reader, prints a program that reads the dataset, with every feature declared.
 
     Example: `recordsmith inspect out`
 
-    Figures: `recordsmith inspect out --stats --html stats.html`
+    Statistics: `recordsmith inspect out --stats --html stats.html`
 
-    A program: `recordsmith inspect out --reader torch > read_it.py`
+    Program: `recordsmith inspect out --reader torch > read_it.py`
     """
     if not stats and (html is not None or threads is not None or overwrite):
-        raise OptionError("--html, --overwrite and --threads are for --stats; say --stats as well")
+        raise OptionError(
+            f"{option('html')}, {option('overwrite')} and {option('threads')} need "
+            f"{option('stats')}",
+            option="stats",
+        )
     if reader is not None and (json or stats):
-        other = "--json a document" if json else "--stats figures"
-        raise OptionError(f"--reader prints a program, {other}; expected one of them")
+        raise OptionError(
+            f"{option('reader')} and {option('json' if json else 'stats')} exclude each other",
+            option="reader",
+            remedy="Pass only one of them.",
+        )
     if stats:
         check_html(html, overwrite=overwrite)
         with console.progress_bar("reading", of_bytes=True) as progress:
@@ -95,7 +102,7 @@ def inspect(
 
 
 def print_inspection(inspection: rs.Inspection) -> None:
-    """What there is, as tables."""
+    """Print the contents as tables."""
     compression = inspection.compression
     print(
         console.bold(console.count(inspection.record_count, *_PAYLOADS[inspection.schema.payload]))
@@ -124,11 +131,11 @@ def print_inspection(inspection: rs.Inspection) -> None:
         shown = ", ".join(names[:20]) + (" …" if len(names) > 20 else "")
         console.print_line(f"{console.count(len(names), 'class', 'classes')}: {shown}")
     if inspection.from_manifest:
-        print("\nThis is what its manifest says; `recordsmith verify` proves it.")
+        print("\nfrom the manifest; `recordsmith verify` checks it")
 
 
 def _print_splits(inspection: rs.Inspection) -> None:
-    """A row for each; where no name tells a split, as part-07 does not, they are called files."""
+    """Print a row per split, or per file if no file name contains a split, such as part-07."""
     from recordsmith.dataset import tells_split  # NumPy only when needed
 
     rows = [
@@ -175,19 +182,20 @@ def _print_features(section: str, features: Mapping[str, rs.FeatureSchema], reco
 
 
 def _print_other_fields(inspection: rs.Inspection) -> None:
-    """What records are that are no Examples, as far as their bytes tell."""
+    """Print the fields of records that are not Examples."""
     found = inspection.other_fields
     if found is None or not found.record_count:
         return
     print()
     number, messages = found.record_count, found.message_count
     if number == 1:
-        told = f"The record that is no Example is {'a' if messages else 'no'} protobuf message"
+        kind = "a" if messages else "not a"
+        line = f"The record that is not an Example is {kind} protobuf message"
     else:
         are = console.count(messages, "is a protobuf message", "are protobuf messages")
-        told = f"Of the first {number:,} records that are no Examples, {are}"
-    told += " of unknown type" if messages else ""
-    console.print_line(f"{told}; `recordsmith head` shows what is there.")
+        line = f"Of the first {number:,} records that are not Examples, {are}"
+    line += " of unknown type" if messages else ""
+    console.print_line(f"{line}; `recordsmith head` shows the contents.")
     if not messages:
         return
     rows = [

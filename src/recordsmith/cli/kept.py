@@ -1,4 +1,4 @@
-"""What is said after a job that was stopped: what need not be done again."""
+"""What to do after a job was interrupted: how to resume it."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from recordsmith.errors import FileAccessError
 
 
 @contextmanager
-def telling_what_is_kept(out: str) -> Iterator[None]:
-    """If the block is interrupted, or the disk is full, say how many shards are complete."""
+def reporting_complete_shards(out: str) -> Iterator[None]:
+    """Print how many shards are complete if the block is interrupted or the disk is full."""
     try:
         yield
     except (KeyboardInterrupt, FileAccessError):
@@ -21,7 +21,7 @@ def telling_what_is_kept(out: str) -> Iterator[None]:
         done = complete_shards(Path(out))
         if done:
             console.print_aside(
-                f"{console.count(len(done), 'shard')} complete: the same command goes on from "
-                f"there. To give it up, remove {out}"
+                f"{console.count(len(done), 'shard')} complete: rerun the command to resume, or "
+                f"remove {out} to discard them"
             )
         raise

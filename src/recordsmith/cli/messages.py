@@ -1,6 +1,4 @@
-"""Payloads that are no Examples, in words: the raw fields of a message, or those that a descriptor
-names.
-"""
+"""Descriptions of payloads that are not Examples: raw fields, or fields named by a descriptor."""
 
 from __future__ import annotations
 
@@ -16,39 +14,39 @@ from recordsmith.example.raw_fields import as_text
 _LINES_SHOWN = 40
 _VALUES_SHOWN = 8
 _FIRST_PRINTED = " "
-_WORDS = {
+_NAMES = {
     "ELWC": "a ranking list (ExampleListWithContext)",
     "Event": "a TensorBoard event",
-    "other": "no Example",
-    "Example": "no well-formed Example",
+    "other": "not an Example",
+    "Example": "a malformed Example",
 }
 
 # -- raw fields ----------------------------------------------------------------------------------
 
 
 def describe_other(record: bytes) -> list[str]:
-    """What a record says that is no Example: its fields, if it is a message, or its first bytes."""
-    words = _WORDS[classify(record)]
+    """Describe a record that is not an Example: its fields, or its first bytes."""
+    name = _NAMES[classify(record)]
     fields = _fields(record)
     if fields is None:
-        return [f"{words}: {bytes_text(record)}"]
-    return [f"{words}; as a message of unknown type:", *_cut(_field_lines(fields, "  "))]
+        return [f"{name}: {bytes_text(record)}"]
+    return [f"{name}; as a message of unknown type:", *_cut(_field_lines(fields, "  "))]
 
 
 def to_fields(record: bytes) -> dict[str, Any]:
-    """The same for programs; nothing if it is no message."""
+    """Return the fields for JSON; an empty dict if the record is not a message."""
     fields = _fields(record)
     return {} if fields is None else {"fields": [_field_document(field) for field in fields]}
 
 
 def _fields(record: bytes) -> tuple[RawField, ...] | None:
-    """None for text too, which may look like a message by chance."""
+    """Decode the fields; None also for text, which may look like a message by chance."""
     text = as_text(record)
     if not record or (text is not None and text[0] >= _FIRST_PRINTED):
         return None
     try:
         return decode_fields(record)
-    except (CorruptDataError, OptionError):  # no message, or one of more fields than anyone reads
+    except (CorruptDataError, OptionError):  # not a message, or too many fields
         return None
 
 
@@ -103,12 +101,12 @@ def _field_document(field: RawField) -> dict[str, Any]:
 
 
 def describe_message(fields: dict[str, Any]) -> list[str]:
-    """The fields of a message by name, one a line."""
+    """Describe the named fields of a message, one per line."""
     return _cut(_message_lines(fields, "")) or ["no field is set"]
 
 
 def message_document(value: Any) -> Any:
-    """The same for programs: bytes by what they are, floats as JSON has them."""
+    """Return the named fields for JSON."""
     if isinstance(value, dict):
         return {key: message_document(item) for key, item in value.items()}
     if isinstance(value, list):
@@ -147,10 +145,10 @@ def _plain_text(value: Any) -> str:
 # -- for both ------------------------------------------------------------------------------------
 
 
-def _list_text(words: Sequence[str]) -> str:
-    if len(words) <= _VALUES_SHOWN:
-        return f"[{', '.join(words)}]"
-    return f"[{', '.join(words[:_VALUES_SHOWN])}, …]  {len(words):,} values"
+def _list_text(items: Sequence[str]) -> str:
+    if len(items) <= _VALUES_SHOWN:
+        return f"[{', '.join(items)}]"
+    return f"[{', '.join(items[:_VALUES_SHOWN])}, …]  {len(items):,} values"
 
 
 def _cut(lines: list[str]) -> list[str]:

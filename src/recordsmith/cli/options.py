@@ -1,4 +1,4 @@
-"""Values of options, from what a user types."""
+"""Options that several commands share, and parsing of their values."""
 
 from __future__ import annotations
 
@@ -9,21 +9,19 @@ from typing import Annotated, Any, TypeAlias
 
 import typer
 
-from recordsmith.errors import OptionError
+from recordsmith.errors import OptionError, option
 
 WHICH, SHARDS = "Which records", "Shards"
-"""Panels of the help that several commands have."""
+"""Panels of the help that several commands share."""
 
-Json: TypeAlias = Annotated[
-    bool, typer.Option("--json", help="Print one JSON document, for programs.")
-]
+Json: TypeAlias = Annotated[bool, typer.Option("--json", help="Print a JSON document.")]
 Split: TypeAlias = Annotated[
     str | None, typer.Option("--split", help="Only this split. [default: all]", metavar="NAME")
 ]
 Paths: TypeAlias = Annotated[
     list[str],
     typer.Argument(
-        help="TFRecord files, a folder of them, or a glob.",
+        help="TFRecord files, folders or globs.",
         metavar="PATH",
         show_default=False,
     ),
@@ -39,13 +37,13 @@ Out: TypeAlias = Annotated[
     typer.Argument(help="The folder of the new dataset.", metavar="OUT", show_default=False),
 ]
 Overwrite: TypeAlias = Annotated[
-    bool, typer.Option("--overwrite", help="Replace the dataset that is there.")
+    bool, typer.Option("--overwrite", help="Replace the existing dataset.")
 ]
 KeptCompression: TypeAlias = Annotated[
     str | None,
     typer.Option(
         "--compression",
-        help="none, gzip or zlib. [default: as it was, if all files are alike]",
+        help="none, gzip or zlib. [default: the same as before, if equal in all files]",
         metavar="NAME",
         rich_help_panel=SHARDS,
     ),
@@ -54,7 +52,7 @@ Threads: TypeAlias = Annotated[
     int | None,
     typer.Option(
         "--threads",
-        help="How many shards at once. [default: as many as processors]",
+        help="Shards to process in parallel. [default: one per processor]",
         min=1,
         metavar="N",
     ),
@@ -63,7 +61,7 @@ WritingThreads: TypeAlias = Annotated[
     int | None,
     typer.Option(
         "--threads",
-        help="How many shards at once. [default: as many as processors, at most 8]",
+        help="Shards to process in parallel. [default: one per processor, at most 8]",
         min=1,
         metavar="N",
     ),
@@ -73,7 +71,7 @@ Where: TypeAlias = Annotated[
     str | None,
     typer.Option(
         "--where",
-        help='Only records for which this holds, such as "image/class/label in (1, 2)".',
+        help='Only records that match, such as "image/class/label in (1, 2)".',
         metavar="CONDITION",
         rich_help_panel=WHICH,
     ),
@@ -81,34 +79,34 @@ Where: TypeAlias = Annotated[
 
 
 def shards_option(panel: str, default: str | None = None) -> Any:
-    """--shards, which `shard_options` reads."""
-    words = "How many shards each split has, such as 8 or train=8,validation=2."
+    """Return --shards, which `shard_options` parses."""
+    text = "Number of shards of each split, such as 8 or train=8,validation=2."
     return typer.Option(
-        "--shards", help=_with_default(words, default), metavar="N", rich_help_panel=panel
+        "--shards", help=_with_default(text, default), metavar="N", rich_help_panel=panel
     )
 
 
 def shard_size_option(panel: str, default: str | None = "256MB") -> Any:
-    """--shard-size, which `shard_options` reads."""
-    words = "About how large a shard shall be instead, before compression."
+    """Return --shard-size, which `shard_options` parses."""
+    text = "Approximate size of a shard before compression, instead of a number."
     return typer.Option(
-        "--shard-size", help=_with_default(words, default), metavar="SIZE", rich_help_panel=panel
+        "--shard-size", help=_with_default(text, default), metavar="SIZE", rich_help_panel=panel
     )
 
 
 def shard_names_option(panel: str) -> Any:
-    """--shard-names, of all commands that name new shards."""
-    words = "Template of their names."
+    """Return --shard-names."""
+    text = "Template of shard names."
     return typer.Option(
         "--shard-names",
-        help=_with_default(words, "{split}-{shard:05d}-of-{shards:05d}"),
+        help=_with_default(text, "{split}-{shard:05d}-of-{shards:05d}"),
         metavar="TEMPLATE",
         rich_help_panel=panel,
     )
 
 
-def _with_default(words: str, default: str | None) -> str:
-    return words if default is None else f"{words} [default: {default}]"
+def _with_default(text: str, default: str | None) -> str:
+    return text if default is None else f"{text} [default: {default}]"
 
 
 _SIZE = re.compile(r"\s*(\d{1,20}(?:\.\d{1,20})?)\s*([kmgt]?)(i?)b?\s*", re.IGNORECASE)
@@ -117,70 +115,87 @@ _MOST_NUMBERS = 1_000_000
 _POWERS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
 
 
-def parse_size(text: str, option: str) -> int:
-    """256MB, 1.5 GiB, 500000 -> bytes."""
+def parse_size(text: str, name: str) -> int:
+    """Parse 256MB, 1.5 GiB or 500000 as a number of bytes.
+
+    Args:
+        text: the value, as typed.
+        name: of the option in Python, for errors. The same holds for the functions below.
+    """
     match = _SIZE.fullmatch(text)
     if match is None or (match[3] and not match[2]):
-        raise OptionError(f"{option} is {text!r}; expected a size such as 256MB or 1GiB")
+        raise OptionError(option=name, value=text, expected="a size such as 256MB or 1GiB")
     return int(float(match[1]) * (1024 if match[3] else 1000) ** _POWERS[match[2].lower()])
 
 
-def parse_share(text: str, option: str) -> float:
-    """10% or 0.1 -> a share."""
+def parse_share(text: str, name: str) -> float:
+    """Parse 10% or 0.1 as a share."""
     text = text.strip()
     try:
         return float(text[:-1]) / 100 if text.endswith("%") else float(text)
     except ValueError:
-        raise OptionError(f"{option} is {text!r}; expected a share such as 10% or 0.1") from None
+        raise OptionError(option=name, value=text, expected="a share such as 10% or 0.1") from None
 
 
-def parse_shares(text: str, option: str) -> dict[str, float]:
-    """train=0.7,validation=0.3 -> the share of each split."""
+def parse_shares(text: str, name: str) -> dict[str, float]:
+    """Parse train=0.7,validation=0.3 as the share of each split."""
+    invalid = OptionError(
+        option=name,
+        value=text,
+        expected="shares that add up to 1, such as train=0.7,validation=0.3",
+    )
     shares: dict[str, float] = {}
     for part in text.split(","):
-        name, _, share = (piece.strip() for piece in part.partition("="))
-        if name in shares:
-            raise OptionError(f"{option} names {name!r} twice")
-        if not name:
-            raise _not_shares(text, option)
+        split, _, share = (piece.strip() for piece in part.partition("="))
+        if split in shares:
+            raise _repeated(name, text, split)
+        if not split:
+            raise invalid
         try:
-            shares[name] = parse_share(share, option)
+            shares[split] = parse_share(share, name)
         except OptionError:
-            raise _not_shares(text, option) from None
+            raise invalid from None
     return shares
 
 
-def parse_counts(text: str, option: str) -> int | dict[str, int]:
-    """8, or train=8,validation=2 -> the number of each split."""
+def parse_counts(text: str, name: str) -> int | dict[str, int]:
+    """Parse 8, or train=8,validation=2, as the number for each split."""
     if "=" not in text:
         parts = {"": text}
     else:
         parts = {
-            name.strip(): number
-            for name, _, number in (part.partition("=") for part in text.split(","))
+            split.strip(): number
+            for split, _, number in (part.partition("=") for part in text.split(","))
         }
     try:
-        counts = {name: int(number) for name, number in parts.items()}
+        counts = {split: int(number) for split, number in parts.items()}
     except ValueError:
         raise OptionError(
-            f"{option} is {text!r}; expected a number, or one for each split such as "
-            "train=8,validation=2"
+            option=name,
+            value=text,
+            expected="a number, or one for each split such as train=8,validation=2",
         ) from None
     return counts.get("", counts)
 
 
 def shard_options(shards: str | None, shard_size: str | None) -> dict[str, Any]:
-    """What --shards and --shard-size say, as the functions take it; None for what is not said."""
+    """Return --shards and --shard-size as the functions take them; None for missing ones."""
     if shards is not None and shard_size is not None:
-        raise OptionError("give --shards or --shard-size, not both")
+        raise OptionError(
+            f"{option('shards')} and {option('shard_size_bytes')} exclude each other",
+            option="shards",
+            remedy="Pass only one of them.",
+        )
     return {
-        "shards": None if shards is None else parse_counts(shards, "--shards"),
-        "shard_size_bytes": None if shard_size is None else parse_size(shard_size, "--shard-size"),
+        "shards": None if shards is None else parse_counts(shards, "shards"),
+        "shard_size_bytes": (
+            None if shard_size is None else parse_size(shard_size, "shard_size_bytes")
+        ),
     }
 
 
-def parse_keys(text: str, option: str) -> str | dict[str, str | None]:
-    """The name of a preset, or OLD=NEW,OLD= -> new names by old ones, None to leave one out."""
+def parse_keys(text: str, name: str) -> str | dict[str, str | None]:
+    """Parse the name of a preset, or OLD=NEW,OLD= as new names by old ones; None drops one."""
     if "=" not in text:
         return text
     keys: dict[str, str | None] = {}
@@ -188,82 +203,84 @@ def parse_keys(text: str, option: str) -> str | dict[str, str | None]:
         old, equals, new = (piece.strip() for piece in part.partition("="))
         if not old or not equals:
             raise OptionError(
-                f"{option} is {text!r}; expected a preset, or new names such as "
-                "image/encoded=image,image/filename="
+                option=name,
+                value=text,
+                expected="a preset, or new names such as image/encoded=image,image/filename=",
             )
         keys[old] = new or None
     return keys
 
 
-def parse_pairs(texts: Iterable[str], option: str, form: str) -> dict[str, str]:
-    """KEY=VALUE, several times -> values by key; the first = counts."""
+def parse_pairs(texts: Iterable[str], name: str, form: str) -> dict[str, str]:
+    """Parse KEY=VALUE, which may be repeated, as values by key; the first = separates them."""
     pairs: dict[str, str] = {}
     for text in texts:
         key, equals, value = text.partition("=")
         if not key or not equals or not value:
-            raise OptionError(f"{option} is {text!r:.80}; expected {form}")
+            raise OptionError(option=name, value=text, expected=form)
         if key in pairs:
-            raise OptionError(f"{option} names {key!r} twice")
+            raise _repeated(name, text, key)
         pairs[key] = value
     return pairs
 
 
-def parse_value(text: str, where: str) -> Any:
-    """3, 0.5, [1,2] and "3" as JSON has them; whatever else -> the text itself.
+def parse_value(text: str, name: str, key: str) -> Any:
+    """Parse 3, 0.5, [1,2] and "3" as JSON; other text is the value itself.
 
     Raises:
-        OptionError: it is JSON that no feature can hold, such as an object; `where` begins it.
+        OptionError: the JSON is not a valid feature, such as an object.
     """
     try:
-        value = json.loads(text, parse_constant=_no_constant)
+        value = json.loads(text, parse_constant=_refuse_constant)
     except (ValueError, RecursionError):
         return text
     items = value if isinstance(value, list) else [value]
     if all(type(item) in (int, float, str) for item in items):
         return value
     if not isinstance(value, (dict, list)):
-        return text  # true, false, null are words like any others
-    what = "an object" if isinstance(value, dict) else "a list of other things"
+        return text  # true, false and null are text
+    what = "an object" if isinstance(value, dict) else "a list of other values"
     quoted = json.dumps(text, ensure_ascii=False)
     raise OptionError(
-        f"{where} is {what}, which no feature can be; expected a number, text, or a list of these. "
-        f"To store it as text, put it in quotes: {quoted:.200}"
+        f"{option(name)} {key} is {what}",
+        option=name,
+        value=text,
+        expected="a number, text, or a list of these",
+        remedy=f"To store it as text, put it in quotes: {quoted:.200}",
     )
 
 
-def _no_constant(name: str) -> None:
+def _refuse_constant(name: str) -> None:
     raise ValueError(name)
 
 
-def parse_colour(text: str, option: str) -> tuple[int, int, int]:
-    """White, black or #rrggbb -> red, green, blue."""
+def parse_colour(text: str, name: str) -> tuple[int, int, int]:
+    """Parse white, black or #rrggbb as red, green and blue."""
     known = {"white": "#ffffff", "black": "#000000"}.get(text.lower(), text)
     if not re.fullmatch("#[0-9a-fA-F]{6}", known):
-        raise OptionError(f"{option} is {text!r}; expected white, black or #rrggbb")
+        raise OptionError(option=name, value=text, expected="white, black or #rrggbb")
     red, green, blue = bytes.fromhex(known[1:])
     return red, green, blue
 
 
-def parse_numbers(text: str, option: str) -> list[int]:
-    """3, or 0,2,5-9 -> the numbers."""
+def parse_numbers(text: str, name: str) -> list[int]:
+    """Parse 3, or 0,2,5-9, as numbers."""
     numbers: list[int] = []
     for part in text.split(","):
         match = _RANGE.fullmatch(part.strip())
         first, last = (int(match[1]), int(match[2] or match[1])) if match else (1, 0)
         if first > last:
-            raise OptionError(f"{option} is {text!r:.80}; expected numbers such as 3 or 0,2,5-9")
+            raise OptionError(option=name, value=text, expected="numbers such as 3 or 0,2,5-9")
         if last - first > _MOST_NUMBERS:
-            raise OptionError(f"{option} is {text!r:.80}; expected a million numbers at most")
+            raise OptionError(option=name, value=text, expected="at most a million numbers")
         numbers += range(first, last + 1)
     return numbers
 
 
-def _not_shares(text: str, option: str) -> OptionError:
-    return OptionError(
-        f"{option} is {text!r}; expected shares that add up to 1, such as train=0.7,validation=0.3"
-    )
+def _repeated(name: str, text: str, repeated: str) -> OptionError:
+    return OptionError(f"{option(name)} contains {repeated!r} twice", option=name, value=text)
 
 
 def one_or_all(paths: list[str]) -> str | list[str]:
-    """One path as itself: a folder with a manifest is more than a list of its shards."""
+    """Return a single path as a string: a folder with a manifest is more than its shards."""
     return paths[0] if len(paths) == 1 else paths

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 import typer
 
 import recordsmith as rs
 from recordsmith.cli import console
-from recordsmith.cli.kept import telling_what_is_kept
+from recordsmith.cli.kept import reporting_complete_shards
 from recordsmith.cli.options import (
     Json,
     Out,
@@ -24,14 +25,13 @@ from recordsmith.cli.options import (
     shard_size_option,
     shards_option,
 )
-from recordsmith.cli.wording import in_options
-from recordsmith.errors import OptionError
+from recordsmith.errors import MOST_PROBLEMS, OptionError, option
 
 _NOUNS = {"table": "row", "shards": "record", "webdataset": "sample"}
-_SPLITS, _SOURCE, _PICTURES, _RECORDS, _MACHINES = (
+_SPLITS, _SOURCE, _IMAGES, _RECORDS, _MACHINES = (
     "Splits and shards",
     "The source",
-    "How pictures are stored",
+    "How images are stored",
     "Records",
     "Many machines",
 )
@@ -41,14 +41,14 @@ def pack(
     source: Annotated[
         str,
         typer.Argument(
-            help="What is packed: class folders, pictures and masks, VOC, COCO or YOLO boxes, a "
-            "table, tar files, or TFRecord shards.",
+            help="Class folders, images and masks, VOC, COCO or YOLO annotations, a table, tar "
+            "files, or TFRecord shards.",
             metavar="SOURCE",
             show_default=False,
         ),
     ],
     out: Out,
-    split: Annotated[
+    splits: Annotated[
         str | None,
         typer.Option(
             help="Names and shares, such as train=0.7,validation=0.3 or train=70%,validation=30%. "
@@ -60,13 +60,11 @@ def pack(
     shards: Annotated[str | None, shards_option(_SPLITS)] = None,
     shard_size: Annotated[str | None, shard_size_option(_SPLITS)] = None,
     seed: Annotated[
-        int, typer.Option(metavar="N", help="Decides the shuffled order.", rich_help_panel=_SPLITS)
+        int, typer.Option(metavar="N", help="Seed of the shuffled order.", rich_help_panel=_SPLITS)
     ] = 0,
     stratify: Annotated[
         bool,
-        typer.Option(
-            "--stratify", help="Give all splits the same mix of classes.", rich_help_panel=_SPLITS
-        ),
+        typer.Option("--stratify", help="Balance classes across splits.", rich_help_panel=_SPLITS),
     ] = False,
     in_order: Annotated[
         bool,
@@ -76,9 +74,9 @@ def pack(
     kind: Annotated[
         str | None,
         typer.Option(
-            "--as",
+            "--format",
             help="folder, files, pairs, voc, coco, yolo, table, webdataset or shards. "
-            "[default: recognised]",
+            "[default: detected]",
             metavar="KIND",
             rich_help_panel=_SOURCE,
         ),
@@ -86,15 +84,15 @@ def pack(
     class_pattern: Annotated[
         str | None,
         typer.Option(
-            help="files: a regular expression that finds the class in each path.",
+            help="files: regular expression that finds the class in each path.",
             metavar="REGEX",
             rich_help_panel=_SOURCE,
         ),
     ] = None,
-    pictures: Annotated[
+    images: Annotated[
         str | None,
         typer.Option(
-            help="pairs, coco, table: the folder of the pictures. [default: found]",
+            help="pairs, coco, table: folder of the images. [default: detected]",
             metavar="FOLDER",
             rich_help_panel=_SOURCE,
         ),
@@ -102,7 +100,7 @@ def pack(
     masks: Annotated[
         str | None,
         typer.Option(
-            help="pairs: the folder of the masks. [default: found]",
+            help="pairs: folder of the masks. [default: detected]",
             metavar="FOLDER",
             rich_help_panel=_SOURCE,
         ),
@@ -110,7 +108,7 @@ def pack(
     pairs: Annotated[
         str | None,
         typer.Option(
-            help="pairs: a file with a picture and its mask on each line.",
+            help="pairs: file with an image and its mask on each line.",
             metavar="FILE",
             rich_help_panel=_SOURCE,
         ),
@@ -118,8 +116,8 @@ def pack(
     colours: Annotated[
         str | None,
         typer.Option(
-            help="pairs: what the colours of masks mean: voc, or grey (brightness is the number). "
-            "[default: masks have numbers]",
+            help="pairs: colours of masks: voc, or grey (brightness is the class number). "
+            "[default: pixels are class numbers]",
             metavar="NAME",
             rich_help_panel=_SOURCE,
         ),
@@ -127,7 +125,7 @@ def pack(
     annotations: Annotated[
         str | None,
         typer.Option(
-            help="coco: the JSON file of the annotations. [default: found]",
+            help="coco: JSON file of the annotations. [default: detected]",
             metavar="FILE",
             rich_help_panel=_SOURCE,
         ),
@@ -135,7 +133,7 @@ def pack(
     object_masks: Annotated[
         str | None,
         typer.Option(
-            help="coco: draw masks from the outlines: instance or class. [default: none]",
+            help="coco: draw masks from the polygons: instance or class. [default: none]",
             metavar="KIND",
             rich_help_panel=_SOURCE,
         ),
@@ -143,8 +141,8 @@ def pack(
     label_map: Annotated[
         str | None,
         typer.Option(
-            help="voc, coco, yolo: a label_map.pbtxt that numbers the classes. "
-            "[default: made from the data]",
+            help="voc, coco, yolo: label_map.pbtxt with the class numbers. "
+            "[default: created from the data]",
             metavar="FILE",
             rich_help_panel=_SOURCE,
         ),
@@ -152,16 +150,16 @@ def pack(
     boxes: Annotated[
         str | None,
         typer.Option(
-            help="voc, coco, yolo: what a bad box does: stop (the job, with the list of all), clip "
-            "(it is cut or put right) or drop (it is left out). [default: stop]",
+            help="voc, coco, yolo: handling of invalid boxes: stop (fail and list them), clip "
+            "(fix them) or drop (leave them out). [default: stop]",
             metavar="POLICY",
             rich_help_panel=_SOURCE,
         ),
     ] = None,
-    picture_column: Annotated[
+    image_column: Annotated[
         str | None,
         typer.Option(
-            help="table: the column that names picture files.",
+            help="table: column of image paths.",
             metavar="NAME",
             rich_help_panel=_SOURCE,
         ),
@@ -169,7 +167,7 @@ def pack(
     split_column: Annotated[
         str | None,
         typer.Option(
-            help="table: the column that tells the split.",
+            help="table: column of splits.",
             metavar="NAME",
             rich_help_panel=_SOURCE,
         ),
@@ -177,7 +175,7 @@ def pack(
     group_column: Annotated[
         str | None,
         typer.Option(
-            help="table: rows that are alike here stay in one split.",
+            help="table: column of groups, which stay in one split.",
             metavar="NAME",
             rich_help_panel=_SOURCE,
         ),
@@ -185,7 +183,7 @@ def pack(
     label_column: Annotated[
         str | None,
         typer.Option(
-            help="table: the column that tells the class.",
+            help="table: column of classes.",
             metavar="NAME",
             rich_help_panel=_SOURCE,
         ),
@@ -193,7 +191,7 @@ def pack(
     encoding: Annotated[
         str | None,
         typer.Option(
-            help="table: of its text, such as cp1252 or utf-16. [default: utf-8]",
+            help="table: text encoding, such as cp1252 or utf-16. [default: utf-8]",
             metavar="NAME",
             rich_help_panel=_SOURCE,
         ),
@@ -201,95 +199,94 @@ def pack(
     store: Annotated[
         str | None,
         typer.Option(
-            help="original (the files' bytes, untouched), jpeg, png or raw. [default: original]",
+            help="original (unchanged bytes), jpeg, png or raw. [default: original]",
             metavar="FORMAT",
-            rich_help_panel=_PICTURES,
+            rich_help_panel=_IMAGES,
         ),
     ] = None,
     quality: Annotated[
         int | None,
         typer.Option(
-            help="Of pictures that become JPEG, 1 to 100. [default: 95]",
+            help="Quality of encoded JPEGs, 1 to 100. [default: 95]",
             metavar="N",
-            rich_help_panel=_PICTURES,
+            rich_help_panel=_IMAGES,
         ),
     ] = None,
     recompress: Annotated[
         bool,
         typer.Option(
             "--recompress",
-            help="Encode also pictures that have the format already.",
-            rich_help_panel=_PICTURES,
+            help="Also encode images that already have the format.",
+            rich_help_panel=_IMAGES,
         ),
     ] = False,
     background: Annotated[
         str | None,
         typer.Option(
-            help="What transparent pictures are laid on for JPEG: white, black or #rrggbb.",
+            help="Background of transparent images in JPEG: white, black or #rrggbb.",
             metavar="COLOUR",
-            rich_help_panel=_PICTURES,
+            rich_help_panel=_IMAGES,
         ),
     ] = None,
     drop_alpha: Annotated[
         bool,
         typer.Option(
             "--drop-alpha",
-            help="Leave alpha out for JPEG and raw, and keep the colours under it.",
-            rich_help_panel=_PICTURES,
+            help="Drop the alpha channel in JPEG and raw.",
+            rich_help_panel=_IMAGES,
         ),
     ] = False,
     shorter_side: Annotated[
         int | None,
         typer.Option(
-            help="Scale pictures down until this side has so many pixels. [default: not scaled]",
+            help="Scale images down to this length of the shorter side. [default: no scaling]",
             metavar="PIXELS",
-            rich_help_panel=_PICTURES,
+            rich_help_panel=_IMAGES,
         ),
     ] = None,
     longer_side: Annotated[
         int | None,
         typer.Option(
-            help="The same for the longer side.", metavar="PIXELS", rich_help_panel=_PICTURES
+            help="Scale down by the longer side.", metavar="PIXELS", rich_help_panel=_IMAGES
         ),
     ] = None,
     shrink: Annotated[
         bool,
         typer.Option(
             "--shrink",
-            help="Make files smaller without touching a pixel.",
-            rich_help_panel=_PICTURES,
+            help="Compress images further without changing pixels.",
+            rich_help_panel=_IMAGES,
         ),
     ] = False,
     baseline: Annotated[
         bool,
         typer.Option(
             "--baseline",
-            help="Turn progressive JPEGs, which decode slowly, to baseline; pixels stay the same.",
-            rich_help_panel=_PICTURES,
+            help="Convert progressive JPEGs, which decode slowly, to baseline, without loss.",
+            rich_help_panel=_IMAGES,
         ),
     ] = False,
     upright: Annotated[
         bool,
         typer.Option(
             "--upright",
-            help="Turn pictures, masks and boxes as the EXIF orientation says.",
-            rich_help_panel=_PICTURES,
+            help="Rotate images, masks and boxes by the EXIF orientation.",
+            rich_help_panel=_IMAGES,
         ),
     ] = False,
     max_pixels: Annotated[
         int | None,
         typer.Option(
-            help="Pictures of more pixels are refused where they would have to be decoded. "
-            "[default: 89,478,485]",
+            help="Reject images with more pixels if they have to be decoded. [default: 89,478,485]",
             metavar="PIXELS",
-            rich_help_panel=_PICTURES,
+            rich_help_panel=_IMAGES,
         ),
     ] = None,
     keys: Annotated[
         str | None,
         typer.Option(
-            help="What features are called: slim, raw-pairs, rows-cols, label-text-encoded, or "
-            "OLD=NEW,… (OLD= leaves one out). [default: the usual keys]",
+            help="Names of features: slim, raw-pairs, rows-cols, label-text-encoded, or OLD=NEW,… "
+            "(OLD= drops one). [default: the standard keys]",
             metavar="NAMES",
             rich_help_panel=_RECORDS,
         ),
@@ -298,17 +295,23 @@ def pack(
         str,
         typer.Option(help="none, gzip or zlib.", metavar="NAME", rich_help_panel=_RECORDS),
     ] = "none",
-    skip_errors: Annotated[
+    check_images: Annotated[
         bool,
         typer.Option(
-            "--skip-errors", help="Leave out samples that cannot be read, and report them."
+            "--check-images",
+            help="Decode every image completely. [default: check headers and PNG checksums]",
+            rich_help_panel=_IMAGES,
         ),
+    ] = False,
+    skip_errors: Annotated[
+        bool,
+        typer.Option("--skip-errors", help="Skip samples that cannot be read and report them."),
     ] = False,
     overwrite: Overwrite = False,
     write_plan: Annotated[
         str | None,
         typer.Option(
-            help="Write down which shards there will be, and pack nothing yet.",
+            help="Write the plan of the shards to a file and pack nothing.",
             metavar="FILE",
             rich_help_panel=_MACHINES,
         ),
@@ -316,7 +319,7 @@ def pack(
     plan: Annotated[
         str | None,
         typer.Option(
-            help="Pack by such a plan, with the options that it holds.",
+            help="Pack by a plan, with the options in it.",
             metavar="FILE",
             rich_help_panel=_MACHINES,
         ),
@@ -324,8 +327,8 @@ def pack(
     only: Annotated[
         str | None,
         typer.Option(
-            help="Write these shards of the plan only, such as 3 or 0-9; without it, complete the "
-            "dataset.",
+            help="Write only these shards of the plan, such as 3 or 0-9. [default: complete the "
+            "dataset]",
             metavar="NUMBERS",
             rich_help_panel=_MACHINES,
         ),
@@ -333,21 +336,21 @@ def pack(
     threads: WritingThreads = None,
     json: Json = False,
 ) -> None:
-    """Pack pictures, masks, boxes or tables into TFRecord shards, and prove them right.
+    """Pack images, masks, boxes or tables into TFRecord shards and verify them.
 
-    What SOURCE is, is recognised, and said. Pictures are stored as they are unless told otherwise.
-    Each shard is read back and checked before it gets its name. A job that is stopped shows
-    nothing by halves; run again, it goes on where it was.
+    Detects the type of SOURCE and prints it. Images are stored unchanged by default. Each shard is
+    read back and verified before it gets its final name. An interrupted job leaves no partial
+    output. Rerun it to resume.
 
-    Example: `recordsmith pack flowers out --split train=0.7,validation=0.3 --shards 2`
+    Example: `recordsmith pack flowers out --splits train=0.7,validation=0.3 --shards 2`
     """
     from recordsmith.sources import make_source
 
-    recognised = make_source(
+    detected = make_source(
         source,
         kind,
         class_pattern=class_pattern,
-        pictures=pictures,
+        images=images,
         masks=masks,
         pairs=pairs,
         colours=colours,
@@ -355,24 +358,24 @@ def pack(
         object_masks=object_masks,
         label_map=label_map,
         boxes=boxes,
-        picture_column=picture_column,
+        image_column=image_column,
         split_column=split_column,
         group_column=group_column,
         label_column=label_column,
         encoding=encoding,
     )
     options: dict[str, Any] = {
-        "splits": None if split is None else parse_shares(split, "--split"),
+        "splits": None if splits is None else parse_shares(splits, "splits"),
         **shard_options(shards, shard_size),
         "seed": seed or None,
         "stratify": stratify or None,
         "shuffle": False if in_order else None,
         "shard_names": shard_names,
-        "pictures": _picture_options(
-            format=store,
+        "image_options": _image_options(
+            store=store,
             quality=quality,
             recompress=recompress or None,
-            background=None if background is None else parse_colour(background, "--background"),
+            background=None if background is None else parse_colour(background, "background"),
             drop_alpha=drop_alpha or None,
             shorter_side=shorter_side,
             longer_side=longer_side,
@@ -381,52 +384,70 @@ def pack(
             orientation="apply" if upright else None,
             max_pixels=max_pixels,
         ),
-        "keys": None if keys is None else parse_keys(keys, "--keys"),
+        "keys": None if keys is None else parse_keys(keys, "keys"),
         "compression": None if compression == "none" else compression,
+        "check_images": check_images or None,
     }
     options = {name: value for name, value in options.items() if value is not None}
-    if recognised.reason and not json:
-        console.print_aside(f"{source} is packed as {recognised.kind}: {recognised.reason}")
+    if detected.reason and not json:
+        console.print_aside(f"Detected: {detected.reason} ({detected.kind})")
     if write_plan is not None:
         if plan is not None or only is not None:
-            raise OptionError("--write-plan makes a plan, --plan and --only work by one; say which")
-        _write_plan(recognised.source, options, write_plan, json=json)
+            raise OptionError(
+                f"{option('write_plan')} excludes {option('plan')} and {option('only')}",
+                option="write_plan",
+                remedy="Write the plan first, then pack by it.",
+            )
+        _write_plan(detected.source, options, write_plan, json=json)
         return
     if only is not None and plan is None:
-        raise OptionError("--only chooses shards of a plan; name that with --plan")
+        raise OptionError(
+            f"{option('only')} selects shards of a plan",
+            option="only",
+            remedy=f"Pass the plan with {option('plan')}.",
+        )
     if plan is not None and options:
-        raise OptionError(f"{', '.join(options)} is decided by the plan already; leave it out")
+        given = "image_options" if "image_options" in options else next(iter(options))
+        names = ", ".join(
+            "options of images" if name == "image_options" else option(name) for name in options
+        )
+        raise OptionError(
+            f"{option('plan')} excludes {names}, which the plan contains",
+            option=given,
+            remedy="Leave them out.",
+        )
     loaded = None if plan is None else rs.PackPlan.load(plan)
-    doing: dict[str, Any] = {"threads": threads}
+    running: dict[str, Any] = {"threads": threads}
     if loaded is None or only is None:
-        doing |= {"on_error": "skip" if skip_errors else "stop", "overwrite": overwrite}
-    with telling_what_is_kept(out), console.progress_bar("packing") as progress:
-        doing["progress"] = progress
+        running |= {"skip_errors": skip_errors, "overwrite": overwrite}
+    with reporting_complete_shards(out), console.progress_bar("packing") as progress:
+        running["progress"] = progress
         if loaded is None:
-            report = rs.pack(recognised.source, out, **options, **doing)
+            report = rs.pack(detected.source, out, **options, **running)
         elif only is None:
-            report = loaded.pack(recognised.source, out, **doing)
+            report = loaded.pack(detected.source, out, **running)
         else:
-            numbers = parse_numbers(only, "--only")
-            results = loaded.pack_shards(recognised.source, out, numbers, **doing)
-            _print_shards(results, json=json)
+            numbers = parse_numbers(only, "only")
+            results = loaded.pack_shards(detected.source, out, numbers, **running)
+            planned = {task.file: task.sample_count for task in loaded.shards}
+            _print_shards(results, planned, json=json)
             return
     if json:
-        console.print_json(report.to_json() | {"kind": recognised.kind})
+        console.print_json(report.to_json() | {"kind": detected.kind})
     else:
-        noun = _NOUNS.get(recognised.kind, "picture")
+        noun = _NOUNS.get(detected.kind, "image")
         print_pack_report(report, noun)
         typed = shlex.quote(out)
-        look = f"sheet {typed} sheet.png" if noun == "picture" else f"head {typed}"
+        preview = f"sheet {typed} sheet.png" if noun == "image" else f"head {typed}"
         console.print_hint(
-            f"next: `recordsmith {look}` to look at them, `recordsmith inspect {typed} --reader "
-            "torch` (tf, dali, grain) for a program that reads them"
+            f"next: preview them with `recordsmith {preview}`, or print a program that reads them "
+            f"with `recordsmith inspect {typed} --reader torch` (or tf, dali, grain)"
         )
 
 
-def _picture_options(**options: Any) -> rs.PictureOptions | None:
-    said = {name: value for name, value in options.items() if value is not None}
-    return rs.PictureOptions(**said) if said else None
+def _image_options(**options: Any) -> rs.ImageOptions | None:
+    given = {name: value for name, value in options.items() if value is not None}
+    return rs.ImageOptions(**given) if given else None
 
 
 def _write_plan(source: Any, options: dict[str, Any], path: str, *, json: bool) -> None:
@@ -435,13 +456,16 @@ def _write_plan(source: Any, options: dict[str, Any], path: str, *, json: bool) 
     if json:
         console.print_json({"plan": path, "shards": len(plan.shards)})
         return
-    print(console.bold(f"{console.count(len(plan.shards), 'shard')} planned in {path}"))
-    command = f"recordsmith pack SOURCE OUT --plan {path}"
+    shown = console.printable(path)
+    print(console.bold(f"{console.count(len(plan.shards), 'shard')} planned in {shown}"))
+    command = f"recordsmith pack SOURCE OUT --plan {shown}"
     print(f"  write some of them, on any machine:  {command} --only 0-{len(plan.shards) - 1}")
     print(f"  then complete the dataset:           {command}")
 
 
-def _print_shards(results: Any, *, json: bool) -> None:
+def _print_shards(results: Any, planned: Mapping[str, int], *, json: bool) -> None:
+    """Print the results for some shards of a plan, which has `planned` samples per shard."""
+    skipped = {result.file: planned[result.file] - result.record_count for result in results}
     if json:
         shards = [
             {
@@ -450,6 +474,7 @@ def _print_shards(results: Any, *, json: bool) -> None:
                 "size_bytes": result.size_bytes,
                 "is_new": not result.was_kept,
                 "skipped": list(result.skipped.values()),
+                "skipped_count": skipped[result.file],
             }
             for result in results
         ]
@@ -458,26 +483,40 @@ def _print_shards(results: Any, *, json: bool) -> None:
     for result in results:
         print(
             f"{console.printable(result.file)}: {console.count(result.record_count, 'record')}, "
-            f"{console.size(result.size_bytes)}"
-            + (", complete from before" if result.was_kept else "")
+            f"{console.size(result.size_bytes)}" + (", already complete" if result.was_kept else "")
         )
-        skipped = [*map(in_options, result.skipped.values())]
-        console.print_list(f"skipped {len(skipped):,}", skipped, indent="  ")
+        _print_skipped(list(result.skipped.values()), skipped[result.file], indent="  ")
 
 
-def print_pack_report(report: rs.PackReport, noun: str = "picture") -> None:
-    """The summary of a job, in a few lines; `noun` is what one sample is."""
+def print_pack_report(report: rs.PackReport, noun: str = "image") -> None:
+    """Print the summary of a job; a sample is called `noun`."""
     of_classes = "" if report.class_count is None else f" of {_classes(report.class_count)}"
     what = f"{console.count(report.sample_count, noun)}{of_classes}"
     console.print_written(report, "packed", what)
     if report.is_new:
-        print("  every record was read back and its checksums are right")
-    skipped = [*map(in_options, report.skipped)]
-    console.print_list(f"skipped {len(skipped):,}", skipped)
+        print(f"  {_checked(report, noun)}")
+    _print_skipped(report.skipped, report.skipped_count)
     for sentence, noted in report.notes.items():
-        title = f"{in_options(sentence)} ({console.count(noted.count, 'time')})"
+        title = f"{noted.count:,} {sentence}"
         console.print_list(title, noted.places, most=3, number=noted.count)
-    console.print_list("notices", [*map(in_options, report.notices)])
+    console.print_list("notices", report.notices)
+
+
+def _print_skipped(skipped: list[str], number: int, indent: str = "") -> None:
+    console.print_list(f"skipped {number:,}", skipped, MOST_PROBLEMS, number=number, indent=indent)
+
+
+def _checked(report: rs.PackReport, noun: str) -> str:
+    """Describe what was verified and what was not."""
+    records = "verified: every record was read back and matches its checksums"
+    if report.images_are_checked:
+        return f"{records}; every image was decoded"
+    if noun in ("record", "row"):
+        return records
+    return (
+        f"{records}; of images, only headers and PNG checksums were checked (--check-images "
+        "decodes every image)"
+    )
 
 
 def _classes(number: int) -> str:

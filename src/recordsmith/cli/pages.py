@@ -1,4 +1,4 @@
-"""Reports that are also written as an HTML page: their options, and what stands on top."""
+"""Options and titles of reports that can be written as an HTML page."""
 
 from __future__ import annotations
 
@@ -7,21 +7,22 @@ from typing import Annotated, TypeAlias
 
 import typer
 
-from recordsmith.errors import OptionError
+from recordsmith.errors import OptionError, option
 
 Html: TypeAlias = Annotated[
-    Path | None, typer.Option("--html", help="Write it as a page, too.", metavar="FILE")
+    Path | None,
+    typer.Option("--html", help="Also write the report to an HTML page.", metavar="FILE"),
 ]
 OverwritePage: TypeAlias = Annotated[
-    bool, typer.Option("--overwrite", help="Replace the page that is there.")
+    bool, typer.Option("--overwrite", help="Replace an existing page.")
 ]
 
 
 def check_html(path: Path | None, *, overwrite: bool) -> None:
-    """Raise if a page is asked for that cannot be written: before the long work, not after it."""
+    """Raise before the work begins if the page cannot be written."""
     if path is None:
         if overwrite:
-            raise OptionError("--overwrite is for the page of --html; name that as well")
+            raise OptionError(f"{option('overwrite')} needs {option('html')}", option="overwrite")
         return
     from recordsmith.drawing.html_page import check_html_path  # NumPy only when needed
 
@@ -29,6 +30,6 @@ def check_html(path: Path | None, *, overwrite: bool) -> None:
 
 
 def title_of(paths: list[str]) -> str:
-    """What stands on top of a page about these."""
+    """Return the title of a page about these paths."""
     first = paths[0] if Path(paths[0]).name else Path(paths[0]).resolve().name or paths[0]
     return first if len(paths) == 1 else f"{first} and {len(paths) - 1:,} more"

@@ -8,7 +8,7 @@ import typer
 
 import recordsmith as rs
 from recordsmith.cli import console
-from recordsmith.cli.kept import telling_what_is_kept
+from recordsmith.cli.kept import reporting_complete_shards
 from recordsmith.cli.options import (
     SHARDS,
     WHICH,
@@ -28,7 +28,7 @@ from recordsmith.cli.options import (
     shard_size_option,
     shards_option,
 )
-from recordsmith.errors import OptionError
+from recordsmith.errors import OptionError, option
 
 _ORDER = "Order and splits"
 
@@ -41,7 +41,7 @@ def reshard(
     sample: Annotated[
         str | None,
         typer.Option(
-            help="A share of each split, drawn at random, such as 10% or 0.1. [default: all]",
+            help="Random share of each split, such as 10% or 0.1. [default: all]",
             metavar="SHARE",
             rich_help_panel=WHICH,
         ),
@@ -49,23 +49,22 @@ def reshard(
     take: Annotated[
         int | None,
         typer.Option(
-            help="So many records of each split, the first after shuffling. [default: all]",
+            help="The first N records of each split, after shuffling. [default: all]",
             metavar="N",
             rich_help_panel=WHICH,
         ),
     ] = None,
     shuffle: Annotated[
         bool,
-        typer.Option("--shuffle", help="A random order within each split.", rich_help_panel=_ORDER),
+        typer.Option("--shuffle", help="Shuffle each split.", rich_help_panel=_ORDER),
     ] = False,
     seed: Annotated[
-        int, typer.Option(metavar="N", help="Decides all that is random.", rich_help_panel=_ORDER)
+        int, typer.Option(metavar="N", help="Random seed.", rich_help_panel=_ORDER)
     ] = 0,
     splits: Annotated[
         str | None,
         typer.Option(
-            help="New splits instead of those that are there, drawn at random: names and shares, "
-            "such as train=0.8,validation=0.2. [default: as they are]",
+            help="New random splits, such as train=0.8,validation=0.2. [default: as they are]",
             metavar="NAME=SHARE,…",
             rich_help_panel=_ORDER,
         ),
@@ -78,11 +77,10 @@ def reshard(
     threads: WritingThreads = None,
     json: Json = False,
 ) -> None:
-    """Write records into other shards: merge, filter, shuffle, sample and split datasets.
+    """Rewrite records to new shards: merge, filter, shuffle, sample and split datasets.
 
-    Records are copied as they are, with their checksums, after these were checked. Class names,
-    label map and manifest go along. A job that is stopped shows nothing by halves; run again, it
-    goes on where it was.
+    Verifies checksums and copies records byte for byte, with class names and label map. An
+    interrupted job leaves no partial output. Rerun it to resume.
 
     Example: `recordsmith reshard out smaller --shard-size 100MB`
 
@@ -100,11 +98,13 @@ def reshard(
 
     if split is not None and splits is None and "=" in split:
         raise OptionError(
-            f"--split is {split!r}, and names one split to read; new ones are drawn with "
-            f"--splits {split}"
+            option="split",
+            value=split,
+            expected="the name of one split to read",
+            remedy=f"Draw new splits with {option('splits', split)}.",
         )
     bar = console.progress_bar("resharding", of_bytes=True, speed=False)
-    with telling_what_is_kept(out), bar as progress:
+    with reporting_complete_shards(out), bar as progress:
         report = rs.reshard(
             one_or_all(paths),
             out,
@@ -113,8 +113,8 @@ def reshard(
             shuffle=shuffle,
             seed=seed,
             take=take,
-            sample=None if sample is None else parse_share(sample, "--sample"),
-            splits=None if splits is None else parse_shares(splits, "--splits"),
+            sample=None if sample is None else parse_share(sample, "sample"),
+            splits=None if splits is None else parse_shares(splits, "splits"),
             where=where,
             compression=compression,
             overwrite=overwrite,
@@ -129,7 +129,7 @@ def reshard(
 
 
 def print_reshard_report(report: rs.ReshardReport) -> None:
-    """The summary of a job, in a few lines."""
+    """Print the summary of a job."""
     what = console.count(report.record_count, "record")
     if report.records_in != report.record_count:
         what += f" of {report.records_in:,}"

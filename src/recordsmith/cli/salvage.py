@@ -24,13 +24,13 @@ def salvage(
     threads: WritingThreads = None,
     json: Json = False,
 ) -> None:
-    """Rescue every whole record from damaged shards into a new dataset.
+    """Recover intact records from damaged shards into a new dataset.
 
-    What is at PATH is only read. A record comes back if both of its checksums are right, wherever
-    it lies in its file; one flipped bit in a length or a checksum is turned back, and reported.
+    Never writes to PATH. Recovers every record whose checksums match, anywhere in its file. Fixes
+    and reports single flipped bits in lengths and checksums.
 
-    Exits with 0 if nothing was lost, with 1 if something was, or nothing could be rescued. What was
-    rescued into OUT before is not rescued again, only told once more.
+    Exits with 0 if nothing was lost, otherwise with 1. If OUT already has the recovered records,
+    prints the report again.
 
     Example: `recordsmith salvage damaged rescued`
     """
@@ -52,15 +52,15 @@ def salvage(
 
 
 def print_salvage_report(report: rs.SalvageReport) -> None:
-    """What is there again, and what is not, shard by shard."""
+    """Print what was recovered and lost in each shard."""
     of_all = "" if report.expected_count is None else f" of {report.expected_count:,}"
     what = f"{report.record_count:,}{of_all} records"
     folder = console.printable(str(report.folder))
     if report.is_new:
-        print(console.bold(f"rescued {what} into {folder}"))
+        print(console.bold(f"recovered {what} into {folder}"))
     else:
-        said = console.bold(f"nothing to do: {what} were rescued into {folder} before")
-        print(f"{said}; --overwrite does it again")
+        done = console.bold(f"nothing to do: {what} were already recovered into {folder}")
+        print(f"{done}; use --overwrite to do it again")
     lost = [shard for shard in report.shards if not shard.is_whole or shard.repair_count]
     for shard in lost[:_MOST_SHARDS]:
         _print_shard(shard)
@@ -68,15 +68,15 @@ def print_salvage_report(report: rs.SalvageReport) -> None:
         print(f"  … and {len(lost) - _MOST_SHARDS:,} more shards (all of them with --json)")
     whole = len(report.shards) - len(lost)
     if whole:
-        print(f"  {console.count(whole, 'shard')} without a defect")
+        print(f"  {console.count(whole, 'shard')} without defects")
     console.print_list("missing", report.missing)
-    console.print_list("gone around", report.notices)
+    console.print_list("notices", report.notices)
 
 
 def _print_shard(shard: rs.SalvagedShard) -> None:
     name = console.printable(str(shard.path))
     if shard.file is None:
-        print(f"  {name}: left out, {console.printable(shard.problem)}")
+        print(f"  {name}: skipped, {console.printable(shard.problem)}")
         return
     of_all = "" if shard.expected_count is None else f" of {shard.expected_count:,}"
     print(f"  {name}: {shard.record_count:,}{of_all} records")

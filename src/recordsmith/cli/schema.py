@@ -18,16 +18,16 @@ def schema(
     out: Annotated[
         str | None,
         typer.Option(
-            "--out", "-o", help="Write it to this file. [default: standard output]", metavar="FILE"
+            "--out", "-o", help="The file to write. [default: standard output]", metavar="FILE"
         ),
     ] = None,
     overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace a file that is there.")
+        bool, typer.Option("--overwrite", help="Replace an existing file.")
     ] = False,
 ) -> None:
-    """Write what the records have in common as a JSON file of rules, to be edited by hand.
+    """Write the common properties of the records as a JSON file of rules, which you can edit.
 
-    `recordsmith verify --schema FILE` holds records against it.
+    `recordsmith verify --schema FILE` checks records against it.
 
     Example: `recordsmith schema out -o schema.json`
     """
@@ -40,4 +40,4 @@ def schema(
         return
     path = found.save(out, overwrite=overwrite)
     count = sum(map(len, found.sections.values()))
-    print(f"{console.printable(str(path))}: rules of {console.count(count, 'feature')}")
+    print(f"{console.printable(str(path))}: rules for {console.count(count, 'feature')}")

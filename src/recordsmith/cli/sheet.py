@@ -15,23 +15,23 @@ def sheet(
     path: OnePath,
     out: Annotated[
         str,
-        typer.Argument(help="The picture: a .png or .jpg.", metavar="OUT", show_default=False),
+        typer.Argument(help="The image file: .png or .jpg.", metavar="OUT", show_default=False),
     ],
     count: Annotated[
-        int, typer.Option("-n", "--count", help="How many examples.", min=1, metavar="N")
+        int, typer.Option("-n", "--count", help="Number of examples.", min=1, metavar="N")
     ] = 30,
     split: Split = None,
-    columns: Annotated[int, typer.Option(help="How many in a row.", min=1, metavar="N")] = 6,
+    columns: Annotated[int, typer.Option(help="Examples per row.", min=1, metavar="N")] = 6,
     seed: Annotated[
         int | None,
-        typer.Option(help="Choose at random. [default: evenly spread]", metavar="N"),
+        typer.Option(help="Choose at random with this seed. [default: evenly spaced]", metavar="N"),
     ] = None,
     overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace the picture that is there.")
+        bool, typer.Option("--overwrite", help="Replace an existing file.")
     ] = False,
     json: Json = False,
 ) -> None:
-    """Draw examples of a dataset on one page, with classes, boxes and masks.
+    """Draw a preview of examples with their classes, boxes and masks.
 
     Example: `recordsmith sheet out sheet.png --split train -n 24`
     """
@@ -44,4 +44,4 @@ def sheet(
     drawn = console.count(len(report.positions), "example")
     size = f"{report.width}x{report.height} pixels"
     print(console.bold(f"drew {drawn} into {console.printable(str(report.path))}") + f", {size}")
-    console.print_list(f"{len(report.problems):,} cannot be shown", report.problems)
+    console.print_list(f"{len(report.problems):,} could not be drawn", report.problems)

@@ -1,4 +1,4 @@
-"""Statistics of a dataset as tables, for `inspect --stats`."""
+"""Tables of statistics, for `inspect --stats`."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ _MOST_CLASSES = 30
 _MOST_KEY = 32
 _MOST_VALUE = 24
 _MOST_FEATURES = 200  # in a table
-_MOST_NAMED = 5  # of those of which a remark says the same
+_MOST_NAMED = 5  # features with the same remark
 _MOST_OF_A_KIND = 5
 _WIDTH = 98
 
 
 def print_statistics(statistics: rs.Statistics) -> None:
-    """Everything, the remarks last, where they are seen."""
+    """Print the statistics; the remarks come last."""
     payloads = payloads_in_words(statistics)
     print(
         console.bold(console.count(statistics.record_count, "record"))
@@ -89,15 +89,15 @@ def _print_section(section: str, features: Mapping[str, FeatureStatistics]) -> N
                 console.size(feature.value_bytes),
             )
         )
-    head = (title, "kind", counted, "values", "distinct", "size in all")
-    console.print_table(head, rows, right=(counted, "distinct", "size in all"))
+    head = (title, "kind", counted, "values", "distinct", "total size")
+    console.print_table(head, rows, right=(counted, "distinct", "total size"))
     more = len(features) - len(rows)
     if more > 0:
         print(f"  … and {console.count(more, 'more feature')} (all of them with --json)")
     shown = dict(islice(features.items(), _MOST_FEATURES))
     _print_numbers(shown)
     _print_bytes(shown)
-    _print_pictures(shown)
+    _print_images(shown)
 
 
 def _print_numbers(features: Mapping[str, FeatureStatistics]) -> None:
@@ -136,7 +136,7 @@ def _print_bytes(features: Mapping[str, FeatureStatistics]) -> None:
     rows = []
     for key, feature in features.items():
         values = feature.values.get("bytes")
-        if not isinstance(values, BytesStatistics) or values.pictures is not None:
+        if not isinstance(values, BytesStatistics) or values.images is not None:
             continue
         top = values.top[0] if values.top else None
         often = ""
@@ -163,33 +163,33 @@ def _print_bytes(features: Mapping[str, FeatureStatistics]) -> None:
         )
 
 
-def _print_pictures(features: Mapping[str, FeatureStatistics]) -> None:
+def _print_images(features: Mapping[str, FeatureStatistics]) -> None:
     for key, feature in features.items():
         values = feature.values.get("bytes")
-        if not isinstance(values, BytesStatistics) or values.pictures is None:
+        if not isinstance(values, BytesStatistics) or values.images is None:
             continue
-        pictures = values.pictures
+        images = values.images
         print()
-        print(console.bold(f"pictures in {console.printable(_short(key, _MOST_KEY))}"))
-        formats = ", ".join(f"{count:,} {name}" for name, count in pictures.formats.items())
+        print(console.bold(f"images in {console.printable(_short(key, _MOST_KEY))}"))
+        formats = ", ".join(f"{count:,} {name}" for name, count in images.formats.items())
         channels = ", ".join(
             f"{count:,} with {console.count(number, 'channel')}"
-            for number, count in pictures.channels.items()
+            for number, count in images.channels.items()
         )
-        print(f"  {formats or 'none with a header that makes sense'}; {channels or 'no channels'}")
-        if not pictures.count:
+        print(f"  {formats or 'none with a valid header'}; {channels or 'unknown channels'}")
+        if not images.count:
             continue
         console.print_table(
             ("  ", "min", "median", "max"),
             [
                 (f"  {name}", *(_number(value) for value in _spread(numbers)))
-                for name, numbers in (("width", pictures.widths), ("height", pictures.heights))
+                for name, numbers in (("width", images.widths), ("height", images.heights))
             ]
             + [("  file size", *(console.size(value) for value in _spread(values.sizes)))],
             right="min median max",
         )
         sizes = ", ".join(
-            f"{width}x{height} ({count:,})" for (width, height), count in pictures.sizes[:4]
+            f"{width}x{height} ({count:,})" for (width, height), count in images.sizes[:4]
         )
         print(f"  most frequent: {sizes}")
 
@@ -221,7 +221,7 @@ def _print_remarks(statistics: rs.Statistics) -> None:
     print()
     remarks = statistics.remarks
     if not remarks:
-        print(console.bold("nothing remarkable"))
+        print(console.bold("no remarks"))
         return
     print(console.bold(console.count(len(remarks), "remark")))
     for group in groups_of(remarks, _MOST_NAMED, _MOST_OF_A_KIND):
@@ -259,7 +259,7 @@ def _spread(numbers: NumberStatistics) -> Sequence[float]:
 
 
 def _content(values: BytesStatistics) -> str:
-    counts = {"text": values.text, "raw": values.raw, "picture": values.images}
+    counts = {"text": values.text, "raw": values.raw, "image": values.image_count}
     there = {name: count for name, count in counts.items() if count}
     if len(there) == 1:
         return next(iter(there))

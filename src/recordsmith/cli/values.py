@@ -1,4 +1,4 @@
-"""Single values in words, for people and for programs: bytes, text and numbers of any record."""
+"""Descriptions of single values, as text and for JSON."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _BYTES_SHOWN = 16
 
 
 def bytes_text(value: bytes) -> str:
-    """What bytes are: a picture, text, or how many and how they begin."""
+    """Describe bytes: an image, text, or their number and the first ones."""
     info = _probe(value)
     if info is not None:
-        return f"{info.format} picture, {info.width}x{info.height}, {console.size(len(value))}"
+        return f"{info.format} image, {info.width}x{info.height}, {console.size(len(value))}"
     text = as_text(value)
     if text is None:
         return f"{console.size(len(value))}: {begin_of(value)}"
@@ -28,7 +28,7 @@ def bytes_text(value: bytes) -> str:
 
 
 def bytes_document(value: bytes) -> str | dict[str, Any]:
-    """Text as a string; other bytes by what they are, as they would fill the screen."""
+    """Return text as a string, and a summary of other bytes."""
     info = _probe(value)
     if info is not None:
         return {"size_bytes": len(value), "image": info._asdict()}
@@ -37,7 +37,7 @@ def bytes_document(value: bytes) -> str | dict[str, Any]:
 
 
 def number_document(value: float) -> float | str:
-    """A float for JSON, which has no NaN and no infinity."""
+    """Return a float for JSON, which lacks NaN and infinity."""
     return value if math.isfinite(value) else json.dumps(value)
 
 
@@ -51,5 +51,5 @@ def _probe(value: bytes) -> ImageInfo | None:
 
 
 def begin_of(value: bytes) -> str:
-    """The first bytes, in hexadecimal."""
+    """Return the first bytes, in hexadecimal."""
     return value[:_BYTES_SHOWN].hex(" ") + (" …" if len(value) > _BYTES_SHOWN else "")

@@ -16,10 +16,10 @@ from recordsmith.cli.pages import Html, OverwritePage, check_html, title_of
 from recordsmith.errors import Defect
 from recordsmith.words import first_of
 
-_EXAMPLES = 3  # records that are shown of those with the same defect in the same feature
+_EXAMPLES = 3  # shown records with the same defect in the same feature
 _POSITIONS = 10
-_LOST_WAY = (Defect.LENGTH_CRC, Defect.BROKEN_COMPRESSION)  # what lies behind cannot be reached
-_MOST_PATHS = 3  # that are repeated in a command to be copied
+_LOST_FRAMING = (Defect.LENGTH_CRC, Defect.BROKEN_COMPRESSION)  # later records cannot be reached
+_MOST_PATHS = 3  # in a suggested command
 
 
 def verify(
@@ -29,13 +29,13 @@ def verify(
         bool,
         typer.Option(
             "--deep",
-            help="Look into the records too: every payload, and every picture, decoded whole.",
+            help="Also parse every payload and decode every image completely.",
         ),
     ] = False,
     schema: Annotated[
         str | None,
         typer.Option(
-            help="Hold each record against this file, as `recordsmith schema` writes them.",
+            help="Check each record against these rules, as `recordsmith schema` writes them.",
             metavar="FILE",
         ),
     ] = None,
@@ -44,13 +44,13 @@ def verify(
     threads: Threads = None,
     json: Json = False,
 ) -> None:
-    """Check every record of every shard, and the shards against their manifest.
+    """Verify every record of every shard, and the shards against their manifest.
 
-    Exits with 1 and the list of defects if something is wrong.
+    Prints the defects and exits with 1 if there are any.
 
     Example: `recordsmith verify out --deep`
 
-    By rules: `recordsmith verify new --schema schema.json`
+    With rules: `recordsmith verify new --schema schema.json`
     """
     check_html(html, overwrite=overwrite)
     with console.progress_bar("verifying", of_bytes=True) as progress:
@@ -75,12 +75,12 @@ def verify(
 def print_verify_report(
     report: rs.VerifyReport, *, schema: str | None = None, paths: Sequence[str] = ()
 ) -> None:
-    """What was found, each defect in a line, and in words what they mean.
+    """Print the defects, one per line, and explain them.
 
     Args:
         report: of a verification.
-        schema: the rules that the records were held against.
-        paths: what was verified, as the user typed it.
+        schema: the file of rules that the records were checked against.
+        paths: the verified paths, as typed.
     """
     intact = console.count(report.record_count, "intact record")
     if report.expected_record_count not in (None, report.record_count):
@@ -89,37 +89,44 @@ def print_verify_report(
         f"{intact} in "
         f"{console.count(report.shard_count, 'shard')}, {console.size(report.size_bytes)}"
     )
-    if report.picture_count:
-        read += f", {console.count(report.picture_count, 'picture')} decoded"
+    if report.image_count:
+        read += f", {console.count(report.image_count, 'image')} decoded"
     if report.is_good:
         all_was_seen = report.is_deep and not report.remarks
-        also = ", and so is what the records hold" if all_was_seen else ""
+        also = ", and every payload is valid" if all_was_seen else ""
         if schema is not None:
-            also += f"; every record keeps the rules of {schema}"
-        console.print_line(f"good: {read}; every checksum is right{also}", title="good")
+            also += f"; every record matches the rules of {schema}"
+        console.print_line(f"good: {read}; every checksum matches{also}", title="good")
     else:
         defects = console.count(report.defect_count, "defect")
-        if any(error.defect in _LOST_WAY for error in report.defects):
-            read += "; what lies behind the damage was not looked at"
+        if any(error.defect in _LOST_FRAMING for error in report.defects):
+            read += "; records after the damage were not checked"
         console.print_line(f"{defects}; {read}", title=defects)
     _print_defects(report)
     if report.defect_count > len(report.defects):
         print(f"  … and {report.defect_count - len(report.defects):,} more")
+    notices: dict[Defect, list[rs.CorruptDataError]] = {}
     for notice in report.notices:
-        console.print_line(f"not condemned: {notice}", "  ")
+        notices.setdefault(notice.defect, []).append(notice)
+    for defect, alike in notices.items():
+        shown = len(alike) if len(alike) <= _EXAMPLES + 1 else _EXAMPLES
+        for notice in alike[:shown]:
+            console.print_line(f"notice: {notice}", "  ")
+        if shown < len(alike):
+            print(f"    … and {len(alike) - shown:,} more with {defect} (all of them with --json)")
     for remark in [*_of_compression(report), *report.remarks]:
-        console.print_line(f"to know: {remark}", "  ")
+        console.print_line(f"note: {remark}", "  ")
     typed = shlex.join(paths) if 0 < len(paths) <= _MOST_PATHS else "PATH"
     salvage = f"`recordsmith salvage {typed} OUT`"
     explanations = report.to_json()["explanations"]
-    for name, words in explanations.items():
+    for name, explanation in explanations.items():
         print()
-        console.print_line(f"{name}: {words['meaning']}", title=name)
-        console.print_line(words["advice"].replace("`recordsmith salvage`", salvage), "  ")
+        console.print_line(f"{name}: {explanation['meaning']}", title=name)
+        console.print_line(explanation["advice"].replace("`recordsmith salvage`", salvage), "  ")
 
 
 def _of_compression(report: rs.VerifyReport) -> Iterator[str]:
-    """What TensorFlow must be told: without it, it takes good files for damaged ones."""
+    """Remind users to pass the compression to TensorFlow, which cannot detect it."""
     counts = Counter(shard.compression for shard in report.shards)
     for name in ("gzip", "zlib"):
         if counts[name]:
@@ -127,34 +134,34 @@ def _of_compression(report: rs.VerifyReport) -> Iterator[str]:
             if report.shard_count > 1:
                 which = f"{counts[name]:,} of {report.shard_count:,} files are"
             yield (
-                f"{which} compressed with {name}: TensorFlow reads that only with "
-                f'`compression_type="{name.upper()}"`, and says "corrupted record at 0" without'
+                f"{which} compressed with {name}: TensorFlow needs "
+                f'`compression_type="{name.upper()}"`; otherwise it reports "corrupted record at 0"'
             )
 
 
 def _print_defects(report: rs.VerifyReport) -> None:
-    """A line for each; of many records of a shard that have one defect in one feature a few."""
-    untold = set(report.compressions)  # files of which it is not said yet what their bytes count
+    """Print a line per defect, but only a few if they are the same in many records."""
+    unexplained = set(report.compressions)  # compressed files whose offsets are not explained yet
     groups: dict[object, list[rs.CorruptDataError]] = {}
     for error in report.defects:
-        has_many = error.feature is not None and error.position is not None
+        has_many = error.feature is not None and error.record is not None
         same = (error.path, error.defect, error.feature) if has_many else id(error)
         groups.setdefault(same, []).append(error)
     for group in groups.values():
-        # as many lines as a group of one more would take
+        # a line `… in 1 more record` would not be shorter than the record
         shown = len(group) if len(group) <= _EXAMPLES + 1 else _EXAMPLES
         for error in group[:shown]:
             console.print_line(str(error), "  ")
-            if error.offset is not None and error.path in untold:
-                untold.remove(error.path)
-                print("    (the bytes of this file are counted in its decompressed data)")
+            if error.offset is not None and error.path in unexplained:
+                unexplained.remove(error.path)
+                print("    (offsets in this file count decompressed bytes)")
         if shown < len(group):
-            rest = [error.position for error in group[shown:]]
+            rest = [error.record for error in group[shown:]]
             positions = [f"{position:,}" for position in dict.fromkeys(rest)]
             line = f"{group[0].defect} of {group[0].feature!r} "
             if len(positions) == len(rest):
                 line += f"in {len(positions):,} more records"
-            else:  # of several Examples of a ranking list
+            else:  # several Examples of one ranking list
                 line += f"{len(rest):,} more times, in {console.count(len(positions), 'record')}"
             line += f": {first_of(positions, _POSITIONS)}"
             console.print_line(f"… {line}", "    ")

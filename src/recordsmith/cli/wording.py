@@ -1,14 +1,9 @@
-"""How an error reads at the command line: options instead of Python's arguments, and a way out.
-
-The library names arguments (`overwrite=True`), which nobody can type in a shell; here each becomes
-the option that stands for it. What is damaged is not mended by the command that met it; here it is
-said, for all commands alike, which ones help.
-"""
+"""Errors at the command line: names of its options, and commands that help."""
 
 from __future__ import annotations
 
+import ast
 import os
-import re
 import shlex
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
@@ -20,60 +15,32 @@ from recordsmith.errors import DAMAGED_RECORDS, CorruptDataError, Defect, Missin
 
 _MOST_COMPARED = 1000
 
-_OPTIONS = {
-    "overwrite=True": "--overwrite",
-    "on_error='skip'": "--skip-errors",
-    "skip_errors=": "--skip-errors",
-    "orientation='apply'": "--upright",
-    "baseline=True": "--baseline",
-    "drop_alpha=True": "--drop-alpha",
-    "background=(255, 255, 255)": "--background white",
-    "boxes='drop'": "--boxes drop",
-    "boxes='clip'": "--boxes clip",
-    "pictures='file_name'": "--picture-column file_name",
-    "colours='grey'": "--colours grey",
-    "colours='voc'": "--colours voc",
-    "pictures= and masks=": "--pictures and --masks",
-    "pairs=": "--pairs",
-    "format='dali'": "--format dali",
-    "format='jpeg'": "--store jpeg",
-    "format='png'": "--store png",
-    "format='raw'": "--store raw",
-    "as recordsmith.ImageFiles": "with --as files",
-    "label_map=": "--label-map",
-    "max_pixels=": "--max-pixels",
-    "seconds=": "--seconds",
-    "all of them in the error's problems": "all of them with --json",
-    "or a dict of new names": "or new names such as image/encoded=image",
-    "say what to drop, rename, add or recode": "say what to --drop, --rename, --add or --recode",
-    "(for `where` alone, use reshard)": "(for --where alone, use `recordsmith reshard`)",
-}
-_ARGUMENT = re.compile(r"(?<![\w/.-])(?:" + "|".join(map(re.escape, _OPTIONS)) + r")(?!\w)")
-_NAMED_OTHERWISE = {
-    "format": "--store",
-    "masks": "--object-masks",
+_FLAGS = {
+    "format_": "--format",
+    "kind": "--format",
     "orientation": "--upright",
+    "out": "OUT",
+    "path": "PATH",
+    "paths": "PATH",
     "shard_size_bytes": "--shard-size",
+    "source": "SOURCE",
 }
-_NAMED_ALIKE = (
-    *("background", "baseline", "boxes", "by", "colours", "drop_alpha", "fit", "keys"),
-    *("longer_side", "max_pixels", "quality", "reader", "recompress", "sample", "seed"),
-    *("shard_names", "shorter_side", "shrink", "take", "where"),
-)
-_SUBJECT = re.compile(
-    rf"(?:^|(?<=, but ))({'|'.join((*_NAMED_OTHERWISE, *_NAMED_ALIKE))})"
-    r"(?= (?:is|are|needs|asks|calls|cannot|compares)\b)"
-)
-"""What a message is about, if that is an argument: its option has the same name, or another."""
+"""Options whose name differs from that in Python; all others differ only in dashes."""
+_FLAGS_OF_VALUES: Mapping[tuple[str, str | None], str] = {
+    ("lock", "False"): "--no-lock",
+    ("lock", None): "--no-lock",
+    ("orientation", "'apply'"): "--upright",
+    ("background", "(255, 255, 255)"): "--background white",
+}
 
-_RESCUED = DAMAGED_RECORDS | {
+_RECOVERABLE = DAMAGED_RECORDS | {
     Defect.TRUNCATED_COMPRESSION,
     Defect.SHARD_SIZE,
     Defect.SHARD_CHECKSUM,
     Defect.RECORD_COUNT,
 }
-"""Here records may be intact that the command could not reach, or would not."""
-_LISTED = frozenset(
+"""`salvage` may recover records from files with these defects."""
+_LIKELY_REPEATED = frozenset(
     {
         Defect.MALFORMED_EXAMPLE,
         Defect.NOT_AN_EXAMPLE,
@@ -83,46 +50,66 @@ _LISTED = frozenset(
         Defect.BROKEN_MANIFEST,
     }
 )
-"""Here it helps to know all of it, which the first error does not tell."""
-_PICTURES = frozenset({Defect.UNREADABLE_IMAGE, Defect.IMAGE_SIZE, Defect.IMAGE_FORMAT})
+"""Several of these are likely, so `verify` helps to find them all."""
+_IMAGES = frozenset(
+    {Defect.UNREADABLE_IMAGE, Defect.DAMAGED_IMAGE, Defect.IMAGE_SIZE, Defect.IMAGE_FORMAT}
+)
 
 
-def in_options(text: str) -> str:
-    """What the library says, with options in the place of Python's arguments."""
-    text = _ARGUMENT.sub(lambda match: _OPTIONS[match[0]], text)
-    return _SUBJECT.sub(lambda match: _option(match[1]), text)
-
-
-def _option(argument: str) -> str:
-    return _NAMED_OTHERWISE.get(argument, f"--{argument.replace('_', '-')}")
-
-
-def way_out(error: Exception, command: str, given: Mapping[str, Any]) -> str:
-    """What helps, to end a message with: a name that may be meant, or the commands that help with
-    damage; often nothing.
+def option_in_shell(name: str, value: str | None) -> str:
+    """Return an option as it is typed: `--overwrite`, `--boxes drop`.
 
     Args:
-        command: the name of the one that met it.
+        name: of the option in Python.
+        value: a Python literal, or None for the option alone.
+    """
+    known = _FLAGS_OF_VALUES.get((name, value))
+    if known is not None:
+        return known
+    flag = _FLAGS.get(name, f"--{name.replace('_', '-')}")
+    if value in (None, "True"):
+        return flag
+    return f"{flag} {_typed_value(value)}"
+
+
+def _typed_value(literal: str | None) -> str:
+    try:
+        value = ast.literal_eval(literal or "")
+    except (ValueError, SyntaxError):
+        return literal or ""
+    if isinstance(value, dict):
+        value = ",".join(f"{key}={item}" for key, item in value.items())
+    elif isinstance(value, (list, tuple)):
+        value = ",".join(map(str, value))
+    return shlex.quote(str(value))
+
+
+def advice_for(error: Exception, command: str, given: Mapping[str, Any]) -> str:
+    """Return what to append to a message: a similar file name or commands to run, often nothing.
+
+    Args:
+        error: raised by the command.
+        command: its name.
         given: its arguments.
     """
     if isinstance(error, MissingFileError):
-        return _meant(given)
-    if not isinstance(error, CorruptDataError) or "recordsmith salvage" in str(error):
+        return _similar_name(given)
+    if not isinstance(error, CorruptDataError) or "recordsmith salvage" in error.remedy:
         return ""
-    path = shlex.quote(_typed(error, given))
-    ways = []
-    if error.defect in _RESCUED | _LISTED:
-        ways.append(f"`recordsmith verify {path}` says all that is wrong")
-    if error.defect in _PICTURES:
-        ways.append(f"`recordsmith verify {path} --deep` says which pictures are wrong")
-    if error.defect in _RESCUED and command != "salvage":
-        ways.append(f"`recordsmith salvage {path} OUT` rescues every intact record")
+    path = shlex.quote(_typed_path(error, given))
+    commands = []
+    if error.defect in _RECOVERABLE | _LIKELY_REPEATED:
+        commands.append(f"`recordsmith verify {path}` lists all defects")
+    if error.defect in _IMAGES:
+        commands.append(f"`recordsmith verify {path} --deep` lists the damaged images")
+    if error.defect in _RECOVERABLE and command != "salvage":
+        commands.append(f"`recordsmith salvage {path} OUT` recovers all intact records")
     end = "" if str(error).endswith(".") else "."
-    return f"{end} {', '.join(ways)}." if ways else ""
+    return f"{end} {'; '.join(commands)}." if commands else ""
 
 
-def _meant(given: Mapping[str, Any]) -> str:
-    """The file or folder beside it whose name is like that of a path that is not there."""
+def _similar_name(given: Mapping[str, Any]) -> str:
+    """Suggest the file or folder with the most similar name for a path that does not exist."""
     import difflib
 
     for typed in map(Path, _paths(given)):
@@ -136,8 +123,8 @@ def _meant(given: Mapping[str, Any]) -> str:
     return ""
 
 
-def _typed(error: CorruptDataError, given: Mapping[str, Any]) -> str:
-    """The path as the user typed it in which the damage is; of several, the right one."""
+def _typed_path(error: CorruptDataError, given: Mapping[str, Any]) -> str:
+    """Return the typed path that contains the damaged file."""
     found = "PATH" if error.path is None else error.path
     for typed in _paths(given):
         if error.path is None or Path(typed) in (Path(found), *Path(found).parents):

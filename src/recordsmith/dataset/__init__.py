@@ -1,9 +1,12 @@
-"""Many shards as one sequence: names, index, manifest, random access.
+"""Datasets of many shards: names, indexes, manifest, random access."""
 
-Knows where records are and what they hold, never where samples came from.
-"""
-
-from recordsmith.dataset.dataset import Dataset, RecordLocation, ShardSpan
+from recordsmith.dataset.dataset import (
+    Dataset,
+    Positions,
+    RecordLocation,
+    ShardSpan,
+    integer_positions,
+)
 from recordsmith.dataset.indexing import IndexFile, IndexReport, index
 from recordsmith.dataset.labels import (
     LABEL_MAP_NAME,
@@ -46,6 +49,7 @@ __all__ = [
     "IndexFile",
     "IndexReport",
     "Manifest",
+    "Positions",
     "RecordLocation",
     "Shard",
     "ShardEntry",
@@ -56,6 +60,7 @@ __all__ = [
     "class_names_of",
     "dataset_of",
     "index",
+    "integer_positions",
     "is_shard_name",
     "is_split_name",
     "label_map_to_bytes",

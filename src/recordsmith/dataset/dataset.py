@@ -1,7 +1,7 @@
-"""Many shards as one sequence of examples, from position 0.
+"""Many shards as one sequence of examples.
 
-A Dataset is light: it holds shards and a range of positions, and a slice is another one over the
-same shards. Whole shards are read in order; single positions through the shards' indexes.
+A Dataset is light: it has shards and a range of positions. A slice is another Dataset over the same
+shards. Whole shards are read in order, single positions through indexes.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import bisect
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, NamedTuple, overload
+from typing import Any, NamedTuple, TypeAlias, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +19,7 @@ from recordsmith.buffers import Int64Array
 from recordsmith.dataset.labels import ClassNames
 from recordsmith.dataset.open_shards import OpenShards
 from recordsmith.dataset.shard import Shard
-from recordsmith.errors import CorruptDataError, Defect, OptionError, located, names_like
+from recordsmith.errors import CorruptDataError, Defect, OptionError, located, names_like, option
 from recordsmith.example import (
     BytesArray,
     Column,
@@ -34,10 +34,13 @@ from recordsmith.example import (
     decode_payload,
 )
 from recordsmith.wire import FRAME_BYTES, RecordBlock
+from recordsmith.work import Work, thread_count
+
+Positions: TypeAlias = Sequence[int] | Sequence[bool] | Int64Array | npt.NDArray[np.bool_]
 
 
 class RecordLocation(NamedTuple):
-    """Where a record lies: its file, its number there, and the byte at which its frame begins."""
+    """The file of a record, its number in the file, and the offset of its frame."""
 
     path: str
     number: int
@@ -48,7 +51,7 @@ class RecordLocation(NamedTuple):
 
 
 class ShardSpan(NamedTuple):
-    """Some records of a shard: at positions `first` and after are those with these numbers."""
+    """Consecutive records of a dataset, from position `first`, with their numbers in a shard."""
 
     shard: Shard
     first: int
@@ -56,10 +59,10 @@ class ShardSpan(NamedTuple):
 
 
 class ShardGroup(NamedTuple):
-    """Which of many positions lie in a shard, and as which of its records.
+    """The positions of a request that lie in one shard.
 
-    members: int64, (n,): their places among the positions; or a slice of these.
-    numbers: int64, (n,).
+    members: int64, (n,): their indexes in the request; or a slice.
+    numbers: int64, (n,): their record numbers in the shard.
     """
 
     shard: Shard
@@ -68,11 +71,15 @@ class ShardGroup(NamedTuple):
 
 
 class Dataset:
-    """The examples of some shards. Made by `recordsmith.open`.
+    """A sequence of examples from one or more shards. Returned by `recordsmith.open`.
 
-    Indexing and iterating give decoded examples: a dict with int64 arrays, float32 arrays and
-    lists of bytes, as in `decode_example`, or a SequenceExample; to type checkers Any, as only the
-    data knows which. Every checksum is checked on the way. Safe to read from several threads.
+    Indexing and iteration return decoded examples: a dict of int64 arrays, float32 arrays and lists
+    of bytes, as in `decode_example`, or a SequenceExample. Every checksum is verified. Thread-safe.
+
+    Example:
+        dataset = rs.open("out", split="train")
+        print(len(dataset), dataset.class_names)
+        image = dataset[0]["image/encoded"][0]
     """
 
     def __init__(
@@ -87,10 +94,10 @@ class Dataset:
         self.shards = tuple(shards)
         self.class_names = class_names
         self._schema = schema if positions is None else None
-        self._outer_schema = schema  # of this, or of the dataset that this is a part of
-        self._range = positions  # None: all of them, not counted yet
+        self._outer_schema = schema  # of this dataset, or of the one that it is a slice of
+        self._range = positions  # None: all records, not counted yet
         self._starts: list[int] | None = None
-        self._starts_array: Int64Array | None = None  # the same
+        self._starts_array: Int64Array | None = None  # the same as an array
         self._open = _open or OpenShards()
 
     def __repr__(self) -> str:
@@ -98,7 +105,7 @@ class Dataset:
         return f"Dataset(shard_count={len(self.shards)}{part})"
 
     def __getstate__(self) -> dict[str, Any]:
-        """A dataset travels to another process as paths and numbers."""
+        """Pickle paths and positions, but no open files."""
         return {**vars(self), "_open": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -110,7 +117,7 @@ class Dataset:
 
     @property
     def known_record_count(self) -> int | None:
-        """How many records it has, if that is known without looking."""
+        """The number of records, if it is known without reading."""
         if self._range is not None:
             return len(self._range)
         counts = [shard.known_record_count for shard in self.shards]
@@ -122,12 +129,12 @@ class Dataset:
     @overload
     def __getitem__(self, index: slice) -> Dataset: ...
     def __getitem__(self, index: int | slice) -> Any:
-        """One decoded example, or for a slice a Dataset of those positions.
+        """Return a decoded example, or for a slice a Dataset of these positions.
 
         Raises:
-            IndexError: there is no such position.
-            OptionError: the shard is compressed: those are read in order only.
-            CorruptDataError: the record is damaged, or no Example.
+            IndexError: the position is out of range.
+            OptionError: the shard is compressed, so it can only be read in order.
+            CorruptDataError: the record is damaged or not an Example.
         """
         if isinstance(index, slice):
             return Dataset(
@@ -149,107 +156,108 @@ class Dataset:
                 yield example
 
     def read_record(self, position: int) -> bytes:
-        """The payload at a position, whatever it holds; errors as in indexing."""
+        """Return the payload at a position without decoding it; raises as indexing does."""
         return bytes(self._locate(position)[2])
 
-    def read_records(self, positions: Sequence[int] | Int64Array) -> BytesArray:
-        """The payloads at many positions, in that order, copied end to end; the fast way to read
-        here and there.
+    def read_records(self, positions: Positions) -> BytesArray:
+        """Read the payloads at many positions; the fast way to read random records.
 
         Args:
-            positions: int64, (count,), or a sequence of ints; negative ones count from the end.
+            positions: a sequence or array of integers, where negative ones count from the end; or a
+                boolean mask with one value per record.
 
         Returns:
-            BytesArray, (count,).
+            BytesArray, (count,), in the order of the positions.
 
         Raises:
-            IndexError: there is no such position.
-            OptionError: a shard is compressed: those are read in order only.
+            IndexError: a position is out of range.
+            OptionError: the positions are not integers or a mask of the right length, or a shard
+                is compressed, so it can only be read in order.
             CorruptDataError: a record is damaged.
         """
-        if len(positions) == 1:  # the arrays below cost more than one record
-            payload = np.frombuffer(self._locate(positions[0])[2], np.uint8)
+        wanted: Any = positions
+        if not (type(positions) is list and len(positions) == 1 and type(positions[0]) is int):
+            wanted = integer_positions(positions, len(self))
+        if len(wanted) == 1:  # faster than arrays for one record
+            payload = np.frombuffer(self._locate(int(wanted[0]))[2], np.uint8)
             return BytesArray(payload.copy(), np.array([0, len(payload)]))
-        groups = self.by_shard(positions)
-        offsets = np.zeros(len(positions) + 1, np.int64)
-        np.cumsum(_sizes(len(positions), groups), out=offsets[1:])
+        groups = self._by_shard(wanted)
+        offsets = np.zeros(len(wanted) + 1, np.int64)
+        np.cumsum(_sizes(len(wanted), groups), out=offsets[1:])
         data = np.empty(int(offsets[-1]), np.uint8)
         self._copy(groups, offsets[:-1], data)
         return BytesArray(data, offsets)
 
     def copy_records(
         self,
-        positions: Sequence[int] | Int64Array,
+        positions: Positions,
         places: Int64Array,
         out: npt.NDArray[np.uint8],
     ) -> None:
-        """Copy the payloads at many positions, each to where it shall begin in `out`.
+        """Copy the payloads at many positions into a buffer.
 
         Args:
-            positions: as of `read_records`.
-            places: int64, (count,).
-            out: uint8, with room for all: `record_sizes` tells their sizes.
+            positions: as in `read_records`.
+            places: int64, (count,): the offset of each payload in `out`.
+            out: uint8, large enough for all payloads; see `record_sizes`.
 
         Raises:
-            IndexError, OptionError, CorruptDataError: as `read_records`.
+            IndexError, OptionError, CorruptDataError: as in `read_records`.
         """
         self._copy(self.by_shard(positions), places, out)
 
-    def read_frames(self, positions: Sequence[int] | Int64Array) -> BytesArray:
-        """The records at many positions as they lie in their files, framing and checksums included,
-        after these were checked; copied end to end.
+    def read_frames(self, positions: Positions) -> BytesArray:
+        """Read whole frames at many positions, with verified checksums.
 
         Args:
-            positions: as of `read_records`.
+            positions: as in `read_records`.
 
         Returns:
-            BytesArray, (count,).
+            BytesArray, (count,), in the order of the positions.
 
         Raises:
-            IndexError, OptionError, CorruptDataError: as `read_records`.
+            IndexError, OptionError, CorruptDataError: as in `read_records`.
         """
-        groups = self.by_shard(positions)
-        offsets = np.zeros(len(positions) + 1, np.int64)
-        np.cumsum(_sizes(len(positions), groups) + FRAME_BYTES, out=offsets[1:])
+        wanted = integer_positions(positions, len(self))
+        groups = self._by_shard(wanted)
+        offsets = np.zeros(len(wanted) + 1, np.int64)
+        np.cumsum(_sizes(len(wanted), groups) + FRAME_BYTES, out=offsets[1:])
         data = np.empty(int(offsets[-1]), np.uint8)
         self._copy(groups, offsets[:-1], data, whole=True)
         return BytesArray(data, offsets)
 
-    def record_sizes(self, positions: Sequence[int] | Int64Array) -> Int64Array:
-        """How long the payloads at many positions are, in bytes, as the indexes tell; compressed
-        shards have indexes too.
+    def record_sizes(self, positions: Positions) -> Int64Array:
+        """Return the payload sizes at many positions from the indexes, in bytes.
 
         Args:
-            positions: as of `read_records`.
+            positions: as in `read_records`.
 
         Returns:
             int64, (count,).
 
         Raises:
-            IndexError: there is no such position.
+            IndexError, OptionError: as in `read_records`.
         """
-        return _sizes(len(positions), self.by_shard(positions))
+        wanted = integer_positions(positions, len(self))
+        return _sizes(len(wanted), self._by_shard(wanted))
 
-    def by_shard(self, positions: Sequence[int] | Int64Array) -> list[ShardGroup]:
-        """Which of many positions lie in which shard; shards with none of them are left out.
+    def by_shard(self, positions: Positions) -> list[ShardGroup]:
+        """Group positions by shard; shards without positions are left out.
 
         Raises:
-            IndexError: there is no such position.
+            IndexError, OptionError: as in `read_records`.
         """
-        wanted = np.asarray(positions, np.int64)
-        length = len(self)
-        if wanted.size and (wanted.min() < 0 or wanted.max() >= length):
-            outside = np.flatnonzero((wanted < -length) | (wanted >= length))
-            if len(outside):
-                raise self._no_position(int(wanted[outside[0]]))
-            wanted = np.where(wanted < 0, wanted + length, wanted)
+        return self._by_shard(integer_positions(positions, len(self)))
+
+    def _by_shard(self, wanted: Int64Array) -> list[ShardGroup]:
+        """Group validated positions: int64, none negative."""
         chosen = self._positions
         if chosen.start or chosen.step != 1:
             wanted = chosen.start + chosen.step * wanted
-        if len(self.shards) == 1:
-            return [ShardGroup(self.shards[0], slice(None), wanted)]
         if not wanted.size:
             return []
+        if len(self.shards) == 1:
+            return [ShardGroup(self.shards[0], slice(None), wanted)]
         if self._starts_array is None:
             self._starts_array = np.array(self._shard_starts, np.int64)
         of_shard = np.searchsorted(self._starts_array, wanted, side="right") - 1
@@ -262,7 +270,7 @@ class Dataset:
         ]
 
     def shard_spans(self) -> list[ShardSpan]:
-        """Where the shards lie in this dataset, in its order, without those it has nothing of."""
+        """The spans of the shards in this dataset, in order, without empty ones."""
         chosen = self._positions
         forwards = chosen if chosen.step > 0 else chosen[::-1]
         spans = []
@@ -282,22 +290,22 @@ class Dataset:
         ]
 
     def locate_record(self, position: int) -> RecordLocation:
-        """Where the record at a position lies.
+        """Return the file, the number and the offset of the record at a position.
 
         Raises:
-            IndexError: there is no such position.
+            IndexError: the position is out of range.
         """
         shard, number = self._shard_of(position)
         return RecordLocation(str(shard.path), number, int(shard.index.offsets[number]))
 
     def records(self) -> Iterator[bytes]:
-        """The payloads in order, whatever they hold."""
+        """Yield the payloads in order without decoding them."""
         for _, block in self._blocks():
             for payload in block.payloads():
                 yield bytes(payload)
 
     def located_records(self) -> Iterator[tuple[Shard, int, bytes]]:
-        """The payloads in order, each with its shard and its number in that shard."""
+        """Yield the payloads in order, with their shard and their number in it."""
         for shard, block in self._blocks():
             for number, payload in enumerate(block.payloads(), block.position):
                 yield shard, number, bytes(payload)
@@ -306,18 +314,21 @@ class Dataset:
         """Read features of all examples as columns.
 
         Args:
-            keys: names, or names with a FeatureSpec each; None for every feature of the schema
-                that has a kind. Where the schema is known, it completes what is not declared.
+            keys: feature names, or a dict of names and FeatureSpecs; None for all features of the
+                schema that have values. A known schema completes missing kinds and shapes.
 
         Returns:
             For each name an ndarray (int64 or float32, (len(dataset), *shape)), a BytesArray of
-            that shape, or a RaggedArray where examples have different numbers of values. They own
-            their memory: all of it is in memory at once, so name the columns you need.
+            that shape, or a RaggedArray if the number of values varies. All columns are in memory
+            at once, so select the columns you need.
 
         Raises:
             OptionError: no record has a feature of that name.
-            CorruptDataError: a damaged record; one that is no Example; a feature that does not
-                fit its FeatureSpec; each with path, position in the shard, and what was found.
+            CorruptDataError: a record is damaged or not an Example, or a feature does not match
+                its FeatureSpec.
+
+        Example:
+            labels = dataset.read_columns(["image/class/label"])["image/class/label"]
         """
         if keys is None or self._outer_schema is not None:
             keys = self._specs(keys)
@@ -336,20 +347,23 @@ class Dataset:
     ) -> Iterator[dict[str, Column]]:
         """Read columns of `size` examples at a time, in order.
 
-        The schema decides which features have a fixed shape, so that all batches are alike; give
-        a FeatureSpec with a shape for every name to do without it. (The schema of a foreign
-        dataset costs one pass over it, once.)
+        Shapes come from the schema, so all batches have the same columns. The schema of a foreign
+        dataset takes one pass over it; a FeatureSpec with kind and shape for every name avoids it.
 
         Args:
-            size: examples in a batch; the last one may have fewer.
+            size: number of examples in a batch; the last batch may have fewer.
             keys: as in `read_columns`.
-            drop_last: leave out a last batch that is not full.
+            drop_last: drop an incomplete last batch.
 
         Yields:
             Columns as in `read_columns`.
+
+        Raises:
+            OptionError: the size is not positive; or as in `read_columns`.
+            CorruptDataError: as in `read_columns`.
         """
         if size < 1:
-            raise OptionError(f"size is {size}, expected at least 1")
+            raise OptionError(option="size", value=size, expected="a positive integer")
         return self._batches(size, self._specs(keys), drop_last)
 
     def _batches(
@@ -371,7 +385,7 @@ class Dataset:
 
     @property
     def schema(self) -> Schema:
-        """Which features these examples have: as the manifest tells, else by reading them once."""
+        """The features of the examples, from the manifest or from one pass over the records."""
         if self._schema is None:
             survey = SchemaSurvey()
             for shard, block in self._blocks():
@@ -382,9 +396,7 @@ class Dataset:
         return self._schema
 
     def glance(self, record_count: int) -> tuple[Schema, bool]:
-        """The schema if it is known without reading, else that of the first records, without those
-        that are damaged; and whether it speaks of all.
-        """
+        """Return the known schema, or that of the first undamaged records; and if it covers all."""
         if self._schema is not None and self._schema.is_complete:
             return self._schema, True
         is_all = record_count >= len(self)
@@ -395,20 +407,20 @@ class Dataset:
             for record in self._readable(record_count):
                 with suppress(CorruptDataError):
                     start, length = np.zeros(1, np.int64), np.array([len(record)])
-                    SchemaSurvey().update(record, start, length)  # counts nothing that is damaged
+                    SchemaSurvey().update(record, start, length)  # raises before damage is counted
                     survey.update(record, start, length)
             return survey.finish(), False
         return first, is_all and first.is_complete
 
     def _readable(self, record_count: int) -> Iterator[bytes]:
-        """The first records, without those that are damaged."""
+        """Yield the first records, without damaged ones."""
         position = 0
         with suppress(CorruptDataError):
             for record in self[:record_count].records():
                 yield record
                 position += 1
         for after in range(position, min(record_count, len(self))):
-            with suppress(CorruptDataError, OptionError):  # compressed: not without those before
+            with suppress(CorruptDataError, OptionError):  # compressed shards have no random access
                 yield self.read_record(after)
 
     # -- positions -----------------------------------------------------------------------------
@@ -421,10 +433,9 @@ class Dataset:
 
     @property
     def _shard_starts(self) -> list[int]:
-        """The position of each shard's first record, and the end."""
+        """The position of the first record of each shard, and the end."""
         if self._starts is None:
-            counts = (shard.record_count for shard in self.shards)
-            self._starts = list(itertools.accumulate(counts, initial=0))
+            self._starts = list(itertools.accumulate(record_counts(self.shards), initial=0))
         return self._starts
 
     def _copy(
@@ -440,26 +451,23 @@ class Dataset:
             shard.gather(numbers, places[members], out, whole=whole)
 
     def _locate(self, index: int) -> tuple[Shard, int, memoryview]:
-        """(shard, number in it, payload) of a position."""
+        """The shard, the number in it, and the payload of a position."""
         shard, number = self._shard_of(index)
         self._open.use(shard)
         return shard, number, shard.read(number)
 
     def _shard_of(self, index: int) -> tuple[Shard, int]:
-        """(shard, number in it) of a position."""
+        """The shard and the number in it of a position."""
         try:
             position = self._positions[index]
         except IndexError:
-            raise self._no_position(index) from None
+            raise _no_position(index, len(self)) from None
         at = bisect.bisect_right(self._shard_starts, position) - 1
         return self.shards[at], position - self._shard_starts[at]
 
-    def _no_position(self, index: int) -> IndexError:
-        return IndexError(f"position {index} is outside a dataset of {len(self)} records")
-
     def _blocks(self) -> Iterator[tuple[Shard, RecordBlock]]:
-        """All records in order, in blocks of neighbours."""
-        if self._range is None:  # nothing needs to be counted
+        """Yield all records in order, in blocks."""
+        if self._range is None:  # no counting needed
             for shard in self.shards:
                 for block in shard.blocks():
                     yield shard, block
@@ -480,7 +488,7 @@ class Dataset:
 
     @property
     def _known_schema(self) -> Schema:
-        """Of this dataset, or of the one that it is a part of."""
+        """The schema of this dataset, or of the one that it is a slice of."""
         return self._outer_schema or self.schema
 
     @property
@@ -488,16 +496,16 @@ class Dataset:
         return self._known_schema.features
 
     def _specs(self, keys: FeatureRequest | None) -> dict[str, FeatureSpec]:
-        """A FeatureSpec with kind and shape for each name, completed from the schema."""
+        """Complete the FeatureSpecs of features with kinds and shapes from the schema."""
         wanted: Mapping[str, FeatureSpec | None]
         if isinstance(keys, Mapping):
             wanted = keys
         elif isinstance(keys, str):
-            raise OptionError(f"keys is the string {keys!r}; expected a list of names")
+            raise OptionError(option="keys", value=keys, expected="a list of names")
         elif keys is None:
             if self._known_schema.payload not in ("Example", "mixed", "none"):
-                raise self._no_examples()
-            self._known_schema.check_complete("name the features that you want")
+                raise self._not_examples()
+            self._known_schema.check_complete("select the features that you need")
             features = self._known_features.items()
             wanted = dict.fromkeys(key for key, feature in features if feature.kind != "none")
         else:
@@ -511,28 +519,89 @@ class Dataset:
         if known is not None:
             return _complete(key, spec, known)
         self._known_schema.check_complete(
-            f"{key!r} is not listed in the schema, so give a FeatureSpec with kind and shape"
+            f"{key!r} is not listed in the schema, so pass a FeatureSpec with kind and shape"
         )
         if spec.default is None:
             self._check_keys([key])
         return spec
 
     def _check_keys(self, keys: Iterable[str]) -> None:
-        """Raise OptionError for a name that no record has."""
+        """Raise an OptionError for a feature that no record has."""
         known = self._known_features
         if "features" not in self._known_schema.sections and len(self):
-            raise self._no_examples()
+            raise self._not_examples()
         for key in keys:
             if key not in known and self._known_schema.is_complete:
-                none = "they have none at all" if len(self) else "there are no records"
+                none = "records have no features" if len(self) else "the dataset is empty"
                 hint = names_like(key, known, none)
-                raise OptionError(f"no record has a feature {key!r}; {hint}")
+                raise OptionError(
+                    f"no record has a feature {key!r}; {hint}", option="keys", value=key
+                )
 
-    def _no_examples(self) -> OptionError:
+    def _not_examples(self) -> OptionError:
         return OptionError(
-            f"the records are {self.schema.payload}, not Examples, so they have no columns; read "
-            "them one by one, or as bytes with records()"
+            f"the records are {self.schema.payload}, not Examples, so they have no columns",
+            value=self.schema.payload,
+            remedy="Read them one by one, or as bytes with records().",
         )
+
+
+def record_counts(shards: Sequence[Shard]) -> list[int]:
+    """Return the number of records of each shard; unknown ones are counted in threads.
+
+    Raises:
+        CorruptDataError: the first shard with damaged frames.
+    """
+    unknown = [shard for shard in shards if shard.known_record_count is None]
+    if len(unknown) > 1:
+        work = Work(thread_count(None), None)
+        for _ in work.in_order(lambda shard: shard.record_count, unknown, ahead=2 * work.threads):
+            pass
+    return [shard.record_count for shard in shards]
+
+
+def integer_positions(positions: Positions, count: int) -> Int64Array:
+    """Convert positions in a sequence of `count` records to int64 from 0 to `count` - 1.
+
+    Raises:
+        IndexError, OptionError: as in `Dataset.read_records`.
+    """
+    try:
+        array = np.asarray(positions)
+    except ValueError:  # lists of unequal length
+        array = np.empty(0, object)
+    kind = array.dtype.kind
+    if array.ndim != 1 or kind not in "biuO":
+        if array.ndim == 1 and not array.size and not isinstance(positions, np.ndarray):
+            return np.empty(0, np.int64)
+        raise _not_positions(f"an array of {array.dtype}, shape {array.shape}")
+    if kind == "b":
+        if len(array) != count:
+            raise _not_positions(f"a boolean mask of {len(array)} values")
+        return np.flatnonzero(array)
+    if kind == "O" and not (array.size and all(type(number) is int for number in array)):
+        raise _not_positions("objects")
+    # for one position, minimum and maximum would cost more than the read
+    if len(array) == 1 and kind == "i" and 0 <= array[0] < count:
+        return array.astype(np.int64, copy=False)
+    if array.size and (array.min() < 0 or array.max() >= count):
+        outside = np.flatnonzero((array < -count) | (array >= count))
+        if len(outside):
+            raise _no_position(int(array[outside[0]]), count)
+        array = np.where(array < 0, array + count, array)
+    return array.astype(np.int64, copy=False)
+
+
+def _not_positions(found: str) -> OptionError:
+    return OptionError(
+        f"{option('positions')} is {found}",
+        option="positions",
+        expected="integers along one axis, or a boolean mask with one value per record",
+    )
+
+
+def _no_position(index: int, count: int) -> IndexError:
+    return IndexError(f"position {index} is out of range for a dataset of {count} records")
 
 
 def _sizes(count: int, groups: list[ShardGroup]) -> Int64Array:
@@ -546,7 +615,7 @@ def _decode(payload: memoryview, number: int) -> Features | SequenceExample:
     try:
         return decode_payload(payload)
     except CorruptDataError as error:
-        error.position = number
+        error.record = number
         raise
 
 
@@ -559,7 +628,13 @@ def _append(
 
 def _complete(key: str, spec: FeatureSpec, known: FeatureSchema) -> FeatureSpec:
     if spec.kind is None and known.kind in ("mixed", "none"):
-        raise OptionError(f"feature {key!r} has {known.kind} kinds; declare one to read it")
+        detail = "different kinds in different records" if known.kind == "mixed" else "no values"
+        raise OptionError(
+            f"feature {key!r} has {detail}",
+            option="keys",
+            value=key,
+            remedy="Pass a FeatureSpec with a kind to read it.",
+        )
     shape = spec.shape
     if shape is None:
         shape = "ragged" if known.shape is None else known.shape

@@ -1,6 +1,6 @@
-"""All records of a compressed shard, for who keeps them where any of them can be read.
+"""Reads all records of a compressed shard, for storage that supports random access.
 
-A shard without its end mark is read to where it ends, as TensorFlow reads it; but that is told.
+A shard without its end mark is read to its end, as in TensorFlow, and a notice is returned.
 """
 
 from __future__ import annotations
@@ -20,40 +20,42 @@ def decompress(
     put: Callable[[RecordBlock], None],
     advance: Callable[[int], None] = lambda _: None,
 ) -> list[str]:
-    """Hand all records of a compressed shard to `put`, block by block.
+    """Pass all records of a compressed shard to `put`, block by block.
 
     Args:
-        record_count: how many its manifest says that there are; None: not told.
-        advance: told how many more bytes of the file are dealt with.
+        record_count: number of records in the manifest; None if unknown.
+        advance: called with the number of bytes of the file read since the last call.
 
     Returns:
-        What should be known of it, in words.
+        Notices about the shard.
 
     Raises:
-        CorruptDataError: the shard is damaged, or has not as many records as its manifest says.
-        FileAccessError: it cannot be read.
+        CorruptDataError: the shard is damaged, or its number of records differs from the manifest.
+        FileAccessError: the shard cannot be read.
     """
     notices: list[str] = []
 
-    def hear(error: CorruptDataError) -> None:
+    def collect(error: CorruptDataError) -> None:
         if error.defect is not Defect.TRUNCATED_COMPRESSION:
             raise error
         error.path = str(path)
         notices.append(str(error))
 
-    seen = told = 0
+    seen = reported = 0
     with open_file(path) as file, located(path), accessing(path):
-        for block in read_blocks(file, compression=compression, on_defect=hear):
+        for block in read_blocks(file, compression=compression, on_defect=collect):
             put(block)
             seen += len(block)
             at = file.tell()
-            advance(at - told)
-            told = at
+            advance(at - reported)
+            reported = at
     if record_count not in (None, seen):
         raise CorruptDataError(
             Defect.RECORD_COUNT,
-            f"the shard has {seen} records, its manifest says {record_count}: it was changed "
-            "after it was packed. Fetch it again.",
+            "the number of records differs from the manifest, because the shard has changed",
+            found=str(seen),
+            expected=str(record_count),
+            remedy="Fetch it again.",
             path=path,
         )
     return notices

@@ -1,7 +1,7 @@
-"""Small documents that people hand over, text or JSON: what do they say, or what are they instead?
+"""Parses small documents from users, text or JSON, with clear errors.
 
-A picture given for a table is told to be a picture, and a comma that is missing by its line. What a
-parser says of bytes reaches nobody. Nothing here knows paths: whoever reads a file names it.
+If a document is an image or another known format, the error says so. Errors have no paths; callers
+add them.
 """
 
 from __future__ import annotations
@@ -23,104 +23,103 @@ NOT_AS_EXPECTED = (
     OverflowError,
     RecursionError,
 )
-"""What Python raises where a document is taken apart that is another than was thought."""
+"""What Python raises when a document does not have the expected structure."""
 
 _HEAD_BYTES = 4096
 _SHOWN = 30
 _UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
-_TEXTS = ("a text file", "a JSON document")  # in another encoding
 
 
 def text_of(data: bytes) -> str:
-    """The text of a document: UTF-8, or UTF-16 that begins with its mark.
+    """Decode a document: UTF-8, or UTF-16 with a byte order mark.
 
     Raises:
-        ValueError: it is none; in words.
+        ValueError: the document is not text; the message describes it.
     """
     try:
         text = data.decode("utf-16" if data.startswith(_UTF_16) else "utf-8-sig")
     except UnicodeDecodeError as error:
-        why = f"byte {error.start:,} is no UTF-8"
+        why = f"byte {error.start:,} is not UTF-8"
     else:
         if "\0" not in text:
             return text
-        why = "some of its bytes are zero"
+        why = "it contains zero bytes"
     found = other_than_text(data)
     raise ValueError(f"{f'it is {found}' if found else why}; expected text in UTF-8")
 
 
 def json_of(data: bytes, *, with_keys_once: bool = False) -> Any:
-    """What a document of JSON holds.
+    """Parse a JSON document.
 
     Args:
-        with_keys_once: refuse an object that has a key twice, of which the first would be lost.
+        with_keys_once: reject objects with duplicate keys, whose first value would be lost.
 
     Raises:
-        ValueError: it is none; in words, with the line.
+        ValueError: the document is not JSON; the message has the line.
     """
     text = text_of(data)
     if not text or text.isspace():
         raise ValueError("it is empty; expected JSON")
     try:
-        return json.loads(text, object_pairs_hook=_once if with_keys_once else None)
+        return json.loads(text, object_pairs_hook=_with_unique_keys if with_keys_once else None)
     except json.JSONDecodeError as error:
         other = other_than_text(data)
         if other is not None:
             raise ValueError(f"it is {other}; expected JSON") from None
         where = f"line {error.lineno}, column {error.colno}"
         if error.pos >= len(text.rstrip()):
-            raise ValueError(f"it is no whole JSON: it was cut off at {where}") from None
+            raise ValueError(f"it is truncated JSON, which ends at {where}") from None
         found = text[error.pos : error.pos + _SHOWN]
-        raise ValueError(f"it is no JSON: {where}: {error.msg}, found {found!r}") from None
+        raise ValueError(f"it is not JSON: {where}: {error.msg}, found {found!r}") from None
     except OptionError as error:
         raise ValueError(str(error)) from None
     except (ValueError, RecursionError) as error:
         raise ValueError(json_fault(error)) from None
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _with_unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
         keys = Counter(key for key, _ in pairs)
-        raise OptionError(f"{keys.most_common(1)[0][0]!r:.60} is there twice in one object")
+        raise OptionError(f"duplicate key {keys.most_common(1)[0][0]!r:.60} in an object")
     return found
 
 
 def json_fault(error: ValueError | RecursionError) -> str:
-    """Why Python cannot parse a text as JSON, in words."""
+    """Describe why Python cannot parse a text as JSON."""
     if isinstance(error, json.JSONDecodeError):
         return f"{error.msg} (line {error.lineno}, column {error.colno})"
     if isinstance(error, UnicodeDecodeError):
-        return f"byte {error.start:,} is no UTF-8"
+        return f"byte {error.start:,} is not UTF-8"
     if isinstance(error, RecursionError):
         return "it is nested too deeply"
     return "a number in it has too many digits"
 
 
 def fault_of(error: Exception) -> str:
-    """Why a document of JSON is not what it should be: words for what taking it apart raised."""
+    """Describe an error that was raised by a JSON document of unexpected structure."""
     if isinstance(error, KeyError):
-        return f"it lacks {error}"
-    if isinstance(error, (TypeError, AttributeError)):  # Python's words speak of its own types
-        return "a part of it is not of the kind that it should be"
+        return f"{error} is missing"
+    if isinstance(error, (TypeError, AttributeError)):  # their messages name Python types
+        return "a part of it has the wrong type"
     if isinstance(error, OverflowError):
         return "a number in it is too large"
     return "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
 
 
 def integer_in_json(value: Any) -> int:
-    """A value of JSON that has to be an integer.
+    """Validate that a value of JSON is an integer.
 
     Raises:
-        TypeError: it is none.
+        TypeError: it is not an integer.
     """
     if type(value) is not int:
-        raise TypeError(f"{value!r:.60} is no integer")
+        raise TypeError(f"{value!r:.60} is not an integer")
     return value
 
 
 def kind_in_json(value: Any) -> str:
-    """What a value of JSON is, in words: a number or text itself, of the rest only its kind."""
+    """Describe a value of JSON: numbers and text as they are, others by their type."""
     if isinstance(value, (dict, list)):
         return "an object" if isinstance(value, dict) else "a list"
     if value is None or isinstance(value, bool):
@@ -129,10 +128,10 @@ def kind_in_json(value: Any) -> str:
 
 
 def other_than_text(data: bytes) -> str | None:
-    """What bytes are that are no text, if it can be told."""
+    """The name of the format of bytes that are not text, if it is known."""
     try:
         next(read_records(io.BytesIO(data)))
     except (CorruptDataError, StopIteration):
         foreign = describe_foreign(data[:_HEAD_BYTES])
-        return None if foreign is None or foreign.name in _TEXTS else foreign.name
+        return None if foreign is None or foreign.is_text else foreign.name
     return "a TFRecord file"

@@ -1,7 +1,7 @@
-"""Which locks may a fork copy while a thread holds them? Those get a new one in the child.
+"""Replaces locks in forked processes.
 
-The thread that holds a lock when a process forks is not in the child, so nobody would ever release
-it there. What a lock guards here is whole at any moment in which another thread can fork.
+A thread that holds a lock during a fork does not exist in the child, so the lock would never be
+released there. The data that these locks guard is consistent whenever another thread can fork.
 """
 
 from __future__ import annotations
@@ -12,17 +12,17 @@ from typing import Protocol
 
 
 class LockOwner(Protocol):
-    """Something with a lock."""
+    """An object with a lock."""
 
     def renew_lock(self) -> None:
-        """Take a new lock, which nobody holds."""
+        """Replace the lock with a new, unlocked one."""
 
 
 _owners: weakref.WeakSet[LockOwner] = weakref.WeakSet()
 
 
 def renew_in_children(owner: LockOwner) -> None:
-    """Call `owner.renew_lock` in every process that is forked as long as it lives."""
+    """Call `owner.renew_lock` in every process that is forked while the owner exists."""
     _owners.add(owner)
 
 

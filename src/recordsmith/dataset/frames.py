@@ -1,11 +1,10 @@
-"""How does one get at frames anywhere in a file? By reading them, or by mapping the file.
+"""Random access to the frames of a file, by reading or by memory mapping.
 
-Reading costs a system call for each frame, or for each run of neighbours. A map costs next to
-nothing once its pages are there, which counts where records are small; but all pages that were ever
-touched are counted as the process's memory, so a map grows to the size of its file. Whoever opens
-many files decides what may be mapped (`maps_well`).
+Reading costs a system call for each run of adjacent frames. Mapping is faster for small records,
+but every touched page counts as memory of the process, so a map grows to the size of its file. The
+caller decides which files to map (`maps_well`).
 
-Both may be used from several threads. The file stays open as long as somebody holds the object.
+Both readers are thread-safe and keep the file open while they exist.
 """
 
 from __future__ import annotations
@@ -27,15 +26,17 @@ from recordsmith.wire.stream import BLOCK_BYTES
 
 _SMALL_BYTES = 16 << 10
 _HEADERS_AT_A_TIME = 1 << 10
-_TOLD_BYTES = 64 << 20
-_GROUP_BYTES = 1 << 20  # read together, so that they are still in the cache when they are checked
+_REPORT_BYTES = 64 << 20
+_GROUP_BYTES = (
+    1 << 20
+)  # read together, so that frames are still in the cache when they are verified
 
 
 class FrameReader(Protocol):
-    """Gets at the frames of one file."""
+    """Random access to the frames of one file."""
 
     def view(self, begin: int, end: int) -> memoryview | None:
-        """Some bytes, read-only; None if the file ends before them."""
+        """Return a read-only copy of some bytes; None if the file is too short."""
 
     def gather(
         self,
@@ -46,23 +47,23 @@ class FrameReader(Protocol):
         *,
         whole: bool = False,
     ) -> int:
-        """Copy the payloads of some frames, or all of these, as `wire.gather` does.
+        """Copy the payloads of frames, or whole frames, as `wire.gather` does.
 
         Returns:
-            How many of the first ones were surely copied: fewer than all if anything is wrong.
+            The number of leading frames that were copied; fewer than all if a frame is invalid.
         """
 
 
 def maps_well(size_bytes: int, record_count: int) -> bool:
-    """Whether records are so small that a map pays."""
+    """Whether records are small enough for mapping to be faster."""
     return size_bytes <= record_count * _SMALL_BYTES
 
 
 class MappedFrames:
-    """By a map of the whole file.
+    """Reads frames through a memory map of the whole file.
 
-    Do not cut a file that is mapped: the operating system ends a program that touches mapped bytes
-    which are no longer there. It is looked at before, which leaves a moment.
+    Do not truncate a mapped file: the operating system kills a process that touches mapped bytes
+    beyond the end. The size is checked before each access, but it can change in between.
     """
 
     def __init__(self, path: Path) -> None:
@@ -73,7 +74,8 @@ class MappedFrames:
     def view(self, begin: int, end: int) -> memoryview | None:
         if end > len(self._map) or self._map.size() < end:
             return None
-        return memoryview(self._map)[begin:end]
+        # a copy, because the mapped bytes could change between verification and use
+        return memoryview(self._map[begin:end])
 
     def gather(
         self,
@@ -90,7 +92,7 @@ class MappedFrames:
 
 
 class ReadFrames:
-    """By reading them. A file that is cut meanwhile does no harm."""
+    """Reads frames with system calls. Safe if the file is truncated meanwhile."""
 
     def __init__(self, path: Path) -> None:
         with open_file(path) as file, accessing(path):
@@ -146,7 +148,9 @@ class ReadFrames:
         stops = np.cumsum(ends - begins)
         starts = stops - (ends - begins)
         buffer: npt.NDArray[np.uint8] = np.empty(int(stops[-1]), np.uint8)
-        firsts = np.flatnonzero(np.append(True, begins[1:] != ends[:-1]))  # of runs of neighbours
+        firsts = np.flatnonzero(
+            np.append(True, begins[1:] != ends[:-1])
+        )  # first frames of adjacent runs
         lasts = np.append(firsts[1:], len(begins)) - 1
         with accessing(self._path):
             if not read_pieces(self._file, begins[firsts], ends[lasts], starts[firsts], buffer):
@@ -154,15 +158,15 @@ class ReadFrames:
         return gather(buffer, starts, stops, places, out, whole=whole) == len(begins)
 
     def _reaches(self, end: int) -> bool:
-        """Whether the file is that long: asked before there is memory for what may not be there."""
+        """Whether the file is that long; checked before memory is allocated."""
         if end > self._size_bytes:
             self._size_bytes = os.fstat(self._file).st_size
         return end <= self._size_bytes
 
     def _read(self, begin: int, target: memoryview) -> bool:
-        """Fill `target` from a place of the file; whether there was enough.
+        """Fill `target` from an offset of the file; return whether there were enough bytes.
 
-        For one record the arrays that `read_pieces` asks for would cost as much as reading it.
+        For one record, the arrays for `read_pieces` would cost as much as reading it.
         """
         done = 0
         with accessing(self._path):
@@ -174,17 +178,20 @@ class ReadFrames:
         return True
 
 
-def walk(file: int, tell: Callable[[int], None] | None = None) -> tuple[Int64Array, bool]:
-    """How long the payloads of a file are, by their headers alone; and whether it ends where the
-    last frame does. `file` is a descriptor; `tell` is told how many of its bytes are walked.
+def walk(file: int, report: Callable[[int], None] | None = None) -> tuple[Int64Array, bool]:
+    """Return the payload lengths of a file from its headers, and whether the file ends at a frame.
 
-    Small records are read with what lies between their headers, which costs less than a map of the
-    file; of large ones only the headers are.
+    Small records are read completely, which is cheaper than mapping the file; of large records only
+    the headers are read.
+
+    Args:
+        file: a file descriptor.
+        report: called with the number of bytes processed so far.
     """
     size = os.fstat(file).st_size
     buffer = memoryview(bytearray(min(BLOCK_BYTES, size)))
     pieces = [np.empty(0, np.int64)]
-    at, told, is_dense = 0, 0, True
+    at, reported, is_dense = 0, 0, True
     while at < size:
         if is_dense:
             view = buffer[: os.preadv(file, [buffer], at)]
@@ -197,12 +204,12 @@ def walk(file: int, tell: Callable[[int], None] | None = None) -> tuple[Int64Arr
         pieces.append(lengths)
         is_dense = len(lengths) > 0 and maps_well(stop - at, len(lengths))
         at = stop
-        if tell is not None and (at - told >= _TOLD_BYTES or at == size):
-            tell(at)
-            told = at
+        if report is not None and (at - reported >= _REPORT_BYTES or at == size):
+            report(at)
+            reported = at
     return np.concatenate(pieces), at == size
 
 
 def _check_not_empty(file: int, path: Path) -> None:
     if os.fstat(file).st_size == 0:
-        raise CorruptDataError(Defect.SHARD_SIZE, "the file is empty now", path=path)
+        raise CorruptDataError(Defect.SHARD_SIZE, "the file is empty", path=path)

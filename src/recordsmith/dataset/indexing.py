@@ -1,12 +1,10 @@
-"""`recordsmith.index`: write down where the records of each shard begin, before anybody asks.
+"""`recordsmith.index`: write indexes of shards.
 
-Two forms. `recordsmith` is the project's own: it lies in a hidden folder beside the shard, is built
-by itself when it is first needed, and knows its shard again. `dali` is a text file that DALI's and
-the `tfrecord` package's readers ask for: a line `offset size` for each record, framing counted in;
-what their `tfrecord2idx` writes.
+Two formats. `recordsmith` is the project's own, in a hidden folder next to the shard; it is also
+built on first use. `dali` is the text file of DALI's and the `tfrecord` package's `tfrecord2idx`: a
+line `offset size` for each record, framing included.
 
-Only headers are read, each with its checksum. Each file appears whole under its name, or not at
-all.
+Only headers are read, with their checksums. Files are written atomically.
 """
 
 from __future__ import annotations
@@ -15,6 +13,7 @@ import errno
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, NoReturn, get_args
 
@@ -31,16 +30,18 @@ from recordsmith.dataset.shard_index import (
     index_pieces,
     save_index,
 )
-from recordsmith.errors import FileAccessError, OptionError
+from recordsmith.errors import FileAccessError, OptionError, option
 from recordsmith.files import (
     PathLike,
     Progress,
     accessing,
     as_path,
     make_folder,
-    make_internal_folder,
+    make_hidden_folder,
+    remove_left_over,
     write_atomically,
 )
+from recordsmith.work import Work, thread_count
 
 IndexFormat = Literal["recordsmith", "dali"]
 
@@ -49,7 +50,7 @@ _LINES_AT_ONCE = 1 << 16
 
 @dataclass(frozen=True)
 class IndexFile:
-    """One shard and its index: `path` is the index; `is_new` is false if it was there already."""
+    """A shard and its index at `path`; `is_new` is false if the index already existed."""
 
     shard: str
     path: str
@@ -59,23 +60,23 @@ class IndexFile:
 
 @dataclass(frozen=True)
 class IndexReport:
-    """What `index` did, shard by shard."""
+    """The result of `index`, shard by shard."""
 
     format: IndexFormat
     files: tuple[IndexFile, ...]
 
     @property
     def record_count(self) -> int:
-        """How many records there are in all shards."""
+        """Total number of records."""
         return sum(file.record_count for file in self.files)
 
     @property
     def new_count(self) -> int:
-        """How many files were written."""
+        """Number of indexes that were written."""
         return sum(file.is_new for file in self.files)
 
     def to_json(self) -> dict[str, Any]:
-        """A JSON-able dict: format, records, files."""
+        """Return a JSON-able dict: format, records, files."""
         return {
             "format": self.format,
             "records": self.record_count,
@@ -95,109 +96,122 @@ def index(
     paths: Paths,
     split: str | None = None,
     *,
-    format: IndexFormat = "recordsmith",  # noqa: A002 - what it is called everywhere
+    format: IndexFormat = "recordsmith",
     to: PathLike | None = None,
     overwrite: bool = False,
     progress: Progress | None = None,
 ) -> IndexReport:
-    """Write the indexes of shards.
+    """Write the indexes of shards, in one thread per processor.
 
     Args:
         paths: a file, folder, glob or a list of these.
-        split: only this one.
-        format: `recordsmith`: its own, so that the first access is as quick as any; `dali`: a text
-            file `NAME.idx` for each shard, for DALI and the `tfrecord` package.
-        to: of `dali`, the folder of the text files, which is made; if not said, they lie beside
-            their shards.
-        overwrite: of `dali`, replace files that hold something else; of `recordsmith`, build
-            indexes anew that seem right.
-        progress: told the bytes walked and in all.
+        split: index only this split.
+        format: `recordsmith` for its own indexes, which make the first access fast; `dali` for a
+            text file `NAME.idx` per shard, for DALI and the `tfrecord` package.
+        to: for `dali`, the folder of the text files, created if missing; by default, they are
+            written next to the shards.
+        overwrite: for `dali`, replace files with other content; for `recordsmith`, rebuild valid
+            indexes.
+        progress: called as `progress(done, total)` with numbers of bytes.
+
+    Returns:
+        A report with the index of each shard.
 
     Raises:
-        OptionError: a shard is compressed, or two would have the same text file; a file that holds
-            something else is there. Nothing was written then, but for the last.
-        CorruptDataError: frames are damaged; indexes of the shards before are written.
-        FileAccessError: a path cannot be read, an index cannot be written.
+        OptionError: a shard is compressed, two shards would have the same text file, or a file
+            with other content exists. In the last case, indexes of other shards may be written.
+        CorruptDataError: frames are damaged. The indexes of the shards before the first damaged
+            one are written.
+        FileAccessError: a path cannot be read, or an index cannot be written.
+
+    Example:
+        rs.index("out", format="dali", to="out-index")
     """
     if format not in get_args(IndexFormat):
-        raise OptionError(f"format is {format!r:.60}; expected 'recordsmith' or 'dali'")
+        raise OptionError(option="format", value=format, expected="'recordsmith' or 'dali'")
     if to is not None and format != "dali":
         raise OptionError(
-            "recordsmith finds its own indexes beside the shards, or in the user's cache where "
-            "that cannot be written: leave `to` out, or say format='dali'"
+            f"{option('to')} needs {option('format', 'dali')}",
+            option="to",
+            value=str(to),
+            remedy="Indexes of recordsmith lie next to the shards, or in the user's cache.",
         )
     shards = locate_whole(paths, split).shards
-    walked = _Walked(shards, progress)
+    work = Work(thread_count(None), progress, sum(shard.size_bytes for shard in shards))
     if format == "recordsmith":
-        return IndexReport(format, tuple(_keep(shard, walked, overwrite) for shard in shards))
-    targets = _text_files(shards, None if to is None else as_path(to))
-    return IndexReport(
-        format,
-        tuple(
-            _write_text(shard, target, walked, overwrite)
+        own = (path for shard in shards for path in index_paths(shard.path))
+        remove_left_over(path for path in own if not path.parent.is_symlink())
+        jobs = [partial(_write_own, shard, work, overwrite) for shard in shards]
+    else:
+        targets = _text_files(shards, None if to is None else as_path(to))
+        remove_left_over(targets)
+        jobs = [
+            partial(_write_text, shard, target, work, overwrite)
             for shard, target in zip(shards, targets, strict=True)
-        ),
-    )
+        ]
+    files = tuple(work.in_order(lambda job: job(), jobs, ahead=2 * work.threads))
+    work.finish()
+    return IndexReport(format, files)
 
 
-class _Walked:
-    """Tells how many bytes of all shards are walked."""
+def _walk(shard: Shard, work: Work) -> ShardIndex:
+    """Build the index of a shard, and add its bytes to the progress."""
+    walked = 0
 
-    def __init__(self, shards: Sequence[Shard], progress: Progress | None) -> None:
-        self._progress = progress
-        self._before = 0
-        self._total = sum(shard.size_bytes for shard in shards)
+    def report(shard_bytes: int) -> None:
+        nonlocal walked
+        work.advance(shard_bytes - walked)
+        walked = shard_bytes
 
-    def within(self, shard_bytes: int) -> None:
-        if self._progress is not None:
-            self._progress(self._before + shard_bytes, self._total)
-
-    def end(self, shard: Shard) -> None:
-        self._before += shard.size_bytes
-        self.within(0)
+    index = shard.walk(report)
+    report(shard.size_bytes)
+    return index
 
 
 # -- recordsmith's own -----------------------------------------------------------------------------
 
 
-def _keep(shard: Shard, walked: _Walked, overwrite: bool) -> IndexFile:
+def _write_own(shard: Shard, work: Work, overwrite: bool) -> IndexFile:
     found = None if overwrite else find_index(shard.path)
     if found is None:
-        built = shard.walk(walked.within)
-        path = save_index(shard.path, built) or _say_why(shard, built)
+        built = _walk(shard, work)
+        path = save_index(shard.path, built) or _raise_reason(shard, built)
     else:
         path, built = found
-    walked.end(shard)
+        work.advance(shard.size_bytes)
     return IndexFile(str(shard.path), str(path), built.record_count, is_new=found is None)
 
 
-def _say_why(shard: Shard, index: ShardIndex) -> NoReturn:
-    """Raise what the operating system has against an index beside its shard."""
+def _raise_reason(shard: Shard, index: ShardIndex) -> NoReturn:
+    """Raise the error of the operating system for an index next to its shard."""
     path = index_paths(shard.path)[0]
-    make_internal_folder(shard.path.parent)
+    make_hidden_folder(path.parent)
     write_atomically(path, index_pieces(shard.path, index))
-    raise FileAccessError(errno.EACCES, f"cannot write {path}: it was refused before", str(path))
+    raise FileAccessError(errno.EACCES, "permission denied before", str(path), operation="write")
 
 
 # -- the text that DALI reads ----------------------------------------------------------------------
 
 
 def _text_files(shards: Sequence[Shard], folder: Path | None) -> list[Path]:
-    """Where the text files of the shards shall lie."""
+    """The paths of the text files of the shards."""
     for shard in shards:
         if shard.compression != "none":
             raise OptionError(
-                f"{shard.path} is compressed with {shard.compression}, so nobody can begin to read "
-                "in the middle of it, and DALI cannot read it at all: write the shards "
-                "uncompressed, with `recordsmith pack PATH OUT --as shards`"
+                f"{shard.path} is compressed with {shard.compression}, which DALI does not support",
+                option="paths",
+                value=str(shard.path),
+                remedy="Write uncompressed shards: `recordsmith pack PATH OUT --format shards`",
             )
     shard_of: dict[Path, Path] = {}
     for shard in shards:
         target = (folder or shard.path.parent) / f"{shard.path.name}{TEXT_INDEX_SUFFIX}"
         if target in shard_of:
             raise OptionError(
-                f"{shard_of[target]} and {shard.path} would both have the index {target}; leave "
-                "`to` out, or index them one by one into folders of their own"
+                f"{shard_of[target]} and {shard.path} would have the same index {target}",
+                option="to",
+                value=str(target.parent),
+                remedy=f"Omit {option('to')}, or index the shards into different folders.",
             )
         shard_of[target] = shard.path
     if folder is not None:
@@ -205,22 +219,23 @@ def _text_files(shards: Sequence[Shard], folder: Path | None) -> list[Path]:
     return list(shard_of)
 
 
-def _write_text(shard: Shard, target: Path, walked: _Walked, overwrite: bool) -> IndexFile:
-    offsets = shard.walk(walked.within).offsets
-    walked.end(shard)
+def _write_text(shard: Shard, target: Path, work: Work, overwrite: bool) -> IndexFile:
+    offsets = _walk(shard, work).offsets
     is_new = not _holds_lines(target, offsets)
     if is_new:
         if not overwrite and os.path.lexists(target):
             raise OptionError(
-                f"{target} is there already and holds something else than the index of "
-                f"{shard.path}; say overwrite=True to replace it"
+                f"{target} already exists and is not the index of {shard.path}",
+                option="to",
+                value=str(target),
+                remedy=f"Pass {option('overwrite', True)} to replace it.",
             )
         write_atomically(target, _lines(offsets), overwrite=overwrite)
     return IndexFile(str(shard.path), str(target), len(offsets) - 1, is_new)
 
 
 def _lines(offsets: Int64Array) -> Iterator[bytes]:
-    """The lines of a text file, many at a time."""
+    """Yield the lines of a text file, many at a time."""
     for start in range(0, len(offsets) - 1, _LINES_AT_ONCE):
         begins = offsets[start : start + _LINES_AT_ONCE + 1]
         sizes = np.diff(begins)

@@ -1,4 +1,4 @@
-"""Names of classes: `labels.txt`, and the label maps of TensorFlow's object detection.
+"""Reads and writes class names: `labels.txt`, and TensorFlow's object detection label maps.
 
 `labels.txt` has a line `id:name` for each class. A label map is protobuf in its text form, as in
 object_detection/protos/string_int_label_map.proto: `item { id: 1 name: 'raccoon' }`.
@@ -21,7 +21,7 @@ LARGEST_LABEL = 1_000_000
 ClassNames: TypeAlias = tuple[str | None, ...]
 """Index = label; None where a label has no name."""
 
-# one thing at a time, each told by its first character: nothing that a file holds takes long
+# each token starts with its own characters, so the time is linear for any file
 _TOKEN = re.compile(
     r"""(?P<space>\s+|\#[^\n]*)
         | (?P<word>[A-Za-z_][\w.]*)
@@ -31,25 +31,27 @@ _TOKEN = re.compile(
     """,
     re.VERBOSE,
 )
-_MOST_DIGITS = 20  # of a label; Python refuses to read numbers of thousands of digits
+_MOST_DIGITS = 20  # of a label, leading zeros too; Python refuses numbers of thousands of digits
 
 
 def class_names_of(names: Mapping[int, str]) -> ClassNames:
-    """Names by label -> a tuple with the label as its index.
+    """Convert names by label to a tuple indexed by label.
 
     Raises:
-        OptionError: a label is negative, or larger than can be meant.
+        OptionError: a label is negative or too large.
     """
     for label in names:
         if not 0 <= label <= LARGEST_LABEL:
             raise OptionError(
-                f"class {names[label]!r} has the number {label}; expected 0 to {LARGEST_LABEL:,}"
+                f"class {names[label]!r} has the label {label}",
+                value=label,
+                expected=f"0 to {LARGEST_LABEL:,}",
             )
     return tuple(names.get(label) for label in range(max(names, default=-1) + 1))
 
 
 def labels_to_bytes(class_names: Sequence[str | None]) -> bytes:
-    """What `labels.txt` holds: a line `id:name` for each class that has a name."""
+    """The content of `labels.txt`: a line `id:name` for each class with a name."""
     lines = "".join(
         f"{label}:{name}\n" for label, name in enumerate(class_names) if name is not None
     )
@@ -57,7 +59,7 @@ def labels_to_bytes(class_names: Sequence[str | None]) -> bytes:
 
 
 def read_labels(folder: Path) -> ClassNames | None:
-    """The class names of `labels.txt`, if it is there and its numbers go up."""
+    """Read `labels.txt`; None if it is missing or its labels are not ascending."""
     path = folder / LABELS_NAME
     with accessing(path):
         if not path.is_file():
@@ -67,23 +69,20 @@ def read_labels(folder: Path) -> ClassNames | None:
     for line in (line.removesuffix("\r") for line in lines if line.strip()):
         label, colon, name = line.partition(":")
         label = label.strip()
-        if not colon or not _is_number(label):
-            return None
-        if not len(names) <= int(label) <= LARGEST_LABEL:
+        if not colon or not is_label(label) or int(label) < len(names):
             return None
         names += [None] * (int(label) - len(names)) + [name]
     return tuple(names)
 
 
 def carried_class_names(folder: Path, known: ClassNames | None) -> tuple[ClassNames | None, bool]:
-    """The class names that records of this folder take with them, and whether a label map says
-    them: then one goes with them, too.
+    """The class names to copy with records of a folder, and whether they are from a label map.
 
     Args:
-        known: the names that are told otherwise.
+        known: the class names if the folder has no label map.
 
     Raises:
-        OptionError: there is a label map, and it cannot be understood.
+        OptionError: the label map is invalid.
     """
     path = folder / LABEL_MAP_NAME
     if not path.is_file():
@@ -92,7 +91,7 @@ def carried_class_names(folder: Path, known: ClassNames | None) -> tuple[ClassNa
 
 
 def label_map_to_bytes(class_names: Sequence[str | None]) -> bytes:
-    """What `label_map.pbtxt` holds: an item with id and name for each class that has a name."""
+    """The content of `label_map.pbtxt`: an item with id and name for each named class."""
     items = [
         f"item {{\n  id: {label}\n  name: '{_escaped(name)}'\n}}\n"
         for label, name in enumerate(class_names)
@@ -102,11 +101,11 @@ def label_map_to_bytes(class_names: Sequence[str | None]) -> bytes:
 
 
 def read_label_map(path: Path) -> ClassNames:
-    """Read a label map; `name` counts, or `display_name` where there is no name.
+    """Read a label map, with the `name` of each item, or `display_name` without a name.
 
     Raises:
-        OptionError: it is none, or gives a number or a name twice; says the line.
-        FileAccessError: it cannot be read.
+        OptionError: the file is not a label map, or has duplicate ids or names.
+        FileAccessError: the file cannot be read.
     """
     data = read_document(path)
     names: dict[int, str] = {}
@@ -115,19 +114,21 @@ def read_label_map(path: Path) -> ClassNames:
         label, name = item.get("id"), item.get("name", item.get("display_name"))
         if label is None or name is None or not _is_number(label):
             raise OptionError(
-                f"{path}, line {line}: expected an item with id and name, found {item!s:.200}"
+                f"{path}, line {line}: expected an item with id and name, got {item!s:.200}"
             )
         if int(label) in names or name in taken:
-            raise OptionError(f"{path}, line {line}: {label} or {name!r} is there twice")
+            raise OptionError(f"{path}, line {line}: duplicate id {label} or name {name!r}")
         names[int(label)] = name
         taken.add(name)
     if not names:
-        raise OptionError(f"{path} has no items; expected item {{ id: 1 name: 'raccoon' }}")
+        raise OptionError(
+            f"{path} has no items", expected="items like item { id: 1 name: 'raccoon' }"
+        )
     return class_names_of(names)
 
 
 def _items(data: bytes, path: Path) -> list[tuple[int, dict[str, str]]]:
-    """Each item of the text, with its line; nested messages (keypoints) are passed over."""
+    """Each item with its line; nested messages (keypoints) are ignored."""
     text = data.decode("utf-8-sig", "surrogateescape")
     items: list[tuple[int, dict[str, str]]] = []
     depth, key, at, line = 0, "", 0, 1
@@ -136,9 +137,9 @@ def _items(data: bytes, path: Path) -> list[tuple[int, dict[str, str]]]:
         if match is None:
             other = other_than_text(data)
             if other is not None:
-                raise OptionError(f"{path} is {other}; expected a label map")
+                raise OptionError(f"{path} is {other}", expected="a label map")
             found = text[at : at + 60].splitlines()[0]
-            raise OptionError(f"{path}, line {line}: expected a label map, found {found!r}")
+            raise OptionError(f"{path}, line {line}: expected a label map, got {found!r}")
         at = match.end()
         if match["space"]:
             line += match["space"].count("\n")
@@ -146,7 +147,7 @@ def _items(data: bytes, path: Path) -> list[tuple[int, dict[str, str]]]:
             depth += 1
             if depth == 1:
                 if key != "item":
-                    raise OptionError(f"{path}, line {line}: expected item, found {key!r}")
+                    raise OptionError(f"{path}, line {line}: expected item, got {key!r}")
                 items.append((line, {}))
         elif match["mark"] in ("}", ">"):
             depth -= 1
@@ -156,13 +157,17 @@ def _items(data: bytes, path: Path) -> list[tuple[int, dict[str, str]]]:
             value = match["number"] or _unescaped(match["text"][1:-1])
             items[-1][1].setdefault(key, value)
     if depth:
-        raise OptionError(f"{path} ends inside of an item: it was cut off")
+        raise OptionError(f"{path} is truncated: it ends inside an item")
     return items
 
 
-def _is_number(label: str) -> bool:
-    """Whether it can be read as a number that a label could be."""
-    return label.isdecimal() and len(label) <= _MOST_DIGITS
+def is_label(text: str) -> bool:
+    """Whether a text is a decimal integer from 0 to LARGEST_LABEL."""
+    return _is_number(text) and int(text) <= LARGEST_LABEL
+
+
+def _is_number(text: str) -> bool:
+    return text.isdecimal() and len(text) <= _MOST_DIGITS
 
 
 def _escaped(name: str) -> str:
@@ -170,7 +175,7 @@ def _escaped(name: str) -> str:
 
 
 def _unescaped(text: str) -> str:
-    """Escapes of protobuf's text form, of which some are octal bytes of UTF-8."""
+    """Replace the escapes of protobuf's text format; octal and hex escapes are UTF-8 bytes."""
     plain = {"n": "\n", "t": "\t", "r": "\r"}
     pieces = re.split(r"\\([0-7]{1,3}|x[0-9a-fA-F]{1,2}|.)", text)
     data = bytearray()

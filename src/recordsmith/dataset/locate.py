@@ -1,8 +1,8 @@
-"""Which shards does a path mean? A file, a folder, a glob, or a list of these.
+"""Finds the shards of a path: a file, a folder, a glob, or a list of these.
 
-A folder with a manifest means what the manifest says. One without means every file in it that
-looks like a TFRecord by its bytes, or by its name if the bytes say nothing; if there are none,
-those in its folders of splits (`train/`, `valid/`).
+A folder with a manifest has the shards of the manifest. A folder without one has all TFRecord files
+in it, detected by their first bytes or by name; if there are none, those in its split folders
+(`train/`, `valid/`).
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ from recordsmith.dataset.names import (
     passes_for_shard,
     shard_name,
 )
-from recordsmith.dataset.shard import Shard, empty_file
+from recordsmith.dataset.shard import Shard
 from recordsmith.dataset.splits import (
+    has_split_word,
     is_split_name,
-    is_split_told,
     split_of,
     splits_of_folders,
 )
@@ -46,19 +46,19 @@ Paths: TypeAlias = PathLike | Sequence[PathLike]
 
 _NAMED = 5
 _MOST_MISSING = 1000
-"""So many missing shards of a split are told one by one."""
+"""The maximum of missing shards of a split that are listed."""
 
 
 @dataclass
 class Located:
-    """What a path led to.
+    """The shards of a path.
 
-    shards: in order: as the manifest has them, or by name in each folder.
-    manifest: if the path was a folder with one.
+    shards: in the order of the manifest, or by name in each folder.
+    manifest: the manifest, if the path is a folder with one.
     class_names: from the manifest or `labels.txt`.
-    missing: shards that should be there and are not: for each its split, and what to say.
-    ignored: what would have been raised, had it not been asked to go around it.
-    folder: the one that the manifest lies in.
+    missing: the split and the error of each missing shard.
+    ignored: errors that were ignored on request.
+    folder: the folder of the manifest.
     """
 
     shards: list[Shard]
@@ -69,24 +69,24 @@ class Located:
     folder: Path | None = None
 
     def keep_split(self, split: str) -> None:
-        """Leave out all that is of other splits."""
+        """Remove the shards of other splits."""
         self.shards = [shard for shard in self.shards if shard.split == split]
         self.missing = tuple(missing for missing in self.missing if missing[0] == split)
 
-    def tell_splits(self, splits: Mapping[Path, str]) -> None:
-        """`splits`: by folder, for those shards whose manifests and names tell none."""
+    def set_splits(self, splits: Mapping[Path, str]) -> None:
+        """Set the splits, by folder, of shards without a manifest and without a split word."""
         for shard in self.shards:
-            if shard.entry is None and not is_split_told(shard.path.name):
+            if shard.entry is None and not has_split_word(shard.path.name):
                 shard.split = splits[shard.path.parent]
         self.missing = tuple(
             (split, error)
-            if error.path is None or is_split_told(Path(error.path).name)
+            if error.path is None or has_split_word(Path(error.path).name)
             else (splits.get(Path(error.path).parent, split), error)
             for split, error in self.missing
         )
 
     def check_whole(self) -> None:
-        """See that all shards are there, as long as their manifest says.
+        """Verify that all shards exist, with the sizes in their manifest.
 
         Raises:
             CorruptDataError: missing-shard; shard-size-mismatch; record-count-mismatch.
@@ -98,30 +98,29 @@ class Located:
 
 
 def as_paths(paths: Paths) -> list[Path]:
-    """Each of the paths that a caller gave.
+    """Convert one path or several to a list.
 
     Raises:
-        OptionError: one of them is none, or there are none.
+        OptionError: an item is not a path, or the list is empty.
     """
     if isinstance(paths, (str, os.PathLike)) or not isinstance(paths, Iterable):
         return [as_path(paths)]
     if isinstance(paths, bytes) or hasattr(paths, "read"):
-        raise OptionError(f"{type(paths).__name__} is no path; expected a path or a list of them")
+        raise OptionError(option="paths", value=paths, expected="a path or a list of paths")
     listed = [as_path(path) for path in paths]
     if not listed:
-        raise OptionError("the list of paths is empty")
+        raise OptionError(option="paths", value=listed, expected="at least one path")
     return listed
 
 
 def locate(paths: Paths, split: str | None = None, *, around_defects: bool = False) -> Located:
-    """Find the shards that `paths` means, of one split or of all.
+    """Find the shards of paths, of one split or of all.
 
-    With `around_defects`, a folder whose manifest is broken or not written yet is taken for one
-    without.
+    With `around_defects`, a broken manifest or an unfinished publication is ignored.
 
     Raises:
         FileAccessError: a path does not exist or cannot be read.
-        OptionError: nothing there looks like a TFRecord, or there is no such split.
+        OptionError: no TFRecord files were found, or the split is unknown.
         CorruptDataError: broken-manifest, unfinished-dataset.
     """
     parts = locate_each(as_paths(paths), around_defects=around_defects)
@@ -140,40 +139,36 @@ def locate(paths: Paths, split: str | None = None, *, around_defects: bool = Fal
 
 
 def locate_each(paths: Iterable[Path], *, around_defects: bool = False) -> list[Located]:
-    """The same for each path; where several paths together tell the splits, they do.
+    """Find the shards of each path; the folders of all paths together can determine splits.
 
     Raises:
         FileAccessError, OptionError, CorruptDataError: as `locate`.
     """
     parts = [_locate_one(path, around_defects) for path in paths]
-    silent = [shard.path for part in parts for shard in part.shards if shard.entry is None]
-    splits = splits_of_folders(silent)
+    unnamed = [shard.path for part in parts for shard in part.shards if shard.entry is None]
+    splits = splits_of_folders(unnamed)
     for part in parts if splits else ():
-        part.tell_splits(splits)
+        part.set_splits(splits)
     return parts
 
 
 def locate_whole(paths: Paths, split: str | None = None) -> Located:
-    """The same, of shards that are all there, as long as they should be.
+    """Find shards, and verify that all exist with the sizes in their manifest.
 
     Raises:
         FileAccessError, OptionError: as `locate`.
-        CorruptDataError: as `locate`; missing-shard; shard-size-mismatch; empty-file, where that is
-            all there is and no manifest says that it shall be so.
+        CorruptDataError: as `locate`; missing-shard; shard-size-mismatch; record-count-mismatch.
     """
     located = locate(paths, split)
     located.check_whole()
-    if len(located.shards) == 1 and located.shards[0].entry is None:
-        (shard,) = located.shards
-        if not shard.size_bytes:
-            raise empty_file(shard.path)
     return located
 
 
 def check_split(split: str, parts: Iterable[Located]) -> None:
-    """
+    """Validate the name of a split.
+
     Raises:
-        OptionError: none of them has such a split.
+        OptionError: the split is unknown.
     """
     found = dict[str, None]()
     for part in parts:
@@ -181,7 +176,12 @@ def check_split(split: str, parts: Iterable[Located]) -> None:
         if part.manifest is not None:
             found |= dict.fromkeys(part.manifest.splits)
     if not isinstance(split, str) or split not in found:
-        raise OptionError(f"there is no split {split!r}; found {', '.join(found) or 'none'}")
+        raise OptionError(
+            f"split {split!r} does not exist",
+            option="split",
+            value=split,
+            expected=f"one of {', '.join(found)}" if found else "",
+        )
 
 
 def _locate_one(path: Path, around_defects: bool) -> Located:
@@ -189,30 +189,38 @@ def _locate_one(path: Path, around_defects: bool) -> Located:
         if path.is_dir():
             return _locate_folder(path, around_defects)
         if not path.exists() and glob.has_magic(str(path)):
-            # a pattern should mean records: what stands beside them is passed over
+            # a pattern may match manifests, labels and text indexes as well: ignore them
             found = [
                 Path(name)
                 for name in sorted(glob.glob(str(path), recursive=True))
-                if os.path.isfile(name) and not _stands_beside(Path(name))
+                if os.path.isfile(name) and not _is_companion(Path(name))
             ]
             if not found:
-                raise OptionError(f"no file matches {path}")
+                raise OptionError(f"no file matches {path}", option="paths", value=str(path))
             return Located(
                 [Shard(file, split_of(file.name)) for file in found],
                 class_names=_common_labels(found),
             )
-        path.stat()  # says it in words if it is not there
+        path.stat()  # raises if it does not exist
     if path.name in (MANIFEST_NAME, LABELS_NAME):
-        raise OptionError(f"{path} is a part of a dataset; name its folder, {path.parent}")
+        raise OptionError(
+            f"{path} is not a shard but describes a dataset",
+            option="paths",
+            value=str(path),
+            remedy=f"Open its folder, {path.parent}.",
+        )
     if _is_text_index(path):
         raise OptionError(
-            f"{path} says where the records of another file begin, and holds none: name that file, "
-            "or quote a pattern ('out/train-*'), so that such files are passed over"
+            f"{path} is a text index without records",
+            option="paths",
+            value=str(path),
+            remedy="Open the file that it belongs to, or quote a pattern ('out/train-*'), which "
+            "ignores text indexes.",
         )
     return Located([Shard(path, split_of(path.name))], class_names=read_labels(path.parent))
 
 
-def _stands_beside(path: Path) -> bool:
+def _is_companion(path: Path) -> bool:
     return path.name in (MANIFEST_NAME, LABELS_NAME) or _is_text_index(path)
 
 
@@ -221,7 +229,7 @@ def _is_text_index(path: Path) -> bool:
 
 
 def _common_names(parts: Iterable[Located]) -> ClassNames | None:
-    """The class names that all parts have."""
+    """The class names, if they are the same in all parts."""
     names = {part.class_names for part in parts}
     return names.pop() if len(names) == 1 else None
 
@@ -239,8 +247,8 @@ def _locate_folder(folder: Path, around_defects: bool) -> Located:
         if read_begun(folder) is not None:
             raise CorruptDataError(
                 Defect.UNFINISHED_DATASET,
-                "a job was stopped while it gave the files their names, so some may be missing. "
-                "Run the same job again: it finishes the dataset.",
+                "a job was interrupted while it published the dataset, so files may be missing",
+                remedy="Rerun the same job to finish the dataset.",
                 path=folder,
             )
     except CorruptDataError as error:
@@ -250,30 +258,37 @@ def _locate_folder(folder: Path, around_defects: bool) -> Located:
     return _locate_files(folder)
 
 
-def _holds_none(folder: Path, files: list[str]) -> OptionError:
-    """That a folder is none of shards: with what it holds, and what may be meant."""
+def _no_shards_error(folder: Path, files: list[str]) -> OptionError:
+    """The error for a folder without shards, with its contents."""
     folders = sorted(
         entry.name
         for entry in list_folder(folder)
         if os.path.isdir(entry) and not entry.name.startswith(".")
     )
-    found = first_of(files, _NAMED) if files else "no files"
-    text = f"{folder} holds no TFRecord file and no {MANIFEST_NAME}: "
-    if not files and not folders:
-        return OptionError(f"{text}it is empty; look whether this is the right folder")
-    if not folders:
-        return OptionError(f"{text}found {found}")
+    found = f"found {first_of(files, _NAMED) if files else 'no files'}"
+    remedy = ""
+    if folders:
+        found = f"{found}, and the folders: {first_of(folders, _NAMED)}"
+        remedy = (
+            "If the shards are in one of these folders, pass that folder, or a glob such as "
+            f"{folder}/*/*.tfrecord"
+        )
+    elif not files:
+        found = "it is empty"
+        remedy = "Check the path."
     return OptionError(
-        f"{text}found {found}, and the folders {first_of(folders, _NAMED)}. If the shards lie "
-        f"deeper, name their folder or use a glob such as {folder}/*/*.tfrecord"
+        f"{folder} has no TFRecord file and no {MANIFEST_NAME}: {found}",
+        option="paths",
+        value=str(folder),
+        remedy=remedy,
     )
 
 
 def _locate_files(folder: Path) -> Located:
-    """The files of records in a folder, or else in its folders of splits.
+    """Find the TFRecord files in a folder, or otherwise in its split folders.
 
     Raises:
-        OptionError: there are none.
+        OptionError: there are no TFRecord files.
         CorruptDataError: unfinished-dataset.
     """
     located, other = _files_of(folder)
@@ -283,7 +298,7 @@ def _locate_files(folder: Path) -> Located:
     parts = [_files_of(below)[0] for below in _folders_of_splits(folder)]
     shards = [shard for part in parts for shard in part.shards]
     if not shards:
-        raise _holds_none(folder, other)
+        raise _no_shards_error(folder, other)
     return Located(
         shards,
         class_names=read_labels(folder) or _common_names(parts),
@@ -292,7 +307,7 @@ def _locate_files(folder: Path) -> Located:
 
 
 def _folders_of_splits(folder: Path) -> list[Path]:
-    """The folders below one that are called like splits; none if one of them is a dataset."""
+    """The folders with names of splits; empty if one of them is a dataset itself."""
     found = [
         Path(entry.path)
         for entry in list_folder(folder)
@@ -302,12 +317,12 @@ def _folders_of_splits(folder: Path) -> list[Path]:
 
 
 def _files_of(folder: Path) -> tuple[Located, list[str]]:
-    """The files of records in a folder, and the names of others."""
+    """The TFRecord files in a folder, and the names of other files."""
     shards = []
     numbered: dict[tuple[str, int], set[int]] = {}
     other = []
     for entry in list_folder(folder):
-        if entry.name.startswith(".") or not os.path.isfile(entry):  # links in a circle are none
+        if entry.name.startswith(".") or not os.path.isfile(entry):  # also skips circular links
             continue
         if not looks_like_records(Path(entry.path)):
             other.append(entry.name)
@@ -322,8 +337,8 @@ def _files_of(folder: Path) -> tuple[Located, list[str]]:
             split,
             CorruptDataError(
                 Defect.MISSING_SHARD,
-                f"shard {number} of {count} of {split!r} is not there. To open what is "
-                "there, name the files or use a glob.",
+                f"shard {number} of {count} of split {split!r} is missing",
+                remedy="Fetch it, or open the existing shards by name or with a glob.",
                 path=folder / shard_name(split, number, count),
             ),
         )
@@ -334,7 +349,7 @@ def _files_of(folder: Path) -> tuple[Located, list[str]]:
 
 
 def _check_unfinished(folder: Path) -> None:
-    """See that a folder without records is not one where a job keeps them until it has all."""
+    """Raise if a folder has only unpublished shards of a job."""
     internal = folder / INTERNAL_FOLDER
     with accessing(internal):
         names = os.listdir(internal) if internal.is_dir() else []
@@ -344,15 +359,15 @@ def _check_unfinished(folder: Path) -> None:
         done = sum(name.endswith(DONE_SUFFIX) for name in names)
         raise CorruptDataError(
             Defect.UNFINISHED_DATASET,
-            f"the job that makes this dataset is at work or was stopped; what it has ({done:,} "
-            f"complete {'shard' if done == 1 else 'shards'}) lies in {internal}. Run the same job "
-            "again: it goes on from there. Or remove the folder to give it up.",
+            "the job that writes this dataset is running or was interrupted, with "
+            f"{done:,} complete {'shard' if done == 1 else 'shards'} in {internal}",
+            remedy="Rerun the same job to resume, or remove the folder.",
             path=folder,
         )
 
 
 def _missing_numbers(numbers: set[int], count: int) -> list[int]:
-    """The first of the numbers that are not there: a name may claim any number and any count."""
+    """The first missing numbers; limited, because file names can have any number and count."""
     stop = min(count, max(numbers) + 2, len(numbers) + _MOST_MISSING)
     return [number for number in range(stop) if number not in numbers][:_MOST_MISSING]
 
@@ -366,8 +381,8 @@ def _locate_packed(folder: Path, manifest: Manifest) -> Located:
             if not path.is_file():
                 error = CorruptDataError(
                     Defect.MISSING_SHARD,
-                    f"the manifest lists {entry.file}, which is not there. Fetch it again, or open "
-                    "the shards that are there by name or with a glob.",
+                    f"the manifest lists {entry.file}, which is missing",
+                    remedy="Fetch it again, or open the existing shards by name or with a glob.",
                     path=path,
                 )
                 missing.append((split, error))
@@ -377,9 +392,9 @@ def _locate_packed(folder: Path, manifest: Manifest) -> Located:
 
 
 def looks_like_records(path: Path) -> bool:
-    """Whether a file passes for a TFRecord, by its bytes, or by its name if they say nothing."""
+    """Whether a file is a TFRecord by its first bytes, or by its name."""
     try:
         head = read_head(path, HEAD_BYTES)
-    except ForbiddenFileError:  # whoever reads it will say so
+    except ForbiddenFileError:  # reading it will raise
         head = b""
     return begins_frame(head) or passes_for_shard(path.name)

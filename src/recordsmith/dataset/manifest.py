@@ -1,7 +1,7 @@
-"""`dataset.json`: what a packed dataset consists of, and how it was made.
+"""Reads and writes the manifest `dataset.json`, which describes a packed dataset.
 
-Written last, so a dataset that has one is complete. Read with care: it is a file like any other,
-and shard names in it may not lead out of its folder.
+It is written last, so a dataset with a manifest is complete. It is untrusted: shard names must not
+point outside its folder.
 """
 
 from __future__ import annotations
@@ -19,7 +19,14 @@ from recordsmith.dataset.documents import NOT_AS_EXPECTED, fault_of, json_of
 from recordsmith.dataset.labels import LABEL_MAP_NAME, LABELS_NAME, ClassNames
 from recordsmith.errors import CorruptDataError, Defect, FileAccessError
 from recordsmith.example import Schema
-from recordsmith.files import INTERNAL_FOLDER, NOTE_BYTES, OWN_NAMES, accessing, read_document
+from recordsmith.files import (
+    INTERNAL_FOLDER,
+    NOTE_BYTES,
+    OWN_NAMES,
+    accessing,
+    read_document,
+    read_note,
+)
 from recordsmith.wire import COMPRESSIONS, Compression
 
 MANIFEST_NAME = "dataset.json"
@@ -28,16 +35,16 @@ FORMAT = "recordsmith-dataset"
 VERSION = 1
 
 LONGEST_NAME_BYTES = 255
-"""Of a shard's file name: no usual file system has longer ones."""
+"""The maximum length of a shard's file name on common file systems."""
 
-_LEAST_FEATURE_BYTES = 140  # that one of a schema takes in the document
+_LEAST_FEATURE_BYTES = 140  # of one feature of a schema in the document
 
 _NO_SHARDS = (MANIFEST_NAME, LABELS_NAME, LABEL_MAP_NAME, *OWN_NAMES)
 
 
 @dataclass(frozen=True)
 class ShardEntry:
-    """What the manifest says of one shard. crc32c is over the bytes of the file."""
+    """The entry of one shard in the manifest. crc32c is over the bytes of the file."""
 
     file: str
     record_count: int
@@ -47,15 +54,14 @@ class ShardEntry:
 
 @dataclass(frozen=True)
 class Manifest:
-    """A packed dataset.
+    """The description of a packed dataset.
 
-    splits: for each split its shards, in order.
-    schemas: for each split its schema; of some splits, or of all, it may not be told.
-    schema: of all records.
-    class_names: index = label, or None where there are no classes; None in it where a label has no
-        name (0, if they count from 1; gaps).
-    made_from: how it was made: source, seed, options, fingerprint of the plan.
-    told_total: what a file says how many records there are in all, right or not; None: it does not.
+    splits: the shards of each split, in order.
+    schemas: the schema of each split; may lack some or all splits.
+    schema: the schema of all records.
+    class_names: names indexed by label, with None for labels without a name; None without classes.
+    made_from: source, seed, options and fingerprint of the plan.
+    told_total: the total number of records in the file, correct or not; None if missing.
     """
 
     splits: Mapping[str, tuple[ShardEntry, ...]]
@@ -68,7 +74,7 @@ class Manifest:
 
     @property
     def shards(self) -> list[ShardEntry]:
-        """Those of all splits."""
+        """The shards of all splits."""
         return [shard for shards in self.splits.values() for shard in shards]
 
     @property
@@ -85,27 +91,27 @@ class Manifest:
 
     @property
     def record_counts(self) -> dict[str, int]:
-        """How many records each split has."""
+        """The number of records of each split."""
         return {
             split: sum(shard.record_count for shard in shards)
             for split, shards in self.splits.items()
         }
 
     def schema_of(self, split: str | None) -> Schema | None:
-        """The schema of one split, or of all; None if it is not told."""
+        """The schema of one split, or of all records; None if unknown."""
         if split is None or list(self.splits) == [split]:
             return self.schema
         return self.schemas.get(split)
 
     def to_bytes(self) -> bytes:
-        """What `dataset.json` holds; the same content gives the same bytes.
+        """The content of `dataset.json`; equal manifests give equal bytes.
 
-        The schemas of splits are left out if it could not be read with them: it would be too long.
+        The schemas of splits are left out if the file would be too large to read.
         """
         feature_count = sum(
             len(section) for schema in self.schemas.values() for section in schema.sections.values()
         )
-        if feature_count <= NOTE_BYTES // _LEAST_FEATURE_BYTES:  # else no need to try
+        if feature_count <= NOTE_BYTES // _LEAST_FEATURE_BYTES:  # otherwise certainly too large
             data = self._to_bytes(self.schemas)
             if len(data) <= NOTE_BYTES:
                 return data
@@ -138,7 +144,7 @@ class Manifest:
 
 
 def read_manifest(folder: Path, path: Path | None = None) -> Manifest | None:
-    """The manifest of a folder, or None if it has none; `path` is where it lies, if elsewhere.
+    """Read the manifest of a folder, or of `path`; None if it does not exist.
 
     Raises:
         CorruptDataError: broken-manifest.
@@ -158,20 +164,20 @@ def read_manifest(folder: Path, path: Path | None = None) -> Manifest | None:
     except NOT_AS_EXPECTED as error:
         raise CorruptDataError(
             Defect.BROKEN_MANIFEST,
-            f"the manifest cannot be understood ({fault_of(error)}). The shards can still be "
-            "opened one by one or with a glob; pack again, or remove the manifest.",
+            f"the manifest is invalid: {fault_of(error)}",
+            remedy="Pack again, or remove the manifest and open the shards by name.",
             path=path,
         ) from None
 
 
 @dataclass(frozen=True)
 class Begun:
-    """A note that files are being given their names: the folder is no dataset until it is gone.
+    """A note that publication has begun: the folder is not a dataset while it exists.
 
-    plan: what is being published.
-    removing: files that a job would remove which builds another dataset here.
-    renamed: new names, by old ones, of shards that stay: there are records that lie nowhere else.
-    base: what the dataset was before, if its shards stay.
+    plan: the fingerprint of the job.
+    removing: files to remove if another job builds a dataset in the folder.
+    renamed: new names of shards that stay, by old name.
+    base: identifies the earlier dataset, if its shards stay.
     """
 
     plan: str
@@ -187,18 +193,18 @@ class Begun:
 
 
 def begun_path(folder: Path) -> Path:
-    """Where the note lies."""
+    """The path of the note."""
     return folder / INTERNAL_FOLDER / BEGUN_NAME
 
 
 def read_begun(folder: Path) -> Begun | None:
-    """The note of a folder, or None if nothing was begun there."""
+    """Read the note of a folder; None if it does not exist."""
     path = begun_path(folder)
     with accessing(path):
-        if not path.is_file():
+        if path.is_symlink() or not path.is_file():
             return None
     try:
-        document = json.loads(read_document(path, NOTE_BYTES))
+        document = json.loads(read_note(path))
         return Begun(
             str(document["plan"]),
             tuple(map(_plain_name, document["removing"])),
@@ -209,17 +215,17 @@ def read_begun(folder: Path) -> Begun | None:
             str(document.get("base", "")),
         )
     except NOT_AS_EXPECTED:
-        return Begun("")  # cut short: begun, and nothing done yet
+        return Begun("")  # truncated: begun, but nothing renamed yet
 
 
 def _parse(document: Any) -> Manifest:
     if not isinstance(document, Mapping):
         raise ValueError(f'expected an object with "format": "{FORMAT}"')  # noqa: TRY004 - a file's
     if document["format"] != FORMAT:
-        raise ValueError(f"its format is {document['format']!r}, expected {FORMAT!r}")
+        raise ValueError(f"the format is {document['format']!r}, expected {FORMAT!r}")
     if document["version"] > VERSION:
         raise ValueError(
-            f"its version is {document['version']}, this recordsmith reads up to {VERSION}"
+            f"the version is {document['version']}; this recordsmith reads up to {VERSION}"
         )
     splits = {
         _line(split): tuple(
@@ -235,10 +241,10 @@ def _parse(document: Any) -> Manifest:
     }
     files = Counter(shard.file for shards in splits.values() for shard in shards)
     twice = [file for file, count in files.items() if count > 1]
-    if twice:  # else a small manifest could make a shard be read any number of times
+    if twice:  # a small manifest must not make a shard be read many times
         raise ValueError(f"shard {twice[0]!r} is listed {files[twice[0]]} times")
     if document["compression"] not in COMPRESSIONS:
-        raise ValueError(f"compression {document['compression']!r} is unknown")
+        raise ValueError(f"unknown compression {document['compression']!r}")
     names = document["class_names"]
     return Manifest(
         splits,
@@ -255,13 +261,13 @@ def _parse(document: Any) -> Manifest:
 
 
 def _line(name: Any) -> str:
-    """A name of a class or a split: it goes into other files as a line of text."""
+    """Validate a name of a class or split, which becomes a line in other files."""
     try:
         if set(name) & set("\n\r"):
-            raise ValueError(f"the name {name!r:.60} has several lines")
+            raise ValueError(f"the name {name!r:.60} contains a line break")
         name.encode("utf-8", "surrogateescape")
     except (TypeError, AttributeError, UnicodeEncodeError):
-        raise ValueError(f"{name!r:.60} is no name") from None
+        raise ValueError(f"{name!r:.60} is not a name") from None
     return str(name)
 
 

@@ -1,4 +1,4 @@
-"""Shard names: `train-00003-of-00128.tfrecord`, and what can be read from them."""
+"""Formats and parses shard names such as `train-00003-of-00128.tfrecord`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from string import Formatter
 from typing import NamedTuple
 
-from recordsmith.errors import OptionError
+from recordsmith.errors import OptionError, option
 from recordsmith.wire import Compression
 
 _SUFFIXES: dict[Compression, str] = {
@@ -15,7 +15,7 @@ _SUFFIXES: dict[Compression, str] = {
     "zlib": ".tfrecord.zlib",
 }
 RECORD_SUFFIXES = (".tfrecord", ".tfrecords", ".tfrec", ".record", ".records")
-"""What people call files of records; the first is ours."""
+"""Common suffixes of TFRecord files; shards are written with the first."""
 
 _SUFFIX = rf"(?:{'|'.join(map(re.escape, RECORD_SUFFIXES))})"
 _HAS_SUFFIX = re.compile(rf"{_SUFFIX}(?:\.\w+)?(?:-\d+-of-\d+)?$")
@@ -29,17 +29,17 @@ _WIDTH = re.compile(r"0?\d{0,2}[ds]?")
 
 
 TEXT_INDEX_SUFFIX = ".idx"
-"""Of the text files beside shards that say where records begin, for other readers."""
+"""The suffix of text indexes next to shards, for other readers."""
 
 _TEXT_INDEX = re.compile(r".+\.(?:idx|tfindex)")
 
 
 PARTIAL_SUFFIX, DONE_SUFFIX = ".partial", ".done"
-"""Of what a job keeps in its internal folder: a shard that waits for its name, and its note."""
+"""The suffixes of unpublished shards and of their notes in the internal folder."""
 
 
 class ShardNumber(NamedTuple):
-    """What a numbered shard name says: which shard of how many, of which split."""
+    """The parts of a numbered shard name."""
 
     split: str
     number: int
@@ -59,41 +59,43 @@ def shard_name(
     """The file name of shard `number` of `count`.
 
     Args:
-        template: of the name, with {split}, {shard} (counted from 0) and {shards} in it, such as
-            `flowers_{split}_{shard:05d}-of-{shards:05d}`. A name without a suffix gets the usual.
+        template: a template with {split}, {shard} (counted from 0) and {shards}, such as
+            `flowers_{split}_{shard:05d}-of-{shards:05d}`. A suffix is added if it is missing.
 
     Raises:
-        OptionError: the template is none.
+        OptionError: the template is invalid.
     """
     try:
         _check_template(template)
         name = template.format(split=split, shard=number, shards=count)
     except (LookupError, ValueError, AttributeError) as error:
         raise OptionError(
-            f"shard_names is {template!r}, which is no template ({error}); expected {{split}}, "
-            f"{{shard}} and {{shards}} in it, as in {DEFAULT_TEMPLATE!r}"
+            f"{option('shard_names')} is not a valid template ({error})",
+            option="shard_names",
+            value=template,
+            expected=f"{{split}}, {{shard}} and {{shards}}, as in {DEFAULT_TEMPLATE!r}",
         ) from None
     suffix = _SUFFIXES[compression]
     return name if _HAS_SUFFIX.search(name) else name + suffix
 
 
 def _check_template(template: str) -> None:
-    """Plain fields only, as a template may come out of a file.
+    """Allow plain fields only, because a template may come from a file.
 
     Raises:
-        ValueError: there are others.
+        ValueError: the template has other fields.
     """
     for _, field, width, conversion in Formatter().parse(template):
         if field is None:
             continue
         if field not in ("split", "shard", "shards") or conversion is not None:
-            raise ValueError(f"{{{field}}} is no field")
+            raise ValueError(f"unknown field {{{field}}}")
         if not _WIDTH.fullmatch(width or ""):
-            raise ValueError(f"{width!r} is no width")
+            raise ValueError(f"unsupported width {width!r}")
 
 
 def parse_shard_name(name: str) -> ShardNumber | None:
-    """The reverse, for the usual spellings of the suffix; None if the name has no numbers."""
+    """Parse a shard name; None if the name has no numbers."""
     match = _TAIL_NUMBERED.fullmatch(name) or _NUMBERED.fullmatch(name)
     if match is None:
         return None
@@ -101,16 +103,16 @@ def parse_shard_name(name: str) -> ShardNumber | None:
 
 
 def is_shard_name(name: str) -> bool:
-    """Whether a file is called as shards are, such as all that `shard_name` names."""
+    """Whether a file has a name like a shard, such as those of `shard_name`."""
     return _HAS_SUFFIX.search(name) is not None or parse_shard_name(name) is not None
 
 
 def passes_for_shard(name: str) -> bool:
-    """Whether a file of this name is taken for records where its bytes do not tell."""
-    is_called_so = _HAS_SUFFIX.search(name) or _ENDS_NUMBERED.search(name)
-    return is_called_so is not None and not is_text_index_name(name)
+    """Whether a file counts as records by its name, if its bytes are inconclusive."""
+    matches = _HAS_SUFFIX.search(name) or _ENDS_NUMBERED.search(name)
+    return matches is not None and not is_text_index_name(name)
 
 
 def is_text_index_name(name: str) -> bool:
-    """Whether a file of this name says where records begin, and holds none."""
+    """Whether a file is a text index by its name."""
     return _TEXT_INDEX.fullmatch(name) is not None

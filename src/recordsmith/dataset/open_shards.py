@@ -1,7 +1,6 @@
-"""Which shards of a dataset stay open, and which may be mapped?
+"""Decides which shards of a dataset stay open and which are memory mapped.
 
-Those that were not used for longest are closed; of small records the first ones are mapped, as far
-as there is room for them.
+The least recently used shards are closed. Shards of small records are mapped up to a limit.
 """
 
 from __future__ import annotations
@@ -13,14 +12,14 @@ from recordsmith.dataset.forks import renew_in_children
 from recordsmith.dataset.shard import Shard
 
 _OPEN_SHARDS = 256
-"""How many shards stay open: file descriptors are few."""
+"""The maximum of open shards, because file descriptors are limited."""
 
 _MAPPED_BYTES = 256 << 20
-"""How large all maps together may become: what was touched of them counts as memory in use."""
+"""The maximum size of all maps, because touched pages count as memory in use."""
 
 
 class OpenShards:
-    """Those that a dataset and its slices have open together. Safe to use from several threads."""
+    """The open shards of a dataset and its slices. Thread-safe."""
 
     def __init__(self) -> None:
         self._mapped_bytes: OrderedDict[Shard, int] = OrderedDict()
@@ -28,16 +27,16 @@ class OpenShards:
         renew_in_children(self)
 
     def renew_lock(self) -> None:
-        """Have a lock that nobody holds."""
+        """Replace the lock with a new, unlocked one."""
         self._lock = threading.Lock()
 
     def use(self, shard: Shard) -> None:
-        """Before a record of this shard is read by its position."""
+        """Call before a record of this shard is read by position."""
         with self._lock:
             if shard in self._mapped_bytes:
                 self._mapped_bytes.move_to_end(shard)
                 return
-        size = shard.size_bytes if shard.maps_well else 0  # this may build its index
+        size = shard.size_bytes if shard.maps_well else 0  # may build its index
         with self._lock:
             if sum(self._mapped_bytes.values()) + size > _MAPPED_BYTES:
                 size = 0

@@ -1,10 +1,10 @@
-"""`recordsmith.open`: from a path to a Dataset."""
+"""`recordsmith.open`: opens paths as a Dataset."""
 
 from __future__ import annotations
 
 from recordsmith.dataset.dataset import Dataset
-from recordsmith.dataset.locate import Paths, locate
-from recordsmith.errors import OptionError
+from recordsmith.dataset.locate import Paths, locate_whole
+from recordsmith.errors import OptionError, option
 
 
 def open(paths: Paths, split: str | None = None) -> Dataset:  # noqa: A001 - named as users say it
@@ -12,20 +12,22 @@ def open(paths: Paths, split: str | None = None) -> Dataset:  # noqa: A001 - nam
 
     Args:
         paths: a file, a folder, a glob pattern, or a list of these.
-        split: only the shards of this split, as their manifest or their names tell.
+        split: open only this split, according to the manifest or to file names.
 
     Returns:
-        The dataset. Nothing is read yet but names, sizes and the manifest; of a folder without a
-        manifest, the first bytes of each file.
+        The dataset. Opening reads only names, sizes and the manifest; without a manifest, also the
+        first bytes of each file.
 
     Raises:
         FileAccessError: a path does not exist or cannot be read.
-        OptionError: nothing there looks like a TFRecord, or there is no such split.
-        CorruptDataError: broken-manifest; unfinished-dataset; missing-shard;
-            shard-size-mismatch, where a shard is not as long as its manifest says.
+        OptionError: no TFRecord files were found, or the split is unknown.
+        CorruptDataError: broken-manifest, unfinished-dataset, missing-shard, or
+            shard-size-mismatch, if the size of a shard differs from the manifest.
+
+    Example:
+        dataset = rs.open("out", split="train")
     """
-    located = locate(paths, split)
-    located.check_whole()
+    located = locate_whole(paths, split)
     manifest = located.manifest
     return Dataset(
         located.shards,
@@ -35,13 +37,18 @@ def open(paths: Paths, split: str | None = None) -> Dataset:  # noqa: A001 - nam
 
 
 def dataset_of(paths_or_dataset: Paths | Dataset, split: str | None = None) -> Dataset:
-    """What a caller means who may give paths, as for `open`, or a Dataset.
+    """Return a Dataset as it is, or open paths.
 
     Raises:
-        OptionError: a split of a Dataset is asked for; or as `open` does.
+        OptionError: a split is passed with a Dataset; or as in `open`.
     """
     if not isinstance(paths_or_dataset, Dataset):
         return open(paths_or_dataset, split)
     if split is not None:
-        raise OptionError("split goes with a path; open the dataset with open(path, split)")
+        raise OptionError(
+            f"{option('split')} needs a path, not a Dataset",
+            option="split",
+            value=split,
+            remedy="Open the dataset with open(path, split).",
+        )
     return paths_or_dataset

@@ -1,7 +1,7 @@
-"""One shard: its records in order by reading, or any of them by its index.
+"""One shard, with sequential reading and random access through its index.
 
-Reading in order streams the file through a small buffer, compressed or not. Reading by position
-goes where the index says (see `frames`); each record is checked against it and its checksums.
+Sequential reading streams the file through a small buffer, compressed or not. Random access uses
+the index (see `frames`) and verifies each record against it and its checksums.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from recordsmith.wire.framing import describe_defect
 
 
 class Shard:
-    """One `.tfrecord` file. May be used from several threads."""
+    """One `.tfrecord` file. Thread-safe."""
 
     def __init__(
         self,
@@ -55,9 +55,9 @@ class Shard:
     ) -> None:
         """
         Args:
-            entry: what a manifest says of it.
-            compression: given where that is known.
-            keeps_index: False for a temporary file, whose index nobody needs another time.
+            entry: the entry of the shard in a manifest.
+            compression: the compression, if it is known.
+            keeps_index: False for a temporary file, whose index is not saved.
         """
         self.path = path
         self._keeps_index = keeps_index
@@ -65,25 +65,25 @@ class Shard:
         self.entry = entry
         self._record_count = None if entry is None else entry.record_count
         self._compression = compression
-        self._forget()
+        self._reset()
 
-    def _forget(self) -> None:
-        """What can be had again from the file."""
+    def _reset(self) -> None:
+        """Reset everything that can be read again from the file."""
         self._index: ShardIndex | None = None
-        self._is_index_kept = False  # from another time, so that it may speak of an older file
-        self._has_moved = False  # the file is another one than that of the index
+        self._is_index_kept = False  # loaded from disk, so it may belong to an older file
+        self._has_moved = False  # the file no longer matches the index
         self._frames: FrameReader | None = None
         self._may_be_mapped = False
         self.renew_lock()
         renew_in_children(self)
 
     def renew_lock(self) -> None:
-        """Have a lock that nobody holds."""
+        """Replace the lock with a new, unlocked one."""
         self._lock = threading.RLock()
 
     def __getstate__(self) -> dict[str, Any]:
-        """A shard travels to another process without its index, open file and lock."""
-        left_behind = (
+        """Pickle without the index, the open file and the lock."""
+        not_pickled = (
             "_index",
             "_is_index_kept",
             "_has_moved",
@@ -91,11 +91,11 @@ class Shard:
             "_may_be_mapped",
             "_lock",
         )
-        return {name: value for name, value in vars(self).items() if name not in left_behind}
+        return {name: value for name, value in vars(self).items() if name not in not_pickled}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
-        self._forget()
+        self._reset()
 
     def __repr__(self) -> str:
         return f"Shard({str(self.path)!r}, split={self.split!r})"
@@ -107,17 +107,17 @@ class Shard:
 
     @property
     def compression(self) -> Compression:
-        """none, gzip or zlib, as its first bytes say."""
+        """none, gzip or zlib, detected from the first bytes."""
         if self._compression is None:
             self._compression = detect_compression(read_head(self.path, HEAD_BYTES))
         return self._compression
 
     def check_size(self) -> None:
-        """Compare its size with what its manifest says, and that with the count of records.
+        """Compare the size of the file with the manifest, and with the number of records.
 
         Raises:
-            CorruptDataError: shard-size-mismatch; record-count-mismatch, where the file could not
-                hold as many records.
+            CorruptDataError: shard-size-mismatch; record-count-mismatch, if the file is too small
+                for its number of records.
         """
         if self.entry is None:
             return
@@ -125,32 +125,34 @@ class Shard:
         if size != self.entry.size_bytes:
             raise CorruptDataError(
                 Defect.SHARD_SIZE,
-                f"the shard has {size} bytes, its manifest says {self.entry.size_bytes}. It was "
-                "cut, grown or replaced after it was packed; fetch it again, or open it by its "
-                "own name.",
+                "the shard was changed after it was packed",
+                found=f"{size} bytes",
+                expected=f"{self.entry.size_bytes} bytes",
+                remedy="Fetch it again, or open it by name, without the manifest.",
                 path=self.path,
             )
         most = most_bytes(size, self.compression) // FRAME_BYTES
         if self.entry.record_count > most:
             raise CorruptDataError(
                 Defect.RECORD_COUNT,
-                f"a file of {size} bytes has {most} records at most, but its manifest says "
-                f"{self.entry.record_count}. Fetch the manifest again, or open the shard by its "
-                "own name.",
+                f"the manifest has more records than fit into the {size} bytes of the file",
+                found=f"{self.entry.record_count} records",
+                expected=f"at most {most}",
+                remedy="Fetch the manifest again, or open the shard by name.",
                 path=self.path,
             )
 
     @property
     def known_record_count(self) -> int | None:
-        """How many records it has, if that is known without looking."""
+        """The number of records, if it is known without reading."""
         return self._record_count
 
     @property
     def record_count(self) -> int:
-        """How many records it has; the index is built if that is not known.
+        """The number of records; builds the index if the number is unknown.
 
         Raises:
-            CorruptDataError: it cannot be counted, as its frames are damaged.
+            CorruptDataError: frames are damaged.
         """
         if self._record_count is None:
             self._record_count = self.index.record_count
@@ -158,7 +160,7 @@ class Shard:
 
     @property
     def index(self) -> ShardIndex:
-        """Where its records begin; built and kept when it is first asked for.
+        """The offsets of its records; built and saved on first use.
 
         Raises:
             CorruptDataError: frames are damaged.
@@ -179,14 +181,14 @@ class Shard:
         *,
         check_payloads: bool = True,
     ) -> Iterator[RecordBlock]:
-        """Its records start:stop in order; block positions count from the start of the shard.
+        """Yield the records start:stop in order; block positions count from the shard's start.
 
-        Without `stop`, to its end, which must be where a manifest says.
+        Without `stop`, reads to the end and compares the number of records with the manifest.
 
         Raises:
-            CorruptDataError: at the first defect, with path, position and offset, after every
-                record before it was handed on; record-count-mismatch if there are not as many
-                records as were asked for or promised.
+            CorruptDataError: at the first defect, with path, position and offset, after all
+                records before it; record-count-mismatch if the number of records is not as
+                requested or as in the manifest.
         """
         compression = self._compression
         skip_bytes = 0
@@ -195,7 +197,7 @@ class Shard:
                 raise self._count_error(self.index.record_count, start)
             skip_bytes = int(self.index.offsets[start])
             compression = "none"
-        position = start if skip_bytes else 0  # of the first record that is read
+        position = start if skip_bytes else 0  # number of the first record to read
         seen = position
         with (
             open_file(self.path) as file,
@@ -224,28 +226,25 @@ class Shard:
             raise self._count_error(seen, expected)
 
     def read(self, number: int) -> memoryview:
-        """The payload of one record, read-only.
-
-        It may be a view of the mapped file, which it keeps alive. Do not cut a file while views of
-        it are in use: the operating system ends a program that touches mapped bytes which are no
-        longer there.
+        """Read the payload of one record, as a read-only copy.
 
         Raises:
             OptionError: the shard is compressed.
-            CorruptDataError: the record is damaged, or the file was cut since it was opened.
+            CorruptDataError: the record is damaged, or the file has changed since it was opened.
         """
         self._check_plain()
         payload = self._read_at(number)
         if payload is None and self._renew_index():
             payload = self._read_at(number)
         if payload is None:
-            raise self._moved(number)
+            raise self._changed_error(number)
         return payload
 
     def _renew_index(self) -> bool:
-        """Whether there is another index, after a record was not where it should be: once, if it
-        was a kept one. An index that was built since the dataset was opened stays: with that of
-        another file, records would be read that are not those which were opened.
+        """Rebuild an index that does not match the file; return whether there is a new one.
+
+        Only an index that was loaded from disk is replaced, once. If it was built since the dataset
+        was opened, the file has changed, and a new index would return other records.
 
         Raises:
             CorruptDataError: frames are damaged.
@@ -262,15 +261,15 @@ class Shard:
             return True
 
     def sizes(self, numbers: Int64Array) -> Int64Array:
-        """int64, (count,): how long the payloads of some records are, as the index tells."""
+        """The payload sizes of some records according to the index: int64, (count,)."""
         offsets = self._offsets_of(numbers)
         return offsets[numbers + 1] - offsets[numbers] - FRAME_BYTES
 
     def _offsets_of(self, numbers: Int64Array) -> Int64Array:
-        """The offsets of all records, if they have those of these numbers."""
+        """The offsets of all records, after a check that these numbers exist."""
         index = self.index
         if len(numbers) and int(numbers.max()) >= index.record_count:
-            raise self._moved(int(numbers.max()))
+            raise self._changed_error(int(numbers.max()))
         return index.offsets
 
     def gather(
@@ -281,13 +280,13 @@ class Shard:
         *,
         whole: bool = False,
     ) -> None:
-        """Copy the payloads of some records to out[places[i]:], with both checksums.
+        """Copy the payloads of some records to out[places[i]:], and verify both checksums.
 
         Args:
-            numbers: int64, (count,): which records, in any order.
+            numbers: int64, (count,): the records, in any order.
             places: int64, (count,).
-            out: uint8, with room for all.
-            whole: copy the frames, not only their payloads.
+            out: uint8, large enough for all payloads.
+            whole: copy whole frames instead of payloads.
 
         Raises:
             OptionError, CorruptDataError: as `read`.
@@ -296,29 +295,29 @@ class Shard:
         offsets = self._offsets_of(numbers)
         begins, ends = offsets[numbers], offsets[numbers + 1]
         done = self._open_frames().gather(begins, ends, places, out, whole=whole)
-        for i in range(done, len(numbers)):  # one by one: that tells what is wrong
+        for i in range(done, len(numbers)):  # one by one, to raise the specific error
             payload = self.read(int(numbers[i]))
             if len(payload) != ends[i] - begins[i] - FRAME_BYTES:
-                raise self._moved(int(numbers[i]))
+                raise self._changed_error(int(numbers[i]))
             copied = np.frombuffer(encode_record(payload) if whole else payload, np.uint8)
             out[places[i] : places[i] + len(copied)] = copied
 
     @property
     def maps_well(self) -> bool:
-        """Whether reading by position is much faster where the file is mapped."""
+        """Whether random access is much faster with a memory map."""
         return self.compression == "none" and maps_well(
             int(self.index.offsets[-1]), self.index.record_count
         )
 
     def allow_map(self) -> None:
-        """Let the file be mapped, until `close`."""
+        """Allow mapping of the file until `close`."""
         with self._lock:
             if not self._may_be_mapped:
                 self.close()
                 self._may_be_mapped = True
 
     def close(self) -> None:
-        """Let go of the file; it is opened again when it is needed."""
+        """Close the file; it is opened again on demand."""
         with self._lock:
             self._frames = None
             self._may_be_mapped = False
@@ -327,28 +326,32 @@ class Shard:
         if self.compression != "none":
             raise OptionError(
                 f"{self.path} is compressed with {self.compression}, so its records can only be "
-                "read in order: iterate over the dataset, or write it uncompressed for random "
-                "access"
+                "read in order",
+                option="paths",
+                value=str(self.path),
+                remedy="Iterate over the dataset, or write it uncompressed for random access.",
             )
 
-    def _moved(self, number: int) -> CorruptDataError:
+    def _changed_error(self, number: int) -> CorruptDataError:
         return CorruptDataError(
             Defect.SHARD_SIZE,
-            f"record {number} is not where it was: the file was changed since it was opened. "
-            "Open the dataset again.",
+            f"record {number} has moved, because the file was changed since it was opened",
+            remedy="Open the dataset again.",
             path=self.path,
         )
 
     def _count_error(self, found: int, expected: int) -> CorruptDataError:
         return CorruptDataError(
             Defect.RECORD_COUNT,
-            f"the shard has {found} records, expected {expected}: it was changed after it was "
-            "packed or opened. Fetch it again, or open it anew by its own name.",
+            "the shard was changed after it was packed or opened",
+            found=f"{found} records",
+            expected=f"{expected} records",
+            remedy="Fetch it again, or open it again by name, without the manifest.",
             path=self.path,
         )
 
     def _read_at(self, number: int) -> memoryview | None:
-        """None if the file does not have this record where the index says."""
+        """Read a record; None if it is not at the offset in the index."""
         index = self.index
         if number >= index.record_count:
             return None
@@ -362,7 +365,7 @@ class Shard:
         if frames.defect is Defect.PAYLOAD_CRC and frames.stop == 0:
             length = int.from_bytes(view[:8], "little")
             if length + FRAME_BYTES == len(view):
-                error = describe_defect(frames, view, position=number, offset=begin)
+                error = describe_defect(frames, view, record=number, offset=begin)
                 error.path = str(self.path)
                 raise error
         return None
@@ -374,12 +377,13 @@ class Shard:
                 self._frames = form(self.path)
             return self._frames
 
-    def walk(self, tell: Callable[[int], None] | None = None) -> ShardIndex:
-        """The index of the file as it is now, which is not kept. Of a plain file only the headers
-        are read, of a compressed one all.
+    def walk(self, report: Callable[[int], None] | None = None) -> ShardIndex:
+        """Build the index of the current file without saving it.
+
+        Reads only the headers of an uncompressed file, but all of a compressed one.
 
         Args:
-            tell: told how many bytes of a plain file are walked.
+            report: called with the number of bytes processed so far, for uncompressed files.
 
         Raises:
             CorruptDataError: frames are damaged.
@@ -388,10 +392,11 @@ class Shard:
             return ShardIndex(np.zeros(1, np.int64), "none")
         if self.compression == "none":
             with open_file(self.path) as file, accessing(self.path):
-                lengths, is_whole = walk(file.fileno(), tell)
+                lengths, is_whole = walk(file.fileno(), report)
                 if not is_whole:
                     with located(self.path):
-                        for _ in read_blocks(file, check_payloads=False):  # raises it in words
+                        # raises the specific error
+                        for _ in read_blocks(file, check_payloads=False):
                             pass
                     raise self._count_error(len(lengths), len(lengths) + 1)
         else:
@@ -405,13 +410,3 @@ class Shard:
         if self._keeps_index and self.size_bytes >= KEEP_FROM_BYTES:
             save_index(self.path, index)
         return index
-
-
-def empty_file(path: Path) -> CorruptDataError:
-    """The error for a file that should hold records and has no bytes."""
-    return CorruptDataError(
-        Defect.EMPTY_FILE,
-        "the file has 0 bytes, so no records. Its writer may have been stopped before it wrote "
-        "anything, or the copy failed.",
-        path=path,
-    )

@@ -1,9 +1,9 @@
-r"""Where does each record of a shard begin? Answered from a small file, made once.
+r"""Index files, which store the offset of each record of a shard.
 
-The index lies beside the shard in a hidden folder, or in the user's cache where that cannot be
-written. It holds the size of the shard and a checksum over samples of its bytes, so that an index
-of a replaced, grown or cut shard is not used; and a checksum of itself. It is replaced atomically,
-so several processes may build it at once.
+An index lies in a hidden folder next to the shard, or in the user's cache if that folder is not
+writable. It has the size of the shard and a checksum over samples of its bytes, so that the index
+of a changed shard is not used, and a checksum of itself. Files are replaced atomically, so several
+processes may build an index at once.
 
 Layout, little-endian:
     0   8  b"RSINDEX\\1"
@@ -53,22 +53,22 @@ from recordsmith.wire.compression import MAX_DECOMPRESSED_BYTES
 
 _MAGIC = b"RSINDEX\x01"
 _HEADER = struct.Struct("<8sQIIQ")
-_DEFLATE_RATIO = 1032  # more than that no byte of a deflate stream can become (RFC 1951)
-_MOST_BYTES = 1 << 26  # and 8 for each of the shard; a compressed one could ask for 500 times more
+_DEFLATE_RATIO = 1032  # the maximum expansion of a deflate stream (RFC 1951)
+_MOST_BYTES = 1 << 26  # plus 8 per byte of the shard; limits compressed shards
 _CHECKED_AT_A_TIME = 1 << 14
 _SAMPLE_BYTES = 4096
 _SAMPLE_COUNT = 8
 
 KEEP_FROM_BYTES = 1 << 20
-"""Indexes of smaller foreign shards are not kept: building one again takes a millisecond."""
+"""Indexes of smaller foreign shards are not saved: building one takes a millisecond."""
 
 
 @dataclass(frozen=True)
 class ShardIndex:
-    """Where the records of one shard are.
+    """The offsets of the records of one shard.
 
-    offsets: int64, (record_count + 1,): where each frame begins, and where the last one ends.
-    compression: if not none, offsets count the decompressed bytes.
+    offsets: int64, (record_count + 1,): the start of each frame, and the end of the last one.
+    compression: if not none, offsets are in the decompressed data.
     """
 
     offsets: Int64Array
@@ -80,7 +80,7 @@ class ShardIndex:
 
     @classmethod
     def from_lengths(cls, lengths: Int64Array, compression: Compression) -> ShardIndex:
-        """The index of frames that follow one another without a gap, from byte 0."""
+        """Make the index of contiguous frames from byte 0."""
         offsets = np.empty(len(lengths) + 1, np.int64)
         offsets[0] = 0
         np.add(lengths, FRAME_BYTES, out=offsets[1:])
@@ -89,14 +89,14 @@ class ShardIndex:
 
 
 def most_bytes(size_bytes: int, compression: Compression) -> int:
-    """How many bytes of frames a file of some size can hold."""
+    """The maximum number of bytes of frames in a file of a given size."""
     if compression == "none":
         return size_bytes
     return min(_DEFLATE_RATIO * size_bytes, MAX_DECOMPRESSED_BYTES)
 
 
 def index_paths(shard: Path) -> tuple[Path, Path]:
-    """Where the index of a shard may lie: beside it, and in the user's cache."""
+    """The possible paths of an index: next to the shard, and in the user's cache."""
     name = hashlib.sha256(os.fsencode(os.path.realpath(shard))).hexdigest()[:32]
     return (
         shard.parent / INTERNAL_FOLDER / f"{shard.name}.index",
@@ -105,13 +105,13 @@ def index_paths(shard: Path) -> tuple[Path, Path]:
 
 
 def load_index(shard: Path) -> ShardIndex | None:
-    """The index of a shard, if there is one that fits what the shard holds now."""
+    """Load the index of a shard; None if there is no valid one."""
     found = find_index(shard)
     return None if found is None else found[1]
 
 
 def find_index(shard: Path) -> tuple[Path, ShardIndex] | None:
-    """The same, and where it lies."""
+    """The path and the index of a shard; None if there is no valid one."""
     for path in index_paths(shard):
         with suppress(FileAccessError), open_regular(path) as file, accessing(path):
             index = _read(file, shard)
@@ -121,7 +121,7 @@ def find_index(shard: Path) -> tuple[Path, ShardIndex] | None:
 
 
 def index_pieces(shard: Path, index: ShardIndex) -> tuple[bytes | memoryview, ...]:
-    """What an index file holds, end to end; `shard` is the file as it is now."""
+    """The content of an index file for the current file `shard`."""
     size = size_of(shard)
     head = _HEADER.pack(
         _MAGIC,
@@ -135,10 +135,10 @@ def index_pieces(shard: Path, index: ShardIndex) -> tuple[bytes | memoryview, ..
 
 
 def save_index(shard: Path, index: ShardIndex) -> Path | None:
-    """Keep an index for next time; answers where, or None if no place can be written."""
+    """Save an index; return its path, or None if no location is writable."""
     pieces = index_pieces(shard, index)
     for path in index_paths(shard):
-        if path.parent.is_symlink():  # whoever made the shard may have made the link
+        if path.parent.is_symlink():  # the link may come from the author of the shard
             continue
         with suppress(FileAccessError):
             make_folder(path.parent)
@@ -148,10 +148,10 @@ def save_index(shard: Path, index: ShardIndex) -> Path | None:
 
 
 def _read(file: BinaryIO, shard: Path) -> ShardIndex | None:
-    """None unless everything about it is right: it can always be built again.
+    """Read an index file; None if anything is wrong, because an index can be rebuilt.
 
-    Whoever made the shard may have made the index, with checksums that fit: so its length must be
-    what it says, and such as the file can have, before memory is asked for by it.
+    The file is untrusted: the author of the shard may have made it with matching checksums. Its
+    length is checked before memory is allocated.
     """
     head = file.read(_HEADER.size)
     if len(head) < _HEADER.size or head[:8] != _MAGIC:
@@ -183,18 +183,18 @@ def _read(file: BinaryIO, shard: Path) -> ShardIndex | None:
 
 
 def _are_frames(offsets: Int64Array) -> bool:
-    """Whether each begins where a frame before it can end; part by part, within the cache."""
+    """Whether the offsets leave room for each frame; checked in parts that fit the cache."""
     for start in range(0, len(offsets) - 1, _CHECKED_AT_A_TIME):
         part = offsets[start : start + _CHECKED_AT_A_TIME + 1]
         if (part[1:] <= part[:-1]).any():
-            return False  # only offsets that ascend have differences that are true
+            return False  # differences of descending offsets could overflow
         if (np.diff(part) < FRAME_BYTES).any():
             return False
     return True
 
 
 def _sample_checksum(shard: Path, size: int) -> int:
-    """CRC-32C over the first bytes, the last, and some between, evenly spread."""
+    """CRC-32C over evenly spaced samples, from the first to the last bytes."""
     value = 0
     with open_file(shard) as file, accessing(shard):
         for number in range(_SAMPLE_COUNT):

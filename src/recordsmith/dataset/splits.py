@@ -1,9 +1,8 @@
-"""Of which split is a shard, where no manifest tells it?
+"""Infers the splits of shards without a manifest.
 
-Told by the name of its file: what stands before the numbers (`mnist-test.tfrecord-00000-of-00001`),
-or before what follows a word for a split, as that is a number or a part (`train00-2071.tfrec`,
-`train_cats.tfrecord`). Where names say nothing, by the folders that files lie in, if these are
-called like several splits (`train/`, `valid/`). Else each file is a split of its own name.
+From the file name: the part before the numbers (`mnist-test.tfrecord-00000-of-00001`), or up to a
+split word (`train00-2071.tfrec`, `train_cats.tfrecord`). Otherwise from the folders, if they have
+names of different splits (`train/`, `valid/`). Otherwise each file is its own split.
 """
 
 from __future__ import annotations
@@ -20,18 +19,18 @@ SPLIT_NAMES = frozenset(
         *("dev", "eval", "evaluation", "test", "testing"),
     )
 )
-"""What people call splits, in lower case."""
+"""Common names of splits, in lower case."""
 
 _WORD = re.compile(r"[A-Za-z]+")
 
 
 def is_split_name(name: str) -> bool:
-    """Whether a folder or file of this name is a split, by what is usual."""
+    """Whether a name is a common name of a split."""
     return name.lower() in SPLIT_NAMES
 
 
 def split_of(name: str) -> str:
-    """The split that a file name speaks of."""
+    """The split of a file, according to its name."""
     numbered = parse_shard_name(name)
     if numbered is not None:
         return numbered.split
@@ -39,25 +38,25 @@ def split_of(name: str) -> str:
     return stem[: _end_of_word(stem)] or stem
 
 
-def is_split_told(name: str) -> bool:
-    """Whether a file name has a word for a split in it, such as `flowers_train.tfrecord`."""
+def has_split_word(name: str) -> bool:
+    """Whether a file name contains a split word, such as `flowers_train.tfrecord`."""
     return _end_of_word(split_of(name)) > 0
 
 
 def tells_split(file_name: str, split: str) -> bool:
-    """Whether a split is more than the name of its file: that is numbered, or called like one."""
-    return parse_shard_name(file_name) is not None or is_split_told(split)
+    """Whether a split is more than a file name: the file is numbered, or has a split word."""
+    return parse_shard_name(file_name) is not None or has_split_word(split)
 
 
 def splits_of_folders(paths: Iterable[Path]) -> dict[Path, str]:
-    """folder -> split, of files whose names tell none; empty if their folders do not tell it."""
-    folders = {path.parent for path in paths if not is_split_told(path.name)}
+    """Map folders to splits, for files without a split word; empty if folders are ambiguous."""
+    folders = {path.parent for path in paths if not has_split_word(path.name)}
     splits = {folder: folder.absolute().name for folder in folders}
     names = set(splits.values())
     return splits if len(names) > 1 and all(map(is_split_name, names)) else {}
 
 
 def _end_of_word(stem: str) -> int:
-    """Where the last word for a split ends; 0 if there is none."""
+    """The end of the last split word; 0 without one."""
     ends = [word.end() for word in _WORD.finditer(stem) if is_split_name(word.group())]
     return ends[-1] if ends else 0

@@ -1,7 +1,7 @@
-"""Write one shard: whole under its final name, or not there at all.
+"""Writes one shard atomically.
 
-Records go to a temporary file beside it, which is synced and then renamed. Checksum, size and
-index are counted on the way, so nothing is read again.
+Records go to a temporary file next to it, which is synced and renamed at the end. Checksum, size
+and index are computed while writing.
 """
 
 from __future__ import annotations
@@ -19,12 +19,13 @@ import numpy as np
 from recordsmith.buffers import BytesLike, Int64Array, as_view
 from recordsmith.dataset.shard import Shard
 from recordsmith.dataset.shard_index import KEEP_FROM_BYTES, ShardIndex, index_pieces, save_index
-from recordsmith.errors import FileAccessError, OptionError
+from recordsmith.errors import FileAccessError, OptionError, option
 from recordsmith.example import Column, ColumnEncoder, Kind, encode_example
 from recordsmith.files import (
     PathLike,
     accessing,
     as_path,
+    create,
     publish,
     remove,
     sync_folder,
@@ -45,15 +46,16 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 _BUFFER_BYTES = 1 << 20
-_ROWS_AT_A_TIME = 1 << 13  # measured: fewer cost calls, more fall out of the cache
+_ROWS_AT_A_TIME = 1 << 13  # measured: fewer rows cost more calls, more rows exceed the cache
 
 
 class ShardWriter:
-    """Writes one `.tfrecord` file; a context manager. Not for use by two threads at once.
+    """Writes one `.tfrecord` file; a context manager. Not thread-safe.
 
-    The file gets its name on `close`, or on leaving the `with` block without an exception; with
-    one, nothing is left behind.
+    The file gets its final name on `close`, or at the end of the `with` block. If the block raises,
+    no file is left.
 
+    Example:
         with ShardWriter("train.tfrecord") as writer:
             writer.write_example({"label": 3, "name": "daisy"})
     """
@@ -71,11 +73,11 @@ class ShardWriter:
         Args:
             path: the final name.
             compression: none, gzip or zlib.
-            overwrite: replace a file of that name; else it is refused.
-            temporary: where the bytes go until then, on the same file system.
+            overwrite: replace an existing file.
+            temporary: the path of the temporary file, on the same file system.
 
         Raises:
-            OptionError: the file exists, or the compression is unknown.
+            OptionError: the file exists, or the compression is unsupported.
             FileAccessError: the folder is missing or cannot be written.
         """
         self._is_open = False
@@ -83,32 +85,38 @@ class ShardWriter:
         self.compression = check_compression(compression)
         self._overwrite = overwrite
         if self.path.is_dir():
-            raise OptionError(f"{self.path} is a folder; expected the name of a file")
+            raise OptionError(
+                f"{self.path} is a folder", option="path", value=str(self.path), expected="a file"
+            )
         if self.path.exists() and not overwrite:
-            raise OptionError(f"{self.path} exists already; say overwrite=True to replace it")
+            raise OptionError(
+                f"{self.path} already exists",
+                option="path",
+                value=str(self.path),
+                remedy=f"Pass {option('overwrite', True)} to replace it.",
+            )
         self._temporary = Path(temporary or temporary_name(self.path))
         self._lengths = array("q")
-        self._frames = bytearray()  # records wait here, up to _used; made when it is needed
+        self._frames = bytearray()  # a buffer for records, filled up to _used; allocated on demand
         self._used = 0
-        with accessing(self.path, "write"):
-            self._file = _CountedFile(self._temporary)
+        self._file = _CountedFile(self._temporary, self.path)
         self._records = RecordWriter(cast(BinaryIO, self._file), compression=self.compression)
         self._is_open = True
         self._is_sealed = False
 
     @property
     def record_count(self) -> int:
-        """How many records were written so far."""
+        """The number of records written so far."""
         return len(self._lengths)
 
     @property
     def size_bytes(self) -> int:
-        """How many bytes have reached the file so far."""
+        """The number of bytes written to the file so far."""
         return self._file.size_bytes
 
     @property
     def crc32c(self) -> int:
-        """CRC-32C over the bytes of the file so far."""
+        """CRC-32C of the bytes written to the file so far."""
         return self._file.crc32c
 
     def write(self, payload: BytesLike) -> None:
@@ -116,8 +124,10 @@ class ShardWriter:
         self._check_open()
         if not isinstance(payload, bytes):
             if not isinstance(payload, (bytearray, memoryview, np.ndarray)):
-                raise OptionError(f"a record is bytes, not {type(payload).__name__}")
-            payload = bytes(payload)  # whatever its items and strides
+                raise OptionError(
+                    option="payload", value=payload, expected="bytes or another buffer"
+                )
+            payload = bytes(payload)  # contiguous, for any item type and strides
         if not self._frames:
             self._frames = bytearray(_BUFFER_BYTES)
         stop = encode_record_into(payload, self._frames, self._used)
@@ -133,11 +143,15 @@ class ShardWriter:
     def write_example(
         self, features: Mapping[str, Any], kinds: Mapping[str, Kind] | None = None
     ) -> None:
-        """Write a dict as an Example; values and kinds as in `encode_example`."""
+        """Write a dict as an Example; values and kinds as in `encode_example`.
+
+        A feature with the value None is left out. Arrays of two or more axes raise an OptionError:
+        encode images as JPEG or PNG, and store other arrays as `tobytes()` and the shape.
+        """
         self.write(encode_example(features, kinds))
 
     def write_columns(self, columns: Mapping[str, Column | Sequence[Any]]) -> None:
-        """Write one Example for each row of some columns, as in `encode_columns`."""
+        """Write one Example for each row of columns, as in `encode_columns`."""
         self._check_open()
         encoder = ColumnEncoder(columns)
         for start in range(0, encoder.row_count, _ROWS_AT_A_TIME):
@@ -145,7 +159,7 @@ class ShardWriter:
             self.write_slices(*encoder.encode(start, stop))
 
     def write_slices(self, data: BytesLike, offsets: Int64Array) -> None:
-        """Write the payloads data[offsets[i]:offsets[i + 1]], many at once.
+        """Write many payloads at once: data[offsets[i]:offsets[i + 1]].
 
         Args:
             data: the payloads, end to end.
@@ -157,29 +171,30 @@ class ShardWriter:
         self._note(np.diff(offsets))
 
     def write_frames(self, frames: BytesLike, lengths: Int64Array) -> None:
-        """Write records that are framed already, such as those of another shard, as they are.
+        """Write records that are already framed, such as those of another shard, unchanged.
 
         Args:
-            frames: end to end; their checksums are not checked here.
-            lengths: int64, (count,): of their payloads.
+            frames: end to end; their checksums are not verified.
+            lengths: int64, (count,): the sizes of the payloads.
 
         Raises:
-            OptionError: frames of these lengths take another number of bytes.
+            OptionError: the size of `frames` does not match the lengths.
         """
         self._check_open()
         expected = int(lengths.sum()) + FRAME_BYTES * len(lengths)
         if as_view(frames).nbytes != expected:
             raise OptionError(
-                f"frames has {as_view(frames).nbytes} bytes; {len(lengths)} records of these "
-                f"lengths take {expected}"
+                f"{option('frames')} has {as_view(frames).nbytes} bytes",
+                option="frames",
+                expected=f"{expected} bytes for {len(lengths)} records of these lengths",
             )
         self.write_piece(frames, lengths)
 
     def close(self) -> None:
-        """Give the complete file its name; nothing more can be written. Twice is fine.
+        """Complete the file and give it its final name. May be called twice.
 
         Raises:
-            OptionError: a file of that name has come meanwhile, and overwrite was not said.
+            OptionError: a file of that name was created meanwhile, and `overwrite` is false.
             FileAccessError: the disk is full, or the folder cannot be written.
         """
         if not self._is_open:
@@ -187,7 +202,7 @@ class ShardWriter:
         self.publish(with_index=self.size_bytes + self._used >= KEEP_FROM_BYTES)
 
     def seal(self) -> None:
-        """Write what is held back and sync; the file still has its temporary name."""
+        """Write buffered records and sync; the file keeps its temporary name."""
         if self._is_sealed:
             return
         self._check_open()
@@ -199,12 +214,12 @@ class ShardWriter:
         self._is_sealed = True
 
     def written_blocks(self) -> Iterator[RecordBlock]:
-        """Seal, and read what was written back from the file, with every checksum."""
+        """Seal, and read the file back with every checksum."""
         self.seal()
         return Shard(self._temporary, "", compression=self.compression).blocks()
 
     def publish(self, *, with_index: bool = True) -> None:
-        """Seal, give the file its name, and keep its index beside it."""
+        """Seal, give the file its final name, and save its index."""
         self.seal()
         publish(self._temporary, self.path, overwrite=self._overwrite)
         self._is_open = False
@@ -213,22 +228,22 @@ class ShardWriter:
             save_index(self.path, self._index())
 
     def index_pieces(self) -> tuple[bytes | memoryview, ...]:
-        """Seal; what the index file of this shard holds, end to end."""
+        """Seal, and return the content of the index file."""
         self.seal()
         return index_pieces(self._temporary, self._index())
 
     def release(self) -> Path:
-        """Seal, and leave the file to the caller; answers its temporary name."""
+        """Seal, and pass the file to the caller; return its temporary path."""
         self.seal()
         self._is_open = False
         return self._temporary
 
     def write_piece(self, frames: BytesLike, lengths: Int64Array) -> None:
-        """Write a piece of frames that are encoded already and known to be right.
+        """Write a piece of a stream of valid frames.
 
         Args:
-            frames: where the last piece ended, this one goes on.
-            lengths: int64, (count,): of the payloads of those that end in this piece.
+            frames: continues where the last piece ended.
+            lengths: int64, (count,): payload sizes of the frames that end in this piece.
         """
         self._check_open()
         self._flush()
@@ -237,11 +252,11 @@ class ShardWriter:
 
     @property
     def is_open(self) -> bool:
-        """Whether it was neither closed, nor released, nor discarded."""
+        """Whether the writer was neither closed, released nor discarded."""
         return self._is_open
 
     def discard(self) -> None:
-        """Leave nothing behind."""
+        """Remove the temporary file."""
         self._is_open = False
         with suppress(OSError):
             self._file.close()
@@ -267,12 +282,12 @@ class ShardWriter:
             raise
 
     def __del__(self) -> None:
-        if self._is_open:  # never closed: what is there is not known to be complete
+        if self._is_open:  # never closed, so the file may be incomplete
             self.discard()
 
     def _check_open(self) -> None:
         if not self._is_open or self._is_sealed:
-            raise OptionError(f"{self.path} is closed; nothing more can be written to it")
+            raise OptionError(f"{self.path} is closed, so no more records can be written")
 
     def _index(self) -> ShardIndex:
         return ShardIndex.from_lengths(np.asarray(self._lengths, np.int64), self.compression)
@@ -291,10 +306,10 @@ class ShardWriter:
 
 
 class _CountedFile:
-    """An unbuffered file that knows size and checksum of what was written to it."""
+    """An unbuffered file that counts its size and checksum."""
 
-    def __init__(self, path: Path) -> None:
-        self._file = open(path, "wb", buffering=0)  # noqa: SIM115 - closed by close()
+    def __init__(self, path: Path, named: Path) -> None:
+        self._file = create(path, named)
         self.size_bytes = 0
         self.crc32c = 0
 

@@ -1,4 +1,4 @@
-"""Datasets, batches, reports -> pictures and pages for people to look at. Writes nothing else."""
+"""Draw datasets, batches and reports as images and HTML pages."""
 
 from recordsmith.drawing.batch import draw_batch
 from recordsmith.drawing.sheet import SheetReport, sheet

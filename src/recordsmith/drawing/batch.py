@@ -1,7 +1,7 @@
-"""`recordsmith.draw_batch`: what a model is given, on one page, as a picture file.
+"""`recordsmith.draw_batch`: preview a batch on one page, as an image file.
 
-Draws the arrays of a batch, not the records that they were made of: whether pictures were turned,
-mirrored, cropped or scaled wrongly is seen here and nowhere else.
+Draws the arrays of the batch instead of the records, so that errors in rotating, flipping, cropping
+or scaling are visible.
 """
 
 from __future__ import annotations
@@ -13,18 +13,18 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from recordsmith.drawing.picture_page import TILE, check_page, write_page
-from recordsmith.errors import OptionError
+from recordsmith.drawing.image_page import TILE, check_page, write_page
+from recordsmith.errors import OptionError, option
 from recordsmith.files import PathLike, as_path
 from recordsmith.image import Pixels
 from recordsmith.image.overlay import blend_mask, draw_boxes, fit_to_tile
 
 _CHANNELS = (1, 3, 4)
-_LARGEST_FRACTION = 2  # boxes may reach beyond the picture, but not far
+_LARGEST_FRACTION = 2  # boxes may extend slightly beyond the image
 
 
 def draw_batch(
-    pictures: npt.NDArray[Any],
+    images: npt.NDArray[Any],
     out: PathLike,
     *,
     masks: npt.NDArray[Any] | None = None,
@@ -35,32 +35,32 @@ def draw_batch(
     columns: int = 6,
     overwrite: bool = False,
 ) -> Path:
-    """Draw the pictures of a batch on one page, with their masks and boxes over them.
+    """Draw the images of a batch on one page, with their masks and boxes over them.
 
     Args:
-        pictures: (batch, height, width, channels) or (batch, channels, height, width), with 1, 3 or
-            4 channels: uint8, uint16, or floats. Floats outside of [0, 1], such as normalised ones,
-            are stretched from the darkest to the brightest value of their picture.
-        out: the picture file; its name ends in .png or .jpg.
+        images: (batch, height, width, channels) or (batch, channels, height, width), with 1, 3 or
+            4 channels: uint8, uint16, or floats. An image with floats outside [0, 1], such as a
+            normalised one, is rescaled from its minimum to its maximum.
+        out: the image file, with the suffix .png or .jpg.
         masks: class numbers, (batch, height, width).
-        boxes: for each picture (n, 4): ymin, xmin, ymax, xmax from 0 to 1; empty ones are left out.
-        box_labels: for each picture (n,): the classes of the boxes, for their colours.
-        captions: what stands under each picture.
-        title: what stands on top.
-        columns: pictures in a row.
-        overwrite: replace a file that is there.
+        boxes: for each image (n, 4): ymin, xmin, ymax, xmax from 0 to 1; empty boxes are skipped.
+        box_labels: for each image (n,): the classes of the boxes, for their colours.
+        captions: the text below each image.
+        title: the heading.
+        columns: images per row.
+        overwrite: replace an existing file.
 
     Returns:
         The path of the file.
 
     Raises:
-        OptionError: the arrays are no batch of pictures, or not of the same number of examples.
+        OptionError: the arrays are not a batch of images, or differ in length.
         FileAccessError: the file cannot be written.
     """
     from recordsmith.image.contact_sheet import Tile, contact_sheet
 
     path = as_path(out)
-    shown = _channels_last(pictures)
+    shown = _channels_last(images)
     check_page(path, max(1, len(shown)), columns, overwrite=overwrite)
     for name, part in (
         ("masks", masks),
@@ -69,16 +69,18 @@ def draw_batch(
         ("captions", captions),
     ):
         if part is not None and len(part) != len(shown):
-            raise OptionError(f"there are {len(part)} {name} for {len(shown)} pictures")
+            raise OptionError(
+                f"{option(name)} has {len(part)} entries for {len(shown)} images", option=name
+            )
     tiles = []
-    for row, picture in enumerate(shown):
-        pixels = fit_to_tile(_as_rgb(picture), TILE)
+    for row, image in enumerate(shown):
+        pixels = fit_to_tile(_as_rgb(image), TILE)
         if masks is not None:
             pixels = blend_mask(pixels, np.asarray(masks[row]))
         if boxes is not None:
             labels = None if box_labels is None else box_labels[row]
             pixels = _with_boxes(pixels, np.asarray(boxes[row]), labels)
-        caption = f"#{row}" if captions is None else _words(captions[row])
+        caption = f"#{row}" if captions is None else _text(captions[row])
         tiles.append(Tile(pixels, caption))
     page = contact_sheet(
         tiles,
@@ -91,11 +93,11 @@ def draw_batch(
     return path
 
 
-def _channels_last(pictures: Any) -> npt.NDArray[Any]:
+def _channels_last(images: Any) -> npt.NDArray[Any]:
     try:
-        array: npt.NDArray[Any] = np.asarray(pictures)
-    except ValueError:  # of unequal shapes
-        array = np.empty(len(pictures), object)
+        array: npt.NDArray[Any] = np.asarray(images)
+    except ValueError:  # the shapes differ
+        array = np.empty(len(images), object)
     is_number = array.dtype.kind == "f" or array.dtype in (np.uint8, np.uint16)
     if is_number and array.ndim == 4 and (array.size or not len(array)):
         if array.shape[3] in _CHANNELS:
@@ -103,30 +105,36 @@ def _channels_last(pictures: Any) -> npt.NDArray[Any]:
         if array.shape[1] in _CHANNELS:
             return array.transpose(0, 2, 3, 1)
     raise OptionError(
-        f"the pictures are {array.dtype}, shape {array.shape}; expected uint8, uint16 or floats of "
-        "shape (batch, height, width, channels) or (batch, channels, height, width)"
+        f"{option('images')} has dtype {array.dtype} and shape {array.shape}",
+        option="images",
+        expected=(
+            "uint8, uint16 or floats of shape (batch, height, width, channels) or (batch, "
+            "channels, height, width)"
+        ),
     )
 
 
-def _as_rgb(picture: npt.NDArray[Any]) -> Pixels:
-    """One picture as uint8, (height, width, 3)."""
-    if picture.dtype.kind == "f":
-        picture = np.nan_to_num(picture.astype(np.float32), posinf=0, neginf=0)
-        low, high = float(picture.min()), float(picture.max())
+def _as_rgb(image: npt.NDArray[Any]) -> Pixels:
+    """Convert an image to uint8, (height, width, 3)."""
+    if image.dtype.kind == "f":
+        image = np.nan_to_num(image.astype(np.float32), posinf=0, neginf=0)
+        low, high = float(image.min()), float(image.max())
         if low < 0 or high > 1:
-            picture = (picture - low) / max(high - low, 1e-9)
-        picture = np.rint(picture * 255)
-    elif picture.dtype.itemsize > 1:
-        picture = picture >> 8
-    pixels = picture.astype(np.uint8)[:, :, :3]  # alpha is not shown
+            image = (image - low) / max(high - low, 1e-9)
+        image = np.rint(image * 255)
+    elif image.dtype.itemsize > 1:
+        image = image >> 8
+    pixels = image.astype(np.uint8)[:, :, :3]  # alpha is not shown
     return np.ascontiguousarray(np.broadcast_to(pixels, (*pixels.shape[:2], 3)))
 
 
 def _with_boxes(pixels: Pixels, boxes: npt.NDArray[Any], labels: Any) -> Pixels:
     if boxes.size and boxes.max() > _LARGEST_FRACTION:
         raise OptionError(
-            f"a box reaches to {boxes.max():g}; expected ymin, xmin, ymax, xmax from 0 to 1, as of "
-            "Boxes(unit='fraction', order='yxyx')"
+            f"{option('boxes')} has values up to {boxes.max():g}",
+            option="boxes",
+            expected="ymin, xmin, ymax, xmax from 0 to 1",
+            remedy="Load them with Boxes(unit='fraction', order='yxyx').",
         )
     real = [row for row, box in enumerate(boxes.tolist()) if box[2] > box[0] and box[3] > box[1]]
     numbers = [0 if labels is None else int(labels[row]) for row in real]
@@ -134,10 +142,10 @@ def _with_boxes(pixels: Pixels, boxes: npt.NDArray[Any], labels: Any) -> Pixels:
     return draw_boxes(pixels, corners, numbers, [""] * len(real))
 
 
-def _words(caption: Any) -> str:
+def _text(caption: Any) -> str:
     return caption.decode("utf-8", "replace") if isinstance(caption, bytes) else str(caption)
 
 
-def _size(pictures: npt.NDArray[Any]) -> str:
-    height, width, channels = pictures.shape[1:]
+def _size(images: npt.NDArray[Any]) -> str:
+    height, width, channels = images.shape[1:]
     return f"{height} x {width} x {channels}"

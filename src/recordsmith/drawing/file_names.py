@@ -1,4 +1,4 @@
-"""What is a file called where paths are too long? By its name, and its folders where needed."""
+"""Shorten paths to distinct names."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import PurePath
 
 
 def distinct_names(paths: Iterable[str]) -> dict[str, str]:
-    """For each path its end: the name, after as many folders as tell it from the other paths."""
+    """Map each path to its name, with as many parent folders as needed to be unique."""
     parts = {path: PurePath(path).parts for path in paths}
     names: dict[str, str] = {}
     waiting, kept = list(parts), 1

@@ -1,7 +1,7 @@
-"""A report as one HTML file: where it may be written, its frame, and text of anybody's in it.
+"""Write a report as one HTML file, and escape untrusted text.
 
-A page loads nothing and runs nothing: its style is in it, a policy in its head forbids the rest.
-What comes from files (names, values, details) reaches it by `text` only.
+A page loads and runs nothing: its style is inline, and a policy in its head forbids the rest. All
+text from files (names, values, details) must pass through `text`.
 """
 
 from __future__ import annotations
@@ -25,18 +25,21 @@ _HEAD = (
 
 
 def check_html_path(path: Path, *, overwrite: bool) -> None:
-    """Raise what `check_target` raises, or OptionError if the name is not that of a page."""
+    """Raise OptionError if the suffix is not .html or .htm, or as `check_target` does."""
     if path.suffix.lower() not in (".html", ".htm"):
-        raise OptionError(f"{path} does not say its format; expected a name in .html")
+        raise OptionError(option="out", value=str(path), expected="a file name ending in .html")
     check_target(path, overwrite=overwrite)
 
 
 def write_html(
     path: Path, title: str, style: str, parts: Iterable[str], *, overwrite: bool
 ) -> None:
-    """Write a page, whole or not at all; `parts` are HTML, `title` is text.
+    """Write a page atomically.
 
-    style: what this page has beside the style of all.
+    Args:
+        title: plain text.
+        style: CSS in addition to the common style.
+        parts: HTML.
     """
     page = "\n".join(
         [
@@ -51,19 +54,19 @@ def write_html(
 
 
 def cards(figures: Sequence[tuple[str, str]]) -> str:
-    """What counts most, large: values and what they are."""
+    """Cards with the main figures: (value, name)."""
     each = (
         f'<div class="card"><b>{text(v)}</b><span>{text(name)}</span></div>' for v, name in figures
     )
     return f'<section class="cards">{"".join(each)}</section>'
 
 
-def prose(words: str, most: int = 1500) -> str:
-    """Sentences of ours, as `text`; what stands in backticks is shown as code."""
-    return re.sub("`([^`]+)`", r"<code>\1</code>", text(words, most))
+def prose(sentences: str, most: int = 1500) -> str:
+    """Escape our own sentences, and show parts in backticks as code."""
+    return re.sub("`([^`]+)`", r"<code>\1</code>", text(sentences, most))
 
 
-def text(words: str, most: int = 1500) -> str:
-    """Text of anybody's as HTML: escaped, of bearable length, control characters made visible."""
-    cut = words if len(words) <= most else f"{words[: most - 1]}…"
+def text(untrusted: str, most: int = 1500) -> str:
+    """Escape untrusted text for HTML, shorten it, and make control characters visible."""
+    cut = untrusted if len(untrusted) <= most else f"{untrusted[: most - 1]}…"
     return escape(printable(cut), quote=True)

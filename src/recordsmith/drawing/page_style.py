@@ -1,4 +1,4 @@
-"""The look of all HTML reports, light or dark as the reader's system is; each adds its own."""
+"""The common CSS of HTML reports, with a light and a dark theme."""
 
 STYLE = """
 :root { color-scheme: light dark; --ink: #1c2430; --quiet: #667085; --paper: #f6f7f9;

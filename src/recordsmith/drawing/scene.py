@@ -1,8 +1,7 @@
-"""What is there to see in an example? Its picture, masks, boxes, class and name.
+"""Read the image, masks, boxes, class and name of an example.
 
-Which keys hold them is decided once for a dataset, by the schema: the keys of TensorFlow's own
-tools first, then those of the tutorials, then whatever bytes are pictures. Pixels without a file
-format (raw) are understood where height and width stand beside them.
+The keys are chosen once per dataset from the schema: first those of TensorFlow's tools, then those
+of tutorials, then any bytes with images. Raw pixels need features for height and width.
 """
 
 from __future__ import annotations
@@ -26,13 +25,13 @@ from recordsmith.example.keys import (
     FILENAME,
     FORMAT,
     HEIGHT,
+    IMAGE,
     MASK,
     MASK_DTYPE,
     MASK_FORMAT,
     OBJECT_LABEL,
     OBJECT_MASK,
     OBJECT_TEXT,
-    PICTURE,
     SOURCE_ID,
     WIDTH,
 )
@@ -42,11 +41,11 @@ from recordsmith.image import (
     Pixels,
     decode_image,
     decode_mask,
-    is_picture,
+    is_image,
     probe_image,
 )
 
-_PICTURES = (PICTURE, "image_raw", "image", "img", "picture", "jpeg", "png", "encoded")
+_IMAGES = (IMAGE, "image_raw", "image", "img", "picture", "jpeg", "png", "encoded")
 _MASKS = (MASK, "mask_raw", "mask", "segmentation", "label/encoded")
 _MASK_WORDS = ("mask", "segment", "label", "depth")
 _HEIGHTS = (HEIGHT, "height", "rows", "image_height")
@@ -56,18 +55,20 @@ _DTYPES = (DTYPE, "dtype")
 _LABELS = (CLASS_LABEL, "label", "class", "image/label", "class_label", "label/value")
 _TEXTS = (CLASS_TEXT, "class_text", "label/text", "label_text", "class_name", "text")
 _NAMES = (FILENAME, "filename", SOURCE_ID, "image/path", "path", "name")
-_RAW_DTYPES = {1: "uint8", 2: "uint16", 4: "float32"}  # by bytes of a value
-_IN_PIXELS = 2.0  # sides larger than this are no shares of a picture
+_RAW_DTYPES = {1: "uint8", 2: "uint16", 4: "float32"}  # by bytes per value
+_IN_PIXELS = 2.0  # boxes with larger edges are in pixels
 
 
 @dataclass
 class Scene:
-    """What is there to see in one example.
+    """The visible content of an example.
 
-    pixels: uint8, (height, width, 3), RGB.
-    mask: class numbers, (height, width), or None.
-    boxes: (ymin, xmin, ymax, xmax) of each, from 0 to 1; box_labels and box_texts beside them.
-    label, text: of the class of the whole picture.
+    Attributes:
+        pixels: uint8, (height, width, 3), RGB.
+        mask: class numbers, (height, width), or None.
+        boxes: (ymin, xmin, ymax, xmax) of each box, from 0 to 1.
+        box_labels, box_texts: the class of each box.
+        label, text: the class of the whole image.
     """
 
     pixels: Pixels
@@ -80,7 +81,7 @@ class Scene:
 
 
 class SceneReader:
-    """Finds in each example of a dataset what is there to see."""
+    """Reads scenes from the examples of a dataset."""
 
     def __init__(
         self,
@@ -90,18 +91,18 @@ class SceneReader:
         """`features` is the schema of the examples."""
         self._features = features
         self._class_names = class_names or ()
-        self.picture_key = self._find_picture()
+        self.image_key = self._find_image()
         masks = [*_MASKS, *(key for key in features if _is_mask_key(key) and key != OBJECT_MASK)]
-        self.mask_key = self._first(masks, ("image", "raw"), but=self.picture_key)
+        self.mask_key = self._first(masks, ("image", "raw"), but=self.image_key)
         self._label_key = self._first(_LABELS, ())
         self._text_key = self._first(_TEXTS, ("text",))
         self._name_key = self._first(_NAMES, ("text",))
 
     def read(self, example: Features) -> Scene:
-        """Decode what one example holds.
+        """Decode the scene of an example.
 
         Raises:
-            CorruptDataError: there is no picture, or it cannot be decoded.
+            CorruptDataError: the image is missing or cannot be decoded.
         """
         scene = Scene(self._pixels(example))
         self._add_boxes(scene, example)
@@ -112,15 +113,15 @@ class SceneReader:
         return scene
 
     def name(self, example: Features) -> str:
-        """What the example calls itself, such as its file."""
+        """The name of the example, such as its file name."""
         return _text(example, self._name_key)
 
     # -- keys ----------------------------------------------------------------------------------
 
-    def _find_picture(self) -> str | None:
+    def _find_image(self) -> str | None:
         features = self._features
-        named = [key for key in _PICTURES if key in features and features[key].kind == "bytes"]
-        pictures = [
+        named = [key for key in _IMAGES if key in features and features[key].kind == "bytes"]
+        images = [
             key
             for key, feature in sorted(features.items(), key=lambda item: -item[1].value_bytes)
             if feature.content == "image" and not _is_mask_key(key)
@@ -128,14 +129,14 @@ class SceneReader:
         has_size = all(any(key in features for key in keys) for keys in (_HEIGHTS, _WIDTHS))
         for key in named:
             content = features[key].content
-            if key == _PICTURES[0] or content == "image" or (has_size and content == "raw"):
+            if key == _IMAGES[0] or content == "image" or (has_size and content == "raw"):
                 return key
-        return pictures[0] if pictures else None
+        return images[0] if images else None
 
     def _first(
         self, keys: Iterable[str], contents: tuple[str, ...], but: str | None = None
     ) -> str | None:
-        """The first key that is there, with bytes of these contents or, without, int64s."""
+        """The first existing key with these contents, or with int64 values if none are given."""
         for key in keys:
             feature = self._features.get(key)
             if feature is None or key == but:
@@ -147,9 +148,9 @@ class SceneReader:
     # -- values --------------------------------------------------------------------------------
 
     def _pixels(self, example: Features) -> Pixels:
-        data = _bytes(example, self.picture_key)
+        data = _bytes(example, self.image_key)
         if data is None:
-            raise _unreadable(f"the example has no {self.picture_key}")
+            raise _unreadable(f"the example has no {self.image_key}", feature=self.image_key)
         if not _is_raw(data, example, FORMAT):
             return _decoded(data)
         return _as_rgb(_raw_array(data, example, depth=_number(example, _DEPTHS)))
@@ -163,13 +164,13 @@ class SceneReader:
             return _raw_array(data, example, dtype=dtype)[:, :, 0]
         try:
             return decode_mask(data)
-        except CorruptDataError:  # in colours: show at least which areas there are
+        except CorruptDataError:  # a mask in colours: number them
             colours = _decoded(data).astype(np.int64) @ (1 << 16, 1 << 8, 1)
             areas: npt.NDArray[Any] = np.unique(colours, return_inverse=True)[1]
             return areas.reshape(colours.shape)
 
     def _instances(self, example: Features, scene: Scene) -> npt.NDArray[Any] | None:
-        """A mask for each object, together: each with the number of its class."""
+        """Merge the masks of all objects into one mask of class numbers."""
         masks = example.get(OBJECT_MASK)
         if not isinstance(masks, list) or not masks or len(masks) != len(scene.boxes):
             return None
@@ -212,16 +213,16 @@ def _is_mask_key(key: str) -> bool:
 
 
 def _is_raw(data: bytes, example: Features, format_key: str) -> bool:
-    """Whether these are pixels without a file format: as is said, or as their first bytes tell."""
+    """Whether these are raw pixels, by the declared format or else by the first bytes."""
     stated = _text(example, format_key)
     if stated:
         return stated == "raw"
     has_size = None not in (_number(example, _HEIGHTS), _number(example, _WIDTHS))
-    return has_size and not is_picture(io.BytesIO(data))
+    return has_size and not is_image(io.BytesIO(data))
 
 
 def _bytes(example: Features, key: str | None) -> bytes | None:
-    """The first value of a feature of bytes."""
+    """The first value of a bytes feature."""
     value = None if key is None else example.get(key)
     return value[0] if isinstance(value, list) and value else None
 
@@ -237,7 +238,7 @@ def _printable(value: Any) -> str:
 
 
 def _number(example: Features, keys: Iterable[str | None]) -> int | None:
-    """The value of the first of these features that is there with one number."""
+    """The value of the first of these features with exactly one integer."""
     for key in keys:
         value = None if key is None else example.get(key)
         if isinstance(value, np.ndarray) and value.dtype == np.int64 and len(value) == 1:
@@ -246,7 +247,7 @@ def _number(example: Features, keys: Iterable[str | None]) -> int | None:
 
 
 def _numbers(example: Features, key: str) -> npt.NDArray[Any]:
-    """The values of a feature of numbers; none if it is not there, or is of bytes."""
+    """The values of a numeric feature; empty if it is missing or has bytes."""
     value = example.get(key)
     return value.astype(np.float64) if isinstance(value, np.ndarray) else np.zeros(0)
 
@@ -254,26 +255,27 @@ def _numbers(example: Features, key: str) -> npt.NDArray[Any]:
 def _raw_array(
     data: bytes, example: Features, *, depth: int | None = 1, dtype: str = ""
 ) -> npt.NDArray[Any]:
-    """(height, width, depth) from pixels without a file format."""
+    """Raw pixels as (height, width, depth)."""
     height, width = _number(example, _HEIGHTS), _number(example, _WIDTHS)
     if not height or not width or height < 0 or width < 0:
-        raise _unreadable(f"{len(data):,} bytes of pixels, but no height and width beside them")
+        raise _unreadable("raw pixels need a valid height and width")
     dtype = dtype or next((text for key in _DTYPES if (text := _text(example, key))), "")
     area = height * width
     if depth is None:
-        depth = max(1, len(data) // area)  # of uint8: 1, 3 or 4
+        depth = max(1, len(data) // area)  # for uint8: 1, 3 or 4
     if dtype not in _RAW_DTYPES.values():
         dtype = _RAW_DTYPES.get(len(data) // max(1, area * depth), "uint8")
     if depth < 1 or len(data) != area * depth * np.dtype(dtype).itemsize:
         raise _unreadable(
-            f"{len(data):,} bytes of pixels; {width}x{height} with {depth} values of {dtype} "
-            f"would be {area * depth * np.dtype(dtype).itemsize:,}"
+            f"raw pixels do not match their size of {width} x {height} x {depth} {dtype}",
+            found=f"{len(data):,} bytes",
+            expected=f"{area * depth * np.dtype(dtype).itemsize:,}",
         )
     return np.frombuffer(data, dtype).reshape(height, width, depth)
 
 
 def _as_rgb(array: npt.NDArray[Any]) -> Pixels:
-    """Raw pixels of any depth and dtype as they are looked at: 0-255, RGB."""
+    """Convert raw pixels of any depth and dtype to RGB, 0-255."""
     if array.shape[2] not in (1, 3, 4):
         array = array[:, :, :1]
     if array.dtype == np.uint16:
@@ -286,14 +288,19 @@ def _as_rgb(array: npt.NDArray[Any]) -> Pixels:
 
 
 def _decoded(data: bytes) -> Pixels:
-    info = probe_image(data)  # knows best what is wrong with it
+    info = probe_image(data)  # its errors describe the damage best
     if info.height * info.width > MAX_PIXELS:
         raise _unreadable(
-            f"it has {info.width:,} x {info.height:,} pixels, more than the {MAX_PIXELS:,} that "
-            "are decoded for a sheet"
+            "the image is too large for a sheet",
+            found=f"{info.width:,} x {info.height:,} pixels",
+            expected=f"at most {MAX_PIXELS:,}",
         )
     return decode_image(data)
 
 
-def _unreadable(detail: str) -> CorruptDataError:
-    return CorruptDataError(Defect.UNREADABLE_IMAGE, detail)
+def _unreadable(
+    problem: str, *, found: str = "", expected: str = "", feature: str | None = None
+) -> CorruptDataError:
+    return CorruptDataError(
+        Defect.UNREADABLE_IMAGE, problem, found=found, expected=expected, feature=feature
+    )

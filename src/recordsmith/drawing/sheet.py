@@ -1,7 +1,7 @@
-"""`recordsmith.sheet`: some examples of a dataset on one page, as a picture file.
+"""`recordsmith.sheet`: preview examples of a dataset on one page, as an image file.
 
-Chooses positions, reads these records, and draws each into its tile: mask, boxes, class. What
-cannot be decoded gets a tile that says why. Only the records on the page are decoded.
+Draws each example into a tile with mask, boxes and class. Examples that cannot be decoded get a
+tile with the reason. Only the records on the page are decoded.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from recordsmith.dataset import Dataset, dataset_of, parse_shard_name
-from recordsmith.drawing.picture_page import TILE, check_page, write_page
+from recordsmith.drawing.image_page import TILE, check_page, write_page
 from recordsmith.drawing.scene import Scene, SceneReader
 from recordsmith.errors import CorruptDataError, Defect, OptionError
 from recordsmith.example import Schema, SchemaSurvey, SequenceExample, decode_payload
@@ -37,10 +37,12 @@ _LEGEND_MOST = 60
 class SheetReport:
     """What `sheet` drew.
 
-    path: the picture file; height, width: its size in pixels.
-    record_count: how many records the dataset has.
-    positions: of the examples on the sheet, in order.
-    problems: examples whose picture cannot be shown, with the reason.
+    Attributes:
+        path: the image file.
+        height, width: its size in pixels.
+        record_count: the number of records of the dataset.
+        positions: the positions of the examples, in order.
+        problems: examples whose image cannot be shown, with the reason.
     """
 
     path: Path
@@ -51,7 +53,7 @@ class SheetReport:
     problems: list[str] = field(default_factory=list)
 
     def to_json(self) -> dict[str, Any]:
-        """A JSON-able dict of everything above; record_count is called records."""
+        """The report as a JSON-able dict; record_count is named `records`."""
         return {
             "path": str(self.path),
             "height": self.height,
@@ -72,23 +74,22 @@ def sheet(
     seed: int | None = None,
     overwrite: bool = False,
 ) -> SheetReport:
-    """Draw examples of a dataset on one page: pictures with classes, boxes and masks.
+    """Draw examples of a dataset on one page: images with classes, boxes and masks.
 
     Args:
-        dataset: a path, or several, as `open` takes them; or a Dataset.
-        out: the picture file; its name ends in .png or .jpg.
-        split: only this split of the path.
-        count: how many examples, spread evenly over the dataset; all, if it has fewer.
-        columns: how many in a row.
-        seed: draw examples at random instead; the same seed gives the same ones.
-        overwrite: replace a file that is there.
+        dataset: a path or several, as for `open`; or a Dataset.
+        out: the image file, with the suffix .png or .jpg.
+        split: draw only this split of the path.
+        count: the number of examples, spread evenly over the dataset.
+        columns: examples per row.
+        seed: select random examples instead; the same seed selects the same ones.
+        overwrite: replace an existing file.
 
     Returns:
-        What was drawn. An example that is damaged, or whose picture cannot be decoded, has a tile
-        that says so.
+        A report of what was drawn. A damaged example has a tile with the reason.
 
     Raises:
-        OptionError: an argument is wrong; there are no pictures in the examples.
+        OptionError: an argument is invalid, or the examples have no images.
         CorruptDataError: the frames of a shard are damaged.
         FileAccessError: a file cannot be read or written.
     """
@@ -97,7 +98,7 @@ def sheet(
     opened = dataset_of(dataset, split)
     total = len(opened)
     if not total:
-        raise OptionError("the dataset has no records, so there is nothing to draw")
+        raise OptionError("the dataset has no records to draw")
     positions = _choose(total, count, seed)
     records = _read(opened, positions)
     reader = _reader(opened, [record for record in records if isinstance(record, bytes)])
@@ -109,10 +110,9 @@ def sheet(
 
 
 def _choose(total: int, count: int, seed: int | None) -> list[int]:
-    """Positions: one from each of equal parts of the dataset, or all at random.
+    """Choose a random position from each of `count` equal parts, or from the whole dataset.
 
-    Not the middle of each part: even steps meet the same class again and again where classes take
-    turns.
+    Even steps would select the same class repeatedly if classes alternate.
     """
     if count >= total:
         return list(range(total))
@@ -124,7 +124,7 @@ def _choose(total: int, count: int, seed: int | None) -> list[int]:
 
 
 def _read(dataset: Dataset, positions: Sequence[int]) -> list[bytes | CorruptDataError]:
-    """The records at positions; in order where shards are compressed."""
+    """The records at positions; compressed shards are read sequentially."""
     if any(shard.compression != "none" for shard in dataset.shards):
         wanted = set(positions)
         found: list[bytes | CorruptDataError] = []
@@ -144,25 +144,25 @@ def _read(dataset: Dataset, positions: Sequence[int]) -> list[bytes | CorruptDat
 
 
 def _reader(dataset: Dataset, records: Sequence[bytes]) -> SceneReader:
-    """What the records on the page have: asking them costs no pass over the dataset."""
+    """A reader for the features of the records on the page, without reading the dataset."""
     lengths = np.array([len(record) for record in records], np.int64)
     survey = SchemaSurvey()
     survey.update(b"".join(records), np.cumsum(lengths) - lengths, lengths)
     schema = survey.finish()
     reader = SceneReader(schema.features, dataset.class_names)
-    if reader.picture_key is None and records:
-        raise OptionError(_no_pictures(schema))
+    if reader.image_key is None and records:
+        raise OptionError(_no_images(schema))
     return reader
 
 
-def _no_pictures(schema: Schema) -> str:
+def _no_images(schema: Schema) -> str:
     if schema.payload not in ("Example", "mixed"):
-        kind = "no Examples" if schema.payload == "other" else f"{schema.payload}, not Examples"
-        return f"the records are {kind}, so they have no pictures to draw"
+        kind = "" if schema.payload == "other" else f"{schema.payload}, "
+        return f"the records are {kind}not Examples, so there are no images to draw"
     names = ", ".join(sorted(schema.features)[:8]) or "no features"
     return (
-        "the examples have no pictures: expected image/encoded, or another feature of bytes that "
-        f"holds pictures, or raw pixels with height and width beside them; found {names}"
+        "the examples have no images: expected image/encoded, another bytes feature with images, "
+        f"or raw pixels with height and width; found {names}"
         + ("" if schema.remark is None else f"; {schema.remark}")
     )
 
@@ -189,7 +189,7 @@ def _draw(
                 raise record
             example = decode_payload(record)
             if isinstance(example, SequenceExample):
-                raise _no_example()
+                raise _sequence_example()
             name = _tail(reader.name(example))
             scene = reader.read(example)
         except CorruptDataError as error:
@@ -199,12 +199,12 @@ def _draw(
             pixels = _draw_scene(scene)
             caption, colour = _caption(scene)
             legend.update(_classes(scene, dataset.class_names))
-        words = [word for word in (caption, name, f"#{position:,}") if word]
-        tiles.append(Tile(pixels, words[0], "  ".join(reversed(words[1:])), colour))
+        lines = [line for line in (caption, name, f"#{position:,}") if line]
+        tiles.append(Tile(pixels, lines[0], "  ".join(reversed(lines[1:])), colour))
     common = sorted(key for key, _ in legend.most_common(_LEGEND_MOST))
     named = [(colour_of(label), text) for label, text in common]
     if reader.mask_key is None and len(named) == 1:
-        named = []  # the tags say it already
+        named = []  # the tags show it already
     return contact_sheet(
         tiles,
         title=_title(dataset),
@@ -216,7 +216,7 @@ def _draw(
 
 
 def _draw_scene(scene: Scene) -> Any:
-    """A scene at the size of its tile: what is drawn over it stays sharp."""
+    """Draw a scene at the size of its tile, so that lines stay sharp."""
     pixels = fit_to_tile(scene.pixels, TILE)
     if scene.mask is not None:
         pixels = blend_mask(pixels, scene.mask)
@@ -226,7 +226,7 @@ def _draw_scene(scene: Scene) -> Any:
 
 
 def _caption(scene: Scene) -> tuple[str, tuple[int, int, int] | None]:
-    """(what the picture shows, the colour of its class)."""
+    """(caption, colour of the class)."""
     if scene.text:
         return scene.text, None if scene.label is None else colour_of(scene.label)
     if scene.boxes:
@@ -238,7 +238,7 @@ def _caption(scene: Scene) -> tuple[str, tuple[int, int, int] | None]:
 
 
 def _classes(scene: Scene, class_names: Sequence[str | None] | None) -> set[tuple[int, str]]:
-    """What the colours over a picture mean."""
+    """The classes shown in a scene: (label, name)."""
     found = {
         (label, text) for label, text in zip(scene.box_labels, scene.box_texts, strict=True) if text
     }
@@ -251,11 +251,11 @@ def _classes(scene: Scene, class_names: Sequence[str | None] | None) -> set[tupl
     return found
 
 
-# -- words and files -----------------------------------------------------------------------------
+# -- texts ---------------------------------------------------------------------------------------
 
 
 def _title(dataset: Dataset) -> str:
-    """The name of the file, or of the folder whose shards these are."""
+    """The name of the file, or of the folder with the shards."""
     path = dataset.shards[0].path.absolute()
     is_alone = len(dataset.shards) == 1 and parse_shard_name(path.name) is None
     return path.name if is_alone else path.parent.name or path.name
@@ -274,5 +274,7 @@ def _tail(name: str) -> str:
     return name.replace("\\", "/").rpartition("/")[2]
 
 
-def _no_example() -> CorruptDataError:
-    return CorruptDataError(Defect.NOT_AN_EXAMPLE, "it is a SequenceExample, no Example")
+def _sequence_example() -> CorruptDataError:
+    return CorruptDataError(
+        Defect.NOT_AN_EXAMPLE, "the record is a SequenceExample, not an Example"
+    )

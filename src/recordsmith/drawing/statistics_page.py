@@ -1,4 +1,4 @@
-"""Statistics of a dataset as one HTML page: remarks, classes, and a picture of each feature."""
+"""Write the statistics of a dataset as one HTML page."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from recordsmith.examining.statistics.bytes_statistics import BytesStatistics
 from recordsmith.examining.statistics.class_counts import ClassStatistics
 from recordsmith.examining.statistics.duplicates import DuplicateStatistics
 from recordsmith.examining.statistics.feature_statistics import FeatureStatistics
+from recordsmith.examining.statistics.image_statistics import ImageStatistics
 from recordsmith.examining.statistics.in_words import (
     groups_of,
     heading_of,
@@ -20,14 +21,13 @@ from recordsmith.examining.statistics.in_words import (
     payloads_in_words,
 )
 from recordsmith.examining.statistics.number_statistics import NumberStatistics
-from recordsmith.examining.statistics.picture_statistics import PictureStatistics
 from recordsmith.files import PathLike, as_path
 from recordsmith.words import count as counted
 from recordsmith.words import size as size_in_words
 
 _MOST_CLASSES = 200
-_MOST_FEATURES = 500  # of a section
-_MOST_NAMED = 20  # features of which a remark says the same
+_MOST_FEATURES = 500  # per section
+_MOST_NAMED = 20  # features named in one remark
 _MOST_OF_A_KIND = 20
 _LONGEST_TEXT = 80
 _STYLE = """
@@ -52,19 +52,20 @@ svg rect { fill: var(--bar); }
 def draw_statistics(
     statistics: Statistics, out: PathLike, *, title: str = "dataset", overwrite: bool = False
 ) -> Path:
-    """Write statistics as one HTML page that needs nothing else.
+    """Write statistics as one self-contained HTML page.
 
     Args:
-        out: the file; its name ends in .html or .htm.
-        title: what its heading says.
-        overwrite: replace a file that is there.
+        statistics: the result of `statistics`.
+        out: the file, with the suffix .html or .htm.
+        title: the heading.
+        overwrite: replace an existing file.
 
     Returns:
-        The path.
+        The path of the file.
 
     Raises:
-        OptionError: the name says another format, or the file is there already.
-        FileAccessError: it cannot be written.
+        OptionError: the suffix is not .html or .htm, or the file already exists.
+        FileAccessError: the file cannot be written.
     """
     path = as_path(out)
     check_html_path(path, overwrite=overwrite)
@@ -167,7 +168,7 @@ def _feature(key: str, feature: FeatureStatistics, section: str) -> Iterable[str
         else:
             if values.sizes.distinct > 1:
                 charts.append(_histogram("sizes in bytes", values.sizes))
-            charts += _picture_charts(values.pictures)
+            charts += _image_charts(values.images)
     yield f'<div class="charts">{"".join(charts)}</div>'
     for values in feature.values.values():
         if isinstance(values, NumberStatistics):
@@ -197,11 +198,15 @@ def _numbers(values: NumberStatistics) -> str:
 def _bytes(values: BytesStatistics) -> str:
     content = ", ".join(
         f"{count:,} {name}"
-        for name, count in (("text", values.text), ("raw", values.raw), ("pictures", values.images))
+        for name, count in (
+            ("text", values.text),
+            ("raw", values.raw),
+            ("images", values.image_count),
+        )
         if count
     )
     found = f"<p>{_distinct(values)} distinct; {content}</p>"
-    if values.pictures is not None:
+    if values.images is not None:
         return found
     return found + _top(
         (value.text if value.text is not None else f"0x{value.begins[:16].hex()}…", value.count)
@@ -209,17 +214,17 @@ def _bytes(values: BytesStatistics) -> str:
     )
 
 
-def _picture_charts(pictures: PictureStatistics | None) -> list[str]:
-    if pictures is None or not pictures.count:
+def _image_charts(images: ImageStatistics | None) -> list[str]:
+    if images is None or not images.count:
         return []
-    formats = [(name, count) for name, count in pictures.formats.items()]
-    channels = [(counted(number, "channel"), count) for number, count in pictures.channels.items()]
-    sizes = [(f"{width} x {height}", count) for (width, height), count in pictures.sizes]
+    formats = [(name, count) for name, count in images.formats.items()]
+    channels = [(counted(number, "channel"), count) for number, count in images.channels.items()]
+    sizes = [(f"{width} x {height}", count) for (width, height), count in images.sizes]
     often = [(size, count) for size, count in sizes if count > 1 or len(sizes) == 1]
     caption = "<figcaption>most frequent sizes</figcaption>"
     return [
-        _histogram("widths", pictures.widths),
-        _histogram("heights", pictures.heights),
+        _histogram("widths", images.widths),
+        _histogram("heights", images.heights),
         f"<figure>{_rows_of_bars([*formats, *channels])}</figure>",
         f"<figure>{_rows_of_bars(often)}{caption}</figure>" if often else "",
     ]
@@ -230,7 +235,7 @@ def _duplicates(every: Sequence[DuplicateStatistics]) -> Iterable[str]:
     if found:
         yield "<h2>What is there twice</h2>"
     for one in found:
-        what = "records" if one.feature is None else f"pictures of {one.feature}"
+        what = "records" if one.feature is None else f"images of {one.feature}"
         about = "" if one.sampled == 1 else f", estimated from one in {one.sampled:,}"
         yield f"<h3>{_text(what)}{about}</h3>"
         rows = [(f"again in {split}", f"{count:,}") for split, count in one.within.items()]
@@ -246,14 +251,14 @@ def _top(values: Iterable[tuple[str, int]]) -> str:
 
 
 def _frequent(values: Sequence[tuple[str, int]]) -> list[tuple[str, int]]:
-    """Those that come more than once; none where all come equally often, which tells nothing."""
+    """Values that occur more than once; none if all are equally frequent."""
     if len({count for _, count in values}) < 2:
         return []
     return [(value, count) for value, count in values if count > 1]
 
 
 def _histogram(caption: str, numbers: NumberStatistics) -> str:
-    """Bars from the least number to the largest."""
+    """Bars from the smallest to the largest number."""
     most = max(numbers.histogram, default=0)
     if not most:
         return ""
@@ -275,7 +280,7 @@ def _histogram(caption: str, numbers: NumberStatistics) -> str:
 
 
 def _rows_of_bars(bars: Sequence[tuple[str, int]]) -> str:
-    """A bar for each name, as long as its count."""
+    """A bar for each name, proportional to its count."""
     most = max((count for _, count in bars), default=0) or 1
     rows = "".join(
         f'<tr><td>{_text(name)}</td><td class="number">{count:,}</td>'
@@ -292,7 +297,7 @@ def _table(
     *,
     numbers: bool = True,
 ) -> str:
-    """A table; without `numbers` all its cells are text."""
+    """A table; without `numbers`, all cells are text."""
 
     def form(place: int) -> str:
         return ' class="number"' if numbers and place else ""
@@ -323,7 +328,7 @@ def _number(value: float | None) -> str:
 
 
 def _rounded(value: float | None) -> str:
-    """With as many digits as are read at a glance."""
+    """Format a number with few digits."""
     if isinstance(value, float) and 1000 <= abs(value) < 10**10:
         return f"{value:,.0f}"
     return f"{value:.4g}" if isinstance(value, float) else _number(value)

@@ -1,6 +1,6 @@
-"""`recordsmith.draw_verify_report`: what a verification found, as one HTML file to look at or send.
+"""`recordsmith.draw_verify_report`: write a verification report as one HTML file.
 
-The verdict stands on top; then what each kind of defect means, where they lie, and all of them.
+The page has the verdict, an explanation of each kind of defect, their locations, and a list of all.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from recordsmith.examining.verification.explanations import explain
 from recordsmith.files import PathLike, as_path
 from recordsmith.wire import Compression
 from recordsmith.words import count as counted
-from recordsmith.words import size as size_in_words
+from recordsmith.words import size as format_size
 
 _STYLE = """
 .shards { display: grid; gap: 6px; }
 .shard { display: grid; grid-template-columns: minmax(120px, 260px) 1fr minmax(150px, 250px);
   gap: 12px; align-items: center; font-size: 13px; }
 .name { overflow-wrap: anywhere; }
-.said { color: var(--quiet); text-align: right; font-variant-numeric: tabular-nums; }
+.summary { color: var(--quiet); text-align: right; font-variant-numeric: tabular-nums; }
 .bar { position: relative; height: 14px; border-radius: 4px; background: var(--good-soft);
   overflow: hidden; }
 .bar.good { background: var(--good); opacity: .45; }
@@ -35,12 +35,11 @@ _STYLE = """
 .bar i { position: absolute; top: 0; bottom: 0; width: 3px; background: var(--bad); }
 td.name { min-width: 150px; }
 td > code:first-child { color: var(--bad); }
-@media (max-width: 700px) { .said { text-align: left; }
+@media (max-width: 700px) { .summary { text-align: left; }
   .shard { grid-template-columns: 1fr; gap: 2px; margin-bottom: 10px; } }
 """
 _ENDS_THE_WALK = (Defect.LENGTH_CRC, Defect.BROKEN_COMPRESSION, Defect.DECOMPRESSION_LIMIT)
-_OF_ALL = (Defect.NOT_A_TFRECORD, Defect.EMPTY_FILE)
-_BINS = 240  # marks in the bar of a shard: more could not be told apart
+_BINS = 240  # marks in the bar of a shard; more would not be distinguishable
 _MOST_BARS = 300
 _MOST_ROWS = 2000
 
@@ -55,17 +54,17 @@ def draw_verify_report(
     """Write the report of a verification as a self-contained HTML page.
 
     Args:
-        report: what `verify` answered.
-        out: the file; its name ends in .html or .htm.
-        title: what stands on top, such as the dataset's folder.
-        overwrite: replace a file that is there.
+        report: the result of `verify`.
+        out: the file, with the suffix .html or .htm.
+        title: the heading, such as the folder of the dataset.
+        overwrite: replace an existing file.
 
     Returns:
         The path of the file.
 
     Raises:
-        OptionError: the name says another format, or the file is there already.
-        FileAccessError: it cannot be written.
+        OptionError: the suffix is not .html or .htm, or the file already exists.
+        FileAccessError: the file cannot be written.
     """
     path = as_path(out)
     check_html_path(path, overwrite=overwrite)
@@ -76,20 +75,20 @@ def draw_verify_report(
         _kinds(report),
         _shards(report, names),
         _list("Defects", report.defects, report.defect_count, names, report.compressions),
-        _list("Not condemned", report.notices, len(report.notices), names, report.compressions),
+        _list("Notices", report.notices, len(report.notices), names, report.compressions),
     )
     write_html(path, f"{title}: {verdict}", _STYLE, parts, overwrite=overwrite)
     return path
 
 
 def _names(report: VerifyReport) -> dict[str, str]:
-    """What each file is called on the page, by its path."""
+    """The displayed name of each file, by its path."""
     of_errors = (error.path for error in (*report.defects, *report.notices) if error.path)
     return distinct_names(dict.fromkeys([*(shard.path for shard in report.shards), *of_errors]))
 
 
 def _head(report: VerifyReport, title: str, verdict: str) -> str:
-    what = "Every checksum, payload and picture" if report.is_deep else "Every checksum"
+    what = "Every checksum, payload and image" if report.is_deep else "Every checksum"
     reached = "" if report.is_good else " that could be reached"
     sentence = f"{what}{reached} was checked{', with exceptions:' if report.remarks else '.'}"
     intact = "intact records"
@@ -98,10 +97,10 @@ def _head(report: VerifyReport, title: str, verdict: str) -> str:
     figures = [
         (f"{report.record_count:,}", intact),
         (f"{report.shard_count:,}", "shards"),
-        (size_in_words(report.size_bytes), "read"),
+        (format_size(report.size_bytes), "read"),
     ]
-    if report.picture_count:
-        figures.append((f"{report.picture_count:,}", "pictures decoded"))
+    if report.image_count:
+        figures.append((f"{report.image_count:,}", "images decoded"))
     remarks = "".join(f"<li>{prose(remark)}</li>" for remark in report.remarks)
     return (
         f"<header><h1>{text(title)}</h1>"
@@ -112,15 +111,15 @@ def _head(report: VerifyReport, title: str, verdict: str) -> str:
 
 
 def _kinds(report: VerifyReport) -> str:
-    """What is wrong, by name, and what to do."""
+    """Explain each kind of defect."""
     rows = []
     for errors, is_notice in ((report.defects, False), (report.notices, True)):
         for name, often in Counter(str(error.defect) for error in errors).most_common():
-            said = explain(name)
+            explanation = explain(name)
             rows.append(
                 f'<article class="kind {"notice" if is_notice else ""}"><h3><code>{name}</code>'
-                f'<span class="badge">{often:,}</span></h3><p>{prose(said.meaning)}</p>'
-                f'<p class="advice">{prose(said.advice)}</p></article>'
+                f'<span class="badge">{often:,}</span></h3><p>{prose(explanation.meaning)}</p>'
+                f'<p class="advice">{prose(explanation.advice)}</p></article>'
             )
     if not rows:
         return ""
@@ -139,16 +138,16 @@ def _shards(report: VerifyReport, names: Mapping[str, str]) -> str:
         rest = (
             f'<p class="quiet">and {counted(more, "other shard")}, {bad:,} of them with defects</p>'
         )
-    title, legend = ("Shards", "") if report.is_good else ("Where it lies", _legend(report))
+    title, legend = ("Shards", "") if report.is_good else ("Location of defects", _legend(report))
     return f'<section><h2>{title}</h2>{legend}<div class="shards">{bars}</div>{rest}</section>'
 
 
 def _legend(report: VerifyReport) -> str:
-    compressed = "; of a compressed one from its first record to the last that was reached"
+    compressed = ", or for a compressed file from its first record to the last one read"
     return (
         '<p class="quiet">Each bar is a file from its first byte to its last'
-        f"{compressed if report.compressions else ''}. Grey: not looked at, as the way to it is "
-        "lost; striped: all of it is not what it should be.</p>"
+        f"{compressed if report.compressions else ''}. Grey: skipped, because the framing before "
+        "it is damaged; striped: the whole file is invalid.</p>"
     )
 
 
@@ -164,34 +163,34 @@ def _bar(shard: ShardFindings, name: str) -> str:
     )
     lost = [_share(shard, error) for error in shard.defects if error.defect in _ENDS_THE_WALK]
     if lost and lost[0] is not None:
-        marks = f'<u style="left:{100 * lost[0]:.2f}%" title="not looked at"></u>{marks}'
+        marks = f'<u style="left:{100 * lost[0]:.2f}%" title="skipped"></u>{marks}'
     state = "good" if shard.is_good else "bad"
-    said = f"{counted(shard.record_count, 'record')}, {size_in_words(shard.size_bytes)}"
+    note = f"{counted(shard.record_count, 'record')}, {format_size(shard.size_bytes)}"
     if not shard.is_good:
-        said += f", {counted(shard.defect_count, 'defect')}"
+        note += f", {counted(shard.defect_count, 'defect')}"
     whole = " whole" if not shard.is_good and not bins else ""
     return (
         f'<div class="shard"><span class="name" title="{text(shard.path)}">'
         f'{text(name)}</span><span class="bar {state}{whole}">{marks}</span>'
-        f'<span class="said">{said}</span></div>'
+        f'<span class="summary">{note}</span></div>'
     )
 
 
 def _share(shard: ShardFindings, error: CorruptDataError) -> float | None:
-    """How far into the file a defect lies, from 0 to 1; None for what concerns all of it."""
-    if error.defect in _OF_ALL and not shard.seen_count:
+    """The position of a defect in the file, from 0 to 1; None if it affects the whole file."""
+    if error.defect is Defect.NOT_A_TFRECORD and not shard.seen_count:
         return None
-    is_plain = shard.compression in (None, "none")  # else bytes do not say how far into the file
+    is_plain = shard.compression in (None, "none")  # otherwise offsets count decompressed bytes
     if is_plain and error.offset is not None and error.offset < shard.size_bytes:
         return error.offset / shard.size_bytes
-    if error.position is not None and shard.seen_count:
-        return min(1.0, error.position / shard.seen_count)
+    if error.record is not None and shard.seen_count:
+        return min(1.0, error.record / shard.seen_count)
     return None
 
 
 def _tip(errors: Sequence[CorruptDataError]) -> str:
     first = errors[0]
-    place = "" if first.position is None else f"record {first.position:,}: "
+    place = "" if first.record is None else f"record {first.record:,}: "
     more = f" and {len(errors) - 1:,} more" if len(errors) > 1 else ""
     return f"{place}{first.defect}{more}"
 
@@ -206,11 +205,11 @@ def _list(
     errors = list(errors)
     if not errors:
         return ""
-    untold = dict(compressions)  # files of which it is not said yet what their bytes count
+    unexplained = dict(compressions)  # files without a note on their offsets so far
     rows = ""
     for error in errors[:_MOST_ROWS]:
         has_place = error.offset is not None
-        compression = untold.pop(error.path or "", None) if has_place else None
+        compression = unexplained.pop(error.path or "", None) if has_place else None
         rows += _row(error, names, compression)
     left = total - min(len(errors), _MOST_ROWS)
     rest = f'<p class="quiet">and {left:,} more</p>' if left > 0 else ""
@@ -222,15 +221,15 @@ def _list(
 
 
 def _row(error: CorruptDataError, names: Mapping[str, str], compression: Compression | None) -> str:
-    """`compression` is told if it shall be said how the bytes of the file are counted."""
+    """`compression`: if set, add a note on how offsets are counted."""
     name = names[error.path] if error.path else ""
-    position = "" if error.position is None else f"{error.position:,}"
+    position = "" if error.record is None else f"{error.record:,}"
     offset = "" if error.offset is None else f"{error.offset:,}"
-    said = ""
+    note = ""
     if compression is not None:
-        said = f'<div class="quiet">{compression}: bytes are those of the decompressed data</div>'
+        note = f'<div class="quiet">{compression}: offsets count decompressed bytes</div>'
     return (
-        f'<tr><td class="name" title="{text(error.path or "")}">{text(name)}{said}</td>'
+        f'<tr><td class="name" title="{text(error.path or "")}">{text(name)}{note}</td>'
         f'<td class="number">{position}</td><td class="number">{offset}</td>'
         f"<td><code>{error.defect}</code> {prose(error.detail)}</td></tr>"
     )

@@ -1,7 +1,6 @@
-"""What is in these files, is it right, what differs? Reads everything, changes nothing.
+"""Examines datasets without changing them: statistics, verification, diff and inspection.
 
-Three questions, three packages: `statistics`, `verification`, `diff`. Beside them stands what more
-than one of them asks: a short look at everything (`inspection`), and schemas as files.
+Also reads and writes schema files.
 """
 
 from recordsmith.examining.inspection import Inspection, inspect

@@ -1,7 +1,7 @@
-"""Which fields do records have that are no Examples? Those of a message of unknown type.
+"""Surveys the fields of records that are not Examples but messages of an unknown type.
 
-A look at the beginning of a dataset, so that its owner recognises what it holds: not all records
-are read, and it is said how many were.
+Reads only the beginning of a dataset, enough for its owner to recognize the type; the result
+includes the number of records read.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ from recordsmith.errors import CorruptDataError, OptionError
 from recordsmith.example import classify, decode_fields
 
 MAX_RECORDS = 10_000
-"""Of so many records, from the first on, those that are no Examples are looked for."""
+"""How many records are searched for ones that are not Examples."""
 
 MAX_SURVEYED = 1000
-"""Of so many of those the fields are counted."""
+"""How many of those records are surveyed."""
 
 
 @dataclass(frozen=True)
 class FieldCount:
-    """A field of the message that records are.
+    """A field of a message.
 
-    number: as in a .proto file.
-    wire_types: varint, fixed64, delimited, group or fixed32; several, if records disagree.
-    contents: number, text, message, numbers or bytes, the most frequent first; mostly guessed.
-    present: how many records have it.
-    count: how often it is there in all of them.
+    number: field number, as in a .proto file.
+    wire_types: varint, fixed64, delimited, group or fixed32; several if records differ.
+    contents: number, text, message, numbers or bytes, most frequent first; mostly guessed.
+    present: number of records that have the field.
+    count: number of occurrences in all records.
     """
 
     number: int
@@ -41,7 +41,7 @@ class FieldCount:
     count: int
 
     def to_json(self) -> dict[str, Any]:
-        """number, wire_types, contents, present, count."""
+        """Return number, wire_types, contents, present and count."""
         return {
             **vars(self),
             "wire_types": list(self.wire_types),
@@ -51,11 +51,11 @@ class FieldCount:
 
 @dataclass(frozen=True)
 class FieldSurvey:
-    """The fields of the first records that are no Examples.
+    """The fields of the first records that are not Examples.
 
-    record_count: of how many.
-    message_count: how many of them hold together as protobuf messages.
-    fields: of those, by number.
+    record_count: number of surveyed records.
+    message_count: how many of them are well-formed protobuf messages.
+    fields: the fields of those messages, by number.
     """
 
     record_count: int
@@ -63,7 +63,7 @@ class FieldSurvey:
     fields: tuple[FieldCount, ...]
 
     def to_json(self) -> dict[str, Any]:
-        """records, messages, fields."""
+        """Return records, messages and fields."""
         return {
             "records": self.record_count,
             "messages": self.message_count,
@@ -72,14 +72,14 @@ class FieldSurvey:
 
 
 def survey_fields(shards: Iterable[Shard]) -> FieldSurvey:
-    """Count the fields of the first records that are neither Examples nor known otherwise."""
+    """Count the fields of the first records of unknown message type."""
     record_count = message_count = 0
     present: Counter[int] = Counter()
     wire_types: dict[int, Counter[str]] = {}
     contents: dict[int, Counter[str]] = {}
     for payload in _first_others(shards):
         record_count += 1
-        with suppress(CorruptDataError, OptionError):  # no message; more fields than are looked at
+        with suppress(CorruptDataError, OptionError):  # not a message, or too many fields
             fields = decode_fields(payload, max_depth=1)
             message_count += 1
             present.update({field.number for field in fields})

@@ -1,4 +1,4 @@
-"""What is in this dataset? Counts, splits, schema, classes, sizes."""
+"""Inspects a dataset: counts, splits, schema, classes and sizes."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from recordsmith.dataset.locate import Paths, locate_whole
 from recordsmith.dataset.shard import Shard
 from recordsmith.errors import located
 from recordsmith.examining.field_survey import FieldSurvey, survey_fields
-from recordsmith.examining.shard_summaries import OfShards, ShardSummary, compression_of
+from recordsmith.examining.shard_summaries import ShardSummary, ShardTotals, compression_of
 from recordsmith.example import Schema, SchemaSurvey
 from recordsmith.files import Progress
 
 
 @dataclass(frozen=True)
-class Inspection(OfShards):
-    """What a dataset consists of.
+class Inspection(ShardTotals):
+    """A summary of a dataset.
 
     compression: none, gzip or zlib; "mixed" if shards differ.
-    schema: of all records.
-    from_manifest: whether a manifest tells all this, rather than the records themselves.
-    other_fields: of records that are no Examples; None if there are none.
+    schema: the schema of all records.
+    from_manifest: whether the summary comes from a manifest rather than from the records.
+    other_fields: the fields of records that are not Examples; None if all are Examples.
     """
 
     shards: tuple[ShardSummary, ...]
@@ -34,8 +34,10 @@ class Inspection(OfShards):
     other_fields: FieldSurvey | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """records, size_bytes, payload, compression, splits, shards, class_names, features; for
-        SequenceExamples context and feature_lists, for ranking lists context and examples.
+        """Return records, size_bytes, payload, compression, from_manifest, splits, shards,
+        class_names, other_fields and features.
+
+        SequenceExamples add context and feature_lists, ranking lists context and examples.
         """
         schema = self.schema.to_json()
         return {
@@ -54,17 +56,24 @@ class Inspection(OfShards):
 def inspect(
     paths: Paths, split: str | None = None, *, progress: Progress | None = None
 ) -> Inspection:
-    """Find out what a dataset holds. A packed one is told by its manifest; others are read once.
+    """Summarize a dataset. Uses the manifest if there is one; otherwise reads all records once.
 
     Args:
-        paths: a file, folder, glob or a list of these.
-        split: only this one.
-        progress: told the bytes read and in all.
+        paths: a file, folder, glob, or a list of these.
+        split: inspect only this split.
+        progress: called as `progress(done_bytes, total_bytes)`.
+
+    Returns:
+        Counts, splits, schema, classes and sizes.
 
     Raises:
-        CorruptDataError: a record is damaged; a shard is missing, or not as long as its manifest
-            says. That a manifest tells the truth of what is inside is for `verify` to say.
+        CorruptDataError: a record is damaged, a shard is missing, or its size differs from the
+            manifest. Use `verify` to compare the contents with the manifest.
         FileAccessError, OptionError: as in `recordsmith.open`.
+
+    Example:
+        summary = rs.inspect("out")
+        print(summary.record_count, list(summary.schema.features))
     """
     found = locate_whole(paths, split)
     schema = None if found.manifest is None else found.manifest.schema_of(split)
@@ -87,7 +96,7 @@ def inspect(
 
 
 def _survey(shards: Sequence[Shard], progress: Progress | None) -> tuple[Schema, list[int]]:
-    """The schema of all records, and how many each shard has, by reading them once."""
+    """Read all records once; return their schema and the number of records of each shard."""
     survey = SchemaSurvey()
     counts = []
     total, before = sum(shard.size_bytes for shard in shards), 0

@@ -1,7 +1,6 @@
-"""What must hold for the features of each record: rules, made by hand, from a file or of a schema.
+"""Rules for the features of each record, made by hand, read from a file or derived from a schema.
 
-A rule speaks of one feature. `rules_of_schema` makes the rules that a manifest's schema stands for:
-all its records together allow no more than this.
+A rule restricts one feature. `rules_of_schema` derives rules from the schema of a manifest.
 """
 
 from __future__ import annotations
@@ -19,22 +18,23 @@ SECTION_FIELDS: dict[RulePayload, dict[str, tuple[int, bool]]] = {
     "SequenceExample": {"context": (1, False), "feature_lists": (2, True)},
     "ELWC": {"context": (2, False), "examples": (1, False)},
 }
-"""Where each message keeps its features: (field number, whether they are lists of steps). Of a
-ranking list (ELWC) the field holds Examples that have them.
+"""Where each message stores its features: (field number, whether they are lists of steps). In a
+ranking list (ELWC) the field holds Examples, which have the features.
 """
 
 
 @dataclass(frozen=True)
 class FeatureRule:
-    """What must hold for one feature.
+    """A rule for one feature.
 
-    kind: bytes, float or int64; None: any.
-    required: every record has it; of a ranking list every Example, or every context.
-    min_values, max_values: how many values its list has; None: any number. Of a feature list in
-        each step.
-    content: of bytes: image or text; None: any.
-    allowed: the values that there may be; None: any. Text stands for its UTF-8 bytes.
-    min_value, max_value: of numbers; NaN is outside of any bounds.
+    kind: bytes, float or int64; None allows any.
+    required: whether every record must have the feature; in ranking lists every Example, or every
+        context.
+    min_values, max_values: bounds for the number of values; in a feature list, of each step. None
+        means no upper bound.
+    content: content of bytes, image or text; None allows any.
+    allowed: the allowed values; None allows any. A str matches its UTF-8 bytes.
+    min_value, max_value: bounds for numbers; NaN is outside of all bounds.
     """
 
     kind: str | None = None
@@ -47,12 +47,12 @@ class FeatureRule:
     max_value: float | None = None
 
     @property
-    def speaks_of_values(self) -> bool:
-        """Whether values must be decoded to tell."""
+    def restricts_values(self) -> bool:
+        """Whether the check must decode values."""
         return not (self.allowed is None and self.min_value is None and self.max_value is None)
 
-    def count_in_words(self) -> str:
-        """How many values are expected."""
+    def describe_count(self) -> str:
+        """Describe the expected number of values."""
         if self.max_values is None:
             return f"{self.min_values} or more"
         if self.min_values == self.max_values:
@@ -62,12 +62,12 @@ class FeatureRule:
 
 @dataclass(frozen=True)
 class Rules:
-    """What must hold for the records of a dataset.
+    """The rules for the records of a dataset.
 
-    payload: what each record is; None: not known.
-    sections: for each section of the payload its rules, by feature.
-    knows_all: a feature that has no rule is wrong.
-    kinds_agree: a feature whose rule names no kind has one kind all the same, whichever it is.
+    payload: the message type of each record; None if unknown.
+    sections: the rules of each section of the message, by feature.
+    knows_all: whether a feature without a rule is a defect.
+    kinds_agree: whether a feature whose rule allows any kind must have one kind in all records.
     """
 
     payload: RulePayload | None = None
@@ -77,7 +77,7 @@ class Rules:
 
 
 def rules_of_schema(schema: Schema) -> Rules | None:
-    """The rules that a schema stands for; None if it is of other payloads, or of several."""
+    """Derive rules from a schema; None if its message type is unknown or mixed."""
     if schema.payload not in SECTION_FIELDS:
         return None
     payload: Any = schema.payload
@@ -95,16 +95,14 @@ def rules_of_schema(schema: Schema) -> Rules | None:
 
 
 def counted_in(schema: Schema, section: str) -> int | None:
-    """How many can have the features of a section; None if the schema does not tell, as of the
-    Examples in ranking lists.
+    """Count the messages that can have the features of a section; None if unknown, as for the
+    Examples of ranking lists.
     """
     return None if section == "examples" else schema.record_count
 
 
 def rule_of_feature(feature: FeatureSchema, record_count: int | None) -> FeatureRule:
-    """What all records together say of a feature, as a rule for each; `record_count` of them can
-    have it.
-    """
+    """Derive the rule for a feature; `record_count` is the number of records that can have it."""
     return FeatureRule(
         feature.kind if feature.kind not in ("mixed", "none") else None,
         required=record_count is not None and feature.present == record_count > 0,

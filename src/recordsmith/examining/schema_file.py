@@ -1,7 +1,7 @@
-"""A schema as a file that people edit, and that records are held against: `docs/schema.md`.
+"""Schema files, which people edit and `verify` checks records against: see `docs/schema.md`.
 
-What is written is loose where records differ, and strict where they agree. What is read is checked
-word by word, as a misspelt word would be a rule that is never asked for.
+A generated schema is strict where all records agree and loose where they differ. Unknown keys are
+errors, because a misspelled rule would silently never apply.
 """
 
 from __future__ import annotations
@@ -48,12 +48,12 @@ _CONTENTS = ("image", "text")
 
 @dataclass(frozen=True)
 class SchemaFile:
-    """What each record of a dataset must be like.
+    """A schema that each record of a dataset must satisfy.
 
     payload: Example, SequenceExample or ELWC.
-    sections: the rules of each feature, by section and name: "features" of Examples; "context" and
-        "feature_lists" of SequenceExamples; "context" and "examples" of ranking lists (ELWC).
-    allows_others: whether records may have features that are not named.
+    sections: the rules by section and feature: "features" for Examples; "context" and
+        "feature_lists" for SequenceExamples; "context" and "examples" for ranking lists (ELWC).
+    allows_others: whether records may have features without a rule.
     """
 
     payload: RulePayload
@@ -62,18 +62,21 @@ class SchemaFile:
 
     @classmethod
     def of(cls, schema: Schema) -> SchemaFile:
-        """The rules that records with this schema keep: strict on kinds, on numbers of values that
-        all records have in common, and on what all have; lists of many lengths may have any.
+        """Make a schema file from the schema of a dataset.
+
+        Kinds are strict, and so are fixed numbers of values and features that all records have.
+        Lists of varying length may have any length.
 
         Raises:
-            OptionError: the records are none of these messages, or have too many features.
+            OptionError: the records are other messages, or have too many features.
         """
-        schema.check_complete("a schema file names all features")
+        schema.check_complete("a schema file lists all features")
         payload: Any = schema.payload
         if payload not in SECTION_FIELDS:
             raise OptionError(
-                f"the payloads are {schema.payload!r}; a schema file speaks of Examples, of "
-                "SequenceExamples and of ranking lists (ELWC)"
+                f"cannot make a schema file from payloads of type {schema.payload!r}",
+                option="paths",
+                expected="Examples, SequenceExamples or ranking lists (ELWC)",
             )
         return cls(
             payload,
@@ -91,30 +94,30 @@ class SchemaFile:
         """Read a schema file.
 
         Raises:
-            FileAccessError: it cannot be read.
-            OptionError: it is none; says which word is wrong.
+            FileAccessError: the file cannot be read.
+            OptionError: the file is not a valid schema file; the message shows the invalid part.
         """
         file = as_path(path)
         try:
             return cls.from_json(json_of(read_document(file), with_keys_once=True))
         except ValueError as error:
-            raise OptionError(f"{file} is no schema file: {error}") from None
+            raise OptionError(f"invalid schema file {file}: {error}", option="schema") from None
 
     def save(self, path: PathLike, *, overwrite: bool = False) -> Path:
-        """Write it, whole or not at all.
+        """Write the schema file atomically.
 
         Raises:
-            OptionError: there is such a file, without `overwrite`.
-            FileAccessError: it cannot be written.
+            OptionError: the file exists, and `overwrite` is False.
+            FileAccessError: the file cannot be written.
         """
         file = as_path(path)
         data = json.dumps(self.to_json(), indent=1, ensure_ascii=False) + "\n"
-        # bytes of a key that are no text become \\udcff, which is what JSON calls them
+        # bytes of a key that are not UTF-8 become \\udcff, as JSON escapes them
         write_atomically(file, data.encode("utf-8", "backslashreplace"), overwrite=overwrite)
         return file
 
     def to_json(self) -> dict[str, Any]:
-        """The document, as `docs/schema.md` has it."""
+        """Return the document, as described in `docs/schema.md`."""
         return {
             "format": FORMAT,
             "version": VERSION,
@@ -128,16 +131,16 @@ class SchemaFile:
 
     @classmethod
     def from_json(cls, document: Any) -> SchemaFile:
-        """What `to_json` gave, or a person wrote.
+        """Make a schema file from a document.
 
         Raises:
-            ValueError: it says which word is wrong.
+            ValueError: the document is invalid; the message shows the invalid part.
         """
         if not isinstance(document, Mapping) or document.get("format") != FORMAT:
             raise ValueError(f'expected an object with "format": "{FORMAT}"')
         if document.get("version", VERSION) != VERSION:
             raise ValueError(
-                f"its version is {document['version']!r}; this recordsmith reads {VERSION}"
+                f"version is {document['version']!r}; this version of recordsmith reads {VERSION}"
             )
         payload: Any = document.get("payload", "Example")
         if payload not in get_args(RulePayload):
@@ -145,7 +148,7 @@ class SchemaFile:
         known = (*_TOP_KEYS, *SECTION_FIELDS[payload])
         for key in document:
             if key not in known:
-                raise ValueError(f"there is no {key!r} in it; {names_like(key, known, '')}")
+                raise ValueError(f"unknown key {key!r}; {names_like(key, known, '')}")
         others = document.get("other_features", "refused")
         if others not in ("refused", "allowed"):
             raise ValueError(f"other_features is {others!r}; expected refused or allowed")
@@ -157,15 +160,15 @@ class SchemaFile:
             sections[name] = {}
             for key, rule in section.items():
                 try:
-                    sections[name][key] = made = _rule_from_json(rule)
-                    if made.speaks_of_values and payload == "SequenceExample":
-                        raise ValueError("allowed, min and max are not for SequenceExamples")
+                    sections[name][key] = parsed = _rule_from_json(rule)
+                    if parsed.restricts_values and payload == "SequenceExample":
+                        raise ValueError("SequenceExamples do not support allowed, min and max")
                 except ValueError as error:
                     raise ValueError(f"{name}: {key!r}: {error}") from None
         return cls(payload, sections, others == "allowed")
 
     def rules(self) -> Rules:
-        """For the check."""
+        """Return the rules for verification."""
         return Rules(
             self.payload, self.sections, knows_all=not self.allows_others, kinds_agree=False
         )
@@ -174,16 +177,20 @@ class SchemaFile:
 def schema(
     paths: Paths, split: str | None = None, *, progress: Progress | None = None
 ) -> SchemaFile:
-    """What the records of a dataset have in common, as rules that others can be held against.
+    """Derive a schema file from the records of a dataset.
 
     Args:
-        paths: a file, folder, glob or a list of these.
-        split: only this one.
-        progress: told the bytes read and in all.
+        paths: a file, folder, glob, or a list of these.
+        split: use only this split.
+        progress: called as `progress(done_bytes, total_bytes)`.
 
     Raises:
-        OptionError: its records are no Examples, SequenceExamples or ranking lists.
+        OptionError: the records are not Examples, SequenceExamples or ranking lists.
         CorruptDataError, FileAccessError: as in `inspect`.
+
+    Example:
+        rs.schema("train").save("schema.json")
+        rs.verify("other", schema="schema.json")
     """
     return SchemaFile.of(inspect(paths, split, progress=progress).schema)
 
@@ -218,14 +225,14 @@ def _rule_to_json(rule: FeatureRule) -> dict[str, Any]:
 
 def _rule_from_json(document: Any) -> FeatureRule:
     if not isinstance(document, Mapping):
-        raise ValueError(f"it is {document!r:.60}; expected an object")  # noqa: TRY004 - a file's
+        raise ValueError(f"rule is {document!r:.60}; expected an object")  # noqa: TRY004 - a file's
     for key in document:
         if key not in _RULE_KEYS:
-            raise ValueError(f"there is no {key!r} in a rule; {names_like(key, _RULE_KEYS, '')}")
+            raise ValueError(f"unknown key {key!r}; {names_like(key, _RULE_KEYS, '')}")
     kind = _one_of(document, "kind", (None, *KIND_NUMBERS))
     content = _one_of(document, "content", (None, *_CONTENTS))
     if content is not None and kind not in (None, "bytes"):
-        raise ValueError(f"content is said of bytes only, not of {kind}")
+        raise ValueError(f"content needs kind bytes, got {kind}")
     low, high = _counts(document)
     return FeatureRule(
         kind,
@@ -244,8 +251,8 @@ def _one_of(
 ) -> Any:
     value = document.get(key, default)
     if isinstance(value, (list, dict)) or not any(value is one or value == one for one in known):
-        words = ", ".join("null" if one is None else json.dumps(one) for one in known)
-        raise ValueError(f"{key} is {value!r:.60}; expected one of {words}")
+        expected = ", ".join("null" if one is None else json.dumps(one) for one in known)
+        raise ValueError(f"{key} is {value!r:.60}; expected one of {expected}")
     return value
 
 
@@ -253,7 +260,7 @@ def _counts(document: Mapping[str, Any]) -> tuple[int, int | None]:
     shape = document.get("shape")
     if shape is not None:
         if "min_values" in document or "max_values" in document:
-            raise ValueError("it has shape and min_values or max_values; expected one of them")
+            raise ValueError("shape excludes min_values and max_values")
         if not isinstance(shape, list) or not all(map(_is_count, shape)):
             raise ValueError(
                 f"shape is {shape!r:.60}; expected a list of lengths, [] for one value"
@@ -263,8 +270,8 @@ def _counts(document: Mapping[str, Any]) -> tuple[int, int | None]:
     low, high = document.get("min_values", 0), document.get("max_values")
     if not _is_count(low) or not (high is None or (_is_count(high) and high >= low)):
         raise ValueError(
-            f"min_values is {low!r:.40} and max_values {high!r:.40}; expected numbers in this "
-            "order, null for any number"
+            f"min_values is {low!r:.40} and max_values is {high!r:.40}; expected integers with "
+            "min_values <= max_values, or null for no maximum"
         )
     return low, high
 
@@ -279,16 +286,16 @@ def _allowed(document: Mapping[str, Any], kind: str | None) -> tuple[Any, ...] |
         return None
     fits = {"bytes": (str,), "int64": (int,), "float": (int, float)}.get(kind or "")
     if fits is None:
-        raise ValueError("allowed needs the kind of the feature, too")
+        raise ValueError("allowed needs a kind")
     is_list = isinstance(allowed, list) and allowed
     if not is_list or not all(
         isinstance(value, fits) and not isinstance(value, bool) for value in allowed
     ):
         raise ValueError(f"allowed is {allowed!r:.60}; expected a list of values of kind {kind}")
     if kind == "bytes":
-        "".join(allowed).encode()  # half of a pair of surrogates is no text: a ValueError
+        "".join(allowed).encode()  # a lone surrogate is not text: a ValueError
     if kind == "int64" and not all(-(2**63) <= value < 2**63 for value in allowed):
-        raise ValueError("allowed has a number that no int64 can be")
+        raise ValueError("allowed has a number outside of the int64 range")
     return tuple(allowed)
 
 
@@ -297,7 +304,7 @@ def _bound(document: Mapping[str, Any], key: str, kind: str | None) -> float | N
     if value is None:
         return None
     if kind not in ("int64", "float"):
-        raise ValueError(f"{key} needs the kind int64 or float")
+        raise ValueError(f"{key} needs kind int64 or float")
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
         raise ValueError(f"{key} is {value!r:.60}; expected a number")
     return value

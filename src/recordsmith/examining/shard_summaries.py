@@ -1,4 +1,4 @@
-"""A dataset shard by shard, in numbers: how many records and bytes each has, and all together."""
+"""Record and byte counts of a dataset, per shard and in total."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from recordsmith.dataset.shard import Shard
 
 @dataclass(frozen=True)
 class ShardSummary:
-    """One shard in numbers."""
+    """The counts of one shard."""
 
     path: str
     split: str
@@ -21,13 +21,13 @@ class ShardSummary:
 
 
 def compression_of(shards: Iterable[Shard | ShardSummary]) -> str:
-    """none, gzip or zlib; "mixed" if shards differ. Those without bytes do not count."""
+    """Return none, gzip or zlib; "mixed" if shards differ. Empty shards are ignored."""
     found = {shard.compression for shard in shards if shard.size_bytes}
     return "mixed" if len(found) > 1 else next(iter(found), "none")
 
 
-class OfShards:
-    """What is told of a dataset beside its shards follows from them."""
+class ShardTotals:
+    """Totals of a dataset, computed from its shards."""
 
     shards: tuple[ShardSummary, ...]
 
@@ -48,7 +48,7 @@ class OfShards:
         return splits
 
     def shards_to_json(self) -> dict[str, Any]:
-        """splits, shards."""
+        """Return splits and shards."""
         return {
             "splits": {
                 split: {

@@ -1,7 +1,7 @@
 """Payloads <-> features: tf.train.Example and SequenceExample, without protobuf.
 
-One at a time (`codec`) or a whole batch as columns (`columns`). Nothing here knows frames or
-files. The messages are stated in tensorflow/core/example/example.proto and feature.proto.
+One at a time (`codec`) or a batch as columns (`columns`). Knows neither frames nor files.
+tensorflow/core/example/example.proto and feature.proto define the messages.
 """
 
 from recordsmith.example.canonical import canonical

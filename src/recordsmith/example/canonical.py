@@ -1,8 +1,8 @@
-"""Do two payloads say the same? One form for all payloads of equal content.
+"""Compare payloads by content: one canonical form for all payloads of equal content.
 
-Writers put the features of a map in any order, pack lists or not, and may repeat keys. The
-canonical form is the payload decoded and encoded again, which sorts keys and packs lists. What is
-no Example and no SequenceExample stays as it is.
+Writers put features in any order, pack lists or not, and may repeat keys. The canonical form is
+the payload decoded and encoded again, which sorts keys and packs lists. Payloads that are neither
+Examples nor SequenceExamples stay unchanged.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ _KINDS = (1, 2, 3)  # the fields of a Feature
 
 
 def canonical(payload: BytesLike) -> bytes:
-    """Bytes that are equal for payloads of equal content, and differ for others.
+    """Return bytes that are equal exactly for payloads of equal content.
 
-    Equal are two Examples or SequenceExamples that decode to the same features, with the same kinds
-    and the same bits in floats, whatever fields they hold that nobody knows. Others are equal only
-    byte for byte. The result is for comparing: it need not be a payload.
+    Two Examples or SequenceExamples are equal if they decode to the same features, with the same
+    kinds and the same bits in floats; unknown fields are ignored. Other payloads are equal only
+    byte for byte. The result is for comparison: it may not be a valid payload.
     """
     try:
         example = decode_payload(payload)
@@ -48,9 +48,7 @@ def canonical(payload: BytesLike) -> bytes:
 
 
 def _empty_bytes_lists(payload: bytes, sections: tuple[int, ...]) -> bytes:
-    """Which features have the kind bytes: decoded, they cannot be told from those without a kind
-    where they are empty.
-    """
+    """List the features of kind bytes: decoded, an empty one looks like one without a kind."""
     found: dict[tuple[int, bytes], bytes] = {}
     whole = FieldSpan(0, _DELIMITED, 0, 0, len(payload))
     for section in sections:
@@ -71,14 +69,14 @@ def _empty_bytes_lists(payload: bytes, sections: tuple[int, ...]) -> bytes:
 
 
 def _delimited(payload: bytes, span: FieldSpan, number: int) -> Iterator[FieldSpan]:
-    """The fields of this number, with a length, of the message in a span."""
+    """Yield the length-delimited fields with this number of the message in a span."""
     for field in walk_fields(payload, span.start, span.stop):
         if field.number == number and field.wire_type == _DELIMITED:
             yield field
 
 
 def _kind(payload: bytes, feature: FieldSpan) -> int:
-    """1 for a list of bytes, 0 for any other kind or none; the last list counts."""
+    """Return 1 for a list of bytes, 0 for any other kind or none; the last list counts."""
     kind = 0
     for field in walk_fields(payload, feature.start, feature.stop):
         if field.wire_type == _DELIMITED and field.number in _KINDS:

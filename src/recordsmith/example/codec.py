@@ -1,8 +1,8 @@
 """One payload <-> a dict of features, for tf.train.Example and SequenceExample.
 
 Decoding follows protobuf: packed and unpacked lists, the last of equal keys, unknown fields
-passed over. Encoding sorts keys and packs lists, so equal content is equal bytes: those that
-protobuf writes when asked to be deterministic.
+skipped. Encoding sorts keys and packs lists, so that equal content gives equal bytes: those of
+protobuf's deterministic serialization.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class SequenceExample(NamedTuple):
     """A decoded tf.train.SequenceExample.
 
     context: features of the whole sequence.
-    feature_lists: for each name the steps, each with the values of one feature.
+    feature_lists: the steps by name, each with the values of one feature.
     """
 
     context: Features
@@ -58,13 +58,17 @@ def decode_example(payload: BytesLike) -> Features:
     """Decode a serialized tf.train.Example.
 
     Returns:
-        For each feature what it holds, always as a list: int64 (n,), float32 (n,), or a list of
-        bytes; an empty list for a feature without a kind. Arrays are the caller's own. Keys that
-        are not UTF-8 are decoded with surrogate escapes.
+        The values of each feature, always as a list: int64 (n,), float32 (n,), or a list of bytes;
+        an empty list for a feature without a kind. Arrays own their memory. Keys that are not UTF-8
+        are decoded with surrogate escapes.
 
     Raises:
         CorruptDataError: malformed-example; not-an-example for a SequenceExample, a ranking list
-            or another message that a lenient parser would take for an Example.
+            or another message that a lenient parser would accept as an Example.
+
+    Example:
+        >>> decode_example(encode_example({"label": 3}))
+        {'label': array([3])}
     """
     code, result = decoding.decode_example(payload)
     if code == _GOOD:
@@ -73,7 +77,7 @@ def decode_example(payload: BytesLike) -> Features:
 
 
 def decode_sequence_example(payload: BytesLike) -> SequenceExample:
-    """Decode a serialized tf.train.SequenceExample; values as in `decode_example`.
+    """Decode a serialized tf.train.SequenceExample, with values as in `decode_example`.
 
     Raises:
         CorruptDataError: malformed-example.
@@ -85,10 +89,10 @@ def decode_sequence_example(payload: BytesLike) -> SequenceExample:
 
 
 def decode_payload(payload: BytesLike) -> Features | SequenceExample:
-    """Decode whichever of the two messages a payload is.
+    """Decode an Example or a SequenceExample.
 
     Raises:
-        CorruptDataError: malformed-example, or not-an-example if it is neither.
+        CorruptDataError: malformed-example, or not-an-example if the payload is neither.
     """
     code, result = decoding.decode_example(payload)
     if code == _GOOD:
@@ -104,14 +108,15 @@ def encode_example(features: Mapping[str, Any], kinds: Mapping[str, Kind] | None
     """Encode a dict as a tf.train.Example.
 
     Args:
-        features: for each name an int, float, bool, str, bytes, a list of one of these, or a
-            NumPy array (of any shape; it is flattened, so store the shape beside it). bool
-            becomes int64, str UTF-8. Ints among floats become floats. An empty list without a
-            declared kind becomes a feature without a kind; None leaves the feature out.
-        kinds: the kind of some features, instead of inferring it from the value.
+        features: by name, an int, float, bool, str, bytes, a list of one of these, or a NumPy array
+            with at most one axis. bool becomes int64, str becomes UTF-8, ints among floats become
+            floats. An empty list without a declared kind becomes a feature without a kind. A
+            feature with the value None is omitted.
+        kinds: the kinds of some features, instead of inferring them from the values.
 
     Raises:
-        OptionError: a value has no kind, mixes kinds, or does not fit its kind.
+        OptionError: a value has an unsupported type, mixes kinds, or does not fit its kind; an
+            array has two or more axes, which a feature, a flat list, cannot store.
     """
     encoder = Encoder()
     _put_features(encoder, features, kinds or {})
@@ -128,8 +133,9 @@ def encode_sequence_example(
 
     Args:
         context: features of the whole sequence, as in `encode_example`.
-        feature_lists: for each name the steps; each step is a value as in `encode_example`.
-        kinds: the kind of some features of either, instead of inferring it.
+        feature_lists: the steps by name; each step is a value as in `encode_example`, but not
+            None: a step without values is an empty list. A feature list that is None is omitted.
+        kinds: the kinds of some features of either, instead of inferring them.
 
     Raises:
         OptionError: as in `encode_example`.
@@ -137,6 +143,7 @@ def encode_sequence_example(
     kinds = kinds or {}
     encoder = Encoder()
     _check_names(feature_lists)
+    feature_lists = {key: steps for key, steps in feature_lists.items() if steps is not None}
     for key in sorted(feature_lists, reverse=True):
         mark = encoder.written()
         for step in reversed(_steps(key, feature_lists[key])):
@@ -160,7 +167,7 @@ def _put_features(encoder: Encoder, features: Mapping[str, Any], kinds: Mapping[
 def _check_names(features: Mapping[str, Any]) -> None:
     if not isinstance(features, (dict, Mapping)):
         raise OptionError(
-            f"the features are a {type(features).__name__}; expected a dict of values by name"
+            f"the features are a {type(features).__name__}", expected="a dict of values by name"
         )
     for key in features:
         if type(key) is not str:
@@ -171,18 +178,18 @@ def _steps(key: str, steps: Iterable[Any]) -> list[Any]:
     if isinstance(steps, Iterable) and not isinstance(steps, (str, bytes, bytearray, Mapping)):
         return list(steps)
     raise OptionError(
-        f"feature list {key!r} is a {type(steps).__name__}; expected a list with a value for each "
-        "step"
+        f"feature list {key!r} is a {type(steps).__name__}",
+        expected="a list with a value for each step",
     )
 
 
 def _put_value(encoder: Encoder, key: str, value: Any, declared: str | None) -> int:
-    """Write the values of one feature; answers their kind. All that is wrong is told here."""
+    """Write the values of one feature and return their kind; errors name the feature."""
     try:
         if declared is not None and declared not in KIND_NUMBERS:
             raise ValueError(
-                f"kind {declared!r} is unknown; it can be {', '.join(KIND_NUMBERS)}"
-                f"{did_you_mean(declared)}"
+                f"unknown kind {declared!r}; expected {', '.join(KIND_NUMBERS)}"
+                f". {did_you_mean(declared)}".removesuffix(". ")
             )
         if isinstance(value, (list, tuple)):
             value = _plain(value)
@@ -190,6 +197,8 @@ def _put_value(encoder: Encoder, key: str, value: Any, declared: str | None) -> 
             value = _plain((value,))
         else:
             array = as_array(value)
+            if array.ndim > 1:
+                raise ValueError(too_many_axes(array.shape, "array.ravel()"))
             if array.dtype.kind not in "OSU":
                 return _put_array(encoder, array, declared)
             value = _plain(array.ravel().tolist())
@@ -204,7 +213,7 @@ def _put_value(encoder: Encoder, key: str, value: Any, declared: str | None) -> 
 
 
 def _common_kind(values: Sequence[Any]) -> int:
-    """The kind of Python scalars; ints among floats are floats."""
+    """Return the kind of Python scalars; ints among floats become floats."""
     kinds = {_SCALAR_KINDS.get(kind, _NONE) for kind in set(map(type, values))}
     if len(kinds) == 1:
         kind = kinds.pop()
@@ -215,18 +224,18 @@ def _common_kind(values: Sequence[Any]) -> int:
     elif kinds == {_FLOAT, _INT64}:
         return _FLOAT
     names = ", ".join(sorted({type(value).__name__ for value in values}))
-    raise TypeError(f"its values are {names}; expected ints, floats, or str and bytes")
+    raise TypeError(f"the values are {names}; expected ints, floats, or str and bytes")
 
 
 def _plain(values: Sequence[Any]) -> Sequence[Any]:
-    """Values of which some may be NumPy scalars, as Python scalars."""
+    """Convert NumPy scalars among the values to Python scalars."""
     if _SCALAR_KINDS.keys() >= set(map(type, values)):
         return values
     return [_plain_value(value) for value in values]
 
 
 def _plain_value(value: Any) -> Any:
-    if isinstance(value, (str, bytes)):  # also NumPy's, whose item() cuts zeros at the end
+    if isinstance(value, (str, bytes)):  # also NumPy's: item() would cut zeros at the end
         return value[:]
     return value.item() if isinstance(value, np.generic) else value
 
@@ -235,39 +244,48 @@ def _declared_kind(kind: int, declared: str) -> int:
     wanted = KIND_NUMBERS[declared]
     if kind in (_NONE, wanted) or (kind == _INT64 and wanted == _FLOAT):
         return wanted
-    raise TypeError(f"its values do not fit the declared kind {declared}")
+    raise TypeError(f"the values do not fit the declared kind {declared}")
 
 
 def as_array(value: Any) -> npt.NDArray[Any]:
-    """`value` as an ndarray, if it is one or offers to become one."""
+    """Convert `value` to an ndarray, if it has `__array__`."""
     if isinstance(value, (np.ndarray, np.generic)) or hasattr(value, "__array__"):
         return np.asarray(value)
     raise TypeError(
-        f"it is a {type(value).__name__}; expected int, float, bool, str, bytes, a list of these "
-        "or a NumPy array"
+        f"the value is a {type(value).__name__}; expected int, float, bool, str, bytes, a list of "
+        "these or a NumPy array"
+    )
+
+
+def too_many_axes(shape: tuple[int, ...], flat: str) -> str:
+    """Explain why an array cannot be encoded; `flat` is the code that flattens it."""
+    return (
+        f"it has shape {shape}, but a feature is a flat list. Encode images as JPEG or PNG; store "
+        "another array as tobytes() with its shape in a second feature, or flatten it with "
+        f"{flat}"
     )
 
 
 def as_values(
     array: npt.NDArray[Any], declared: str | None
 ) -> npt.NDArray[np.int64] | npt.NDArray[np.float32]:
-    """A numeric array as what a feature stores: flat int64 or float32.
+    """Convert a numeric array to what a feature stores: flat int64 or float32.
 
     Raises:
-        TypeError, OverflowError: the values are no numbers, or do not fit.
+        TypeError, OverflowError: the values are not numbers, or do not fit.
     """
     if array.dtype.kind in "iub":
         if declared == "float":
             return np.ascontiguousarray(array, np.float32).reshape(-1)
         if declared == "bytes":
-            raise TypeError("it is a numeric array; for raw bytes store array.tobytes()")
+            raise TypeError("the array is numeric; store array.tobytes() for raw bytes")
         if array.dtype == np.uint64 and array.size and array.max() > np.iinfo(np.int64).max:
             raise OverflowError(f"{array.max()} does not fit int64")
         return np.ascontiguousarray(array, np.int64).reshape(-1)
     if array.dtype.kind != "f":
-        raise TypeError(f"an array of {array.dtype} is neither of integers nor of floats")
+        raise TypeError(f"the array has dtype {array.dtype}; expected integers or floats")
     if declared not in (None, "float"):
-        raise TypeError(f"its values do not fit the declared kind {declared}")
+        raise TypeError(f"the values do not fit the declared kind {declared}")
     with np.errstate(over="ignore"):
         floats = np.ascontiguousarray(array, np.float32).reshape(-1)
     if array.dtype.itemsize > 4 and np.isinf(floats).sum() != np.isinf(array).sum():

@@ -1,7 +1,7 @@
-"""A whole batch of Examples <-> columns: arrays whose first axis is the example.
+"""Batches of Examples <-> columns: arrays whose first axis is the example.
 
-`ColumnDecoder` collects payloads from any number of buffers; `decode_columns` is the same for one
-buffer. `ColumnEncoder` and `encode_columns` are the way back. The loops over records are compiled.
+`ColumnDecoder` reads payloads from any number of buffers, `decode_columns` from one;
+`ColumnEncoder` and `encode_columns` write them. The loops over records are compiled.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from recordsmith.buffers import BytesLike, Int64Array
 from recordsmith.errors import CorruptDataError, Defect, OptionError
-from recordsmith.example.codec import as_values
+from recordsmith.example.codec import as_values, too_many_axes
 from recordsmith.example.conversion import as_column
 from recordsmith.example.kernel import encoding
 from recordsmith.example.kernel.columns import ColumnBuilder
@@ -40,14 +40,16 @@ _DTYPES = {1: np.uint8, 2: np.float32, 3: np.int64}
 
 @dataclass(frozen=True)
 class FeatureSpec:
-    """What is expected of a feature when it is read as a column.
+    """The kind, shape and default of a feature that is read as a column.
 
-    kind: bytes, float or int64; None takes the kind of the first record that has the feature.
-    shape: of one example: () for a scalar, (13,) or (3, 4) for lists of as many values in C order;
-        "ragged" for any number. None lets the records decide: fixed where all agree, else ragged.
-    default: stands in where a record lacks the feature (or has it without a kind), as in
-        TensorFlow. Without a default, a record must have a feature of declared shape; of others
-        a missing one is an empty row.
+    kind: bytes, float or int64; None means the kind in the first record that has the feature.
+    shape: of one example: () for a scalar, (13,) or (3, 4) for lists of that many values in C
+        order; "ragged" for any number. None means fixed if all records agree, else ragged.
+    default: replaces a feature that is missing or has no kind, as in TensorFlow. Without a default,
+        a missing feature is an error if a fixed shape is declared, and an empty row otherwise.
+
+    Raises:
+        OptionError: the kind or the shape is invalid.
     """
 
     kind: Kind | None = None
@@ -57,13 +59,16 @@ class FeatureSpec:
     def __post_init__(self) -> None:
         if self.kind is not None and self.kind not in KIND_NUMBERS:
             raise OptionError(
-                f"kind is {self.kind!r}, expected {', '.join(KIND_NUMBERS)} or None"
-                f"{did_you_mean(self.kind)}"
+                option="kind",
+                value=self.kind,
+                expected="bytes, float, int64 or None",
+                remedy=did_you_mean(self.kind),
             )
         if self.shape is not None and self.shape != "ragged" and not _is_shape(self.shape):
             raise OptionError(
-                f"shape is {self.shape!r}, expected a tuple of lengths such as (), (13,) or "
-                "(3, 4), or 'ragged', or None"
+                option="shape",
+                value=self.shape,
+                expected="a tuple of lengths such as (), (13,) or (3, 4), 'ragged' or None",
             )
 
 
@@ -71,22 +76,20 @@ FeatureRequest: TypeAlias = Mapping[str, FeatureSpec | None] | Iterable[str]
 
 
 class ColumnDecoder:
-    """Collects some features of many Example payloads. Threads that append wait for each other."""
+    """Decodes some features of many Example payloads to columns. Safe to use from threads."""
 
     def __init__(self, features: FeatureRequest, *, borrowed: Collection[str] = ()) -> None:
-        """Collect nothing yet.
+        """Prepare for the first payloads.
 
         Args:
-            features: names the columns, with a FeatureSpec each where something is expected.
-            borrowed: columns of bytes, without defaults, that are not copied: they lie over the
-                buffer that was appended, which can be one only.
+            features: the names of the columns, or a FeatureSpec or None by name.
+            borrowed: columns of bytes, without defaults, that share the memory of the appended
+                buffer instead of copying; then only one buffer can be appended.
         """
         self._specs = _specs(features)
         self._borrowed = frozenset(borrowed)
         if any(self._specs[key].default is not None for key in self._borrowed):
-            raise OptionError(
-                "a column that is borrowed cannot have a default, which lies elsewhere"
-            )
+            raise OptionError("a borrowed column cannot have a default", option="borrowed")
         self._lock = threading.Lock()
         keys, kinds, required, defaults = [], [], [], []
         for key, spec in self._specs.items():
@@ -109,37 +112,38 @@ class ColumnDecoder:
     def append(self, buffer: BytesLike, starts: Int64Array, lengths: Int64Array) -> None:
         """Add the Examples at buffer[starts[i]:starts[i] + lengths[i]].
 
-        The buffer is kept only for columns that are borrowed.
+        The buffer is kept only for borrowed columns.
 
         Raises:
             CorruptDataError: malformed-example, not-an-example, missing-feature,
-                feature-kind-mismatch or feature-shape-mismatch; `position` counts the payloads
-                of this call. The decoder cannot be used any more.
+                feature-kind-mismatch or feature-shape-mismatch; `record` counts the payloads of
+                this call. The decoder cannot be used again.
         """
         with self._lock:
             self._check_open()
             if self._borrowed:
                 if self._row_count:
-                    raise OptionError("columns that are borrowed can be of one buffer only")
+                    raise OptionError("borrowed columns allow one buffer only", option="borrowed")
                 self._buffer = buffer
             code, row, column, found = self._builder.append(buffer, starts, lengths)
             if code != _GOOD:
                 self._has_failed = True
                 error = self._error(code, column, found)
-                error.position = row
+                error.record = row
                 raise error
             self._row_count += len(starts)
 
     def finish(self, *, all_there: bool = True) -> dict[str, Column]:
-        """The columns of what was appended. They own their memory; the decoder is empty again.
+        """Return the columns of the appended payloads and empty the decoder.
+
+        The columns own their memory, except borrowed ones.
 
         Args:
-            all_there: False leaves a feature out whose kind no record showed and nobody declared,
-                instead of raising.
+            all_there: False omits features without a known kind instead of raising.
 
         Raises:
-            CorruptDataError: missing-feature, if no record showed the kind of a feature and
-                none was declared.
+            CorruptDataError: missing-feature, if no record has the feature with a kind and none is
+                declared.
         """
         with self._lock:
             self._check_open()
@@ -154,8 +158,9 @@ class ColumnDecoder:
             if kind == 0:
                 raise CorruptDataError(
                     Defect.MISSING_FEATURE,
-                    f"no record has a feature {key!r} with a value; declare its kind to read it "
-                    "as empty",
+                    f"no record has a value for feature {key!r}",
+                    feature=key,
+                    remedy="Declare its kind to read it as empty.",
                 )
             if kind != KIND_NUMBERS["bytes"]:
                 flat: Any = _array(values, _DTYPES[kind])
@@ -188,38 +193,53 @@ class ColumnDecoder:
         if code == _MISSING:
             return CorruptDataError(
                 Defect.MISSING_FEATURE,
-                f"feature {key!r} is missing; shape {spec.shape} was declared for it and no "
-                "default",
+                f"feature {key!r} is missing",
+                expected=f"shape {spec.shape}",
+                feature=key,
+                remedy="Declare a default, or the shape 'ragged'.",
             )
         if code == _WRONG_KIND:
             expected = KIND_NAMES[self._builder.kind(column)]
-            why = "" if spec.kind or spec.default is not None else ", as in the records before"
+            why = "" if spec.kind or spec.default is not None else " as in the records before"
             return CorruptDataError(
                 Defect.FEATURE_KIND,
-                f"feature {key!r} is {KIND_NAMES[found]}, expected {expected}{why}",
+                f"feature {key!r} has the wrong kind",
+                found=KIND_NAMES[found],
+                expected=f"{expected}{why}",
+                feature=key,
             )
         values = "1 value" if found == 1 else f"{found} values"
         return CorruptDataError(
             Defect.FEATURE_SHAPE,
-            f"feature {key!r} has {values}, expected shape {spec.shape}",
+            f"feature {key!r} has the wrong number of values",
+            found=values,
+            expected=f"shape {spec.shape}",
+            feature=key,
         )
 
     def _check_open(self) -> None:
         if self._has_failed:
-            raise OptionError("this ColumnDecoder has failed; make a new one")
+            raise OptionError("this ColumnDecoder has failed", remedy="Make a new one.")
 
 
 def _specs(features: FeatureRequest) -> dict[str, FeatureSpec]:
     if isinstance(features, (str, bytes)) or not isinstance(features, Iterable):
         raise OptionError(
-            f"features is {features!r:.60}; expected a list of names, or a dict of them"
+            option="features",
+            value=features,
+            expected="a list of names, or a dict of FeatureSpec by name",
         )
     items = features.items() if isinstance(features, Mapping) else ((key, None) for key in features)
     specs = {}
     for key, spec in items:
         encode_key(key)
         if spec is not None and not isinstance(spec, FeatureSpec):
-            raise OptionError(f"feature {key!r}: expected a FeatureSpec or None, not {spec!r:.60}")
+            raise OptionError(
+                f"feature {key!r} is requested with {spec!r:.60}",
+                option="features",
+                value=spec,
+                expected="a FeatureSpec or None",
+            )
         specs[key] = spec or FeatureSpec()
     return specs
 
@@ -238,14 +258,14 @@ def decode_columns(
     """Decode some features of the Examples at buffer[starts[i]:starts[i] + lengths[i]].
 
     Args:
-        buffer: the bytes that the payloads lie in.
+        buffer: the bytes that contain the payloads.
         starts: int64, (count,).
         lengths: int64, (count,).
-        features: names, or names with a FeatureSpec.
+        features: names, or a FeatureSpec or None by name.
 
     Returns:
-        For each name an ndarray (int64 or float32, (count, *shape)), a BytesArray of that shape,
-        or RaggedArray. They own their memory.
+        By name, an ndarray (int64 or float32, (count, *shape)), a BytesArray of that shape, or a
+        RaggedArray. They own their memory.
 
     Raises:
         CorruptDataError: as in `ColumnDecoder`.
@@ -258,14 +278,16 @@ def decode_columns(
 class ColumnEncoder:
     """Encodes columns as Example payloads, some rows at a time.
 
-    What is wrong with any row is told when it is made, not in the middle of the work.
+    Checks all rows when it is made, so that `encode` cannot fail on a value.
     """
 
     def __init__(self, columns: Mapping[str, Column | Sequence[Any]]) -> None:
-        """`columns` and what is raised: as in `encode_columns`. Do not change them meanwhile."""
+        """`columns` and errors as in `encode_columns`; do not change the columns until the end."""
         if not isinstance(columns, Mapping):
             raise OptionError(
-                f"the columns are a {type(columns).__name__}; expected a dict of columns by name"
+                f"the columns are a {type(columns).__name__}",
+                option="columns",
+                expected="a dict of columns by name",
             )
         keys = {key: encode_key(key) for key in columns}
         self._columns: list[tuple[bytes, Column]] = []
@@ -279,16 +301,19 @@ class ColumnEncoder:
             self._columns.append((keys[key], column))
         if len(set(row_counts.values())) > 1:
             counts = ", ".join(f"{key!r} {count}" for key, count in row_counts.items())
-            raise OptionError(f"columns differ in their number of rows: {counts}")
+            raise OptionError(f"the columns have different numbers of rows: {counts}")
         self.row_count = next(iter(row_counts.values()), 0)
 
     def encode(self, start: int, stop: int) -> tuple[npt.NDArray[np.uint8], Int64Array]:
-        """Rows start:stop, end to end: uint8, (bytes,), and int64 offsets, (stop - start + 1,).
+        """Encode rows start:stop; memory depends only on these rows.
 
-        Memory goes with these rows, not with all.
+        Returns:
+            The payloads end to end: uint8, (bytes,), and int64 offsets, (stop - start + 1,).
         """
         if not 0 <= start <= stop <= self.row_count:
-            raise OptionError(f"rows {start}:{stop} are asked for; there are {self.row_count}")
+            raise OptionError(
+                f"rows {start}:{stop} do not exist", expected=f"rows within 0:{self.row_count}"
+            )
         pieces = [(key, *_memory(column[start:stop])) for key, column in self._columns]
         data, offsets = encoding.encode_columns(pieces, stop - start)
         return _array(data, np.uint8), _array(offsets, np.int64)
@@ -300,23 +325,27 @@ def encode_columns(
     """Encode columns as Example payloads, one for each row.
 
     Args:
-        columns: for each name an ndarray of ints, floats or bools (rows, ...), a RaggedArray, a
-            BytesArray, an array of str, or a sequence with an int, float, str, bytes or a list
-            of these for each row; the lists may differ in length.
+        columns: by name, an ndarray of ints, floats or bools, (rows,) or (rows, values), a
+            RaggedArray, a BytesArray, an array of str, or a sequence with an int, float, str,
+            bytes or a list of these for each row; the lists may differ in length. A row without
+            values is an empty list, not None.
 
     Returns:
         The payloads end to end: uint8, (bytes,), and int64 offsets, (rows + 1,).
 
     Raises:
-        OptionError: columns differ in their number of rows, or hold what no feature can hold.
+        OptionError: the columns have different numbers of rows, values that a feature cannot
+            store, or more than two axes.
     """
     encoder = ColumnEncoder(columns)
     return encoder.encode(0, encoder.row_count)
 
 
 def _encodable(given: Any) -> Column:
-    """A column of which every slice can be encoded."""
+    """Convert a column so that each of its slices can be encoded."""
     column = as_column(given)
+    if not isinstance(column, RaggedArray) and len(column.shape) > 2:
+        raise ValueError(too_many_axes(column.shape, "column.reshape(len(column), -1)"))
     if isinstance(column, RaggedArray):
         return RaggedArray(_encodable_values(column.values), column.row_splits)
     return _encodable_values(column)
@@ -324,7 +353,7 @@ def _encodable(given: Any) -> Column:
 
 def _encodable_values(given: Any) -> npt.NDArray[Any] | BytesArray:
     values: Any = as_column(given)
-    # small numbers take more memory when they are converted: slice by slice
+    # small types take more memory after conversion, so each slice is converted separately
     if isinstance(values, BytesArray) or (values.itemsize < 8 and values.dtype.kind in "iufb"):
         return values  # type: ignore[no-any-return]
     return as_values(values, None).reshape(values.shape)
@@ -333,7 +362,7 @@ def _encodable_values(given: Any) -> npt.NDArray[Any] | BytesArray:
 def _memory(
     column: Any,
 ) -> tuple[int, npt.NDArray[Any], Int64Array | None, Int64Array | None, int]:
-    """(kind, values, ends, splits, length), as the kernel wants them."""
+    """Return (kind, values, ends, splits, length) for the kernel."""
     splits: Int64Array | None = None
     values = column
     if isinstance(column, RaggedArray):
@@ -347,7 +376,7 @@ def _memory(
 
 
 def _default_values(key: str, spec: FeatureSpec) -> tuple[int, tuple[bytes, bytes, int]]:
-    """(kind, (values, ends, count)) of a default, in the kernel's layout."""
+    """Return (kind, (values, ends, count)) of a default, in the kernel's layout."""
     shape = spec.shape if isinstance(spec.shape, tuple) else None
     try:
         default = spec.default
@@ -355,7 +384,7 @@ def _default_values(key: str, spec: FeatureSpec) -> tuple[int, tuple[bytes, byte
             default = [default] * (math.prod(shape) if shape is not None else 1)
         column: Any = as_column(default)
         if isinstance(column, RaggedArray):
-            raise ValueError("its lists differ in length")  # noqa: TRY004 - the type is right
+            raise ValueError("the lists differ in length")  # noqa: TRY004 - the type is right
         count = math.prod(column.shape)
         if not count:
             kind, values, ends = KIND_NUMBERS.get(spec.kind or "", 0), b"", b""
@@ -365,14 +394,24 @@ def _default_values(key: str, spec: FeatureSpec) -> tuple[int, tuple[bytes, byte
             kind, numbers, end_array, _, _ = _memory(column.reshape(-1))
             values, ends = numbers.tobytes(), b"" if end_array is None else end_array[1:].tobytes()
     except (OverflowError, TypeError, ValueError) as error:
-        raise OptionError(f"the default of feature {key!r} cannot be used: {error}") from None
+        raise OptionError(
+            f"the default of feature {key!r} is invalid: {error}", option="default"
+        ) from None
     if spec.kind is not None and KIND_NUMBERS[spec.kind] != kind:
         raise OptionError(
-            f"the default of feature {key!r} is {KIND_NAMES[kind]}, its kind {spec.kind}"
+            f"the default of feature {key!r} is {KIND_NAMES[kind]}",
+            option="default",
+            value=spec.default,
+            expected=spec.kind,
         )
     if shape is not None and count != math.prod(shape):
         found = "1 value" if count == 1 else f"{count} values"
-        raise OptionError(f"the default of feature {key!r} has {found}, its shape is {shape}")
+        raise OptionError(
+            f"the default of feature {key!r} has {found}",
+            option="default",
+            value=spec.default,
+            expected=f"shape {shape}",
+        )
     return kind, (values, ends, count)
 
 

@@ -1,7 +1,7 @@
-"""What a user gives as a column -> an array, a BytesArray or a RaggedArray.
+"""Convert a user's column to an ndarray, a BytesArray or a RaggedArray.
 
-Python's lists are looked through value by value, and handed to NumPy only when all are numbers:
-left to itself NumPy pads bytes, cuts their last zeros, and makes text of numbers.
+Lists are checked value by value and passed to NumPy only if all values are numbers: NumPy would pad
+bytes, cut their trailing zeros, and convert numbers to text.
 """
 
 from __future__ import annotations
@@ -25,29 +25,30 @@ _LIMIT = 2**63
 
 
 def as_column(column: Any) -> Column:
-    """A column, from one, from an array of any library, or from a sequence with a value or a list
-    of values for each row. Lists of unequal length become RaggedArray.
+    """Convert an array of any library, or a sequence with a value or a list for each row.
+
+    Lists of unequal length become a RaggedArray.
 
     Raises:
-        TypeError, OverflowError, ValueError: there is a value that no feature can hold.
+        TypeError, OverflowError, ValueError: a feature cannot store one of the values.
     """
     if isinstance(column, (BytesArray, RaggedArray)):
         return column
     if hasattr(column, "__array__"):
         array = as_array(column)
         if array.ndim == 0:
-            raise TypeError("it is a single value; expected one for each row")
+            raise TypeError("the column is a single value; expected one for each row")
         return _from_objects(array) if array.dtype.kind in "OSU" else array
     if isinstance(column, _BYTES) or not isinstance(column, Sequence):
         raise TypeError(
-            f"it is a {type(column).__name__}; expected an array, or a list with a value for each "
-            "row"
+            f"the column is a {type(column).__name__}; expected an array, or a list with a value "
+            "for each row"
         )
     return _from_sequence(column, np.arange(len(column)))
 
 
 def _from_objects(array: npt.NDArray[Any]) -> Column:
-    """Of an array of str, bytes or objects: BytesArray, or what the lists in it make."""
+    """Convert an array of str, bytes or lists."""
     values = array.ravel().tolist()
     types = set(map(type, values))
     if all(issubclass(kind, _BYTES) for kind in types):
@@ -59,7 +60,7 @@ def _from_objects(array: npt.NDArray[Any]) -> Column:
 
 
 def _from_sequence(values: Sequence[Any], rows: Int64Array) -> Column:
-    """`rows` tells in which row of the column each value stands."""
+    """Convert values; `rows` is the row of the column for each of them."""
     types = set(map(type, values))
     if not types:
         return np.empty(0, np.float32)
@@ -82,7 +83,7 @@ def _from_sequence(values: Sequence[Any], rows: Int64Array) -> Column:
 
 
 def _from_rows(lists: Sequence[Any], rows: Int64Array) -> Column:
-    """Of a list or an array for each row: more axes, or RaggedArray where lengths differ."""
+    """Convert a list or an array for each row: to more axes, or a RaggedArray."""
     flat: Any
     if all(isinstance(values, np.ndarray) and values.dtype.kind in "iufb" for values in lists):
         shapes = [values.shape for values in lists]
@@ -96,9 +97,7 @@ def _from_rows(lists: Sequence[Any], rows: Int64Array) -> Column:
     if len(set(shapes)) == 1 and not isinstance(flat, RaggedArray):
         return flat.reshape(len(lists), *shapes[0])  # type: ignore[no-any-return]
     if isinstance(flat, RaggedArray) or any(len(shape) != 1 for shape in shapes):
-        raise ValueError(
-            "the lists in it differ in length and hold lists themselves; only rows can differ"
-        )
+        raise ValueError("nested lists differ in length; only the outer lists, the rows, can")
     return RaggedArray(flat, np.cumsum([0, *(length for (length,) in shapes)]))
 
 
@@ -109,11 +108,11 @@ def _as_list(values: Any) -> list[Any]:
 
 
 def _misfit(values: Sequence[Any], rows: Int64Array, kinds: tuple[type, ...]) -> TypeError:
-    """The error that names the first value which is none of `kinds`."""
+    """Return the error for the first value that is not one of `kinds`."""
     place = next(i for i, value in enumerate(values) if not isinstance(value, kinds))
     value, first = values[place], values[0]
-    beside = f", others are {type(first).__name__}" if place else ""
+    others = f", others are {type(first).__name__}" if place else ""
     return TypeError(
-        f"row {rows[place]} holds {value!r:.60} ({type(value).__name__}){beside}; expected only "
+        f"row {rows[place]} contains {value!r:.60} ({type(value).__name__}){others}; expected only "
         "ints and floats, or only str and bytes, or lists of these"
     )

@@ -1,13 +1,13 @@
-"""The usual keys of features: those of TF-Slim and of TensorFlow's object detection.
+"""The standard feature keys, as in TF-Slim and TensorFlow's object detection.
 
-Sources give features by these keys, packing changes pictures by them, exporting and drawing look
-for them. What they are called in the records of a dataset may be another: see `packing/keys.py`.
+Sources, packing, exports and drawing use these keys. A dataset may store features under other
+names: see `packing/keys.py`.
 """
 
 from __future__ import annotations
 
-# the picture: the bytes of its file; of raw pixels also how many values a pixel has, and which type
-PICTURE = "image/encoded"
+# the image: the bytes of its file; raw pixels also have the values per pixel and their type
+IMAGE = "image/encoded"
 FORMAT = "image/format"
 HEIGHT = "image/height"
 WIDTH = "image/width"
@@ -20,12 +20,12 @@ SOURCE_ID = "image/source_id"
 CLASS_LABEL = "image/class/label"
 CLASS_TEXT = "image/class/text"
 
-# its mask: a class number for each pixel
+# its mask: a class index for each pixel
 MASK = "image/segmentation/class/encoded"
 MASK_FORMAT = "image/segmentation/class/format"
 MASK_DTYPE = "image/segmentation/class/dtype"
 
-# its objects: a value for each in every one of these
+# its objects: each feature has a value per object
 YMIN = "image/object/bbox/ymin"
 XMIN = "image/object/bbox/xmin"
 YMAX = "image/object/bbox/ymax"
@@ -44,16 +44,16 @@ _MASK_WORDS = ("mask", "segment")
 
 
 def is_of_classes(key: str) -> bool:
-    """Whether the names of classes speak of the numbers by this key, as far as its name tells."""
+    """Return whether a key, by its name, contains class indices."""
     return key.rpartition("/")[2] in ("label", "labels")
 
 
 def text_of_label(key: str) -> str | None:
-    """The feature that has in words what this one has as numbers: `a/text` of `a/label`."""
+    """Return the key of the class names for a key of class indices: `a/text` for `a/label`."""
     folder, _, last = key.rpartition("/")
     return f"{folder}/text" if folder and last in ("label", "labels") else None
 
 
 def is_of_mask(key: str) -> bool:
-    """Whether a picture by this key is a mask, as far as its name tells."""
+    """Return whether an image is a mask, by the name of its key."""
     return any(word in key.lower() for word in _MASK_WORDS)

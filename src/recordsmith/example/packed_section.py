@@ -1,7 +1,7 @@
-"""A section of a schema in little memory: for those that wait until all shards are done.
+"""A section of a schema, compressed in memory until all shards are done.
 
-A job keeps the schema of each shard until it writes the manifest. Where shards have tens of
-thousands of features, that is most of its memory, and much of it is alike: so it waits compressed.
+A job keeps the schema of each shard until it writes the manifest. With tens of thousands of
+features per shard, schemas would take most of its memory.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ _T = TypeVar("_T")
 
 
 class PackedSection(Mapping[str, _T], Generic[_T]):
-    """Features by name. Whoever wants more than one of them asks for `items()`."""
+    """Features by name. Use `items()` to get more than one of them."""
 
     def __init__(self, section: Mapping[str, _T], read: Callable[[Any], _T]) -> None:
-        """`read` makes a feature of what its `to_json()` gave."""
+        """`read` converts the result of a feature's `to_json()` back."""
         features: Any = section
         document = [[key, feature.to_json()] for key, feature in features.items()]
         self._data = zlib.compress(json.dumps(document).encode(), 1)
@@ -26,7 +26,7 @@ class PackedSection(Mapping[str, _T], Generic[_T]):
         self._read = read
 
     def items(self) -> ItemsView[str, _T]:
-        """Names and features, made anew."""
+        """Return names and features, decompressed on each call."""
         document = json.loads(zlib.decompress(self._data))
         return {key: self._read(feature) for key, feature in document}.items()
 

@@ -1,4 +1,4 @@
-"""Pieces of payloads, as they lie on the wire: put into a field, or taken out."""
+"""Add fields to payloads and extract fields from them, in wire format."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _DELIMITED = 2
 
 
 def delimited(number: int, *content: BytesLike) -> bytes:
-    """A field with its tag and length."""
+    """Encode a field with its tag and length."""
     size = sum(map(len, content))
     head = bytearray((number << 3 | _DELIMITED,))
     while size >= 128:
@@ -25,7 +25,7 @@ def delimited(number: int, *content: BytesLike) -> bytes:
 
 
 def context_payload(payload: BytesLike) -> bytes:
-    """The context of a payload that `classify` calls a SequenceExample, as an Example."""
+    """Return the context of a SequenceExample as an Example."""
     data = as_view(payload)
     maps = spans_of_field(data, *_whole(data), 1)
     return b"".join(delimited(1, piece) for piece in payloads_of(data, maps.starts, maps.lengths))
@@ -34,11 +34,12 @@ def context_payload(payload: BytesLike) -> bytes:
 def narrowed(
     payload: BytesLike, takes: Callable[[str], bool], fields: Sequence[int] = (1, 2)
 ) -> bytes:
-    """A payload that is well-formed with only those features, or feature lists, that are wanted.
+    """Return a payload with only some of its features or feature lists.
 
     Args:
-        takes: a name -> whether it is; asked in the order in which they come.
-        fields: of the maps that are looked into: 1 of features, 2 of feature lists.
+        payload: well-formed.
+        takes: called with each name in order; returns whether to keep it.
+        fields: the maps to filter: 1 of features, 2 of feature lists.
     """
     data = as_view(payload)
     pieces = []
@@ -60,5 +61,5 @@ def narrowed(
 
 
 def _whole(data: memoryview) -> tuple[Int64Array, Int64Array]:
-    """The start and the length of one payload among many."""
+    """Return the starts and lengths of a single payload."""
     return np.zeros(1, np.int64), np.full(1, len(data), np.int64)

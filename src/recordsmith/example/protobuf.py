@@ -1,7 +1,7 @@
-"""Payloads of any message -> dicts, with the descriptors that the user gives.
+"""Decode payloads of any protobuf message to dicts, with the user's descriptors.
 
-A descriptor set is what `protoc` writes; it lies in a pool of its own, so that it cannot collide
-with TensorFlow's messages, nor with another set. The only place that imports protobuf.
+Each descriptor set, as `protoc` writes it, has its own pool, so that it cannot collide with
+TensorFlow's messages or another set. This is the only module that imports protobuf.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from recordsmith.errors import CorruptDataError, Defect, MissingExtraError, Opti
 from recordsmith.files import PathLike, as_path, read_document
 
 _HOW_TO_MAKE_ONE = (
-    "make one with: protoc --include_imports --descriptor_set_out=messages.pb messages.proto"
+    "Make one with: protoc --include_imports --descriptor_set_out=messages.pb messages.proto"
 )
 _NAMES_SHOWN = 8
 
 
 class MessageDecoder:
-    """Decodes payloads that are messages of one type. Safe to use from several threads."""
+    """Decodes payloads of one message type. Safe to use from several threads."""
 
     def __init__(self, descriptors: PathLike | bytes, message: str) -> None:
-        """Learn a message from its descriptors.
+        """Load a message type from its descriptors.
 
         Args:
             descriptors: a file with a FileDescriptorSet, as `protoc --include_imports
@@ -34,7 +34,7 @@ class MessageDecoder:
 
         Raises:
             FileAccessError: the file cannot be read.
-            OptionError: it is no descriptor set, or lacks what it imports, or this message.
+            OptionError: it is not a descriptor set, or lacks an import or the message.
             MissingExtraError: protobuf is not installed.
         """
         if isinstance(descriptors, bytes):
@@ -45,8 +45,16 @@ class MessageDecoder:
         pool, self.message_names = _pool(data, where)
         if message not in self.message_names:
             last = [name for name in self.message_names if name.split(".")[-1] == message]
-            hint = f"did you mean {last[0]!r}?" if last else _names(message, self.message_names)
-            raise OptionError(f"{where} has no message {message!r}; {hint}")
+            hint = (
+                f"did you mean {last[0]!r}?"
+                if last
+                else names_like(
+                    message, self.message_names, "it has no messages", most=_NAMES_SHOWN
+                )
+            )
+            raise OptionError(
+                f"no message {message!r} in {where}; {hint}", option="message", value=message
+            )
         from google.protobuf import message_factory
 
         self.message = message
@@ -57,9 +65,9 @@ class MessageDecoder:
 
         Returns:
             The fields that are set, by name: numbers, bool, str, bytes, the names of enum values,
-            a list for a repeated field, a dict for a message or a map. Fields that the message does
-            not declare are there by their number, as in "7": an int, bytes, or a dict for a group;
-            a list where there are several. An extension has its full name in brackets.
+            a list for a repeated field, a dict for a message or a map. The key of an undeclared
+            field is its number, such as "7", and its value an int, bytes, or a dict for a group; a
+            list if the field is repeated. An extension has its full name in brackets.
 
         Raises:
             CorruptDataError: malformed-message.
@@ -72,14 +80,14 @@ class MessageDecoder:
         except DecodeError:
             raise CorruptDataError(
                 Defect.MALFORMED_MESSAGE,
-                f"the payload does not parse as {self.message}. It is another message, or was "
-                "damaged before it was written; look at its fields without descriptors.",
+                f"the payload cannot be parsed as {self.message}",
+                remedy="Check that this is the right message: read the fields without descriptors.",
             ) from None
         return _plain(found)
 
 
 def _pool(data: bytes, where: str) -> tuple[Any, tuple[str, ...]]:
-    """A pool with all files of the set, and the names of their messages."""
+    """Return a pool with all files of the set, and the names of their messages."""
     try:
         from google.protobuf import descriptor_pb2, descriptor_pool
         from google.protobuf.message import DecodeError
@@ -90,7 +98,11 @@ def _pool(data: bytes, where: str) -> tuple[Any, tuple[str, ...]]:
     except DecodeError:
         files = ()
     if not files or not all(file.name for file in files):
-        raise OptionError(f"{where} is no descriptor set; {_HOW_TO_MAKE_ONE}")
+        raise OptionError(
+            f"cannot parse {where} as a descriptor set",
+            option="descriptors",
+            remedy=_HOW_TO_MAKE_ONE,
+        )
     pool = descriptor_pool.DescriptorPool()
     names: list[str] = []
     for file in _in_order({file.name: file for file in files}, where):
@@ -100,7 +112,7 @@ def _pool(data: bytes, where: str) -> tuple[Any, tuple[str, ...]]:
 
 
 def _in_order(files: Mapping[str, Any], where: str) -> list[Any]:
-    """Each file after those that it imports, as far as the set has them."""
+    """Sort the files so that each one comes after its imports."""
     order = TopologicalSorter(
         {name: [one for one in file.dependency if one in files] for name, file in files.items()}
     )
@@ -109,7 +121,7 @@ def _in_order(files: Mapping[str, Any], where: str) -> list[Any]:
     except CycleError as error:
         circle = error.args[1][:_NAMES_SHOWN]
         raise OptionError(
-            f"{where}: its files import each other in a circle: {', '.join(circle)}"
+            f"circular imports in {where}: {', '.join(circle)}", option="descriptors"
         ) from None
 
 
@@ -119,13 +131,17 @@ def _add(pool: Any, file: Any, where: str) -> None:
             pool.FindFileByName(imported)
         except KeyError:
             raise OptionError(
-                f"{where} lacks {imported}, which {file.name} imports; {_HOW_TO_MAKE_ONE}"
+                f"{imported}, which {file.name} imports, is missing from {where}",
+                option="descriptors",
+                remedy=_HOW_TO_MAKE_ONE,
             ) from None
     try:
         pool.Add(file)
-        pool.FindFileByName(file.name)  # some implementations build it only now
+        pool.FindFileByName(file.name)  # some implementations build it only here
     except (TypeError, KeyError, ValueError) as error:
-        raise OptionError(f"{where}: {file.name} is no valid description: {error}") from None
+        raise OptionError(
+            f"invalid descriptor of {file.name} in {where}: {error}", option="descriptors"
+        ) from None
 
 
 def _message_names(messages: Any, prefix: str) -> list[str]:
@@ -138,15 +154,8 @@ def _message_names(messages: Any, prefix: str) -> list[str]:
     return names
 
 
-def _names(message: str, known: tuple[str, ...]) -> str:
-    hint = names_like(message, known, "it has no messages")
-    if hint.startswith("there are") and len(known) > _NAMES_SHOWN:
-        return f"there are {', '.join(known[:_NAMES_SHOWN])} and {len(known) - _NAMES_SHOWN} more"
-    return hint
-
-
 def _plain(message: Any) -> dict[str, Any]:
-    """A message as a dict."""
+    """Convert a message to a dict."""
     from google.protobuf.unknown_fields import UnknownFieldSet
 
     fields = {}
@@ -167,8 +176,8 @@ def _value(field: Any, value: Any) -> Any:
 
 
 def _is_repeated(field: Any) -> bool:
-    told = getattr(field, "is_repeated", None)  # newer than protobuf 5
-    return bool(field.label == field.LABEL_REPEATED if told is None else told)
+    is_repeated = getattr(field, "is_repeated", None)  # newer than protobuf 5
+    return bool(field.label == field.LABEL_REPEATED if is_repeated is None else is_repeated)
 
 
 def _key(key: Any) -> str:
@@ -185,7 +194,7 @@ def _single(field: Any, value: Any) -> Any:
 
 
 def _unknown(found: Any) -> dict[str, Any]:
-    """Fields that the message does not declare, by number."""
+    """Return undeclared fields, by number."""
     fields: dict[str, list[Any]] = {}
     for field in found:
         data = field.data

@@ -1,7 +1,6 @@
-"""Ranking lists (ExampleListWithContext of TensorFlow Ranking): Examples, and what they share.
+"""Decode ranking lists (ExampleListWithContext of TensorFlow Ranking).
 
-The message has the Examples in field 1 and their context, an Example too, in field 2. What is in
-them is decoded as in any Example.
+The message has Examples in field 1 and their shared context, also an Example, in field 2.
 """
 
 from __future__ import annotations
@@ -19,17 +18,17 @@ _CONTEXT = 2
 
 
 class RankingList(NamedTuple):
-    """The features of the context, and of each Example."""
+    """The features of the context and of each Example."""
 
     context: Features
     examples: list[Features]
 
 
 def decode_ranking_list(payload: BytesLike) -> RankingList:
-    """The features of a payload that `classify` calls ELWC.
+    """Decode a payload that `classify` detects as ELWC.
 
     Raises:
-        CorruptDataError: malformed-example, not-an-example: it is none, after all.
+        CorruptDataError: malformed-example, or not-an-example for another message.
     """
     data = as_view(payload)
     spans = np.zeros(1, np.int64), np.full(1, len(data), np.int64)
@@ -40,14 +39,14 @@ def decode_ranking_list(payload: BytesLike) -> RankingList:
         ]
         for found in inner_spans(data, *spans)
     )
-    # protobuf, too, joins the pieces of a message that is there several times
+    # protobuf also merges the pieces of a repeated message
     return RankingList(decode_example(b"".join(context)), list(map(decode_example, examples)))
 
 
 def inner_spans(
     buffer: BytesLike, starts: Int64Array, lengths: Int64Array
 ) -> tuple[InnerSpans, InnerSpans]:
-    """(contexts, examples) of the ranking lists at buffer[starts[i]:starts[i] + lengths[i]]."""
+    """Find (contexts, examples) of the lists at buffer[starts[i]:starts[i] + lengths[i]]."""
     return (
         spans_of_field(buffer, starts, lengths, _CONTEXT),
         spans_of_field(buffer, starts, lengths, _EXAMPLES),

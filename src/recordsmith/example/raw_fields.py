@@ -1,8 +1,8 @@
-"""Which fields does any protobuf message have? Read without knowing what it is.
+"""Read the fields of any protobuf message without its descriptor.
 
-The wire format tells numbers and lengths exactly. What a value with a length means it does not
-tell: text, a message, packed numbers or bytes, so that is guessed, in this order, by rules that are
-stated at each guess. A message is read strictly: to its last byte, or it is none.
+The wire format has numbers and lengths, but not whether a length-delimited value is text, a
+message, packed numbers or bytes. That is guessed, in this order. Only bytes that can be read to the
+last one are a message.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple, TypeAlias
 
 from recordsmith.buffers import BytesLike, as_view
-from recordsmith.errors import CorruptDataError, Defect, OptionError
+from recordsmith.errors import CorruptDataError, Defect, OptionError, option
 
 WireType: TypeAlias = Literal["varint", "fixed64", "delimited", "group", "fixed32"]
 FieldContent: TypeAlias = Literal["number", "text", "message", "numbers", "bytes"]
 
 MAX_FIELDS = 100_000
-"""So many fields are looked at, those of messages within messages included."""
+"""The maximum number of fields, including those of nested messages."""
 
 MAX_DEPTH = 32
-"""Messages within messages; what lies deeper stays bytes."""
+"""The maximum nesting of messages; deeper ones stay bytes."""
 
-_GROUP_DEPTH = 100  # as protobuf: deeper nesting is refused
+_GROUP_DEPTH = 100  # as in protobuf, which refuses deeper nesting
 _VARINT, _FIXED64, _DELIMITED, _GROUP_START, _GROUP_END, _FIXED32 = range(6)
 _WIRE_TYPES: dict[int, WireType] = {
     _VARINT: "varint",
@@ -35,19 +35,19 @@ _WIRE_TYPES: dict[int, WireType] = {
     _FIXED32: "fixed32",
 }
 _LAST_NUMBER = (1 << 29) - 1
-_PACKED_LIMIT = 1 << 14  # of two bytes each; larger ones cannot be told from other bytes
+_PACKED_LIMIT = 1 << 14  # of two bytes each; larger ones look like other bytes
 
 
 @dataclass(frozen=True, slots=True)
 class RawField:
-    """One field of a message whose type is not known.
+    """One field of a message of unknown type.
 
     number: as in the .proto file.
     wire_type: varint, fixed64, delimited, group or fixed32.
-    offset: of its first byte in the payload.
-    content: number, text, message, numbers or bytes; of what is delimited, this is a guess.
-    value: an int without sign; str; the fields of a message or group; packed numbers as ints or
-        floats; bytes.
+    offset: its first byte in the payload.
+    content: number, text, message, numbers or bytes; a guess for delimited fields.
+    value: an unsigned int; str; the fields of a message or group; packed numbers as ints or floats;
+        bytes.
     """
 
     number: int
@@ -58,7 +58,7 @@ class RawField:
 
     @property
     def signed(self) -> int | None:
-        """A number as int32, int64, sfixed32 or sfixed64 read it; None where it is no number."""
+        """The value as int32, int64, sfixed32 or sfixed64; None if it is not a number."""
         if not isinstance(self.value, int):
             return None
         bits = 32 if self.wire_type == "fixed32" else 64
@@ -66,7 +66,7 @@ class RawField:
 
     @property
     def as_float(self) -> float | None:
-        """Four or eight bytes as float or double read them; None where there are none."""
+        """The value as float or double; None if it does not have four or eight bytes."""
         if not isinstance(self.value, int) or self.wire_type == "varint":
             return None
         if self.wire_type == "fixed32":
@@ -75,7 +75,7 @@ class RawField:
 
 
 class FieldSpan(NamedTuple):
-    """Where a field lies: its tag at `offset`, its value (inside length or group) start:stop."""
+    """The position of a field: its tag at `offset`, its value (without length) at start:stop."""
 
     number: int
     wire_type: int
@@ -91,14 +91,14 @@ def decode_fields(
 
     Args:
         payload: the message.
-        max_fields: how many fields are looked at; messages in it that would be more stay bytes.
-        max_depth: how deep messages within messages are looked for; what is deeper stays bytes.
+        max_fields: the maximum number of fields; nested messages beyond it stay bytes.
+        max_depth: the maximum nesting of messages; deeper ones stay bytes.
 
     Returns:
         The fields in the order of the bytes.
 
     Raises:
-        CorruptDataError: malformed-message; it says at which byte of the payload, and why.
+        CorruptDataError: malformed-message, with the byte of the payload and the reason.
         OptionError: the message itself has more than `max_fields` fields.
     """
     data = bytes(as_view(payload))
@@ -107,19 +107,22 @@ def decode_fields(
         return _fields(data, 0, len(data), budget, max_depth)
     except _SpentError:
         raise OptionError(
-            f"the payload has more than {max_fields:,} fields; raise max_fields to see all of them"
+            f"the payload has more than {max_fields:,} fields",
+            option="max_fields",
+            value=max_fields,
+            remedy=f"Raise {option('max_fields')}.",
         ) from None
     except MalformedError as error:
         raise CorruptDataError(
             Defect.MALFORMED_MESSAGE,
-            f"the payload is no protobuf message: {error.reason} at byte {error.at} of its "
-            f"{len(data)}. It may be text, a picture or numbers of another format; read it as "
-            "bytes.",
+            f"the payload is not a protobuf message: {error.reason} at byte {error.at} of "
+            f"{len(data)}",
+            remedy="Read it as bytes: it may be text, an image or another format.",
         ) from None
 
 
 class MalformedError(Exception):
-    """Not the wire format: why, and at which byte."""
+    """The bytes are not in wire format, for a reason and at a byte."""
 
     def __init__(self, at: int, reason: str) -> None:
         super().__init__(reason)
@@ -128,22 +131,22 @@ class MalformedError(Exception):
 
 
 def walk_fields(data: bytes, start: int, stop: int) -> Iterator[FieldSpan]:
-    """The fields of a message in data[start:stop], one level deep.
+    """Yield the fields of a message in data[start:stop], without nested ones.
 
     Raises:
-        MalformedError: after the fields before it.
+        MalformedError: after the valid fields.
     """
     at = start
     while at < stop:
         field = _field(data, at, stop, 0)
         if field.wire_type == _GROUP_END:
-            raise MalformedError(at, "a group ends that did not begin")
+            raise MalformedError(at, "the end of a group without a start")
         yield field
         at = _end_of(data, field)
 
 
 def varint(data: bytes, at: int, stop: int) -> tuple[int, int]:
-    """The number that begins at a byte, and where the next one begins.
+    """Read a varint; return its value and its end.
 
     Raises:
         MalformedError: it does not end within ten bytes, or before `stop`.
@@ -163,7 +166,7 @@ def _field(data: bytes, at: int, stop: int, depth: int) -> FieldSpan:
     tag, start = varint(data, at, stop)
     number, wire_type = tag >> 3, tag & 7
     if start - at > 5 or not 1 <= number <= _LAST_NUMBER:
-        raise MalformedError(at, f"field number {number}, which cannot be,")
+        raise MalformedError(at, f"the invalid field number {number}")
     if wire_type == _VARINT:
         return FieldSpan(number, wire_type, at, start, varint(data, start, stop)[1])
     if wire_type == _DELIMITED:
@@ -176,9 +179,9 @@ def _field(data: bytes, at: int, stop: int, depth: int) -> FieldSpan:
     if wire_type == _GROUP_END:
         return FieldSpan(number, wire_type, at, start, start)
     if wire_type != _GROUP_START:
-        raise MalformedError(at, f"wire type {wire_type}, which does not exist,")
+        raise MalformedError(at, f"the invalid wire type {wire_type}")
     if depth >= _GROUP_DEPTH:
-        raise MalformedError(at, f"more than {_GROUP_DEPTH} groups in each other")
+        raise MalformedError(at, f"more than {_GROUP_DEPTH} nested groups")
     inner = start
     while inner < stop:
         field = _field(data, inner, stop, depth + 1)
@@ -197,18 +200,18 @@ def _within(at: int, end: int, stop: int) -> int:
 
 
 def _end_of(data: bytes, field: FieldSpan) -> int:
-    """Behind a field: behind its value, or behind the tag that ends its group."""
+    """Return the end of a field: of its value, or of the tag that ends its group."""
     if field.wire_type == _GROUP_START:
         return varint(data, field.stop, len(data))[1]
     return field.stop
 
 
 class _SpentError(Exception):
-    """More fields than are looked at."""
+    """There are more fields than the limit."""
 
 
 class _Budget:
-    """How many fields may still be made."""
+    """The number of fields that may still be read."""
 
     def __init__(self, count: int) -> None:
         self.left = count
@@ -245,7 +248,7 @@ def _decoded(data: bytes, span: FieldSpan, budget: _Budget, depth: int) -> RawFi
         return RawField(number, name, offset, "bytes", data[start:stop])
     content = data[start:stop]
     text = as_text(content)
-    # a line break or a tab is also the tag of field 1, with which most messages begin
+    # a line break or a tab is also a tag of field 1, which begins most messages
     if text and text[0] >= " ":
         return RawField(number, name, offset, "text", text)
     fields = _message(data, start, stop, budget, depth) if content else None
@@ -262,7 +265,7 @@ def _decoded(data: bytes, span: FieldSpan, budget: _Budget, depth: int) -> RawFi
 def _message(
     data: bytes, start: int, stop: int, budget: _Budget, depth: int
 ) -> tuple[RawField, ...] | None:
-    """The fields, if it is a message to its last byte and there is room for it."""
+    """Return the fields, if all bytes are a message and the limits allow it."""
     if depth <= 0:
         return None
     try:
@@ -272,7 +275,7 @@ def _message(
 
 
 def as_text(content: bytes) -> str | None:
-    """UTF-8 of printable characters, tabs and line breaks; None if it is something else."""
+    """Decode UTF-8 of printable characters, tabs and line breaks; None for other bytes."""
     try:
         text = content.decode()
     except UnicodeDecodeError:
@@ -282,7 +285,7 @@ def as_text(content: bytes) -> str | None:
 
 
 def _packed(content: bytes) -> tuple[int, ...] | tuple[float, ...] | None:
-    """Two or more numbers of sizes that people use, such as those of an embedding."""
+    """Decode two or more numbers of usual size, such as an embedding; None for other bytes."""
     for code, size in (("f", 4), ("d", 8)):
         count = len(content) // size
         if count >= 2 and len(content) % size == 0 and len(content) <= MAX_FIELDS * size:
@@ -298,7 +301,7 @@ def _packed(content: bytes) -> tuple[int, ...] | tuple[float, ...] | None:
             value, after = varint(content, at, min(at + 2, len(content)))
         except MalformedError:
             return None
-        if value >= _PACKED_LIMIT or (after - at == 2 and value < 128):  # longer than it need be
+        if value >= _PACKED_LIMIT or (after - at == 2 and value < 128):  # not the shortest encoding
             return None
         integers.append(value)
         at = after

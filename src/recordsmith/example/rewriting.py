@@ -1,8 +1,7 @@
-"""Payloads with other features, many at once: left out, renamed, added, or with other values.
+"""Drop, rename, add or change features of many payloads, in wire format.
 
-A thin layer over the compiled kernel, which asks what to do for each key and each value, and
-remembers the answers: so Python is called for what was not met before. What happens to whom is said
-by the caller; here it is done, on the wire, and what does not change is not looked into.
+The compiled kernel asks the caller what to do with each new key and value, and caches the results.
+Unchanged features are copied without decoding.
 """
 
 from __future__ import annotations
@@ -20,18 +19,18 @@ from recordsmith.example.payload import classify, encode_key, not_an_example
 from recordsmith.example.pieces import delimited
 
 _GOOD, _CLASH, _TOO_LONG = (rewriting.CODES[name] for name in ("good", "clash", "too long"))
-_PIECE_BYTES = 2 << 20  # about: what is added may make much of little
-_LONGEST_BYTES = 2**31 - 1  # of a message: no reader of protobuf takes a longer one
+_PIECE_BYTES = 2 << 20  # approximate: added features may make pieces larger
+_LONGEST_BYTES = 2**31 - 1  # of a message: the limit of protobuf readers
 
 
 class KeyAction(NamedTuple):
-    """What happens to the features of one key.
+    """The change of the features with one key.
 
-    drops: they are left out.
-    name: their new key; None: they keep theirs.
-    new_value: the field of a value, and the field of the map that it is in (1: features, 2: feature
-        lists) -> the new field of the value; None: values stay. Answers are remembered.
-    key: their key, of an action that is for one key only.
+    drops: whether to remove them.
+    name: their new key; None keeps the key.
+    new_value: called with the field of a value and the field of its map (1: features, 2: feature
+        lists), returns the new field of the value; cached. None keeps the values.
+    key: their key, if the action is for one key only.
     """
 
     drops: bool = False
@@ -41,7 +40,7 @@ class KeyAction(NamedTuple):
 
 
 class Rewriter:
-    """Makes other payloads of many. For one thread at a time."""
+    """Rewrites payloads. For one thread at a time."""
 
     def __init__(
         self,
@@ -54,13 +53,12 @@ class Rewriter:
     ) -> None:
         """
         Args:
-            actions: the first is that of keys that stay as they are.
-            action_of: the key of a feature -> the number of its action.
-            added: fields of map entries by their keys: every record gets these, in the last of
-                its maps of features.
-            refuse_clash: told the keys of a record, each with the field of its map, in which two
-                features would have one name; it raises.
-            most_bytes: no payload may become longer.
+            actions: the first one is for keys that do not change.
+            action_of: called with the key of a feature, returns the index of its action.
+            added: fields of map entries by key, added to the last feature map of every record.
+            refuse_clash: called with the keys of a record in which two features would get one
+                name, each with the field of its map; must raise.
+            most_bytes: the size limit of a payload.
         """
         made = [action.name for action in actions if action.name is not None]
         numbers = {name: number for number, name in enumerate(dict.fromkeys((*made, *added)))}
@@ -88,23 +86,23 @@ class Rewriter:
 
     @property
     def row(self) -> int:
-        """The record that the last call came to: that which an error is about."""
+        """The record that the last call reached: the one that an error is about."""
         return self._kernel.row
 
     def rewrite(
         self, buffer: BytesLike, starts: Int64Array, lengths: Int64Array
     ) -> Iterator[tuple[memoryview, Int64Array]]:
-        """The new payloads of some records, in their order, piece by piece.
+        """Yield the new payloads of some records in order, in pieces.
 
         Args:
             starts, lengths: int64, (count,): the payloads are buffer[start : start + length].
 
         Yields:
-            (data, offsets) of the next so many: data[offsets[i] : offsets[i + 1]].
+            (data, offsets) of the next payloads: data[offsets[i] : offsets[i + 1]].
 
         Raises:
             CorruptDataError: a payload is neither an Example nor a SequenceExample.
-            OptionError: one would be longer than 2 GiB.
+            OptionError: a payload would be longer than 2 GiB.
         """
         stop = 0
         while stop < len(starts):
@@ -119,10 +117,10 @@ class Rewriter:
     def _refuse(self, code: int, payload: memoryview) -> None:
         if code == _TOO_LONG:
             raise OptionError(
-                f"the record would become longer than {self._most_bytes:,} bytes, which no reader "
-                "of Examples takes"
+                f"the record would become longer than {self._most_bytes:,} bytes, the limit of "
+                "protobuf readers"
             )
-        decoded: Any = decode_payload(payload)  # says what is wrong with it, if anything is
+        decoded: Any = decode_payload(payload)  # raises if the payload is invalid
         if code == _CLASH:
             is_sequence = isinstance(decoded, tuple)
             sections = decoded if is_sequence else (decoded,)
@@ -137,7 +135,7 @@ class Rewriter:
 
 
 def _stays_as(action: KeyAction, numbers: Mapping[bytes, int]) -> int:
-    """The number of the name that a feature keeps, if it is one that others may not get."""
+    """Return the number of the name that a feature keeps, if no other feature may take it."""
     if action.drops or action.name is not None or action.key is None:
         return -1
     return numbers.get(action.key, -1)

@@ -1,12 +1,11 @@
-"""Which features does a dataset have? Inferred from the records themselves.
+"""Infer the schema of a dataset from its records.
 
-`SchemaSurvey` counts over any number of blocks, and answers with a `Schema`. Nothing is decoded:
-lengths are counted on the wire, and bytes are looked at only to tell pictures and text from other
-bytes.
+`SchemaSurvey` counts features over any number of blocks and returns a `Schema`. Nothing is decoded:
+lengths are counted in wire format, and bytes are read only to detect images and text.
 
-Names of features come from the records, and a file may have a new one in each of them. So that
-memory does not grow with it, a schema with too many names keeps the first few and says that it is
-not complete. Which ones does not depend on the order of the records, nor on how they are divided.
+A file may have a new feature name in each record. To bound memory, a schema with too many names
+keeps only the first ones by name and is marked as incomplete. The result does not depend on the
+order of the records or on the shards.
 """
 
 from __future__ import annotations
@@ -32,26 +31,26 @@ DatasetPayload: TypeAlias = Literal[
 ]
 
 UNBOUNDED = 2**62
-"""For a FeatureSurvey whose names may take any number of bytes."""
+"""For a FeatureSurvey without a limit on the bytes of names."""
 
 MOST_FEATURES = 65_536
-"""So many features has a section at most. A table with a column for each human gene has 60,000."""
+"""The maximum number of features of a section; a table of all human genes has 60,000."""
 
 MOST_NAME_BYTES = 1 << 24
-"""So long are the names of a section at most, together."""
+"""The maximum total length of the names of a section."""
 
 LISTED_FEATURES = 100
-"""So many does a schema keep that would have more: the first by name, to show what they are."""
+"""How many features an incomplete schema keeps, as a sample: the first by name."""
 
 LONGEST_LISTED_NAME = 1024
-"""In bytes; of very many features those with longer names are not kept."""
+"""In bytes; an incomplete schema omits features with longer names."""
 
 PACKED_FROM = 1000
-"""Of so many features a section waits compressed."""
+"""Sections with at least this many features are compressed in memory."""
 
 _MERGED_AT_ONCE = 200_000  # features
 
-# where each message keeps its features: section of the schema -> (field, is it FeatureLists)
+# by message: section of the schema -> (field, whether it is FeatureLists)
 _SECTIONS: dict[str, dict[str, tuple[int, bool]]] = {
     "Example": {"features": (1, False)},
     "SequenceExample": {"context": (1, False), "feature_lists": (2, True)},
@@ -65,15 +64,15 @@ _PAYLOADS = get_args(DatasetPayload)
 
 @dataclass(frozen=True, slots=True)
 class FeatureSchema:
-    """What all records together say about one feature.
+    """The schema of one feature over all records.
 
-    kind: bytes, float or int64; "mixed" if records disagree, "none" if none has a kind.
-    min_length, max_length: of its list of values, over the records that carry it.
-    present: how many records carry it (of a ranking list: how many of its Examples).
-    shape: of one example, () or (n,), if every record has as many values; None if ragged.
+    kind: bytes, float or int64; "mixed" if records differ, "none" if no record has a kind.
+    min_length, max_length: of its list of values, over the records that have it.
+    present: how many records have it (how many Examples, in ranking lists).
+    shape: of one example, () or (n,), if every record has equally many values; None if ragged.
     content: of bytes: image, text (UTF-8 without control characters) or raw; else None.
-    value_bytes: how many bytes its values take on the wire.
-    min_steps, max_steps: of a feature list: how many steps; else None.
+    value_bytes: the encoded size of its values.
+    min_steps, max_steps: the number of steps of a feature list; else None.
     """
 
     kind: Literal["bytes", "float", "int64", "mixed", "none"]
@@ -87,7 +86,7 @@ class FeatureSchema:
     max_steps: int | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """A JSON-able dict; keys that do not apply are left out."""
+        """Return a JSON-able dict; keys that do not apply are omitted."""
         document: dict[str, Any] = {
             "kind": self.kind,
             "shape": None if self.shape is None else list(self.shape),
@@ -104,10 +103,10 @@ class FeatureSchema:
 
     @classmethod
     def from_json(cls, document: Any) -> FeatureSchema:
-        """What `to_json` gave; keys that are not known are passed over.
+        """Make it from the result of `to_json`; unknown keys are ignored.
 
         Raises:
-            ValueError: a value is missing, or is not what it can be.
+            ValueError: a value is missing or invalid.
         """
         found = _Document(document)
         shape = found.value("shape", _is_shape, "a list of lengths or null", None)
@@ -126,19 +125,19 @@ class FeatureSchema:
 
 @dataclass(frozen=True)
 class Schema:
-    """Which features a dataset has.
+    """The features of a dataset.
 
-    payload: what its records are; "mixed" if they differ, "none" if there are no records.
+    payload: the type of the records; "mixed" if they differ, "none" if there are no records.
     record_count: how many records were counted.
-    sections: where the features are: "features" for Examples; "context" and "feature_lists" for
+    sections: the features: "features" for Examples; "context" and "feature_lists" for
         SequenceExamples; "context" and "examples" for ranking lists (ELWC); for "mixed" the
-        "features" of those records that are Examples; none for others.
-    is_complete: False if there are more features than a schema holds; then the sections have only
-        the first of them by name. What they say of these is right.
+        "features" of the Examples; empty for others.
+    is_complete: False if there are more features than a schema can have; then the sections have
+        only the first ones by name, with correct values.
 
-    A SequenceExample without lists has the bytes of an Example with the features of its context.
-    Among SequenceExamples a record is taken for one where their context has all of its features,
-    with the same kinds; if it has not, the payload is "mixed".
+    A SequenceExample without lists has the same bytes as an Example. Among SequenceExamples, such a
+    record counts as one if their context has all of its features with the same kinds; otherwise the
+    payload is "mixed".
     """
 
     payload: DatasetPayload
@@ -152,8 +151,9 @@ class Schema:
         return self.sections.get("features", {})
 
     def to_json(self) -> dict[str, Any]:
-        """A JSON-able dict: payload, records, and a key for each section; "complete": False where
-        features are left out.
+        """Return a JSON-able dict: payload, records, and a key for each section.
+
+        An incomplete schema also has "complete": False.
         """
         sections = {
             name: {key: feature.to_json() for key, feature in section.items()}
@@ -164,10 +164,10 @@ class Schema:
 
     @classmethod
     def from_json(cls, document: Any) -> Schema:
-        """What `to_json` gave; keys that are not known are passed over.
+        """Make it from the result of `to_json`; unknown keys are ignored.
 
         Raises:
-            ValueError: a value is missing, or is not what it can be; it says which.
+            ValueError: a value is missing or invalid.
         """
         found = _Document(document)
         sections: dict[str, dict[str, FeatureSchema]] = {}
@@ -186,7 +186,7 @@ class Schema:
         return _limited(cls(payload, found.count("records"), sections, is_complete))
 
     def packed(self) -> Schema:
-        """The same in less memory, if it has many features: to be merged or written later."""
+        """Return the schema in less memory, to be merged or written later."""
         sections = {
             name: PackedSection(section, FeatureSchema.from_json)
             if len(section) >= PACKED_FROM
@@ -197,7 +197,7 @@ class Schema:
 
     @classmethod
     def merged(cls, parts: Iterable[Schema]) -> Schema:
-        """The schema of all records of several parts, such as the shards of a dataset."""
+        """Merge the schemas of several parts, such as the shards of a dataset."""
         waiting: list[Schema] = []
         feature_count = 0
         for part in parts:
@@ -235,29 +235,28 @@ class Schema:
 
     @property
     def remark(self) -> str | None:
-        """What there is to say of too many features; None if it is complete."""
+        """Why the schema is incomplete, as a clause; None if it is complete."""
         if self.is_complete:
             return None
         names = [f"{name!r:.40}" for section in self.sections.values() for name in section]
-        listed = f"only the first by name (such as {', '.join(names[:3])})"
+        listed = f"only the first ones by name (such as {', '.join(names[:3])})"
         if not names:
-            listed = f"none, as their names are longer than {LONGEST_LISTED_NAME:,} bytes"
+            listed = f"no features, as their names are longer than {LONGEST_LISTED_NAME:,} bytes"
         return (
-            f"there are more different features than the {MOST_FEATURES:,} that a schema holds, or "
-            f"their names take more than {MOST_NAME_BYTES:,} bytes, so that it lists {listed}. "
-            "Names seem to hold values, such as an id: put those into a feature that has the same "
-            "name in all records"
+            f"the records have more than {MOST_FEATURES:,} different features, or names of more "
+            f"than {MOST_NAME_BYTES:,} bytes in total, so the schema lists {listed}. The names may "
+            "contain values, such as ids: store these in a feature with the same name in all "
+            "records"
         )
 
     def check_complete(self, need: str) -> None:
-        """Stop what only a schema of all features allows.
+        """Raise an error if the schema is incomplete.
 
         Args:
-            need: why all of them are needed, or what the caller can do instead; the message begins
-                with it.
+            need: why all features are needed, or what to do instead; begins the message.
 
         Raises:
-            OptionError: features are left out.
+            OptionError: the schema is incomplete.
         """
         if not self.is_complete:
             raise OptionError(f"{need}: {self.remark}")
@@ -269,7 +268,7 @@ def _unpacked(schema: Schema) -> Schema:
 
 
 def _limited(schema: Schema) -> Schema:
-    """A schema as it is, or of too many features only the first by name."""
+    """Return a schema with only the first features by name if it has too many."""
     if schema.is_complete and all(
         len(section) <= MOST_FEATURES and sum(map(_name_bytes, section)) <= MOST_NAME_BYTES
         for section in schema.sections.values()
@@ -292,7 +291,7 @@ def _name_bytes(key: str) -> int:
 
 
 def _stored(key: str) -> bytes:
-    """A name as records have it; of a document it can be one that no record can have."""
+    """Encode a name as records do; a name from a document may not be valid in records."""
     try:
         return key.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError:
@@ -308,7 +307,7 @@ def _with_features_as_context(part: Schema) -> Schema:
 
 
 def _are_contexts(parts: Sequence[Schema]) -> bool:
-    """Whether the Examples among the parts have what the contexts of the SequenceExamples have."""
+    """Return whether the contexts of the SequenceExamples have all features of the Examples."""
     contexts = [p.sections["context"] for p in parts if p.payload == "SequenceExample"]
     known = {(key, feature.kind) for context in contexts for key, feature in context.items()}
     return all(
@@ -352,7 +351,7 @@ def _feature(
     steps: tuple[int, int] | None,
     value_bytes: int,
 ) -> FeatureSchema:
-    """What the kinds, contents and lengths that were seen make of a feature."""
+    """Make the schema of a feature from its counted kinds, contents and lengths."""
     kind: Any = "none" if not kinds else next(iter(kinds)) if len(kinds) == 1 else "mixed"
     shortest, longest = lengths
     fixed = (
@@ -381,17 +380,17 @@ _REQUIRED: Any = object()
 
 
 class _Document:
-    """A JSON object that may hold anything, read value by value."""
+    """Reads and checks the values of an untrusted JSON object."""
 
     def __init__(self, document: Any) -> None:
         if not _is_object(document):
-            raise ValueError(f"it is {document!r:.60}; expected an object")
+            raise ValueError(f"{document!r:.60} is not an object")
         self._document: Mapping[str, Any] = document
 
     def value(
         self, key: str, fits: Callable[[Any], bool], expected: str, default: Any = _REQUIRED
     ) -> Any:
-        """The value of `key` if it fits, or else the default."""
+        """Return the value of `key` or the default; raise ValueError if the value does not fit."""
         value = self._document.get(key, default)
         if value is default and default is not _REQUIRED:
             return value
@@ -406,7 +405,7 @@ class _Document:
         return value
 
     def count(self, key: str, default: Any = _REQUIRED) -> Any:
-        return self.value(key, _is_count, "a number of 0 or more", default)
+        return self.value(key, _is_count, "a non-negative integer", default)
 
 
 def _is_count(value: Any) -> bool:
@@ -426,25 +425,25 @@ def _is_object(value: Any) -> bool:
 
 
 def new_survey() -> FeatureSurvey:
-    """Counts the features of one section, of no more than a schema holds."""
+    """Return a survey of one section with the limits of a schema."""
     return FeatureSurvey(MOST_FEATURES, MOST_NAME_BYTES, LISTED_FEATURES, LONGEST_LISTED_NAME)
 
 
 class SchemaSurvey:
-    """Counts the features of payloads, block by block. Threads wait for each other."""
+    """Counts the features of payloads block by block. Safe to use from threads."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._payloads = [0] * len(PAYLOAD_KINDS)
         self._record_count = 0
         self._surveys: dict[tuple[str, str], FeatureSurvey] = {}
-        self._examples = new_survey()  # is among them once there is an Example
+        self._examples = new_survey()  # added to them with the first Example
 
     def update(self, buffer: BytesLike, starts: Int64Array, lengths: Int64Array) -> None:
         """Count the payloads at buffer[starts[i]:starts[i] + lengths[i]]."""
         kinds = np.empty(len(starts), np.uint8)
         with self._lock:
-            # nearly all payloads are Examples: what they are and what they have in one walk
+            # nearly all payloads are Examples: detect the type and count in one pass
             self._examples.update_examples(buffer, starts, lengths, kinds)
             self._count(kinds, buffer, starts, lengths)
 
@@ -475,7 +474,7 @@ class SchemaSurvey:
     ) -> None:
         for section, (number, lists) in _SECTIONS[payload].items():
             survey = self._surveys.setdefault((payload, section), new_survey())
-            if payload == "ELWC":  # each Example in a ranking list counts for itself
+            if payload == "ELWC":  # count each Example of a ranking list
                 _, inner_starts, inner_lengths = submessages(buffer, starts, lengths, number)
                 if not len(inner_starts):
                     continue
@@ -485,11 +484,11 @@ class SchemaSurvey:
             at = survey.update(buffer, starts, lengths, number, lists)
             if at < len(starts):
                 raise CorruptDataError(
-                    Defect.MALFORMED_EXAMPLE, f"a {payload} is not well-formed", position=at
+                    Defect.MALFORMED_EXAMPLE, f"the {payload} is malformed", record=at
                 )
 
     def finish(self) -> Schema:
-        """The schema of everything counted so far."""
+        """Return the schema of all payloads so far."""
         with self._lock:
             counts = {place: _counts(survey) for place, survey in self._surveys.items()}
             are_complete = all(survey.settle() for survey in self._surveys.values())
@@ -531,7 +530,7 @@ class SchemaSurvey:
 
 
 _Counts: TypeAlias = dict[bytes, tuple[Any, ...]]
-"""What a FeatureSurvey counted: (kinds, contents, present, lengths, steps, value_bytes) by key."""
+"""Counts of a FeatureSurvey: (kinds, contents, present, lengths, steps, value_bytes) by key."""
 
 
 def _counts(survey: FeatureSurvey) -> _Counts:
@@ -543,7 +542,7 @@ def _kinds(counted: tuple[Any, ...]) -> set[str]:
 
 
 def _merged(one: _Counts, other: _Counts) -> _Counts:
-    """The counts of both, where `one` has all keys."""
+    """Add the counts of both; `one` has all keys."""
     merged = dict(one)
     for key, (kinds, contents, present, (low, high), steps, value_bytes) in other.items():
         kinds_1, contents_1, present_1, (low_1, high_1), _, value_bytes_1 = one[key]
@@ -562,7 +561,7 @@ def _features(counts: _Counts, record_count: int, has_steps: bool) -> dict[str, 
     features = {}
     for key, counted in counts.items():
         _, (raw, text, image), present, lengths, steps, value_bytes = counted
-        if not (raw or text or image):  # bytes without a value are read as text
+        if not (raw or text or image):  # bytes without values count as text
             text = 1
         seen = {"raw": raw, "text": text, "image": image}
         contents: list[Any] = [content for content, count in seen.items() if count]

@@ -1,4 +1,4 @@
-"""Where in many payloads do the messages of one field lie? Nothing is decoded."""
+"""Find the messages of a field in many payloads, without decoding them."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ import numpy.typing as npt
 from recordsmith.buffers import BytesLike, Int64Array, as_view
 from recordsmith.example.kernel.payloads import submessages
 
-_LONGER_FROM = 1 << np.arange(7, 63, 7)  # of which lengths the number takes a byte more
-_LEAST_BYTES = 4  # of an entry with a name: those without are all of one
+_LONGER_FROM = 1 << np.arange(7, 63, 7)  # lengths from which their varint takes another byte
+_LEAST_BYTES = 4  # of an entry with a name; entries without a name share one key
 
 
 class InnerSpans(NamedTuple):
-    """Where messages in some payloads lie: int64, (count,).
+    """The positions of messages in some payloads: int64, (count,).
 
-    owners: in which of the payloads each is.
+    owners: the payload of each message.
     """
 
     owners: Int64Array
@@ -29,9 +29,9 @@ class InnerSpans(NamedTuple):
 def spans_of_field(
     buffer: BytesLike, starts: Int64Array, lengths: Int64Array, field: int
 ) -> InnerSpans:
-    """The messages in a field of the payloads buffer[starts[i]:starts[i] + lengths[i]], in order.
+    """Find the messages in a field of the payloads buffer[starts[i]:starts[i] + lengths[i]].
 
-    Of a payload that does not hold together, those before it breaks.
+    In a malformed payload, finds those before the defect.
     """
     found: Any = submessages(buffer, starts, lengths, field)
     return InnerSpans(
@@ -40,21 +40,21 @@ def spans_of_field(
 
 
 def payloads_of(buffer: BytesLike, starts: Int64Array, lengths: Int64Array) -> Iterator[memoryview]:
-    """Each of them, as a view."""
+    """Yield a view of each payload."""
     view = as_view(buffer)
     for start, length in zip(starts.tolist(), lengths.tolist(), strict=True):
         yield view[start : start + length]
 
 
 def field_bytes(lengths: Int64Array) -> Int64Array:
-    """How many bytes fields with such contents take, with a tag of one byte and their length."""
+    """Return the size of fields with contents of these lengths, with a tag of one byte."""
     return lengths + 2 + np.searchsorted(_LONGER_FROM, lengths, side="right")
 
 
 def entries_of(
     buffer: BytesLike, starts: Int64Array, lengths: Int64Array, field: int
 ) -> InnerSpans:
-    """The entries of the maps in a field of the payloads: one for each feature of an Example."""
+    """Find the map entries in a field of the payloads: one for each feature of an Example."""
     maps = spans_of_field(buffer, starts, lengths, field)
     entries = spans_of_field(buffer, maps.starts, maps.lengths, 1)
     return entries._replace(owners=maps.owners[entries.owners])
@@ -63,8 +63,9 @@ def entries_of(
 def are_wide(
     buffer: BytesLike, starts: Int64Array, lengths: Int64Array, field: int, most: int
 ) -> npt.NDArray[np.bool_]:
-    """Which payloads have more than `most` entries in their maps, so that they are to be taken in
-    pieces. Short ones, which cannot have so many different ones, are passed over.
+    """Return which payloads have more than `most` map entries, and must be handled in pieces.
+
+    Payloads too short for that many different entries are skipped.
     """
     wide = lengths > most * _LEAST_BYTES
     rows = np.flatnonzero(wide)

@@ -1,7 +1,7 @@
-"""The two kinds of column that NumPy has no array for: lists of unequal length, and bytes.
+"""Arrays that NumPy lacks: bytes (`BytesArray`) and lists of unequal length (`RaggedArray`).
 
-Both are flat memory plus offsets, in the layout that Arrow and TensorFlow's RaggedTensor use.
-Python objects are made only for what is asked for.
+Both are flat memory plus offsets, as in Arrow and TensorFlow's RaggedTensor. Python objects are
+created only for the values that are read.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from recordsmith.buffers import BytesLike, Int64Array
 from recordsmith.errors import OptionError
 from recordsmith.example.kernel import payloads
 
-_NARROWED_BYTES = 16  # compared over all values at once; what is longer, one by one after that
+_NARROWED_BYTES = 16  # compared for all values at once; longer values are then compared one by one
 
 
 class BytesArray:
@@ -25,11 +25,16 @@ class BytesArray:
 
     buffer: uint8, (bytes,): all values, end to end.
     offsets: int64, (value_count + 1,): value i is buffer[offsets[i]:offsets[i + 1]].
-    shape: as of an ndarray; values are counted in C order.
+    shape: as in ndarray, with values in C order.
 
-    An index of the first axis gives bytes, or a BytesArray where more axes are left; a slice, a
-    boolean mask or an array of integers selects along the first axis. The memory is shared.
-    Compared with bytes, a str, or a BytesArray of the same shape it gives an array of bools.
+    An index of the first axis gives bytes, or a BytesArray if more axes remain; a slice, a boolean
+    mask or an array of integers selects along the first axis. The memory is shared.
+    `==` with bytes, a str, or a BytesArray of the same shape gives a boolean array; with anything
+    else False.
+
+    Example:
+        >>> BytesArray.from_values(["a", b"bc"])[1]
+        b'bc'
     """
 
     __slots__ = ("_numbers", "buffer", "offsets")
@@ -37,7 +42,7 @@ class BytesArray:
     def __init__(
         self, buffer: BytesLike, offsets: Int64Array, numbers: Int64Array | None = None
     ) -> None:
-        """`numbers`: which value stands where; all in order, if not told."""
+        """`numbers`: the index of the value at each position; None means all in order."""
         if numbers is None:
             buffer = np.frombuffer(buffer, np.uint8)
             offsets = _ascending("offsets", offsets, len(buffer))
@@ -48,10 +53,10 @@ class BytesArray:
 
     @classmethod
     def from_values(cls, values: Iterable[bytes | str]) -> BytesArray:
-        """Make one of str, which become UTF-8, and bytes, bytearray or memoryview.
+        """Make an array from bytes, bytearray, memoryview, or str, which becomes UTF-8.
 
         Raises:
-            OptionError: a value is something else.
+            OptionError: a value has another type.
         """
         pieces: list[Any] = values if isinstance(values, list) else list(values)
         if set(map(type, pieces)) != {bytes}:
@@ -69,18 +74,18 @@ class BytesArray:
         return self.offsets[self._numbers + 1] - self.offsets[self._numbers]
 
     def hashes(self) -> npt.NDArray[np.uint64]:
-        """uint64, shape of this array: the XXH64 of each value."""
+        """Return uint64, shape of this array: the XXH64 of each value."""
         starts = np.ascontiguousarray(self.offsets[self._numbers.ravel()])
         return hash_spans(self.buffer, starts, self.lengths.ravel()).reshape(self.shape)
 
     def reshape(self, *shape: int) -> BytesArray:
-        """The same values in another shape."""
+        """Return the same values in another shape."""
         return BytesArray(self.buffer, self.offsets, self._numbers.reshape(*shape))
 
     def packed(self) -> BytesArray:
-        """The same values, one-dimensional, with a buffer that holds them and nothing else.
+        """Return the values, one-dimensional, with a buffer of exactly their bytes.
 
-        The memory is shared where they are neighbours.
+        The memory is shared if they are adjacent.
         """
         numbers = self._numbers.ravel()
         first = int(numbers[0]) if len(numbers) else 0
@@ -91,43 +96,41 @@ class BytesArray:
         return BytesArray(joined, _offsets(self.lengths.ravel()))
 
     def tolist(self) -> list[Any]:
-        """Nested lists of bytes, as deep as the shape."""
+        """Convert to nested lists of bytes, as deep as the shape."""
         return self.to_numpy().tolist()  # type: ignore[no-any-return]
 
     def to_numpy(self) -> npt.NDArray[np.object_]:
-        """An ndarray of bytes objects with this array's shape."""
+        """Convert to an ndarray of bytes objects with this array's shape."""
         array = np.empty(self._numbers.size, object)
         for place, view in enumerate(self.views()):
             array[place] = bytes(view)
         return array.reshape(self.shape)
 
     def views(self) -> Iterator[memoryview]:
-        """The memory of each value, in C order, without copying it."""
+        """Yield a view of each value, in C order."""
         numbers, memory = self._numbers.ravel(), memoryview(self.buffer)  # type: ignore[arg-type]
         starts, stops = self.offsets[numbers].tolist(), self.offsets[numbers + 1].tolist()
         for start, stop in zip(starts, stops, strict=True):
             yield memory[start:stop]
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
-        """As `to_numpy`: NumPy's own bytes would lose zeros at the end of a value."""
+        """Convert like `to_numpy`: NumPy's bytes type would lose trailing zeros."""
         if copy is False:
-            raise ValueError("a BytesArray becomes an ndarray by copying only")
+            raise ValueError("a BytesArray cannot be converted to an ndarray without a copy")
         array = self.to_numpy()
         return array if dtype is None else array.astype(dtype)
 
     def __eq__(self, other: object) -> Any:
         if isinstance(other, (str, bytes)):
             return self._equal_to(bytes(_as_bytes(other, 0)))
-        if isinstance(other, BytesArray):
-            if self.shape != other.shape:
-                raise OptionError(f"shapes {self.shape} and {other.shape} cannot be compared")
+        if isinstance(other, BytesArray) and self.shape == other.shape:
             equal = (a == b for a, b in zip(self.views(), other.views(), strict=True))
         else:
             return NotImplemented
         return np.fromiter(equal, bool, self._numbers.size).reshape(self.shape)
 
     def _equal_to(self, wanted: bytes) -> npt.NDArray[np.bool_]:
-        """Which values these bytes are: byte after byte, over those that may still be it."""
+        """Compare all values with some bytes, byte by byte, narrowing the candidates."""
         numbers = self._numbers.ravel()
         equal: npt.NDArray[np.bool_] = self.offsets[numbers + 1] - self.offsets[numbers] == len(
             wanted
@@ -171,14 +174,20 @@ class BytesArray:
 
 
 class RaggedArray:
-    """Rows of unequal length.
-
-    An index gives the values of a row; a slice, a boolean mask or an array of integers selects
-    rows. The memory of numbers is shared by a slice with step 1, that of bytes always.
+    """An array of rows of unequal length.
 
     values: int64 or float32 ndarray, or BytesArray, (value_count,): all rows, end to end.
     row_splits: int64, (row_count + 1,), from 0 to value_count: row i is
         values[row_splits[i]:row_splits[i + 1]].
+
+    An index gives the values of a row; a slice, a boolean mask or an array of integers selects
+    rows. A slice with step 1 shares the memory; other selections copy numbers, but not bytes.
+    `==` with a RaggedArray with the same number of rows gives a boolean array, one value for each
+    row; with anything else False.
+
+    Example:
+        >>> RaggedArray(np.array([1, 2, 3]), np.array([0, 1, 3])).tolist()
+        [[1], [2, 3]]
     """
 
     __slots__ = ("row_splits", "values")
@@ -186,27 +195,46 @@ class RaggedArray:
     def __init__(self, values: npt.NDArray[Any] | BytesArray, row_splits: Int64Array) -> None:
         if not isinstance(values, (np.ndarray, BytesArray)):
             raise OptionError(
-                f"values is a {type(values).__name__}; expected an ndarray or a BytesArray"
+                f"values is a {type(values).__name__}",
+                option="values",
+                expected="an ndarray or a BytesArray",
             )
         if len(values.shape) != 1:
-            raise OptionError(f"values has shape {values.shape}; expected one axis: all rows")
+            raise OptionError(
+                f"values has shape {values.shape}", option="values", expected="one axis"
+            )
         self.values = values
         self.row_splits = _ascending("row_splits", row_splits, len(values))
         if self.row_splits[0] != 0 or self.row_splits[-1] != len(values):
             raise OptionError(
-                f"row_splits go from {self.row_splits[0]} to {self.row_splits[-1]}; expected 0 to "
-                f"{len(values)}, the number of values"
+                f"row_splits runs from {self.row_splits[0]} to {self.row_splits[-1]}",
+                option="row_splits",
+                expected=f"0 to {len(values)}, the number of values",
             )
 
     @property
     def lengths(self) -> Int64Array:
-        """int64, (row_count,): how many values each row has."""
+        """int64, (row_count,): the number of values of each row."""
         return np.diff(self.row_splits)
 
     def tolist(self) -> list[list[Any]]:
-        """A list of values for each row."""
+        """Convert to a list of values for each row."""
         values = self.values.tolist()
         return [values[start:stop] for start, stop in pairwise(self.row_splits.tolist())]
+
+    def __eq__(self, other: object) -> Any:
+        if not isinstance(other, RaggedArray) or len(self) != len(other):
+            return NotImplemented
+        equal = self.lengths == other.lengths
+        rows = np.repeat(np.flatnonzero(equal), self.lengths[equal])
+        equal[rows[self[equal].values != other[equal].values]] = False
+        return equal
+
+    def __ne__(self, other: object) -> Any:
+        equal = self.__eq__(other)
+        return equal if equal is NotImplemented else ~equal
+
+    __hash__ = None  # type: ignore[assignment]
 
     def __len__(self) -> int:
         return len(self.row_splits) - 1
@@ -230,14 +258,12 @@ class RaggedArray:
         return self.values[self.row_splits[index] : self.row_splits[index + 1]]
 
     def _chosen(self, index: npt.NDArray[Any]) -> RaggedArray:
-        """Rows in any order, as NumPy selects along an axis."""
+        """Select rows in any order, as NumPy does along an axis."""
         rows = np.arange(len(self))[index]
         if rows.ndim != 1:
-            raise IndexError(
-                f"rows are chosen by an array of shape {index.shape}; expected one axis"
-            )
+            raise IndexError(f"the index of rows has shape {index.shape}; expected one axis")
         row_splits = _offsets(self.lengths[rows])
-        shifts = self.row_splits[rows] - row_splits[:-1]  # by how far each row moves
+        shifts = self.row_splits[rows] - row_splits[:-1]  # how far each row moves
         places = np.arange(row_splits[-1]) + np.repeat(shifts, np.diff(row_splits))
         return RaggedArray(self.values[places], row_splits)
 
@@ -255,7 +281,7 @@ Column: TypeAlias = npt.NDArray[Any] | BytesArray | RaggedArray
 def hash_spans(
     buffer: BytesLike, starts: Int64Array, lengths: Int64Array
 ) -> npt.NDArray[np.uint64]:
-    """uint64, (count,): the XXH64 of each buffer[starts[i]:starts[i] + lengths[i]]."""
+    """Return uint64, (count,): the XXH64 of each buffer[starts[i]:starts[i] + lengths[i]]."""
     hashes = np.empty(len(starts), np.uint64)
     payloads.hash_spans(buffer, starts, lengths, hashes)
     return hashes
@@ -266,12 +292,14 @@ def _as_bytes(value: Any, place: int) -> bytes | bytearray | memoryview:
         try:
             return value.encode("utf-8", "surrogateescape")
         except UnicodeEncodeError:
-            raise OptionError(f"value {place} has surrogates, which are no text") from None
+            raise OptionError(
+                f"value {place} contains surrogates", value=value, expected="Unicode text"
+            ) from None
     if isinstance(value, (bytes, bytearray)):
         return value
     if isinstance(value, memoryview):
         return value.tobytes()
-    raise OptionError(f"value {place} is {value!r:.50}; expected bytes or str")
+    raise OptionError(f"value {place} is {value!r:.50}", value=value, expected="bytes or str")
 
 
 def _offsets(lengths: Int64Array) -> Int64Array:
@@ -281,16 +309,19 @@ def _offsets(lengths: Int64Array) -> Int64Array:
 
 
 def _ascending(name: str, numbers: Any, limit: int) -> Int64Array:
-    """`numbers` as int64, which begin at or after 0, never fall, and end within `limit`."""
+    """Check that numbers ascend within 0 to `limit`, and convert them to int64."""
     array = np.asarray(numbers)
     if array.ndim != 1 or array.size == 0 or array.dtype.kind not in "iu":
         raise OptionError(
-            f"{name} is an array of {array.dtype}, shape {array.shape}; expected integers, one "
-            "more than there are rows"
+            f"{name} has dtype {array.dtype} and shape {array.shape}",
+            option=name,
+            expected="integers, one more than rows",
         )
     array = np.ascontiguousarray(array, np.int64)
     if array[0] < 0 or array[-1] > limit or (array[1:] < array[:-1]).any():
-        raise OptionError(f"{name} fall, or do not lie within 0 and {limit}")
+        raise OptionError(
+            f"{name} is invalid", option=name, expected=f"ascending from 0 to {limit}"
+        )
     return array
 
 

@@ -1,6 +1,6 @@
-"""Records -> files that other tools read: folders, annotations, tables, archives.
+"""Export records to files for other tools: folders, annotations, tables, archives.
 
-One file a format. Knows nothing of where the records came from, nor of packing.
+There is one module per format.
 """
 
 from recordsmith.exporting.export import FORMATS, ExportReport, export

@@ -1,19 +1,25 @@
-"""COCO: pictures in a folder for each split, boxes in one JSON file for each.
+"""COCO: a folder with images and a JSON file with boxes for each split.
 
     <split>/<name>
     annotations/instances_<split>.json
-    masks/<split>/<name>.png             masks of classes, where there are some
+    masks/<split>/<name>.png             class masks, if any
 
-A box is x, y, width and height in pixels, in the shortest numbers that give the very same float32
-when a reader computes x / width and (x + w) / width. Instance masks become run lengths. Images and
-annotations go to files as they come and are joined at the end, so memory holds one example.
+A box is x, y, width and height in pixels, as the shortest numbers that restore the same float32
+when a reader computes x / width and (x + w) / width. Instance masks become run lengths. An integer
+source id becomes the id of its image, unless an earlier image of the split has it; other images get
+unused ids. Images and annotations are written to temporary files and joined at the end, so memory
+holds one example.
 """
 
 from __future__ import annotations
 
+import itertools
 import json
+import re
 import shutil
-from dataclasses import dataclass
+from array import array
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from typing import IO, Any
 
 import numpy as np
@@ -22,22 +28,26 @@ from recordsmith.dataset import Dataset
 from recordsmith.errors import CorruptDataError, SourceError
 from recordsmith.example import Features
 from recordsmith.example.keys import OBJECT_AREA, OBJECT_IS_CROWD, OBJECT_MASK, SOURCE_ID
-from recordsmith.exporting.numbers import is_same, pixel_extent, pixels, shortest_float
-from recordsmith.exporting.objects import OBJECT_KEYS, Classes, has_objects, read_objects
-from recordsmith.exporting.outbox import Outbox
-from recordsmith.exporting.pictures import (
+from recordsmith.exporting.images import (
+    IMAGE_KEYS,
     MASK_KEYS,
-    PICTURE_KEYS,
-    Picture,
+    ExportedImage,
+    read_image,
     read_mask,
-    read_picture,
 )
+from recordsmith.exporting.numbers import is_same, pixel_extent, pixels, shortest_float
+from recordsmith.exporting.objects import OBJECT_KEYS, ExportClasses, has_objects, read_objects
+from recordsmith.exporting.outbox import Outbox
 from recordsmith.exporting.values import floats_of, ints_of, text_of
 from recordsmith.image import decode_mask
 
 _KEPT = (
-    PICTURE_KEYS | MASK_KEYS | OBJECT_KEYS | {SOURCE_ID, OBJECT_IS_CROWD, OBJECT_AREA, OBJECT_MASK}
+    IMAGE_KEYS | MASK_KEYS | OBJECT_KEYS | {SOURCE_ID, OBJECT_IS_CROWD, OBJECT_AREA, OBJECT_MASK}
 )
+_INTEGER = re.compile("-?[0-9]{1,19}")
+_NO_ID = b'{"id": null, '
+_NO_IMAGE_ID = b', "image_id": null, '
+_LONGEST_START = b'{"id": 9223372036854775807, "image_id": null, '
 
 
 @dataclass
@@ -46,42 +56,43 @@ class _Split:
 
     images: IO[bytes]
     annotations: IO[bytes]
+    ids: set[int] = field(default_factory=set)
     image_count: int = 0
     annotation_count: int = 0
+    missing: array[int] = field(default_factory=lambda: array("q"))
+    """The number of annotations of each image without an id; ids are assigned at the end."""
 
 
 class CocoFiles:
-    """Writes pictures, and JSON files with their boxes."""
+    """Writes images, and JSON files with their boxes."""
 
     def begin(self, dataset: Dataset, out: Outbox) -> None:
         self._out = out
-        self._classes = Classes.known(dataset.class_names)
+        self._classes = ExportClasses.known(dataset.class_names)
         self._splits: dict[str, _Split] = {}
-        self._ids: set[int] = set()
-        self._next_id = 1
         self._annotation_count = 0
         out.reserve(("annotations", "masks"))
 
     def add(self, example: Features, split: str, position: int) -> None:
         out = self._out
-        picture = read_picture(example, out.tell)
-        if not picture.height:
-            raise SourceError("nothing tells the size of its picture in pixels")
-        mask = read_mask(example, picture, out.tell)
-        annotations = self._annotations(example, picture)
+        image = read_image(example, out.warn)
+        if not image.height:
+            raise SourceError("the size of the image is unknown")
+        mask = read_mask(example, image, out.warn)
+        annotations = self._annotations(example, image)
         folder = out.split_name(split)
-        name, suffix = out.write_picture(
-            example, picture, folder, mask=mask, masks=f"masks/{folder}"
-        )
+        name, suffix = out.write_image(example, image, folder, mask=mask, masks=f"masks/{folder}")
         part = self._part(split)
-        image_id = self._image_id(example)
-        image = {
+        image_id = self._image_id(example, part)
+        if image_id is None:
+            part.missing.append(len(annotations))
+        document = {
             "id": image_id,
             "file_name": f"{name}{suffix}",
-            "width": picture.width,
-            "height": picture.height,
+            "width": image.width,
+            "height": image.height,
         }
-        _append(part.images, part.image_count, image)
+        _append(part.images, part.image_count, document)
         part.image_count += 1
         for annotation in annotations:
             self._annotation_count += 1
@@ -94,16 +105,21 @@ class CocoFiles:
         categories = [
             {"id": label, "name": name} for label, name in sorted(self._classes.names.items())
         ]
+        taken = set[int]().union(*(part.ids for part in self._splits.values()))
+        free = (number for number in itertools.count(1) if number not in taken)
         for split in self._out.splits:
             if split not in self._splits:
                 continue
             part = self._splits[split]
+            ids = list(itertools.islice(free, len(part.missing)))
+            owners = (owner for owner, count in zip(ids, part.missing, strict=True)
+                      for _ in range(count))  # fmt: skip
             name = f"annotations/instances_{self._out.split_name(split)}.json"
             with self._out.opened(name) as file:
                 file.write(b'{"images": [')
-                _copy(part.images, file)
+                _copy(part.images, file, _NO_ID, iter(ids))
                 file.write(b'\n], "annotations": [')
-                _copy(part.annotations, file)
+                _copy(part.annotations, file, _NO_IMAGE_ID, owners)
                 file.write(b'\n], "categories": ')
                 file.write(json.dumps(categories).encode() + b"}\n")
 
@@ -112,37 +128,35 @@ class CocoFiles:
             self._splits[split] = _Split(self._out.scratch(), self._out.scratch())
         return self._splits[split]
 
-    def _image_id(self, example: Features) -> int:
-        """The id that the record has, or the next that is free."""
-        told = text_of(example, SOURCE_ID) or ""
-        number = int(told) if told.isascii() and told.isdecimal() and len(told) < 19 else None
-        if number is not None and number in self._ids:
-            self._out.tell(f"the id {number} is taken by an earlier record")
-            number = None
-        if number is None:
-            while self._next_id in self._ids:
-                self._next_id += 1
-            number = self._next_id
-        self._ids.add(number)
+    def _image_id(self, example: Features, part: _Split) -> int | None:
+        """The id of the record, if it is an integer that no earlier record uses."""
+        text = text_of(example, SOURCE_ID) or ""
+        number = int(text) if _INTEGER.fullmatch(text) else None
+        if number is None or not -(2**63) <= number < 2**63:
+            return None
+        if number in part.ids:
+            self._out.warn(f"the id {number} is already used by an earlier record")
+            return None
+        part.ids.add(number)
         return number
 
-    def _annotations(self, example: Features, picture: Picture) -> list[dict[str, Any]]:
+    def _annotations(self, example: Features, image: ExportedImage) -> list[dict[str, Any]]:
         if not has_objects(example):
             return []
-        objects = read_objects(example, self._classes, self._out.tell)
+        objects = read_objects(example, self._classes, self._out.warn)
         crowds, areas = ints_of(example, OBJECT_IS_CROWD), floats_of(example, OBJECT_AREA)
         masks: Any = example.get(OBJECT_MASK, [])
         for key, values in ((OBJECT_IS_CROWD, crowds), (OBJECT_AREA, areas), (OBJECT_MASK, masks)):
             if len(values) not in (0, len(objects)):
-                raise SourceError(f"it has {len(objects)} boxes, and {len(values)} of {key}")
+                raise SourceError(f"{key} has {len(values)} values for {len(objects)} boxes")
         annotations: list[dict[str, Any]] = []
         for number, found in enumerate(objects):
-            x, y = pixels(found.xmin, picture.width), pixels(found.ymin, picture.height)
-            width = pixel_extent(x, found.xmax, picture.width)
-            height = pixel_extent(y, found.ymax, picture.height)
-            stop = ((x + width) / picture.width, (y + height) / picture.height)
+            x, y = pixels(found.xmin, image.width), pixels(found.ymin, image.height)
+            width = pixel_extent(x, found.xmax, image.width)
+            height = pixel_extent(y, found.ymax, image.height)
+            stop = ((x + width) / image.width, (y + height) / image.height)
             if not (is_same(stop[0], found.xmax) and is_same(stop[1], found.ymax)):
-                self._out.tell(f"box {number}: no width and height give its very edges")
+                self._out.warn(f"box {number}: its edges cannot be restored exactly")
             document: dict[str, Any] = {
                 "category_id": found.label,
                 "bbox": [x, y, width, height],
@@ -150,26 +164,26 @@ class CocoFiles:
                 "iscrowd": int(crowds[number]) if len(crowds) else 0,
             }
             if len(masks):
-                document["segmentation"] = _run_lengths(masks[number], picture)
+                document["segmentation"] = _run_lengths(masks[number], image)
             annotations.append(document)
         return annotations
 
 
-def _run_lengths(data: bytes, picture: Picture) -> dict[str, Any]:
-    """The mask in COCO's uncompressed run lengths: column by column, beginning with zeros."""
+def _run_lengths(data: bytes, image: ExportedImage) -> dict[str, Any]:
+    """Encode a mask as COCO's uncompressed run lengths: by columns, starting with zeros."""
     try:
         mask = decode_mask(data) != 0
     except CorruptDataError as error:
         raise SourceError(f"an instance mask cannot be read: {error.detail}") from None
-    if mask.shape != (picture.height, picture.width):
+    if mask.shape != (image.height, image.width):
         raise SourceError(
-            f"an instance mask has {mask.shape[1]} x {mask.shape[0]} pixels, its picture "
-            f"{picture.width} x {picture.height}"
+            f"an instance mask has {mask.shape[1]} x {mask.shape[0]} pixels, but its image has "
+            f"{image.width} x {image.height}"
         )
     flat = mask.ravel(order="F")
     changes = np.flatnonzero(flat[1:] != flat[:-1]) + 1
     bounds = np.concatenate(([0] if not flat[0] else [0, 0], changes, [len(flat)]))
-    return {"size": [picture.height, picture.width], "counts": np.diff(bounds).tolist()}
+    return {"size": [image.height, image.width], "counts": np.diff(bounds).tolist()}
 
 
 def _append(file: IO[bytes], count: int, document: dict[str, Any]) -> None:
@@ -177,7 +191,14 @@ def _append(file: IO[bytes], count: int, document: dict[str, Any]) -> None:
     file.write(comma + b"\n" + json.dumps(document, allow_nan=False).encode())
 
 
-def _copy(part: IO[bytes], file: IO[bytes]) -> None:
+def _copy(part: IO[bytes], file: IO[bytes], gap: bytes, numbers: Iterator[int]) -> None:
+    """Copy all lines, and insert the next number at each gap."""
     part.seek(0)
+    for number in numbers:
+        for line in part:
+            if gap in line[: len(_LONGEST_START)]:
+                file.write(line.replace(b"null", b"%d" % number, 1))
+                break
+            file.write(line)
     shutil.copyfileobj(part, file, 1 << 20)
     part.close()

@@ -1,4 +1,4 @@
-"""What every format offers: begin, take one example after the other, finish."""
+"""The interface of an export format."""
 
 from __future__ import annotations
 
@@ -10,16 +10,13 @@ from recordsmith.exporting.outbox import Outbox
 
 
 class Exporter(Protocol):
-    """Writes examples in one format. Used by one thread.
-
-    It holds as little as the format allows: what comes goes out.
-    """
+    """Writes examples in one format, with as little memory as possible. Used by one thread."""
 
     def begin(self, dataset: Dataset, out: Outbox) -> None:
-        """Look at what will come; `dataset.schema` and `dataset.class_names` tell of it.
+        """Prepare for a dataset, given its schema and class names.
 
         Raises:
-            OptionError: the format cannot hold such a dataset; says why and what could.
+            OptionError: the format cannot hold such a dataset.
         """
         ...
 
@@ -27,10 +24,10 @@ class Exporter(Protocol):
         """Write one example.
 
         Raises:
-            SourceError: this example cannot be exported; nothing of it has been written.
+            SourceError: this example cannot be exported; no part of it has been written.
         """
         ...
 
     def finish(self) -> None:
-        """Write what comes last, such as lists and indexes."""
+        """Write the remaining files, such as lists and indexes."""
         ...

@@ -1,14 +1,14 @@
-"""CSV: a row for each example, pictures as files, in the layout that Hugging Face reads too.
+"""CSV: a row for each example and images as files, in the layout of Hugging Face's ImageFolder.
 
-    metadata.csv, <name>                     with pictures, which the column file_name tells;
+    metadata.csv, <name>                     with images, named in the column file_name;
     <split>/metadata.csv, <split>/<name>     if there are several splits
-    <split>.csv                              without pictures
+    <split>.csv                              without images
 
-A feature with at most one value fills a cell; any other is a JSON list. An absent feature leaves
-its cell empty. The column label is the class; label_id is its number, where the order of the names
-does not tell it. What the file of the picture tells (format, height, width) is no column. Further
-pictures of an example lie in a folder of their own, and a column ending in file_name tells them.
-Bytes that are neither text nor a picture are written in base64, in a column that ends in /base64.
+A feature with at most one value fills a cell; others are JSON lists. An absent feature leaves its
+cell empty. The column label is the class; label_id is its number, unless it follows from the order
+of the names. Format, height and width of the image have no column. Other images of an example are
+in folders of their own, named in columns that end in file_name. Bytes that are neither text nor an
+image are base64, in a column that ends in /base64.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ import numpy as np
 from recordsmith.dataset import Dataset
 from recordsmith.errors import OptionError
 from recordsmith.example import Features, FeatureSchema, FeatureValue
-from recordsmith.example.keys import CLASS_LABEL, CLASS_TEXT, HEIGHT, MASK, PICTURE
+from recordsmith.example.keys import CLASS_LABEL, CLASS_TEXT, HEIGHT, IMAGE, MASK
+from recordsmith.exporting.images import IMAGE_KEYS, MASK_KEYS, read_image
 from recordsmith.exporting.numbers import shortest_float
 from recordsmith.exporting.outbox import Outbox
-from recordsmith.exporting.pictures import MASK_KEYS, PICTURE_KEYS, read_picture
 from recordsmith.exporting.safe_names import safe_part
 from recordsmith.exporting.values import as_text, bytes_of
 
@@ -37,26 +37,29 @@ FILE_NAME = "file_name"
 
 
 class CsvTables:
-    """Writes tables, and the pictures beside them."""
+    """Writes tables and image files."""
 
     def begin(self, dataset: Dataset, out: Outbox) -> None:
         self._out = out
         self._files: dict[str, tuple[str, BinaryIO]] = {}
         dataset.schema.check_complete("a table has a column for each feature")
         features = dict(dataset.schema.features)
-        self._folders = _picture_folders(features)
-        if PICTURE in self._folders:
-            for key in PICTURE_KEYS - {PICTURE}:
+        self._folders = _image_folders(features)
+        if IMAGE in self._folders:
+            for key in IMAGE_KEYS - {IMAGE}:
                 features.pop(key, None)
         if MASK in self._folders:
             for key in MASK_KEYS - {MASK}:
                 features.pop(key, None)
         names = dataset.class_names or ()
         if CLASS_TEXT in features and list(names) == sorted(name or "" for name in names):
-            features.pop(CLASS_LABEL, None)  # counted from 0 in the order of the names
+            features.pop(CLASS_LABEL, None)  # follows from the order of the names
         headings = {key: self._heading(key, feature) for key, feature in features.items()}
         if len(set(headings.values())) < len(headings):
-            raise OptionError("two features would have one name as columns of a table")
+            raise OptionError(
+                "two features would become columns with the same name",
+                remedy="Rename one of them, or choose another format.",
+            )
         self._cells = {key: _cell_writer(feature) for key, feature in features.items()}
         self._columns = dict(
             sorted(headings.items(), key=lambda item: (item[1] != FILE_NAME, item[1]))
@@ -64,16 +67,16 @@ class CsvTables:
 
     def add(self, example: Features, split: str, position: int) -> None:
         row = []
-        pictures: list[tuple[str, bytes]] = []
+        images: list[tuple[str, bytes]] = []
         for key in self._columns:
             value = example.get(key)
             if value is None:
                 row.append("")
             elif key in self._folders:
-                row.append(self._name_picture(example, key, split, pictures))
+                row.append(self._name_image(example, key, split, images))
             else:
                 row.append(self._cells[key](value))
-        for name, data in pictures:
+        for name, data in images:
             self._out.write(name, data)
         self._write(split, row)
 
@@ -94,23 +97,23 @@ class CsvTables:
         is_text = feature.kind != "bytes" or feature.content == "text"
         return key if is_text else f"{key}/base64"
 
-    def _name_picture(
-        self, example: Features, key: str, split: str, pictures: list[tuple[str, bytes]]
+    def _name_image(
+        self, example: Features, key: str, split: str, images: list[tuple[str, bytes]]
     ) -> str:
-        """Take a name for a picture; the answer is its path as seen from the table."""
+        """Reserve a name for an image. Returns its path relative to the table."""
         data = bytes_of(example, key)
         if data is None:
             return ""
         out = self._out
-        picture = read_picture(example if key == PICTURE else {PICTURE: [data]}, out.tell)
+        image = read_image(example if key == IMAGE else {IMAGE: [data]}, out.warn)
         inner = self._folders[key]
         folder = "/".join(part for part in (self._place(split), inner) if part)
-        name, suffix = out.name_picture(example, picture, folder)
-        pictures.append((f"{folder}/{name}{suffix}".lstrip("/"), picture.data))
+        name, suffix = out.name_image(example, image, folder)
+        images.append((f"{folder}/{name}{suffix}".lstrip("/"), image.data))
         return f"{inner}/{name}{suffix}".lstrip("/")
 
     def _place(self, split: str) -> str:
-        """The folder of the table of a split."""
+        """The folder with the table of a split."""
         return self._out.split_name(split) if len(self._out.splits) > 1 else ""
 
     def _write(self, split: str, row: list[str]) -> None:
@@ -127,16 +130,16 @@ class CsvTables:
         file.write(text.getvalue().encode("utf-8", "surrogateescape"))
 
 
-def _picture_folders(features: dict[str, FeatureSchema]) -> dict[str, str]:
-    """The features that become files, each with its folder; the first has none."""
+def _image_folders(features: dict[str, FeatureSchema]) -> dict[str, str]:
+    """The features that become files, with their folders; the first has none."""
     found = [
         key
         for key, feature in features.items()
         if feature.kind == "bytes"
         and feature.max_length == 1
-        and (feature.content == "image" or (key == PICTURE and HEIGHT in features))
+        and (feature.content == "image" or (key == IMAGE and HEIGHT in features))
     ]
-    found.sort(key=lambda key: key != PICTURE)
+    found.sort(key=lambda key: key != IMAGE)
     names = {MASK: "mask"}
     return {
         key: names.get(key, safe_part(key.replace("/", "-"))) if number else ""
@@ -165,7 +168,7 @@ def _item(item: Any, in_base64: bool) -> str | int | float:
 
 
 def _number(number: float) -> str:
-    """As JSON and CSV readers take it; a float has a dot, so that it is read as one."""
+    """A number as JSON and CSV readers parse it; floats always have a dot."""
     if isinstance(number, float) and not math.isfinite(number):
         return "NaN" if math.isnan(number) else "Infinity" if number > 0 else "-Infinity"
     return repr(number)

@@ -1,8 +1,8 @@
-"""`recordsmith.export`: from records back to files that other tools read, or to nothing.
+"""`recordsmith.export`: write records as files for other tools.
 
-Records are read once, in order, and handed to the exporter of the format. Everything is written to
-a hidden folder that gets its name when all of it is there. What a format cannot hold, and every
-name that had to be changed, is reported.
+Records are read once, in order, and passed to the exporter of the format. Everything is written to
+a hidden folder that is renamed at the end. Features that the format cannot hold and changed names
+are reported.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from recordsmith.dataset import Dataset, dataset_of
 from recordsmith.dataset.locate import Paths
-from recordsmith.errors import CorruptDataError, OptionError, SourceError, located
+from recordsmith.errors import CorruptDataError, OptionError, Problems, SourceError, located, option
 from recordsmith.example import Features, classify, decode_example
 from recordsmith.exporting.class_folders import ClassFolders
 from recordsmith.exporting.coco import CocoFiles
@@ -30,8 +30,6 @@ from recordsmith.exporting.webdataset import SHARD_SIZE_BYTES, WebDatasetShards
 from recordsmith.exporting.yolo import YoloFiles
 from recordsmith.files import PathLike, Progress, as_path
 
-OnError = Literal["stop", "skip"]
-
 _EXPORTERS: dict[str, Callable[[], Exporter]] = {
     "folder": ClassFolders,
     "voc": VocFiles,
@@ -43,21 +41,24 @@ _EXPORTERS: dict[str, Callable[[], Exporter]] = {
     "npz": NpzFiles,
 }
 FORMATS = tuple(_EXPORTERS)
-_LISTED = 20  # reasons in the message of an error; its `problems` has all of them
 
 
 @dataclass
 class ExportReport:
-    """What `export` did.
+    """What `export` wrote.
 
-    format: folder, voc, coco, yolo, csv, parquet, webdataset or npz.
-    record_count: how many records came out.
-    splits: how many of each split.
-    file_count, size_bytes: what was written.
-    changed_names: names that could not be kept, with what they became.
-    problems: what is not as it should be in the records, and came out all the same.
-    left_out: features that the format has no place for -> how many records have them.
-    skipped: records that could not be exported, with the reason.
+    Attributes:
+        folder: the folder that was written.
+        format: folder, voc, coco, yolo, csv, parquet, webdataset or npz.
+        record_count: the number of exported records.
+        splits: the number of records of each split.
+        file_count, size_bytes: the number of files and their size.
+        changed_names: names that were changed, with their new names.
+        problems: the first 100 problems of exported records and of the folder.
+        problem_count: the number of all problems.
+        left_out: features that the format cannot hold -> how many records have them.
+        skipped: the first 100 skipped records, with the reason.
+        skipped_count: the number of all skipped records.
     """
 
     folder: Path
@@ -68,11 +69,13 @@ class ExportReport:
     size_bytes: int = 0
     changed_names: list[ChangedName] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
+    problem_count: int = 0
     left_out: dict[str, int] = field(default_factory=dict)
     skipped: list[str] = field(default_factory=list)
+    skipped_count: int = 0
 
     def to_json(self) -> dict[str, Any]:
-        """A JSON-able dict of everything above; counts are called records, files."""
+        """The report as a JSON-able dict; the counts are named `records` and `files`."""
         return {
             "folder": str(self.folder),
             "format": self.format,
@@ -82,80 +85,94 @@ class ExportReport:
             "size_bytes": self.size_bytes,
             "changed_names": [changed._asdict() for changed in self.changed_names],
             "problems": self.problems,
+            "problem_count": self.problem_count,
             "left_out": [
                 {"feature": key, "records": count} for key, count in self.left_out.items()
             ],
             "skipped": self.skipped,
+            "skipped_count": self.skipped_count,
         }
 
 
 def export(
     path_or_dataset: Paths | Dataset,
     out: PathLike,
-    as_: str = "folder",
+    format: str = "folder",
     *,
     split: str | None = None,
     shard_size_bytes: int | None = None,
-    on_error: OnError = "stop",
+    skip_errors: bool = False,
     overwrite: bool = False,
     progress: Progress | None = None,
 ) -> ExportReport:
-    """Write the examples of a dataset as files that other tools read.
+    """Write the examples of a dataset as files for other tools.
+
+    Encoded images and masks are written byte for byte. Memory holds one record, a number for each
+    file name, changed names, and for npz the lengths of features.
 
     Args:
-        path_or_dataset: what `open` takes, or a Dataset, be it a slice.
-        out: the folder to make.
-        as_: folder (a folder for each class, or images and masks), voc, coco, yolo, csv, parquet
+        path_or_dataset: a path as for `open`, or a Dataset, such as a slice.
+        out: the folder to create.
+        format: folder (a folder for each class, or images and masks), voc, coco, yolo, csv, parquet
             (extra `parquet`), webdataset, or npz.
-        split: only this split of a path.
-        shard_size_bytes: of webdataset: about how large a tar shall be; by default 256 MB.
-        on_error: what a record does that cannot be exported: stop the job with the complete list
-            of them, or be skipped and reported.
-        overwrite: replace an earlier export in this folder, and whatever has a name that is needed.
-        progress: told the records done and in all; 0 in all if nobody knows.
+        split: export only this split of a path.
+        shard_size_bytes: for webdataset, the approximate size of a tar file; 256 MB by default.
+        skip_errors: skip and report records that cannot be exported. By default, they are an error
+            after all records have been tried.
+        overwrite: replace an earlier export in this folder, and all files in the way.
+        progress: called as `progress(done, total)`; total is 0 if unknown.
 
     Returns:
-        What was written, which names were changed, what is not as it should be. Encoded pictures
-        and masks come out byte for byte. Memory holds a record, and for each one a number for its
-        name (of npz, the lengths of its features) and each sentence of the report.
+        A report of what was written, which names were changed, and which problems were found.
 
     Raises:
-        SourceError: records cannot be exported in this format; `problems` has all of them.
+        SourceError: records cannot be exported in this format; `problems` has the first 100.
         CorruptDataError: a record is damaged.
-        OptionError: there is no such format, it cannot hold these records, or `out` is not empty.
+        OptionError: the format is unknown or cannot hold these records, or `out` is not empty.
         MissingExtraError: pyarrow is not installed.
         FileAccessError: a folder cannot be read or written, or the disk is full.
+
+    Example:
+        report = rs.export("records", "images", "coco", split="train")
     """
     folder = as_path(out)
-    exporter = _exporter(as_, shard_size_bytes)
-    if on_error not in ("stop", "skip"):
-        raise OptionError(f"on_error is {on_error!r}; expected 'stop' or 'skip'")
+    exporter = _exporter(format, shard_size_bytes)
+    if not isinstance(skip_errors, bool):
+        raise OptionError(option="skip_errors", value=skip_errors, expected="True or False")
     dataset = dataset_of(path_or_dataset, split)
     _check_apart(dataset, folder)
-    report = ExportReport(folder, as_)
-    note = {"format": "recordsmith-export", "version": 1, "as": as_}
+    report = ExportReport(folder, format)
+    note = {"format": "recordsmith-export", "version": 1, "as": format}
     shards = [shard.path for shard in dataset.shards]
-    with staged(folder, note, overwrite=overwrite, keeping=shards) as staging:
+    problems = Problems()
+    with staged(folder, note, overwrite=overwrite, keeping=shards, report=problems.add) as staging:
         outbox = Outbox(staging, dict.fromkeys(shard.split for shard in dataset.shards))
         try:
             exporter.begin(dataset, outbox)
-            _export_all(dataset, exporter, outbox, report, on_error, progress)
+            _export_all(dataset, exporter, outbox, report, skip_errors, progress)
             exporter.finish()
         finally:
             outbox.discard()
     report.file_count, report.size_bytes = outbox.file_count, outbox.size_bytes
-    report.changed_names, report.problems = outbox.changed_names, outbox.problems
+    report.changed_names = outbox.changed_names
+    problems.extend(outbox.problems)
+    report.problems, report.problem_count = problems.first, problems.count
     report.left_out = dict(sorted(outbox.left_out.items()))
     return report
 
 
 def _exporter(name: str, shard_size_bytes: int | None) -> Exporter:
     if name not in _EXPORTERS:
-        raise OptionError(f"there is no format {name!r}; expected one of {', '.join(FORMATS)}")
+        raise OptionError(option="format", value=name, expected=f"one of {', '.join(FORMATS)}")
     if name == "webdataset":
         return WebDatasetShards(SHARD_SIZE_BYTES if shard_size_bytes is None else shard_size_bytes)
     if shard_size_bytes is not None:
-        raise OptionError(f"a size of shards goes with webdataset, not with {name}")
+        raise OptionError(
+            f"{option('shard_size_bytes')} needs {option('format', 'webdataset')}, not "
+            f"{option('format', name)}",
+            option="shard_size_bytes",
+            value=shard_size_bytes,
+        )
     return _EXPORTERS[name]()
 
 
@@ -164,7 +181,10 @@ def _check_apart(dataset: Dataset, folder: Path) -> None:
     for shard in dataset.shards:
         if os.path.dirname(os.path.realpath(shard.path)) == place:
             raise OptionError(
-                f"{folder} is the folder of the dataset itself; choose another one to export to"
+                f"{folder} is the folder of the dataset itself",
+                option="out",
+                value=str(folder),
+                remedy="Export to another folder.",
             )
 
 
@@ -173,34 +193,36 @@ def _export_all(
     exporter: Exporter,
     outbox: Outbox,
     report: ExportReport,
-    on_error: OnError,
+    skip_errors: bool,
     progress: Progress | None,
 ) -> None:
     total = dataset.known_record_count or 0
+    skipped = Problems()
     for position, (split, example) in enumerate(_examples(dataset)):
         outbox.position = position
         try:
             exporter.add(example, split, position)
         except SourceError as error:
-            report.skipped.append(f"record {position}: {error}")
+            skipped.add(f"record {position}: {'; '.join(error.lines)}")
         else:
             report.record_count += 1
             report.splits[split] = report.splits.get(split, 0) + 1
         if progress is not None:
             progress(position + 1, total)
-    if report.skipped and (on_error == "stop" or not report.record_count):
-        listed = "\n".join(f"  {reason}" for reason in report.skipped[:_LISTED])
-        if len(report.skipped) > _LISTED:
-            more = len(report.skipped) - _LISTED
-            listed += f"\n  … and {more:,} more (all of them in the error's problems)"
+    report.skipped, report.skipped_count = skipped.first, skipped.count
+    if skipped and (not skip_errors or not report.record_count):
         raise SourceError(
-            f"{len(report.skipped)} of {report.record_count + len(report.skipped)} records cannot "
-            f"be exported as {report.format}, so nothing was. Choose another format, or leave them "
-            f"out with on_error='skip':\n{listed}",
-            report.skipped,
+            f"{skipped.count} of {report.record_count + skipped.count} records cannot be exported "
+            f"as {report.format}",
+            skipped,
+            remedy=(
+                f"Nothing was written. Choose another format, or skip these records with "
+                f"{option('skip_errors', True)}."
+            ),
+            lists_problems=True,
         )
     if not report.record_count:
-        raise SourceError("there are no records to export")
+        raise SourceError("the dataset has no records to export")
 
 
 def _examples(dataset: Dataset) -> Iterator[tuple[str, Features]]:
@@ -209,17 +231,18 @@ def _examples(dataset: Dataset) -> Iterator[tuple[str, Features]]:
             try:
                 example = decode_example(payload)
             except CorruptDataError as error:
-                error.position = number
+                error.record = number
                 kind = classify(payload)
                 if kind == "Example":
                     raise
-                raise _no_example(kind, str(shard.path), number) from error
+                raise _wrong_kind(kind, str(shard.path), number) from error
         yield shard.split, example
 
 
-def _no_example(kind: str, path: str, number: int) -> OptionError:
+def _wrong_kind(kind: str, path: str, number: int) -> OptionError:
     what = {"SequenceExample": "a SequenceExample", "ELWC": "a ranking list", "Event": "an Event"}
     return OptionError(
-        f"{path}, record {number}: it is {what.get(kind, 'no Example')}, and only Examples can be "
-        "exported; iterate over the dataset (recordsmith.open) to read it"
+        f"{path}, record {number} is {what.get(kind, 'not an Example')}, and only Examples can be "
+        "exported",
+        remedy="Read it with recordsmith.open.",
     )

@@ -1,13 +1,13 @@
-"""NumPy: one `.npz` for each split, with arrays by feature and without pickle.
+"""NumPy: one `.npz` for each split with arrays for each feature, without pickle.
 
     <key>                              int64 or float32, (records,) or (records, n): fixed shape
-    <key>.values, <key>.row_splits     numbers, of which records have different counts
+    <key>.values, <key>.row_splits     numbers, of varying count
     <key>.buffer, <key>.offsets        bytes: value i is buffer[offsets[i]:offsets[i + 1]]
-    <key>.buffer, .offsets, .row_splits  bytes, of which records have not one each
-    <key>.present                      bool, (records,): where some records lack the feature
+    <key>.buffer, .offsets, .row_splits  bytes, of varying count
+    <key>.present                      bool, (records,): if some records lack the feature
 
-Which of these a feature has is the same in all splits. Values go to temporary files as they come;
-memory holds the lengths of each feature, 8 bytes a record.
+All splits have the same arrays. Values are written to temporary files first; memory holds the
+lengths of each feature, 8 bytes per record.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class NpzFiles:
             kind = _kind(value)
             known = self._kinds.get(key) or kind
             if kind not in ("", known):
-                raise SourceError(f"feature {key!r} is {kind} here and {known} in earlier records")
+                raise SourceError(f"feature {key!r} is {kind} here but {known} in earlier records")
         for key, value in example.items():
             self._kinds[key] = self._kinds.get(key) or _kind(value)
         count = self._counts.get(split, 0)
@@ -78,18 +78,20 @@ class NpzFiles:
 
     @staticmethod
     def _check_names(shapes: dict[str, _Shape]) -> None:
-        """Raise OptionError if two features would have an array of one name."""
+        """Raise OptionError if two features would have arrays with the same name."""
         names = [name for key, shape in shapes.items() for name in shape.array_names(key)]
         twice = sorted({name for name in names if names.count(name) > 1})
         if twice:
-            raise OptionError(f"two features would both have an array {twice[0]!r}; rename one")
+            raise OptionError(
+                f"two features would both have an array {twice[0]!r}", remedy="Rename one of them."
+            )
 
 
 class _Feature:
     """The values of one feature in one split."""
 
     def __init__(self, absent: int, values: IO[bytes]) -> None:
-        """`absent`: how many records came before the first that has it."""
+        """`absent`: how many records precede the first one with the feature."""
         self.lengths = array("q", [-1] * absent)  # -1: the record lacks it
         self.value_bytes = array("q")  # of bytes
         self._values = values
@@ -104,7 +106,7 @@ class _Feature:
             self._values.write(value.tobytes())
 
     def fill(self, count: int) -> None:
-        """Records that lack it, until there are so many."""
+        """Add records without the feature up to a count."""
         self.lengths.extend([-1] * (count - len(self.lengths)))
 
     def write(self, archive: zipfile.ZipFile, key: str, shape: _Shape) -> None:
@@ -129,9 +131,12 @@ class _Feature:
 
 
 class _Shape:
-    """What one feature is in all splits together.
+    """The form of a feature in all splits.
 
-    row_length: how many values each record has, if all have as many; of bytes only 1 counts.
+    Attributes:
+        kind: bytes, int64 or float.
+        has_gaps: whether some records lack the feature.
+        row_length: the number of values of each record; None if it varies, or for bytes is not 1.
     """
 
     def __init__(self, kind: str, features: list[_Feature | None]) -> None:
@@ -145,7 +150,7 @@ class _Shape:
             self.row_length = None
 
     def array_names(self, key: str) -> list[str]:
-        """The names of its arrays; that of its values comes first."""
+        """The names of its arrays; the one with the values is first."""
         is_ragged = self.row_length is None
         if self.kind == "bytes":
             names = [f"{key}.buffer", f"{key}.offsets"]
@@ -173,7 +178,7 @@ def _write_array(archive: zipfile.ZipFile, name: str, values: npt.NDArray[Any]) 
 
 
 def _member(archive: zipfile.ZipFile, name: str) -> Any:
-    """A new member, of no date."""
+    """A new member without a date."""
     return archive.open(zipfile.ZipInfo(f"{name}.npy"), "w", force_zip64=True)
 
 

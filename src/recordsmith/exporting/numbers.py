@@ -1,8 +1,8 @@
-"""Which number shall be written so that the same float32 is read again? The shortest that does.
+"""Find the shortest decimal numbers from which readers restore the same float32.
 
-Records hold edges of boxes relative to the picture, as float32. Annotation files hold pixels
-(VOC, COCO) or centre and extent (YOLO) in decimals. A reader computes in float64 and rounds once:
-`float32(number / size)`. Each function here searches digit by digit and checks with just that.
+Records hold relative edges of boxes as float32. Annotation files hold pixels (VOC, COCO) or centre
+and size (YOLO) as decimals. A reader computes `float32(number / size)` in float64 and rounds once.
+These functions add digits until that gives the original value.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _FLOAT32 = struct.Struct("f")
 
 
 def pixels(edge: float, size: int) -> float:
-    """The shortest `p` with `float32(p / size) == edge`; an int where an int does."""
+    """The shortest `p` with `float32(p / size) == edge`; an int if possible."""
     exact = edge * size
     return _shortest(exact, lambda p: is_same(p / size, edge), exact)
 
@@ -27,11 +27,11 @@ def pixels(edge: float, size: int) -> float:
 def pixel_extent(start: float, edge: float, size: int) -> float:
     """The shortest `w` with `float32((start + w) / size) == edge`; `start` is in pixels.
 
-    There is one for every box that is not inverted.
+    It exists for every box that is not inverted.
     """
     exact = edge * size - start
     fallback = exact
-    for candidate in _neighbours(exact):  # rounding may be against us where start >> w
+    for candidate in _neighbours(exact):  # rounding may lose it if start >> w
         if is_same((start + candidate) / size, edge):
             fallback = candidate
             break
@@ -41,8 +41,7 @@ def pixel_extent(start: float, edge: float, size: int) -> float:
 def centre_and_extent(low: float, high: float) -> tuple[float, float]:
     """Short `c`, `w` with `float32(c - w / 2) == low` and `float32(c + w / 2) == high`.
 
-    Where no two float64 do that (an edge smaller than 1e-8 of the other one) they give the nearest
-    that was found.
+    If no such numbers exist (one edge is less than 1e-8 of the other), returns the nearest ones.
     """
     for centre, extent in _centres_and_extents(low, high):
         if is_same(centre - extent / 2, low) and is_same(centre + extent / 2, high):
@@ -51,14 +50,14 @@ def centre_and_extent(low: float, high: float) -> tuple[float, float]:
 
 
 def decimal(number: float) -> str:
-    """A number in digits, without an exponent; whole numbers without a dot."""
+    """Format a number without an exponent; integers without a dot."""
     if number == int(number):
         return str(int(number))
     return format(Decimal(repr(float(number))), "f")
 
 
 def shortest_float(value: np.float32) -> float:
-    """The float64 that is written with the fewest digits and rounds to this float32."""
+    """The float64 with the fewest digits that rounds to this float32."""
     return float(str(value))
 
 
@@ -91,6 +90,7 @@ def _neighbours(number: float) -> list[float]:
 
 
 def is_same(number: float, edge: float) -> bool:
+    """Whether both numbers round to the same float32."""
     try:
         return _FLOAT32.pack(number + 0.0) == _FLOAT32.pack(edge + 0.0)  # -0.0 is 0.0
     except OverflowError:

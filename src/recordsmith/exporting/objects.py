@@ -1,6 +1,6 @@
-"""The objects of an example (boxes with classes, and what else is known of each) and their classes.
+"""Read the objects of an example (boxes with classes), and collect the classes.
 
-Features are those of TensorFlow's object detection; edges are relative to the stored picture.
+Features follow TensorFlow's object detection API; edges are relative to the stored image.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 from recordsmith.errors import SourceError
 from recordsmith.example import Features
 from recordsmith.example.keys import BOX, OBJECT_LABEL, OBJECT_TEXT
-from recordsmith.exporting.pictures import Tell
+from recordsmith.exporting.images import Warn
 from recordsmith.exporting.values import floats_of, has, ints_of, texts_of
 
 OBJECT_KEYS = frozenset((*BOX, OBJECT_LABEL, OBJECT_TEXT))
@@ -23,8 +23,9 @@ OBJECT_KEYS = frozenset((*BOX, OBJECT_LABEL, OBJECT_TEXT))
 class Object:
     """One object.
 
-    xmin, ymin, xmax, ymax: values of float32, relative to the picture.
-    label, name: of its class.
+    Attributes:
+        xmin, ymin, xmax, ymax: float32 values, relative to the image.
+        label, name: of its class.
     """
 
     xmin: float
@@ -36,19 +37,19 @@ class Object:
 
 
 def has_objects(example: Features) -> bool:
-    """Whether the example speaks of objects, be it that there are none."""
+    """Whether the example has features for boxes, even if they are empty."""
     return any(key in example for key in BOX)
 
 
-def read_objects(example: Features, classes: Classes, tell: Tell) -> list[Object]:
+def read_objects(example: Features, classes: ExportClasses, warn: Warn) -> list[Object]:
     """The objects of an example, in order.
 
     Raises:
-        SourceError: its lists differ in length, or an edge is no number.
+        SourceError: lists differ in length, or an edge is not a finite number.
     """
     for key in BOX:
         if has(example, key) and not len(floats_of(example, key)):
-            raise SourceError(f"{key} holds no floats; expected edges from 0 to 1")
+            raise SourceError(f"{key} is not a float feature; expected edges from 0 to 1")
     edges = [floats_of(example, key) for key in BOX]
     labels, names = ints_of(example, OBJECT_LABEL), texts_of(example, OBJECT_TEXT)
     lists: tuple[Sized, ...] = (*edges, labels, names)
@@ -58,39 +59,41 @@ def read_objects(example: Features, classes: Classes, tell: Tell) -> list[Object
     without_classes = {key for key in (OBJECT_LABEL, OBJECT_TEXT) if not lengths[key]}
     if any(length != count for key, length in lengths.items() if key not in without_classes):
         found = ", ".join(f"{length} {key}" for key, length in lengths.items())
-        raise SourceError(f"the lists of its objects differ in length: {found}")
+        raise SourceError(f"the features of its objects differ in length: {found}")
     if not all(np.isfinite(values).all() for values in edges):
-        raise SourceError("an edge of a box is no number")
+        raise SourceError("an edge of a box is not a finite number")
     objects = []
     for number in range(count):
         label, name = classes.of(
-            int(labels[number]) if len(labels) else None, names[number] if names else None, tell
+            int(labels[number]) if len(labels) else None, names[number] if names else None, warn
         )
         ymin, xmin, ymax, xmax = (float(values[number]) for values in edges)
         objects.append(Object(xmin, ymin, xmax, ymax, label, name))
         if not (0 <= xmin < xmax <= 1 and 0 <= ymin < ymax <= 1):
-            tell(f"box {number} ({name}) is empty, inverted or reaches outside of the picture")
+            warn(f"box {number} ({name}) is empty, inverted or outside the image")
     return objects
 
 
 @dataclass
-class Classes:
-    """Names of classes by label: those that the dataset knows, then those that its records tell."""
+class ExportClasses:
+    """Class names by label: those of the dataset, then those found in records."""
 
     names: dict[int, str] = field(default_factory=dict)
     _labels: dict[str, int] = field(default_factory=dict)
+    _largest: int = 0
 
     @classmethod
-    def known(cls, class_names: Sequence[str | None] | None) -> Classes:
+    def known(cls, class_names: Sequence[str | None] | None) -> ExportClasses:
         names = {label: name for label, name in enumerate(class_names or ()) if name is not None}
-        return cls(names, {name: label for label, name in names.items()})
+        labels = {name: label for label, name in names.items()}
+        return cls(names, labels, max(names, default=0))
 
-    def of(self, label: int | None, name: str | None, tell: Tell) -> tuple[int, str]:
-        """The label and name of a class of which one or both are told."""
+    def of(self, label: int | None, name: str | None, warn: Warn) -> tuple[int, str]:
+        """Complete the label and name of a class; one of them may be missing."""
         if label is None:
             name = name or "object"
             if name not in self._labels:
-                self._add(max(self.names, default=0) + 1, name)
+                self._add(self._largest + 1, name)
             return self._labels[name], name
         known = self.names.get(label)
         if name is None:
@@ -98,9 +101,10 @@ class Classes:
         if known is None:
             self._add(label, name)
         elif known != name:
-            tell(f"class {label} is called {name!r} here and {known!r} elsewhere")
+            warn(f"class {label} is named {name!r} here but {known!r} elsewhere")
         return label, name
 
     def _add(self, label: int, name: str) -> None:
         self.names[label] = name
+        self._largest = max(self._largest, label)
         self._labels.setdefault(name, label)

@@ -1,10 +1,10 @@
-"""Parquet: a table for each split, a row for each example, columns typed by the schema.
+"""Parquet: a table for each split with a row for each example, typed by the schema.
 
     <split>.parquet
 
-int64 and float32; text as strings, other bytes as binary; lists where a feature has not one value
-in each record that carries it. Rows are written in groups of some megabytes, so memory holds one
-group. Needs pyarrow.
+Columns are int64, float32, strings for text, and binary for other bytes; lists unless every record
+with the feature has exactly one value. Rows are written in groups of some megabytes, so memory
+holds one group. Needs pyarrow.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class ParquetTables:
 
     def begin(self, dataset: Dataset, out: Outbox) -> None:
         try:
-            import pyarrow  # noqa: ICN001 - by its name, as it is an option
+            import pyarrow  # noqa: ICN001 - not `pa`, as it is optional
             import pyarrow.parquet
         except ImportError:
             raise MissingExtraError("parquet", "pyarrow") from None
@@ -67,14 +67,15 @@ class ParquetTables:
         }
         if feature.kind not in types:
             raise OptionError(
-                f"feature {key!r} has values of several kinds, which a column cannot hold"
+                f"feature {key!r} has values of several kinds, which a column cannot hold",
+                remedy="Choose another format.",
             )
         found = types[feature.kind]
         return found if _is_single(feature) else self._arrow.list_(found)
 
 
 class _Table:
-    """One file, and the rows that wait to be written to it."""
+    """One file and its buffered rows."""
 
     def __init__(self, arrow: Any, fields: list[Any], out: Outbox, split: str) -> None:
         self._arrow = arrow
@@ -99,7 +100,7 @@ class _Table:
         self._out.close(self._name)
 
     def _abandon(self) -> None:
-        """Let it not write its end when it is forgotten: the file is closed, and maybe gone."""
+        """Prevent the destructor from writing the footer to a closed file."""
         self._writer.is_open = False
 
     def _flush(self) -> None:
@@ -115,12 +116,12 @@ class _Table:
         except OSError:
             raise
         except (self._arrow.ArrowException, ValueError, TypeError) as error:
-            raise SourceError(f"the records are not as their schema says: {error}") from None
+            raise SourceError(f"the records do not match their schema: {error}") from None
         self._rows, self._size_bytes = [], 0
 
 
 def _is_single(feature: FeatureSchema) -> bool:
-    """Whether every record that carries it has one value."""
+    """Whether every record with this feature has exactly one value."""
     return feature.min_length == feature.max_length == 1
 
 
@@ -129,6 +130,6 @@ def _checked(key: str) -> str:
         key.encode()
     except UnicodeEncodeError:
         raise OptionError(
-            f"the feature name {key!r} is no UTF-8, as names in Parquet are"
+            f"the feature name {key!r} is not UTF-8, which Parquet requires"
         ) from None
     return key

@@ -1,8 +1,8 @@
-r"""Which file name may a name from a record become? One that stays inside, on every system.
+r"""Convert names from records to safe file names on every system.
 
-Names in records were written by anybody: `../../x`, `C:\x`, `NUL.txt`, names of 3,000 bytes, bytes
-that are no text, the same name twice. What is kept is as much as Linux, macOS and Windows all take;
-what is taken already, in whatever case, gets a number. Nothing here touches the disk.
+Names in records are untrusted: `../../x`, `C:\x`, `NUL.txt`, 3,000 bytes, invalid UTF-8,
+duplicates. The result is valid on Linux, macOS and Windows; names that differ from an earlier one
+only in case get a number. This module does not access the disk.
 """
 
 from __future__ import annotations
@@ -10,8 +10,9 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Sequence
+from itertools import count
 
-from recordsmith.image import PICTURE_SUFFIXES
+from recordsmith.image import IMAGE_SUFFIXES
 
 LONGEST_PART_BYTES = 255
 _LONGEST_FOLDERS_BYTES = 700
@@ -19,30 +20,29 @@ _LONGEST_SUFFIX_BYTES = 20
 _RESERVED = re.compile(r"(con|prn|aux|nul|conin\$|conout\$|(com|lpt)[0-9¹²³])", re.IGNORECASE)
 _FORBIDDEN = frozenset('<>:"|?*/\\\ufffe\uffff')
 _TURNING = frozenset("\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
-"""Marks that turn the direction of writing, and so can make a name look like another."""
+"""Marks that change the writing direction, so that a name can look like another."""
 
 _SEPARATORS = re.compile(r"[/\\]")
 _ABSOLUTE = re.compile(r"[/\\]|[A-Za-z]:")
-_FILE_SUFFIXES = (*PICTURE_SUFFIXES, ".bin", ".txt", ".xml", ".json", ".csv", ".yaml", ".pbtxt")
+_FILE_SUFFIXES = (*IMAGE_SUFFIXES, ".bin", ".txt", ".xml", ".json", ".csv", ".yaml", ".pbtxt")
 
 
 def safe_part(text: str) -> str:
-    """One part of a path, as every file system takes it; never empty, `.` or `..`.
+    """Convert a text to one part of a path that is valid on every file system.
 
-    What a name cannot hold becomes `_`; the end of a name that is too long is cut off, not its
-    suffix.
+    Invalid characters become `_`. A long name is cut before its suffix.
     """
     clean = "".join("_" if _is_forbidden(char) else char for char in text)
     clean = clean.rstrip(". ")
-    if clean[:1] == "." or clean[:1].isspace():  # hidden files, and spaces before the names in
-        clean = "_" + clean[1:]  # lists, are passed over by whoever reads them
+    if clean[:1] == "." or clean[:1].isspace():  # readers skip hidden files, and strip leading
+        clean = "_" + clean[1:]  # spaces of names in lists
     if _RESERVED.fullmatch(clean.partition(".")[0].rstrip()):
         clean = f"_{clean}"
     return shortened(clean or "_")
 
 
 def safe_parts(name: str) -> tuple[str, ...]:
-    """The parts of a relative path; of an absolute one, or one too deep, only the last."""
+    """The parts of a relative path; only the last part if it is absolute or too deep."""
     parts = [part for part in _SEPARATORS.split(name) if part not in ("", ".", "..")]
     if _ABSOLUTE.match(name):
         last = parts[-1] if parts else ""
@@ -54,7 +54,7 @@ def safe_parts(name: str) -> tuple[str, ...]:
 
 
 def shortened(part: str, suffix: str = "") -> str:
-    """`part` and `suffix`, cut to what a file system takes; its own suffix stays if it has one."""
+    """`part` and `suffix`, cut to the limit of file systems, keeping the suffix of `part`."""
     if len(part.encode()) + len(suffix.encode()) <= LONGEST_PART_BYTES:
         return part + suffix
     if not suffix:
@@ -68,50 +68,56 @@ def shortened(part: str, suffix: str = "") -> str:
 def _is_forbidden(char: str) -> bool:
     if char in _FORBIDDEN or char in _TURNING:
         return True
-    # control characters, surrogates (which stand for bytes that are no UTF-8), line separators
+    # control characters, surrogates (for invalid UTF-8), line separators
     return unicodedata.category(char) in ("Cc", "Cs", "Zl", "Zp")
 
 
 def _not_like_a_file(folder: str) -> str:
-    """A folder is never called as a file could be, so that none is in the way of the other."""
+    """Rename a folder with the suffix of a file, so that it cannot conflict with a file."""
     return shortened(folder, "_") if folder.lower().endswith(_FILE_SUFFIXES) else folder
 
 
 class TakenNames:
-    """The names that were given, so that none is given twice, in whatever case or spelling.
+    """The names in use. Compares them without case and Unicode normalization.
 
-    Holds a number for each name, not the name.
+    Stores a hash for each name, not the name.
     """
 
     def __init__(self) -> None:
         self._taken: set[int] = set()
-        self._next: dict[int, int] = {}  # the number to try for a name that was wanted again
+        self._next: dict[tuple[int, int], int] = {}  # (stem, digits of the number) -> next number
 
     def take(self, parts: Sequence[str], files: Sequence[tuple[str, str]]) -> tuple[str, ...]:
-        """Take a name for some files that belong together, such as a picture and its mask.
+        """Reserve a name for files that belong together, such as an image and its mask.
 
         Args:
-            parts: of the wanted name, without suffix; safe already.
-            files: for each file its folder and its suffix.
+            parts: the safe parts of the requested name, without suffix.
+            files: the folder and suffix of each file.
 
         Returns:
-            `parts`, the last with a number if one of the files would have a name that is taken.
+            `parts`, the last one with a number if a name is already in use.
         """
         *folders, last = parts
-        wanted = self._keys(parts, files)
-        number = self._next.get(wanted[0], 1)
         longest = max(len(suffix.encode()) for _, suffix in files)
-        while True:
-            mark = f"-{number}" if number > 1 else ""
-            name = shortened(last, mark + "x" * longest)[: -longest or None]
-            keys = wanted if (number == 1 and name == last) else self._keys((*folders, name), files)
-            if self._taken.isdisjoint(keys):
-                break
-            number += 1
-        if number > 1:
-            self._next[wanted[0]] = number + 1
+        name = _cut(last, longest)
+        if self._is_new(self._keys((*folders, name), files)):
+            return (*folders, name)
+        for digits in count(1):
+            # names cut to the same stem share its numbers, so that each is tried only once
+            stem = _cut(last, longest + digits + 1)
+            place = (self._keys((*folders, stem), files)[0], digits)
+            for number in range(self._next.get(place, max(2, 10 ** (digits - 1))), 10**digits):
+                self._next[place] = number + 1
+                if self._is_new(self._keys((*folders, f"{stem}-{number}"), files)):
+                    return (*folders, f"{stem}-{number}")
+        raise AssertionError("there is always another number")
+
+    def _is_new(self, keys: Sequence[int]) -> bool:
+        """Reserve names if all of them are unused. Returns whether they were."""
+        if not self._taken.isdisjoint(keys):
+            return False
         self._taken.update(keys)
-        return (*folders, name)
+        return True
 
     @staticmethod
     def _keys(parts: Sequence[str], files: Sequence[tuple[str, str]]) -> list[int]:
@@ -119,8 +125,13 @@ class TakenNames:
         return [hash(_folded(f"{folder}/{stem}{suffix}")) for folder, suffix in files]
 
 
+def _cut(part: str, size_bytes: int) -> str:
+    """`part`, cut so that this number of bytes can follow."""
+    return shortened(part, "x" * size_bytes)[: -size_bytes or None]
+
+
 def _folded(text: str) -> str:
-    """The same for names that some file system takes for the same."""
+    """The same text for names that some file system treats as equal."""
     if text.isascii():
         return text.lower()
     return unicodedata.normalize("NFD", unicodedata.normalize("NFD", text).casefold())

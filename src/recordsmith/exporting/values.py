@@ -1,4 +1,4 @@
-"""Single values out of decoded features, whatever a record really holds."""
+"""Get values of decoded features that may be missing or of another kind."""
 
 from __future__ import annotations
 
@@ -11,36 +11,36 @@ from recordsmith.example import Features
 
 
 def as_text(value: bytes) -> str:
-    """Bytes as text; those that are no UTF-8 become surrogates, as in file names."""
+    """Decode UTF-8; invalid bytes become surrogates, as in file names."""
     return value.decode("utf-8", "surrogateescape")
 
 
 def has(example: Features, key: str) -> bool:
-    """Whether the feature is there and has a value."""
+    """Whether the feature exists and has a value."""
     value = example.get(key)
     return value is not None and len(value) > 0
 
 
 def bytes_of(example: Features, key: str) -> bytes | None:
-    """The first value of a feature of bytes."""
+    """The first value of a bytes feature."""
     value = example.get(key)
     return value[0] if isinstance(value, list) and value else None
 
 
 def text_of(example: Features, key: str) -> str | None:
-    """The same as text, as `as_text` has it."""
+    """The first value of a bytes feature as text."""
     value = bytes_of(example, key)
     return None if value is None else as_text(value)
 
 
 def int_of(example: Features, key: str) -> int | None:
-    """The first value of a feature of int64."""
+    """The first value of an int64 feature."""
     value = ints_of(example, key)
     return int(value[0]) if len(value) else None
 
 
 def ints_of(example: Features, key: str) -> npt.NDArray[np.int64]:
-    """All values of a feature of int64; none if it is absent or of another kind."""
+    """All values of an int64 feature; empty if it is absent or of another kind."""
     value: Any = example.get(key)
     if isinstance(value, np.ndarray) and value.dtype == np.int64:
         return value
@@ -48,7 +48,7 @@ def ints_of(example: Features, key: str) -> npt.NDArray[np.int64]:
 
 
 def floats_of(example: Features, key: str) -> npt.NDArray[np.float32]:
-    """All values of a feature of floats; none if it is absent or of another kind."""
+    """All values of a float feature; empty if it is absent or of another kind."""
     value: Any = example.get(key)
     if isinstance(value, np.ndarray) and value.dtype == np.float32:
         return value
@@ -56,6 +56,6 @@ def floats_of(example: Features, key: str) -> npt.NDArray[np.float32]:
 
 
 def texts_of(example: Features, key: str) -> list[str]:
-    """All values of a feature of bytes, as text."""
+    """All values of a bytes feature as text."""
     value = example.get(key)
     return [as_text(item) for item in value] if isinstance(value, list) else []

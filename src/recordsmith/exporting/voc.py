@@ -1,13 +1,13 @@
-"""PASCAL VOC: a picture, an XML file with its boxes, lists of names for each split.
+"""PASCAL VOC: images, XML files with boxes, and lists of names for each split.
 
-    JPEGImages/<name>              pictures, whatever their format
+    JPEGImages/<name>              images, whatever their format
     Annotations/<name>.xml         boxes in pixels
     SegmentationClass/<name>.png   masks
     ImageSets/Main/<split>.txt, ImageSets/Segmentation/<split>.txt
-    label_map.pbtxt                numbers of classes, which the XML files do not hold
+    label_map.pbtxt                class numbers, which the XML files lack
 
-A pixel is written as the shortest decimal that gives the very same float32 when a reader divides
-it by the size of the picture.
+Pixels are written as the shortest decimals that restore the same float32 when a reader divides them
+by the size of the image.
 """
 
 from __future__ import annotations
@@ -26,22 +26,28 @@ from recordsmith.example.keys import (
     OBJECT_VIEW,
     SOURCE_ID,
 )
-from recordsmith.exporting.numbers import decimal, pixels
-from recordsmith.exporting.objects import OBJECT_KEYS, Classes, Object, has_objects, read_objects
-from recordsmith.exporting.outbox import Outbox
-from recordsmith.exporting.pictures import (
+from recordsmith.exporting.images import (
+    IMAGE_KEYS,
     MASK_KEYS,
-    PICTURE_KEYS,
-    Picture,
+    ExportedImage,
+    read_image,
     read_mask,
-    read_picture,
 )
+from recordsmith.exporting.numbers import decimal, pixels
+from recordsmith.exporting.objects import (
+    OBJECT_KEYS,
+    ExportClasses,
+    Object,
+    has_objects,
+    read_objects,
+)
+from recordsmith.exporting.outbox import Outbox
 from recordsmith.exporting.values import int_of, ints_of, texts_of
 from recordsmith.image import channel_count
 
-_PICTURES, _BOXES, _MASKS = "JPEGImages", "Annotations", "SegmentationClass"
+_IMAGES, _BOXES, _MASKS = "JPEGImages", "Annotations", "SegmentationClass"
 _KEPT = (
-    PICTURE_KEYS
+    IMAGE_KEYS
     | MASK_KEYS
     | OBJECT_KEYS
     | {
@@ -55,28 +61,28 @@ _NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 class VocFiles:
-    """Writes pictures, XML files with their boxes, and masks."""
+    """Writes images, XML files with their boxes, and masks."""
 
     def begin(self, dataset: Dataset, out: Outbox) -> None:
         self._out = out
-        self._classes = Classes.known(dataset.class_names)
+        self._classes = ExportClasses.known(dataset.class_names)
         self._has_boxes = False
         self._lists: dict[str, BinaryIO] = {}
 
     def add(self, example: Features, split: str, position: int) -> None:
         out = self._out
-        picture = read_picture(example, out.tell)
-        mask = read_mask(example, picture, out.tell)
-        beside = []
+        image = read_image(example, out.warn)
+        mask = read_mask(example, image, out.warn)
+        companions = []
         objects = None
         if has_objects(example) or mask is None:
-            objects = self._objects(example, picture)
-            beside.append((_BOXES, ".xml"))
-        name, suffix = out.write_picture(
-            example, picture, _PICTURES, mask=mask, masks=_MASKS, flat=True, beside=beside
+            objects = self._objects(example, image)
+            companions.append((_BOXES, ".xml"))
+        name, suffix = out.write_image(
+            example, image, _IMAGES, mask=mask, masks=_MASKS, flat=True, companions=companions
         )
         if objects is not None:
-            document = _annotation(example, picture, name + suffix, objects, mask is not None)
+            document = _annotation(example, image, name + suffix, objects, mask is not None)
             out.write(f"{_BOXES}/{name}.xml", document)
             self._list("Main", split, name)
         if mask is not None:
@@ -90,20 +96,20 @@ class VocFiles:
             try:
                 names = class_names_of(self._classes.names)
             except OptionError as error:
-                self._out.problems.append(f"no {LABEL_MAP_NAME} was written: {error}")
+                self._out.problems.add(f"{LABEL_MAP_NAME} was not written: {error}")
             else:
                 self._out.write(LABEL_MAP_NAME, label_map_to_bytes(names))
 
-    def _objects(self, example: Features, picture: Picture) -> list[Object]:
+    def _objects(self, example: Features, image: ExportedImage) -> list[Object]:
         if not has_objects(example):
             return []
         self._has_boxes = True
-        objects = read_objects(example, self._classes, self._out.tell)
-        if objects and not picture.height:
-            raise SourceError("it has boxes, and nothing tells the size of its picture in pixels")
+        objects = read_objects(example, self._classes, self._out.warn)
+        if objects and not image.height:
+            raise SourceError("it has boxes, but the size of its image is unknown")
         for found in objects:
             if _NO_XML.search(found.name):
-                raise SourceError(f"XML cannot hold the name of its class, {found.name!r}")
+                raise SourceError(f"XML cannot hold the class name {found.name!r}")
         return objects
 
     def _list(self, kind: str, split: str, name: str) -> None:
@@ -114,15 +120,15 @@ class VocFiles:
 
 
 def _annotation(
-    example: Features, picture: Picture, name: str, objects: list[Object], has_mask: bool
+    example: Features, image: ExportedImage, name: str, objects: list[Object], has_mask: bool
 ) -> bytes:
     root = ET.Element("annotation")
-    _put(root, "folder", _PICTURES)
+    _put(root, "folder", _IMAGES)
     _put(root, "filename", name)
     size = ET.SubElement(root, "size")
-    _put(size, "width", str(picture.width))
-    _put(size, "height", str(picture.height))
-    _put(size, "depth", str(_channel_count(example, picture)))
+    _put(size, "width", str(image.width))
+    _put(size, "height", str(image.height))
+    _put(size, "depth", str(_channel_count(example, image)))
     _put(root, "segmented", str(int(has_mask)))
     views = texts_of(example, OBJECT_VIEW)
     truncated, difficult = (ints_of(example, k) for k in (OBJECT_TRUNCATED, OBJECT_DIFFICULT))
@@ -133,10 +139,10 @@ def _annotation(
         for key, values in (("truncated", truncated), ("difficult", difficult)):
             _put(item, key, str(values[number]) if len(values) == len(objects) else "0")
         box = ET.SubElement(item, "bndbox")
-        _put(box, "xmin", decimal(pixels(found.xmin, picture.width)))
-        _put(box, "ymin", decimal(pixels(found.ymin, picture.height)))
-        _put(box, "xmax", decimal(pixels(found.xmax, picture.width)))
-        _put(box, "ymax", decimal(pixels(found.ymax, picture.height)))
+        _put(box, "xmin", decimal(pixels(found.xmin, image.width)))
+        _put(box, "ymin", decimal(pixels(found.ymin, image.height)))
+        _put(box, "xmax", decimal(pixels(found.xmax, image.width)))
+        _put(box, "ymax", decimal(pixels(found.ymax, image.height)))
     ET.indent(root)
     return bytes(ET.tostring(root, "utf-8")) + b"\n"
 
@@ -145,12 +151,12 @@ def _put(parent: ET.Element, tag: str, text: str) -> None:
     ET.SubElement(parent, tag).text = _NO_XML.sub("_", text)
 
 
-def _channel_count(example: Features, picture: Picture) -> int:
+def _channel_count(example: Features, image: ExportedImage) -> int:
     for key in (DEPTH, "image/channels"):
         known = int_of(example, key)
         if known is not None:
             return known
     try:
-        return channel_count(picture.data)
+        return channel_count(image.data)
     except CorruptDataError:
-        return 3  # as VOC's own have
+        return 3  # as in VOC itself

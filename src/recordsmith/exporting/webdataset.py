@@ -1,22 +1,25 @@
-"""WebDataset: tar files whose members belong together by the name before their first dot.
+"""WebDataset: tar files whose members are grouped by the name before their first dot.
 
     <split>-000000.tar, <split>-000001.tar, …, each with
-    <key>.jpg        the picture, with the suffix of its format
+    <key>.jpg        the image, with the suffix of its format
     <key>.mask.png   its mask
     <key>.cls        its label
     <key>.json       every other feature
 
-In the JSON a feature with one value is that value, any other a list; bytes that are no UTF-8 are
-`{"base64": …}`; NaN and infinities are as Python writes and reads them. The same records give the
-same bytes: members have no owner and no time.
+In the JSON, a feature with one value is that value, others are lists. Bytes that are not UTF-8 are
+`{"base64": …}`. NaN and infinities are written as Python does. `recordsmith/empty` has the kinds of
+empty lists of numbers, and the name of an unnamed image is null, so that packing the files restores
+the same features, except that the format and size of an image come from its header. Images and
+masks of unknown format, or several of them, are in the JSON. The output is deterministic: members
+have no owner and no time. Names of members have at most 255 bytes.
 """
 
 from __future__ import annotations
 
-import base64
 import io
 import json
 import tarfile
+from collections.abc import Mapping
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -24,24 +27,43 @@ import numpy as np
 from recordsmith.dataset import Dataset
 from recordsmith.errors import OptionError
 from recordsmith.example import Features, FeatureValue
-from recordsmith.example.keys import CLASS_LABEL, DEPTH, DTYPE, FORMAT, HEIGHT, PICTURE, WIDTH
+from recordsmith.example.keys import (
+    CLASS_LABEL,
+    DEPTH,
+    DTYPE,
+    FILENAME,
+    FORMAT,
+    HEIGHT,
+    IMAGE,
+    MASK,
+    MASK_DTYPE,
+    MASK_FORMAT,
+    WIDTH,
+)
+from recordsmith.exporting.images import ExportedImage, read_image, read_mask
 from recordsmith.exporting.numbers import shortest_float
 from recordsmith.exporting.outbox import Outbox
-from recordsmith.exporting.pictures import MASK_KEYS, read_mask, read_picture
-from recordsmith.exporting.values import has
+from recordsmith.exporting.values import bytes_of
+from recordsmith.image import IMAGE_SUFFIXES
+from recordsmith.sources.json_values import EXACT, text_or_base64
+from recordsmith.sources.tar_samples import EMPTY_KINDS
 
 SHARD_SIZE_BYTES = 256_000_000
-_FROM_PICTURE = frozenset((PICTURE, FORMAT, HEIGHT, WIDTH))
+_FROM_IMAGE = frozenset((IMAGE, FORMAT, HEIGHT, WIDTH))
 _FROM_RAW = frozenset((DEPTH, DTYPE))
-_MEMBER_BYTES = 1024  # a header, and about as much to fill blocks up
+_FROM_MASK = frozenset((MASK, MASK_FORMAT))
+_LONGEST_SUFFIX = ".mask.jpeg2000"
+_MEMBER_BYTES = 1024  # a header, and about as much padding
 
 
 class WebDatasetShards:
-    """Writes tar files of about one size."""
+    """Writes tar files of about the same size."""
 
     def __init__(self, shard_size_bytes: int = SHARD_SIZE_BYTES) -> None:
         if shard_size_bytes < 1:
-            raise OptionError(f"a shard of {shard_size_bytes} bytes cannot be; expected 1 or more")
+            raise OptionError(
+                option="shard_size_bytes", value=shard_size_bytes, expected="a positive integer"
+            )
         self._shard_size_bytes = shard_size_bytes
 
     def begin(self, dataset: Dataset, out: Outbox) -> None:
@@ -50,26 +72,20 @@ class WebDatasetShards:
 
     def add(self, example: Features, split: str, position: int) -> None:
         out = self._out
-        members: list[tuple[str, bytes]] = []
-        rest = dict(example)
-        if has(example, PICTURE):
-            picture = read_picture(example, out.tell)
-            members.append((picture.split_name("x")[1], picture.data))
-            is_raw = picture.data is not example[PICTURE][0]
-            for key in _FROM_PICTURE | (_FROM_RAW if is_raw else frozenset()):
-                rest.pop(key, None)
-            mask = read_mask(example, picture, out.tell)
-            if mask is not None:
-                members.append((".mask" + mask.split_name("x")[1], mask.data))
-                for key in MASK_KEYS:
-                    rest.pop(key, None)
+        members, used = self._images(example)
+        rest: dict[str, FeatureValue | None] = {
+            key: value for key, value in example.items() if key not in used
+        }
+        if members:
+            rest.setdefault(FILENAME, None)
         label = rest.get(CLASS_LABEL)
         if isinstance(label, np.ndarray) and label.dtype == np.int64 and len(label) == 1:
-            members.append((".cls", str(int(rest.pop(CLASS_LABEL)[0])).encode()))
+            members.append((".cls", str(int(label[0])).encode()))
+            del rest[CLASS_LABEL]
         if rest or not members:
             members.append((".json", _document(rest)))
         folder = out.split_name(split)
-        name = out.name_key(example, f"{folder}.tar")
+        name = out.name_key(example, f"{folder}.tar", _LONGEST_SUFFIX)
         self._shard(split, folder, sum(len(data) + _MEMBER_BYTES for _, data in members)).add(
             [(name + suffix, data) for suffix, data in members]
         )
@@ -78,8 +94,29 @@ class WebDatasetShards:
         for shard in self._shards.values():
             shard.close()
 
+    def _images(self, example: Features) -> tuple[list[tuple[str, bytes]], set[str]]:
+        """The members for the image and its mask, and the feature keys that they replace."""
+        members: list[tuple[str, bytes]] = []
+        used: set[str] = set()
+        if not _has_one(example, IMAGE):
+            return members, used
+        image = read_image(example, self._out.warn)
+        if not (suffix := _suffix(image)):
+            return members, used
+        members.append((suffix, image.data))
+        used |= _FROM_IMAGE
+        if image.data is not bytes_of(example, IMAGE):
+            used |= _FROM_RAW
+        mask = read_mask(example, image, self._out.warn) if _has_one(example, MASK) else None
+        if mask is not None and (suffix := _suffix(mask)):
+            members.append((f".mask{suffix}", mask.data))
+            used |= _FROM_MASK
+            if mask.data is not bytes_of(example, MASK):
+                used.add(MASK_DTYPE)
+        return members, used
+
     def _shard(self, split: str, folder: str, size_bytes: int) -> _Shard:
-        """The shard that so many more bytes go to."""
+        """The shard to which to add this number of bytes."""
         shard = self._shards.get(split)
         if shard is None or shard.size_bytes + size_bytes > self._shard_size_bytes:
             if shard is not None:
@@ -114,20 +151,39 @@ class _Shard:
         self._out.close(self._name)
 
 
-def _document(features: Features) -> bytes:
-    document = {key: _value(features[key]) for key in sorted(features)}
+def _has_one(example: Features, key: str) -> bool:
+    """Whether the feature is a single bytes value."""
+    value = example.get(key)
+    return isinstance(value, list) and len(value) == 1
+
+
+def _suffix(image: ExportedImage) -> str:
+    """The suffix of its member; empty if readers would not detect an image."""
+    suffix = image.split_name("x")[1]
+    return suffix if suffix in IMAGE_SUFFIXES else ""
+
+
+def _document(features: Mapping[str, FeatureValue | None]) -> bytes:
+    document: dict[str, Any] = {}
+    kinds: dict[str, str] = {}
+    for key in sorted(features):
+        value = features[key]
+        values = None if value is None else _values(value)
+        document[key] = values[0] if values and len(values) == 1 else values
+        if isinstance(value, np.ndarray) and not values:
+            kinds[key] = "int64" if value.dtype == np.int64 else "float"
+    if kinds:
+        document.setdefault(EMPTY_KINDS, kinds)
     return json.dumps(document, ensure_ascii=True).encode()
 
 
-def _value(value: FeatureValue) -> Any:
-    values = [_item(item) for item in value]
-    return values[0] if len(values) == 1 else values
-
-
-def _item(item: Any) -> Any:
-    if isinstance(item, bytes):
-        try:
-            return item.decode()
-        except UnicodeDecodeError:
-            return {"base64": base64.b64encode(item).decode()}
-    return int(item) if isinstance(item, np.integer) else shortest_float(item)
+def _values(value: FeatureValue) -> list[Any]:
+    if isinstance(value, list):
+        return [text_or_base64(item) for item in value]
+    if value.dtype == np.int64:
+        return list(value.tolist())
+    # large numbers in full: read as integers, the shortest digits would differ
+    return [
+        exact if abs(exact) > EXACT else shortest_float(short)
+        for exact, short in zip(value.tolist(), value, strict=True)
+    ]

@@ -1,11 +1,10 @@
-"""YOLO, as Ultralytics has it: a picture, a text file with its boxes, and `data.yaml`.
+"""YOLO in the layout of Ultralytics: images, text files with boxes, and `data.yaml`.
 
     images/<split>/<name>, labels/<split>/<name>.txt, masks/<split>/<name>.png, data.yaml
 
-A line is class, centre and extent, relative to the picture, with as many decimals as it takes to
-get the very same float32 for every edge. Where one edge of a box is smaller than a hundred
-millionth of the other, float64 has no such centre, and the edge that comes back is the nearest.
-Classes count from 0 without gaps: labels are numbered anew where they do not.
+A line has class, centre and size, relative to the image, with enough decimals to restore the same
+float32 for every edge. If one edge of a box is less than 1e-8 of the other, float64 has no such
+centre, and the nearest edge is restored. Classes are renumbered from 0 without gaps if necessary.
 """
 
 from __future__ import annotations
@@ -18,27 +17,27 @@ import numpy as np
 from recordsmith.dataset import Dataset
 from recordsmith.example import Features
 from recordsmith.example.keys import OBJECT_LABEL, SOURCE_ID
+from recordsmith.exporting.images import IMAGE_KEYS, MASK_KEYS, read_image, read_mask
 from recordsmith.exporting.numbers import centre_and_extent, decimal, is_same
 from recordsmith.exporting.objects import (
     OBJECT_KEYS,
-    Classes,
+    ExportClasses,
     has_objects,
     read_objects,
 )
 from recordsmith.exporting.outbox import Outbox
-from recordsmith.exporting.pictures import MASK_KEYS, PICTURE_KEYS, read_mask, read_picture
 
-_KEPT = PICTURE_KEYS | MASK_KEYS | OBJECT_KEYS | {SOURCE_ID}
+_KEPT = IMAGE_KEYS | MASK_KEYS | OBJECT_KEYS | {SOURCE_ID}
 _PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 _BATCH = 1024
 
 
 class YoloFiles:
-    """Writes pictures, text files with their boxes, and `data.yaml`."""
+    """Writes images, text files with their boxes, and `data.yaml`."""
 
     def begin(self, dataset: Dataset, out: Outbox) -> None:
         self._out = out
-        self._classes = Classes.known(dataset.class_names)
+        self._classes = ExportClasses.known(dataset.class_names)
         labels = set(self._classes.names)
         if OBJECT_LABEL in dataset.schema.features and not labels:
             labels = _labels_in(dataset)
@@ -46,17 +45,17 @@ class YoloFiles:
 
     def add(self, example: Features, split: str, position: int) -> None:
         out = self._out
-        picture = read_picture(example, out.tell)
-        mask = read_mask(example, picture, out.tell)
+        image = read_image(example, out.warn)
+        mask = read_mask(example, image, out.warn)
         lines = self._lines(example)
         part = out.split_name(split)
-        name, _ = out.write_picture(
+        name, _ = out.write_image(
             example,
-            picture,
+            image,
             f"images/{part}",
             mask=mask,
             masks=f"masks/{part}",
-            beside=[(f"labels/{part}", ".txt")],
+            companions=[(f"labels/{part}", ".txt")],
         )
         out.write(f"labels/{part}/{name}.txt", "".join(lines).encode())
         out.leave_out(example, _KEPT)
@@ -64,9 +63,9 @@ class YoloFiles:
     def finish(self) -> None:
         moved = [(label, number) for label, number in self._numbers.items() if number != label - 1]
         if moved and moved != [(label, label) for label in self._numbers]:
-            self._out.problems.append(
-                "classes are numbered anew, from 0 without gaps: "
-                + ", ".join(f"{label} is {number} now" for label, number in moved[:3])
+            self._out.problems.add(
+                "classes were renumbered from 0 without gaps: "
+                + ", ".join(f"{label} became {number}" for label, number in moved[:3])
                 + (f" and {len(moved) - 3:,} more" if len(moved) > 3 else "")
             )
         lines = [
@@ -84,13 +83,13 @@ class YoloFiles:
         if not has_objects(example):
             return []
         lines = []
-        for number, found in enumerate(read_objects(example, self._classes, self._out.tell)):
+        for number, found in enumerate(read_objects(example, self._classes, self._out.warn)):
             numbers = []
             for low, high in ((found.xmin, found.xmax), (found.ymin, found.ymax)):
                 centre, extent = centre_and_extent(low, high)
                 numbers.append((centre, extent))
                 if not is_same(centre - extent / 2, low) or not is_same(centre + extent / 2, high):
-                    self._out.tell(f"box {number}: no centre and extent give its very edges")
+                    self._out.warn(f"box {number}: its edges cannot be restored exactly")
             (x, width), (y, height) = numbers
             label = self._numbers.setdefault(found.label, len(self._numbers))
             lines.append(f"{label} {' '.join(map(decimal, (x, y, width, height)))}\n")
@@ -98,7 +97,7 @@ class YoloFiles:
 
 
 def _labels_in(dataset: Dataset) -> set[int]:
-    """Every label that a record has: one pass over a dataset that has no list of classes."""
+    """The labels of all records, read in one pass, for a dataset without a list of classes."""
     labels: set[int] = set()
     for batch in dataset.batches(_BATCH, [OBJECT_LABEL]):
         column = batch[OBJECT_LABEL]
@@ -111,5 +110,5 @@ def _key(split: str) -> str:
 
 
 def _quoted(text: str) -> str:
-    """Text as YAML has it in double quotes, where every escape of JSON is one of YAML."""
+    """A YAML string in double quotes, whose escapes include those of JSON."""
     return json.dumps(text.encode("utf-8", "replace").decode(), ensure_ascii=False)

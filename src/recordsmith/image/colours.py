@@ -1,7 +1,7 @@
-"""Colours <-> class numbers: masks that were drawn in colours become masks of numbers.
+"""Convert masks drawn in colours to masks of class numbers.
 
-Every colour must be in the table. None is rounded to a neighbour: a colour that is not there
-shows that edges were blended or that the file went through JPEG, and its number would be a guess.
+Every colour must be in the table; colours are never matched approximately. An unknown colour shows
+that edges were blended or the file was saved as JPEG, so its class would be a guess.
 """
 
 from __future__ import annotations
@@ -16,14 +16,16 @@ Colour: TypeAlias = tuple[int, int, int]
 """Red, green and blue, 0 to 255."""
 
 LARGEST_NUMBER = 65535
-"""A PNG holds no larger one."""
+"""The largest value in a PNG."""
 
 
 class Unknown(NamedTuple):
     """Pixels whose colours are not in the table.
 
-    pixel_count: how many; colour_count: how many different colours they have.
-    colour, x, y: of the first one, row by row from the top left.
+    Attributes:
+        pixel_count: the number of these pixels.
+        colour_count: the number of their different colours.
+        colour, x, y: the first such pixel, row by row from the top left.
     """
 
     pixel_count: int
@@ -36,8 +38,8 @@ class Unknown(NamedTuple):
 def voc_colours() -> dict[Colour, int]:
     """PASCAL VOC's table of 256 colours: black is 0, (128, 0, 0) is 1, …, (224, 224, 192) is 255.
 
-    The bits of a number are dealt to red, green and blue in turn, the lowest three first, and each
-    channel fills up from its highest bit.
+    Bits of the number go to red, green and blue in turn, starting with the lowest; each channel is
+    filled from its highest bit.
     """
     colours = {}
     for number in range(256):
@@ -50,22 +52,22 @@ def voc_colours() -> dict[Colour, int]:
 
 
 def grey_colours() -> dict[Colour, int]:
-    """Greys by their brightness: for masks of numbers that were saved as RGB."""
+    """Grey levels as class numbers, for masks of numbers that were saved as RGB."""
     return {(level, level, level): level for level in range(256)}
 
 
 def number_colours(
     pixels: npt.NDArray[np.uint8], colours: Mapping[Colour, int]
 ) -> npt.NDArray[Any] | Unknown:
-    """Turn colours into their numbers.
+    """Convert colours to class numbers.
 
     Args:
         pixels: uint8, (height, width, 3), RGB, 0-255.
-        colours: the number of each colour, 0 to 65,535.
+        colours: the class number of each colour, 0 to 65,535.
 
     Returns:
-        uint8, (height, width), or uint16 where a number of the table needs it; or Unknown if a
-        colour is not in the table.
+        uint8, (height, width), or uint16 if the table has numbers above 255; or Unknown if a colour
+        is not in the table.
     """
     codes = _codes(pixels)
     known = np.array([r << 16 | g << 8 | b for r, g, b in colours], np.uint32)
@@ -79,20 +81,20 @@ def number_colours(
         first = int(np.flatnonzero(is_unknown)[0])
         y, x = divmod(first, pixels.shape[1])
         red, green, blue = pixels[y, x].tolist()
-        strangers = codes[is_unknown]
-        return Unknown(len(strangers), len(np.unique(strangers)), (red, green, blue), x, y)
+        unknown = codes[is_unknown]
+        return Unknown(len(unknown), len(np.unique(unknown)), (red, green, blue), x, y)
     return numbers[places].reshape(pixels.shape[:2])
 
 
 def colours_in(pixels: npt.NDArray[np.uint8]) -> list[Colour]:
-    """The different colours of a picture, uint8, (height, width, 3), the most frequent first."""
+    """The different colours of an image, uint8, (height, width, 3), the most frequent first."""
     codes, counts = np.unique(_codes(pixels), return_counts=True)
     ordered = codes[np.argsort(-counts, kind="stable")].tolist()
     return [(code >> 16, code >> 8 & 255, code & 255) for code in ordered]
 
 
 def _codes(pixels: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint32]:
-    """One number for each pixel, flat: red, green and blue side by side."""
+    """One number for each pixel, flat: 0xRRGGBB."""
     red, green, blue = pixels.reshape(-1, 3).astype(np.uint32).T
     codes: npt.NDArray[np.uint32] = (red << 16) + (green << 8) + blue
     return codes

@@ -1,4 +1,4 @@
-"""A contact sheet: many pictures on one page, each with its caption."""
+"""Draw a contact sheet: many images with captions on one page."""
 
 from __future__ import annotations
 
@@ -16,11 +16,13 @@ _PAPER, _INK, _FAINT, _FRAME = (250, 249, 246), (38, 38, 36), (128, 126, 120), (
 
 
 class Tile(NamedTuple):
-    """A picture of a sheet.
+    """An image of a contact sheet.
 
-    pixels: uint8, (height, width, 3), RGB.
-    caption: under it; `detail` in a second line, small and faint.
-    colour: of a dot before the caption.
+    Attributes:
+        pixels: uint8, (height, width, 3), RGB.
+        caption: the line below the image.
+        detail: a second, smaller line.
+        colour: the colour of a dot before the caption; None for no dot.
     """
 
     pixels: Pixels
@@ -30,7 +32,7 @@ class Tile(NamedTuple):
 
 
 def contact_sheet(
-    pictures: Sequence[Tile | tuple[Pixels, str]],
+    images: Sequence[Tile | tuple[Pixels, str]],
     *,
     title: str,
     subtitle: str = "",
@@ -38,41 +40,41 @@ def contact_sheet(
     columns: int = 6,
     tile: int = 224,
 ) -> Image.Image:
-    """Draw pictures in rows on one page.
+    """Draw images in rows on one page.
 
     Args:
-        pictures: tiles, or pictures with a caption.
-        title: in large letters on top; `subtitle` under it.
-        legend: what colours mean, in a line under the subtitle; as many as there is room for.
-        columns: pictures in a row.
-        tile: the side in pixels of the square that each picture is fitted into, its shape kept.
-            Where all pictures are wide, the rows are as high as the highest of them.
+        images: tiles, or tuples of pixels and caption.
+        title: the heading; `subtitle` is the line below it.
+        legend: colours and their names, shown below the subtitle as far as they fit.
+        columns: images per row.
+        tile: side in pixels of the square that each image is scaled to fit, keeping its aspect
+            ratio. Rows are only as high as the highest scaled image.
     """
-    tiles = [Tile(*picture) for picture in pictures]
-    images = [_fitted(picture.pixels, tile) for picture in tiles]
-    high = max((image.height for image in images), default=tile)
+    tiles = [Tile(*image) for image in images]
+    fitted_images = [_fitted(image.pixels, tile) for image in tiles]
+    high = max((fitted.height for fitted in fitted_images), default=tile)
     gap, head, caption = tile // 8, tile // 2, tile // 6
     if legend:
         head += tile // 6
-    if any(picture.detail for picture in tiles):
+    if any(image.detail for image in tiles):
         caption += tile // 20
     rows = max(1, -(-len(tiles) // columns))
-    width = max(2, columns) * (tile + gap) + gap  # a title needs some room
+    width = max(2, columns) * (tile + gap) + gap  # leaves room for the title
     sheet = Image.new("RGB", (width, head + gap + rows * (high + caption + gap)), _PAPER)
     draw = ImageDraw.Draw(sheet)
-    words = [text for picture in tiles for text in (picture.caption, picture.detail)]
-    font = font_name_for([title, subtitle, *(name for _, name in legend), *words])
+    captions = [text for image in tiles for text in (image.caption, image.detail)]
+    font = font_name_for([title, subtitle, *(name for _, name in legend), *captions])
     large, middle = font_of(font, tile // 6), font_of(font, tile // 12)
     draw.text((gap, gap), shortened(title, large, width - 2 * gap), _INK, large)
     under = gap + tile // 5
     draw.text((gap, under), shortened(subtitle, middle, width - 2 * gap), _FAINT, middle)
     _draw_legend(draw, legend, (gap, under + tile // 6), width - gap, font_of(font, tile // 14))
-    for number, (picture, image) in enumerate(zip(tiles, images, strict=True)):
+    for number, (image, fitted) in enumerate(zip(tiles, fitted_images, strict=True)):
         left = gap + number % columns * (tile + gap)
         top = head + number // columns * (high + caption + gap)
         draw.rectangle((left, top, left + tile - 1, top + high - 1), _FRAME)
-        sheet.paste(image, (left + (tile - image.width) // 2, top + (high - image.height) // 2))
-        _draw_caption(draw, picture, (left, top + high + tile // 30), tile, font)
+        sheet.paste(fitted, (left + (tile - fitted.width) // 2, top + (high - fitted.height) // 2))
+        _draw_caption(draw, image, (left, top + high + tile // 30), tile, font)
     return sheet
 
 
@@ -83,18 +85,18 @@ def _fitted(pixels: Pixels, tile: int) -> Image.Image:
 
 
 def _draw_caption(
-    draw: ImageDraw.ImageDraw, picture: Tile, corner: tuple[int, int], tile: int, font_name: str
+    draw: ImageDraw.ImageDraw, image: Tile, corner: tuple[int, int], tile: int, font_name: str
 ) -> None:
     left, line = corner
     font, small = font_of(font_name, tile // 13), font_of(font_name, tile // 16)
     indent = 0
-    if picture.colour is not None:
+    if image.colour is not None:
         dot = tile // 18
         indent = dot + tile // 28
         middle = line + sum(font.getmetrics()) / 2
-        _dot(draw, left, middle, dot, picture.colour)
-    draw.text((left + indent, line), shortened(picture.caption, font, tile - indent), _INK, font)
-    detail = shortened(picture.detail, small, tile, keep_end=True)
+        _dot(draw, left, middle, dot, image.colour)
+    draw.text((left + indent, line), shortened(image.caption, font, tile - indent), _INK, font)
+    detail = shortened(image.detail, small, tile, keep_end=True)
     draw.text((left, line + tile // 10), detail, _FAINT, small)
 
 
@@ -105,7 +107,7 @@ def _draw_legend(
     right: int,
     font: ImageFont.FreeTypeFont,
 ) -> None:
-    """Dots with their names, one beside the other; what has no room is counted."""
+    """Draw coloured dots with names in one line, then the number of those that do not fit."""
     left, top = corner
     dot = round(font.size * 0.75)
     middle = top + sum(font.getmetrics()) / 2

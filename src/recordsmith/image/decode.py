@@ -1,4 +1,4 @@
-"""Picture bytes -> pixels as anyone looks at them, and pixels of one size -> another."""
+"""Decode images to 8-bit RGB, and resize them."""
 
 from __future__ import annotations
 
@@ -8,29 +8,32 @@ import numpy as np
 import numpy.typing as npt
 
 from recordsmith.buffers import BytesLike
+from recordsmith.image.memory import room_to_decode
 from recordsmith.image.options import MOST_PIXELS
 from recordsmith.image.pillow import unreadable
-from recordsmith.image.pixels import decode_pixels, look_at_picture
+from recordsmith.image.pixels import decode_pixels, look_at_image
 
 Pixels: TypeAlias = npt.NDArray[np.uint8]
 
 
 def decode_image(data: BytesLike) -> Pixels:
-    """Decode a picture as it is stored; an EXIF orientation is not applied, as in TensorFlow.
+    """Decode an image to RGB. Like TensorFlow, ignores the EXIF orientation.
 
     Returns:
-        uint8, (height, width, 3), RGB, 0-255. Grey is spread over the three channels, alpha is
-        left out.
+        uint8, (height, width, 3), RGB, 0-255. Grey is repeated in all channels; alpha is dropped.
 
     Raises:
-        CorruptDataError: unreadable-image.
+        CorruptDataError: unreadable-image: the image is damaged, unsupported or too large.
     """
-    head = look_at_picture(data, max_pixels=None)
+    head = look_at_image(data, max_pixels=None)
     if head.height * head.width > MOST_PIXELS:
         raise unreadable(
-            f"the picture is larger than is ever decoded: {head.width:,} x {head.height:,} pixels"
+            "the image is too large to decode",
+            found=f"{head.width:,} x {head.height:,} pixels",
+            expected=f"at most {MOST_PIXELS:,}",
         )
-    pixels: Any = decode_pixels(data, head)
+    with room_to_decode(data, *head[:3], max_pixels=MOST_PIXELS):
+        pixels: Any = decode_pixels(data, head)
     return pixels  # type: ignore[no-any-return]
 
 

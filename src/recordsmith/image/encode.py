@@ -1,7 +1,6 @@
-"""Pixels -> JPEG and PNG bytes, by OpenCV, without touching a value that need not be.
+"""Encode pixels as JPEG or PNG with OpenCV, which releases the interpreter lock.
 
-The interpreter lock is released while encoding. What a JPEG cannot hold is refused here in words:
-more than 8 bits, alpha, sides of more than 65,500 pixels.
+Pixels that a JPEG cannot hold raise SourceError: 16 bits, or sides of more than 65,500 pixels.
 """
 
 from __future__ import annotations
@@ -18,10 +17,11 @@ _PNG_LEVEL = 3  # measured: 6 makes files 3 % smaller in twice the time; `shrink
 
 
 def encode_jpeg(pixels: ExactPixels, *, quality: int, optimizes: bool = False) -> bytes:
-    """Encode grey or RGB pixels as a baseline JPEG, chroma at half the resolution.
+    """Encode grey or RGB pixels as a baseline JPEG with chroma at half the resolution.
 
     Args:
-        optimizes: compute the best Huffman tables: smaller files, twice the time.
+        quality: from 1 to 100.
+        optimizes: compute optimal Huffman tables, for smaller files in twice the time.
 
     Raises:
         SourceError: a JPEG cannot hold these pixels.
@@ -33,22 +33,24 @@ def encode_jpeg(pixels: ExactPixels, *, quality: int, optimizes: bool = False) -
     encoded = _encode(".jpg", pixels, options)
     if encoded is None:
         raise SourceError(
-            f"the picture has {pixels.shape[1]:,} x {pixels.shape[0]:,} pixels; a JPEG holds "
-            "65,500 a side at most: store it as png, or make it smaller"
+            f"the image has {pixels.shape[1]:,} x {pixels.shape[0]:,} pixels, and a JPEG holds at "
+            "most 65,500 per side",
+            remedy="Store it as PNG, or resize it.",
         )
     return encoded
 
 
 def check_bits_for_jpeg(pixels: ExactPixels) -> None:
+    """Raise SourceError for 16-bit pixels."""
     if pixels.dtype != np.uint8:
         raise SourceError(
-            "the picture has 16 bits a channel and a JPEG holds 8; store it as png, raw or as it "
-            "is, or bring its values to 0-255 first"
+            "the image has 16 bits per channel, and a JPEG holds 8",
+            remedy="Store it as PNG, raw or unchanged, or scale its values to 0-255 first.",
         )
 
 
 def encode_png(pixels: ExactPixels) -> bytes:
-    """Encode 1 to 4 channels of 8 or 16 bits as PNG."""
+    """Encode 1 to 4 channels of 8 or 16 bits as PNG, without loss."""
     encoded = None
     if pixels.shape[2] != 2:
         encoded = _encode(".png", pixels, [_png_level_flag(), _PNG_LEVEL])
@@ -59,10 +61,10 @@ def encode_png(pixels: ExactPixels) -> bytes:
 
 
 def lay_on_background(pixels: ExactPixels, background: tuple[int, int, int]) -> ExactPixels:
-    """Grey or RGB pixels with alpha, of 8 bits, as they look in front of a plain colour.
+    """Composite 8-bit grey or RGB pixels with alpha on a plain colour.
 
     Returns:
-        RGB; grey on a grey background stays grey.
+        RGB pixels, or grey ones if pixels and background are grey.
     """
     is_grey = pixels.shape[2] == 2 and len(set(background)) == 1
     colour = np.array(background[:1] if is_grey else background, np.uint32)

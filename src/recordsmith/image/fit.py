@@ -1,8 +1,7 @@
-"""How does a picture come to lie in a frame of another size? Geometry only, no pixels.
+"""Compute how an image fits into a frame of another size. Geometry only, no pixels.
 
-A `Fit` answers with a `Placement`: which part of the picture is taken, what it is resized to, and
-where that lies in the frame. Picture, mask and boxes follow the same placement, so they stay
-together. Nothing here is random: random numbers are given.
+`Fit.place` returns a `Placement`: the part of the image to crop, its target size, and its position
+in the frame. Image, mask and boxes use the same placement. Random numbers are passed in.
 """
 
 from __future__ import annotations
@@ -22,14 +21,15 @@ _CROP_TRIES = 10
 
 
 class Placement(NamedTuple):
-    """How a picture comes to lie in its frame.
+    """Where an image lies in its frame.
 
-    top, left, height, width: the part of the picture that is taken, in its pixels.
-    to_height, to_width: what this part is resized to.
-    at_top, at_left: where that lies in the frame.
-    frame_height, frame_width: of the frame.
-    is_mirrored: left and right change places, after all of that, in the frame.
-    is_upside_down: top and bottom do.
+    Attributes:
+        top, left, height, width: the cropped part of the image, in its pixels.
+        to_height, to_width: the size that this part is resized to.
+        at_top, at_left: its position in the frame.
+        frame_height, frame_width: the size of the frame.
+        is_mirrored: whether the whole frame is then flipped horizontally.
+        is_upside_down: whether the whole frame is then flipped vertically.
     """
 
     top: int
@@ -48,19 +48,21 @@ class Placement(NamedTuple):
 
 @dataclass(frozen=True)
 class Fit:
-    """How pictures come to have the size that is asked for.
+    """How images are brought to the requested size.
 
-    kind: `resize` stretches the whole picture. `crop-or-pad` scales nothing: it cuts off or pads on
-        both sides alike, as TensorFlow's resize_with_crop_or_pad does. `center-crop` keeps the
-        proportions and cuts off what is too much. `contain` keeps the proportions and pads, as
-        TensorFlow's resize_with_pad does. `random-crop` takes a random part and stretches it.
-        `pad` has no size: the frame is as large as the largest picture of a batch.
-    size: height and width of the frame; None for `pad`.
-    shorter_side: for `center-crop` and `pad`, what the shorter side is scaled to before.
-    longer_side: for `pad`, what the longer side is scaled to; with both the smaller picture counts.
-    crop_area: for `random-crop`, the smallest and the largest share of the picture's area.
-    crop_ratio: for `random-crop`, the smallest and the largest width for a height of 1.
-    flip: which sides change places at random, one time in two.
+    Attributes:
+        kind: `resize` stretches the whole image. `crop-or-pad` crops or pads evenly on both sides
+            without scaling, like TensorFlow's resize_with_crop_or_pad. `center-crop` keeps the
+            aspect ratio and crops the excess. `contain` keeps the aspect ratio and pads, like
+            TensorFlow's resize_with_pad. `random-crop` crops a random part and stretches it. `pad`
+            has no size: the frame is as large as the largest image of a batch.
+        size: height and width of the frame; None for `pad`.
+        shorter_side: for `center-crop` and `pad`, the length to scale the shorter side to first.
+        longer_side: for `pad`, the length to scale the longer side to. If both sides are given, the
+            smaller result is used.
+        crop_area: for `random-crop`, the minimum and maximum share of the image's area.
+        crop_ratio: for `random-crop`, the minimum and maximum ratio of width to height.
+        flip: the direction to flip in, with a probability of 0.5.
     """
 
     kind: FitKind
@@ -73,14 +75,14 @@ class Fit:
 
     @property
     def number_count(self) -> int:
-        """How many random numbers a picture needs."""
+        """How many random numbers `place` needs for an image."""
         return (2 * _CROP_TRIES + 2) * (self.kind == "random-crop") + 2 * (self.flip is not None)
 
     def place(self, height: int, width: int, numbers: Sequence[float] = ()) -> Placement:
-        """Where a picture of this size comes to lie; the frame of `pad` is its own then.
+        """Place an image of this size. For `pad`, the frame has the size of the scaled image.
 
         Args:
-            numbers: `number_count` of them, in [0, 1).
+            numbers: `number_count` random numbers in [0, 1).
         """
         placement = getattr(self, _PLACES[self.kind])(height, width, numbers)
         if self.flip is not None:
@@ -122,7 +124,7 @@ class Fit:
         )
 
     def _contain(self, height: int, width: int, _: object) -> Placement:
-        """In float32, as TensorFlow: where 224 rows would be 223.99998 there, they are 223."""
+        """Uses float32 as TensorFlow does: 223.99998 rows become 223."""
         frame_height, frame_width = self._frame
         sides = np.array((height, width), np.float32)
         frame = np.array(self._frame, np.float32)
@@ -134,8 +136,8 @@ class Fit:
         )
 
     def _random_crop(self, height: int, width: int, numbers: Sequence[float]) -> Placement:
-        """As torchvision's RandomResizedCrop: the first of some parts that fits into the picture;
-        if none does, the largest in the middle whose proportions are allowed.
+        """Like torchvision's RandomResizedCrop: the first random part that fits into the image, or
+        else the largest central part with an allowed aspect ratio.
         """
         narrowest, widest = self.crop_ratio
         smallest, largest = self.crop_area
@@ -174,7 +176,7 @@ class Fit:
 
 
 def in_frame(placement: Placement, frame_height: int, frame_width: int) -> Placement:
-    """The same in a larger frame: at its top left, also when it is mirrored or upside down."""
+    """Move a placement to the top left of a larger frame, also if it is flipped."""
     return placement._replace(
         at_top=frame_height - placement.to_height if placement.is_upside_down else 0,
         at_left=frame_width - placement.to_width if placement.is_mirrored else 0,
@@ -194,14 +196,14 @@ _PLACES = {
 
 
 def _crop_or_pad(side: int, frame_side: int) -> tuple[int, int, int]:
-    """Where the part begins in the picture and in the frame, and how long it is."""
+    """The start of the part in the image, its start in the frame, and its length."""
     if side > frame_side:
         return (side - frame_side) // 2, 0, frame_side
     return 0, (frame_side - side) // 2, side
 
 
 def _covered(side: int, scale: float, frame_side: int) -> tuple[int, int]:
-    """How much of a side is taken, and what it is resized to."""
+    """The length of a side that is cropped, and the length that it is resized to."""
     scaled = max(1, round(side * scale))
     if scaled <= frame_side:
         return side, scaled

@@ -1,7 +1,7 @@
-"""Pictures of flowers, drawn: something to pack where no photographs are at hand.
+"""Draw synthetic flower images for the demo dataset.
 
-The same species and number give the same picture on every run, and each number another. Drawn
-at twice the size and reduced, which smooths the edges.
+The same species and number always give the same image. Images are drawn at twice the size and
+reduced, which smooths edges.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _BACKDROPS: tuple[tuple[Colour, Colour], ...] = (
 
 
 def draw_flower(species: str, number: int) -> Image.Image:
-    """Draw picture `number` of one of SPECIES: RGB, about 320 by 240 pixels."""
+    """Draw image `number` of one of SPECIES: RGB, about 320 by 240 pixels."""
     rng = random.Random(f"{species} {number}")
     width, height = rng.choice(_SIZES)
     canvas = _backdrop(rng, width * _SCALE, height * _SCALE)
@@ -51,7 +51,7 @@ def draw_flower(species: str, number: int) -> Image.Image:
 
 
 def _backdrop(rng: random.Random, width: int, height: int) -> Image.Image:
-    """A meadow out of focus: sky into ground, spots of light, blades of grass."""
+    """A blurred meadow: sky, ground, spots of light, blades of grass."""
     sky, ground = rng.choice(_BACKDROPS)
     ramp = Image.linear_gradient("L").resize((width, height))
     canvas = Image.composite(
@@ -90,7 +90,7 @@ def _stem(
 
 
 def _shadow(canvas: Image.Image, centre: Point, radius: float) -> None:
-    """Lift the flower off the meadow."""
+    """Draw a shadow below the flower."""
     (x, y), r = centre, radius * 0.85
     mask = Image.new("L", canvas.size)
     ImageDraw.Draw(mask).ellipse((x - r, y - r * 0.7, x + r, y + r * 1.15), 120)
@@ -148,7 +148,7 @@ def _ring(
 def _seeds(
     draw: ImageDraw.ImageDraw, centre: Point, radius: float, inner: Colour, outer: Colour
 ) -> None:
-    """A disc of seeds in the spirals that flowers have."""
+    """A disc of seeds in spirals."""
     x, y = centre
     draw.ellipse((x - radius, y - radius, x + radius, y + radius), _mix(outer, (0, 0, 0), 0.35))
     for number in range(170):
@@ -249,11 +249,11 @@ SPECIES: dict[str, Callable[[ImageDraw.ImageDraw, random.Random, Point, float], 
 
 
 def _turned(origin: Point, angle: float, along: float, across: float) -> Point:
-    """A point so far along a direction, and so far beside it."""
+    """The point at a distance along a direction and across it."""
     cos, sin = math.cos(angle), math.sin(angle)
     return (origin[0] + along * cos - across * sin, origin[1] + along * sin + across * cos)
 
 
 def _mix(one: Colour, other: Colour, share: float) -> Colour:
-    """A colour between two: share 0 is the one, 1 the other."""
+    """Interpolate between two colours: share 0 is the first, 1 the second."""
     return tuple(round(a + (b - a) * share) for a, b in zip(one, other, strict=True))  # type: ignore[return-value]

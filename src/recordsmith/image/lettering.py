@@ -1,9 +1,8 @@
-r"""In which letters is a text drawn? Pillow's own, the same everywhere, if its font has them.
+r"""Choose a font for a text and replace the letters that the font lacks.
 
-That font knows little more than English. For other texts a font of the system is taken, if one is
-found that has more of their letters; what it lacks is written in plain letters, or as a code such
-as \u732b, so that names that differ look different; never as an empty box. No font is ever
-fetched.
+Pillow's own font, the same on every machine, covers little more than English. Other texts use the
+system font that has most of their letters. Missing letters are replaced by plain ones or by a code
+such as \u732b, so that different names look different. Fonts are never downloaded.
 """
 
 from __future__ import annotations
@@ -38,38 +37,38 @@ _SYSTEM_FONTS = (
     "Nirmala.ttf",
     "LeelawUI.ttf",
 )
-"""Each is looked for by its name, only for texts that those before it cannot write whole."""
+"""Tried in this order, until a font has all letters of the text."""
 _PROBED_SIZE = 12
-_LETTERS_LOOKED_AT = 2000  # of all texts of a picture that a font is chosen by
+_LETTERS_CHECKED = 2000  # of the texts of an image, to choose a font by
 _PLAIN = str.maketrans(
     {"ß": "ss", "Æ": "AE", "æ": "ae", "Œ": "OE", "œ": "oe", "Ø": "O", "ø": "o", "Ł": "L",
      "ł": "l", "Đ": "D", "đ": "d", "Þ": "Th", "þ": "th", "ð": "d", "…": "..."}
 )  # fmt: skip
-"""Letters that Unicode takes apart into no plain ones."""
+"""Letters that Unicode does not decompose into plain ones."""
 
 
 def font_of(name: str, size: int) -> ImageFont.FreeTypeFont:
-    """The font of this name, as `font_name_for` gives it."""
+    """Load the font with a name that `font_name_for` returned."""
     if not name:
         return ImageFont.load_default(size)  # type: ignore[return-value]
     return ImageFont.truetype(name, size)
 
 
 def font_name_for(texts: Iterable[str]) -> str:
-    """The font that has the most of the letters of all these texts; "" is Pillow's own."""
+    """The name of the font that has most letters of these texts; "" for Pillow's own."""
     letters: set[str] = set()
     for text in texts:
-        if len(letters) < _LETTERS_LOOKED_AT:
-            letters.update(text[:_LETTERS_LOOKED_AT])
+        if len(letters) < _LETTERS_CHECKED:
+            letters.update(text[:_LETTERS_CHECKED])
     return _name_for(frozenset(letter for letter in letters if not letter.isascii()))
 
 
 def drawable(text: str, font: ImageFont.FreeTypeFont) -> str:
-    """`text` in letters that the font has."""
+    """`text` with the letters that the font lacks replaced."""
     if text.isascii() and text.isprintable():
         return text
-    name = font.path if isinstance(font.path, str) else ""  # Pillow's own has none
-    # a letter with its marks apart, as macOS has names, becomes the one that fonts have
+    name = font.path if isinstance(font.path, str) else ""  # Pillow's own font has no path
+    # macOS decomposes letters in file names; fonts have the composed ones
     return "".join(_drawn(letter, name) for letter in unicodedata.normalize("NFC", text))
 
 
@@ -93,13 +92,13 @@ def _drawn(letter: str, name: str) -> str:
 
 
 def _code(letter: str) -> str:
-    r"""\u732b, \n: as Python and JSON write a letter that cannot be shown."""
+    r"""The escape of a letter, such as \u732b or \n, as in Python and JSON."""
     return letter.encode("unicode_escape", "surrogatepass").decode()
 
 
 @functools.lru_cache(maxsize=4096)
 def _has(name: str, letter: str) -> bool:
-    """Whether a font has a letter: if not, it draws the box that it draws for no letter at all."""
+    """Whether a font has a letter. For a missing one it draws the same box as for U+FFFF."""
     if letter == " ":
         return True
     if not letter.isprintable():
@@ -115,7 +114,7 @@ def _shape(font: ImageFont.FreeTypeFont, letter: str) -> tuple[tuple[int, int], 
 
 @functools.lru_cache(maxsize=16)
 def _probed(name: str) -> ImageFont.FreeTypeFont | None:
-    """The font in a small size; None if this machine has it not."""
+    """The font in a small size; None if it is not installed."""
     try:
         return font_of(name, _PROBED_SIZE)
     except OSError:

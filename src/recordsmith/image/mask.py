@@ -1,9 +1,8 @@
-"""Which value has each pixel of a mask? Class numbers, as they are stored; never their colours.
+"""Decode and encode masks: images whose pixel values are class numbers.
 
-A mask is a picture whose numbers mean classes: the indices of a palette, 1-bit, 2-bit and 4-bit
-levels without scaling, 8-bit or 16-bit levels. Decoders for pictures spread them (a 1 becomes
-255, an index its colour), so masks are read here and nowhere else. Nothing is guessed from
-colours.
+Values are palette indices or grey levels of 1 to 16 bits. Image decoders scale them (a 1 becomes
+255, an index becomes its colour), so masks have a decoder of their own. Colours are never
+interpreted.
 """
 
 from __future__ import annotations
@@ -14,50 +13,55 @@ import numpy as np
 import numpy.typing as npt
 
 from recordsmith.buffers import BytesLike
-from recordsmith.image.pillow import read_by_pillow, unreadable
+from recordsmith.image.memory import array_of, room_to_decode
+from recordsmith.image.options import MOST_PIXELS
+from recordsmith.image.pillow import format_of, read_by_pillow, unreadable
 from recordsmith.image.png import GREY, encode_png_values, read_header
 
 MaskValues: TypeAlias = npt.NDArray[np.uint8 | np.uint16]
 Number = TypeVar("Number", bound=np.generic)
 
-_SCALE_OF_BITS = {2: 85, 4: 17}  # Pillow spreads grey levels of so few bits over 0-255
-_COLOUR_MODES = {"RGB": "in colour", "RGBA": "in colour with alpha", "CMYK": "in colour",
-                 "YCbCr": "in colour", "LAB": "in colour", "HSV": "in colour",
+_SCALE_OF_BITS = {2: 85, 4: 17}  # Pillow scales these grey levels to 0-255
+_COLOUR_MODES = {"RGB": "colour", "RGBA": "colour with alpha", "CMYK": "colour",
+                 "YCbCr": "colour", "LAB": "colour", "HSV": "colour",
                  "LA": "grey with alpha", "PA": "a palette with alpha"}  # fmt: skip
 
 
 def decode_mask(data: BytesLike) -> MaskValues:
-    """Decode a mask to the numbers that are stored in it.
+    """Decode a mask to the class numbers that it stores.
 
     Returns:
-        uint8 or (from 16-bit masks) uint16, (height, width): indices of a palette, 0 and 1 of a
-        1-bit mask, grey levels of all others, not scaled. The caller's own.
+        A new uint8 array (uint16 for 16-bit masks), (height, width): palette indices, 0 and 1 for
+        1-bit masks, otherwise unscaled grey levels.
 
     Raises:
-        CorruptDataError: unreadable-image: it cannot be decoded, or has colours where one number
-            a pixel is expected.
+        CorruptDataError: unreadable-image: the mask cannot be decoded, or stores colours.
     """
     encoded = bytes(data)
     with read_by_pillow(encoded, "mask") as image:
         mode = image.mode
-        values: Any = np.array(image) if mode not in _COLOUR_MODES else None
-    if values is None:
-        raise unreadable(
-            f"the mask is {_COLOUR_MODES[mode]} (mode {mode}); expected one number a pixel, its "
-            "class: a grey or palette picture. Turn each colour into its number first"
-        )
-    return _as_numbers(values, mode, encoded)
+        if mode in _COLOUR_MODES:
+            raise unreadable(
+                "the mask stores colours instead of class numbers",
+                found=f"{_COLOUR_MODES[mode]} (mode {mode})",
+                expected="a greyscale or palette image",
+                remedy="Map each colour to its class number first.",
+            )
+        size = image.height, image.width
+        with room_to_decode(encoded, format_of(image), *size, max_pixels=MOST_PIXELS, channels=1):
+            scale = _grey_scale(encoded)
+            return array_of(image, lambda part: _as_numbers(np.array(part), mode, scale))
 
 
 def encode_mask(values: MaskValues) -> bytes:
-    """A grey PNG of 8 or 16 bits with these very numbers, (height, width)."""
+    """Encode a mask, (height, width), as a greyscale PNG of 8 or 16 bits with the same values."""
     return encode_png_values(values, bits=8 * values.itemsize, colour_type=GREY)
 
 
 def resize_nearest(values: npt.NDArray[Number], height: int, width: int) -> npt.NDArray[Number]:
-    """A mask, (height, width), in another size; no numbers but its own appear.
+    """Resize a mask, (height, width), by nearest neighbour, so that no new values appear.
 
-    Each pixel is the one whose area holds its centre. The same array where the size is the same.
+    Returns the same array if the size is already right.
     """
     if values.shape == (height, width):
         return values
@@ -67,25 +71,25 @@ def resize_nearest(values: npt.NDArray[Number], height: int, width: int) -> npt.
 
 
 def nearest(length: int, to_length: int) -> npt.NDArray[np.int64]:
-    """Which of `length` pixels each of `to_length` shows: the one that holds its centre."""
+    """For each of `to_length` pixels, the index of the source pixel that contains its centre."""
     return (2 * np.arange(to_length) + 1) * length // (2 * to_length)
 
 
-def _as_numbers(values: Any, mode: str, encoded: bytes) -> MaskValues:
+def _as_numbers(values: Any, mode: str, scale: int) -> MaskValues:
     if mode in ("1", "L", "P"):
         numbers: npt.NDArray[np.uint8] = values.astype(np.uint8, copy=False)
-        scale = _grey_scale(encoded)
         return numbers // np.uint8(scale) if scale > 1 else numbers
     if mode.startswith("I") and not ((values < 0) | (values > 0xFFFF)).any():
         return values.astype(np.uint16, copy=False)  # type: ignore[no-any-return]
     raise unreadable(
-        f"the mask has numbers that are no classes (mode {mode}, from {values.min()} to "
-        f"{values.max()}); expected whole numbers from 0 to 65,535"
+        "the mask has values that are not class numbers",
+        found=f"values from {values.min()} to {values.max()} (mode {mode})",
+        expected="integers from 0 to 65,535",
     )
 
 
 def _grey_scale(encoded: bytes) -> int:
-    """By how much Pillow has multiplied the grey levels of a PNG."""
+    """The factor by which Pillow multiplied the grey levels of a PNG."""
     header = read_header(encoded)
     if header is None or header.colour_type != GREY:
         return 1

@@ -1,8 +1,6 @@
-"""What are the values of this mask? Its format, size and kind, from its header.
+"""Read the format, size and kind of a mask from its header, without decoding pixels.
 
-A mask is a picture whose pixels are class numbers. Grey and palette pictures hold numbers; a
-coloured one holds colours, which are numbers only for whoever has their table. PNG, nearly all of
-what masks are, is read here by hand; other formats are opened by Pillow. No pixels are decoded.
+PNG headers are parsed here; Pillow opens the other formats.
 """
 
 from __future__ import annotations
@@ -37,14 +35,15 @@ _PILLOW_KINDS: dict[str, MaskKind] = {
 
 
 class MaskInfo(NamedTuple):
-    """What the header of a mask says.
+    """The header of a mask.
 
-    format: as `probe_image` names it.
-    height, width: in pixels, as stored.
-    kind: grey or palette: its pixels are numbers; colour; float.
-    bits: of one number: 1, 2, 4, 8, 16, or 32 where a format has such.
-    has_alpha: whether there is a channel of transparency beside.
-    is_lossy: its pixels are not those that were drawn, as in JPEG.
+    Attributes:
+        format: as `probe_image` names it.
+        height, width: in pixels, as stored.
+        kind: `grey` and `palette` store class numbers; `colour` and `float` do not.
+        bits: per value: 1, 2, 4, 8, 16 or 32.
+        has_alpha: whether the mask also has an alpha channel.
+        is_lossy: whether compression may have changed the values, as in JPEG.
     """
 
     format: str
@@ -60,7 +59,7 @@ def probe_mask(data: bytes) -> MaskInfo:
     """Read the header of an encoded mask.
 
     Raises:
-        CorruptDataError: unreadable-image: it is no picture, or ends before it should.
+        CorruptDataError: unreadable-image: `data` is not an image, or is truncated.
     """
     info = probe_image(data)
     if info.format == "jpeg":
@@ -71,8 +70,8 @@ def probe_mask(data: bytes) -> MaskInfo:
     kind = _KINDS.get(header.colour_type)
     if kind is None or header.bits not in (1, 2, 4, 8, 16):
         raise unreadable(
-            f"the PNG file has the colour type {header.colour_type} with {header.bits} bits, which "
-            "there is not"
+            "the PNG file has an invalid header",
+            found=f"colour type {header.colour_type} with {header.bits} bits",
         )
     return MaskInfo(*info, kind, header.bits, has_alpha=header.colour_type in (GREY_ALPHA, RGBA))
 

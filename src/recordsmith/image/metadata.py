@@ -1,8 +1,7 @@
-"""What a picture says beside its pixels, brought over when it is encoded anew.
+"""Copy the metadata that affects pixels to an image that was encoded again.
 
-Two things change how pixels are understood, and only these are kept: the EXIF orientation, if
-they were not turned, and the ICC colour profile, if it is one for their channels. Cameras, places,
-dates and thumbnails stay behind.
+That is the EXIF orientation, unless it was applied, and the ICC colour profile, if it matches the
+channels. All other metadata, such as camera, place and thumbnail, is dropped.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ _SPACE_OF_CHANNELS = {1: b"GRAY", 2: b"GRAY", 3: b"RGB ", 4: b"RGB "}  # ICC.1, 
 
 
 def colour_profile(data: bytes) -> bytes | None:
-    """The ICC profile of a picture, or None."""
+    """The ICC profile of an image; None if missing or too large."""
     is_jpeg = data[:2] == START
     if is_jpeg and data.find(_PROFILE_MARK, 0, 1 << 17) < 0:
         return None
@@ -37,12 +36,12 @@ def colour_profile(data: bytes) -> bytes | None:
 
 
 def fits(profile: bytes, channel_count: int) -> bool:
-    """Whether a profile is for pixels of so many channels."""
+    """Whether a profile is valid for this number of channels."""
     return profile[16:20] == _SPACE_OF_CHANNELS[channel_count]
 
 
 def with_metadata(encoded: bytes, *, orientation: int, profile: bytes | None) -> bytes:
-    """A JPEG or PNG that has just been encoded, with an orientation and a profile added."""
+    """Add an orientation and a profile to a newly encoded JPEG or PNG."""
     if encoded[:2] == START:
         return _in_jpeg(encoded, orientation, profile)
     return _in_png(encoded, orientation, profile)
@@ -78,5 +77,5 @@ def _segment(marker: int, body: bytes) -> bytes:
 
 
 def _orientation_tiff(orientation: int) -> bytes:
-    """A TIFF structure with one directory and one entry in it."""
+    """A TIFF structure with one directory and one entry."""
     return b"MM\0*" + struct.pack(">IHHHIHHI", 8, 1, 0x0112, 3, 1, orientation, 0, 0)

@@ -1,7 +1,7 @@
-"""Pixels -> the numbers that a network gets: of another type, scaled, one plane for each channel.
+"""Convert pixels to network inputs: dtype, scale and layout.
 
-What 8 bits become is looked up in a table of 256 numbers for each channel, so each is rounded once
-and from float64; 16 bits and fractions are computed.
+8-bit values come from a lookup table per channel, computed in float64 and rounded once; 16-bit and
+float values are computed.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ Layout = Literal["HWC", "CHW"]
 
 
 class Normaliser:
-    """Writes frames of pixels as numbers of one type, in one layout.
+    """Writes frames of pixels with one dtype and one layout.
 
-    Pixels are uint8, uint16, or float32 in the range of one of these, (height, width, channels).
+    Pixels are uint8, uint16, or float32 in the range of either, (height, width, channels).
     """
 
     def __init__(
@@ -28,7 +28,7 @@ class Normaliser:
         mean: Sequence[float],
         std: Sequence[float],
     ) -> None:
-        """`mean`, `std`: of each channel, in units of [0, 1]; they count for float32 only."""
+        """`mean`, `std`: per channel, in units of [0, 1]; used for float32 only."""
         self._is_float = np.dtype(dtype) == np.float32
         self._dtype = np.dtype(dtype)
         self._is_planar = layout == "CHW"
@@ -42,7 +42,7 @@ class Normaliser:
         """Write a frame to `out`: (height, width, channels), or (channels, height, width).
 
         Args:
-            largest: what stands for 1: 255 or 65,535.
+            largest: the pixel value that becomes 1: 255 or 65,535.
         """
         if not self._is_float:
             self._write_whole(pixels, out)
@@ -96,6 +96,6 @@ def _split(pixels: npt.NDArray[Any], planes: npt.NDArray[Any]) -> None:
 
 
 def _written(written: Any, target: npt.NDArray[Any]) -> None:
-    """OpenCV says nothing where it could not write to the array that it was given."""
+    """Copy the result if OpenCV silently allocated another array instead of using `target`."""
     if written is not target:
         target[...] = written

@@ -1,4 +1,4 @@
-"""How pictures are stored: every choice in one place, each checked against the others."""
+"""The options for storing images, checked for conflicts."""
 
 from __future__ import annotations
 
@@ -6,40 +6,46 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal, cast, get_args
 
-from recordsmith.errors import OptionError
+from recordsmith.errors import OptionError, option
 
-PictureFormat = Literal["original", "jpeg", "png", "raw"]
+ImageFormat = Literal["original", "jpeg", "png", "raw"]
 Orientation = Literal["keep", "apply"]
 
 MAX_PIXELS = 89_478_485
-"""Above this no picture is decoded: 256 MiB of RGB; where Pillow, too, begins to doubt."""
+"""The default limit: 256 MiB of RGB, and the size from which Pillow warns."""
 
 MOST_PIXELS = 2 * MAX_PIXELS  # Pillow decodes no more
 _QUALITY = 95
 
 
 @dataclass(frozen=True, slots=True)
-class PictureOptions:
-    """How pictures are stored; what is not said leaves their bytes untouched.
+class ImageOptions:
+    """How images are stored. By default, their bytes are kept.
 
-    format: original, jpeg, png, or raw: rows of pixels without any header.
-    quality: of pictures that are encoded as JPEG here, from 1 to 100.
-    recompress: encode also those that have the wanted format, size and orientation already.
-    background: red, green, blue from 0 to 255, on which alpha is laid for JPEG, which has none.
-        Without it a picture that is transparent anywhere is refused.
-    drop_alpha: of pictures that become JPEG or raw, leave out the alpha and keep the colours that
-        are under it, as TensorFlow's decode_png does for three channels.
-    shorter_side, longer_side: the size in pixels that this side shall have at most; smaller
-        pictures are not enlarged. One of the two.
-    shrink: make PNG and JPEG files smaller without touching a pixel. JPEGs become progressive,
-        which take about twice as long to decode, unless `baseline` is said too.
-    baseline: turn progressive JPEGs to baseline without touching a pixel; with `shrink`, code all
-        JPEGs anew with the best tables.
-    orientation: keep pixels as they are stored, or apply the EXIF orientation: turn them upright.
-    max_pixels: larger pictures are not decoded but refused.
+    Attributes:
+        store: original, jpeg, png, or raw (rows of pixels without a header).
+        quality: of images that are encoded as JPEG, from 1 to 100.
+        recompress: also encode images that already have the requested format, size and orientation.
+        background: red, green and blue from 0 to 255, on which transparent images are composited
+            for JPEG. Without it, a transparent image is an error.
+        drop_alpha: for JPEG and raw, drop the alpha channel and keep the colours under it, as
+            TensorFlow's decode_png does for three channels.
+        shorter_side, longer_side: the maximum length of this side in pixels. Smaller images are not
+            enlarged. Pass only one of them.
+        shrink: recompress PNG and JPEG files losslessly. JPEGs become progressive, which take about
+            twice as long to decode, unless `baseline` is also set.
+        baseline: convert progressive JPEGs to baseline losslessly; with `shrink`, also recompress
+            baseline JPEGs with optimal tables.
+        orientation: keep pixels as stored, or apply the EXIF orientation, so that they are upright.
+        max_pixels: an image with more pixels, or whose decoding would need more than 4 bytes times
+            this number, is an error.
+
+    Example:
+        >>> ImageOptions(store="jpeg", quality=90, shorter_side=256).to_json()
+        {'store': 'jpeg', 'quality': 90, 'shorter_side': 256}
     """
 
-    format: PictureFormat = "original"
+    store: ImageFormat = "original"
     quality: int = _QUALITY
     recompress: bool = False
     background: tuple[int, int, int] | None = None
@@ -52,7 +58,7 @@ class PictureOptions:
     max_pixels: int = MAX_PIXELS
 
     def __post_init__(self) -> None:
-        check_word("format", self.format, get_args(PictureFormat))
+        check_word("store", self.store, get_args(ImageFormat))
         check_word("orientation", self.orientation, get_args(Orientation))
         check_number("quality", self.quality, 1, 100)
         check_number("max_pixels", self.max_pixels, 1, MOST_PIXELS)
@@ -65,93 +71,123 @@ class PictureOptions:
 
     @property
     def is_default(self) -> bool:
-        """Whether pictures keep their bytes, all of them."""
+        """Whether all images keep their bytes."""
         changes_some = self.recompress or self.shrink or self.baseline or self.resizes
-        return self.format == "original" and self.orientation == "keep" and not changes_some
+        return self.store == "original" and self.orientation == "keep" and not changes_some
 
     @property
     def resizes(self) -> bool:
+        """Whether large images are resized."""
         return self.shorter_side is not None or self.longer_side is not None
 
     @classmethod
-    def from_json(cls, document: Mapping[str, Any]) -> PictureOptions:
-        """What `to_json` gave.
+    def from_json(cls, document: Mapping[str, Any]) -> ImageOptions:
+        """Restore the options from the output of `to_json`.
 
         Raises:
-            OptionError: there are options that this version does not know.
+            OptionError: an option is unknown to this version.
         """
-        unknown = sorted(set(document) - {option.name for option in fields(cls)})
+        unknown = sorted(set(document) - {field.name for field in fields(cls)})
         if unknown:
-            raise OptionError(f"{unknown[0]!r} is no option of how pictures are stored")
+            raise OptionError(f"{unknown[0]!r} is not an image option", option=unknown[0])
         return cls(**document)
 
     def to_json(self) -> dict[str, Any]:
-        """What differs from the defaults, JSON-able: for the manifest."""
-        said = asdict(self)
+        """The options that differ from the defaults, as a JSON-able dict for the manifest."""
+        values = asdict(self)
         if self.background is not None:
-            said["background"] = list(self.background)
+            values["background"] = list(self.background)
         return {
-            option.name: said[option.name]
-            for option in fields(self)
-            if getattr(self, option.name) != option.default
+            field.name: values[field.name]
+            for field in fields(self)
+            if getattr(self, field.name) != field.default
         }
 
     def _check_together(self) -> None:
         if self.shorter_side is not None and self.longer_side is not None:
             raise OptionError(
-                f"shorter_side is {self.shorter_side} and longer_side is {self.longer_side}; "
-                "expected one of them, as pictures keep their proportions"
+                f"{option('shorter_side')} and {option('longer_side')} exclude each other",
+                option="longer_side",
+                value=self.longer_side,
+                remedy="Pass only one of them; images keep their aspect ratio.",
             )
-        may_encode_jpeg = self.format == "jpeg" or (
-            self.format == "original" and (self.resizes or self.orientation == "apply")
+        may_encode_jpeg = self.store == "jpeg" or (
+            self.store == "original" and (self.resizes or self.orientation == "apply")
         )
         if self.quality != _QUALITY and not may_encode_jpeg:
             raise OptionError(
-                f"quality is {self.quality}, but with format {self.format!r} nothing is encoded as "
-                "JPEG; say format='jpeg', or leave quality out"
+                f"{option('quality')} has no effect, because no image is encoded as JPEG",
+                option="quality",
+                value=self.quality,
+                remedy=f"Add {option('store', 'jpeg')}, or remove {option('quality')}.",
             )
-        if self.background is not None and self.format != "jpeg":
+        if self.background is not None and self.store != "jpeg":
             raise OptionError(
-                f"there is a background, but format {self.format!r} keeps alpha as it is; "
-                "say format='jpeg', or leave background out"
+                f"{option('background')} has no effect, because "
+                f"{option('store', self.store)} keeps alpha",
+                option="background",
+                value=self.background,
+                remedy=f"Add {option('store', 'jpeg')}, or remove {option('background')}.",
             )
-        if self.drop_alpha and self.format not in ("jpeg", "raw"):
+        if self.drop_alpha and self.store not in ("jpeg", "raw"):
             raise OptionError(
-                f"drop_alpha is for pictures that become jpeg or raw, but format is "
-                f"{self.format!r}, which keeps alpha; say format='jpeg' or format='raw'"
+                f"{option('drop_alpha')} needs {option('store', 'jpeg')} or "
+                f"{option('store', 'raw')}, but {option('store', self.store)} keeps alpha",
+                option="drop_alpha",
+                value=True,
             )
         if self.drop_alpha and self.background is not None:
             raise OptionError(
-                "alpha is laid on a background or left out by drop_alpha; expected one of them"
+                f"{option('background')} and {option('drop_alpha')} exclude each other",
+                option="drop_alpha",
+                value=True,
+                remedy="Pass only one of them.",
             )
-        if self.recompress and self.format not in ("jpeg", "png"):
+        if self.recompress and self.store not in ("jpeg", "png"):
             raise OptionError(
-                f"recompress needs to know into what, but format is {self.format!r}; "
-                "say format='jpeg' or format='png'"
+                f"{option('recompress')} needs {option('store', 'jpeg')} or "
+                f"{option('store', 'png')}, not {option('store', self.store)}",
+                option="recompress",
+                value=True,
             )
         for name in ("shrink", "baseline"):
-            if getattr(self, name) and self.format == "raw":
-                raise OptionError(f"{name} is for files, but raw pixels are none; leave it out")
-        if self.baseline and self.format == "png":
-            raise OptionError("baseline is for JPEGs, but format is 'png'; leave it out")
+            if getattr(self, name) and self.store == "raw":
+                raise OptionError(
+                    f"{option(name)} and {option('store', 'raw')} exclude each other, because raw "
+                    "pixels are not a file",
+                    option=name,
+                    value=True,
+                    remedy=f"Remove {option(name)}.",
+                )
+        if self.baseline and self.store == "png":
+            raise OptionError(
+                f"{option('baseline')} has no effect, because {option('store', 'png')} leaves no "
+                "JPEG images",
+                option="baseline",
+                value=True,
+                remedy=f"Remove {option('baseline')}.",
+            )
 
 
 def check_word(name: str, value: object, allowed: tuple[str, ...]) -> None:
-    """Raise OptionError unless a value is one of some words."""
+    """Raise OptionError if a value is not one of the allowed strings."""
     if not (isinstance(value, str) and value in allowed):
-        words = ", ".join(repr(word) for word in allowed)
         import difflib
 
-        meant = difflib.get_close_matches(str(value), allowed, 1)
-        hint = f"; did you mean {meant[0]!r}?" if meant else ""
-        raise OptionError(f"{name} is {value!r}; expected one of {words}{hint}")
+        close = difflib.get_close_matches(str(value), allowed, 1)
+        raise OptionError(
+            option=name,
+            value=value,
+            expected=f"one of {', '.join(map(repr, allowed))}",
+            remedy=f"Did you mean {close[0]!r}?" if close else "",
+        )
 
 
 def check_number(name: str, value: object, lowest: int, highest: int) -> None:
-    """Raise OptionError unless a value is a whole number within bounds."""
+    """Raise OptionError if a value is not an integer within bounds."""
     if not isinstance(value, int) or isinstance(value, bool) or not lowest <= value <= highest:
         raise OptionError(
-            f"{name} is {value!r}; expected a whole number from {lowest} to {highest:,}"
+            option=name, value=value, expected=f"an integer from {lowest} to {highest:,}"
         )
 
 
@@ -163,8 +199,9 @@ def _checked_colour(value: object) -> tuple[int, int, int]:
     )
     if not is_colour:
         raise OptionError(
-            f"background is {value!r}; expected red, green and blue from 0 to 255, such as "
-            "(255, 255, 255) for white"
+            option="background",
+            value=value,
+            expected="red, green and blue from 0 to 255, such as (255, 255, 255) for white",
         )
     red, green, blue = cast("tuple[int, int, int]", value)
     return red, green, blue

@@ -1,8 +1,7 @@
-"""Which way up is a stored picture? Its EXIF orientation, from the header alone.
+"""Read the EXIF orientation of an image from its header.
 
-Orientations are numbers from 1 to 8, as in the EXIF and TIFF specifications (tag 274): 1 is
-upright, 2 to 4 keep height and width, 5 to 8 swap them. The tag is read from JPEG, PNG and WebP
-without opening the picture, and with Pillow from everything else. `turning.py` turns.
+Orientations are numbers from 1 to 8 (EXIF and TIFF tag 274): 1 is upright, 2 to 4 keep height and
+width, 5 to 8 swap them. Pillow reads formats other than JPEG, PNG and WebP.
 """
 
 from __future__ import annotations
@@ -17,14 +16,14 @@ from recordsmith.image.png import SIGNATURE
 UPRIGHT = 1
 _TAG = 0x0112
 _CODES = {3: "H", 4: "I"}  # TIFF's types SHORT and LONG
-# in TIFF the tag is part of the format, and decoders apply it
+# decoders of TIFF apply the tag; the other formats have no EXIF
 _WITHOUT_EXIF = (b"II*\0", b"MM\0*", b"GIF8", b"BM", b"P1", b"P2", b"P3", b"P4", b"P5", b"P6")
 
 
 def exif_orientation(data: bytes) -> int:
-    """The EXIF orientation of an encoded picture, 1 to 8; 1 if it has none, or one that is wrong.
+    """The EXIF orientation of an encoded image, 1 to 8; 1 if missing or invalid.
 
-    What XMP says of it is not asked, as decoders do not ask either.
+    XMP is ignored, as decoders ignore it.
     """
     if data[:2] == START:
         start = read_head(data)[1]
@@ -35,12 +34,12 @@ def exif_orientation(data: bytes) -> int:
     elif data.startswith(_WITHOUT_EXIF):
         start = None
     else:
-        return _asked_of_pillow(data)
+        return _orientation_by_pillow(data)
     return UPRIGHT if start is None else _orientation_in_tiff(data, start)
 
 
 def look_at_jpeg(data: bytes) -> tuple[bool, int]:
-    """(is progressive, EXIF orientation) of a JPEG; (False, 1) of what is none."""
+    """(is progressive, EXIF orientation) of a JPEG; (False, 1) for other bytes."""
     frame, exif = read_head(data)
     is_progressive = frame is not None and frame.marker in PROGRESSIVE
     return is_progressive, UPRIGHT if exif is None else _orientation_in_tiff(data, exif)
@@ -61,7 +60,7 @@ def _exif_in_webp(data: bytes) -> int | None:
     at = 12
     while at + 8 <= len(data):
         if data[at : at + 4] == b"EXIF":
-            start = at + 8  # some writers put JPEG's marker in front
+            start = at + 8  # some writers prepend the prefix of JPEG
             return start + len(EXIF) if data.startswith(EXIF, start) else start
         size = int.from_bytes(data[at + 4 : at + 8], "little")
         at += 8 + size + size % 2
@@ -82,12 +81,12 @@ def _orientation_in_tiff(data: bytes, start: int) -> int:
             if tag == _TAG and kind in _CODES:
                 (value,) = struct.unpack_from(order + _CODES[kind], data, entry + 8)
                 return int(value) if 1 <= value <= 8 else UPRIGHT
-    except struct.error:  # it points behind the end
+    except struct.error:  # an offset points past the end
         pass
     return UPRIGHT
 
 
-def _asked_of_pillow(data: bytes) -> int:
+def _orientation_by_pillow(data: bytes) -> int:
     try:
         with read_by_pillow(data) as image:
             value = image.getexif().get(_TAG, UPRIGHT)

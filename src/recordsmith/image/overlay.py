@@ -1,8 +1,8 @@
-"""Boxes and masks drawn over a picture, so that they are seen at a glance.
+"""Draw boxes and masks over an image.
 
-Everything is drawn at the size at which it is looked at, never scaled afterwards, so that lines
-stay sharp. A class has the same colour wherever it is; the colours can be told apart by people
-with any kind of colour vision, and are used again from the front where there are more classes.
+Everything is drawn at its final size, so that lines stay sharp. A class always has the same colour.
+The colours are distinguishable with any kind of colour vision, and repeat if there are more
+classes.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _Area: TypeAlias = tuple[int, int, int, int]  # left, top, right, bottom
 
-# after Okabe and Ito's colours, and Tol's muted ones; neighbours differ in brightness too
+# based on Okabe and Ito's colours and Tol's muted ones; neighbours also differ in brightness
 _PALETTE: tuple[Colour, ...] = (
     (0, 114, 178),
     (240, 110, 20),
@@ -44,8 +44,8 @@ _PALETTE: tuple[Colour, ...] = (
 _LIGHT, _DARK = (255, 255, 255), (24, 24, 22)
 _BACKGROUND, _VOID = 0, 255
 _HATCH_EVERY = 7
-_LONGEST = 400  # letters of a text: no tile has room for more
-_TINY = 3  # a picture that would grow by so much is shown pixel by pixel
+_LONGEST = 400  # letters of a text; no tile has room for more
+_TINY = 3  # from this scale on, an image is enlarged by whole pixels
 
 
 def colour_of(label: int) -> Colour:
@@ -54,9 +54,9 @@ def colour_of(label: int) -> Colour:
 
 
 def fit_to_tile(pixels: Pixels, tile: int) -> Pixels:
-    """A picture at the size at which it fits into a square tile, its shape kept.
+    """Resize an image to fit into a square tile, keeping its aspect ratio.
 
-    Tiny ones grow by a whole number, so that each of their pixels is a square.
+    Tiny images are enlarged by an integer factor, so that their pixels stay square.
     """
     height, width = pixels.shape[:2]
     scale = tile / max(height, width)
@@ -66,13 +66,13 @@ def fit_to_tile(pixels: Pixels, tile: int) -> Pixels:
 
 
 def blend_mask(pixels: Pixels, mask: npt.NDArray[np.integer], *, opacity: float = 0.5) -> Pixels:
-    """Lay the colours of a mask's classes over a picture, each area with its outline.
+    """Blend the class colours of a mask into an image, with an outline around each area.
 
     Args:
         pixels: uint8, (height, width, 3), RGB, 0-255.
-        mask: integers, (height, width) of any size: class numbers; scaled by nearest neighbour.
-            0 is background and stays clear. 255 is hatched, as it means that nobody knows, but
-            where a mask has no other class beside the background, it is that class.
+        mask: class numbers, (height, width), resized by nearest neighbour to the image. 0 is
+            background and stays clear. 255 is hatched as "ignore", unless it is the only class
+            except the background.
         opacity: of the areas, from 0 to 1.
 
     Returns:
@@ -97,17 +97,17 @@ def blend_mask(pixels: Pixels, mask: npt.NDArray[np.integer], *, opacity: float 
 def draw_boxes(
     pixels: Pixels, boxes: Sequence[Box], labels: Sequence[int], texts: Sequence[str]
 ) -> Pixels:
-    """Draw boxes in the colours of their classes, each with a tag where there is room for it.
+    """Draw boxes in the colours of their classes, each with a tag if there is room for it.
 
     Args:
         pixels: uint8, (height, width, 3), RGB, 0-255.
-        boxes: (ymin, xmin, ymax, xmax) of each, from 0 to 1; cut at the edges of the picture.
-        labels: the class of each, for its colour.
-        texts: what the tags say; an empty one makes no tag.
+        boxes: (ymin, xmin, ymax, xmax) of each box, from 0 to 1; clipped to the image.
+        labels: the class of each box, for its colour.
+        texts: the text of each tag; empty for no tag.
 
     Returns:
-        A new array like `pixels`. Large boxes are drawn first, so that small ones lie on top; a
-        tag that would hide another one is left out.
+        A new array like `pixels`. Large boxes are drawn first, so that small ones are on top. A
+        tag that would hide another one is not drawn.
     """
     from PIL import Image, ImageDraw
 
@@ -131,8 +131,8 @@ def draw_boxes(
     return np.array(image)
 
 
-def message_tile(tile: int, title: str, words: str) -> Pixels:
-    """A square that says why there is no picture."""
+def message_tile(tile: int, title: str, text: str) -> Pixels:
+    """A square with a message instead of an image."""
     from PIL import Image, ImageDraw
 
     from recordsmith.image.lettering import drawable, font_name_for, font_of
@@ -142,29 +142,30 @@ def message_tile(tile: int, title: str, words: str) -> Pixels:
     for start in range(-tile, tile, tile // 14):
         draw.line((start, tile, start + tile, 0), (236, 219, 213), max(1, tile // 60))
     gap = tile // 12
-    words = " ".join(words[:_LONGEST].split())
-    name = font_name_for([title, words])
+    text = " ".join(text[:_LONGEST].split())
+    name = font_name_for([title, text])
     large = font_of(name, tile // 13)
     draw.text((gap, gap), drawable(title, large), (150, 40, 30), large)
     font = font_of(name, max(10, tile // 18))
-    lines = _wrapped(drawable(words, font), font, tile - 2 * gap)
+    lines = _wrapped(drawable(text, font), font, tile - 2 * gap)
     most = (tile - 3 * gap - tile // 13) // round(tile / 13)
-    for number, text in enumerate(lines[:most]):
+    for number, line in enumerate(lines[:most]):
         top = 2 * gap + tile // 13 + number * round(tile / 13)
         last = " …" if number == most - 1 < len(lines) - 1 else ""
-        draw.text((gap, top), text + last, _DARK, font)
+        draw.text((gap, top), line + last, _DARK, font)
     return np.array(image)
 
 
 def shortened(
     text: str, font: ImageFont.FreeTypeFont, width: float, *, keep_end: bool = False
 ) -> str:
-    """`text` cut so that it is no wider, with … for what is gone: its end, or its middle.
-    Letters that the font has not are replaced.
+    """Shorten a text to a width by replacing its end, or its middle, with an ellipsis.
+
+    Letters that the font lacks are replaced.
     """
     from recordsmith.image.lettering import drawable
 
-    if len(text) > _LONGEST:  # measuring costs time for each letter
+    if len(text) > _LONGEST:  # measuring takes time for each letter
         text = text[: _LONGEST // 2] + text[-_LONGEST // 2 :]
     text = drawable(text, font)
     kept, shown = len(text), text
@@ -179,7 +180,7 @@ def shortened(
 
 
 def _outline(labels: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
-    """Pixels within two of one of another class."""
+    """Pixels at a distance of at most two from another class."""
     edge = np.zeros(labels.shape, np.bool_)
     for step in (1, 2):
         down, across = labels[step:] != labels[:-step], labels[:, step:] != labels[:, :-step]
@@ -194,7 +195,7 @@ def _outline(labels: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
 
 
 def _area(box: Box, height: int, width: int) -> _Area:
-    """A box in pixels, inside of the picture, at least three wide and high."""
+    """A box in pixels, clipped to the image, at least three wide and high."""
     top, left, bottom, right = (min(1.0, max(0.0, float(side))) for side in box)
     x, y = round(left * (width - 1)), round(top * (height - 1))
     return (
@@ -210,7 +211,7 @@ def _size(area: _Area) -> int:
 
 
 def _draw_frame(draw: ImageDraw.ImageDraw, area: _Area, colour: Colour, line: int) -> None:
-    """A frame in colour with a thin dark rim on both sides, which shows on any background."""
+    """Draw a coloured frame with thin dark rims, visible on any background."""
     left, top, right, bottom = area
     draw.rectangle((left - 1, top - 1, right + 1, bottom + 1), outline=(*_DARK, 110))
     if min(right - left, bottom - top) > 2 * line + 2:
@@ -235,7 +236,7 @@ class _Tag:
     def draw(
         self, draw: ImageDraw.ImageDraw, area: _Area, size: tuple[int, int], taken: list[_Area]
     ) -> None:
-        """Draw it at its box, where it hides no other tag; nowhere if there is no such place."""
+        """Draw the tag at its box if a place there hides no other tag."""
         for place in self._places(area, size):
             if not any(_overlap(place, other) for other in taken):
                 taken.append(place)
@@ -246,10 +247,10 @@ class _Tag:
                 return
 
     def _places(self, area: _Area, size: tuple[int, int]) -> list[_Area]:
-        """Where it may stand: on top of the box, inside, below; on the left, on the right."""
+        """Possible places: above, inside or below the box, on the left or right."""
         left, top, right, bottom = area
         tops = [top - self._height, top, bottom - self._height + 1, bottom + 1]
-        if bottom - top < 2 * self._height:  # inside of a small box it would hide what is in it
+        if bottom - top < 2 * self._height:  # inside a small box it would hide the object
             tops = [tops[0], tops[3], tops[1]]
         lefts = [left, right - self._width + 1]
         places = []
@@ -266,7 +267,7 @@ def _overlap(one: _Area, other: _Area) -> bool:
 
 
 def _is_light(colour: Colour) -> bool:
-    """Whether dark letters are easier to read on it than light ones (WCAG's contrast)."""
+    """Whether dark letters have more contrast on a colour than light ones (WCAG)."""
     linear = [
         (channel / 255 / 12.92 if channel <= 10 else ((channel / 255 + 0.055) / 1.055) ** 2.4)
         for channel in colour
@@ -276,7 +277,7 @@ def _is_light(colour: Colour) -> bool:
 
 
 def _wrapped(text: str, font: ImageFont.FreeTypeFont, width: int) -> list[str]:
-    """`text` in lines that are no wider; a word that is too long is broken."""
+    """Wrap a text into lines of a width; words that are too long are broken."""
     lines = [""]
     for word in text.split():
         rest = word

@@ -1,7 +1,7 @@
-"""Pillow, which reads what is not read here by hand; what it raises becomes words.
+"""Open untrusted images with Pillow and translate what it raises into CorruptDataError.
 
-Its plugins raise anything on bad files, and name the object that they were given instead of the
-file. Whoever asks Pillow about bytes that somebody else wrote does it through here.
+Pillow's plugins raise arbitrary exceptions on bad files, so all image bytes from outside are opened
+through this module.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ _SIGNATURES = (
     (b"MM\0*", "TIFF"),
 )
 
-# All pictures that Pillow reads but EPS, which it hands to Ghostscript: a program that has been
-# made to run what a file wanted, more than once. What it only knows by name is left out, too.
-_USUAL = ("BMP", "GIF", "JPEG", "PNG", "PPM")  # those that it knows without loading more
+# All formats that Pillow decodes except EPS, which it passes to Ghostscript: EPS files have
+# executed code through it. Formats that Pillow only identifies are left out, too.
+_USUAL = ("BMP", "GIF", "JPEG", "PNG", "PPM")  # available without loading more plugins
 _OTHERS = (
     "AVIF BLP CUR DCX DDS DIB FITS FLI FTEX GBR ICNS ICO IM IMT IPTC JPEG2000 MCIDAS MSP PCD PCX"
     " PIXAR PSD QOI SGI SPIDER SUN TGA TIFF WEBP XBM XPM XVTHUMB"
@@ -36,7 +36,7 @@ _OTHERS = (
 
 
 def open_by_pillow(file: BinaryIO) -> Image.Image:
-    """What Pillow makes of a file, which it reads as it needs; it raises anything."""
+    """Open a file with Pillow, which reads it lazily and may raise any exception."""
     from PIL import Image, UnidentifiedImageError
 
     try:
@@ -48,14 +48,14 @@ def open_by_pillow(file: BinaryIO) -> Image.Image:
 
 
 @contextmanager
-def read_by_pillow(data: bytes, noun: str = "picture") -> Iterator[Image.Image]:
-    """Pillow's view of an encoded picture, open while the block runs.
+def read_by_pillow(data: bytes, noun: str = "image") -> Iterator[Image.Image]:
+    """Open an encoded image with Pillow for the duration of the block.
 
     Args:
-        noun: what it is in messages, such as mask.
+        noun: what messages call the image, such as `mask`.
 
     Raises:
-        CorruptDataError: unreadable-image: Pillow does not know it, or finds it damaged within the
+        CorruptDataError: unreadable-image: Pillow cannot identify the image, or fails within the
             block.
     """
     from PIL import Image
@@ -68,25 +68,29 @@ def read_by_pillow(data: bytes, noun: str = "picture") -> Iterator[Image.Image]:
     except RecordsmithError:
         raise
     except Image.DecompressionBombError as error:
-        raise unreadable(f"the {noun} is larger than is ever decoded: {error}") from None
+        raise unreadable(f"the {noun} exceeds the maximum size: {error}") from None
     except Exception as error:  # noqa: BLE001 - Pillow's plugins raise anything on bad files
         raise unreadable(_reason(data, noun, name, error)) from None
 
 
 def format_of(image: Image.Image) -> str:
-    """The format of a picture that Pillow has opened, as TensorFlow names it: jpeg, png, …"""
+    """The format of an opened image, as TensorFlow names it: jpeg, png, …"""
     return (image.format or "unknown").lower()
 
 
-def unreadable(detail: str) -> CorruptDataError:
-    """The error for bytes that are no picture, or not the one that is expected."""
-    return CorruptDataError(Defect.UNREADABLE_IMAGE, detail)
+def unreadable(
+    problem: str, *, found: str = "", expected: str = "", remedy: str = ""
+) -> CorruptDataError:
+    """The error for bytes that are not an image, or not the expected kind of image."""
+    return CorruptDataError(
+        Defect.UNREADABLE_IMAGE, problem, found=found, expected=expected, remedy=remedy
+    )
 
 
 def _reason(data: bytes, noun: str, name: str | None, error: Exception) -> str:
     if name is not None:
-        return f"the {name} {noun} is damaged or was cut off: {error}"
+        return f"the {name} {noun} is damaged or truncated: {error}"
     for signature, known in _SIGNATURES:
         if data.startswith(signature):
-            return f"it begins like a {known} file, but is damaged or was cut off"
-    return f"it is no picture of a known format; it begins with {data[:16]!r}"
+            return f"the {noun} starts like a {known} file, but is damaged or truncated"
+    return f"the {noun} has an unsupported format; its first bytes are {data[:16]!r}"

@@ -1,7 +1,6 @@
-"""Pixels -> a frame, as a placement says: cut, resized, padded with black, turned over.
+"""Crop, resize, pad and flip pixels into a frame, as a `Placement` from `fit` specifies.
 
-Everything is written where it shall stay, and OpenCV does the work, with the interpreter lock
-released. Which part is taken and where it goes is decided in `fit`.
+OpenCV writes directly into the frame and releases the interpreter lock.
 """
 
 from __future__ import annotations
@@ -17,13 +16,13 @@ from recordsmith.image.mask import nearest
 Interpolation = Literal["auto", "linear", "area", "nearest", "cubic"]
 Number = TypeVar("Number", bound=np.generic)
 
-_FEWEST_ROWS = 16  # of smaller pictures, other factors give the same size as a half or a quarter
+_FEWEST_ROWS = 16  # below this, different divisors give the same size
 
 
 def divisor_for(placement: Placement, height: int, width: int) -> int:
-    """At which part of its size a picture may be decoded: 8, 4, 2 or 1.
+    """The largest divisor (8, 4, 2 or 1) at which the image can be decoded.
 
-    The part that is taken is then still at least as large as what it becomes.
+    The cropped part is still at least as large as its target.
     """
     if height < _FEWEST_ROWS or width < _FEWEST_ROWS:
         return 1
@@ -39,15 +38,15 @@ def lay_in_frame(
     divisor: int = 1,
     interpolation: Interpolation = "auto",
 ) -> None:
-    """Bring the part of a picture that a placement names into its frame.
+    """Write the part of an image that a placement selects into a frame.
 
     Args:
-        pixels: uint8 or uint16, (height, width, channels); at `divisor`th part of its size.
-        frame: (frame_height, frame_width, channels), all of which is written, of the type of the
-            pixels; or float32, which they are turned into before they are resized.
-        interpolation: `auto` is linear while the part has at most four times the pixels of what it
-            becomes, and by area where it has more and shrinks on both sides. `nearest` takes the
-            very pixels that masks take.
+        pixels: uint8 or uint16, (height, width, channels), decoded at 1/`divisor` of its size.
+        frame: (frame_height, frame_width, channels), overwritten entirely. It has the dtype of the
+            pixels, or float32, to which they are converted before resizing.
+        interpolation: `auto` is `area` if the part shrinks on both sides and has more than four
+            times the pixels of its target, otherwise `linear`. `nearest` selects the same pixels
+            as for masks.
     """
     part, target = _part_of(pixels, placement, divisor), frame
     to_height, to_width = placement.to_height, placement.to_width
@@ -60,20 +59,19 @@ def lay_in_frame(
     else:
         _resize(part, target, interpolation)
     if placement.is_mirrored or placement.is_upside_down:
-        _turn_over(frame, placement)
+        _flip(frame, placement)
 
 
 def lay_numbers_in_frame(
     numbers: npt.NDArray[Number], placement: Placement, frame: npt.NDArray[Any], *, fill: int
 ) -> None:
-    """The same for class numbers: by the nearest neighbour, so that none appears that was not.
-
-    Each is the one whose area holds the centre of the place, as `resize_nearest` has it.
+    """Write class numbers into a frame by nearest neighbour, as `resize_nearest` does.
 
     Args:
         numbers: (height, width).
-        frame: (frame_height, frame_width), all of which is written, of a type that holds them.
-        fill: the number around them.
+        frame: (frame_height, frame_width), overwritten entirely, with a dtype that holds the
+            numbers.
+        fill: the value of the padding.
     """
     rows = placement.top + nearest(placement.height, placement.to_height)
     columns = placement.left + nearest(placement.width, placement.to_width)
@@ -93,7 +91,7 @@ def _part_of(pixels: npt.NDArray[Any], placement: Placement, divisor: int) -> np
     if pixels.shape[:2] == (height, width) and divisor == 1:
         return pixels
     bottom, right = top + height, left + width
-    if divisor > 1:  # to the nearest pixel of the smaller picture
+    if divisor > 1:  # round to the nearest pixel of the smaller image
         half = divisor // 2
         top, left = (top + half) // divisor, (left + half) // divisor
         bottom, right = (bottom + half) // divisor, (right + half) // divisor
@@ -122,7 +120,7 @@ def _resize(part: npt.NDArray[Any], target: npt.NDArray[Any], interpolation: str
     if part.dtype != target.dtype:
         part = part.astype(target.dtype)
     written = cv2.resize(part, (width, height), dst=target, interpolation=method)
-    if written is not target:  # it could not write there, and has said nothing
+    if written is not target:  # OpenCV silently allocated another array
         target[...] = written
 
 
@@ -135,7 +133,7 @@ def _blacken_around(frame: npt.NDArray[Any], placement: Placement) -> None:
     frame[top:bottom, right:] = 0
 
 
-def _turn_over(frame: npt.NDArray[Any], placement: Placement) -> None:
+def _flip(frame: npt.NDArray[Any], placement: Placement) -> None:
     import cv2
 
     code = 1 if not placement.is_upside_down else -1 if placement.is_mirrored else 0

@@ -1,8 +1,7 @@
-"""What is this picture? Format, height and width from its first bytes, without decoding.
+"""Read the format and size of an image, and detect truncation, usually without decoding.
 
-JPEG and PNG, nearly all of what is packed, are read here, as opening one with Pillow costs more
-than packing it; everything else is Pillow's. A picture that ends too early is no picture: that is
-asked of the last bytes, and where they leave a doubt, or there is no end mark, of the decoder.
+JPEG and PNG headers are parsed here, because opening a file with Pillow takes longer than packing
+it; Pillow reads other formats. A missing end mark shows truncation; a JPEG without one is decoded.
 """
 
 from __future__ import annotations
@@ -11,25 +10,28 @@ from typing import BinaryIO, NamedTuple
 
 from recordsmith.errors import CorruptDataError
 from recordsmith.image.jpeg import START, read_frame
+from recordsmith.image.memory import hold
 from recordsmith.image.pillow import format_of, open_by_pillow, read_by_pillow, unreadable
 from recordsmith.image.png import CHANNELS, PALETTE, SIGNATURE, read_header
 
-_PICTURE_ENDINGS = (
+_IMAGE_ENDINGS = (
     "apng avif bmp dib gif ico j2k jfif jp2 jpe jpeg jpg pbm pcx pgm png pnm ppm tga tif tiff webp"
-    " cr2 dng exr heic heif jxl nef psd svg"  # pictures that are not understood, maybe
+    " cr2 dng exr heic heif jxl nef psd svg"  # may be unsupported
 )
-PICTURE_SUFFIXES = frozenset(f".{ending}" for ending in _PICTURE_ENDINGS.split())
-"""Names that promise a picture: such a file that is none is an error, not a file to pass over."""
+IMAGE_SUFFIXES = frozenset(f".{ending}" for ending in _IMAGE_ENDINGS.split())
+"""Suffixes of images. A file with such a name that is not an image is an error, not ignored."""
 
 _JPEG_END = b"\xff\xd9"
-_CHECKED_WHEN_OPENED = frozenset(("webp", "avif"))  # opening them finds that they are cut off
+_LOADED = 7  # maximum bytes per pixel for decoding with Pillow
+_CHECKED_WHEN_OPENED = frozenset(("webp", "avif"))  # opening detects truncation
 
 
 class ImageInfo(NamedTuple):
-    """What the header of a picture says.
+    """The format and size of an image.
 
-    format: as TensorFlow names it: jpeg, png, gif, bmp, webp, tiff, …
-    height, width: in pixels, as stored; an EXIF orientation is not applied.
+    Attributes:
+        format: as TensorFlow names it: jpeg, png, gif, bmp, webp, tiff, …
+        height, width: in pixels, as stored, without applying the EXIF orientation.
     """
 
     format: str
@@ -37,10 +39,13 @@ class ImageInfo(NamedTuple):
     width: int
 
 
-class PictureHeader(NamedTuple):
-    """What the header alone says, whether the rest is there or not.
+class ImageHeader(NamedTuple):
+    """The header of an image that may be truncated.
 
-    channels: of the pixels; of a palette those of its colours, 3.
+    Attributes:
+        format: as in ImageInfo.
+        height, width: in pixels, as stored.
+        channels: of the decoded pixels; 3 for palettes.
     """
 
     format: str
@@ -49,52 +54,51 @@ class PictureHeader(NamedTuple):
     channels: int
 
 
-def read_picture_header(data: bytes | memoryview) -> PictureHeader | None:
-    """What the first bytes of a picture say; None if they say nothing that is understood.
+def read_image_header(data: bytes | memoryview) -> ImageHeader | None:
+    """Read the header of an image, which may be truncated; None if it is unsupported.
 
-    Nothing is decoded, and whether the picture is whole is not asked. JPEG and PNG take a few
-    microseconds, other formats some ten, for Pillow opens them.
+    Takes a few microseconds for JPEG and PNG, and some tens for formats that Pillow opens.
     """
     frame = read_frame(data)
     if frame is not None:
         if not (frame.height and frame.width):
             return None
-        return PictureHeader("jpeg", frame.height, frame.width, frame.component_count)
+        return ImageHeader("jpeg", frame.height, frame.width, frame.component_count)
     header = read_header(data)
     if header is not None:
         if not (header.height and header.width) or header.colour_type not in CHANNELS:
             return None
         channels = 3 if header.colour_type == PALETTE else CHANNELS[header.colour_type]
-        return PictureHeader("png", header.height, header.width, channels)
+        return ImageHeader("png", header.height, header.width, channels)
     try:
         with read_by_pillow(bytes(data)) as image:
             channels = 3 if image.mode == "P" else len(image.getbands())
-            return PictureHeader(format_of(image), image.height, image.width, channels)
+            return ImageHeader(format_of(image), image.height, image.width, channels)
     except CorruptDataError:
         return None
 
 
 def probe_image(data: bytes) -> ImageInfo:
-    """Read the header of an encoded picture.
+    """Read the format and size of an encoded image, and detect truncation.
 
     Raises:
-        CorruptDataError: unreadable-image: it is no picture, or ends before it should.
+        CorruptDataError: unreadable-image: `data` is not an image, or is truncated.
     """
     frame = read_frame(data)
     if frame is not None and frame.height and frame.width:
-        if data.rfind(_JPEG_END) < frame.start:  # one before that is of a thumbnail
+        if data.rfind(_JPEG_END) < frame.start:  # an earlier one belongs to a thumbnail
             _check_by_decoding(data)
         return ImageInfo("jpeg", frame.height, frame.width)
     header = read_header(data)
     if header is not None and header.height and header.width:
         if data.rfind(b"IEND") < 0:
-            raise unreadable("the PNG file has no end mark: it was cut off")
+            raise unreadable("the PNG file is truncated: its end mark is missing")
         return ImageInfo("png", header.height, header.width)
     return _probe_with_pillow(data)
 
 
-def is_picture(file: BinaryIO) -> bool:
-    """Whether a file begins like a picture; no more of it is read than that takes."""
+def is_image(file: BinaryIO) -> bool:
+    """Whether a file starts like an image. Reads only its first bytes."""
     head = file.read(8)
     if head[:3] == START + b"\xff" or head == SIGNATURE:
         return True
@@ -106,22 +110,22 @@ def is_picture(file: BinaryIO) -> bool:
 
 
 def channel_count(data: bytes) -> int:
-    """How many channels the pixels of a picture have; of a palette those of its colours, 3.
+    """How many channels the pixels of an image have; 3 for palettes.
 
     Raises:
-        CorruptDataError: unreadable-image.
+        CorruptDataError: unreadable-image: the image is damaged or unsupported.
     """
     with read_by_pillow(data) as image:
         return 3 if image.mode == "P" else len(image.getbands())
 
 
 def _check_by_decoding(data: bytes) -> None:
-    """A JPEG without its end mark may still hold all pixels: the decoder knows."""
+    """Raise CorruptDataError unless a JPEG without end mark still has all its pixels."""
     try:
-        with read_by_pillow(data) as image:
+        with read_by_pillow(data) as image, hold(_LOADED * image.width * image.height):
             image.load()
     except CorruptDataError:
-        raise unreadable("the JPEG file was cut off: it ends before its picture does") from None
+        raise unreadable("the JPEG file is truncated: its last pixels are missing") from None
 
 
 def _probe_with_pillow(data: bytes) -> ImageInfo:
@@ -131,5 +135,6 @@ def _probe_with_pillow(data: bytes) -> ImageInfo:
         name = format_of(image)
         width, height = image.size
         if name not in _CHECKED_WHEN_OPENED:
-            image.load()
+            with hold(_LOADED * width * height):
+                image.load()
     return ImageInfo(name, height, width)

@@ -1,23 +1,19 @@
-"""How a picture is stored: bytes in, bytes out, by `PictureOptions`.
+"""Convert an encoded image to the form that `ImageOptions` requests.
 
-A picture that has the wanted format, size and orientation keeps its bytes; the others are decoded
-with all their channels and bits, turned, made smaller and encoded. Then, if asked, the file is
-shrunk or turned to baseline without touching a pixel. The same bytes and options give the same
-bytes, in any thread; the codecs release the interpreter lock (oxipng holds it, and has threads of
-its own).
+An image that already has the requested format, size and orientation keeps its bytes. Others are
+decoded with all channels and bits, rotated, resized and encoded. Then, if requested, the file is
+recompressed losslessly or converted to baseline. The result is deterministic. The codecs release
+the interpreter lock, except oxipng, which has its own threads.
 
-The rules:
-- grey stays grey, alpha stays alpha, 16 bits stay 16 in png and raw; palettes become RGB, with
-  alpha where an entry is transparent, unless the file stays as it is;
-- JPEG has neither alpha nor 16 bits: alpha is left out where it is opaque everywhere, or laid on
-  the background that was chosen, or dropped if that was asked for, or else the picture is refused;
-  so are 16 bits;
-- CMYK becomes RGB; of several frames the first one counts; both are said;
-- what has to be encoded anew and shall keep its format becomes JPEG if it was one, else PNG,
-  which loses nothing;
-- pixels are made smaller by area, each the mean of those that it stands for;
-- an EXIF orientation that is not applied, and a colour profile, are carried over where the new
-  file can hold them.
+- PNG and raw keep grey, alpha and 16 bits. Palettes become RGB, with alpha if an entry is
+  transparent, unless the file keeps its bytes.
+- JPEG has neither alpha nor 16 bits. Opaque alpha is dropped; other alpha is composited on the
+  background, dropped if requested, or an error. 16 bits are an error.
+- CMYK becomes RGB, and only the first frame is kept; both are reported.
+- With `store="original"`, an image that must be encoded becomes JPEG if it was one, otherwise PNG.
+- Resizing averages by area.
+- An EXIF orientation that is not applied and the colour profile are copied if the new file can hold
+  them.
 """
 
 from __future__ import annotations
@@ -26,45 +22,49 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from recordsmith.errors import SourceError
+from recordsmith.errors import SourceError, option
 from recordsmith.image.encode import check_bits_for_jpeg, encode_jpeg, encode_png, lay_on_background
-from recordsmith.image.exact import Decoded, ExactPixels, check_size, decode_exact
+from recordsmith.image.exact import Decoded, ExactPixels, decode_exact
 from recordsmith.image.jpeg import is_progressive
 from recordsmith.image.lossless import CannotKeepError, shrink_jpeg, shrink_png, to_baseline
+from recordsmith.image.memory import check_size, convert_rows, hold, room_to_decode
 from recordsmith.image.metadata import colour_profile, fits, with_metadata
-from recordsmith.image.options import PictureOptions
+from recordsmith.image.options import ImageOptions
 from recordsmith.image.orientation import exif_orientation
 from recordsmith.image.probe import probe_image
 from recordsmith.image.turning import swaps_sides, turn
 
-TURNED = "a picture was turned upright by its EXIF orientation"
-RESIZED = "a picture was made smaller"
+TURNED = "images were rotated upright by their EXIF orientation"
+RESIZED = "images were resized"
 ENCODED = {
-    "jpeg": "a picture was encoded anew, as JPEG",
-    "png": "a picture was encoded anew, as PNG",
-    "raw": "a picture was decoded and stored as raw pixels",
+    "jpeg": "images were encoded as JPEG",
+    "png": "images were encoded as PNG",
+    "raw": "images were decoded and stored as raw pixels",
 }
-ON_BACKGROUND = "the alpha of a picture was laid on the background"
-DROPPED = "the alpha of a picture was left out, and the colours under it kept"
-OPAQUE = "the alpha of a picture, opaque everywhere, was left out"
-FIRST_FRAME = "of a picture with several frames only the first one was stored"
-FROM_CMYK = "the colours of a CMYK picture were turned into RGB"
-NO_PROFILE = "the colour profile of a picture was left out, as its new form cannot hold it"
-NO_ORIENTATION = "the EXIF orientation of a picture was left out, as raw pixels cannot hold it"
-TO_BASELINE = "a JPEG was turned to baseline without touching its pixels"
-SHRUNK = "a picture file was shrunk without touching its pixels"
-NOT_REWRITTEN = "a picture file that cannot be rewritten without loss was left as it is"
+ON_BACKGROUND = "transparent images were composited on the background"
+DROPPED = "transparent images lost their alpha and kept their colours"
+OPAQUE = "opaque images lost their alpha"
+FIRST_FRAME = "animated images were stored with their first frame only"
+FROM_CMYK = "CMYK images were converted to RGB"
+NO_PROFILE = "images lost their colour profile, because the new format cannot hold it"
+NO_ORIENTATION = "images lost their EXIF orientation, because raw pixels cannot hold it"
+TO_BASELINE = "JPEGs were converted to baseline losslessly"
+SHRUNK = "image files were recompressed losslessly"
+_REWRITING = 12  # bytes per pixel
+NOT_REWRITTEN = "image files were kept, because they cannot be rewritten losslessly"
 
 
-class StoredPicture(NamedTuple):
-    """A picture as it is stored.
+class StoredImage(NamedTuple):
+    """An image as it is stored.
 
-    format: of the file, as `probe_image` names it, or raw: rows of pixels, red first.
-    height, width: of the pixels in `data`.
-    depth, dtype: of raw: channels of a pixel; uint8 or uint16, this machine's order of bytes.
-        Otherwise None.
-    orientation_applied: the EXIF orientation by which pixels were turned; 1: they were not.
-    changes: what was done, one sentence each; empty where the bytes are the same.
+    Attributes:
+        data: the file, or raw pixels.
+        format: as `probe_image` names it, or raw: rows of grey, RGB or RGBA pixels.
+        height, width: of the pixels in `data`.
+        depth: channels of raw pixels; otherwise None.
+        dtype: uint8 or uint16 in native byte order for raw pixels; otherwise None.
+        orientation_applied: the EXIF orientation that was applied to the pixels; 1 if none was.
+        changes: a sentence for each change; empty if the bytes were kept.
     """
 
     data: bytes
@@ -77,14 +77,21 @@ class StoredPicture(NamedTuple):
     changes: tuple[str, ...] = ()
 
 
-def store_picture(data: bytes, options: PictureOptions) -> StoredPicture:
-    """Bring an encoded picture into the form that is wanted.
+def store_image(data: bytes, options: ImageOptions) -> StoredImage:
+    """Convert an encoded image to the requested form.
+
+    Args:
+        data: the image file.
+        options: the requested form.
+
+    Returns:
+        The image; `data` itself if it already has the requested form.
 
     Raises:
-        CorruptDataError: unreadable-image: it is no picture, is damaged, or is larger than
-            `max_pixels` and would have to be decoded.
-        SourceError: it cannot be stored so without losing what was not said to be lost.
-        MissingExtraError: a package that shrinks or turns to baseline is not installed.
+        CorruptDataError: unreadable-image: `data` is not an image, is damaged, or has more than
+            `max_pixels` pixels and would have to be decoded.
+        SourceError: the conversion would lose transparency or bits.
+        MissingExtraError: a package for lossless recompression is not installed.
     """
     info = probe_image(data)
     upright = info.height, info.width
@@ -92,19 +99,22 @@ def store_picture(data: bytes, options: PictureOptions) -> StoredPicture:
         upright = info.width, info.height
     size = _target_size(*upright, options)
     is_kept = (
-        options.format in ("original", info.format)
+        options.store in ("original", info.format)
         and not options.recompress
         and size == upright
         and (options.orientation == "keep" or exif_orientation(data) == 1)
     )
     if is_kept:
-        stored = StoredPicture(data, info.format, *size)
+        stored = StoredImage(data, info.format, *size)
     else:
-        stored = _store_anew(data, _target_format(info.format, options), size, options)
+        # after decoding: another copy to encode; for alpha, also rows as floats
+        extra = 4 if size == upright else 4 + 16 * size[1] // upright[1]
+        with room_to_decode(data, *info, max_pixels=options.max_pixels, extra=extra):
+            stored = _store_anew(data, _target_format(info.format, options), size, options)
     return _rewrite(stored, options)
 
 
-def _target_size(height: int, width: int, options: PictureOptions) -> tuple[int, int]:
+def _target_size(height: int, width: int, options: ImageOptions) -> tuple[int, int]:
     side = options.shorter_side or options.longer_side
     if side is None:
         return height, width
@@ -118,18 +128,18 @@ def _rounded(number: int, divisor: int) -> int:
     return (2 * number + divisor) // (2 * divisor)
 
 
-def _target_format(format_: str, options: PictureOptions) -> str:
-    if options.format != "original":
-        return options.format
+def _target_format(format_: str, options: ImageOptions) -> str:
+    if options.store != "original":
+        return options.store
     return "jpeg" if format_ == "jpeg" else "png"
 
 
 def _store_anew(
-    data: bytes, format_: str, size: tuple[int, int], options: PictureOptions
-) -> StoredPicture:
-    """Decode, turn, make smaller, encode."""
+    data: bytes, format_: str, size: tuple[int, int], options: ImageOptions
+) -> StoredImage:
+    """Decode, rotate, resize and encode an image."""
     decoded = decode_exact(data, max_pixels=options.max_pixels)
-    changes = _said_of(decoded)
+    changes = _changes_of(decoded)
     pixels = decoded.pixels
     orientation = exif_orientation(data)
     applied, kept = (orientation, 1) if options.orientation == "apply" else (1, orientation)
@@ -153,67 +163,82 @@ def _store_anew(
     if format_ == "raw":
         if kept != 1:
             changes.append(NO_ORIENTATION)
-        return StoredPicture(pixels.tobytes(), "raw", *size, depth, dtype, applied, tuple(changes))
+        return StoredImage(pixels.tobytes(), "raw", *size, depth, dtype, applied, tuple(changes))
     if format_ == "jpeg":
         encoded = encode_jpeg(pixels, quality=options.quality, optimizes=options.baseline)
     else:
         encoded = encode_png(pixels)
     if kept != 1 or profile:
         encoded = with_metadata(encoded, orientation=kept, profile=profile)
-    return StoredPicture(encoded, format_, *size, None, None, applied, tuple(changes))
+    return StoredImage(encoded, format_, *size, None, None, applied, tuple(changes))
 
 
-def _said_of(decoded: Decoded) -> list[str]:
-    said = []
+def _changes_of(decoded: Decoded) -> list[str]:
+    changes = []
     if decoded.is_animated:
-        said.append(FIRST_FRAME)
+        changes.append(FIRST_FRAME)
     if decoded.was_cmyk:
-        said.append(FROM_CMYK)
-    return said
+        changes.append(FROM_CMYK)
+    return changes
 
 
-def _without_alpha(pixels: ExactPixels, options: PictureOptions) -> tuple[ExactPixels, str]:
-    """Grey or RGB pixels, and what was done to their alpha."""
+def _without_alpha(pixels: ExactPixels, options: ImageOptions) -> tuple[ExactPixels, str]:
+    """Remove alpha. Returns grey or RGB pixels and a sentence about the change."""
     opaque = np.iinfo(pixels.dtype).max
-    seen_through = int(np.count_nonzero(pixels[:, :, -1] != opaque))
-    if options.drop_alpha or not seen_through:
-        colours = np.ascontiguousarray(pixels[:, :, :-1])
-        return colours, DROPPED if seen_through else OPAQUE
+    transparent_count = int(np.count_nonzero(pixels[:, :, -1] != opaque))
+    if options.drop_alpha or not transparent_count:
+        colours = convert_rows(pixels, lambda rows: rows[:, :, :-1].copy())
+        return colours, DROPPED if transparent_count else OPAQUE
     if options.background is None:
         raise SourceError(
-            f"the picture is transparent in {seen_through:,} pixels and a JPEG cannot be; choose "
-            "a background for them, such as background=(255, 255, 255) for white, or keep the "
-            "colours under them with drop_alpha=True, or store the picture as png or as it is"
+            f"the image has {transparent_count:,} transparent pixels, which a JPEG cannot hold",
+            remedy=(
+                f"Choose a background with {option('background', (255, 255, 255))}, keep the "
+                f"colours with {option('drop_alpha', True)}, or store it as PNG or unchanged."
+            ),
         )
-    return lay_on_background(pixels, options.background), ON_BACKGROUND
+    background = options.background
+    return convert_rows(pixels, lambda rows: lay_on_background(rows, background)), ON_BACKGROUND
 
 
 def _smaller(pixels: ExactPixels, height: int, width: int) -> ExactPixels:
-    """By area. Colours count as much as they are seen: those of transparent pixels do not."""
+    """Resize by area, weighting colours by their alpha."""
     import cv2
 
     channel_count = pixels.shape[2]
     if channel_count in (1, 3):
         resized = cv2.resize(pixels, (width, height), interpolation=cv2.INTER_AREA)
         return resized.reshape(height, width, channel_count)  # type: ignore[return-value]
-    weighted: Any = pixels.astype(np.float32 if pixels.dtype == np.uint8 else np.float64)
-    weighted[:, :, :-1] *= weighted[:, :, -1:]
-    summed = cv2.resize(weighted, (width, height), interpolation=cv2.INTER_AREA)
+
+    def narrowed(rows: ExactPixels) -> Any:
+        weighted: Any = rows.astype(np.float32 if rows.dtype == np.uint8 else np.float64)
+        weighted[:, :, :-1] *= weighted[:, :, -1:]
+        lower = height if len(rows) == len(pixels) else len(rows)
+        return cv2.resize(weighted, (width, lower), interpolation=cv2.INTER_AREA)
+
+    summed: Any = convert_rows(pixels, narrowed)
+    if len(summed) != height:  # large image: first the width strip by strip, then the height
+        summed = cv2.resize(summed, (width, height), interpolation=cv2.INTER_AREA)
     colours = summed[:, :, :-1] / np.maximum(summed[:, :, -1:], 1e-9)
     whole = np.concatenate((colours, summed[:, :, -1:]), axis=2)
     smaller: ExactPixels = np.rint(whole).astype(pixels.dtype)
     return smaller
 
 
-def _rewrite(stored: StoredPicture, options: PictureOptions) -> StoredPicture:
-    """Other bytes for the same pixels, as asked."""
+def _rewrite(stored: StoredImage, options: ImageOptions) -> StoredImage:
+    """Recompress a file losslessly, or convert it to baseline, if requested."""
     is_rewritten = (stored.format == "png" and options.shrink) or (
         stored.format == "jpeg"
         and (options.shrink or (options.baseline and is_progressive(stored.data)))
     )
     if not is_rewritten:
         return stored
-    check_size(stored.height, stored.width, options.max_pixels)  # the packages have no cap
+    check_size(stored.height, stored.width, options.max_pixels)  # the packages have no limit
+    with hold(_REWRITING * stored.height * stored.width):
+        return _rewritten(stored, options)
+
+
+def _rewritten(stored: StoredImage, options: ImageOptions) -> StoredImage:
     try:
         if stored.format == "png":
             return _changed(stored, shrink_png(stored.data), SHRUNK)
@@ -221,7 +246,7 @@ def _rewrite(stored: StoredPicture, options: PictureOptions) -> StoredPicture:
             return _changed(stored, shrink_jpeg(stored.data), SHRUNK)
         if is_progressive(stored.data):
             return _changed(stored, to_baseline(stored.data), TO_BASELINE)
-        if options.shrink and not stored.changes:  # encoded here it has the best tables already
+        if options.shrink and not stored.changes:  # images encoded here already have optimal tables
             smaller = to_baseline(stored.data)
             return _changed(stored, min(smaller, stored.data, key=len), SHRUNK)
     except CannotKeepError:
@@ -229,7 +254,7 @@ def _rewrite(stored: StoredPicture, options: PictureOptions) -> StoredPicture:
     return stored
 
 
-def _changed(stored: StoredPicture, data: bytes, change: str) -> StoredPicture:
+def _changed(stored: StoredImage, data: bytes, change: str) -> StoredImage:
     if data == stored.data:
         return stored
     return stored._replace(data=data, changes=(*stored.changes, change))

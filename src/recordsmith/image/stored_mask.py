@@ -1,7 +1,7 @@
-"""A mask follows its picture: turned like it, resized with it, its numbers unchanged.
+"""Rotate and resize a mask like its image, keeping its class numbers.
 
-What need not change keeps its bytes. Everything else is written as PNG with the palette, the
-transparency and the bits that it had, so that a 1 stays a 1 in every reader.
+An unchanged mask keeps its bytes. Others are written as PNG with the same palette, transparency and
+bit depth, so that every reader gets the same class numbers.
 """
 
 from __future__ import annotations
@@ -23,9 +23,11 @@ from recordsmith.image.turning import turn
 class StoredMask(NamedTuple):
     """A mask as it is stored.
 
-    format: png, or raw: rows of numbers; None where the bytes are the same.
-    dtype: uint8 or uint16.
-    is_changed: whether these are other bytes than before.
+    Attributes:
+        data: the file, or raw values.
+        format: png, or raw: rows of values; None if the bytes were kept.
+        dtype: uint8 or uint16.
+        is_changed: whether the bytes differ from the original.
     """
 
     data: bytes
@@ -42,18 +44,19 @@ def store_mask(
     orientation_applied: int = 1,
     raw: bool = False,
 ) -> StoredMask:
-    """Turn and resize a mask as its picture was.
+    """Rotate and resize a mask like its image.
 
     Args:
-        height, width: of the picture as it is stored now.
-        orientation_applied: the EXIF orientation by which the picture was turned.
-        raw: numbers in rows without a header, (height, width), instead of a file.
+        data: the mask file.
+        height, width: of the stored image.
+        orientation_applied: the EXIF orientation that was applied to the image.
+        raw: store rows of values, (height, width), instead of a file.
 
     Returns:
-        The mask; resized by the nearest neighbour, so that it has no number that it had not.
+        The mask, resized by nearest neighbour, so that no new class numbers appear.
 
     Raises:
-        CorruptDataError: unreadable-image: it cannot be decoded, or has colours instead of numbers.
+        CorruptDataError: unreadable-image: the mask cannot be decoded, or stores colours.
     """
     values = decode_mask(data)
     dtype = str(values.dtype)
@@ -66,12 +69,12 @@ def store_mask(
 
 
 def _encode_like(data: bytes, values: MaskValues) -> bytes:
-    """A PNG of these numbers with palette and bits of another mask."""
+    """Encode values as PNG with the palette and bit depth of another mask."""
     header = read_header(data)
     if header is not None:
-        words = [chunk for chunk in chunks_before_pixels(data) if chunk.name in (b"PLTE", b"tRNS")]
+        kept = [chunk for chunk in chunks_before_pixels(data) if chunk.name in (b"PLTE", b"tRNS")]
         return encode_png_values(
-            values, bits=header.bits, colour_type=header.colour_type, chunks=words
+            values, bits=header.bits, colour_type=header.colour_type, chunks=kept
         )
     palette = _palette(data)
     if palette is not None:

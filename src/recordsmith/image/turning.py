@@ -1,8 +1,8 @@
-"""Turning pixels and places in them by an EXIF orientation, so that what was up is up.
+"""Apply an EXIF orientation to pixels and boxes.
 
-An EXIF orientation says how a viewer turns the stored picture (CIPA DC-008, tag 0x0112): 1 as it
-is, 2 mirrored, 3 by 180 degrees, 4 upside down and mirrored, 5 rows and columns swapped, 6 by 90
-degrees clockwise, 7 swapped and by 180 degrees, 8 by 90 degrees counterclockwise.
+The orientation (CIPA DC-008, tag 0x0112) is how a viewer transforms the stored image: 1 unchanged,
+2 mirrored, 3 rotated by 180 degrees, 4 flipped vertically, 5 transposed, 6 rotated by 90 degrees
+clockwise, 7 transposed and rotated by 180 degrees, 8 rotated by 90 degrees counterclockwise.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ import numpy.typing as npt
 
 Number = TypeVar("Number", bound=np.generic)
 Box: TypeAlias = tuple[float, float, float, float]
-"""(ymin, xmin, ymax, xmax), each from 0 to 1 of its side."""
+"""(ymin, xmin, ymax, xmax), each from 0 to 1."""
 
-# orientation -> (rows and columns are swapped; then: rows are reversed, columns are reversed)
+# orientation -> (swap rows and columns; then reverse rows; reverse columns)
 _TURNS = {
     1: (False, False, False),
     2: (False, False, True),
@@ -30,13 +30,13 @@ _TURNS = {
 
 
 def turn(pixels: npt.NDArray[Number], orientation: int) -> npt.NDArray[Number]:
-    """Turn pixels as a viewer does that heeds an EXIF orientation from 1 to 8.
+    """Transform pixels as a viewer does that applies an EXIF orientation from 1 to 8.
 
     Args:
         pixels: (height, width) or (height, width, channels).
 
     Returns:
-        (height, width, …), or for 5 to 8 (width, height, …); contiguous.
+        (height, width, …), or (width, height, …) for 5 to 8; contiguous.
     """
     is_swapped, reverses_rows, reverses_columns = _TURNS[orientation]
     turned = pixels.swapaxes(0, 1) if is_swapped else pixels
@@ -46,17 +46,17 @@ def turn(pixels: npt.NDArray[Number], orientation: int) -> npt.NDArray[Number]:
 
 
 def swaps_sides(orientation: int) -> bool:
-    """Whether turning by this orientation makes the height the width."""
+    """Whether this orientation swaps height and width."""
     return _TURNS[orientation][0]
 
 
 def undone_by(orientation: int) -> int:
-    """The orientation whose turn leads from the upright picture back to the stored one."""
+    """The orientation that undoes this one."""
     return {6: 8, 8: 6}.get(orientation, orientation)
 
 
 def turn_box(box: Box, orientation: int) -> Box:
-    """Turn a box as `turn` turns the pixels."""
+    """Transform a box as `turn` transforms pixels."""
     is_swapped, reverses_rows, reverses_columns = _TURNS[orientation]
     ymin, xmin, ymax, xmax = box
     if is_swapped:

@@ -3,14 +3,14 @@
     for batch in recordsmith.jax.batches(loader, sharding):
         state = train_step(state, batch["image"], batch["label"])
 
-`conversion` puts one batch on devices, `stream` does it a few batches ahead of the loop,
-`shardings` tells which rows are whose.
+`conversion` puts a batch on devices, `stream` does so a few batches ahead of the loop, `shardings`
+finds which rows each process has.
 """
 
 try:
-    from recordsmith.jax.conversion import Ragged, convert
+    from recordsmith.jax.conversion import JaxRagged, convert
     from recordsmith.jax.shardings import this_rank
-    from recordsmith.jax.stream import Batches, batches
+    from recordsmith.jax.stream import JaxBatches, batches
 except ModuleNotFoundError as error:
     from recordsmith.errors import MissingExtraError
 
@@ -18,4 +18,4 @@ except ModuleNotFoundError as error:
         raise  # it is there, but something that it needs is not
     raise MissingExtraError("jax", "jax") from error
 
-__all__ = ["Batches", "Ragged", "batches", "convert", "this_rank"]
+__all__ = ["JaxBatches", "JaxRagged", "batches", "convert", "this_rank"]

@@ -1,7 +1,6 @@
-"""What is a batch in JAX's words, on which devices?
+"""Converts batches to JAX arrays and puts them on devices.
 
-Numbers that JAX would cut to 32 bits in silence are an error; text and bytes, of which JAX has no
-arrays, stay on the host.
+Numbers that JAX would silently truncate to 32 bits are an error; text and bytes stay on the host.
 """
 
 from __future__ import annotations
@@ -13,14 +12,14 @@ import jax
 import numpy as np
 from jax.sharding import NamedSharding, Sharding
 
-from recordsmith.errors import OptionError, names_like
+from recordsmith.errors import OptionError, names_like, option
 from recordsmith.example import BytesArray, RaggedArray
 from recordsmith.jax.shardings import Shardings, split_of, splits_of
 
 _NARROW = {"int64": "int32", "uint64": "uint32", "float64": "float32", "complex128": "complex64"}
 
 
-class Ragged(NamedTuple):
+class JaxRagged(NamedTuple):
     """Rows of unequal length: row i is values[row_splits[i]:row_splits[i + 1]]. A pytree.
 
     values: (value_count,).
@@ -32,30 +31,36 @@ class Ragged(NamedTuple):
 
 
 def convert(batch: Mapping[str, Any], sharding: Shardings = None) -> dict[str, Any]:
-    """A batch with JAX arrays: numbers as `jax.Array`, ragged ones as `Ragged`, text as lists of
-    str, and byte strings as lists of bytes, both on the host.
+    """Convert a batch: numbers become `jax.Array`, ragged numbers `Ragged`; text and byte strings
+    become lists of str and bytes on the host.
 
-    Without `jax_enable_x64` JAX has 32 bits: int64 become int32, float64 float32. On the CPU an
-    array may be the memory of the batch itself, which must not be changed then.
+    Without `jax_enable_x64`, int64 becomes int32 and float64 float32. On the CPU an array may share
+    the memory of the batch, which must not be changed then.
 
     Args:
         sharding: as of `batches`.
 
     Raises:
-        OptionError: a number does not fit into 32 bits; the rows cannot be divided by the devices;
-            an entry that is spread over devices is ragged or no numbers.
+        OptionError: a number needs more than 32 bits; the rows cannot be divided among the devices;
+            a sharded entry is ragged or not numeric.
     """
     if sharding is None or isinstance(sharding, Sharding):
         return {name: _convert(name, entry, sharding) for name, entry in batch.items()}
-    splits_of(sharding)  # says what it is, if it is none
+    splits_of(sharding)  # checks it
     for name, of_entry in sharding.items():
         if name not in batch:
-            hint = names_like(name, batch, "it has none at all")
-            raise OptionError(f"there is a sharding for {name!r}, but no such entry; {hint}")
+            hint = names_like(name, batch, "the batch is empty")
+            raise OptionError(
+                f"{option('sharding')} has {name!r}, but the batch has no such entry; {hint}",
+                option="sharding",
+                value=name,
+            )
         if of_entry is not None and not _has_numbers(batch[name]):
             raise OptionError(
-                f"there is a sharding for {name!r}, which is no array of numbers: text and bytes "
-                "stay on the host, so leave it out"
+                f"{option('sharding')} has {name!r}, which is not an array of numbers",
+                option="sharding",
+                value=name,
+                remedy="Leave it out: text and bytes stay on the host.",
             )
     return {name: _convert(name, entry, sharding.get(name)) for name, entry in batch.items()}
 
@@ -76,10 +81,12 @@ def _convert(name: str, entry: Any, sharding: Sharding | None) -> Any:
         return _put(name, entry, sharding)
     if sharding is not None:
         raise OptionError(
-            f"entry {name!r} has rows of unequal length, which cannot be spread over devices: make "
-            "it a recordsmith.Padded, or give a sharding for each other entry by name"
+            f"entry {name!r} has rows of different lengths, which cannot be sharded",
+            option="sharding",
+            remedy="Declare it as recordsmith.Padded, or pass a dict with a sharding for each "
+            "other entry.",
         )
-    return Ragged(_put(name, entry.values, None), _put(name, entry.row_splits, None))
+    return JaxRagged(_put(name, entry.values, None), _put(name, entry.row_splits, None))
 
 
 def _put(name: str, array: Any, sharding: Sharding | None) -> jax.Array:
@@ -94,7 +101,9 @@ def _put(name: str, array: Any, sharding: Sharding | None) -> jax.Array:
         whole = (array.shape[0] * split_of(sharding).world_size, *array.shape[1:])
         return jax.make_array_from_process_local_data(sharding, array, whole)
     except (TypeError, ValueError) as error:
-        raise OptionError(f"entry {name!r}, {array.dtype} {array.shape}: {error}") from error
+        raise OptionError(
+            f"entry {name!r}, {array.dtype} {array.shape}: {error}", option="sharding"
+        ) from error
 
 
 def _narrowed(name: str, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
@@ -115,9 +124,10 @@ def _narrowed(name: str, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         wrong = np.isfinite(array) & ~np.isfinite(narrowed)
     if wrong.any():
         raise OptionError(
-            f"entry {name!r} has {array[wrong][0]}, {array.dtype}, which does not fit into "
-            f"{narrow}, and JAX has no more bits: make the number smaller in map_batches, leave "
-            "the entry out, or begin with jax.config.update('jax_enable_x64', True)"
+            f"entry {name!r} has {array[wrong][0]}, {array.dtype}, which {narrow} cannot hold",
+            value=array[wrong][0],
+            remedy=f"Change it in {option('map_batches')}, leave the entry out, or start with "
+            "jax.config.update('jax_enable_x64', True).",
         )
     return narrowed
 
@@ -126,12 +136,18 @@ def _check_shape(name: str, shape: tuple[int, ...], sharding: Sharding) -> None:
     """Whether this process's part of an array can be cut as the sharding does."""
     if isinstance(sharding, NamedSharding) and len(sharding.spec) > len(shape):
         raise OptionError(
-            f"entry {name!r} has shape {shape}, but its sharding cuts {len(sharding.spec)} axes: "
-            f"{sharding.spec}; give one by name for each entry"
+            f"entry {name!r} has shape {shape}, but its sharding splits {len(sharding.spec)} axes: "
+            f"{sharding.spec}",
+            option="sharding",
+            remedy="Pass a dict with a sharding for each entry.",
         )
     part_count = split_of(sharding).part_count
     if shape[0] % part_count:
         raise OptionError(
-            f"entry {name!r} has {shape[0]} rows, which {part_count} devices cannot share: make "
-            "the loader with ends='drop' or ends='pad', and leave out what makes batches smaller"
+            f"entry {name!r} has {shape[0]} rows, which {part_count} devices cannot share",
+            option="sharding",
+            value=shape[0],
+            expected=f"a multiple of {part_count}",
+            remedy=f"Create the loader with {option('last_batch', 'drop')} or "
+            f"{option('last_batch', 'pad')}, and without options that remove rows.",
         )

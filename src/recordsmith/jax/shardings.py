@@ -1,4 +1,4 @@
-"""Which rows of a batch are this process's, and into how many parts are they cut?"""
+"""Finds which rows of a batch each process has, and into how many parts they are split."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from typing import NamedTuple, TypeAlias
 import jax
 from jax.sharding import NamedSharding, Sharding
 
-from recordsmith.errors import OptionError
+from recordsmith.errors import OptionError, option
 from recordsmith.loading.suitable import Rank
 
 Shardings: TypeAlias = Sharding | Mapping[str, Sharding | None] | None
-"""One for all entries of numbers; or one for each entry that is named."""
+"""One for all numeric entries, or a dict of one for each entry by name."""
 
 
 def this_rank(sharding: Shardings = None) -> Rank:
-    """Which process this is, of how many: `Loader(..., **this_rank())`.
+    """Return rank and world_size of this process: `Loader(..., **this_rank())`.
 
     Args:
-        sharding: that of the batches, where processes share rows, as those do which only cut the
-            model: they have one rank, and read the same.
+        sharding: of the batches. Processes that have the same rows, such as with model
+            parallelism, have the same rank.
     """
     splits = splits_of(sharding)
     if splits:
@@ -31,11 +31,11 @@ def this_rank(sharding: Shardings = None) -> Rank:
 
 
 class Split(NamedTuple):
-    """How a sharding cuts the first axis.
+    """How a sharding splits the first axis.
 
-    part_count: how many parts the rows of this process are cut into.
-    rank, world_size: which rows this process has, of how many groups of processes that have
-        different ones.
+    part_count: how many parts the rows of this process are split into.
+    rank, world_size: the rank of this process's group, and the number of groups with different
+        rows.
     """
 
     part_count: int
@@ -43,7 +43,7 @@ class Split(NamedTuple):
     world_size: int
 
     @property
-    def words(self) -> str:
+    def description(self) -> str:
         if self.world_size == 1:
             return f"{self.part_count} devices share the rows of a batch"
         return f"{self.world_size} processes share the rows of a batch"
@@ -55,17 +55,23 @@ def splits_of(shardings: Shardings) -> list[Split]:
         return []
     if isinstance(shardings, Sharding):
         return [split_of(shardings)]
-    expected = "expected a jax.sharding.Sharding, or a dict of them by the names of entries"
+    expected = "a jax.sharding.Sharding, or a dict of them by the names of entries"
     if not isinstance(shardings, Mapping):
-        raise OptionError(f"the sharding is {shardings!r:.60}; {expected}")
+        raise OptionError(option="sharding", value=shardings, expected=expected)
     for name, sharding in shardings.items():
         if sharding is not None and not isinstance(sharding, Sharding):
-            raise OptionError(f"the sharding of {name!r} is {sharding!r:.60}; {expected}")
+            raise OptionError(
+                f"{option('sharding')} has {sharding!r:.60} for {name!r}",
+                option="sharding",
+                value=sharding,
+                expected=expected,
+            )
     splits = [split_of(sharding) for sharding in shardings.values() if sharding is not None]
     if len({(split.rank, split.world_size) for split in splits}) > 1:
         raise OptionError(
-            "the shardings of different entries share out the rows among the processes "
-            "differently, but a process has one batch: cut the first axis alike in all of them"
+            f"the entries of {option('sharding')} divide the rows differently among the processes",
+            option="sharding",
+            remedy="Split the first axis the same way in all of them.",
         )
     return splits
 
@@ -78,16 +84,22 @@ def split_of(sharding: Sharding) -> Split:
             parts.setdefault(device.process_index, set()).add(index[0].start or 0)
     except (KeyError, ValueError) as error:
         raise OptionError(
-            f"the sharding is {sharding!r:.200}, which tells no devices for rows: {error}"
+            f"{option('sharding')} {sharding!r:.200} does not assign rows to devices: {error}",
+            option="sharding",
         ) from error
     groups = list(dict.fromkeys(frozenset(parts[process]) for process in sorted(parts)))
     own = parts.get(jax.process_index())
     if own is None:
-        raise OptionError(f"the sharding has no device of process {jax.process_index()}")
+        raise OptionError(
+            f"{option('sharding')} has no device of process {jax.process_index()}",
+            option="sharding",
+        )
     if sum(map(len, groups)) > len(frozenset().union(*groups)):
         raise OptionError(
-            "the sharding gives processes rows of which each has some in common with another, but "
-            "not all: order the devices of the mesh so that processes have the same rows or others"
+            f"{option('sharding')} gives two processes rows that overlap only partly",
+            option="sharding",
+            remedy="Order the devices of the mesh so that processes have either the same rows or "
+            "disjoint ones.",
         )
     return Split(len(own), groups.index(frozenset(own)), len(groups))
 

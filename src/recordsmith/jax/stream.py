@@ -1,6 +1,6 @@
-"""A loader's batches on their way to the devices, ahead of the loop.
+"""Puts a loader's batches on devices ahead of the loop.
 
-They are put there in the loop's own thread: JAX copies while the device computes.
+Uses the loop's own thread: JAX copies while the device computes.
 """
 
 from __future__ import annotations
@@ -22,42 +22,42 @@ Batch: TypeAlias = dict[str, Any]
 
 def batches(
     loader: Loader, sharding: Shardings = None, *, prefetch: int = 2, any_rank: bool = False
-) -> Batches:
-    """The batches of a loader, converted, on their way to the devices ahead of the loop.
+) -> JaxBatches:
+    """Return the batches of a loader as JAX arrays, put on devices ahead of the loop.
+
+        for batch in batches(loader, sharding): ...
 
     Args:
-        sharding: how the rows are spread over devices: one for all entries of numbers, or a dict
-            with one for each entry that is spread. Where it reaches over several processes, their
-            batches become one array. None for the default device.
-        prefetch: how many batches are put on devices ahead of the one that is asked for; they
-            take memory there.
-        any_rank: the loader may have another rank and world_size than this process: for processes
-            that shall read the same.
+        sharding: how rows are divided among devices: one for all numeric entries, or a dict of one
+            for each sharded entry. A sharding across processes makes one array of their batches.
+            None for the default device.
+        prefetch: how many batches are put on devices ahead; they take memory there.
+        any_rank: allow a loader with another rank than this process, such as when several ranks
+            read the same records.
 
     Raises:
-        OptionError: the loader reads the records of another rank; batches cannot be divided by
-            the devices; the loader uses memory again.
+        OptionError: the loader has the rank of another process, or reuses memory; batches cannot
+            be divided among the devices.
     """
     check_loader(
         loader,
-        reuse="a JAX array on the CPU is the memory of the batch itself, and another device may "
-        "still copy from it",
+        reuse="JAX arrays share the memory of the batch, or are still being copied from it",
     )
     ahead_count = whole_number("prefetch", prefetch, 0)
     splits = splits_of(sharding)
     if not any_rank:
         how = "Loader(..., **this_rank(sharding))" if splits else "Loader(..., **this_rank())"
         check_rank(loader, this_rank(sharding), f"{how}, after jax.distributed.initialize()")
-    made = Batches(loader, sharding, splits, ahead_count)
+    made = JaxBatches(loader, sharding, splits, ahead_count)
     made.check_rows()
     return made
 
 
-class Batches:
+class JaxBatches:
     """The batches of a loader as JAX arrays. Each iteration is one of the loader.
 
-    `len`, `state_dict` and `load_state_dict` speak of the batch that was handed out last, not of
-    those that are put ahead of it.
+    `len`, `state_dict` and `load_state_dict` refer to the last batch returned, not to those
+    prefetched.
     """
 
     def __init__(
@@ -72,25 +72,25 @@ class Batches:
     def __repr__(self) -> str:
         return f"recordsmith.jax.batches({self._loader!r})"
 
-    def __iter__(self) -> Iteration:
-        """An iteration, which begins when its first batch is asked for."""
-        return Iteration(self, self._sharding, self._prefetch)
+    def __iter__(self) -> JaxIteration:
+        """Return an iteration. It begins when its first batch is requested."""
+        return JaxIteration(self, self._sharding, self._prefetch)
 
     def __len__(self) -> int:
-        """How many batches the next iteration gives.
+        """Return the number of batches of the next iteration.
 
         Raises:
-            TypeError: it goes on for ever.
+            TypeError: the iteration is endless.
         """
         return len(self._loader)
 
     def state_dict(self) -> dict[str, Any]:
-        """Where the loop is, as `Loader.state_dict` tells it."""
+        """Return the state after the last batch returned, as `Loader.state_dict`."""
         place, state = self._place, self._loader.state_dict()
         return place.of_loop if place is not None and place.of_loader == state else state
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on where another loop was, as `Loader.load_state_dict`."""
+        """Resume from a state, as `Loader.load_state_dict`."""
         self._loader.load_state_dict(state)
         self._place = None
 
@@ -100,24 +100,24 @@ class Batches:
         """An iteration of the loader."""
         of_loop, of_loader = self.state_dict(), self._loader.state_dict()
         if of_loop != of_loader:
-            # The last iteration was broken off. The loader is further than the loop was, perhaps in
-            # another epoch; the next one is that after the loop's.
+            # The last iteration was interrupted, and prefetching is ahead of the loop, perhaps in
+            # another epoch: begin the epoch after the loop's.
             epoch = of_loop["epoch"] + (of_loop["read"] > 0)
             self.load_state_dict({**of_loop, "epoch": epoch, "read": 0, "begun": epoch})
         self.check_rows()
-        self.tell(self._loader.state_dict())
+        self.advance_to(self._loader.state_dict())
         return iter(self._loader)
 
     def place(self) -> dict[str, Any]:
-        """Where the loader is."""
+        """Return the state of the loader."""
         return self._loader.state_dict()
 
-    def tell(self, of_loop: dict[str, Any]) -> None:
-        """The loop has come to where the loader was then."""
+    def advance_to(self, of_loop: dict[str, Any]) -> None:
+        """Set the state of the loop."""
         self._place = _Place(of_loop, self._loader.state_dict())
 
     def check_rows(self) -> None:
-        """Whether the devices can share the rows of all batches.
+        """Check that the devices can share the rows of all batches.
 
         Raises:
             OptionError: they cannot.
@@ -126,35 +126,39 @@ class Batches:
         for split in self._splits:
             if loader.batch_size % split.part_count:
                 raise OptionError(
-                    f"{split.part_count} devices of this process share the rows of a batch, of "
-                    f"which there are {loader.batch_size}: say a batch_size that is a multiple of "
-                    f"{split.part_count}"
+                    f"{split.part_count} devices of this process cannot share the "
+                    f"{loader.batch_size} rows of a batch",
+                    option="batch_size",
+                    value=loader.batch_size,
+                    expected=f"a multiple of {split.part_count}",
                 )
             reason = loader.shorter_batches
             if reason is not None and (split.part_count > 1 or split.world_size > 1):
                 raise OptionError(
-                    f"{split.words}, so all batches need {loader.batch_size} rows, but {reason}"
+                    f"{split.description}, so all batches need {loader.batch_size} rows, but "
+                    f"{reason}",
+                    option="sharding",
                 )
 
 
 class _Place(NamedTuple):
-    """Where the loop is, told when the loader was where it is now."""
+    """The state of the loop, and that of the loader at the time."""
 
     of_loop: dict[str, Any]
     of_loader: dict[str, Any]
 
 
 class _Ahead(NamedTuple):
-    """A batch that is on its way to the devices, and where the loader was after it."""
+    """A prefetched batch, and the state of the loader after it."""
 
     batch: Batch
     place: dict[str, Any]
 
 
-class Iteration:
+class JaxIteration:
     """One pass over the batches: an iterator that can be closed."""
 
-    def __init__(self, batches: Batches, sharding: Shardings, prefetch: int) -> None:
+    def __init__(self, batches: JaxBatches, sharding: Shardings, prefetch: int) -> None:
         self._batches = batches
         self._sharding = sharding
         self._prefetch = prefetch
@@ -174,8 +178,9 @@ class Iteration:
             self._source, self._process = self._batches.begin(), os.getpid()
         if os.getpid() != self._process:
             raise OptionError(
-                "this iteration was begun in another process, which goes on with it: begin one of "
-                "your own with iter(), in a process that was spawned, as JAX does not bear forks"
+                "this iteration belongs to another process",
+                remedy="Begin one in this process with iter(). Spawn the process, because JAX does "
+                "not support forks.",
             )
         self._asked_count += 1
         # the first batch waits for no other, and the loop runs while those ahead of it are made
@@ -187,10 +192,10 @@ class Iteration:
             self.close()
             assert end is not None
             if isinstance(end, StopIteration):
-                self._batches.tell(self._batches.place())
+                self._batches.advance_to(self._batches.place())
             raise end
         batch, place = self._ahead.popleft()
-        self._batches.tell(place)
+        self._batches.advance_to(place)
         return batch
 
     def _put(self) -> None:
@@ -203,7 +208,7 @@ class Iteration:
             self._ahead.append(_Ahead(batch, self._batches.place()))
 
     def close(self) -> None:
-        """End it, and the threads that work for it. There are no more batches afterwards."""
+        """Stop its threads. It returns no more batches."""
         self._is_closed = True
         self._ahead.clear()
         self._end = None  # an error keeps what it was raised in

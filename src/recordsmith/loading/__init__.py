@@ -1,7 +1,7 @@
-"""Positions -> batches: order, fetch, decode, batch, prefetch, state. Knows nothing of packing."""
+"""Loads batches: order, reading, decoding, batching, prefetching, state. Independent of packing."""
 
-from recordsmith.loading.buckets import Buckets
-from recordsmith.loading.buffer import Buffer
+from recordsmith.loading.buckets import BucketBySize
+from recordsmith.loading.buffer import BufferShuffle
 from recordsmith.loading.examples import Examples
 from recordsmith.loading.features import (
     Boxes,
@@ -18,15 +18,15 @@ from recordsmith.loading.features import (
 )
 from recordsmith.loading.loader import Loader
 from recordsmith.loading.mix import Mix
-from recordsmith.loading.order import Blocks
+from recordsmith.loading.order import BlockShuffle
 from recordsmith.loading.specs import EntrySpec
 from recordsmith.loading.stats import LoaderStats
 
 __all__ = [
-    "Blocks",
+    "BlockShuffle",
     "Boxes",
-    "Buckets",
-    "Buffer",
+    "BucketBySize",
+    "BufferShuffle",
     "Bytes",
     "EntrySpec",
     "Examples",

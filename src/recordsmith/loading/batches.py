@@ -1,14 +1,15 @@
-"""How do records become a batch? Read them, decode their columns, fill the pixels, finish.
+"""Makes batches of records: reads them, decodes their columns, fills the pixels.
 
-A `BatchMaker` knows what a batch is made of; a `Batch` is one of them while it is made, in the
-three parts of an engine's job. Rows that a filter refuses or that are skipped for a fault are left
-out of their batch: which records the others hold never changes.
+A `BatchMaker` knows what a batch holds; a `Batch` is one of them in the making, in the three parts
+of an engine's job. Rows that are filtered or skipped are missing from their batch; the other
+batches keep their records.
 """
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping
+from copy import copy
 from dataclasses import dataclass
 from time import perf_counter
 from typing import Any, Protocol
@@ -17,34 +18,42 @@ import numpy as np
 
 from recordsmith.buffers import Int64Array
 from recordsmith.dataset import RecordLocation
-from recordsmith.errors import CorruptDataError
+from recordsmith.errors import CorruptDataError, option
 from recordsmith.example import BytesArray, Column, ColumnDecoder, FeatureSpec
 from recordsmith.loading.draws import Draws
-from recordsmith.loading.features import Feature, Filling, PixelFeature, Rows, Text, ValueFeature
+from recordsmith.loading.features import (
+    BatchRows,
+    Feature,
+    Filling,
+    PixelFeature,
+    Text,
+    ValueFeature,
+)
 from recordsmith.loading.features.contract import Allocate, empty
 from recordsmith.loading.functions import Changes, MappedRows, accepts, calling, mapped_batch
 from recordsmith.loading.schedule import Progress, Step
 from recordsmith.loading.sequential import HeldRecords
 from recordsmith.loading.stats import Spent
 
-_WAY_OUT = "; skip_errors= says how many such records may be left out"
+_SKIP_REMEDY = f"Pass {option('skip_errors')} to skip up to that many damaged records."
 
 
 class Records(Protocol):
-    """Where records are read from, by position: a Dataset, or several of them mixed."""
+    """A source of records by position: a Dataset or a Mix."""
 
     def read_records(self, positions: Int64Array) -> BytesArray:
-        """The payloads at many positions."""
+        """Return the payloads at many positions."""
 
     def locate_record(self, position: int) -> RecordLocation:
-        """Where a record lies."""
+        """Return the file, number and offset of a record."""
 
 
 @dataclass(frozen=True)
-class Made:
-    """A batch, where the loader is when it was handed out, and what was left out of it.
+class BatchResult:
+    """A batch that is ready.
 
-    faults: the positions of records that were skipped, and what is wrong with them.
+    after: the progress of the loader after it.
+    faults: the positions of records that were skipped, and their errors.
     """
 
     batch: dict[str, Any]
@@ -54,7 +63,7 @@ class Made:
 
 
 class BatchMaker:
-    """Makes batches of records. Used by several threads at once."""
+    """Makes batches of records; safe to use from several threads."""
 
     def __init__(
         self,
@@ -66,7 +75,7 @@ class BatchMaker:
         changes: Changes | None = None,
         may_skip: bool = False,
     ) -> None:
-        """`specs`: what is read of the records, as `resolve_requests` answers."""
+        """`specs`: the columns to read, as `resolve_requests` returns them."""
         self.records = records
         self.value_features = {
             name: feature for name, feature in features.items() if isinstance(feature, ValueFeature)
@@ -85,29 +94,29 @@ class BatchMaker:
         copied = {key for feature in self.value_features.values() for key in feature.requests()}
         self._borrowed = {
             key for key, spec in specs.items() if spec.kind == "bytes" and key not in copied
-        }  # pictures: they are read while the batch is made, and not kept
+        }  # images: used while the batch is made, and not kept
         self._decoders: deque[ColumnDecoder] = deque()
 
     def __getstate__(self) -> dict[str, Any]:
-        """It travels to another process without its decoders."""
+        """Leave out the decoders, which cannot be pickled."""
         return {**vars(self), "_decoders": deque()}
 
     def batch(
         self, step: Step, allocate: Allocate = empty, held: HeldRecords | None = None
     ) -> Batch:
-        """A job that makes one batch; `held` are its records, if they were read before."""
+        """Return a job that makes one batch; `held` are its records if they are read already."""
         return Batch(self, step, allocate, held)
 
-    def make(self, step: Step) -> Made:
-        """One batch, at once and in this thread."""
+    def make(self, step: Step) -> BatchResult:
+        """Make one batch in this thread."""
         batch = self.batch(step)
         batch.fill(0, batch.begin())
         return batch.finish()
 
     def decode(self, payloads: BytesArray, rows: Int64Array | None) -> dict[str, Column]:
-        """The columns of some payloads, which lie end to end; of all of them without `rows`."""
+        """Decode the columns of payloads, or of the given rows of them."""
         try:
-            decoder = self._decoders.pop()  # making one costs as much as some records
+            decoder = self._decoders.pop()  # creating one is as slow as decoding some records
         except IndexError:
             decoder = ColumnDecoder(self._specs, borrowed=self._borrowed)
         starts, stops = payloads.offsets[:-1], payloads.offsets[1:]
@@ -143,7 +152,7 @@ class Batch:
     # -- the three parts of the job ----------------------------------------------------------------
 
     def begin(self) -> int:
-        """Read the records and make what needs no work row by row."""
+        """Read the records and decode everything but the pixels; return the number of rows."""
         maker, changes, spent = self._maker, self._maker.changes, self._spent
         begun = perf_counter()
         payloads = self._read()
@@ -157,7 +166,7 @@ class Batch:
             self._filter()
             spent.function_seconds = perf_counter() - decoded
         count = len(self._positions)
-        self._rows = Rows(count, self._columns, self._draws, self._allocate)
+        self._rows = BatchRows(count, self._columns, self._draws, self._allocate)
         if changes.map_examples is not None and count:
             self._mapped = MappedRows(changes.map_examples, self._locate)
         elif not maker.pixel_features:
@@ -172,7 +181,7 @@ class Batch:
         return count
 
     def fill(self, start: int, stop: int) -> None:
-        """Do the work of some rows."""
+        """Decode the pixels of some rows and map them."""
         begun = perf_counter()
         failures = self._rows.failures
         for row in range(start, stop):
@@ -191,8 +200,8 @@ class Batch:
                         self._map_example(self._mapped, row)
         self._filled.append((filled - begun, perf_counter() - filled))
 
-    def finish(self) -> Made:
-        """The batch."""
+    def finish(self) -> BatchResult:
+        """Return the batch."""
         begun = perf_counter()
         maker, failures = self._maker, self._rows.failures
         for row in sorted(failures):
@@ -207,13 +216,13 @@ class Batch:
             batch = _rows_of(batch, np.array(kept, np.int64))
         batch = {name: batch[name] for name in maker.names}
         finished = perf_counter()
-        if row_count:  # functions cannot be expected to make something of nothing
+        if row_count:  # maps need not support empty batches
             if self._mapped is not None:
                 batch = self._mapped.columns(batch)
             if maker.changes.map_batches is not None:
                 batch = self._map_batch(batch)
         self._spend(finished - begun, perf_counter() - finished)
-        return Made(batch, self._step.after, tuple(self._faults), self._spent)
+        return BatchResult(batch, self._step.after, tuple(self._faults), self._spent)
 
     def _spend(self, decoding_seconds: float, function_seconds: float) -> None:
         for decoding, functions in self._filled:
@@ -230,7 +239,7 @@ class Batch:
             return records.read_records(self._positions)
         except CorruptDataError as error:
             if not self._maker.may_skip:
-                raise _with_a_way_out(error) from error.__cause__
+                raise _with_skip_remedy(error) from error.__cause__
         kept, pieces = [], []
         for row, position in enumerate(self._positions):
             try:
@@ -243,7 +252,7 @@ class Batch:
         return BytesArray.from_values(pieces)
 
     def _decode(self, payloads: BytesArray) -> None:
-        """Columns and values of the payloads, without those that have none."""
+        """Decode columns and values of the payloads, and skip damaged ones if allowed."""
         maker, kept = self._maker, None
         while True:
             try:
@@ -251,12 +260,12 @@ class Batch:
                 for name, feature in maker.value_features.items():
                     self._values |= feature.values(name, self._columns, self._positions)
             except CorruptDataError as error:
-                row = error.position
+                row = error.record
                 if row is None:
                     raise
                 located = self._located(error, row)
                 if not maker.may_skip:
-                    raise _with_a_way_out(located) from None
+                    raise _with_skip_remedy(located) from None
                 self._faults.append((int(self._positions[row]), located))
                 self._columns, self._values = {}, {}
                 kept = np.arange(len(self._positions)) if kept is None else kept
@@ -266,7 +275,7 @@ class Batch:
                 return
 
     def _select(self, rows: Int64Array) -> None:
-        """Go on with some of the rows."""
+        """Keep only some of the rows."""
         self._positions = self._positions[rows]
         self._draws = self._draws.select(rows)
         self._columns = _rows_of(self._columns, rows)
@@ -275,20 +284,20 @@ class Batch:
     # -- faults ------------------------------------------------------------------------------------
 
     def _check(self, row: int) -> None:
-        """Stop at a row that failed, unless its record is one that may be skipped."""
+        """Raise the error of a row, unless its record may be skipped."""
         error = self._rows.failures[row]
         if not isinstance(error, CorruptDataError):
             raise error
         if not self._maker.may_skip:
-            raise _with_a_way_out(self._located(error, row)) from error.__cause__
+            raise _with_skip_remedy(self._located(error, row)) from error.__cause__
 
     def _located(self, error: Exception, row: int) -> CorruptDataError:
-        """An error about a row, as one about its record."""
+        """Return an error of a row with the location of its record."""
         assert isinstance(error, CorruptDataError)
         where = self._locate(row)
-        return CorruptDataError(
-            error.defect, error.detail, path=where.path, position=where.number, offset=where.offset
-        )
+        located = copy(error)
+        located.path, located.record, located.offset = str(where.path), where.number, where.offset
+        return located
 
     def _locate(self, row: int) -> RecordLocation:
         return self._maker.records.locate_record(int(self._positions[row]))
@@ -326,15 +335,14 @@ class Batch:
             return mapped_batch(function, batch, generator, f"epoch {step.epoch}, {places}")
 
 
-def _with_a_way_out(error: CorruptDataError) -> CorruptDataError:
-    """A fault that stops the iteration, with what lets it go on."""
-    if not error.detail.endswith(_WAY_OUT):  # a reader may keep what it raises
-        error.detail = error.detail.rstrip(".") + _WAY_OUT
+def _with_skip_remedy(error: CorruptDataError) -> CorruptDataError:
+    """Add how to skip the record to an error of `_located`, which is a copy."""
+    error.advise(_SKIP_REMEDY)
     return error
 
 
 def _leaders_first(features: Mapping[str, Feature]) -> dict[str, PixelFeature]:
-    """Those that have work for each row; what follows another comes after it."""
+    """Return the pixel features; those that follow an image come after it."""
     pixels = {
         name: feature for name, feature in features.items() if isinstance(feature, PixelFeature)
     }

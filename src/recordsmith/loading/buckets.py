@@ -1,8 +1,8 @@
-"""Records of like size in one batch, so that little is padded: an order on top of another.
+"""Batches records of similar size together, to reduce padding: an order on top of another.
 
-The order below is cut into windows; the records of each are sorted by size and cut into groups,
-and the groups come in a random order. None of that depends on how places are shared out among
-ranks, so that split and resume stay exact.
+The underlying order is cut into windows. The records of each window are sorted by size and cut into
+groups, and the groups are shuffled. None of this depends on the number of ranks, so split and
+resume stay exact.
 """
 
 from __future__ import annotations
@@ -16,23 +16,27 @@ import numpy as np
 import numpy.typing as npt
 
 from recordsmith.buffers import Int64Array
-from recordsmith.errors import OptionError
+from recordsmith.errors import OptionError, option
 from recordsmith.loading.options import record_count_number
 from recordsmith.loading.order import PositionOrder
 from recordsmith.permutation import Permutations
 
 
 @dataclass(frozen=True, eq=False)
-class Buckets:
-    """How records of like size come together.
+class BucketBySize:
+    """Batch records of similar size together, to reduce padding.
 
-    window: how many records, in the order of the epoch, are sorted by size; larger ones leave less
-        to pad, and less to chance.
-    by: numbers, (len(dataset),): the sizes, such as lengths of texts or widths of pictures, by
-        position (of a Mix: those of its datasets, one behind the other). None: how many bytes
-        each record has, which costs nothing to know.
-    group: how many records of like size come one after the other; as many as all ranks take in a
-        step, if not said. A job that is resumed keeps the groups that it had.
+    Attributes:
+        window: how many records, in the order of the epoch, are sorted by size. A larger window
+            needs less padding and is less random.
+        by: the size of each record, (len(dataset),), such as text lengths or image widths; for a
+            Mix, those of its datasets one after the other. Default: the size in bytes.
+        group: how many records of similar size are read one after the other. Default: as many as
+            all ranks read in a step. A resumed job keeps its group size.
+
+    Example:
+        >>> BucketBySize(window=4096).window
+        4096
     """
 
     window: int = 8192
@@ -43,18 +47,18 @@ class Buckets:
         for name in ("window", "group"):
             value = getattr(self, name)
             if name == "window" or value is not None:
-                object.__setattr__(self, name, record_count_number(f"{name} of the buckets", value))
+                object.__setattr__(self, name, record_count_number(name, value))
         if self.by is not None:
             object.__setattr__(self, "by", _sizes(self.by))
 
 
 class BucketOrder(PositionOrder):
-    """The positions of another order, brought together by size."""
+    """The positions of another order, grouped by size."""
 
     def __init__(
         self,
         order: PositionOrder,
-        buckets: Buckets,
+        buckets: BucketBySize,
         *,
         step_size: int,
         record_sizes: Callable[[Int64Array], Int64Array],
@@ -63,9 +67,9 @@ class BucketOrder(PositionOrder):
     ) -> None:
         """
         Args:
-            step_size: how many records make a group, if `buckets` do not say.
-            record_sizes: positions -> how many bytes their records have.
-            is_shuffled: whether groups come in a random order; else small ones come first.
+            step_size: the default group size.
+            record_sizes: returns the sizes in bytes of the records at some positions.
+            is_shuffled: whether groups are shuffled; otherwise small ones come first.
         """
         self.count = order.count
         self._order = order
@@ -82,9 +86,9 @@ class BucketOrder(PositionOrder):
         return {**self._order.describe(), "buckets": buckets}
 
     def adopt(self, description: Mapping[str, Any]) -> BucketOrder:
-        """This order with the groups of a state, unless groups of a certain size were asked for."""
-        told = description.get("buckets")
-        group = told.get("group") if isinstance(told, Mapping) else None
+        """Return this order with the group size of a state, unless one was passed."""
+        buckets = description.get("buckets")
+        group = buckets.get("group") if isinstance(buckets, Mapping) else None
         if self._buckets.group is not None or type(group) is not int or group < 1:
             return self
         return BucketOrder(
@@ -128,16 +132,19 @@ def _digest(sizes: npt.NDArray[Any]) -> str:
 
 
 def _sizes(by: npt.ArrayLike) -> npt.NDArray[Any]:
-    """What a user gave as sizes, in a type of which equal sizes have equal bytes."""
+    """Return the sizes as int64 or float64, so that equal sizes have equal bytes."""
     try:
         sizes = np.asarray(by)
     except ValueError:  # rows of unequal length
         sizes = np.empty((), object)
     if sizes.ndim != 1 or sizes.dtype.kind not in "iuf":
         raise OptionError(
-            f"by of the buckets is of type {sizes.dtype} and shape {sizes.shape}; expected one "
-            "number for each record"
+            f"{option('by')} has type {sizes.dtype} and shape {sizes.shape}",
+            option="by",
+            expected="one number for each record",
         )
     if sizes.dtype.kind == "f" and not np.isfinite(sizes).all():
-        raise OptionError("by of the buckets has a size that is not finite")
+        raise OptionError(
+            f"{option('by')} has a size that is not finite", option="by", expected="finite numbers"
+        )
     return np.array(sizes, "<f8" if sizes.dtype.kind == "f" else "<i8")

@@ -1,5 +1,5 @@
-"""A shuffle for shards that can only be read in order, as through a buffer that is filled and
-emptied; but what would be in the buffer is arithmetic, so that split and resume stay exact.
+"""Shuffles shards that support only sequential reads, as a shuffle buffer does. The order is
+computed, not drawn while reading, so split and resume stay exact.
 """
 
 from __future__ import annotations
@@ -21,30 +21,30 @@ from recordsmith.permutation import Permutations
 
 
 @dataclass(frozen=True)
-class Buffer:
-    """A shuffle that reads shards from their beginning to their end, as compressed ones must be.
+class BufferShuffle:
+    """Shuffle shards that are read from start to end, such as compressed ones.
 
-    size: how many neighbouring records are mixed with each other. Those that a rank reads of so
-        many records, and of the next so many, are in its memory at the same time.
+    In each epoch the shards are read in a random order. Their records are cut into runs of `size`,
+    at different places in each epoch, and each run is shuffled. Records of a shard that are further
+    apart than `size` are never mixed, so a shard that is sorted by class is read by class. Every
+    rank decompresses all shards and keeps its share.
 
-    In each epoch the shards come one after the other in a random order, the records in them are cut
-    into runs of `size`, at other places each time, and the records of each run are mixed. What is
-    given up: records of a shard that are further apart than `size` never change places, so a shard
-    whose records are sorted, by class for example, is read by class. Every rank decompresses
-    everything, and keeps its own share.
+    Attributes:
+        size: how many neighbouring records are shuffled together. A rank keeps its records of two
+            such runs in memory.
     """
 
     size: int = 10_000
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "size", record_count_number("the size of the buffer", self.size))
+        object.__setattr__(self, "size", record_count_number("size", self.size))
 
 
 class BufferOrder(PositionOrder):
-    """The order of a dataset's positions, as a buffer mixes them."""
+    """The positions of a dataset, in the order of a shuffle buffer."""
 
-    def __init__(self, spans: Sequence[ShardSpan], buffer: Buffer, *, seed: int) -> None:
-        """`spans`: where the shards lie in the dataset."""
+    def __init__(self, spans: Sequence[ShardSpan], buffer: BufferShuffle, *, seed: int) -> None:
+        """`spans`: the positions of each shard."""
         self._firsts = np.array([span.first for span in spans], np.int64)
         self._lengths = np.array([len(span.numbers) for span in spans], np.int64)
         self.count = int(self._lengths.sum())
@@ -74,7 +74,7 @@ class BufferOrder(PositionOrder):
         return self._firsts[order][shard] + mixed - starts[shard]
 
     def runs(self, epoch: int, places: Int64Array) -> Int64Array:
-        """The number of each place's run: int64, (n,). A run is read before the next begins."""
+        """Return the run of each place: int64, (n,). Runs are read one after the other."""
         return window_numbers(places, self._size, self._shift(epoch))
 
     def _shift(self, epoch: int) -> int:

@@ -1,8 +1,7 @@
-"""Random numbers that belong to a record's place in its epoch, and to nothing else.
+"""Random numbers that depend only on seed, epoch, place and purpose.
 
-They depend on (seed, epoch, place) and on what they are for, never on batch, rank, thread or what
-was drawn before: a picture is cropped the same way however the work is shared out, and when it is
-resumed.
+They are independent of batch, rank, thread and earlier draws, so an image is cropped the same way
+for any number of ranks and after resuming.
 """
 
 from __future__ import annotations
@@ -20,27 +19,27 @@ class Draws:
     """The random numbers of the rows of a batch."""
 
     def __init__(self, seed: int, epoch: int, places: Int64Array) -> None:
-        """`places` are those of the rows in the order of their epoch."""
+        """`places`: of the rows in the order of the epoch."""
         self._seed = seed
         self._epoch = epoch
         self.places = places
 
     def uniform(self, purpose: str, count: int) -> npt.NDArray[np.float64]:
-        """`count` numbers in [0, 1) for each row: (rows, count)."""
+        """Return `count` numbers in [0, 1) for each row: (rows, count)."""
         numbers = mixed(self.places.astype(np.uint64), self._key(purpose))
         bits = mixed(numbers[:, np.newaxis], np.arange(count, dtype=np.uint64))
         # the highest 53 bits are what a float64 between 0 and 1 can hold
         return (bits >> np.uint64(11)).astype(np.float64) * 2.0**-53
 
     def generator(self, purpose: str, row: int | None = None) -> np.random.Generator:
-        """A generator for one row, or for all of the batch."""
+        """Return a generator for one row, or for the batch."""
         key = int(self._key(purpose))
         first = 0 if row is None else row
         place = int(self.places[first]) if first < len(self.places) else 0  # an empty batch
         return np.random.Generator(np.random.Philox(key=[key, place]))
 
     def select(self, rows: Int64Array) -> Draws:
-        """The random numbers of some of the rows."""
+        """Return the random numbers of some of the rows."""
         return Draws(self._seed, self._epoch, self.places[rows])
 
     def _key(self, purpose: str) -> np.uint64:

@@ -1,13 +1,12 @@
-"""Jobs made ready by threads, handed out in their order.
+"""Runs jobs in threads and returns their results in order.
 
-A job is made in three parts: it begins, its rows are filled by whoever is free, it is finished. All
-threads work on the oldest job first; the next is begun when there is nothing left to take of those
-before. Only so many jobs are begun ahead of the one that is asked for, which bounds the memory.
+A job has three parts: begin, fill its rows, finish. All threads work on the oldest job first and
+begin the next one when it has no more rows to take. A limit on jobs begun ahead bounds the memory.
 
-The threads hold no reference to the `Engine`, so that an engine nobody uses any more is collected
-and its threads end. They end also when it is closed, when a job fails, and when the program ends.
-Who waits does so in a `SimpleQueue`: Ctrl-C interrupts that at any moment without harm, and a
-garbage collection may fill it, whatever it has interrupted.
+The threads hold no reference to the `Engine`, so that an unused engine is collected and its threads
+end. They also end when the engine is closed, when a job fails, and when the program ends. Callers
+wait in a `SimpleQueue`: Ctrl-C can interrupt it safely, and a garbage collection can fill it
+whatever it has interrupted.
 """
 
 from __future__ import annotations
@@ -23,38 +22,38 @@ from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from typing import Any, Generic, Protocol, TypeVar
 
-from recordsmith.errors import OptionError
+from recordsmith.errors import OptionError, option
 
 Made_co = TypeVar("Made_co", covariant=True)
 _ROWS_AT_ONCE = 8
 _PATIENCE_SECONDS = 3.0
-"""How long is waited for a thread that is to end: a user's function may take longer, or for ever.
-Such a thread ends when the function does, or with the program."""
+"""How long to wait for a thread to end. A user's function may take longer, or never return; such a
+thread ends with the function or the program."""
 
 
 class Job(Protocol[Made_co]):
-    """Something to be made."""
+    """A unit of work."""
 
     def begin(self) -> int:
-        """Prepare it; answers how many rows are to be filled."""
+        """Prepare the job; return how many rows to fill."""
 
     def fill(self, start: int, stop: int) -> None:
-        """Fill some rows, in order. Called by several threads, for different rows."""
+        """Fill some rows, in order. Several threads call it for different rows."""
 
     def finish(self) -> Made_co:
-        """What was made, when all rows are filled."""
+        """Return the result, when all rows are filled."""
 
 
 class Engine(Generic[Made_co]):
-    """Makes jobs ready and hands out what they made, in order."""
+    """Runs jobs in threads and returns their results in order."""
 
     def __init__(self, jobs: Iterator[Job[Made_co]], *, threads: int, prefetch: int) -> None:
-        """Nothing is done before the first result is asked for.
+        """Create an engine. It starts when the first result is requested.
 
         Args:
-            jobs: drawn one after the other, but from any thread.
-            threads: how many work; 0: who asks does the work.
-            prefetch: how many jobs may be begun, or done, ahead of the one that is asked for.
+            jobs: read one after the other, from any thread.
+            threads: how many threads; 0 to work in the caller's.
+            prefetch: how many jobs may be begun ahead of the one requested.
         """
         self._shared = _Shared(jobs, threads, prefetch)
         self._process = os.getpid()
@@ -64,17 +63,16 @@ class Engine(Generic[Made_co]):
         return self
 
     def __next__(self) -> Made_co:
-        """What the next job made.
+        """Return the result of the next job.
 
         Raises:
-            Whatever the job raised; of several rows that failed, the first one's. The engine is
-                closed then.
-            OptionError: the engine was begun in another process, or no more threads can be begun.
+            Exception: of the job, for the first of its rows that failed; closes the engine.
+            OptionError: the engine belongs to another process, or no thread can be started.
         """
         if os.getpid() != self._process:
             raise OptionError(
-                "this iteration was begun in another process, whose threads are not here: begin "
-                "one of your own with iter(loader)"
+                "this iteration and its threads belong to another process",
+                remedy="Begin one in this process with iter(loader).",
             )
         try:
             return self._shared.next()  # type: ignore[no-any-return]
@@ -83,21 +81,21 @@ class Engine(Generic[Made_co]):
             raise
 
     def close(self) -> None:
-        """End the threads and wait for them, but not long for one that is in a user's function.
+        """Stop the threads and wait for them, but only briefly for a user's function.
 
-        Nothing is made afterwards. May be called twice, and from any thread.
+        May be called repeatedly, and from any thread.
         """
         self._shared.stop()
 
     @property
     def idle_seconds(self) -> float:
-        """How long threads had nothing to do, added up over all of them."""
+        """How long threads were idle, summed over all of them."""
         return self._shared.idle_seconds
 
 
 @dataclass(eq=False)
 class _Running:
-    """A job that is being made."""
+    """A running job."""
 
     job: Job[Any] | None = None
     next_row: int = 0
@@ -109,7 +107,7 @@ class _Running:
     is_done: bool = False
 
     def fail(self, error: BaseException, row: int = 0) -> None:
-        """Rows are taken in order, so that the first bad one is known when all parts are done."""
+        """Record an error. Rows are taken in order, so the first one is known at the end."""
         if self.error is None or row < self.error_row:
             self.error, self.error_row = error, row
         self.next_row = self.row_count  # the others need not be filled
@@ -119,7 +117,7 @@ _END = _Running()
 
 
 class _Shared:
-    """What the threads and the one who asks have in common; what changes, under one lock."""
+    """What the threads and the caller share; changes are made under one lock."""
 
     def __init__(self, jobs: Iterator[Job[Any]], threads: int, prefetch: int) -> None:
         self._jobs = jobs
@@ -135,12 +133,12 @@ class _Shared:
         self._process = os.getpid()
         self._lock = threading.RLock()  # a collection inside it may close the engine
         self._done: SimpleQueue[_Running] = SimpleQueue()  # in the order of the jobs
-        self._wakes: SimpleQueue[None] = SimpleQueue()  # as many as threads shall look for work
+        self._wakes: SimpleQueue[None] = SimpleQueue()  # one item for each thread to wake
         self._idle_count = 0  # threads that wait, less those that will be woken
         self._threads: list[threading.Thread] = []
         self.idle_seconds = 0.0
 
-    # -- for the one who asks ----------------------------------------------------------------------
+    # -- for the caller ----------------------------------------------------------------------------
 
     def next(self) -> Any:
         if self._thread_count == 0:
@@ -155,7 +153,7 @@ class _Shared:
             self._start()
         running = self._done.get()
         if running is _END:
-            self._done.put(_END)  # for others who ask
+            self._done.put(_END)  # for other callers
             raise StopIteration
         if running.error is not None:
             _raise(running)
@@ -172,17 +170,19 @@ class _Shared:
                 thread.start()
             except RuntimeError as error:
                 raise OptionError(
-                    f"the system lets {number} of {self._thread_count} threads begin ({error}): "
-                    "say a smaller number of threads, or threads=0"
+                    f"the system started only {number} of {self._thread_count} threads ({error})",
+                    option="threads",
+                    value=self._thread_count,
+                    remedy=f"Pass fewer threads, or {option('threads', 0)}.",
                 ) from error
 
     def stop(self, deadline: float | None = None) -> None:
         if os.getpid() != self._process:
-            return  # a forked child: the threads, and who held the lock, are not here
+            return  # a forked child has no threads, and the lock may stay locked
         with self._lock:
             self._has_stopped = True
             self._running.clear()
-            while True:  # what was made and nobody asked for
+            while True:  # discard unused results
                 try:
                     self._done.get_nowait()
                 except Empty:
@@ -190,7 +190,7 @@ class _Shared:
             self._done.put(_END)
         self._wake_all()
         threads = list(self._threads)
-        if threading.current_thread() not in threads:  # else they would wait for each other
+        if threading.current_thread() not in threads:  # threads would wait for each other
             deadline = deadline or time.monotonic() + _PATIENCE_SECONDS
             for thread in threads:
                 if thread.is_alive():
@@ -199,9 +199,7 @@ class _Shared:
         _live.discard(self)
 
     def abandon(self) -> None:
-        """Let the threads end, without taking the lock: a garbage collection may come while this
-        very thread holds it.
-        """
+        """Stop the threads without the lock, which this thread may hold during a collection."""
         self._has_stopped = True
         if os.getpid() == self._process:
             self._wake_all()
@@ -220,7 +218,7 @@ class _Shared:
     # -- for the threads ---------------------------------------------------------------------------
 
     def take(self) -> Callable[[], None] | None:
-        """Something to do; None when there will be nothing more."""
+        """Return a task; None at the end."""
         waited = 0.0
         while True:
             with self._lock:
@@ -238,11 +236,11 @@ class _Shared:
             waited = time.perf_counter() - begun
 
     def fail(self, error: BaseException) -> None:
-        """Something is wrong with the engine itself, or memory is out."""
+        """Report an error of the engine itself, such as lack of memory."""
         self._done.put(_Running(error=error))
 
     def _wake(self, count: int) -> None:
-        """Let some of the threads that wait look for work. Under the lock."""
+        """Wake some of the waiting threads. Under the lock."""
         count = min(count, self._idle_count)
         self._idle_count -= count
         for _ in range(count):
@@ -267,7 +265,7 @@ class _Shared:
         return None
 
     def _piece(self, row_count: int) -> int:
-        """Few enough rows that all threads have some, many enough that taking them costs little."""
+        """Return how many rows a thread takes: few enough to occupy all threads."""
         return max(1, min(_ROWS_AT_ONCE, row_count // (2 * self._thread_count)))
 
     def _begin(self) -> None:
@@ -277,7 +275,7 @@ class _Shared:
             running.job = next(self._jobs)
         except StopIteration:
             is_drawn = False
-        except BaseException as error:  # noqa: BLE001 - it is raised where the result is asked for
+        except BaseException as error:  # noqa: BLE001 - raised where the result is requested
             running.fail(error)
         with self._lock:
             self._is_drawing = False
@@ -310,7 +308,7 @@ class _Shared:
         self._close_part(running)
 
     def _close_part(self, running: _Running) -> None:
-        """A part is done; whoever does the last one finishes the job."""
+        """Count a part as done; the last one finishes the job."""
         with self._lock:
             running.open_parts -= 1
             if running.open_parts or running.next_row < running.row_count:
@@ -324,11 +322,11 @@ class _Shared:
             running.job = None
             running.is_done = True
             if running.error is not None:
-                self._has_drawn_all = True  # nothing after it will be asked for
+                self._has_drawn_all = True  # the engine is closed after it
             self._hand_over()
 
     def _hand_over(self) -> None:
-        """Put what is done, and all before it, where it is asked for. Under the lock."""
+        """Deliver finished jobs in order. Under the lock."""
         if self._has_stopped:
             return
         while self._running and self._running[0].is_done:
@@ -339,10 +337,10 @@ class _Shared:
 
 
 def _raise(running: _Running) -> Any:
-    """Raise what a job raised; nothing keeps the error alive afterwards."""
+    """Raise the error of a job, without keeping it alive."""
     error, running.error = running.error, None
     try:
-        if isinstance(error, StopIteration):  # it would end the caller's loop without a word
+        if isinstance(error, StopIteration):  # it would end the caller's loop silently
             raise RuntimeError("a job raised StopIteration") from error  # noqa: TRY004
         raise error  # type: ignore[misc]
     finally:
@@ -356,8 +354,8 @@ def _serve(shared: _Shared) -> None:
             if task is None:
                 return
             task()
-            del task  # it holds the job, and its arrays, while this thread waits
-    except BaseException as error:  # noqa: BLE001 - else the caller would wait for ever
+            del task  # frees the job and its arrays while this thread waits
+    except BaseException as error:  # noqa: BLE001 - otherwise the caller would wait forever
         shared.fail(error)
 
 

@@ -1,19 +1,13 @@
-"""Single examples of a dataset, at any position, decoded as in a loader's batches.
-
-For whoever draws positions himself: samplers of other libraries, a look at one picture.
-"""
+"""Decodes single examples at any position, for samplers of other libraries and for previews."""
 
 from __future__ import annotations
 
 import operator
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, SupportsIndex
 
-import numpy as np
-
-from recordsmith.buffers import Int64Array
-from recordsmith.dataset import Dataset
-from recordsmith.errors import OptionError
+from recordsmith.dataset import Dataset, Positions, integer_positions
+from recordsmith.errors import OptionError, option
 from recordsmith.loading.features import Feature
 from recordsmith.loading.functions import Changes, Map
 from recordsmith.loading.making import batch_maker
@@ -23,13 +17,13 @@ from recordsmith.loading.schedule import Progress, Step
 
 
 class Examples:
-    """A sequence of decoded examples: dicts of what a batch has for one of its rows.
+    """A sequence of decoded examples: dicts with one row of each entry of a batch.
 
         examples = Examples(dataset, {"image": Image(size=224), "label": "image/class/label"})
         examples[17]["image"]  # uint8, (224, 224, 3)
 
-    Reads only what is asked for. Safe to read from several threads; it may travel to another
-    process by pickle, if its map can.
+    Reads only the examples requested. Safe to use from several threads; can be pickled if its map
+    can.
     """
 
     def __init__(
@@ -40,16 +34,15 @@ class Examples:
         seed: int = 0,
         map_examples: Map | None = None,
     ) -> None:
-        """Nothing is read yet but what shows that the features are there.
+        """Create the sequence. Reads only the schema, or the first records where it is unknown.
 
         Args:
             dataset, features, map_examples: as of a Loader.
-            seed: of what is random: flips, crops, the map's generator. They belong to a position
-                and the epoch that was set; an example is the same each time it is asked for.
+            seed: for flips, crops and the map's generator. They depend on the position and the
+                epoch, so an example is the same each time it is read.
 
         Raises:
-            OptionError: options contradict the dataset; its shards are compressed, which can only
-                be read from their beginning.
+            OptionError: options conflict with the dataset, or its shards are compressed.
         """
         check_readable_at_positions(dataset)
         self._dataset = dataset
@@ -64,29 +57,31 @@ class Examples:
         return len(self._dataset)
 
     def set_epoch(self, epoch: int) -> None:
-        """Draw other random numbers from now on: those of this epoch."""
+        """Use the random numbers of another epoch from now on."""
         self._epoch = whole_number("epoch", epoch, 0)
 
     def __getitem__(self, position: SupportsIndex) -> dict[str, Any]:
-        """The example at a position; negative ones count from the end.
+        """Return the example at a position; negative positions count from the end.
 
         Raises:
-            IndexError: there is no such position.
-            CorruptDataError: the record is damaged, or not what was declared.
+            IndexError: the position is out of range.
+            CorruptDataError: the record is damaged, or does not match the features.
         """
         batch = self.batch([operator.index(position)])
         return {name: entry[0] for name, entry in batch.items()}
 
-    def batch(self, positions: Sequence[int] | Int64Array) -> dict[str, Any]:
-        """The examples at many positions as one batch, like those of a Loader; in that order."""
-        chosen = np.array(positions, np.int64)
-        if chosen.ndim != 1:
-            raise OptionError(f"positions have shape {chosen.shape}; expected one axis")
-        count = len(self)
-        wrong = chosen[(chosen < -count) | (chosen >= count)]
-        if len(wrong):
-            raise IndexError(f"position {wrong[0]} of {count} examples")
-        chosen %= max(1, count)
+    def batch(self, positions: Positions) -> dict[str, Any]:
+        """Return the examples at many positions as one batch, in that order.
+
+        Args:
+            positions: integers, or a boolean mask, as of `Dataset.read_records`.
+
+        Raises:
+            IndexError: a position is out of range.
+            OptionError: the positions are not integers, or a mask has the wrong length.
+            CorruptDataError: a record is damaged, or does not match the features.
+        """
+        chosen = integer_positions(positions, len(self))
         return self._maker.make(Step(self._epoch, chosen, chosen, Progress())).batch
 
 
@@ -97,14 +92,18 @@ def decoded_or_plain(
     seed: int,
     map_examples: Map | None,
 ) -> Examples | Dataset:
-    """What adapters read at positions: Examples, or without features the dataset as it is.
+    """Return Examples for an adapter, or without features the dataset itself.
 
     Raises:
-        OptionError: as of Examples; there is a map, and nothing is decoded.
+        OptionError: as of Examples; or a map without features.
     """
     if features is not None:
         return Examples(dataset, features, seed=seed, map_examples=map_examples)
     if map_examples is not None:
-        raise OptionError("map_examples changes decoded examples: say features as well")
+        raise OptionError(
+            f"{option('map_examples')} needs {option('features')}",
+            option="map_examples",
+            remedy=f"Pass {option('features')}.",
+        )
     check_readable_at_positions(dataset)
     return dataset

@@ -1,8 +1,8 @@
-"""How are a user's functions called, and what do they answer?
+"""Calls the user's filter and maps, and checks what they return.
 
-What they raise becomes a `FunctionError` that says which record it was about. What they answer must
-fit together: every example of a batch has the same entries, of one shape and dtype. An entry that
-an example map hands back as it was given costs nothing; the others are put together to columns.
+Their exceptions become a `FunctionError` with the record. The examples of a batch must have the
+same entries, each of one shape and dtype. Entries that an example map returns unchanged are not
+copied; the others are stacked to columns.
 """
 
 from __future__ import annotations
@@ -18,25 +18,23 @@ import numpy as np
 import numpy.typing as npt
 
 from recordsmith.dataset import RecordLocation
-from recordsmith.errors import FunctionError, OptionError
+from recordsmith.errors import FunctionError, OptionError, option
 from recordsmith.example import BytesArray, Column, RaggedArray
+from recordsmith.loading.features.numbers import can_hold
 
 Example: TypeAlias = dict[str, Any]
 Filter: TypeAlias = Callable[[Example], Any]
 Map: TypeAlias = Callable[[dict[str, Any], np.random.Generator], Mapping[str, Any]]
 Locate: TypeAlias = Callable[[int], RecordLocation]
-"""row -> where its record lies."""
+"""Returns the location of the record of a row."""
 
 _NOTHING = object()
 
 
 @dataclass(frozen=True)
 class Changes:
-    """What a user's functions do to examples and batches.
-
-    filter: example -> whether it is kept; it sees the entries that are not pixels.
-    map_examples: (example, generator) -> example; after its pixels are decoded.
-    map_batches: (batch, generator) -> batch.
+    """The user's functions: filter(example), map_examples(example, generator) and
+    map_batches(batch, generator).
     """
 
     filter: Filter | None = None
@@ -50,20 +48,25 @@ class Changes:
 
 
 def _check_function(what: str, function: object, arguments: tuple[str, ...]) -> None:
-    """Whether it can be called with so many arguments, as far as that can be told."""
+    """Check that a function accepts these arguments, as far as its signature is known."""
     if function is None:
         return
-    words = f"expected a function of ({', '.join(arguments)})"
+    expected = f"a function of ({', '.join(arguments)})"
     if not callable(function):
-        raise OptionError(f"{what} is {function!r:.60}; {words}")
+        raise OptionError(option=what, value=function, expected=expected)
     try:
         signature = inspect.signature(function)
-    except (TypeError, ValueError):  # some that are compiled do not say
+    except (TypeError, ValueError):  # some compiled functions have none
         return
     try:
         signature.bind(*arguments)
     except TypeError as error:
-        raise OptionError(f"{what} has the arguments {signature}; {words}: {error}") from None
+        raise OptionError(
+            f"{option(what)} has the arguments {signature}: {error}",
+            option=what,
+            value=function,
+            expected=expected,
+        ) from None
 
 
 # -- calling ---------------------------------------------------------------------------------------
@@ -73,7 +76,7 @@ _inside = threading.local()
 
 @contextmanager
 def calling(owner: object) -> Iterator[None]:
-    """Mark that this thread is inside functions that belong to `owner`."""
+    """Mark that this thread is inside functions of `owner`."""
     outer = getattr(_inside, "owner", None)
     _inside.owner = owner
     try:
@@ -83,126 +86,137 @@ def calling(owner: object) -> Iterator[None]:
 
 
 def is_calling(owner: object) -> bool:
-    """Whether this thread is inside functions that belong to `owner`."""
+    """Whether this thread is inside functions of `owner`."""
     return getattr(_inside, "owner", None) is owner
 
 
 def accepts(function: Filter, example: Example, row: int, locate: Locate) -> bool:
-    """What a filter says of an example."""
+    """Whether a filter keeps an example."""
     try:
-        answer = function(example)
-        is_kept = bool(answer)
+        result = function(example)
+        is_kept = bool(result)
     except Exception as error:
         raise _raised("filter", error, locate(row)) from error
-    if answer is None:
-        raise _answered("filter", "None; expected True or False", locate(row))
+    if result is None:
+        raise _returned("filter", "None; expected True or False", locate(row))
     return is_kept
 
 
 def mapped_batch(
     function: Map, batch: dict[str, Any], generator: np.random.Generator, which: str
 ) -> dict[str, Any]:
-    """What a batch map made of a batch; `which` says in words which it is."""
+    """Call a batch map and check its result; `which` describes the batch for errors."""
+    what = "map_batches"
     try:
-        answer = function(batch, generator)
+        result = function(batch, generator)
     except Exception as error:
-        words = f"{which}: map_batches raised {type(error).__name__}: {error}"
-        raise FunctionError(words) from error
-    if not isinstance(answer, Mapping):
-        raise FunctionError(f"{which}: map_batches answered {_kind(answer)}; expected a dict")
-    lengths = {name: _length(entry) for name, entry in answer.items()}
+        problem = f"{which}: {what} raised {type(error).__name__}: {error}"
+        raise FunctionError(problem, function=what) from error
+    if not isinstance(result, Mapping):
+        problem = f"{which}: {what} returned {_kind(result)}; expected a dict"
+        raise FunctionError(problem, function=what)
+    lengths = {name: _length(entry) for name, entry in result.items()}
+    expected = "expected an array whose first axis counts the examples"
     for name, length in lengths.items():
         if length is None:
+            found = _kind(result[name])
             raise FunctionError(
-                f"{which}: map_batches answered {_kind(answer[name])} for {name!r}; expected an "
-                "array whose first axis counts the examples"
+                f"{which}: {what} returned {found} for {name!r}; {expected}", function=what
             )
     if len(set(lengths.values())) > 1:
-        words = ", ".join(f"{name!r} {length}" for name, length in lengths.items())
+        found = ", ".join(f"{name!r} {length}" for name, length in lengths.items())
         raise FunctionError(
-            f"{which}: map_batches answered entries of unequal length: {words}; expected arrays "
-            "whose first axis counts the examples"
+            f"{which}: {what} returned entries of different lengths: {found}; {expected}",
+            function=what,
         )
-    return dict(answer)
+    return dict(result)
 
 
 class MappedRows:
-    """What an example map answered for the rows of a batch. Threads add different rows."""
+    """The results of an example map for the rows of a batch. Threads add different rows."""
 
     def __init__(self, function: Map, locate: Locate) -> None:
         self._function = function
         self._locate = locate
-        self._answers: dict[int, Mapping[str, Any]] = {}
+        self._results: dict[int, Mapping[str, Any]] = {}
         self._changed: set[str] = set()
 
     def add(self, row: int, example: Example, generator: np.random.Generator) -> None:
         """Call the function with the example of a row."""
         given = dict(example)  # the function may change the example itself
         try:
-            answer = self._function(example, generator)
+            result = self._function(example, generator)
         except Exception as error:
             raise _raised("map_examples", error, self._locate(row)) from error
-        if not isinstance(answer, Mapping):
-            words = f"{_kind(answer)}; expected a dict"
-            raise _answered("map_examples", words, self._locate(row))
-        self._answers[row] = answer
-        for name, entry in answer.items():
+        if not isinstance(result, Mapping):
+            found = f"{_kind(result)}; expected a dict"
+            raise _returned("map_examples", found, self._locate(row))
+        self._results[row] = result
+        for name, entry in result.items():
             if entry is not given.get(name, _NOTHING):
                 self._changed.add(name)
 
     def columns(self, given: Mapping[str, Column]) -> dict[str, Any]:
-        """The answers as columns, in the order of the rows.
+        """Return the results as columns, in the order of the rows.
 
-        `given`: the columns that the examples were taken of, with the rows that were added.
+        `given`: the columns of the examples, with the rows that were added.
         """
-        rows = sorted(self._answers)
-        answers = [self._answers[row] for row in rows]
-        first = answers[0]
-        for row, answer in zip(rows, answers, strict=True):
-            if answer.keys() != first.keys():
-                names, firsts = (", ".join(map(repr, each)) for each in (answer, first))
-                words = f"entries {names}, but {firsts} for {self._locate(rows[0])}"
-                raise _answered("map_examples", words, self._locate(row))
+        rows = sorted(self._results)
+        results = [self._results[row] for row in rows]
+        first = results[0]
+        for row, result in zip(rows, results, strict=True):
+            if result.keys() != first.keys():
+                names, firsts = (", ".join(map(repr, each)) for each in (result, first))
+                found = f"the entries {names}, but {firsts} for {self._locate(rows[0])}"
+                raise _returned("map_examples", found, self._locate(row))
         columns: dict[str, Any] = {}
         for name in first:
             if name in given and name not in self._changed:
                 columns[name] = given[name]
                 continue
             try:
-                columns[name] = stack([answer[name] for answer in answers], given.get(name))
-            except _MisfitError as misfit:
-                words = f"{misfit.found} for {name!r}{misfit.expected}"
-                if misfit.other_row is not None:
-                    other = f"{misfit.other} for {self._locate(rows[misfit.other_row])}"
-                    words = f"{misfit.found} for {name!r}, but {other}{misfit.expected}"
-                where = self._locate(rows[misfit.row])
-                raise _answered("map_examples", words, where) from None
+                columns[name] = stack([result[name] for result in results], given.get(name))
+            except _MismatchError as error:
+                found = f"{error.found} for {name!r}"
+                if error.other_row is not None:
+                    found += f", but {error.other} for {self._locate(rows[error.other_row])}"
+                if error.expected:
+                    found += f"; expected {error.expected}"
+                where = self._locate(rows[error.row])
+                raise _returned("map_examples", found, where, error.remedy) from None
         return columns
 
 
 def _raised(what: str, error: Exception, where: RecordLocation) -> FunctionError:
-    return _function_error(f"{what} raised {type(error).__name__}: {error}", where)
+    return _function_error(what, f"raised {type(error).__name__}: {error}", where)
 
 
-def _answered(what: str, words: str, where: RecordLocation) -> FunctionError:
-    return _function_error(f"{what} answered {words}", where)
+def _returned(what: str, found: str, where: RecordLocation, remedy: str = "") -> FunctionError:
+    return _function_error(what, f"returned {found}", where, remedy)
 
 
-def _function_error(words: str, where: RecordLocation) -> FunctionError:
+def _function_error(
+    what: str, problem: str, where: RecordLocation, remedy: str = ""
+) -> FunctionError:
     return FunctionError(
-        f"{where}: {words}", path=where.path, position=where.number, offset=where.offset
+        f"{where}: {what} {problem}",
+        function=what,
+        path=str(where.path),
+        record=where.number,
+        offset=where.offset,
+        remedy=remedy,
     )
 
 
 def _kind(value: object) -> str:
-    """A value in few words."""
+    """Describe a value briefly."""
     if value is None or isinstance(value, (bool, int, float, str, bytes)):
         return f"{value!r:.50}"
     return f"a {type(value).__name__}"
 
 
 def _length(entry: Any) -> int | None:
-    """How many examples an entry of a batch has; None if it has no axis."""
+    """Return how many examples an entry of a batch has; None if it has no axis."""
     if isinstance(entry, (str, bytes, Mapping)):
         return None
     try:
@@ -214,27 +228,34 @@ def _length(entry: Any) -> int | None:
 # -- putting together ------------------------------------------------------------------------------
 
 
-class _MisfitError(Exception):
-    """Two rows that do not go together, or one that goes with none."""
+class _MismatchError(Exception):
+    """A row that is not usable, or that does not match another one."""
 
     def __init__(
-        self, row: int, found: str, expected: str, other_row: int | None = None, other: str = ""
+        self,
+        row: int,
+        found: str,
+        other_row: int | None = None,
+        other: str = "",
+        *,
+        expected: str = "",
+        remedy: str = "",
     ) -> None:
         super().__init__(found)
         self.row = row
         self.found = found
-        self.expected = expected
         self.other_row = other_row
         self.other = other
+        self.expected = expected
+        self.remedy = remedy
 
 
 def stack(values: Sequence[Any], given: Column | None = None) -> Column:
-    """A column of one value for each row, of which there is at least one.
+    """Stack the values of at least one row to a column.
 
-    Numbers and arrays of one shape and dtype become an array, in which numbers of Python take the
-    dtype of the others. bytes become a BytesArray; str, as those of Text, an array of objects, and
-    so do lists of str. Where `given`, the column before they were mapped, has rows of unequal
-    length, it is a RaggedArray again.
+    Numbers and arrays of one shape and dtype become an array, where Python numbers take the dtype
+    of the others. bytes become a BytesArray; str and lists of str an array of objects. If `given`,
+    the column before the map, is ragged, so is the result.
     """
     if all(_is_text(value) for value in values):
         return _texts(values)
@@ -243,10 +264,15 @@ def stack(values: Sequence[Any], given: Column | None = None) -> Column:
     is_ragged = isinstance(given, RaggedArray) and all(len(value.shape) == 1 for value in rows)
     for row, value in enumerate(rows):
         if isinstance(value, BytesArray) is not isinstance(first, BytesArray):
-            raise _MisfitError(row, _sort(value), "", 0, _sort(first))
+            raise _MismatchError(row, _sort(value), 0, _sort(first))
         if value.shape != first.shape and not is_ragged:
-            advice = ". The examples of a batch must be alike: crop, resize or pad them"
-            raise _MisfitError(row, f"shape {value.shape}", advice, 0, f"shape {first.shape}")
+            raise _MismatchError(
+                row,
+                f"shape {value.shape}",
+                0,
+                f"shape {first.shape}",
+                remedy="Crop, resize or pad the examples of a batch to one shape.",
+            )
     if isinstance(first, BytesArray):
         pieces: list[Any] = [piece for value in rows for piece in value.reshape(-1).tolist()]
         column = BytesArray.from_values(pieces)
@@ -289,20 +315,20 @@ def _as_row(row: int, value: Any) -> npt.NDArray[Any] | BytesArray:
         try:
             return BytesArray.from_values(value)
         except OptionError as error:
-            raise _MisfitError(row, f"a list whose {error}", "") from None
+            raise _MismatchError(row, f"a list whose {error}") from None
     try:
         array = np.asarray(value)
-    except Exception:  # noqa: BLE001 - whatever kind of object it is
+    except Exception:  # noqa: BLE001 - objects may raise anything
         array = np.empty(0, object)
     if array.dtype.kind == "U":
         return BytesArray.from_values(array.ravel().tolist()).reshape(*array.shape)
     if array.dtype.kind not in "biufc":
-        raise _MisfitError(row, _kind(value), "; expected a number, an array, str or bytes")
+        raise _MismatchError(row, _kind(value), expected="a number, an array, str or bytes")
     return array
 
 
 def _dtype_of(rows: Sequence[Any], values: Sequence[Any]) -> np.dtype[Any]:
-    """The one dtype of all rows."""
+    """Return the common dtype of all rows."""
     is_weak = [type(value) in (bool, int, float, complex) for value in values]
     first = is_weak.index(False) if False in is_weak else 0
     dtype = rows[first].dtype
@@ -311,17 +337,22 @@ def _dtype_of(rows: Sequence[Any], values: Sequence[Any]) -> np.dtype[Any]:
         if is_weak[row] and not is_weak[first]:
             fits = _fits(values[row], dtype)
         if not fits:
-            advice = ". The examples of a batch must be alike: convert them with astype"
-            raise _MisfitError(row, f"{value.dtype}", advice, first, f"{dtype}")
+            raise _MismatchError(
+                row,
+                f"{value.dtype}",
+                first,
+                f"{dtype}",
+                remedy="Convert the examples of a batch to one dtype with astype.",
+            )
     return dtype  # type: ignore[no-any-return]
 
 
 def _fits(number: Any, dtype: np.dtype[Any]) -> bool:
-    """Whether a number of Python can stand among those of a dtype."""
-    if isinstance(number, int) and not isinstance(number, bool) and dtype.kind in "iu":
-        return bool(np.iinfo(dtype).min <= number <= np.iinfo(dtype).max)
-    kinds = {bool: "b", int: "fc", float: "fc", complex: "c"}
-    return dtype.kind in kinds[type(number)]
+    """Whether a dtype can hold a Python number."""
+    kinds = {bool: "b", int: "iufc", float: "fc", complex: "c"}
+    if dtype.kind not in kinds[type(number)]:
+        return False
+    return dtype.kind in "bc" or can_hold(dtype, number)
 
 
 def _sort(value: Any) -> str:

@@ -1,4 +1,4 @@
-"""What makes batches of a dataset? The features that were meant, and what is read for them."""
+"""Creates the BatchMaker of a loader: resolves its features against the schema."""
 
 from __future__ import annotations
 
@@ -13,15 +13,16 @@ from recordsmith.loading.functions import Changes
 from recordsmith.loading.mix import Mix
 from recordsmith.loading.requests import merged_glance, resolve_for_all
 
-_GLANCE_COUNT = 64  # records that are looked at where the schema is not known
+_GLANCE_COUNT = 64  # records read to infer an unknown schema
 
 
 def check_dataset(dataset: object) -> None:
-    """Raise OptionError unless it is something that batches can be made of."""
+    """Raise OptionError unless the argument is a Dataset or a Mix."""
     if not isinstance(dataset, (Dataset, Mix)):
         raise OptionError(
-            f"the dataset is {dataset!r:.60}; expected what recordsmith.open() answers, or a "
-            "Mix of several"
+            option="dataset",
+            value=dataset,
+            expected="a Dataset, as recordsmith.open() returns it, or a Mix",
         )
 
 
@@ -33,9 +34,7 @@ def batch_maker(
     changes: Changes,
     may_skip: bool = False,
 ) -> BatchMaker:
-    """What makes batches of these features.
-
-    Nothing is read but what shows that the records have them.
+    """Return a BatchMaker for these features. Reads only the schema, or the first records.
 
     Raises:
         OptionError: as of `declare_features`; or the records lack what is declared.

@@ -1,9 +1,8 @@
-"""Several datasets read as one, each as often as its weight says.
+"""Mixes several datasets by weight.
 
-An epoch of a mix is a number of draws, of which each dataset has its part, exactly. A dataset's
-draws go through it lap after lap, on from epoch to epoch, so that in the long run each of its
-records is read equally often. Which draw stands at which place of an epoch, and which record a draw
-is, is arithmetic: nothing is counted while reading, and nothing but the epoch need be kept.
+An epoch of a mix has a fixed number of draws from each dataset. The draws of a dataset continue
+from epoch to epoch, pass after pass, so that all of its records are read equally often. Places and
+draws are computed, so the epoch is all that a state needs.
 """
 
 from __future__ import annotations
@@ -18,27 +17,28 @@ import numpy as np
 
 from recordsmith.buffers import Int64Array
 from recordsmith.dataset import Dataset, RecordLocation
-from recordsmith.errors import OptionError
+from recordsmith.errors import OptionError, option
 from recordsmith.example import BytesArray
 from recordsmith.loading.options import whole_number
-from recordsmith.loading.order import Blocks, Order, PositionOrder
+from recordsmith.loading.order import BlockShuffle, Order, PositionOrder
 from recordsmith.permutation import Permutations
 
 _MOST_DRAWS = 1 << 31  # so that products of two of them fit in int64
+_PARTS = "pairs of dataset and weight, such as [(dataset, 0.5), (other, 0.5)]"
 
 
 class Mix:
-    """Datasets mixed by weight, to be read by a Loader.
+    """Datasets mixed by weight, for a Loader.
 
         Mix([(flowers, 0.7), (leaves, 0.3)])
 
-    Each has draws in every epoch, in proportion to its weight. A small dataset with a large weight
-    is read several times in an epoch, a large one with a small weight goes on in the next.
+    Each epoch reads the datasets in proportion to their weights. A small dataset with a large
+    weight is read several times in an epoch; a large one with a small weight continues in the next.
+    Positions count through the datasets one after the other.
 
-    datasets: in the order in which they were given.
-    draw_counts: how many draws of an epoch each of them has.
-
-    Positions are those of the datasets put one behind the other.
+    Attributes:
+        datasets: in the order in which they were passed.
+        draw_counts: how many examples an epoch reads from each.
     """
 
     def __init__(
@@ -47,42 +47,45 @@ class Mix:
         """Mix datasets.
 
         Args:
-            parts: datasets, each with its weight; only the proportions of weights matter.
-            length: how many examples an epoch has; as many as all datasets together, if not said.
+            parts: pairs of dataset and weight; only the proportions of the weights matter.
+            length: how many examples an epoch has; by default, the records of all datasets.
 
         Raises:
-            OptionError: there is no dataset; one is empty; a weight is not above 0, or so small
-                that its dataset would have no draw in an epoch.
+            OptionError: a dataset is empty; a weight is not positive, or so small that an epoch
+                would read nothing from its dataset.
         """
         if not isinstance(parts, Sequence):
-            raise OptionError(
-                f"the parts of the mix are {parts!r:.80}; expected a list of datasets and their "
-                "weights, such as [(dataset, 0.5), (other, 0.5)]"
-            )
+            raise OptionError(option="parts", value=parts, expected=_PARTS)
         for part in parts:
             is_pair = isinstance(part, (tuple, list)) and len(part) == 2
             if not is_pair or not isinstance(part[0], Dataset):
                 raise OptionError(
-                    f"a part of the mix is {part!r:.80}; expected a dataset and its weight, such "
-                    "as (dataset, 0.5)"
+                    f"{option('parts')} has the item {part!r:.80}",
+                    option="parts",
+                    value=part,
+                    expected="a dataset and its weight, such as (dataset, 0.5)",
                 )
         if not parts:
-            raise OptionError("there is no dataset to mix; expected pairs of dataset and weight")
+            raise OptionError(option="parts", value=parts, expected=_PARTS)
         self.datasets = tuple(dataset for dataset, _ in parts)
         self.record_counts = tuple(len(dataset) for dataset in self.datasets)
         for number, count in enumerate(self.record_counts):
             if count == 0:
-                raise OptionError(f"dataset {number} of the mix is empty; leave it out")
+                raise OptionError(
+                    f"dataset {number} of the mix is empty", option="parts", remedy="Leave it out."
+                )
         weights = [_weight(number, weight) for number, (_, weight) in enumerate(parts)]
         draw_count = sum(self.record_counts) if length is None else length
-        draw_count = whole_number("the length of the mix", draw_count, 1, _MOST_DRAWS)
+        draw_count = whole_number("length", draw_count, 1, _MOST_DRAWS)
         self.draw_counts = tuple(_shared_out(draw_count, weights))
         for number, count in enumerate(self.draw_counts):
             if count == 0:
                 raise OptionError(
-                    f"dataset {number} of the mix has weight {parts[number][1]}, so that none of "
-                    f"the {draw_count} examples of an epoch would be of it: make the length or the "
-                    "weight larger, or leave the dataset out"
+                    f"dataset {number} of the mix has weight {parts[number][1]}, too small for one "
+                    f"of the {draw_count} examples of an epoch",
+                    option="parts",
+                    value=parts[number][1],
+                    remedy=f"Increase the weight or {option('length')}, or leave the dataset out.",
                 )
         self._starts = np.array([0, *accumulate(self.record_counts)], np.int64)
 
@@ -95,12 +98,12 @@ class Mix:
         words = ", ".join(f"{draws} draws of {count} records" for count, draws in parts)
         return f"Mix({words})"
 
-    def order(self, *, shuffle: bool | Blocks, seed: int) -> MixOrder:
-        """In which order an epoch reads its draws."""
+    def order(self, *, shuffle: bool | BlockShuffle, seed: int) -> MixOrder:
+        """Return the order of an epoch."""
         return MixOrder(self.record_counts, self.draw_counts, shuffle=shuffle, seed=seed)
 
     def read_records(self, positions: Int64Array) -> BytesArray:
-        """The payloads at many positions, in that order; arguments and errors as of a Dataset."""
+        """Return the payloads at many positions, in that order; errors as of a Dataset."""
         groups = self._by_dataset(positions)
         offsets = np.zeros(len(positions) + 1, np.int64)
         np.cumsum(self._sizes(len(positions), groups), out=offsets[1:])
@@ -110,11 +113,11 @@ class Mix:
         return BytesArray(data, offsets)
 
     def record_sizes(self, positions: Int64Array) -> Int64Array:
-        """int64, (count,): how long the payloads at many positions are, in bytes."""
+        """Return the sizes in bytes of the payloads at many positions: int64, (count,)."""
         return self._sizes(len(positions), self._by_dataset(positions))
 
     def locate_record(self, position: int) -> RecordLocation:
-        """Where the record at a position lies."""
+        """Return the file, number and offset of the record at a position."""
         at = int(np.searchsorted(self._starts, position, side="right")) - 1
         return self.datasets[at].locate_record(position - int(self._starts[at]))
 
@@ -150,7 +153,7 @@ class MixOrder(PositionOrder):
         record_counts: Sequence[int],
         draw_counts: Sequence[int],
         *,
-        shuffle: bool | Blocks,
+        shuffle: bool | BlockShuffle,
         seed: int,
     ) -> None:
         self.count = sum(draw_counts)
@@ -190,7 +193,10 @@ def _weight(number: int, weight: object) -> Fraction:
     is_number = isinstance(weight, (int, float, np.integer, np.floating))
     if not is_number or isinstance(weight, bool) or not math.isfinite(weight) or weight <= 0:  # type: ignore[arg-type, operator]
         raise OptionError(
-            f"the weight of dataset {number} is {weight!r:.40}; expected a number above 0"
+            f"the weight of dataset {number} is {weight!r:.40}",
+            option="parts",
+            value=weight,
+            expected="a positive number",
         )
     return Fraction(float(weight))  # type: ignore[arg-type]
 

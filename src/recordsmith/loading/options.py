@@ -1,4 +1,4 @@
-"""Options that are numbers: are they what they can be?"""
+"""Checks options that are numbers."""
 
 from __future__ import annotations
 
@@ -13,39 +13,40 @@ _MOST_RECORDS = 2**53
 
 
 def is_whole(value: object) -> TypeGuard[int]:
-    """Whether it is a whole number, of Python or of NumPy; True and False are none."""
+    """Whether a value is an integer of Python or NumPy; True and False are not."""
     return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
 
 
 def whole_number(name: str, value: object, lowest: int, highest: int | None = None) -> int:
-    """The value of an option as an int, so that it can stand in a state that becomes JSON.
+    """Check an integer option and return it as a Python int, which JSON can hold.
 
     Raises:
-        OptionError: it is no whole number, or none from `lowest` to `highest`.
+        OptionError: the value is not an integer from `lowest` to `highest`.
     """
     if is_whole(value):
         number = int(value)
         if lowest <= number and (highest is None or number <= highest):
             return number
-    expected = f"at least {lowest}" if highest is None else f"{lowest} to {highest}"
-    if not is_whole(value):
-        expected = f"a whole number, {expected}"
-    raise OptionError(f"{name} is {value!r:.60}; expected {expected}")
+    if highest is None:
+        expected = "a positive integer" if lowest == 1 else f"an integer of at least {lowest}"
+    else:
+        expected = f"an integer from {lowest} to {highest}"
+    raise OptionError(option=name, value=value, expected=expected)
 
 
 def count_number(name: str, value: object, most: int = _LARGEST_COUNT) -> int:
-    """A count that others are multiplied with; errors as of `whole_number`."""
+    """Check a count that is multiplied with others; errors as of `whole_number`."""
     count = whole_number(name, value, 1)
     if count > most:
-        raise OptionError(f"{name} is {count}; expected at most {most}")
+        raise OptionError(option=name, value=count, expected=f"at most {most}")
     return count
 
 
 def record_count_number(name: str, value: object) -> int:
-    """A count of neighbouring records, which may be more than there are."""
+    """Check a count of neighbouring records; it may exceed the size of the dataset."""
     return count_number(name, value, _MOST_RECORDS)
 
 
 def seed_number(value: object) -> int:
-    """A seed as an int; errors as of `whole_number`."""
+    """Check a seed; errors as of `whole_number`."""
     return whole_number("seed", value, -(2**63), 2**64 - 1)

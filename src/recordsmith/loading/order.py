@@ -1,11 +1,11 @@
-"""In which order are the records of a dataset read in an epoch? Integer arithmetic, no buffer.
+"""The order in which an epoch reads a dataset, computed with integer arithmetic and no buffer.
 
-An epoch has a place for each record, from 0; the order says which position stands at a place. Any
-part of it can be asked for alone, on any machine, so that ranks, workers and resumed jobs agree
-without speaking to each other, at any size of dataset.
+An epoch has a place for each record, counted from 0; the order maps places to positions. Any part
+of it can be computed alone, on any machine, so ranks, workers and resumed jobs agree without
+communication.
 
-A shuffle is global unless `Blocks` are asked for: then runs of neighbouring records are read
-together, which disks and networks like, and only blocks within a window are mixed.
+A shuffle is global, except with `BlockShuffle`: it reads runs of neighbouring records together,
+which suits disks and networks, and mixes only blocks within a window.
 """
 
 from __future__ import annotations
@@ -25,16 +25,17 @@ from recordsmith.permutation import Permutations
 
 
 class PositionOrder(ABC):
-    """Which position stands at which place of an epoch.
+    """Maps the places of an epoch to positions in the dataset.
 
-    count: how many places an epoch has.
+    Attributes:
+        count: how many places an epoch has.
     """
 
     count: int
 
     @abstractmethod
     def positions(self, epoch: int, places: Int64Array) -> Int64Array:
-        """The positions at some places.
+        """Return the positions at some places.
 
         Args:
             epoch: counted from 0.
@@ -46,20 +47,21 @@ class PositionOrder(ABC):
 
     @abstractmethod
     def describe(self) -> dict[str, Any]:
-        """What must be equal for two orders to be the same; JSON-able."""
+        """Return a JSON-able description; equal descriptions mean equal orders."""
 
     def adopt(self, description: Mapping[str, Any]) -> PositionOrder:  # noqa: ARG002
-        """This order, with what nobody asked for as a state describes it."""
+        """Return this order with the defaults that a state describes."""
         return self
 
 
 @dataclass(frozen=True)
-class Blocks:
-    """A shuffle that reads neighbouring records together.
+class BlockShuffle:
+    """Shuffle blocks of neighbouring records, for storage where seeks are expensive.
 
-    size: records in a block; they are read one after the other.
-    window: how many blocks are mixed with each other. Records of blocks that are further apart in
-        the order of the blocks never change places: that is given up.
+    Attributes:
+        size: records in a block; they are read one after the other.
+        window: how many blocks are mixed with each other. Records of blocks that are further
+            apart are never mixed.
     """
 
     size: int = 1024
@@ -67,23 +69,25 @@ class Blocks:
 
     def __post_init__(self) -> None:
         for name, value in vars(self).items():
-            object.__setattr__(self, name, record_count_number(f"the {name} of blocks", value))
+            object.__setattr__(self, name, record_count_number(name, value))
 
 
 class Order(PositionOrder):
-    """The order of `count` positions, anew for each epoch."""
+    """An order of `count` positions, different in each epoch if shuffled."""
 
-    def __init__(self, count: int, *, shuffle: bool | Blocks = False, seed: int = 0) -> None:
+    def __init__(self, count: int, *, shuffle: bool | BlockShuffle = False, seed: int = 0) -> None:
         """
         Raises:
-            OptionError: `shuffle` is something else, or the seed is no whole number.
+            OptionError: `shuffle` or the seed is invalid.
         """
-        if not isinstance(shuffle, (bool, Blocks)):
-            raise OptionError(f"shuffle is {shuffle!r:.60}; expected True, False or Blocks")
+        if not isinstance(shuffle, (bool, BlockShuffle)):
+            raise OptionError(
+                option="shuffle", value=shuffle, expected="True, False or a BlockShuffle"
+            )
         self.count = count
         self._shuffle = shuffle
         self._seed = seed_number(seed)
-        whole_blocks = count // shuffle.size if isinstance(shuffle, Blocks) else 0
+        whole_blocks = count // shuffle.size if isinstance(shuffle, BlockShuffle) else 0
         self._records = Permutations(count, self._seed, "records")
         self._blocks = Permutations(whole_blocks, self._seed, "blocks")
 
@@ -92,15 +96,14 @@ class Order(PositionOrder):
         return {"record_count": self.count, "shuffle": shuffle, "seed": self._seed}
 
     def positions(self, epoch: int, places: Int64Array) -> Int64Array:
-        if isinstance(self._shuffle, Blocks):
+        if isinstance(self._shuffle, BlockShuffle):
             return self._in_blocks(epoch, places, self._shuffle)
         return self._records.numbers(epoch, places) if self._shuffle else places
 
-    def _in_blocks(self, epoch: int, places: Int64Array, blocks: Blocks) -> Int64Array:
-        """Blocks in a random order; within each run of `window` blocks, records in a random order.
+    def _in_blocks(self, epoch: int, places: Int64Array, blocks: BlockShuffle) -> Int64Array:
+        """Shuffle the blocks, and the records within each run of `window` blocks.
 
-        The last block may be short. It keeps its place at the end, so that all others are whole and
-        a place tells its block without counting.
+        A shorter last block stays at the end, so that a division finds the block of each place.
         """
         window = min(blocks.size * blocks.window, 2**60)  # an int64, also if it is doubled
         mixed = mixed_in_windows(places, self.count, window, self._seed, "window", epoch)

@@ -1,7 +1,7 @@
-"""Arrays that are used again for later batches, where the caller asks for it.
+"""Reuses the arrays of earlier batches.
 
-A ring has one place more than there are batches that may be begun while one is looked at, so that
-a batch is intact until the next but one is asked for: then its memory is what is filled next.
+A ring has one place more than the batches that may be in use or in the making, so a batch is valid
+until the second batch after it is requested.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ class Ring:
     """The memory of the batches of one iteration."""
 
     def __init__(self, prefetch: int) -> None:
-        """`prefetch`: how many batches may be begun ahead of the one that is asked for."""
+        """`prefetch`: how many batches may be begun ahead of the one requested."""
         self._places: list[dict[str, npt.NDArray[np.uint8]]] = [{} for _ in range(prefetch + 2)]
 
     def allocator(self, number: int) -> Allocate:
-        """What allocates for batch `number` of the iteration, counted from 0."""
+        """Return the allocator for batch `number` of the iteration, counted from 0."""
         place = self._places[number % len(self._places)]
         given: set[str] = set()
 

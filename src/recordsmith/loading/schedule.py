@@ -1,8 +1,8 @@
-"""What does a loader read next, and how does it say where it is?
+"""The steps of a loader, and its state.
 
-A `Progress` is a place in the run of epochs; a `Schedule` knows the steps that follow it. As all
-ranks together read an epoch from its beginning, a place is the epoch and how much of it is read,
-whatever the number of ranks.
+A `Progress` is a place in the sequence of epochs; a `Schedule` computes the steps that follow it.
+All ranks together read an epoch from its beginning, so a place is the epoch and how much of it is
+read, for any number of ranks.
 """
 
 from __future__ import annotations
@@ -14,20 +14,20 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from recordsmith.buffers import Int64Array
-from recordsmith.errors import OptionError
+from recordsmith.errors import OptionError, option
 from recordsmith.loading.options import whole_number
 from recordsmith.loading.order import PositionOrder
 from recordsmith.loading.shares import Share
 
 _VERSION = 1
-_PLACES_AT_ONCE = 16_384  # orders are arithmetic on arrays, which short ones make dear
+_PLACES_AT_ONCE = 16_384  # computing orders is slow in short arrays
 
 
 @dataclass(frozen=True)
 class Progress:
-    """Where a loader is.
+    """The place of a loader.
 
-    epoch: which is being read, counted from 0.
+    epoch: the current epoch, counted from 0.
     read: how many of its places all ranks together have read.
     begun: the epoch in which this iteration began.
     """
@@ -38,12 +38,12 @@ class Progress:
 
     @property
     def is_inside(self) -> bool:
-        """Whether the epoch was begun."""
+        """Whether part of the epoch is read."""
         return self.read > 0
 
 
 class Step(NamedTuple):
-    """What makes a batch: places of an epoch, and where the loader is when it was handed out."""
+    """The records of a batch, and the progress of the loader after it."""
 
     epoch: int
     places: Int64Array
@@ -52,31 +52,31 @@ class Step(NamedTuple):
 
 
 class Schedule:
-    """The steps of one rank, from any place on."""
+    """Computes the steps of one rank, starting anywhere."""
 
     def __init__(self, order: PositionOrder, share: Share, epochs: int | None) -> None:
-        """`epochs`: how many an iteration takes; None for ever."""
+        """`epochs`: how many an iteration has; None for an endless one."""
         self._order = order
         self.share = share
         self._epochs = None if epochs is None else whole_number("epochs", epochs, 1)
 
     def for_worker(self, worker: int, worker_count: int) -> Schedule:
-        """The schedule of one of several processes that feed this rank in turn."""
+        """Return the schedule of one of several workers that feed this rank in turn."""
         share = replace(self.share, worker=worker, worker_count=worker_count)
         return Schedule(self._order, share, self._epochs)
 
     def steps(self, progress: Progress, skipped_count: int = 0) -> Iterator[Step]:
-        """The steps of an iteration, from a place in it on.
+        """Yield the steps of an iteration, starting at a place in it.
 
         Args:
-            skipped_count: how many of this worker's steps are left out at the beginning.
+            skipped_count: how many of this worker's steps to skip at the beginning.
         """
         epoch, read, passed = progress.epoch, progress.read, 0
         end = None if self._epochs is None else progress.begun + self._epochs
         while end is None or epoch < end:
             step_count = self.share.step_count(read)
             if end is None and self.share.step_count() == 0:
-                return  # an epoch without a single step: it would go on for ever without a batch
+                return  # epochs without steps would loop forever
             own = self.share.own(step_count, passed)
             for number, places, positions in self._in_epoch(epoch, read, own[skipped_count:]):
                 after = Progress(epoch, read + (number + 1) * self.share.step_size, progress.begun)
@@ -90,7 +90,7 @@ class Schedule:
     def _in_epoch(
         self, epoch: int, read: int, own: range
     ) -> Iterator[tuple[int, Int64Array, Int64Array]]:
-        """(number, places, positions) of this worker's steps of the rest of an epoch."""
+        """Yield (number, places, positions) of this worker's remaining steps of an epoch."""
         at_once = max(1, _PLACES_AT_ONCE // self.share.batch_size)
         for begin in range(0, len(own), at_once):
             numbers = own[begin : begin + at_once]
@@ -102,19 +102,19 @@ class Schedule:
                 at += len(of_step)
 
     def length(self, progress: Progress) -> int:
-        """How many steps are left of the iteration.
+        """Return how many steps of the iteration are left.
 
         Raises:
-            TypeError: it goes on for ever.
+            TypeError: the iteration is endless.
         """
         if self._epochs is None:
-            raise TypeError("a loader that goes on for ever has no length; say epochs")
+            raise TypeError("an endless loader has no length; pass epochs")
         later = progress.begun + self._epochs - progress.epoch - 1
         step_count = self.share.step_count(progress.read) + later * self.share.step_count()
         return len(self.share.own(step_count))
 
     def after(self, progress: Progress, step_count: int) -> Progress:
-        """Where a rank is that has taken so many steps more, one iteration after the other."""
+        """Return the progress after `step_count` more steps, over several iterations."""
         left = self.share.step_count(progress.read)
         per_epoch = self.share.step_count()
         if step_count < left:
@@ -122,7 +122,9 @@ class Schedule:
         if not step_count:
             return progress
         if not per_epoch:
-            raise OptionError(f"there are no batches, so there is no place after {step_count}")
+            raise OptionError(
+                "the loader has no batches", option="batch_count", value=step_count, expected="0"
+            )
         further, rest = divmod(step_count - left, per_epoch)
         epoch = progress.epoch + 1 + further
         begun = progress.begun
@@ -131,15 +133,15 @@ class Schedule:
         return Progress(epoch, rest * self.share.step_size, begun)
 
     def end(self, progress: Progress) -> Progress | None:
-        """Where a rank is that has ended the iteration; None if it goes on for ever."""
+        """Return the progress after the iteration; None if it is endless."""
         if self._epochs is None:
             return None
         return self.later(progress, 1)
 
     def later(self, progress: Progress, iteration_count: int) -> Progress:
-        """Where an iteration begins that comes so many after the one which has this place.
+        """Return where an iteration begins that comes `iteration_count` after this one.
 
-        One that goes on for ever is followed by one that begins an epoch later than it did.
+        The iteration after an endless one begins one epoch later than that did.
         """
         if not iteration_count:
             return progress
@@ -150,51 +152,67 @@ class Schedule:
         return Progress(epoch, begun=epoch)
 
     def state(self, progress: Progress) -> dict[str, Any]:
-        """A place as a small JSON-able dict."""
+        """Return a progress as a small JSON-able dict."""
         return {"version": _VERSION, **asdict(progress), "order": self._order.describe()}
 
     def progress(self, state: Mapping[str, Any]) -> Progress:
-        """The place that `state` told, in whose order the steps are from now on.
+        """Return the progress of a state, and adopt the order of that state.
 
         Raises:
-            OptionError: it is none, or one in another order.
+            OptionError: the state is invalid, or of another order.
         """
         if not isinstance(state, Mapping) or state.get("version") != _VERSION:
             raise OptionError(
-                f"the state is {state!r:.80}; expected what state_dict() answered, version "
-                f"{_VERSION}"
+                option="state", value=state, expected=f"a state_dict() of version {_VERSION}"
             )
         numbers = [state.get(name) for name in ("epoch", "read", "begun")]
         if not all(type(number) is int and number >= 0 for number in numbers):
             raise OptionError(
-                f"the state has epoch, read and begun {numbers}; expected whole numbers"
+                f"the state has epoch, read and begun {numbers}",
+                option="state",
+                value=numbers,
+                expected="integers of at least 0",
             )
         progress = Progress(*numbers)  # type: ignore[arg-type]
         if progress.begun > progress.epoch or progress.read > self.share.count:
             raise OptionError(
                 f"the state has epoch {progress.epoch}, begun {progress.begun} and read "
-                f"{progress.read} of {self.share.count}; no loader can be there"
+                f"{progress.read}",
+                option="state",
+                value=numbers,
+                expected=f"begun up to epoch, and read up to {self.share.count}",
             )
         order = self._order_of(state.get("order"))
         if self._epochs is not None and progress.epoch >= progress.begun + self._epochs:
             raise OptionError(
                 f"the state is in epoch {progress.epoch} of an iteration that began with epoch "
-                f"{progress.begun}, but this loader takes {self._epochs}: say as many epochs as "
-                "the loader had that the state is of, or more"
+                f"{progress.begun}, but {option('epochs', self._epochs)}",
+                option="epochs",
+                value=self._epochs,
+                remedy=f"Pass at least as many {option('epochs')} as the loader that saved the "
+                "state.",
             )
         self._order = order
         return progress
 
     def _order_of(self, found: object) -> PositionOrder:
-        """The order of a state, which must be this one."""
+        """Return the order of a state, which must equal this one."""
         if not isinstance(found, Mapping):
-            raise OptionError(f"the state has the order {found!r:.80}; expected a dict")
+            raise OptionError(
+                f"the state has the order {found!r:.80}",
+                option="state",
+                value=found,
+                expected="a dict",
+            )
         order = self._order.adopt(found)
         own = order.describe()
         for name in {**own, **found}:
             if found.get(name) != own.get(name):
                 raise OptionError(
-                    f"the state is of a loader whose {name} is {found.get(name)!r}; here it is "
-                    f"{own.get(name)!r}, so other records would be read twice or left out"
+                    f"the state is from a loader with {name} {found.get(name)!r}, but this one has "
+                    f"{own.get(name)!r}; records would be repeated or lost",
+                    option="state",
+                    value=found.get(name),
+                    remedy="Create the loader with the dataset and the options of the state.",
                 )
         return order

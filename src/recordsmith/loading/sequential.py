@@ -2,9 +2,10 @@
 
 What a rank wants of a run of records is read before the steps that need it, going forward through
 each shard, which stays open where it was left. While the steps of a run are handed out, the next
-run is read piece by piece, so that nobody waits for a whole one. Steps, runs and positions are
-`order`'s and `schedule`'s matter; a shard is begun anew only for records that it has passed: in the
-next epoch, after resuming, and for the first records of an epoch that fill up its last step.
+run is read piece by piece, so that no batch waits for a whole one. Steps, runs and positions are
+`order`'s and `schedule`'s matter; a shard is read again from its start only for records that it has
+passed: in the next epoch, after resuming, and for the first records of an epoch that fill up its
+last step.
 """
 
 from __future__ import annotations
@@ -221,8 +222,8 @@ class _OpenShard:
     def _note(self, error: CorruptDataError) -> None:
         """A record that is damaged is passed; other defects are the end of what can be read."""
         error.path = str(self._shard.path)
-        if error.defect is Defect.PAYLOAD_CRC and error.position is not None:
-            self._faults[error.position] = error
+        if error.defect is Defect.PAYLOAD_CRC and error.record is not None:
+            self._faults[error.record] = error
         elif error.defect is not Defect.TRUNCATED_COMPRESSION:  # that alone loses no record
             self._end = error
 
@@ -231,14 +232,16 @@ class _OpenShard:
         if self._end is not None:
             return CorruptDataError(
                 self._end.defect,
-                f"the shard cannot be read on from record {self.stop}: {self._end.detail}",
+                f"the shard is unreadable from record {self.stop} on: {self._end.detail}",
                 path=self._shard.path,
-                position=number,
+                record=number,
             )
         return CorruptDataError(
             Defect.RECORD_COUNT,
-            f"the shard has {self.stop} records, expected more than {number}: it was changed after "
-            "it was packed or opened. Fetch it again, or open it anew by its own name.",
+            "the shard was changed after it was packed or opened",
+            found=f"{self.stop} records",
+            expected=f"more than {number}",
+            remedy="Fetch it again, or open it again by its own name.",
             path=self._shard.path,
-            position=number,
+            record=number,
         )

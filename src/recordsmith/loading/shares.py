@@ -1,12 +1,12 @@
-"""Which places of an epoch belong to which step of which rank?
+"""Divides the places of an epoch among ranks, workers and steps.
 
-All ranks together take `batch_size * world_size` neighbouring places in each step, and deal them
-out like cards. So whatever the ranks have read is always the beginning of the epoch: how much of it
-is all that a job needs to go on, also with another number of ranks, and nothing is read twice or
-left out. Every rank takes the same number of steps.
+In each step all ranks together read `batch_size * world_size` neighbouring places, dealt out in
+turn. What they have read is always the beginning of the epoch, so its length is enough to resume,
+even with another number of ranks, without repeating or losing a record. Every rank has the same
+number of steps.
 
-A worker is one of several processes that feed one rank in turn: worker 1 of 3 takes the steps 1, 4,
-7 and so on of its rank, counted from where the iteration began, through all of its epochs.
+Workers are processes that feed one rank in turn: worker 1 of 3 has the steps 1, 4, 7 and so on,
+counted from the start of the iteration, through all of its epochs.
 """
 
 from __future__ import annotations
@@ -17,30 +17,29 @@ from typing import Literal, get_args
 import numpy as np
 
 from recordsmith.buffers import Int64Array
-from recordsmith.errors import OptionError
+from recordsmith.errors import OptionError, option
 from recordsmith.loading.options import count_number, whole_number
 
-Ends = Literal["keep", "drop", "pad"]
-"""What becomes of the last step of an epoch, when less is left than all ranks take in a step: it is
-shared out as evenly as can be, so that batches are smaller, and empty on some ranks if there are
-fewer records than ranks (keep); it is left out (drop); it is filled up with the first records of
-the epoch, once more (pad)."""
+LastBatch = Literal["keep", "drop", "pad"]
+"""How an incomplete last step of an epoch is handled. keep: divided evenly among the ranks, so
+batches are smaller, or empty if there are fewer records than ranks. drop: left out. pad: completed
+with the first records of the epoch."""
 
 
 @dataclass(frozen=True)
 class Share:
-    """What one rank, or one of its workers, reads of an epoch.
+    """The part of an epoch that one rank, or one of its workers, reads.
 
     count: places in an epoch.
-    rank, world_size: which process of a job this is, of how many.
-    worker, worker_count: which process of this rank this is, of how many.
+    rank, world_size: the rank of this process and the number of ranks.
+    worker, worker_count: the worker of this rank and the number of workers.
     """
 
     count: int
     batch_size: int
     rank: int = 0
     world_size: int = 1
-    ends: Ends = "keep"
+    last_batch: LastBatch = "keep"
     worker: int = 0
     worker_count: int = 1
 
@@ -49,12 +48,17 @@ class Share:
             self._set(name, count_number(name, getattr(self, name)))
         self._set("rank", whole_number("rank", self.rank, 0, self.world_size - 1))
         self._set("worker", whole_number("worker", self.worker, 0, self.worker_count - 1))
-        if not (isinstance(self.ends, str) and self.ends in get_args(Ends)):
-            raise OptionError(f"ends is {self.ends!r}; expected keep, drop or pad")
-        if self.ends == "drop" and 0 < self.count < self.step_size:
+        if not (isinstance(self.last_batch, str) and self.last_batch in get_args(LastBatch)):
             raise OptionError(
-                f"all ranks together take {self.step_size} records in a step, but an epoch has "
-                f"{self.count}: with ends='drop' there would be no batch at all"
+                option="last_batch", value=self.last_batch, expected="'keep', 'drop' or 'pad'"
+            )
+        if self.last_batch == "drop" and 0 < self.count < self.step_size:
+            raise OptionError(
+                f"{option('last_batch', 'drop')} leaves no batch: an epoch has {self.count} "
+                f"records, fewer than the {self.step_size} that all ranks read in a step",
+                option="last_batch",
+                value=self.last_batch,
+                remedy=f"Use a smaller {option('batch_size')}, or {option('last_batch', 'keep')}.",
             )
 
     def _set(self, name: str, value: int) -> None:
@@ -62,20 +66,20 @@ class Share:
 
     @property
     def step_size(self) -> int:
-        """How many places all ranks take together in a step."""
+        """How many places all ranks together read in a step."""
         return self.batch_size * self.world_size
 
     def step_count(self, read: int = 0) -> int:
-        """How many steps each rank takes, when so many places of the epoch are read already."""
+        """Return how many steps each rank has left after `read` places of the epoch."""
         left = self.count - read
-        return left // self.step_size if self.ends == "drop" else -(-left // self.step_size)
+        return left // self.step_size if self.last_batch == "drop" else -(-left // self.step_size)
 
     def own(self, step_count: int, passed: int = 0) -> range:
-        """Which of the next steps of its rank are this worker's; `passed` are those before them."""
+        """Return which of the next steps are this worker's; `passed` steps came before them."""
         return range((self.worker - passed) % self.worker_count, step_count, self.worker_count)
 
     def places(self, read: int, steps: range) -> list[Int64Array]:
-        """The places that this rank reads in each of some steps.
+        """Return the places that this rank reads in each of some steps.
 
         Args:
             read: how many places of the epoch were read before step 0.
@@ -86,11 +90,11 @@ class Share:
         """
         firsts = np.arange(steps.start, steps.stop, steps.step, dtype=np.int64) * self.step_size
         row_count = self.batch_size
-        if self.ends != "pad":  # a batch may be larger than the epoch
+        if self.last_batch != "pad":  # a batch may be larger than the epoch
             row_count = min(row_count, -(-self.count // self.world_size))
         in_step = np.arange(row_count, dtype=np.int64) * self.world_size
         table = (firsts + (read + self.rank))[:, np.newaxis] + in_step
-        if self.ends == "pad":
+        if self.last_batch == "pad":
             return list(table % self.count)
         places = list(table)
         places[-1:] = [last[last < self.count] for last in places[-1:]]

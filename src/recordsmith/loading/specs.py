@@ -1,4 +1,4 @@
-"""What are the entries of a batch? For frameworks that want to know before they get one."""
+"""Describes the entries of a batch, for frameworks that need this in advance."""
 
 from __future__ import annotations
 
@@ -13,13 +13,14 @@ from recordsmith.example import BytesArray, Column, RaggedArray
 
 @dataclass(frozen=True)
 class EntrySpec:
-    """One entry of a batch.
+    """The kind, dtype and shape of an entry of a batch.
 
-    kind: `numbers`, an ndarray; `text`, an ndarray of str objects; `bytes`, a BytesArray.
-    dtype: of numbers; None of the others.
-    shape: as long as its axes are, the first counts examples; None where batches differ.
-    is_ragged: whether rows are of unequal length, (batch, None): a RaggedArray, or of text an
-        ndarray of lists.
+    Attributes:
+        kind: `numbers`, an ndarray; `text`, an ndarray of str objects; `bytes`, a BytesArray.
+        dtype: of numbers; None for others.
+        shape: the first axis counts examples; None for axes that differ between batches.
+        is_ragged: whether rows have different lengths, (batch, None): a RaggedArray, or an ndarray
+            of lists for text.
     """
 
     kind: Literal["numbers", "text", "bytes"]
@@ -31,11 +32,11 @@ class EntrySpec:
 def specs_of(
     batch: dict[str, Column], batch_size: int | None, ragged_texts: Iterable[str] = ()
 ) -> dict[str, EntrySpec]:
-    """The specs of a batch's entries.
+    """Return the specs of the entries of a batch.
 
     Args:
         batch_size: of all batches; None if they differ.
-        ragged_texts: entries that are lists of text, also if there is no row that shows it.
+        ragged_texts: entries that are lists of text, even if the batch has no row.
     """
     return {name: _spec(entry, batch_size, name in ragged_texts) for name, entry in batch.items()}
 
@@ -43,7 +44,7 @@ def specs_of(
 def _spec(entry: Column, batch_size: int | None, is_ragged_text: bool) -> EntrySpec:
     values = entry.values if isinstance(entry, RaggedArray) else entry
     is_ragged = isinstance(entry, RaggedArray) or is_ragged_text or _has_lists(entry)
-    # an axis without length, in a batch without rows, is as long as a batch needs it
+    # an axis of length 0 in a batch without rows may have any length
     axes = (None,) if is_ragged else tuple(length or None for length in values.shape[1:])
     shape = (batch_size, *axes)
     if isinstance(values, BytesArray):

@@ -1,8 +1,7 @@
-"""Where does the time of a loader go, and what would make it faster?
+"""Measures where the time of a loader goes, and names the bottleneck.
 
-Each batch carries what was spent on it; a `Tally` adds that up when the batch is handed out, in the
-thread of the one who asks, together with the time on either side of asking. Nothing is measured
-record by record.
+Each batch carries its times; a `Tally` adds them up in the caller's thread when the batch is
+returned, with the time before and after the request. Single records are not measured.
 """
 
 from __future__ import annotations
@@ -10,12 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-_READY_SHARE = 0.1  # who waits less than this for batches is not held up by them
+_READY_SHARE = 0.1  # a loop that waits less than this for batches is not limited by them
 
 
 @dataclass
 class Spent:
-    """What a batch took: seconds of threads, and what was read for it."""
+    """What a batch cost: seconds of threads, records and bytes read."""
 
     reading_seconds: float = 0.0
     decoding_seconds: float = 0.0
@@ -25,27 +24,29 @@ class Spent:
     refused_count: int = 0
 
     def add(self, other: Spent) -> None:
-        """Add what another batch took."""
+        """Add the costs of another batch."""
         for name, value in vars(other).items():
             setattr(self, name, getattr(self, name) + value)
 
 
 @dataclass(frozen=True)
 class LoaderStats:
-    """What a loader's last iteration did so far, up to the batch that it handed out last.
+    """Counts and times of a loader's current or last iteration, up to its last batch.
 
-    elapsed_seconds: from asking for the first batch on.
-    first_batch_seconds: how long the first batch took; it is in none of the shares below.
-    waited_seconds: how long the loop waited for the batches after it.
-    between_seconds: how long the loop took from getting a batch to asking for the next: training.
-    reading_seconds, decoding_seconds, function_seconds: what threads spent on the batches that were
-        handed out; function_seconds are those of filter and maps.
-    idle_seconds: how long threads had nothing to do.
-    batch_count, record_count, byte_count: what was handed out; records and bytes as they were read.
-    refused_count, skipped_count: records of these that a filter refused; that were skipped.
-    thread_count: how many threads work; 0 for none but the caller's.
-    processor_count: how many could work at once.
-    has_pixels: whether pictures or masks are decoded.
+    Attributes:
+        elapsed_seconds: since the first batch was requested.
+        first_batch_seconds: time to the first batch; the shares below exclude it.
+        waited_seconds: how long the loop waited for the other batches.
+        between_seconds: how long the loop took between batches, such as for training.
+        reading_seconds, decoding_seconds, function_seconds: what threads spent on the batches
+            returned; function_seconds is for filter and maps.
+        idle_seconds: how long threads were idle.
+        batch_count, record_count, byte_count: batches returned, and records and bytes read for
+            them.
+        refused_count, skipped_count: records that the filter rejected, and that were skipped.
+        thread_count: the number of threads; 0 for the caller's only.
+        processor_count: how many threads can run at once.
+        has_pixels: whether images or masks are decoded.
     """
 
     elapsed_seconds: float = 0.0
@@ -67,63 +68,65 @@ class LoaderStats:
 
     @property
     def records_per_second(self) -> float:
-        """Records that were handed out, by the time from the first batch on."""
+        """Records read per second of elapsed time."""
         return self.record_count / self.elapsed_seconds if self.elapsed_seconds else 0.0
 
     @property
     def bytes_per_second(self) -> float:
-        """Bytes of these records, as they are stored."""
+        """Bytes read per second of elapsed time."""
         return self.byte_count / self.elapsed_seconds if self.elapsed_seconds else 0.0
 
     @property
     def bottleneck(self) -> str:
-        """What holds the loop up, and what would help, in plain words."""
+        """What limits the speed of the loop, and what would help, as text."""
         total = self.waited_seconds + self.between_seconds
         if self.batch_count < 2 or not total:
-            return "Nothing can be said yet: it takes two batches to see who waits for whom."
+            return "The bottleneck is unknown before the second batch."
         share = self.waited_seconds / total
         if share < _READY_SHARE:
             return (
-                "The training step is the bottleneck: batches were ready and waited "
+                "The training step is the bottleneck: batches were ready "
                 f"{_percent(1 - share)} of the time."
             )
         if not self.thread_count:
             return (
-                f"Nothing is made ahead with threads=0: the loop waited {_percent(share)} of the "
-                f"time while it made each batch itself. {self._most()[0]} what took "
-                "most of it. threads=1 or more would work meanwhile."
+                f"The loop makes each batch itself (threads=0) and waited {_percent(share)} of the "
+                f"time. {self._most()[0]} the largest part. Use threads=1 or more to prefetch."
             )
         work = self.reading_seconds + self.decoding_seconds + self.function_seconds
         if self.thread_count > 1 and self.idle_seconds > work:
             return (
-                f"Threads are held up by each other: the loop waited {_percent(share)} of the time "
-                f"for batches, and {self.thread_count} threads had nothing to do "
-                f"{_percent(self.idle_seconds / (self.idle_seconds + work))} of theirs. Larger "
-                "batches, or a larger prefetch, would give them more to do at once."
+                f"Threads wait for each other: the loop waited {_percent(share)} of the time for "
+                f"batches, and {self.thread_count} threads were idle "
+                f"{_percent(self.idle_seconds / (self.idle_seconds + work))} of theirs. Use larger "
+                "batches or a larger prefetch."
             )
         what, verb, advice = self._most()
         threads = "one thread" if self.thread_count == 1 else f"{self.thread_count} threads"
         if self.thread_count < self.processor_count:
             advice = f"more threads or {advice}"
         return (
-            f"{what} the bottleneck: the loop waited {_percent(share)} of the time for batches, in "
-            f"which {threads} {verb}. {advice[0].upper()}{advice[1:]} would help."
+            f"{what} the bottleneck: the loop waited {_percent(share)} of the time for batches "
+            f"while {threads} {verb}. {advice[0].upper()}{advice[1:]} would help."
         )
 
     def _most(self) -> tuple[str, str, str]:
-        """(what took most of the threads' time, what they did, what would help)."""
+        """Return what took most of the threads' time, what they did, and what would help."""
         decoding = ("Decoding records is", "decoded", "fewer features")
         if self.has_pixels:
-            decoding = ("Decoding pictures is", "decoded", "pictures packed at a smaller side")
+            decoding = ("Decoding images is", "decoded", "images packed at a smaller side")
         functions = ("Your functions are", "ran them", "whole batches at once (map_batches)")
         return max(
-            (self.reading_seconds, ("Reading is", "read", "a faster disk or shuffle=Blocks()")),
+            (
+                self.reading_seconds,
+                ("Reading is", "read", "a faster disk or shuffle=BlockShuffle()"),
+            ),
             (self.decoding_seconds, decoding),
             (self.function_seconds, functions),
         )[1]
 
     def to_json(self) -> dict[str, Any]:
-        """A JSON-able dict of everything above; counts are called batches, records, bytes."""
+        """Return a JSON-able dict of all times and counts."""
         return {
             "batches": self.batch_count,
             "records": self.record_count,
@@ -152,7 +155,7 @@ class LoaderStats:
         ]
         done = f"{self.batch_count:,} batches, {self.record_count:,} records"
         lines = [
-            f"{done}{''.join(f', {words}' for words in left_out)}",
+            ", ".join([done, *left_out]),
             f"{self.records_per_second:,.0f} records/s, {self.bytes_per_second / 1e6:,.1f} MB/s",
             f"{'the loop':12}{self.first_batch_seconds:9.2f} s to the first batch",
             f"{'':12}{self.waited_seconds:9.2f} s waiting for the others",
@@ -167,7 +170,7 @@ class LoaderStats:
 
 
 class Tally:
-    """Adds up what one iteration does. Used by who asks for batches."""
+    """Adds up the statistics of an iteration, in the caller's thread."""
 
     def __init__(self) -> None:
         self._spent = Spent()
@@ -177,29 +180,29 @@ class Tally:
         self._waited = 0.0
         self._between = 0.0
         self._idle = 0.0
-        self._answered_at: float | None = None
+        self._delivered_at: float | None = None
 
-    def ask(self, now: float) -> None:
-        """A batch is asked for."""
-        if self._answered_at is not None:
-            self._between += now - self._answered_at
+    def request(self, now: float) -> None:
+        """Count the time before a batch is requested."""
+        if self._delivered_at is not None:
+            self._between += now - self._delivered_at
 
-    def answer(
+    def deliver(
         self, asked_at: float, now: float, spent: Spent, skipped_count: int, idle_seconds: float
     ) -> None:
-        """It is handed out; `idle_seconds` of the threads until now."""
+        """Count a batch that is returned; `idle_seconds` of the threads until now."""
         if self._batch_count:
             self._waited += now - asked_at
         else:
             self._first = now - asked_at
-        self._answered_at = now
+        self._delivered_at = now
         self._idle = idle_seconds
         self._batch_count += 1
         self._skipped_count += skipped_count
         self._spent.add(spent)
 
     def stats(self, known: LoaderStats) -> LoaderStats:
-        """`known`, with everything that was added up."""
+        """Return `known` with all sums."""
         return replace(
             known,
             elapsed_seconds=self._first + self._waited + self._between,

@@ -1,7 +1,4 @@
-"""Which places change with which, when only neighbours are mixed?
-
-Places are cut into windows, and mixed within each, by arithmetic as in `permutation`.
-"""
+"""Shuffles places within windows of neighbours, by arithmetic as in `permutation`."""
 
 from __future__ import annotations
 
@@ -12,20 +9,20 @@ from recordsmith.permutation import Permutations
 
 
 def window_numbers(places: Int64Array, size: int, shift: int = 0) -> Int64Array:
-    """The number of each place's window: int64, (n,). The first window ends at place `shift`."""
+    """Return the window of each place: int64, (n,). The first window ends at place `shift`."""
     return (places + (size - shift)) // size
 
 
 def mixed_in_windows(
     places: Int64Array, count: int, size: int, *key: int | str, shift: int = 0
 ) -> Int64Array:
-    """Which of its window's places comes at each place.
+    """Return the place that comes at each place after shuffling within windows.
 
     Args:
         places: int64, (n,), from 0 to count - 1.
         size: places in a window; the last one may have fewer.
-        key: the seed, and what tells this order from others of the same seed.
-        shift: from 0 to size - 1: where the first window ends; 0: it is as long as others.
+        key: the seed, and what distinguishes this order from others of the same seed.
+        shift: the end of the first window, from 0 to size - 1; 0 for a full window.
 
     Returns:
         int64, (n,).

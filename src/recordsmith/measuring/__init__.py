@@ -1,8 +1,8 @@
-"""How fast can this dataset be loaded, on this machine, and what would make it faster?
+"""Measure how fast a dataset loads on this machine, and find out what would make it faster.
 
-`selection` says what is loaded and `ways` how else it could be, `smaller` packs some pictures at a
-smaller side, `trial` measures one way, `report` is what is known so far, `advice` says in words
-what that tells, `bench` brings these together. Nothing is said that was not measured.
+`selection` chooses what to load, `ways` the alternatives to try, `smaller` packs some images at a
+smaller size, `trial` measures one alternative, `report` holds the results, `advice` interprets
+them, and `bench` combines these. All advice is based on measurements.
 """
 
 from recordsmith.measuring.bench import bench

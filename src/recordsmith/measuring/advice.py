@@ -1,8 +1,8 @@
-"""What would help? Sentences with the figures that they come from.
+"""Give advice with the figures that it is based on.
 
-One way is called faster than another only where each of its rounds was faster than each of the
-other's, and all of them together by a fifth; where there was time for one round only, by two. A
-handful of batches tells nothing: some were made before the clock began.
+A trial counts as faster only if each of its rounds was faster than each of the other's, and all
+together by a fifth; with a single round, by a factor of two. Trials of a few batches do not count,
+because some of these were made before the measurement began.
 """
 
 from __future__ import annotations
@@ -17,26 +17,26 @@ _LARGE_SPREAD = 0.15
 _MOSTLY_IDLE = 0.5
 _MOSTLY_CACHED = 0.9
 _ORDERS = {
-    "in order": "in order (shuffle=False)",
-    "shuffled": "shuffled (shuffle=True)",
-    "blocks": "in blocks (shuffle=recordsmith.Blocks())",
-    "buffer": "through a buffer (shuffle=recordsmith.Buffer())",
+    "in order": "in order",
+    "shuffled": "shuffled",
+    "blocks": "in blocks (BlockShuffle)",
+    "buffer": "through a buffer (BufferShuffle)",
 }
 
 
 def advise(report: BenchReport) -> tuple[str, ...]:
-    """What the trials so far tell, the most important first."""
+    """Advice from the trials so far, the most important first."""
     if not report.trials or not report.asked.rounds:
         return ()
     return tuple(
         sentence
-        for part in (_smaller, _threads, _order, _step, _too_little, _what_was_not_measured)
+        for part in (_smaller, _threads, _order, _step, _too_little, _limits)
         for sentence in part(report)
     )
 
 
 def is_faster(one: Trial, other: Trial) -> bool:
-    """Whether it is clearly so."""
+    """Whether a trial is clearly faster."""
     if not one.rounds or not other.rounds or not other.records_per_second:
         return False
     if min(trial.total.batch_count for trial in (one, other)) < _FEWEST_BATCHES:
@@ -52,17 +52,17 @@ def _smaller(report: BenchReport) -> Iterator[str]:
         return
     as_it_is, smaller = found["sample"], found["smaller"]
     size = f"{100 * report.sample.smaller_byte_count / report.sample.byte_count:.0f}% of the bytes"
-    of = f"{report.sample.count:,} of these pictures"
+    of = f"{report.sample.count:,} of these images"
     if is_faster(smaller, as_it_is):
         yield (
-            f"Pack the pictures at a smaller side: {of}, packed at a shorter side of "
+            f"Pack smaller images: {of}, packed at a shorter side of "
             f"{smaller.shorter_side}, loaded {_times(smaller, as_it_is)} as fast, "
             f"{_instead(smaller, as_it_is, report)}, and have {size}: `recordsmith pack PATH OUT "
-            f"--as shards --shorter-side {smaller.shorter_side}`."
+            f"--format shards --shorter-side {smaller.shorter_side}`."
         )
     else:
         yield (
-            f"A smaller side made it not clearly faster: {of}, packed at a shorter side of "
+            f"Smaller images were not clearly faster: {of}, packed at a shorter side of "
             f"{smaller.shorter_side}, loaded at {_rate(smaller, report)}, as they are at "
             f"{_rate(as_it_is, report)}; they have {size}."
         )
@@ -76,26 +76,26 @@ def _threads(report: BenchReport) -> Iterator[str]:
             yield "There is one processor, so other numbers of threads were not tried."
         return
     best = max(others, key=lambda trial: trial.records_per_second)
-    told = ", ".join(
+    rates = ", ".join(
         f"{_rate(trial, report)} with {_count(trial.thread_count)}"
         for trial in sorted((asked, *others), key=lambda trial: trial.thread_count)
     )
     if is_faster(best, asked):
         yield (
-            f"Take {_count(best.thread_count)} (threads={best.thread_count}): "
+            f"Use {_count(best.thread_count)}: "
             f"{_times(best, asked)} as fast, {_instead(best, asked, report)}."
         )
     elif all(is_faster(asked, trial) for trial in others):
         all_of_them = asked.thread_count >= report.processor_count
-        yield f"Threads help: {told}" + (
+        yield f"Threads help: {rates}" + (
             "; this machine has no more processors." if all_of_them else "."
         )
     else:
-        yield f"No other number of threads was clearly faster or slower: {told}."
+        yield f"No other number of threads was clearly faster or slower: {rates}."
     if asked.thread_count > 1 and asked.shares["idle"] > _MOSTLY_IDLE:
         yield (
-            f"Threads had nothing to do {100 * asked.shares['idle']:.0f}% of their time: batches "
-            f"of {report.batch_size} give them too little to do at once."
+            f"Threads were idle {100 * asked.shares['idle']:.0f}% of their time: batches of "
+            f"{report.batch_size} are too small."
         )
 
 
@@ -111,8 +111,8 @@ def _order(report: BenchReport) -> Iterator[str]:
             f"{_instead(best, asked, report)}."
         )
     else:
-        told = ", ".join(f"{trial.order} {_rate(trial, report)}" for trial in (asked, *others))
-        yield f"No other order was clearly faster: {told}."
+        rates = ", ".join(f"{trial.order} {_rate(trial, report)}" for trial in (asked, *others))
+        yield f"No other order was clearly faster: {rates}."
 
 
 def _step(report: BenchReport) -> Iterator[str]:
@@ -129,22 +129,21 @@ def _too_little(report: BenchReport) -> Iterator[str]:
     counts = [trial.total.batch_count for trial in report.trials if trial.rounds]
     if min(counts) < _FEWEST_BATCHES:
         yield (
-            f"Trials of less than {_FEWEST_BATCHES} batches are called neither faster nor slower: "
-            "measure for longer with a larger seconds=."
+            f"Trials of less than {_FEWEST_BATCHES} batches are not compared. Measure for longer."
         )
 
 
-def _what_was_not_measured(report: BenchReport) -> Iterator[str]:
+def _limits(report: BenchReport) -> Iterator[str]:
     asked = report.asked
     spread = (asked.highest - asked.lowest) / asked.highest if asked.highest else 0.0
     if spread > _LARGE_SPREAD:
         yield (
-            f"The rounds of what was asked differ by {100 * spread:.0f}%, as on a busy machine: "
-            "measure for longer with a larger seconds=, or when it is quiet."
+            f"The rounds of the requested options differ by {100 * spread:.0f}%, as on a busy "
+            "machine. Measure for longer, or when it is idle."
         )
     share = report.cached_share
     if share is None:
-        yield "The system does not say whether the files were in its memory before."
+        yield "Whether the files were in the system's memory before is unknown."
     elif share >= _MOSTLY_CACHED:
         yield (
             f"{100 * share:.0f}% of the files were in the system's memory before, so the disk was "
@@ -162,13 +161,13 @@ def _what_was_not_measured(report: BenchReport) -> Iterator[str]:
         )
     if report.compression != "none":
         yield (
-            f"The shards are compressed ({report.compression}), so all of them is decompressed by "
-            "every rank, and records are mixed with their neighbours only; other orders cannot be "
-            "tried. `recordsmith pack PATH OUT --as shards` writes them uncompressed."
+            f"The shards are compressed ({report.compression}), so every rank decompresses all of "
+            "them, and records are only shuffled with their neighbours. `recordsmith pack PATH OUT "
+            "--format shards` writes uncompressed shards."
         )
     if report.record_count < report.batch_size:
         yield (
-            f"There are fewer records than a batch holds: each batch was an epoch of "
+            f"The dataset has less than a batch of records: each batch was an epoch of "
             f"{report.record_count:,}."
         )
 
@@ -182,7 +181,7 @@ def _instead(one: Trial, other: Trial, report: BenchReport) -> str:
 
 
 def _rate(trial: Trial, report: BenchReport) -> str:
-    return f"{_number(trial)} {'pictures' if report.picture_key else 'records'}/s"
+    return f"{_number(trial)} {'images' if report.image_key else 'records'}/s"
 
 
 def _number(trial: Trial) -> str:
@@ -190,7 +189,7 @@ def _number(trial: Trial) -> str:
 
 
 def _rounded(number: float) -> str:
-    """Three digits that say something: 1,230; 45.6."""
+    """Round to three significant digits: 1,230; 45.6."""
     return f"{float(f'{number:.3g}'):,.10g}"
 
 

@@ -1,8 +1,8 @@
 """`recordsmith.bench`: measure how fast a dataset loads, and what would make it faster.
 
-What was asked for is measured first; then, in short trials, other numbers of threads, other orders,
-and some of its pictures packed at a smaller side. All of it is done twice, in turn, so that a
-machine that is busy for a moment is not taken for a slow way to load.
+The requested options are measured first; then, in short trials, other numbers of threads, other
+orders, and some images packed at a smaller size. Everything is measured twice, alternating, so that
+a machine that is busy for a moment does not distort the comparison.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from recordsmith.loading import Image, Loader, LoaderStats
 from recordsmith.measuring.advice import advise
 from recordsmith.measuring.page_cache import cached_share
 from recordsmith.measuring.report import BenchReport, Measured, Trial
-from recordsmith.measuring.selection import columns_of, image_of, in_words, picture_key
+from recordsmith.measuring.selection import columns_of, image_key, image_of, in_words
 from recordsmith.measuring.smaller import sampled, side_for
 from recordsmith.measuring.trial import load_for
 from recordsmith.measuring.ways import Way, other_ways
 
 _ROUNDS = 2
-_ASKED_WEIGHT = 3  # it gets as much time as so many other trials
-_SAMPLING_SHARE = 0.1  # of the time, to make pictures smaller
+_ASKED_WEIGHT = 3  # its time, relative to that of another trial
+_SAMPLING_SHARE = 0.1  # of the time, for resizing images
 _SHORTEST_SECONDS = 0.02
 _GLANCE_COUNT = 64
 
@@ -53,33 +53,35 @@ def bench(
     """Measure how fast a dataset loads, and what would make it faster.
 
     Args:
-        paths_or_dataset: what `open` takes, or a Dataset.
-        split: only this split of a path.
-        batch_size, threads, skip_errors: as of a Loader.
-        size, fit: as of an Image; with `pad`, the longer side is brought to the size.
-        key: the feature that holds the pictures; if not said, one that does. Records without
-            pictures are read as columns, all features.
-        shuffle: whether records are shuffled; by default they are, compressed ones by a Buffer.
-        seconds: how long all of it may take, about.
-        tell: called with what is known so far, some times a second.
+        paths_or_dataset: a path as for `open`, or a Dataset.
+        split: load only this split of a path.
+        batch_size, threads, skip_errors: as for Loader.
+        size, fit: as for Image; with `pad`, the length of the longer side.
+        key: the feature with the images; by default, it is detected. Without images, all features
+            are read as columns.
+        shuffle: whether to shuffle records. By default they are; compressed ones by BufferShuffle.
+        seconds: the approximate total time.
+        tell: called with the current report, a few times per second.
 
     Returns:
-        What was measured, and in sentences what would help. Nothing in it is a guess: a way to load
-        is called faster only where it clearly was.
+        The measurements, with advice. An alternative is called faster only if it clearly was.
 
     Raises:
-        OptionError: options contradict each other or the data; there are no records.
+        OptionError: an option is invalid for this dataset, or the dataset has no records.
         CorruptDataError: a record is damaged, after `skip_errors` others.
-        FileAccessError: as of `open`.
+        FileAccessError: as for `open`.
+
+    Example:
+        report = rs.bench("records", size=224, seconds=30)
     """
     is_number = isinstance(seconds, (int, float)) and not isinstance(seconds, bool)
     if not is_number or not 0 < seconds < math.inf:
-        raise OptionError(f"seconds is {seconds!r:.60}; expected a number above 0")
+        raise OptionError(option="seconds", value=seconds, expected="a positive number")
     dataset = dataset_of(paths_or_dataset, split)
     if not len(dataset):
-        raise OptionError("there are no records, so there is nothing to measure")
+        raise OptionError("the dataset has no records to measure")
     schema, _ = dataset.glance(_GLANCE_COUNT)
-    key = picture_key(schema, key)
+    key = image_key(schema, key)
     image = None if key is None else image_of(key, size, fit)
     options = {"batch_size": batch_size, "skip_errors": skip_errors, "epochs": None}
     features = columns_of(schema) if image is None else {"image": image}
@@ -91,8 +93,8 @@ def bench(
         record_count=len(dataset),
         size_bytes=sum(shard.size_bytes for shard in dataset.shards),
         batch_size=batch_size,
-        picture_key=key,
-        picture="" if image is None else in_words(image),
+        image_key=key,
+        image="" if image is None else in_words(image),
         compression="mixed" if len(compressions) > 1 else next(iter(compressions), "none"),
         processor_count=known.processor_count,
         cached_share=cached_share(dataset.shards),
@@ -106,7 +108,7 @@ def bench(
 
 
 class _Measuring:
-    """Measures ways in turn, and keeps what came out."""
+    """Measures alternatives in turn and collects the results."""
 
     def __init__(
         self, report: BenchReport, features: Any, options: dict[str, Any], tell: Tell | None
@@ -119,7 +121,7 @@ class _Measuring:
         self._rounds: dict[Trial, tuple[Measured, ...]] = {}
 
     def run(self, asked: Way, image: Image | None, stack: ExitStack) -> None:
-        """Measure all ways twice, as far as there is time; the first one in any case."""
+        """Measure all alternatives twice as far as time allows; the first one in any case."""
         seconds = self.report.total_seconds
         others = other_ways(asked, self.report.processor_count)
         expected = _ASKED_WEIGHT + len(others) + (2 if image is not None else 0)
@@ -137,8 +139,8 @@ class _Measuring:
         self._update("")
 
     def _samples(self, asked: Way, image: Image, stack: ExitStack) -> list[Way]:
-        """The ways to load a sample of the pictures, if they are large enough."""
-        self._update("making some pictures smaller")
+        """The alternatives for a sample of the images, if they are large enough."""
+        self._update("resizing some images")
         size = image.size if isinstance(image.size, tuple) else (image.longer_side or 1,) * 2
         seconds = _SAMPLING_SHARE * self.report.total_seconds
         sample = stack.enter_context(sampled(asked.dataset, image.key, side_for(size), seconds))
@@ -154,9 +156,9 @@ class _Measuring:
 
         def keep(measured: Measured) -> None:
             self._rounds[way.trial] = (*before, measured)
-            self._update(way.trial.in_words)
+            self._update(way.trial.label)
 
-        self._update(way.trial.in_words)
+        self._update(way.trial.label)
         measured, skipped = load_for(
             seconds, lambda: way.loader(self._features, self._options), keep
         )
@@ -169,7 +171,7 @@ class _Measuring:
         return time.perf_counter() - self._begun
 
     def _update(self, doing: str) -> None:
-        """Note what is known, and tell it."""
+        """Update the report and pass it to the callback."""
         report = replace(
             self.report,
             trials=tuple(replace(trial, rounds=done) for trial, done in self._rounds.items()),
@@ -184,5 +186,5 @@ class _Measuring:
 def _checked(
     dataset: Dataset, features: Any, options: dict[str, Any], *, shuffle: bool, threads: int | None
 ) -> LoaderStats:
-    """What a loader of these options says of itself; OptionError if they cannot be."""
+    """The stats of a loader with these options; raises OptionError if they are invalid."""
     return Loader(dataset, features, shuffle=shuffle, threads=threads, **options).stats()

@@ -1,6 +1,6 @@
-"""Are these files in the system's memory already? Asked at some places, without reading from disk.
+"""Estimate which share of files is in the page cache, without reading from disk.
 
-A disk is measured only where they are not; nobody should take one for the other.
+Only reading files that are not cached measures the disk.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _PLACE_COUNT = 64
 
 
 def cached_share(shards: Sequence[Shard]) -> float | None:
-    """Which part of the files is in memory, from 0 to 1; None where the system does not say."""
+    """The share of the files in memory, from 0 to 1; None if it cannot be determined."""
     if not hasattr(os, "RWF_NOWAIT"):
         return None
     sizes = [shard.size_bytes for shard in shards]
@@ -32,7 +32,7 @@ def cached_share(shards: Sequence[Shard]) -> float | None:
                     found += os.preadv(file.fileno(), [bytearray(1)], offset, os.RWF_NOWAIT) > 0
                 except BlockingIOError:
                     pass
-                except OSError:  # a file system that cannot tell
+                except OSError:  # unsupported by this file system
                     return None
             place = (place - size) % step
     return found / asked if asked else None

@@ -1,4 +1,4 @@
-"""What was measured so far. Immutable, so that it can be shown while the measuring goes on."""
+"""The measurements so far. Immutable, so that they can be shown while measuring continues."""
 
 from __future__ import annotations
 
@@ -8,11 +8,13 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Measured:
-    """One stretch of loading, after a first batch that does not count.
+    """One measurement of loading, without the warm-up.
 
-    seconds: how long it took, of which the loop waited for batches `waited_seconds`.
-    batch_count, record_count, byte_count: what came out; bytes as they are stored.
-    reading_seconds, decoding_seconds, idle_seconds: of all threads together.
+    Attributes:
+        seconds: the total time.
+        waited_seconds: the time for which the loop waited for batches.
+        batch_count, record_count, byte_count: what was loaded; bytes as stored.
+        reading_seconds, decoding_seconds, idle_seconds: summed over all threads.
     """
 
     seconds: float = 0.0
@@ -36,14 +38,15 @@ class Measured:
 
 @dataclass(frozen=True)
 class Trial:
-    """One way to load, and what was measured of it, in as many rounds as there was time for.
+    """One way to load a dataset, with its measurements.
 
-    name: `asked` for what was asked for; `threads`, `order`, `sample`, `smaller` for what else is
-        tried.
-    thread_count: how many threads work.
-    order: `in order`, `shuffled`, `blocks` or `buffer`.
-    shorter_side: of `smaller`, the side that the pictures of the sample were brought to.
-    rounds: one for each time that it was measured.
+    Attributes:
+        name: `asked` for the requested options; `threads`, `order`, `sample` or `smaller` for
+            alternatives.
+        thread_count: the number of threads.
+        order: `in order`, `shuffled`, `blocks` or `buffer`.
+        shorter_side: for `smaller`, the shorter side of the resized images.
+        rounds: the measurements.
     """
 
     name: str
@@ -53,15 +56,15 @@ class Trial:
     rounds: tuple[Measured, ...] = ()
 
     @property
-    def in_words(self) -> str:
-        """What it tries."""
+    def label(self) -> str:
+        """What the trial measures, as text."""
         threads = f"{self.thread_count} thread{'s' * (self.thread_count != 1)}"
         return {
-            "asked": "as asked",
+            "asked": "as given",
             "threads": threads,
             "order": self.order,
-            "sample": "some of the pictures",
-            "smaller": f"these at a shorter side of {self.shorter_side}",
+            "sample": "sample",
+            "smaller": f"sample, shorter side {self.shorter_side}",
         }[self.name]
 
     @property
@@ -71,28 +74,28 @@ class Trial:
 
     @property
     def records_per_second(self) -> float:
-        """Over all rounds."""
+        """Records per second, over all rounds."""
         return self.total.records_per_second
 
     @property
     def bytes_per_second(self) -> float:
-        """Bytes as they are stored, over all rounds."""
+        """Stored bytes per second, over all rounds."""
         total = self.total
         return total.byte_count / total.seconds if total.seconds else 0.0
 
     @property
     def lowest(self) -> float:
-        """Records a second of the slowest round."""
+        """Records per second of the slowest round."""
         return min((one.records_per_second for one in self.rounds), default=0.0)
 
     @property
     def highest(self) -> float:
-        """Records a second of the fastest round."""
+        """Records per second of the fastest round."""
         return max((one.records_per_second for one in self.rounds), default=0.0)
 
     @property
     def shares(self) -> dict[str, float]:
-        """How the time of the threads was spent: `reading`, `decoding`, `idle`, of 1 in all."""
+        """The shares of the threads' time: `reading`, `decoding`, `idle`; they sum to 1."""
         total = self.total
         parts = {
             "reading": total.reading_seconds,
@@ -104,12 +107,12 @@ class Trial:
 
     @property
     def waiting_share(self) -> float:
-        """For which part of the time the loop waited for batches."""
+        """The share of the time for which the loop waited for batches."""
         total = self.total
         return total.waited_seconds / total.seconds if total.seconds else 0.0
 
     def to_json(self) -> dict[str, Any]:
-        """A JSON-able dict; counts are called rounds, batches, records, bytes, threads."""
+        """A JSON-able dict; counts are named rounds, batches, records, bytes, threads."""
         total = self.total
         return {
             "name": self.name,
@@ -133,11 +136,12 @@ class Trial:
 
 
 @dataclass(frozen=True)
-class Sample:
-    """Some pictures of the dataset, as they are and at a smaller side.
+class ResizedSample:
+    """A sample of images, unchanged and at a smaller size.
 
-    count: how many.
-    byte_count, smaller_byte_count: of their files.
+    Attributes:
+        count: the number of images.
+        byte_count, smaller_byte_count: the sizes of their files.
     """
 
     count: int
@@ -145,9 +149,9 @@ class Sample:
     smaller_byte_count: int
 
     def to_json(self) -> dict[str, Any]:
-        """A JSON-able dict: pictures, bytes, smaller_bytes."""
+        """A JSON-able dict: images, bytes, smaller_bytes."""
         return {
-            "pictures": self.count,
+            "images": self.count,
             "bytes": self.byte_count,
             "smaller_bytes": self.smaller_byte_count,
         }
@@ -155,36 +159,36 @@ class Sample:
 
 @dataclass(frozen=True)
 class BenchReport:
-    """What `bench` has measured so far.
+    """The results of `bench` so far.
 
     record_count, size_bytes: of the dataset; bytes of its shards.
     batch_size: examples in a batch.
-    picture_key: the feature whose pictures are decoded; None where there are none: then all
+    image_key: the feature whose images are decoded; None where there are none: then all
         features are read as columns.
-    picture: what becomes of the pictures, in words.
+    image: how images are decoded, as text.
     compression: of the shards: none, gzip, zlib or mixed.
-    processor_count: how many threads can work at once.
-    cached_share: which part of the files was in the system's memory before anything was measured,
-        as a sample of places tells; None where the system does not say.
-    trials: what was measured; the first is what was asked for.
+    processor_count: the number of available processors.
+    cached_share: the estimated share of the files in memory before the measurement; None if
+        unknown.
+    trials: the measurements; the first one is of the requested options.
     sample: of the trials `sample` and `smaller`.
-    skipped: records that were left out, and why.
-    elapsed_seconds, total_seconds: since it began; that it may take.
-    doing: what is measured now, in words; empty at the end.
-    advice: sentences on what would help, from these figures.
+    skipped: skipped records, with the reason.
+    elapsed_seconds, total_seconds: the time since the start, and the time limit.
+    doing: the current activity as text; empty at the end.
+    advice: sentences based on these figures.
     """
 
     record_count: int
     size_bytes: int
     batch_size: int
-    picture_key: str | None
-    picture: str
+    image_key: str | None
+    image: str
     compression: str
     processor_count: int
     cached_share: float | None
     total_seconds: float
     trials: tuple[Trial, ...] = ()
-    sample: Sample | None = None
+    sample: ResizedSample | None = None
     skipped: tuple[str, ...] = ()
     elapsed_seconds: float = 0.0
     doing: str = ""
@@ -192,17 +196,17 @@ class BenchReport:
 
     @property
     def asked(self) -> Trial:
-        """What was measured of that which was asked for."""
+        """The measurement of the requested options."""
         return self.trials[0]
 
     def to_json(self) -> dict[str, Any]:
-        """A JSON-able dict of everything above; counts are called records, threads."""
+        """The report as a JSON-able dict; counts are named records, threads."""
         return {
             "records": self.record_count,
             "size_bytes": self.size_bytes,
             "batch_size": self.batch_size,
-            "picture_key": self.picture_key,
-            "picture": self.picture,
+            "image_key": self.image_key,
+            "image": self.image,
             "compression": self.compression,
             "processors": self.processor_count,
             "cached_share": self.cached_share,

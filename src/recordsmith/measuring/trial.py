@@ -1,7 +1,7 @@
-"""One way to load a dataset: how fast is it, for some time?
+"""Measure one way to load a dataset for some time.
 
-A new loader is made each time, and would go on for ever. What passes before its threads have
-something to work on does not count: the first batch, and as many more as are made ahead of it.
+Each measurement uses a new, endless loader. The warm-up is not counted: the first batch, and those
+that are prefetched with it.
 """
 
 from __future__ import annotations
@@ -13,21 +13,21 @@ from recordsmith.loading import Loader, LoaderStats
 from recordsmith.measuring.report import Measured
 
 _FIRST_BATCHES = 3
-_TOLD_EVERY_SECONDS = 0.25
-_WARM_UP_SHARE = 0.5  # of the time, where batches take long
+_UPDATE_SECONDS = 0.25
+_WARM_UP_SHARE = 0.5  # maximum share of the time, if batches are slow
 
 
 def load_for(
-    seconds: float, make_loader: Callable[[], Loader], tell: Callable[[Measured], None]
+    seconds: float, make_loader: Callable[[], Loader], update: Callable[[Measured], None]
 ) -> tuple[Measured, dict[str, None]]:
-    """Load for some time; a first batch and one that is measured at least.
+    """Load for some time, with at least one warm-up batch and one measured batch.
 
     Args:
-        make_loader: makes one that goes on for ever.
-        tell: told now and then what was measured so far.
+        make_loader: creates an endless loader.
+        update: called regularly with the measurement so far.
 
     Returns:
-        What was measured; and in words what was wrong with records that were skipped.
+        The measurement, and the messages of skipped records.
     """
     begun = time.perf_counter()
     with make_loader() as loader:
@@ -37,15 +37,15 @@ def load_for(
             if time.perf_counter() - begun > _WARM_UP_SHARE * seconds:
                 break
         before, counted_from = loader.stats(), time.perf_counter()
-        told_at = counted_from
+        updated_at = counted_from
         while True:
             next(batches)
             now = time.perf_counter()
             if now - begun >= seconds:
                 break
-            if now - told_at >= _TOLD_EVERY_SECONDS:
-                told_at = now
-                tell(_between(before, loader.stats(), now - counted_from))
+            if now - updated_at >= _UPDATE_SECONDS:
+                updated_at = now
+                update(_between(before, loader.stats(), now - counted_from))
         measured = _between(before, loader.stats(), now - counted_from)
         return measured, dict.fromkeys(map(str, loader.skipped))
 

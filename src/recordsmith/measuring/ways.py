@@ -1,35 +1,35 @@
-"""Which ways to load are there, beside the one that was asked for?"""
+"""Choose alternatives to the requested way of loading."""
 
 from __future__ import annotations
 
 from typing import Any, NamedTuple
 
 from recordsmith.dataset import Dataset
-from recordsmith.loading import Blocks, Buffer, Loader
+from recordsmith.loading import BlockShuffle, BufferShuffle, Loader
 from recordsmith.measuring.report import Trial
 
-_BLOCKS = Blocks()
+_BLOCKS = BlockShuffle()
 
 
 class Way(NamedTuple):
-    """What is loaded, and how: a trial without rounds says it."""
+    """A dataset and how to load it, as a trial without rounds."""
 
     trial: Trial
     dataset: Dataset
 
     def loader(self, features: Any, options: dict[str, Any]) -> Loader:
-        """A new loader that loads so."""
-        shuffles: dict[str, Any] = {"shuffled": True, "blocks": _BLOCKS, "buffer": Buffer()}
+        """Create a loader for this alternative."""
+        shuffles: dict[str, Any] = {"shuffled": True, "blocks": _BLOCKS, "buffer": BufferShuffle()}
         shuffle = shuffles.get(self.trial.order, False)
         threads = self.trial.thread_count
         return Loader(self.dataset, features, shuffle=shuffle, threads=threads, **options)
 
 
 def other_ways(asked: Way, processor_count: int) -> list[Way]:
-    """Other numbers of threads, 1, 2, 4, … and all processors; and other orders.
+    """Alternatives: 1, 2, 4, … threads up to the number of processors, and other orders.
 
-    Blocks are tried only where a window of them is less than the dataset: otherwise they are a
-    shuffle of all records too. Compressed shards can be read in order or through a buffer.
+    Blocks are tried only if a window of them is smaller than the dataset; otherwise they would
+    shuffle all records. Compressed shards can only be read in order or through a buffer.
     """
     threads = sorted({*(1 << n for n in range(processor_count.bit_length())), processor_count})
     orders = ["in order", "buffer" if asked.trial.order == "buffer" else "shuffled"]

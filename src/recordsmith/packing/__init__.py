@@ -1,8 +1,8 @@
-"""Samples -> shards: plan, write, prove, publish. Knows nothing of training."""
+"""Pack samples into shards: plan, write, verify, publish."""
 
+from recordsmith.packing.images import apply_image_options, note_of_image
 from recordsmith.packing.pack import pack
 from recordsmith.packing.pack_plan import PackPlan, plan
-from recordsmith.packing.pictures import apply_picture_options, note_of_picture
 from recordsmith.packing.planning import Plan, make_plan
 from recordsmith.packing.report import PackReport
 
@@ -10,9 +10,9 @@ __all__ = [
     "PackPlan",
     "PackReport",
     "Plan",
-    "apply_picture_options",
+    "apply_image_options",
     "make_plan",
-    "note_of_picture",
+    "note_of_image",
     "pack",
     "plan",
 ]

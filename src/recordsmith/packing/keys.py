@@ -1,7 +1,7 @@
-"""What features are called: the usual keys, those of well-known tutorials, or any others.
+"""Renames features from the canonical keys to those of a preset or to custom keys.
 
-Sources speak of features by the usual keys (TensorFlow's object detection and TF-Slim have them).
-A scheme is applied last, when a record is encoded.
+Sources use the canonical keys of TensorFlow's object detection API and TF-Slim. A scheme is applied
+last, when a record is encoded.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, TypeVar
 
-from recordsmith.errors import CorruptDataError, OptionError, SourceError
+from recordsmith.errors import CorruptDataError, OptionError, SourceError, option
 from recordsmith.example.keys import (
     CLASS_LABEL,
     CLASS_TEXT,
@@ -20,8 +20,8 @@ from recordsmith.example.keys import (
     FILENAME,
     FORMAT,
     HEIGHT,
+    IMAGE,
     MASK,
-    PICTURE,
     WIDTH,
 )
 from recordsmith.image import channel_count
@@ -31,12 +31,12 @@ _Value = TypeVar("_Value")
 
 @dataclass(frozen=True)
 class KeyScheme:
-    """How features are called in the records.
+    """Maps canonical feature keys to the keys in the records.
 
-    name: of a preset; "custom" for one that was given as a dict.
-    keys: usual key -> key in the records; None leaves the feature out.
-    keeps_others: whether features that `keys` does not name are kept, under their names.
-    formats: values of `image/format` that are spelled otherwise.
+    name: the name of a preset, or "custom" for a dict from the caller.
+    keys: canonical key -> key in the records; None leaves the feature out.
+    keeps_others: whether features that are not in `keys` are kept under their own names.
+    formats: replacements for values of `image/format`.
     """
 
     name: str
@@ -48,23 +48,27 @@ class KeyScheme:
         wanted = [key for key in self.keys.values() if key is not None]
         for key in wanted:
             if not isinstance(key, str) or not key:
-                raise OptionError(f"keys has {key!r}; expected the name of a feature, or None")
+                raise OptionError(
+                    f"a new key in {option('keys')} is {key!r:.60}",
+                    option="keys",
+                    value=key,
+                    expected="the name of a feature, or None",
+                )
             if wanted.count(key) > 1:
-                raise OptionError(f"keys gives two features the name {key!r}")
+                raise _duplicate(key)
 
     def key_of(self, key: str) -> str | None:
-        """What a usual key is called in the records; None if it is left out."""
+        """The key in the records for a canonical key; None if the feature is left out."""
         return self.keys.get(key, key if self.keeps_others else None)
 
     def apply(self, features: Mapping[str, Any]) -> dict[str, Any]:
-        """Features by usual keys -> features as they go into a record.
+        """Rename the features of a sample.
 
         Raises:
-            OptionError: two features would have the same key, or what the scheme promises is
-                missing.
+            OptionError: two features would have the same key, or a required feature is missing.
         """
-        if DEPTH in self.keys and DEPTH not in features and PICTURE in features:
-            features = {**features, DEPTH: _depth(_only(features[PICTURE]))}
+        if DEPTH in self.keys and DEPTH not in features and IMAGE in features:
+            features = {**features, DEPTH: _depth(_only(features[IMAGE]))}
         if self.formats and FORMAT in features:
             value = _only(features[FORMAT])
             known = value.encode() if isinstance(value, str) else value
@@ -73,27 +77,31 @@ class KeyScheme:
         missing = [key for key, new in self.keys.items() if new is not None and key not in features]
         if missing and not self.keeps_others:
             raise OptionError(
-                f"the keys {self.name!r} need the feature {missing[0]!r}, which these samples do "
-                f"not have; they have {', '.join(sorted(features))}"
+                f"the preset {self.name!r} needs the feature {missing[0]!r}, which is missing; "
+                f"the samples have {', '.join(sorted(features))}",
+                option="keys",
+                value=missing[0],
             )
         if missing and not any(key in features for key in self.keys):
             close = difflib.get_close_matches(missing[0], features, 1)
-            meant = f"; did you mean {close[0]!r}?" if close else ""
             raise OptionError(
-                f"keys names {missing[0]!r}, but the samples have {', '.join(sorted(features))}"
-                f"{meant}"
+                f"unknown feature {missing[0]!r} in {option('keys')}; the samples have "
+                f"{', '.join(sorted(features))}",
+                option="keys",
+                value=missing[0],
+                remedy=f"Did you mean {close[0]!r}?" if close else "",
             )
         return renamed
 
     def renamed(self, values: Mapping[str, _Value]) -> dict[str, _Value]:
-        """The same values under their keys in the records."""
+        """Return the values by their keys in the records."""
         renamed: dict[str, _Value] = {}
         for key, value in values.items():
             new = self.key_of(key)
             if new is None:
                 continue
             if new in renamed:
-                raise OptionError(f"keys calls two features {new!r}, one of them {key!r}")
+                raise _duplicate(new)
             renamed[new] = value
         return renamed
 
@@ -103,26 +111,32 @@ class KeyScheme:
 
 
 def resolve_keys(keys: str | Mapping[str, str | None] | None) -> KeyScheme | None:
-    """A scheme from what a caller gave: the name of a preset, a dict, or None for the usual keys.
+    """Convert the `keys` option: the name of a preset, a dict, or None for the canonical keys.
 
     Raises:
-        OptionError: there is no such preset, or the dict gives two features one name.
+        OptionError: the preset is unknown, or the dict has duplicate or invalid keys.
     """
     if keys is None:
         return None
     if isinstance(keys, str):
         if keys not in PRESETS:
             raise OptionError(
-                f"keys is {keys!r}; expected one of {', '.join(PRESETS)}, or a dict of new names"
+                option="keys", value=keys, expected=f"one of {', '.join(PRESETS)}, or a dict"
             )
         return PRESETS[keys]
     if not isinstance(keys, Mapping):
-        raise OptionError(f"keys is {keys!r}; expected a dict of new names by usual keys")
+        raise OptionError(
+            option="keys", value=keys, expected="the name of a preset, or a dict of new names"
+        )
     return KeyScheme("custom", dict(keys))
 
 
+def _duplicate(key: str) -> OptionError:
+    return OptionError(f"two features would have the key {key!r}", option="keys", value=key)
+
+
 def _only(value: Any) -> Any:
-    """One value, also where it comes as a list, as from a record that is packed again."""
+    """The value, taken out of a list of one: records that are packed again have lists."""
     return value[0] if isinstance(value, list) and len(value) == 1 else value
 
 
@@ -130,37 +144,37 @@ def _depth(encoded: bytes) -> int:
     try:
         return channel_count(encoded)
     except CorruptDataError:
-        raise SourceError("its number of channels is wanted, but it is no picture") from None
+        raise SourceError("cannot read the number of channels: unsupported image format") from None
 
 
 PRESETS: Mapping[str, KeyScheme] = MappingProxyType(
     {
         scheme.name: scheme
         for scheme in (
-            KeyScheme(  # class folders, as TF-Slim's scripts and the tutorials after them have it
+            KeyScheme(  # class folders, as in TF-Slim's scripts
                 "slim",
-                {key: key for key in (PICTURE, FORMAT, CLASS_LABEL, HEIGHT, WIDTH)},
+                {key: key for key in (IMAGE, FORMAT, CLASS_LABEL, HEIGHT, WIDTH)},
                 keeps_others=False,
                 formats=MappingProxyType({b"jpeg": b"jpg"}),
             ),
-            KeyScheme(  # pairs of picture and mask as raw arrays
+            KeyScheme(  # pairs of image and mask as raw arrays
                 "raw-pairs",
                 {
                     HEIGHT: "height",
                     WIDTH: "width",
-                    PICTURE: "image_raw",
+                    IMAGE: "image_raw",
                     MASK: "mask_raw",
                 },
                 keeps_others=False,
             ),
-            KeyScheme(  # pictures with their shape beside them, raw or encoded
+            KeyScheme(  # images with their shape, raw or encoded
                 "rows-cols",
                 {
                     FILENAME: "filename",
                     HEIGHT: "rows",
                     WIDTH: "cols",
                     DEPTH: "channels",
-                    PICTURE: "image",
+                    IMAGE: "image",
                     CLASS_LABEL: "label",
                 },
                 keeps_others=False,
@@ -170,7 +184,7 @@ PRESETS: Mapping[str, KeyScheme] = MappingProxyType(
                 {
                     CLASS_LABEL: "label",
                     CLASS_TEXT: "text",
-                    PICTURE: "encoded",
+                    IMAGE: "encoded",
                 },
                 keeps_others=False,
             ),

@@ -1,9 +1,7 @@
-"""`recordsmith.pack`: from a source to a complete dataset, or to nothing.
+"""`recordsmith.pack`: pack a source into a complete dataset, or leave the folder unchanged.
 
-Plan, write every shard under a temporary name, then give all of them their names, and the manifest
-last. Until then no file has a final name, so a job that is stopped, runs out of disk or meets a bad
-picture leaves the folder as it was. Shards that are complete wait in a hidden folder: the same job,
-run again, goes on with the others.
+Shards are written under temporary names in a hidden folder and renamed at the end, the manifest
+last. An interrupted job leaves no partial output. Rerun it to resume.
 """
 
 from __future__ import annotations
@@ -11,7 +9,6 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Literal
 
 from recordsmith.building import (
     WRITING_THREADS,
@@ -29,18 +26,15 @@ from recordsmith.building import (
     working_in,
 )
 from recordsmith.dataset import DEFAULT_TEMPLATE, Manifest
-from recordsmith.errors import OptionError, SourceError
+from recordsmith.errors import MOST_PROBLEMS, OptionError, Problems, SourceError, option
 from recordsmith.files import PathLike, Progress, as_path
-from recordsmith.image import PictureOptions
+from recordsmith.image import ImageOptions
 from recordsmith.packing.planning import Plan
 from recordsmith.packing.recipe import Recipe
 from recordsmith.packing.report import PackReport
 from recordsmith.packing.writing import ShardJobs
 from recordsmith.sources import Listing, Source
 from recordsmith.work import Work, thread_count
-
-OnError = Literal["stop", "skip"]
-_LISTED = 20  # reasons in the message of an error; its `problems` has all of them
 
 
 def pack(
@@ -53,48 +47,56 @@ def pack(
     seed: int = 0,
     stratify: bool = False,
     shuffle: bool = True,
-    pictures: PictureOptions | None = None,
+    image_options: ImageOptions | None = None,
     keys: str | Mapping[str, str | None] | None = None,
     shard_names: str = DEFAULT_TEMPLATE,
     compression: str | None = None,
-    on_error: OnError = "stop",
+    check_images: bool = False,
+    skip_errors: bool = False,
     overwrite: bool = False,
     threads: int | None = None,
     progress: Progress | None = None,
 ) -> PackReport:
     """Pack a source into a folder of TFRecord shards.
 
+    An interrupted job leaves no partial output. Rerun it to resume.
+
     Args:
-        source: where samples come from, such as `ImageFolder("flowers")`.
-        out: the folder of the dataset; made if it is not there.
-        splits: share of each split, adding up to 1; None for one split, train. Where the source
-            has splits of its own, those are taken, and it is said.
-        shards: how many shards each split has, one number for all or one for each.
-        shard_size_bytes: about how large a shard shall be instead; by default 256 MB.
-        seed: of the order, and so of which sample goes to which split.
-        stratify: split each class by itself, so that all splits have the same mix.
+        source: the samples, such as `ImageFolder("flowers")`.
+        out: the folder of the dataset; created if it does not exist.
+        splits: the share of each split; the shares add up to 1. None for a single split, train.
+            Ignored, with a notice, if the source defines its own splits.
+        shards: the number of shards of each split: one number for all, or a dict by split.
+        shard_size_bytes: the approximate size of a shard, instead of `shards`; default 256 MB.
+        seed: seed of the shuffle, which also assigns samples to splits.
+        stratify: split each class separately, so that all splits have the same class balance.
         shuffle: False keeps the samples in the order of the source.
-        pictures: how pictures are stored: re-encoded, resized, shrunk; None for their bytes, as
-            they are.
-        keys: new names by usual keys, None for a feature to leave out; or a preset: slim,
-            raw-pairs, rows-cols, label-text-encoded.
-        shard_names: template of their names, with {split}, {shard} and {shards}.
-        compression: none (the default: pictures are compressed already), gzip or zlib.
-        on_error: what a sample that cannot be read does: stop the job with the complete list of
-            such samples, or be skipped and reported.
-        overwrite: replace a dataset that is there.
-        threads: how many work at once; None: one for each processor, at most 8.
-        progress: told the samples done and in all.
+        image_options: how to store images: re-encoded, resized or shrunk; None keeps their bytes.
+        keys: new feature names by canonical key, with None for features to leave out; or a preset:
+            slim, raw-pairs, rows-cols, label-text-encoded.
+        shard_names: a template for file names, with {split}, {shard} and {shards}.
+        compression: none (the default, because images are already compressed), gzip or zlib.
+        check_images: decode every image completely, with the decoders used in training. By
+            default, only headers and the checksums inside PNGs are checked, and neither in rows
+            and records that are packed unchanged.
+        skip_errors: skip and report unreadable samples. By default, the job tries all samples and
+            then fails with a list of the unreadable ones.
+        overwrite: replace an existing dataset.
+        threads: the number of threads; None for one per processor, at most 8.
+        progress: called as `progress(done, total)` with numbers of samples.
 
     Returns:
-        What was done. The same listing, options and seed give the same bytes in every shard,
-        whatever the number of threads, and however often the job was stopped and run again: then
-        shards that are complete are checked and kept.
+        A report. The same listing, options and seed give the same bytes in every shard, for any
+        number of threads and after any number of interruptions.
 
     Raises:
-        SourceError: the source holds nothing to pack, or samples that cannot be read.
-        OptionError: options contradict each other or the data; the folder holds another dataset.
+        SourceError: the source is empty, or samples are unreadable.
+        OptionError: options conflict with each other or with the data, or the folder holds another
+            dataset.
         FileAccessError: a folder cannot be read or written, or the disk is full.
+
+    Example:
+        rs.pack(rs.ImageFolder("flowers"), "out", splits={"train": 0.8, "test": 0.2})
     """
     recipe = Recipe(
         splits=splits,
@@ -103,16 +105,17 @@ def pack(
         seed=seed,
         stratify=stratify,
         shuffle=shuffle,
-        pictures=pictures,
+        image_options=image_options,
         keys=keys,
         shard_names=shard_names,
         compression=compression,
+        check_images=check_images,
     )
     return pack_by(
         recipe,
         source,
         out,
-        on_error=on_error,
+        skip_errors=skip_errors,
         overwrite=overwrite,
         threads=threads,
         progress=progress,
@@ -124,25 +127,26 @@ def pack_by(
     source: Source,
     out: PathLike,
     *,
-    on_error: OnError,
+    skip_errors: bool,
     overwrite: bool,
     threads: int | None,
     progress: Progress | None,
 ) -> PackReport:
-    """`pack`, with the options that decide the bytes in one piece."""
+    """Pack with a recipe, which holds the options that determine the bytes of the shards."""
     folder = check_arguments(source, out, threads)
-    if on_error not in ("stop", "skip"):
-        raise OptionError(f"on_error is {on_error!r}; expected 'stop' or 'skip'")
+    if not isinstance(skip_errors, bool):
+        raise OptionError(option="skip_errors", value=skip_errors, expected="True or False")
     listing = source.list_samples()
     plan = recipe.plan(source, listing)
-    report = PackReport(folder, notices=listing.notices)
+    report = PackReport(folder, notices=listing.notices, images_are_checked=recipe.check_images)
     if listing.splits and recipe.splits is not None:
         report.notices += (
-            f"the source has splits of its own, {', '.join(plan.splits)}, which were taken",
+            f"the source defines its own splits, which were used: {', '.join(plan.splits)}",
         )
     if listing.class_names is not None:
         report.class_count = sum(name is not None for name in listing.class_names)
-    with working_in(folder):
+    with working_in(folder) as notices:
+        report.notices += notices
         files = [shard.file for shard in plan.shards]
         earlier = earlier_dataset(
             folder,
@@ -152,7 +156,7 @@ def pack_by(
             overwrite=overwrite,
         )
         if earlier is not None and not overwrite:
-            _report_earlier(report, earlier, len(listing.samples), on_error)
+            _report_earlier(report, earlier, len(listing.samples), skip_errors)
             clean_up_after(folder)
             return report
         clean_up(folder, keeping=files)
@@ -160,13 +164,14 @@ def pack_by(
         jobs = ShardJobs(source, listing, plan, folder, recipe.preparation(source), work)
         with tidying_up(folder, files):
             results = jobs.run(trusting=not overwrite)
-            _gather(report, plan, listing, results, on_error)
+            _collect(report, plan, listing, results, skip_errors)
             made_from = {
                 "source": dict(source.describe()),
                 "options": recipe.to_json(),
                 "plan": plan.fingerprint,
                 "bytes_in": report.bytes_in,
                 "skipped": report.skipped,
+                "skipped_count": report.skipped_count,
             }
             manifest = manifest_of(
                 plan.splits,
@@ -189,58 +194,60 @@ def pack_by(
 
 
 def _report_earlier(
-    report: PackReport, earlier: Manifest, sample_count: int, on_error: OnError
+    report: PackReport, earlier: Manifest, sample_count: int, skip_errors: bool
 ) -> None:
-    """What a finished dataset of the same plan says of itself."""
-    told, bytes_in = (earlier.made_from.get(key) for key in ("skipped", "bytes_in"))
-    skipped = list(map(str, told)) if isinstance(told, list) else []
-    if skipped and on_error == "stop":
-        raise _unreadable(skipped, sample_count)
+    """Fill the report from a finished dataset of the same plan."""
+    skipped, count, bytes_in = map(earlier.made_from.get, ("skipped", "skipped_count", "bytes_in"))
+    report.skipped = list(map(str, skipped)) if isinstance(skipped, list) else []
+    report.skipped_count = count if isinstance(count, int) else len(report.skipped)
+    if report.skipped and not skip_errors:
+        raise _unreadable(report, sample_count)
     report.is_new = False
-    report.skipped = skipped
     report.bytes_in = bytes_in if isinstance(bytes_in, int) else 0
     report.fill(earlier)
 
 
-def _gather(
+def _collect(
     report: PackReport,
     plan: Plan,
     listing: Listing,
     results: Sequence[ShardResult],
-    on_error: OnError,
+    skip_errors: bool,
 ) -> None:
-    """What all shards together have skipped and changed.
+    """Add what was skipped and changed in all shards to the report.
 
     Raises:
-        SourceError: samples cannot be read, and the job shall stop at that; or a split is empty.
+        SourceError: samples are unreadable and must not be skipped, or a split is empty.
     """
     failures = {number: why for result in results for number, why in result.skipped.items()}
-    report.skipped = [failures[number] for number in sorted(failures)]
+    report.skipped = [failures[number] for number in sorted(failures)[:MOST_PROBLEMS]]
+    planned = sum(len(shard.samples) for shard in plan.shards)
+    report.skipped_count = planned - sum(result.record_count for result in results)
     report.bytes_in = sum(result.bytes_in for result in results)
     report.kept_count = sum(result.was_kept for result in results)
     for result in results:
         for what, noted in result.notes.items():
             report.notes.setdefault(what, Noted()).extend(noted)
-    if failures and on_error == "stop":
-        raise _unreadable(report.skipped, len(listing.samples))
+    if failures and not skip_errors:
+        raise _unreadable(report, len(listing.samples))
     counts = dict.fromkeys(plan.splits, 0)
     for shard, result in zip(plan.shards, results, strict=True):
         counts[shard.split] += result.record_count
     for split, count in counts.items():
         if not count:
             raise SourceError(
-                f"no sample of split {split!r} can be read, so nothing was packed; the first: "
+                f"all samples of split {split!r} are unreadable, so nothing was packed; first: "
                 + report.skipped[0],
-                report.skipped,
+                _problems(report),
             )
 
 
 def check_arguments(source: Source, out: PathLike, threads: int | None) -> Path:
-    """The folder of the dataset, if these arguments make sense.
+    """Validate arguments and return the folder of the dataset.
 
     Raises:
-        OptionError: they do not.
-        FileAccessError: the folder's path cannot be used.
+        OptionError: an argument is invalid, or the folder lies inside the source.
+        FileAccessError: the path of the folder is unusable.
     """
     folder = as_path(out)
     check_source(source)
@@ -248,41 +255,47 @@ def check_arguments(source: Source, out: PathLike, threads: int | None) -> Path:
     root = getattr(source, "root", None)
     if root is not None and Path(os.path.realpath(folder)).is_relative_to(os.path.realpath(root)):
         is_same = os.path.realpath(folder) == os.path.realpath(root)
-        where = "is the folder that is packed" if is_same else f"lies in {root}, which is packed"
-        raise OptionError(f"{folder} {where}; choose one outside of it")
+        where = "is the source folder" if is_same else f"is inside the source folder {root}"
+        raise OptionError(
+            f"{folder} {where}",
+            option="out",
+            value=str(folder),
+            remedy="Choose a folder outside the source.",
+        )
     check_folder(folder)
     return folder
 
 
 def check_source(source: object) -> None:
-    """
+    """Validate that an object is a source.
+
     Raises:
-        OptionError: it is none.
+        OptionError: it is not a source.
     """
     if isinstance(source, (str, os.PathLike)):
         raise OptionError(
-            f"{source!r} is a path; expected a source, such as recordsmith.ImageFolder({source!r})"
+            option="source",
+            value=source,
+            expected=f"an object such as recordsmith.ImageFolder({os.fspath(source)!r})",
         )
     if not hasattr(source, "list_samples"):
         raise OptionError(
-            f"{source!r} is a {type(source).__name__}; expected a source, such as "
-            "recordsmith.ImageFolder(path) or recordsmith.Rows(rows)"
+            option="source",
+            value=source,
+            expected="an object such as recordsmith.ImageFolder(path) or recordsmith.Rows(rows)",
         )
 
 
-def _unreadable(problems: list[str], sample_count: int) -> SourceError:
-    listed = "".join(f"\n  {_one_line(problem)}" for problem in problems[:_LISTED])
-    if len(problems) > _LISTED:
-        listed += (
-            f"\n  … and {len(problems) - _LISTED:,} more (all of them in the error's problems)"
-        )
+def _unreadable(report: PackReport, sample_count: int) -> SourceError:
     return SourceError(
-        f"{len(problems)} of {sample_count} samples cannot be read, so nothing was packed. Mend or "
-        f"remove them, or skip them with on_error='skip':{listed}",
-        problems,
+        f"{report.skipped_count} of {sample_count} samples are unreadable, so nothing was packed",
+        _problems(report),
+        remedy=f"Fix or remove them, or rerun with {option('skip_errors', True)}:",
+        lists_problems=True,
     )
 
 
-def _one_line(problem: str) -> str:
-    """Names may hold line ends; a problem is a line."""
-    return problem.replace("\n", "\\n")
+def _problems(report: PackReport) -> Problems:
+    problems = Problems()
+    problems.extend(report.skipped, report.skipped_count)
+    return problems

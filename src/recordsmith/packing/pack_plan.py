@@ -1,8 +1,7 @@
-"""A plan that other machines can work from: which shards there will be, each a task of its own.
+"""Plans that divide a packing job among machines: one task for each shard.
 
-The document says how the dataset is made and which shards come of it, not which samples are in
-them: whoever works on a shard lists the source, which gives the same plan anywhere, and the
-fingerprint proves that it did. So a plan of a billion samples is as small as its list of shards.
+The document holds the options and the list of shards, but no samples. Each machine lists the source
+itself and compares the fingerprint, so a plan of a billion samples stays small.
 """
 
 from __future__ import annotations
@@ -15,19 +14,18 @@ from typing import Any
 
 from recordsmith.building import WRITING_THREADS, ShardResult
 from recordsmith.dataset.documents import NOT_AS_EXPECTED, fault_of, json_of
-from recordsmith.errors import OptionError, SourceError
+from recordsmith.errors import OptionError, SourceError, option
 from recordsmith.files import (
+    INTERNAL_FOLDER,
     NOTE_BYTES,
     PathLike,
     Progress,
     as_path,
     exclusive,
-    make_internal_folder,
     read_document,
     write_atomically,
 )
 from recordsmith.packing.pack import (
-    OnError,
     check_arguments,
     check_source,
     pack_by,
@@ -45,7 +43,7 @@ VERSION = 1
 
 @dataclass(frozen=True)
 class ShardTask:
-    """One shard that is to be written."""
+    """A shard to write."""
 
     file: str
     split: str
@@ -54,18 +52,19 @@ class ShardTask:
 
 @dataclass(frozen=True)
 class PackPlan:
-    """What `recordsmith.plan` answers: a job, as a document.
+    """A packing job that can be saved and divided among machines. Made by `recordsmith.plan`.
 
-    shards: the tasks; their numbers are their places in this tuple.
-    source: what the source says of itself.
-    fingerprint: of the listing and the options.
+    shards: the tasks; a task's number is its index in this tuple.
+    source: the description of the source.
+    fingerprint: a hash of the listing and the options.
 
+    Example:
         plan = rs.plan(rs.ImageFolder("flowers"), shards=8)
         plan.save("plan.json")
-        # on each machine, all of which see the folder `out`
+        # on each machine; all of them share the folder `out`
         plan = rs.PackPlan.load("plan.json")
         plan.pack_shards(rs.ImageFolder("flowers"), "out", [3])
-        # at the end, on one of them: checks what is there, writes what is not, gives the names
+        # at the end, on one machine: writes missing shards and completes the dataset
         plan.pack(rs.ImageFolder("flowers"), "out")
     """
 
@@ -83,27 +82,38 @@ class PackPlan:
         threads: int | None = None,
         progress: Progress | None = None,
     ) -> list[ShardResult]:
-        """Write some of the shards; they get no names yet, and wait in a hidden folder.
+        """Write some of the shards to a hidden folder, where `pack` finds them.
 
-        Several processes may do that in one folder at once, for different shards. Samples that
-        cannot be read are left out; whether that stops the job is for `pack` to say.
+        Several processes may write different shards in one folder at once. Unreadable samples are
+        left out; `pack` reports them.
+
+        Args:
+            source: the source that was planned.
+            out: the folder of the dataset.
+            numbers: which shards, counted from 0.
+            threads: the number of threads; None for one per processor, at most 8.
+            progress: called as `progress(done, total)` with numbers of samples.
+
+        Returns:
+            A result for each shard.
 
         Raises:
-            OptionError: there is no shard of such a number.
-            SourceError: the source is not the one that was planned.
-            FileAccessError: the folder cannot be written, or a whole job works in it.
+            OptionError: a number is out of range.
+            SourceError: the source differs from the one that was planned.
+            FileAccessError: the folder cannot be written, or another job is writing to it.
         """
         folder = check_arguments(source, out, threads)
-        listing, plan = self._same_plan(source)
+        listing, plan = self._matching_plan(source)
         chosen = []
         for number in numbers:
             if not isinstance(number, int) or not 0 <= number < len(plan.shards):
                 raise OptionError(
-                    f"there is no shard {number!r}: the plan has {len(plan.shards)}, counted from 0"
+                    option="numbers",
+                    value=number,
+                    expected=f"integers from 0 to {len(plan.shards) - 1}",
                 )
             chosen.append(plan.shards[number])
-        make_internal_folder(folder)
-        with exclusive(folder, among_equals=True):
+        with exclusive(folder / INTERNAL_FOLDER, folder, among_equals=True):
             work = Work(thread_count(threads, most=WRITING_THREADS), progress)
             jobs = ShardJobs(source, listing, plan, folder, self.recipe.preparation(source), work)
             return jobs.run(shards=chosen)
@@ -113,29 +123,32 @@ class PackPlan:
         source: Source,
         out: PathLike,
         *,
-        on_error: OnError = "stop",
+        skip_errors: bool = False,
         overwrite: bool = False,
         threads: int | None = None,
         progress: Progress | None = None,
     ) -> PackReport:
-        """Complete the dataset: check the shards that are there, write the others, give the names.
+        """Complete the dataset: verify existing shards, write missing ones, publish.
+
+        Arguments and return value as in `recordsmith.pack`.
 
         Raises:
-            SourceError: the source is not the one that was planned; or as in `recordsmith.pack`.
+            SourceError: the source differs from the one that was planned; or as in
+                `recordsmith.pack`.
         """
-        self._same_plan(source)
+        self._matching_plan(source)
         return pack_by(
             self.recipe,
             source,
             out,
-            on_error=on_error,
+            skip_errors=skip_errors,
             overwrite=overwrite,
             threads=threads,
             progress=progress,
         )
 
     def save(self, path: PathLike) -> None:
-        """Write the document."""
+        """Write the plan to a JSON file."""
         document = {
             "format": FORMAT,
             "version": VERSION,
@@ -151,11 +164,11 @@ class PackPlan:
 
     @classmethod
     def load(cls, path: PathLike) -> PackPlan:
-        """Read a document.
+        """Read a plan from a JSON file.
 
         Raises:
-            OptionError: it is none, or of a later version.
-            FileAccessError: it cannot be read.
+            OptionError: the file is not a plan, or has a later version.
+            FileAccessError: the file cannot be read.
         """
         data = read_document(as_path(path), NOTE_BYTES)
         try:
@@ -163,7 +176,7 @@ class PackPlan:
             if not isinstance(document, Mapping):
                 raise ValueError(f'expected an object with "format": "{FORMAT}"')  # noqa: TRY004 - a file's
             if document["format"] != FORMAT or document["version"] > VERSION:
-                raise ValueError(f"its format is {document['format']} {document['version']}")
+                raise ValueError(f"unsupported format {document['format']} {document['version']}")
             return cls(
                 Recipe.from_json(document["options"]),
                 tuple(
@@ -175,36 +188,54 @@ class PackPlan:
             )
         except NOT_AS_EXPECTED as error:
             raise OptionError(
-                f"{Path(path)} is no plan that this version of recordsmith can read: "
-                f"{fault_of(error)}; `recordsmith pack SOURCE OUT --write-plan FILE` writes one"
+                f"{Path(path)} is not a plan that this version can read: {fault_of(error)}",
+                option="path",
+                value=str(path),
+                remedy="`recordsmith pack SOURCE OUT --write-plan FILE` writes one.",
             ) from None
 
-    def _same_plan(self, source: Source) -> tuple[Listing, Plan]:
+    def _matching_plan(self, source: Source) -> tuple[Listing, Plan]:
         listing = source.list_samples()
         plan = self.recipe.plan(source, listing)
         if plan.fingerprint != self.fingerprint:
             planned = sum(task.sample_count for task in self.shards)
+            now = len(listing.samples)
             raise SourceError(
-                f"the source is not the one that was planned: {planned:,} samples were, "
-                f"{len(listing.samples):,} are there now, or their names, sizes or classes differ; "
-                "plan again"
+                "the source differs from the one that was planned: "
+                + (
+                    "names, sizes or classes have changed"
+                    if now == planned
+                    else f"{planned:,} samples then, {now:,} now"
+                ),
+                remedy="Make a new plan.",
             )
         return listing, plan
 
 
 def plan(source: Source, **options: Any) -> PackPlan:
-    """Decide which shards there will be; options as in `pack`, of those that decide the bytes.
+    """Plan a packing job without writing anything.
+
+    Args:
+        source: the samples, such as `ImageFolder("flowers")`.
+        options: those options of `pack` that determine the bytes of the shards.
+
+    Returns:
+        A plan, which can be saved and divided among machines.
 
     Raises:
-        OptionError: options contradict each other or the data.
-        SourceError: the source holds nothing to pack.
+        OptionError: options conflict with each other or with the data.
+        SourceError: the source is empty.
     """
     check_source(source)
     try:
         recipe = Recipe(**options)
     except TypeError:
         unknown = sorted(set(options) - set(vars(Recipe())))
-        raise OptionError(f"{', '.join(unknown)} does not decide what is in the shards") from None
+        raise OptionError(
+            f"{', '.join(map(option, unknown))} does not affect the shards, so a plan has no such "
+            "option",
+            option=unknown[0] if unknown else None,
+        ) from None
     made = recipe.plan(source, source.list_samples())
     return PackPlan(
         recipe,

@@ -1,9 +1,9 @@
-"""Which sample goes to which split and shard, in which order? A pure function of the listing.
+"""Assigns samples to splits and shards, as a pure function of the listing and the options.
 
-Samples are ordered by a hash of seed and name: a shuffle that any machine and any version of
-Python repeats, and in which most samples keep their split when others come or go. Splits are the
-source's own, or consecutive runs of that order (of each class, when stratified; of whole groups,
-where there are some); shards are consecutive runs of a split. A plan takes 16 bytes a sample.
+Samples are ordered by a hash of seed and name: a shuffle that is the same on every machine and in
+every Python version, and in which most samples keep their split when samples are added or removed.
+Splits are consecutive runs of that order, shards are consecutive runs of a split. A plan takes 16
+bytes per sample.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from recordsmith.building import (
     share_counts,
 )
 from recordsmith.dataset import DEFAULT_TEMPLATE
-from recordsmith.errors import OptionError, SourceError
+from recordsmith.errors import OptionError, SourceError, option
 from recordsmith.packing.survey import Survey, hashes_of
 from recordsmith.sources import Listing
 from recordsmith.wire import Compression
@@ -38,8 +38,8 @@ _Members = TypeVar("_Members", bound=Sequence[int] | Int64Array)
 
 
 @dataclass(frozen=True)
-class PlannedShard:
-    """One shard: its file name, its split, and its samples by number in the listing."""
+class PackShard:
+    """A shard: its file name, its split, and the numbers of its samples in the listing."""
 
     file: str
     split: str
@@ -48,12 +48,12 @@ class PlannedShard:
 
 @dataclass(frozen=True)
 class Plan:
-    """The whole job. Each shard can be written on its own, in any order, by any machine.
+    """The plan of a job. Shards can be written independently, in any order, on any machine.
 
-    fingerprint: equal for equal listings and options, and only for them.
+    fingerprint: a hash of the listing and the options.
     """
 
-    shards: tuple[PlannedShard, ...]
+    shards: tuple[PackShard, ...]
     splits: tuple[str, ...]
     compression: Compression
     fingerprint: str
@@ -72,35 +72,38 @@ def make_plan(
     shard_names: str = DEFAULT_TEMPLATE,
     making: Mapping[str, Any] | None = None,
 ) -> Plan:
-    """Decide everything before anything is read; options as in `pack`.
+    """Plan a job before any sample is read; options as in `pack`.
 
     Args:
-        making: what else decides the bytes of the shards: the kind of the source, how pictures are
-            stored. Goes into the fingerprint.
+        making: whatever else determines the bytes of the shards, such as the kind of the source and
+            the image options. It is part of the fingerprint.
 
     Raises:
-        OptionError: options contradict each other or the number of samples.
-        SourceError: the source has names of classes or splits that no file could hold.
+        OptionError: options conflict with each other or with the number of samples.
+        SourceError: names of classes or splits cannot be written to files.
     """
     _check_names(listing)
     if not isinstance(seed, int):
-        raise OptionError(f"seed is {seed!r}; expected an integer")
+        raise OptionError(option="seed", value=seed, expected="an integer")
     check_shard_options(shards, shard_size_bytes, shard_names)
     shares = {"train": 1.0} if splits is None else splits
     check_shares(shares)
     survey = Survey(listing, seed)
     order = _order(survey, shuffle=shuffle)
     if listing.splits:
-        parts = _own_splits(listing.splits, survey, order)
+        parts = _source_splits(listing.splits, survey, order)
     else:
         parts = _random_splits(listing, survey, order, shares, seed, stratify=stratify)
         every = " of every class" if stratify else ""
         for split, members in parts.items():
             if not len(members):
-                whole = ", as groups stay in one piece" if survey.has_groups else ""
+                whole = "; groups are never divided" if survey.has_groups else ""
                 raise OptionError(
-                    f"split {split!r} would be empty: {shares[split]:g}{every} of "
-                    f"{len(listing.samples)} samples is none{whole}; give it a larger share"
+                    f"split {split!r} would be empty: its share is {shares[split]:g}{every} of "
+                    f"{len(listing.samples)} samples{whole}",
+                    option="splits",
+                    value=split,
+                    remedy="Give it a larger share.",
                 )
     counts = shard_counts(
         {split: len(members) for split, members in parts.items()},
@@ -109,11 +112,11 @@ def make_plan(
         shard_size_bytes,
         noun="sample",
     )
-    planned: list[PlannedShard] = []
+    planned: list[PackShard] = []
     for split, files in files_of_splits(counts, compression, shard_names).items():
         bounds = bounds_of(len(parts[split]), len(files))
         planned += [
-            PlannedShard(file, split, _as_array(parts[split][start:stop]))
+            PackShard(file, split, _as_array(parts[split][start:stop]))
             for file, start, stop in zip(files, bounds[:-1], bounds[1:], strict=True)
         ]
     options = {"compression": compression, **(making or {})}
@@ -122,16 +125,16 @@ def make_plan(
 
 
 def _as_array(numbers: Int64Array) -> Sequence[int]:
-    """Arrays of Python give numbers of Python faster than NumPy's."""
+    """Convert to an array of Python, which yields Python integers faster than NumPy."""
     found = array("q")
     found.frombytes(np.ascontiguousarray(numbers).view(np.uint8).data)
     return found
 
 
 def _check_names(listing: Listing) -> None:
-    """Names become lines of `labels.txt` and parts of the names of files."""
+    """Validate class names, which become lines of `labels.txt`, and split names (file names)."""
     problems = [
-        f"class {label} has the name {name!r:.80}, which is more than one line"
+        f"the name of class {label} has a line break: {name!r:.80}"
         for label, name in enumerate(listing.class_names or ())
         if name is not None and ("\n" in name or name.endswith("\r"))
     ]
@@ -141,18 +144,20 @@ def _check_names(listing: Listing) -> None:
         if is_no_file_name(split)
     ]
     if problems:
-        raise SourceError(f"{'; '.join(problems[:3])}; rename it in the source", problems)
+        raise SourceError("; ".join(problems[:3]), problems, remedy="Rename it in the source.")
 
 
 def _order(survey: Survey, *, shuffle: bool) -> Int64Array:
-    """Numbers of all samples: ordered by hash, or as they are listed."""
+    """The numbers of all samples, ordered by hash or as listed."""
     if not shuffle:
         return np.arange(len(survey), dtype=np.int64)
     return np.argsort(survey.hashes, kind="stable").astype(np.int64, copy=False)
 
 
-def _own_splits(splits: Sequence[str], survey: Survey, order: Int64Array) -> dict[str, Int64Array]:
-    """The samples of each of the source's own splits, in order; none that is empty."""
+def _source_splits(
+    splits: Sequence[str], survey: Survey, order: Int64Array
+) -> dict[str, Int64Array]:
+    """The samples of each split that the source defines, in order, without empty splits."""
     numbers = survey.splits[order]
     parts = {split: order[numbers == number] for number, split in enumerate(splits)}
     return {split: members for split, members in parts.items() if len(members)}
@@ -171,8 +176,11 @@ def _random_splits(
         return _cut(order, shares)
     if stratify and survey.has_groups:
         raise OptionError(
-            "stratify asks for the same mix of classes in all splits, but groups that stay "
-            "together decide the mix; leave out one of them"
+            f"{option('stratify')} cannot be used with a source that has groups: groups are never "
+            "divided, so the class balance of the splits cannot be chosen",
+            option="stratify",
+            value=True,
+            remedy="Use only one of them.",
         )
     rank = np.empty(len(order), np.int64)
     rank[order] = np.arange(len(order))
@@ -186,7 +194,7 @@ def _random_splits(
 
 
 def _cut_groups(listing: Listing, shares: Mapping[str, float], seed: int) -> dict[str, Int64Array]:
-    """Groups in the order of their hashes; each goes where the middle of its run falls."""
+    """Order groups by hash, and put each group into the split where its middle falls."""
     names = (sample.group or f"\0{sample.name}" for sample in listing.samples)
     hashes = hashes_of(names, len(listing.samples), seed)
     order = np.argsort(hashes, kind="stable").astype(np.int64, copy=False)
@@ -200,7 +208,7 @@ def _cut_groups(listing: Listing, shares: Mapping[str, float], seed: int) -> dic
 
 
 def _cut(members: _Members, splits: Mapping[str, float]) -> dict[str, _Members]:
-    """Consecutive runs whose lengths are the shares."""
+    """Cut into consecutive runs by share."""
     parts: dict[str, Any] = {}
     start = 0
     for split, length in share_counts(len(members), splits).items():
@@ -210,9 +218,9 @@ def _cut(members: _Members, splits: Mapping[str, float]) -> dict[str, _Members]:
 
 
 def _fingerprint(
-    listing: Listing, survey: Survey, planned: Sequence[PlannedShard], options: Mapping[str, Any]
+    listing: Listing, survey: Survey, planned: Sequence[PackShard], options: Mapping[str, Any]
 ) -> str:
-    """A hash over everything that decides what the shards will hold, short of reading it."""
+    """Hash everything that determines the content of the shards, without reading samples."""
     digest = hashlib.blake2b(digest_size=16)
     digest.update(json.dumps([options, listing.class_names], sort_keys=True).encode())
     digest.update(survey.digest)

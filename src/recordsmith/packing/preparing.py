@@ -1,10 +1,10 @@
-"""From what a source read to the bytes of a record: pictures, keys, kinds, encoding."""
+"""Converts the content of a sample to the payload of a record: images, keys, encoding."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from recordsmith.errors import OptionError
+from recordsmith.errors import OptionError, option
 from recordsmith.example import (
     Kind,
     SequenceExample,
@@ -12,54 +12,79 @@ from recordsmith.example import (
     encode_example,
     encode_sequence_example,
 )
-from recordsmith.image import PictureOptions
+from recordsmith.image import ImageOptions
+from recordsmith.packing.images import (
+    IMAGES,
+    apply_image_options,
+    check_images,
+    check_png_chunks,
+)
 from recordsmith.packing.keys import KeyScheme
-from recordsmith.packing.pictures import apply_picture_options
 from recordsmith.sources import Content, Note
 
 
 class Preparation:
-    """Turns the content of samples into payloads. For several threads at once.
+    """Converts the content of samples to payloads. Thread-safe.
 
-    kinds: of features that their values leave open, by usual keys.
-    keys: what features are called in the records; None for the usual keys.
-    pictures: how they are stored; None for their bytes, untouched.
+    kinds: the kinds of features that cannot be inferred from values, by canonical key.
+    keys: names of features in the records; None for the canonical keys.
+    image_options: how to store images; None keeps their bytes.
+    checks_images: whether to decode every stored image completely.
     """
 
     def __init__(
         self,
         kinds: Mapping[str, Kind],
         keys: KeyScheme | None = None,
-        pictures: PictureOptions | None = None,
+        image_options: ImageOptions | None = None,
+        *,
+        checks_images: bool = False,
     ) -> None:
         self._keys = keys
         self._kinds = kinds if keys is None else keys.renamed(kinds)
-        self._pictures = PictureOptions() if pictures is None else pictures
+        self._images = ImageOptions() if image_options is None else image_options
+        self._checks_images = checks_images
+        named = IMAGES if keys is None else map(keys.key_of, IMAGES)
+        self._image_keys = frozenset(key for key in named if key is not None)
 
     @property
     def is_heavy(self) -> bool:
-        """Whether a sample costs more than handing it to another thread."""
-        return not self._pictures.is_default
+        """Whether preparing a sample costs more than handing it to another thread."""
+        return self._changes_images or self._checks_images
+
+    @property
+    def _changes_images(self) -> bool:
+        return not self._images.is_default
 
     def payload(self, content: Content, note: Note) -> bytes:
-        """The payload of one record.
+        """Convert the content of a sample to the payload of a record.
 
         Raises:
-            CorruptDataError: a picture cannot be decoded.
-            SourceError: a picture cannot be stored as it shall be.
-            OptionError: the keys do not fit the features, or pictures or keys are to be changed in
-                a record that is no Example.
+            CorruptDataError: an image cannot be decoded, or a PNG does not match its checksums.
+            SourceError: an image cannot be stored as requested.
+            OptionError: the keys do not match the features, or images or keys would change in a
+                record that is not an Example.
         """
-        changes = self.is_heavy or self._keys is not None
+        payload = self._payload(content, note)
+        if self._checks_images:
+            check_images(payload, self._image_keys)
+        return payload
+
+    def _payload(self, content: Content, note: Note) -> bytes:
+        changes = self._changes_images or self._keys is not None
         if isinstance(content, bytes):
             if not changes:
                 return content
             content = decode_payload(content)
         if isinstance(content, SequenceExample):
             if changes:
-                raise OptionError("keys and pictures are changed in Examples, not SequenceExamples")
+                raise OptionError(
+                    f"{option('keys')} and image options do not support SequenceExamples",
+                    option="keys" if self._keys is not None else "image_options",
+                )
             return encode_sequence_example(*content, self._kinds)
-        content = apply_picture_options(content, self._pictures, note)
+        check_png_chunks(content)
+        content = apply_image_options(content, self._images, note)
         if self._keys is not None:
             content = self._keys.apply(content)
         return encode_example(content, self._kinds)

@@ -1,7 +1,6 @@
-"""Everything that decides the bytes of the shards, besides what the source holds.
+"""The options that determine the bytes of the shards, as a JSON-able recipe.
 
-A recipe can be written down as JSON: in the manifest it says how a dataset was made, in a plan it
-tells another machine what to do.
+The manifest stores the recipe of a dataset; a plan stores it for other machines.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from typing import Any
 from recordsmith.building import Shards
 from recordsmith.dataset import DEFAULT_TEMPLATE
 from recordsmith.errors import OptionError
-from recordsmith.image import PictureOptions
+from recordsmith.image import ImageOptions
 from recordsmith.packing.keys import KeyScheme, resolve_keys
 from recordsmith.packing.planning import Plan, make_plan
 from recordsmith.packing.preparing import Preparation
@@ -25,7 +24,7 @@ _PLACES = ("folder", "file", "files")
 
 @dataclass(frozen=True)
 class Recipe:
-    """The options of `pack` that decide what is in the shards; its docstring says what they are."""
+    """The options of `pack` that determine the content of the shards; see `pack`."""
 
     splits: Mapping[str, float] | None = None
     shards: Shards | None = None
@@ -33,33 +32,42 @@ class Recipe:
     seed: int = 0
     stratify: bool = False
     shuffle: bool = True
-    pictures: PictureOptions | None = None
+    image_options: ImageOptions | None = None
     keys: str | Mapping[str, str | None] | None = None
     shard_names: str = DEFAULT_TEMPLATE
     compression: str | None = None
+    check_images: bool = False
 
     def __post_init__(self) -> None:
-        if not isinstance(self.pictures, PictureOptions | None):
+        if not isinstance(self.image_options, ImageOptions | None):
             raise OptionError(
-                f"pictures is {self.pictures!r}; expected recordsmith.PictureOptions(...)"
+                option="image_options",
+                value=self.image_options,
+                expected="recordsmith.ImageOptions(...)",
+            )
+        if not isinstance(self.check_images, bool):
+            raise OptionError(
+                option="check_images", value=self.check_images, expected="True or False"
             )
 
     def plan(self, source: Source, listing: Listing) -> Plan:
-        """What this recipe makes of a listing.
+        """Plan the job for a listing.
 
         Raises:
-            OptionError: options contradict each other or the listing.
+            OptionError: options conflict with each other or with the listing.
         """
-        # where the source lies is no part of the plan, only what it is and how it is read
-        said = source.describe().items()
+        # the location of the source is not part of the plan: it may differ between machines
+        described = source.describe().items()
         making: dict[str, Any] = {
-            "source": {name: value for name, value in said if name not in _PLACES}
+            "source": {name: value for name, value in described if name not in _PLACES}
         }
         scheme = self._scheme()
         if scheme is not None:
             making["keys"] = scheme.to_json()
-        if self.pictures is not None and not self.pictures.is_default:
-            making["pictures"] = self.pictures.to_json()
+        if self.image_options is not None and not self.image_options.is_default:
+            making["image_options"] = self.image_options.to_json()
+        if self.check_images:
+            making["check_images"] = True
         return make_plan(
             listing,
             splits=self.splits,
@@ -74,11 +82,13 @@ class Recipe:
         )
 
     def preparation(self, source: Source) -> Preparation:
-        """What is done with each sample."""
-        return Preparation(source.kinds(), self._scheme(), self.pictures)
+        """Return the converter for the samples of a source."""
+        return Preparation(
+            source.kinds(), self._scheme(), self.image_options, checks_images=self.check_images
+        )
 
     def to_json(self) -> dict[str, Any]:
-        """A JSON-able dict of all options."""
+        """Return all options as a JSON-able dict."""
         return {
             "splits": None if self.splits is None else dict(self.splits),
             "shards": dict(self.shards) if isinstance(self.shards, Mapping) else self.shards,
@@ -86,25 +96,28 @@ class Recipe:
             "seed": self.seed,
             "stratify": self.stratify,
             "shuffle": self.shuffle,
-            "pictures": None if self.pictures is None else self.pictures.to_json(),
+            "image_options": None if self.image_options is None else self.image_options.to_json(),
             "keys": dict(self.keys) if isinstance(self.keys, Mapping) else self.keys,
             "shard_names": self.shard_names,
             "compression": self.compression,
+            "check_images": self.check_images,
         }
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> Recipe:
-        """What `to_json` gave.
+        """Restore a recipe from `to_json`.
 
         Raises:
-            OptionError: there are options that this version does not know.
+            OptionError: an option is unknown to this version.
         """
         unknown = sorted(set(document) - set(vars(cls())))
         if unknown:
-            raise OptionError(f"{unknown[0]!r} is no option of this version of recordsmith")
-        pictures = document.get("pictures")
-        if pictures is not None:
-            document = {**document, "pictures": PictureOptions.from_json(pictures)}
+            raise OptionError(
+                f"the recipe has the option {unknown[0]!r}, which this version does not support"
+            )
+        image_options = document.get("image_options")
+        if image_options is not None:
+            document = {**document, "image_options": ImageOptions.from_json(image_options)}
         return cls(**document)
 
     def _scheme(self) -> KeyScheme | None:

@@ -1,4 +1,4 @@
-"""What came of a whole job, as it is told to its caller."""
+"""The report of a packing job."""
 
 from __future__ import annotations
 
@@ -12,18 +12,22 @@ from recordsmith.dataset import Manifest
 
 @dataclass
 class PackReport:
-    """What `pack` did.
+    """The result of `pack`.
 
-    sample_count: how many were packed.
-    class_count: how many classes there are, or None.
-    shard_count: how many files of records there are.
-    kept_count: how many of these an earlier run, which was stopped, had completed.
-    splits: how many records each has.
-    bytes_in, bytes_out: of the pictures, and of the shards.
-    skipped: samples that could not be read, with the reason.
-    notes: what was changed in samples or should be known of them, with counts and places.
-    notices: what the source passed over.
-    is_new: False if a finished dataset of the same plan was there already.
+    folder: the folder of the dataset.
+    sample_count: number of packed samples.
+    class_count: number of classes, or None.
+    shard_count: number of shards.
+    kept_count: number of shards that an interrupted earlier run had completed.
+    splits: number of records of each split.
+    bytes_in, bytes_out: total size of the samples and of the shards.
+    skipped: the first unreadable samples, at most 100, with the reason.
+    skipped_count: number of unreadable samples.
+    notes: changes to samples and properties worth knowing, with counts and places.
+    notices: what the source ignored.
+    images_are_checked: whether every image was decoded; otherwise only headers and the checksums
+        inside PNGs were checked.
+    is_new: False if the finished dataset of the same plan already existed.
     """
 
     folder: Path
@@ -35,20 +39,22 @@ class PackReport:
     bytes_in: int = 0
     bytes_out: int = 0
     skipped: list[str] = field(default_factory=list)
+    skipped_count: int = 0
     notes: dict[str, Noted] = field(default_factory=dict)
     notices: tuple[str, ...] = ()
+    images_are_checked: bool = False
     is_new: bool = True
 
     def fill(self, manifest: Manifest) -> None:
-        """Take what a finished dataset says of itself."""
+        """Fill in the numbers of a finished dataset."""
         self.sample_count = manifest.record_count
         self.shard_count = manifest.shard_count
         self.splits = manifest.record_counts
         self.bytes_out = manifest.size_bytes
 
     def to_json(self) -> dict[str, Any]:
-        """A JSON-able dict of everything above; counts are called samples, classes, shards and
-        kept.
+        """Return a JSON-able dict of all fields; the counts are named samples, classes, shards
+        and kept.
         """
         return {
             "folder": str(self.folder),
@@ -60,10 +66,12 @@ class PackReport:
             "bytes_in": self.bytes_in,
             "bytes_out": self.bytes_out,
             "skipped": self.skipped,
+            "skipped_count": self.skipped_count,
             "notes": {
                 what: {"count": noted.count, "places": noted.places}
                 for what, noted in self.notes.items()
             },
             "notices": list(self.notices),
+            "images_are_checked": self.images_are_checked,
             "is_new": self.is_new,
         }

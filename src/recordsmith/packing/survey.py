@@ -1,7 +1,7 @@
-"""What planning asks of every sample, gathered in one pass over the listing.
+"""Collects what planning needs of every sample, in one pass over the listing.
 
-Making a sample costs more than what is asked of it, where a listing makes them on demand, so they
-are asked once. Numbers lie in arrays, eight bytes each.
+One pass, because some listings create samples on demand. Values are stored in arrays, eight bytes
+each.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ _AT_A_TIME = 1024
 class Survey:
     """The samples of a listing as columns.
 
-    hashes: uint64; a number for each name that looks random and hangs on seed and name alone.
+    hashes: uint64; a pseudorandom number for each name, from seed and name only.
     sizes: int64, in bytes.
-    labels: int64; -1 where there is none.
-    splits: int64; the place of its split among those of the listing; empty if that has none.
-    has_groups: whether some samples are of a group.
+    labels: int64; -1 without a label.
+    splits: int64; the index of the split in the listing; empty if the listing has no splits.
+    has_groups: whether any sample belongs to a group.
     """
 
     def __init__(self, listing: Listing, seed: int) -> None:
@@ -61,7 +61,7 @@ class Survey:
 
     @property
     def digest(self) -> bytes:
-        """A hash over names, sizes and labels."""
+        """A hash of all names, sizes and labels."""
         return self._digest.digest()
 
     def _add_to_digest(self, samples: list[Sample]) -> None:
@@ -70,7 +70,7 @@ class Survey:
 
 
 def hashes_of(names: Iterable[str], count: int, seed: int) -> npt.NDArray[np.uint64]:
-    """A number for each name that looks random and hangs on seed and name alone."""
+    """A pseudorandom number for each name, from seed and name only."""
     return np.fromiter(map(_Hasher(seed).number, names), np.uint64, count)
 
 

@@ -1,8 +1,8 @@
-"""Write the shards of a plan, each whole or not at all, in threads.
+"""Writes the shards of a plan in threads.
 
-A shard is written under a temporary name, synced, and read back with every checksum; then a note
-says that it is done. A shard that is done already, from a job that was stopped, is only checked.
-Bytes hang on the plan alone: not on threads, not on what was done before.
+A shard is written under a temporary name, synced, read back with every checksum, and noted as
+complete. A shard that an interrupted job completed is only verified. The bytes depend on the plan
+only, not on threads or earlier runs.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from recordsmith.building import (
     read_back,
 )
 from recordsmith.dataset import ShardWriter
-from recordsmith.errors import CorruptDataError, FileAccessError, SourceError
-from recordsmith.packing.planning import Plan, PlannedShard
+from recordsmith.errors import MOST_PROBLEMS, CorruptDataError, FileAccessError, SourceError
+from recordsmith.packing.planning import PackShard, Plan
 from recordsmith.packing.preparing import Preparation
 from recordsmith.sources import Listing, Sample, Source
 from recordsmith.work import Work
 
-_AHEAD = 2  # samples in preparation for each thread: enough that none waits for another
+_AHEAD = 2  # samples in preparation for each thread, so that no thread waits for another
 
 
 class ShardJobs:
-    """All shards of one plan, while they are written."""
+    """Writes the shards of a plan."""
 
     def __init__(
         self,
@@ -49,34 +49,37 @@ class ShardJobs:
         self._folder = folder
         self._preparation = preparation
         self._work = work
-        self._helpers: Executor | None = None
+        self._executor: Executor | None = None
         self._ahead = _AHEAD
 
     def run(
         self,
         *,
-        shards: Sequence[PlannedShard] | None = None,
+        shards: Sequence[PackShard] | None = None,
         trusting: bool = True,
     ) -> list[ShardResult]:
-        """Write, or check, every shard; the results are in the order of the plan.
+        """Write shards, or verify them if they are complete.
 
         Args:
-            shards: those that are to be written; None for all of the plan.
-            trusting: whether work of an earlier job is used though the source does not tell
-                whether its samples have changed since.
+            shards: the shards to write; None for all shards of the plan.
+            trusting: whether to keep shards of an interrupted job if the source has no version
+                information that shows whether its samples have changed.
+
+        Returns:
+            The results in the order of the shards.
         """
         shards = self._plan.shards if shards is None else shards
         self._work.total = sum(len(shard.samples) for shard in shards)
         threads = self._work.threads
         with ExitStack() as stack:
             if self._preparation.is_heavy:
-                self._helpers = stack.enter_context(ThreadPoolExecutor(threads))
+                self._executor = stack.enter_context(ThreadPoolExecutor(threads))
             at_once = min(threads, max(1, len(shards)))
             self._ahead = _AHEAD * -(-threads // at_once)
             return self._work.each(lambda shard: self._complete(shard, trusting=trusting), shards)
 
-    def _complete(self, shard: PlannedShard, *, trusting: bool) -> ShardResult:
-        """Write one shard under its temporary name, unless that is done already."""
+    def _complete(self, shard: PackShard, *, trusting: bool) -> ShardResult:
+        """Write one shard under its temporary name, unless it is complete."""
         result, is_new = complete_shard(
             self._folder,
             shard.file,
@@ -90,35 +93,37 @@ class ShardJobs:
             self._work.advance(len(shard.samples))
         return result
 
-    def _write(self, shard: PlannedShard, writer: ShardWriter) -> tuple[ShardResult, str | None]:
-        """What came of it, and the hash of its samples' versions."""
+    def _write(self, shard: PackShard, writer: ShardWriter) -> tuple[ShardResult, str | None]:
+        """Write the records; return the result and the hash of the samples' versions."""
         bytes_in = 0
         versions = Versions()
         skipped: dict[int, str] = {}
         notes: dict[str, Noted] = {}
         for prepared in self._prepared(shard):
             versions.add(prepared.sample.version)
-            for what, where in prepared.notes:
-                notes.setdefault(what, Noted()).add(where)
+            for what, noted in prepared.notes.items():
+                notes.setdefault(what, Noted()).extend(noted)
             if prepared.payload is None:
                 skipped[prepared.number] = prepared.failure
+                if len(skipped) == 2 * MOST_PROBLEMS:
+                    skipped = _first(skipped)
             else:
                 writer.write(prepared.payload)
                 bytes_in += prepared.sample.size_bytes
             self._work.advance(1)
         schema = read_back(writer)
-        result = ShardResult.of(writer, schema, bytes_in, skipped=skipped, notes=notes)
+        result = ShardResult.of(writer, schema, bytes_in, skipped=_first(skipped), notes=notes)
         return result, versions.hexdigest()
 
-    def _prepared(self, shard: PlannedShard) -> Iterator[_Prepared]:
-        """The samples of a shard in its order, prepared here or by helpers ahead of time."""
-        if self._helpers is None:
+    def _prepared(self, shard: PackShard) -> Iterator[_Prepared]:
+        """Yield the prepared samples of a shard in order, prepared here or ahead in threads."""
+        if self._executor is None:
             yield from map(self._prepare, shard.samples)
             return
         waiting: deque[Future[_Prepared]] = deque()
         try:
             for number in shard.samples:
-                waiting.append(self._helpers.submit(self._prepare, number))
+                waiting.append(self._executor.submit(self._prepare, number))
                 if len(waiting) >= self._ahead:
                     yield waiting.popleft().result()
             while waiting:
@@ -130,31 +135,36 @@ class ShardJobs:
     def _prepare(self, number: int) -> _Prepared:
         self._work.check()
         sample = self._listing.samples[number]
-        notes: list[tuple[str, str]] = []
+        notes: dict[str, Noted] = {}
 
         def note(what: str, where: str) -> None:
-            notes.append((what, where))
+            notes.setdefault(what, Noted()).add(where)
 
         try:
             content = self._source.read_sample(sample, note)
             payload = self._preparation.payload(content, note)
         except (CorruptDataError, FileAccessError, SourceError) as error:
-            return _Prepared(number, sample, None, str(error), notes)
+            return _Prepared(number, sample, None, "; ".join(error.lines), notes)
         return _Prepared(number, sample, payload, "", notes)
 
 
 class _Prepared(NamedTuple):
-    """One sample on its way into a shard; without a payload, `failure` says why."""
+    """A prepared sample; without a payload, `failure` is the reason."""
 
     number: int
     sample: Sample
     payload: bytes | None
     failure: str
-    notes: list[tuple[str, str]]
+    notes: dict[str, Noted]
 
 
-def _versions_of(listing: Listing, shard: PlannedShard) -> str | None:
-    """What `Versions` says of the samples of a shard."""
+def _first(skipped: dict[int, str]) -> dict[int, str]:
+    """The first unreadable samples, in the order of the listing."""
+    return dict(sorted(skipped.items())[:MOST_PROBLEMS])
+
+
+def _versions_of(listing: Listing, shard: PackShard) -> str | None:
+    """The hash of the versions of a shard's samples."""
     versions = Versions()
     for number in shard.samples:
         versions.add(listing.samples[number].version)

@@ -1,8 +1,7 @@
-"""Code that reads the files at hand, in TensorFlow, PyTorch, DALI or grain, ready to be pasted.
+"""Generate programs that read a dataset in TensorFlow, PyTorch, DALI or grain.
 
-One module for each, with a function from a `Description` to a program. What comes out of a file, a
-key or the name of a class, stands there as a literal or in a comment, so that it never becomes
-code. Knows nothing of how batches are made.
+Each framework has a module with a function from a `Description` to a program. Text from files is
+always a literal or a comment, so that it cannot become code.
 """
 
 from recordsmith.readers.reader_code import READERS, reader_code

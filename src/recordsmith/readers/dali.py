@@ -1,7 +1,7 @@
-"""Code in plain NVIDIA DALI: `fn.readers.tfrecord`, with the text files that say where records are.
+"""Generate code for plain NVIDIA DALI: `fn.readers.tfrecord` with index files.
 
-DALI reads one byte string of a feature, never several, and numbers in lists of any length. Where a
-record lacks a feature it hands on whatever was in memory: such features are left out.
+DALI reads one byte string per feature, and lists of numbers of any length. If a record lacks a
+feature, DALI returns uninitialized memory, so such features are left out.
 """
 
 from __future__ import annotations
@@ -19,19 +19,22 @@ _DECODED = frozenset(("bmp", "jpeg", "png", "tiff", "webp"))
 
 
 def program(description: Description) -> str:
-    """A program that runs a pipeline, on the CPU as it stands.
+    """A program that runs a pipeline on the CPU.
 
     Raises:
-        OptionError: shards are compressed, or have names that DALI cannot be told; or there is no
-            feature that it can read.
+        OptionError: the shards are compressed, have names that are not UTF-8, or have no feature
+            that DALI can read.
     """
     if description.compression != "none":
         raise OptionError(
             f"{description.name} is compressed with {description.compression}, which DALI does not "
-            "read: write the shards uncompressed, with `recordsmith pack PATH OUT --as shards`"
+            "support",
+            remedy="Write uncompressed shards with `recordsmith pack PATH OUT --format shards`.",
         )
     if not all(map(is_utf8, description.files)):
-        raise OptionError(f"{description.name} has names that are no UTF-8, which DALI cannot open")
+        raise OptionError(
+            f"{description.name} has names that are not UTF-8, which DALI cannot open"
+        )
     fields = [field for field in description.fields if not _why_not(field)]
     if not fields:
         raise OptionError(f"{description.name} has no feature that DALI can read")
@@ -50,7 +53,7 @@ def program(description: Description) -> str:
             'indexes = [file + ".idx" for file in files]',
             "",
             *(comment(line).strip() for line in left_out),
-            *dict_lines("features", [(f.key, _feature(f), _said(f)) for f in fields]),
+            *dict_lines("features", [(f.key, _feature(f), _note(f)) for f in fields]),
             "",
             "",
             "@pipeline_def(batch_size=32, num_threads=4, device_id=None)  # a GPU: device_id=0",
@@ -80,11 +83,11 @@ def _command(description: Description) -> str:
 
 
 def _why_not(field: Field) -> str:
-    """Why DALI cannot read a feature; nothing if it can."""
+    """Why DALI cannot read a feature; empty if it can."""
     if not is_utf8(field.key):
-        return "its name is no UTF-8"
+        return "its name is not UTF-8"
     if field.missing_count:
-        return f"{field.said}, where DALI gives arbitrary numbers"
+        return f"{field.note}, for which DALI returns arbitrary numbers"
     if field.kind == "bytes" and field.length != 1:
         return "DALI reads one byte string of a feature, not several"
     return ""
@@ -99,8 +102,8 @@ def _feature(field: Field) -> str:
 
 def _is_decoded(field: Field) -> bool:
     if field.content == "mask":
-        return field.glance.number_bits == 8
-    return field.content == "picture" and field.glance.formats <= _DECODED
+        return field.samples.number_bits == 8
+    return field.content == "image" and field.samples.formats <= _DECODED
 
 
 def _decoding(field: Field) -> list[str]:
@@ -111,6 +114,6 @@ def _decoding(field: Field) -> list[str]:
     return [f'    {value} = fn.decoders.image({value}, device="cpu"{options})']
 
 
-def _said(field: Field) -> str:
-    undecoded = field.content in ("picture", "mask") and not _is_decoded(field)
-    return comment(field.said, "not decoded: DALI does not read it as it is" if undecoded else "")
+def _note(field: Field) -> str:
+    undecoded = field.content in ("image", "mask") and not _is_decoded(field)
+    return comment(field.note, "not decoded: DALI does not read it as it is" if undecoded else "")

@@ -1,7 +1,7 @@
-"""What must a program know to read these files? Where they are, and what each feature is.
+"""Describe the files and features that a generated program reads.
 
-An inspection says which features there are. Of those that hold pictures a few are looked at: their
-formats and sizes decide how they can be decoded.
+The features come from an inspection. The formats and sizes of the first images decide how they can
+be decoded.
 """
 
 from __future__ import annotations
@@ -23,27 +23,28 @@ from recordsmith.image import probe_image
 from recordsmith.image.png import GREY, PALETTE, read_header
 from recordsmith.readers.object_boxes import ObjectBoxes, boxes_among
 
-_GLANCE_COUNT = 64
+_SAMPLE_COUNT = 64
 _NAMES_SHOWN = 10
 
-Content = Literal["picture", "mask", "text", "bytes", "number"]
+Content = Literal["image", "mask", "text", "bytes", "number"]
 
 
 @dataclass
-class Glance:
-    """What some pictures of a feature are.
+class ImageSamples:
+    """The properties of the first images of a feature.
 
-    formats: as `probe_image` names them.
-    sizes: height and width.
-    png_sorts: of PNGs, their sort of colours and their bits.
+    Attributes:
+        formats: as `probe_image` names them.
+        sizes: height and width.
+        png_types: colour type and bits of PNG images.
     """
 
     formats: set[str] = field(default_factory=set)
     sizes: set[tuple[int, int]] = field(default_factory=set)
-    png_sorts: set[tuple[int, int]] = field(default_factory=set)
+    png_types: set[tuple[int, int]] = field(default_factory=set)
 
     def add(self, value: FeatureValue) -> None:
-        """Look at the first picture of a record."""
+        """Add the first image of a record."""
         if not isinstance(value, list) or not value:
             return
         try:
@@ -54,33 +55,35 @@ class Glance:
         self.sizes.add((info.height, info.width))
         header = read_header(value[0])
         if header is not None:
-            self.png_sorts.add((header.colour_type, header.bits))
+            self.png_types.add((header.colour_type, header.bits))
 
     @property
     def may_be_masks(self) -> bool:
-        """Whether all are PNGs that have one number for each pixel."""
-        sorts = {sort for sort, _ in self.png_sorts}
-        return self.formats == {"png"} and sorts <= {GREY, PALETTE}
+        """Whether all are PNGs with one value per pixel."""
+        types = {colour_type for colour_type, _ in self.png_types}
+        return self.formats == {"png"} and types <= {GREY, PALETTE}
 
     @property
     def number_bits(self) -> int | None:
-        """8 or 16, if all are PNGs whose numbers any decoder gives as they are: those of palettes
-        become colours, and fewer bits are scaled.
+        """8 or 16 if all are grey PNGs of this depth, whose values decoders keep; else None.
+
+        Decoders convert palettes to colours, and scale fewer bits.
         """
-        return next((bits for bits in (8, 16) if self.png_sorts == {(GREY, bits)}), None)
+        return next((bits for bits in (8, 16) if self.png_types == {(GREY, bits)}), None)
 
 
 @dataclass(frozen=True)
 class Field:
-    """One feature, as far as a reader cares.
+    """A feature to read.
 
-    kind: bytes, float or int64.
-    content: of bytes, what they are; a mask is a picture whose numbers are what counts.
-    length: how many values each record has that has the feature; None if that differs.
-    missing_count: how many records lack it.
-    said: what a reader of the program may want to know.
-    glance: of pictures and masks.
-    is_always_stepped: of a feature list, whether each record has a step.
+    Attributes:
+        kind: bytes, float or int64.
+        content: the content of bytes; a mask is an image of class numbers.
+        length: the number of values per record; None if it varies.
+        missing_count: the number of records without the feature.
+        note: a comment for the generated program.
+        samples: the properties of images and masks.
+        is_always_stepped: for a feature list, whether each record has a step.
     """
 
     key: str
@@ -88,26 +91,31 @@ class Field:
     content: Content
     length: int | None
     missing_count: int
-    said: str
-    glance: Glance = field(default_factory=Glance)
+    note: str
+    samples: ImageSamples = field(default_factory=ImageSamples)
     is_always_stepped: bool = True
 
     @property
     def shape(self) -> tuple[int, ...] | None:
-        """Of one record's values: () for one, (n,) for more; None if their number differs."""
+        """The shape of the values of a record: () for one, (n,) for more; None if it varies."""
         return None if not self.length else () if self.length == 1 else (self.length,)
 
 
 @dataclass(frozen=True)
 class Description:
-    """What a program must know.
+    """The dataset to read.
 
-    paths: as they were given; `split` too.
-    files: the shards, in order.
-    sections: the fields of Examples are "features", of SequenceExamples "context" and
-        "feature_lists".
-    left_out: features that no reader can read, and why.
-    boxes: of objects, that `rs.Boxes` reads; None where there are none.
+    Attributes:
+        paths, split: as the caller passed them.
+        files: the shards, in order.
+        payload: the type of the records.
+        compression: of the shards.
+        record_count: the number of records.
+        splits: the names of the splits.
+        sections: fields by section: "features" for Examples; "context" and "feature_lists" for
+            SequenceExamples.
+        left_out: features that cannot be read, with the reason.
+        boxes: boxes that `rs.Boxes` can read; None if there are none.
     """
 
     paths: str | list[str]
@@ -123,7 +131,7 @@ class Description:
 
     @property
     def name(self) -> str:
-        """The paths in words."""
+        """The paths as text."""
         return self.paths if isinstance(self.paths, str) else ", ".join(self.paths)
 
     @property
@@ -133,42 +141,41 @@ class Description:
 
     @property
     def counted(self) -> str:
-        """How many records there are in which splits."""
+        """The number of records and the splits, as text."""
         records = "1 record" if self.record_count == 1 else f"{self.record_count:,} records"
         if self.split is None and len(self.splits) > 1:
-            return f"{records} of the splits {', '.join(self.splits)}; --split takes one of them"
+            return f"{records} of the splits {', '.join(self.splits)}; use --split to select one"
         return records
 
 
 def describe(paths: Paths, split: str | None, progress: Progress | None) -> Description:
-    """Look at files.
+    """Describe a dataset.
 
     Raises:
-        As `inspect`.
-        OptionError: some shards are compressed, others are not.
+        OptionError: the shards have different compressions.
+        CorruptDataError, FileAccessError: as for `inspect`.
     """
     inspection = inspect(paths, split, progress=progress)
     if inspection.compression == "mixed":
         raise OptionError(
-            "some of these shards are compressed, others are not or in another way; name only "
-            "those that are alike"
+            "the shards have different compressions", remedy="Pass only shards with the same one."
         )
     inspection.schema.check_complete("a program names all features that it reads")
-    glances = _look(paths, split, inspection)
+    samples_by_key = _sample_images(paths, split, inspection)
     sections = {}
     left_out = []
     for section, features in inspection.schema.sections.items():
         fields = []
         for key, known in features.items():
             if known.kind in ("mixed", "none"):
-                why = "its kind differs" if known.kind == "mixed" else "it has no values"
+                why = "its kind varies" if known.kind == "mixed" else "it has no values"
                 left_out.append((key, why))
             else:
-                glance = glances.get((section, key), Glance())
-                fields.append(_field(key, known, glance, section, inspection))
+                samples = samples_by_key.get((section, key), ImageSamples())
+                fields.append(_field(key, known, samples, section, inspection))
         sections[section] = tuple(fields)
     return Description(
-        paths=_as_given(paths),
+        paths=_as_passed(paths),
         split=split,
         files=tuple(shard.path for shard in inspection.shards),
         payload=inspection.schema.payload,
@@ -181,81 +188,85 @@ def describe(paths: Paths, split: str | None, progress: Progress | None) -> Desc
     )
 
 
-def _as_given(paths: Paths) -> str | list[str]:
+def _as_passed(paths: Paths) -> str | list[str]:
     if isinstance(paths, (str, os.PathLike)):
         return os.fspath(paths)
     return [os.fspath(path) for path in paths]
 
 
 def _field(
-    key: str, known: FeatureSchema, glance: Glance, section: str, inspection: Inspection
+    key: str, known: FeatureSchema, samples: ImageSamples, section: str, inspection: Inspection
 ) -> Field:
     length = known.max_length if known.min_length == known.max_length else None
     missing_count = inspection.record_count - known.present
-    said = [_pictures_in_words(glance)]
+    notes = [_describe_images(samples)]
     if length is None:
-        said.append(f"{known.min_length:,} to {known.max_length:,} values")
+        notes.append(f"{known.min_length:,} to {known.max_length:,} values")
     elif not length:
-        said.append("no values in any record")
+        notes.append("no values in any record")
     if section == "feature_lists":
         low, high = known.min_steps or 0, known.max_steps or 0
-        said.append(f"{low:,} steps" if low == high else f"{low:,} to {high:,} steps")
+        notes.append(f"{low:,} steps" if low == high else f"{low:,} to {high:,} steps")
     if missing_count:
-        said.append(f"missing in {missing_count:,} of {inspection.record_count:,} records")
+        notes.append(f"missing in {missing_count:,} of {inspection.record_count:,} records")
     if known.kind == "int64" and is_of_classes(key):
-        said.append(_classes_in_words(inspection.class_names))
+        notes.append(_describe_classes(inspection.class_names))
     return Field(
         key,
         known.kind,
-        _content(key, known, glance),
+        _content(key, known, samples),
         length,
         missing_count,
-        "; ".join(part for part in said if part),
-        glance,
+        "; ".join(part for part in notes if part),
+        samples,
         is_always_stepped=missing_count == 0 and (known.min_steps or 0) > 0,
     )
 
 
-def _content(key: str, known: FeatureSchema, glance: Glance) -> Content:
+def _content(key: str, known: FeatureSchema, samples: ImageSamples) -> Content:
     if known.kind != "bytes":
         return "number"
     if known.content == "image":
-        return "mask" if glance.may_be_masks and is_of_mask(key) else "picture"
+        return "mask" if samples.may_be_masks and is_of_mask(key) else "image"
     return "text" if known.content == "text" else "bytes"
 
 
-def _pictures_in_words(glance: Glance) -> str:
-    if not glance.formats:
+def _describe_images(samples: ImageSamples) -> str:
+    if not samples.formats:
         return ""
-    sizes = f", {'x'.join(map(str, reversed(min(glance.sizes))))}" if len(glance.sizes) == 1 else ""
-    return f"{', '.join(sorted(glance.formats))}{sizes}"
+    sizes = (
+        f", {'x'.join(map(str, reversed(min(samples.sizes))))}" if len(samples.sizes) == 1 else ""
+    )
+    return f"{', '.join(sorted(samples.formats))}{sizes}"
 
 
-def _classes_in_words(class_names: tuple[str | None, ...] | None) -> str:
+def _describe_classes(class_names: tuple[str | None, ...] | None) -> str:
     known = [(n, name) for n, name in enumerate(class_names or ()) if name is not None]
     shown = ", ".join(f"{label} {name}" for label, name in known[:_NAMES_SHOWN])
     return shown + (f", … {len(known):,} classes" if len(known) > _NAMES_SHOWN else "")
 
 
-def _look(paths: Paths, split: str | None, inspection: Inspection) -> dict[tuple[str, str], Glance]:
-    """What the pictures of the first records are, by section and key."""
-    glances = {
-        (section, key): Glance()
+def _sample_images(
+    paths: Paths, split: str | None, inspection: Inspection
+) -> dict[tuple[str, str], ImageSamples]:
+    """The properties of the images in the first records, by section and key."""
+    samples_by_key = {
+        (section, key): ImageSamples()
         for section, features in inspection.schema.sections.items()
         for key, known in features.items()
         if known.content == "image"
     }
-    if not glances:
+    if not samples_by_key:
         return {}
-    for record in islice(open_dataset(paths, split).records(), _GLANCE_COUNT):
+    for record in islice(open_dataset(paths, split).records(), _SAMPLE_COUNT):
         for section, key, value in _values(record):
-            if (section, key) in glances:
-                glances[section, key].add(value)
-    return glances
+            if (section, key) in samples_by_key:
+                samples_by_key[section, key].add(value)
+    return samples_by_key
 
 
 def _first_examples(paths: Paths, split: str | None) -> Iterator[Mapping[str, FeatureValue]]:
-    for record in islice(open_dataset(paths, split).records(), _GLANCE_COUNT):
+    for record in islice(open_dataset(paths, split).records(), _SAMPLE_COUNT):
         example = decode_payload(record)
         if not isinstance(example, SequenceExample):
             yield example

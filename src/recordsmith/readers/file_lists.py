@@ -1,4 +1,4 @@
-"""Which files does a program read? A glob where it finds just these, else their names."""
+"""Generate the list of files: a glob if it matches exactly these files, otherwise their names."""
 
 from __future__ import annotations
 
@@ -14,30 +14,30 @@ _NUMBER = re.compile(r"\d+$")
 
 
 def file_lines(description: Description) -> list[str]:
-    """The line, or lines, that say what `files` are, and the import that they need."""
+    """The lines that define `files`."""
     pattern = _pattern(description)
     shards = "1 shard" if len(description.files) == 1 else f"{len(description.files):,} shards"
-    said = comment(shards, description.counted)
+    note = comment(shards, description.counted)
     if pattern is None:
         lines = list_lines("files", [path_literal(file) for file in description.files])
     else:
         recursive = ", recursive=True" if "**" in pattern else ""
         lines = [f"files = sorted(glob.glob({literal(pattern)}{recursive}))"]
-    return [said.strip(), *lines]
+    return [note.strip(), *lines]
 
 
 def imports(lines: list[str]) -> list[str]:
-    """What these lines need to be imported, and a line without anything."""
+    """The imports that these lines need, and an empty line."""
     return ["import glob", ""] if any("glob.glob(" in line for line in lines) else []
 
 
 def path_literal(path: str) -> str:
-    """A path as text, or as bytes where it is no text."""
+    """A path as a str literal, or bytes if it is not UTF-8."""
     return literal(path if is_utf8(path) else os.fsencode(path))
 
 
 def _pattern(description: Description) -> str | None:
-    """A glob that finds these files and no others, where that says it better than their names."""
+    """A glob that matches exactly these files, if it is shorter than their names."""
     given, files = description.paths, list(description.files)
     if not isinstance(given, str):
         return None

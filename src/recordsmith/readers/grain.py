@@ -1,4 +1,4 @@
-"""Code for grain, by recordsmith.grain."""
+"""Generate code for grain, with recordsmith.grain."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from recordsmith.readers.loader_features import dataset_line, feature_lines, sta
 
 
 def program(description: Description) -> str:
-    """A program that gives batches, or examples where those cannot be stacked.
+    """A program that loads batches, or examples if they cannot be stacked.
 
     Raises:
-        OptionError: shards are compressed, which grain would have to read at positions.
+        OptionError: the shards are compressed, so they have no random access.
     """
     if description.compression != "none":
         raise OptionError(
-            f"{description.name} is compressed with {description.compression}, so its records "
-            "cannot be read at positions, as grain does: write the shards uncompressed, with "
-            "`recordsmith pack PATH OUT --as shards`"
+            f"{description.name} is compressed with {description.compression}, but grain needs "
+            "random access",
+            remedy="Write uncompressed shards with `recordsmith pack PATH OUT --format shards`.",
         )
     batches = stacks(description)
     made = ".batch(32)" if batches else ""
@@ -35,9 +35,7 @@ def program(description: Description) -> str:
             *(
                 []
                 if batches
-                else [
-                    "# what differs in length cannot be stacked: give batch() a batch_fn of yours"
-                ]
+                else ["# features of varying length cannot be stacked: pass a batch_fn to batch()"]
             ),
             f"loaded = grain.MapDataset.source(examples).seed(0).shuffle(){made}.to_iter_dataset()",
             "",

@@ -1,10 +1,10 @@
-"""The features of a recordsmith loader, as code: what the programs for torch and grain share."""
+"""Generate the features of a recordsmith loader, for torch and grain."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from recordsmith.example.keys import PICTURE
+from recordsmith.example.keys import IMAGE
 from recordsmith.readers.description import Description, Field
 from recordsmith.readers.source_text import comment, dict_lines, literal
 
@@ -13,7 +13,7 @@ _BOXES = "boxes"
 
 
 def dataset_line(description: Description) -> str:
-    """The line that opens the dataset, by the paths that were given."""
+    """The line that opens the dataset."""
     split = "" if description.split is None else f", split={literal(description.split)}"
     given = description.paths
     paths = literal(given) if isinstance(given, str) else f"[{', '.join(map(literal, given))}]"
@@ -21,8 +21,8 @@ def dataset_line(description: Description) -> str:
 
 
 def feature_lines(description: Description) -> list[str]:
-    """The lines that say what `features` are."""
-    entries = [(f.key, _feature(f, description), _said(f)) for f in description.fields]
+    """The lines that define `features`."""
+    entries = [(f.key, _feature(f, description), _note(f)) for f in description.fields]
     if _has_boxes(description):
         entries = _with_boxes(entries, description)
     lines = dict_lines("features", entries)
@@ -31,9 +31,7 @@ def feature_lines(description: Description) -> list[str]:
 
 
 def stacks(description: Description) -> bool:
-    """Whether the examples have the same shapes, and no bytes, which NumPy would cut short: then
-    they can be stacked.
-    """
+    """Whether examples can be stacked: equal shapes, and no bytes, which NumPy truncates."""
     return all(
         _is_image(f) or _is_mask(f) or (f.content in ("number", "text") and f.length)
         for f in description.fields
@@ -41,39 +39,39 @@ def stacks(description: Description) -> bool:
 
 
 def _has_boxes(description: Description) -> bool:
-    """Whether the features of boxes can be one, without taking the name of another feature."""
+    """Whether the box features can be combined without a name conflict."""
     if description.boxes is None:
         return False
-    pictures = _pictures(description)
-    is_led = len(pictures) < 2 or PICTURE in pictures
+    images = _images(description)
+    is_led = len(images) < 2 or IMAGE in images
     return is_led and not any(f.key.startswith(_BOXES) for f in description.fields)
 
 
 def _with_boxes(
     entries: Sequence[tuple[str, str, str]], description: Description
 ) -> list[tuple[str, str, str]]:
-    """With one feature in the place of those that boxes are made of."""
+    """Replace the box features with one `rs.Boxes`."""
     boxes = description.boxes
     assert boxes is not None
     arguments = [] if boxes.labels else ["labels=None"]
-    if len(_pictures(description)) > 1:
-        arguments.append(f"of={literal(PICTURE)}")
-    if boxes.length is not None:  # so that all have it, even if one has no area in the frame
+    if len(_images(description)) > 1:
+        arguments.append(f"of={literal(IMAGE)}")
+    if boxes.length is not None:  # keeps the length even if a box has no area in the frame
         arguments.append(f"length={boxes.length}")
     parts = ["ymin, xmin, ymax, xmax", f"{_BOXES}_lengths"]
-    parts += [f"{_BOXES}_labels: {f.said}" for f in description.fields if f.key == boxes.labels]
+    parts += [f"{_BOXES}_labels: {f.note}" for f in description.fields if f.key == boxes.labels]
     one = (_BOXES, f"rs.Boxes({', '.join(arguments)})", comment(*parts))
     taken = [number for number, (key, _, _) in enumerate(entries) if key in boxes.keys]
     kept = [entry for entry in entries if entry[0] not in boxes.keys]
     return [*kept[: taken[0]], one, *kept[taken[0] :]]
 
 
-def _pictures(description: Description) -> list[str]:
+def _images(description: Description) -> list[str]:
     return [f.key for f in description.fields if _is_image(f)]
 
 
 def _is_image(field: Field) -> bool:
-    return field.content == "picture" and field.length == 1 and not field.missing_count
+    return field.content == "image" and field.length == 1 and not field.missing_count
 
 
 def _is_mask(field: Field) -> bool:
@@ -99,22 +97,22 @@ def _feature(field: Field, description: Description) -> str:
     return f"rs.{name}({key}{shape}{default})"
 
 
-def _mask(field: Field, pictures: Sequence[Field]) -> str:
-    """A mask that follows a picture of its size, if there is one."""
+def _mask(field: Field, images: Sequence[Field]) -> str:
+    """A mask that follows an image of the same size, if there is one."""
     key = literal(field.key)
-    dtype = ', dtype="uint16"' if any(bits > 8 for _, bits in field.glance.png_sorts) else ""
-    leaders = [picture.key for picture in pictures if picture.glance.sizes == field.glance.sizes]
+    dtype = ', dtype="uint16"' if any(bits > 8 for _, bits in field.samples.png_types) else ""
+    leaders = [image.key for image in images if image.samples.sizes == field.samples.sizes]
     if not leaders:
         return f"rs.Mask({key}, size={_size(field)}{dtype})"
-    leader = PICTURE if PICTURE in leaders else leaders[0]
-    return f"rs.Mask({key}{'' if len(pictures) == 1 else f', of={literal(leader)}'}{dtype})"
+    leader = IMAGE if IMAGE in leaders else leaders[0]
+    return f"rs.Mask({key}{'' if len(images) == 1 else f', of={literal(leader)}'}{dtype})"
 
 
 def _size(field: Field) -> tuple[int, int]:
-    """That of the pictures, if all that were looked at have one."""
-    return next(iter(field.glance.sizes)) if len(field.glance.sizes) == 1 else _USUAL_SIZE
+    """The size of the images, if all sampled ones have the same."""
+    return next(iter(field.samples.sizes)) if len(field.samples.sizes) == 1 else _USUAL_SIZE
 
 
-def _said(field: Field) -> str:
+def _note(field: Field) -> str:
     kind = field.kind if field.content == "number" else ""
-    return comment(kind, field.said)
+    return comment(kind, field.note)

@@ -1,7 +1,7 @@
-"""Have these records boxes of objects that `rs.Boxes` reads? Told by the usual keys, and by a look.
+"""Detect object boxes that `rs.Boxes` can read, by the usual keys and by the first examples.
 
-The keys alone prove nothing: others write pixels there instead of fractions, or class names for
-fewer boxes than there are. So the first records are looked at, as `rs.Boxes` will.
+The keys alone are not sufficient: some datasets store pixels instead of fractions, or fewer class
+names than boxes. The first examples must be valid for `rs.Boxes`.
 """
 
 from __future__ import annotations
@@ -15,14 +15,15 @@ import numpy.typing as npt
 from recordsmith.example import FeatureSchema, FeatureValue
 from recordsmith.example.keys import BOX, OBJECT_LABEL
 
-_OUTSIDE = 1.0  # how many pictures beyond the edge a box may reach, as of `rs.Boxes`
+_OUTSIDE = 1.0  # how far beyond the image a box may extend, as in `rs.Boxes`
 
 
 class ObjectBoxes(NamedTuple):
-    """Boxes by the usual keys.
+    """Boxes with the usual keys.
 
-    labels: the feature with the class of each box, or None.
-    length: how many each record has; None if that differs.
+    Attributes:
+        labels: the feature with the class of each box, or None.
+        length: the number of boxes per record; None if it varies.
     """
 
     labels: str | None
@@ -30,14 +31,14 @@ class ObjectBoxes(NamedTuple):
 
     @property
     def keys(self) -> Sequence[str]:
-        """The features that they are made of."""
+        """The features with the boxes."""
         return BOX if self.labels is None else (*BOX, self.labels)
 
 
 def boxes_among(
     features: Mapping[str, FeatureSchema], examples: Iterable[Mapping[str, FeatureValue]]
 ) -> ObjectBoxes | None:
-    """The boxes of records, if there are any; `examples` are the first of them."""
+    """The boxes of a dataset, or None; `examples` are the first ones."""
     sides = [features[key] for key in BOX if key in features]
     if len(sides) < len(BOX) or any(s.kind != "float" or not s.max_length for s in sides):
         return None
@@ -53,7 +54,7 @@ def boxes_among(
 
 
 def _is_as_often(feature: FeatureSchema, other: FeatureSchema) -> bool:
-    """Whether there can be a value of one for each of the other."""
+    """Whether two features can have equal numbers of values."""
     return (feature.present, feature.min_length, feature.max_length) == (
         other.present,
         other.min_length,
@@ -62,6 +63,6 @@ def _is_as_often(feature: FeatureSchema, other: FeatureSchema) -> bool:
 
 
 def _are_fractions(sides: npt.NDArray[Any]) -> bool:
-    """Whether (4, boxes) are what `rs.Boxes` takes."""
+    """Whether `rs.Boxes` accepts these edges, (4, boxes)."""
     low, high = sides[:2], sides[2:]
     return bool(((low >= -_OUTSIDE) & (high <= 1 + _OUTSIDE) & (low <= high)).all())

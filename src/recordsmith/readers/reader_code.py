@@ -1,12 +1,13 @@
-"""`recordsmith.reader_code`: a program that reads these files with a framework's own means."""
+"""`recordsmith.reader_code`: generate a program that reads a dataset with a framework."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from difflib import get_close_matches
 from typing import Literal, get_args
 
 from recordsmith.dataset.locate import Paths
-from recordsmith.errors import OptionError, names_like
+from recordsmith.errors import OptionError
 from recordsmith.files import Progress
 from recordsmith.readers import dali, grain, tensorflow, torch
 from recordsmith.readers.description import Description, describe
@@ -23,48 +24,53 @@ _WRITERS: dict[str, Callable[[Description], str]] = {
 _OTHER_PAYLOADS = {
     "ELWC": "ranking lists (ELWC)",
     "Event": "TensorBoard events",
-    "mixed": "of several kinds",
-    "none": "none at all",
-    "other": "no Examples",
+    "mixed": "of several types",
+    "none": "missing",
+    "other": "not Examples",
 }
 
 
 def reader_code(
     paths: Paths, reader: Reader, split: str | None = None, *, progress: Progress | None = None
 ) -> str:
-    """Write a program that reads these files: each feature with its kind and shape, pictures
-    decoded. It prints what is in the first batch or example.
+    """Generate a program that reads a dataset and prints its first batch or example.
 
     Args:
-        paths: a file, folder, glob or a list of these; the program has them as they are given.
-        reader: tf, in plain TensorFlow; torch and grain, with recordsmith's adapters; dali, in
-            plain DALI, with the files that `index(paths, format="dali")` makes.
-        split: only this one.
-        progress: told the bytes read and in all.
+        paths: a file, folder, glob or a list of these; the program contains them unchanged.
+        reader: tf for plain TensorFlow; torch or grain with recordsmith's adapters; dali for plain
+            DALI, with the index files of `index(paths, format="dali")`.
+        split: read only this split.
+        progress: called as `progress(done, total)` with bytes.
 
     Returns:
-        Python, ready to be pasted. Nothing that comes out of the files can become code in it.
+        Python source. Text from the files is always quoted, so it cannot become code.
 
     Raises:
-        OptionError: there is no such reader; the records are not what it reads; the shards are
-            compressed in a way that it cannot read.
-        CorruptDataError, FileAccessError: as of `inspect`.
+        OptionError: the reader is unknown, or cannot read these records or this compression.
+        CorruptDataError, FileAccessError: as for `inspect`.
     """
     if reader not in _WRITERS:
+        close = get_close_matches(str(reader), READERS, 1)
         raise OptionError(
-            f"reader is {reader!r:.60}; {names_like(str(reader), READERS, 'there is none')}"
+            option="reader",
+            value=reader,
+            expected=f"one of {', '.join(READERS)}",
+            remedy=f"Did you mean {close[0]!r}?" if close else "",
         )
     description = describe(paths, split, progress)
     payload = description.payload
     if payload not in ("Example", "SequenceExample"):
         raise OptionError(
-            f"the records of {description.name} are {_OTHER_PAYLOADS[payload]}; code is written "
-            "for Examples and, with the reader tf, for SequenceExamples"
+            f"the records of {description.name} are {_OTHER_PAYLOADS[payload]}",
+            expected="Examples, or SequenceExamples with the reader tf",
         )
     if payload == "SequenceExample" and reader != "tf":
         raise OptionError(
-            f"the records of {description.name} are SequenceExamples, which {reader} does not "
-            "read; the reader tf does, and so does recordsmith.open()"
+            f"the records of {description.name} are SequenceExamples, which the reader {reader} "
+            "does not support",
+            option="reader",
+            value=reader,
+            remedy="Use the reader tf, or recordsmith.open.",
         )
     if not any(description.sections.values()):
         raise OptionError(f"the records of {description.name} have no features")

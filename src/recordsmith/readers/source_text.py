@@ -1,7 +1,7 @@
-"""Pieces of Python source: literals, comments, dicts.
+"""Generate Python source: literals, comments, dicts.
 
-Texts come out of files, so they may hold anything. In code they stand as what `repr` makes of them;
-in comments without a character that could end the line.
+Texts from files are untrusted. In code they are the output of `repr`; in comments, characters that
+could end the line are replaced.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ _LONGEST_COMMENT = 200
 
 
 def literal(value: str | bytes) -> str:
-    """What `repr` makes of a text or bytes, between double quotes where it holds none."""
+    """The `repr` of a str or bytes, in double quotes if it contains none."""
     text = repr(value)
     prefix, body = ("b", text[1:]) if isinstance(value, bytes) else ("", text)
     if body[0] == '"' or '"' in body:
@@ -21,7 +21,7 @@ def literal(value: str | bytes) -> str:
 
 
 def comment(*parts: str) -> str:
-    """`  # this; and that`, or nothing; in one line, whatever the parts hold."""
+    """A comment in one line, `  # this; and that`, or empty; parts may hold any characters."""
     text = "; ".join(part for part in parts if part)
     text = "".join(
         char if char.isprintable() else char.encode("unicode_escape", "surrogatepass").decode()
@@ -33,17 +33,17 @@ def comment(*parts: str) -> str:
 
 
 def dict_lines(name: str, entries: Iterable[tuple[str, str, str]]) -> list[str]:
-    """A dict with an entry in each line.
+    """A dict with one entry per line.
 
     Args:
-        entries: of each the key, the expression of the value, and the comment.
+        entries: key, expression of the value, and comment of each entry.
     """
-    lines = [f"    {literal(key)}: {value},{said}" for key, value, said in entries]
+    lines = [f"    {literal(key)}: {value},{note}" for key, value, note in entries]
     return [f"{name} = {{", *lines, "}"] if lines else [f"{name} = {{}}"]
 
 
 def list_lines(name: str, values: Sequence[str]) -> list[str]:
-    """A list of expressions, in a line if it is short or has only one."""
+    """A list of expressions, in one line if it is short or has one item."""
     line = f"{name} = [{', '.join(values)}]"
     if len(values) == 1 or len(line) <= 88:
         return [line]
@@ -51,7 +51,7 @@ def list_lines(name: str, values: Sequence[str]) -> list[str]:
 
 
 def is_utf8(text: str) -> bool:
-    """Whether it can be written as UTF-8; keys and paths that were other bytes cannot."""
+    """Whether a text can be encoded as UTF-8, without surrogates."""
     try:
         text.encode()
     except UnicodeEncodeError:

@@ -1,7 +1,7 @@
-"""Code in plain TensorFlow: `TFRecordDataset`, `parse_example`, `decode_image`.
+"""Generate code for plain TensorFlow: `TFRecordDataset`, `parse_example`, `decode_image`.
 
-Examples without pictures are parsed in batches, which costs far less. Where there are pictures,
-examples come one by one, as pictures may differ in size.
+Examples without images are parsed in batches, which is much faster. Examples with images are parsed
+one by one, because images may differ in size.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class _Body:
 def _left_out(description: Description) -> list[str]:
     why = [f"{key!r} is left out: {why}" for key, why in description.left_out]
     why += [
-        f"{field.key!r} is left out: TensorFlow takes names in UTF-8 only"
+        f"{field.key!r} is left out: TensorFlow only supports names in UTF-8"
         for fields in description.sections.values()
         for field in fields
         if not is_utf8(field.key)
@@ -77,7 +77,7 @@ def _left_out(description: Description) -> list[str]:
 
 
 def _examples(fields: Sequence[Field]) -> _Body:
-    spec = dict_lines("features", [(f.key, _feature(f), _said(f)) for f in fields])
+    spec = dict_lines("features", [(f.key, _feature(f), _note(f)) for f in fields])
     decoding = [line for field in fields for line in _decoding(field, "example")]
     shown = [
         "    for key, value in {}.items():",
@@ -112,7 +112,7 @@ def _examples(fields: Sequence[Field]) -> _Body:
             "",
         ],
         [
-            "# batch() needs one size of pictures: tf.image.resize(picture, [224, 224])",
+            "# batch() needs one size of images: tf.image.resize(image, [224, 224])",
             f"dataset = dataset.map(decode, {_PARALLEL})",
             "",
             "for example in dataset.take(1):",
@@ -130,8 +130,8 @@ def _sequences(sections: dict[str, list[Field]]) -> _Body:
     helper = [*_OPTIONAL.splitlines(), "", ""] if _needs_optional(context) else []
     return _Body(
         [
-            *dict_lines("context_features", [(f.key, _feature(f), _said(f)) for f in context]),
-            *dict_lines("sequence_features", [(f.key, _steps(f), _said(f)) for f in lists]),
+            *dict_lines("context_features", [(f.key, _feature(f), _note(f)) for f in context]),
+            *dict_lines("sequence_features", [(f.key, _steps(f), _note(f)) for f in lists]),
             "",
             "",
             *helper,
@@ -175,28 +175,28 @@ def _steps(field: Field) -> str:
     return f"tf.io.FixedLenSequenceFeature({list(shape)}, {dtype}{may_lack})"
 
 
-def _said(field: Field) -> str:
-    return comment(field.said, _undecoded(field))
+def _note(field: Field) -> str:
+    return comment(field.note, _undecoded(field))
 
 
 def _undecoded(field: Field) -> str:
-    """Why a picture stays bytes."""
-    if field.content not in ("picture", "mask"):
+    """Why an image is not decoded; empty if it is."""
+    if field.content not in ("image", "mask"):
         return ""
     if field.length != 1:
-        return "several pictures: tf.io.decode_image(value[0]) decodes one"
-    others = sorted(field.glance.formats - _DECODED)
+        return "several images: tf.io.decode_image(value[0]) decodes one"
+    others = sorted(field.samples.formats - _DECODED)
     if others:
         return f"TensorFlow does not decode {', '.join(others)}"
-    if field.content == "mask" and field.glance.number_bits is None:
-        return "TensorFlow gives colours of these masks, not their numbers; recordsmith.Mask does"
+    if field.content == "mask" and field.samples.number_bits is None:
+        return "TensorFlow decodes these masks to colours; recordsmith.Mask reads class numbers"
     if field.content == "mask" and field.missing_count:
         return "tf.io.decode_png(value, channels=1) decodes one"
     return ""
 
 
 def _is_decoded(field: Field) -> bool:
-    return field.content in ("picture", "mask") and not _undecoded(field)
+    return field.content in ("image", "mask") and not _undecoded(field)
 
 
 def _needs_optional(fields: Sequence[Field]) -> bool:
@@ -229,8 +229,8 @@ def _decoding_steps(field: Field) -> list[str]:
 
 
 def _decoder(field: Field) -> tuple[str, str]:
-    """The function that decodes a picture or a mask, and its options."""
-    if field.content == "picture":
+    """The decoding function of an image or mask, and its arguments."""
+    if field.content == "image":
         return "tf.io.decode_image", "channels=3, expand_animations=False"
-    dtype = ", dtype=tf.uint16" if field.glance.number_bits == 16 else ""
+    dtype = ", dtype=tf.uint16" if field.samples.number_bits == 16 else ""
     return "tf.io.decode_png", f"channels=1{dtype}"

@@ -1,4 +1,4 @@
-"""Code for PyTorch, by recordsmith.torch."""
+"""Generate code for PyTorch, with recordsmith.torch."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from recordsmith.readers.loader_features import dataset_line, feature_lines
 
 
 def program(description: Description) -> str:
-    """A program that gives batches of tensors."""
-    shuffle = "True" if description.compression == "none" else "rs.Buffer()"
+    """A program that loads batches of tensors."""
+    shuffle = "True" if description.compression == "none" else "rs.BufferShuffle()"
     return "\n".join(
         [
             "import recordsmith as rs",

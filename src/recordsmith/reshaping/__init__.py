@@ -1,4 +1,4 @@
-"""Records -> records in other shards: whole frames are copied, with the checksums they had."""
+"""Rewriting of datasets: reshard, edit, append and salvage."""
 
 from recordsmith.reshaping.append import append
 from recordsmith.reshaping.contract import Change, Payloads, Selection, one_by_one

@@ -1,9 +1,9 @@
-"""`recordsmith.append`: more records in a dataset that is there, or nothing changed.
+"""`recordsmith.append`: add records to a dataset, completely or not at all.
 
-New shards are written under temporary names. Then all shards get the names that go with their new
-number, and the manifest its new content, last of all. A note with all names lies in the hidden
-folder meanwhile, so that the same command finishes what was begun, whenever the job was killed; and
-the manifest remembers what was appended, so that it is not appended twice.
+New shards are written under temporary names. Then all shards are renamed for their new number, and
+the manifest is replaced last. A note in the hidden folder lists all names until then, so that the
+same command finishes an interrupted job. The manifest records what was appended, so that it is not
+appended twice.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ from recordsmith.reshaping.report import AppendReport
 from recordsmith.reshaping.unpacking import open_records
 from recordsmith.work import Work, thread_count
 
-_VERSION = 1  # another one if the same inputs would give other shards
+_VERSION = 1  # changes if the same inputs give other shards
 
 
 def append(
@@ -71,55 +71,62 @@ def append(
     *,
     split: str | None = None,
     again: bool = False,
+    lock: bool = True,
     threads: int | None = None,
     progress: Progress | None = None,
 ) -> AppendReport:
-    """Add records to a dataset: new shards beside those that are there.
+    """Add records to a dataset as new shards.
 
-    Each file becomes a shard, its records copied as they are, in the compression of the dataset.
-    All shards of a split get new names, as these tell how many there are; schema, class names and
-    manifest stay true. Whoever reads the dataset at that moment has to open it again.
+    Copies the records of each file to a shard with the compression of the dataset. Renames all
+    shards of a split, because their names contain the number of shards, and updates schema, class
+    names and manifest. Processes that are reading the dataset must open it again.
 
     Args:
         paths: a file, a folder, a glob pattern, or a list of these.
-        out: the folder of a dataset that has a manifest.
-        split: to which split the records go; None: to those that the files are of.
-        again: append files that were appended before.
-        threads: how many work at once; None: one for each processor, at most 8.
-        progress: told the bytes done and in all.
+        out: the folder of a dataset with a manifest.
+        split: the split to add the records to; None: the split of each file.
+        again: append files even if they were appended before.
+        lock: fail on file systems without locks. With False, the job runs there without a lock;
+            make sure that no other job changes the dataset.
+        threads: number of threads; None: one per processor, at most 8.
+        progress: called as `progress(done, total)` with bytes.
 
     Returns:
-        What was done. Without `again`, the same files are not appended a second time: so a job that
-        was killed, at any moment, is finished by running it again. Files count as the same by
-        name, size and checksum or time of change.
+        A report. Files that were appended before are skipped, unless `again` is set; rerun an
+        interrupted job to finish it. Files are the same if name, size and checksum or modification
+        time are equal.
 
     Raises:
-        OptionError: there is no dataset, or none with a manifest; classes or kinds of features do
-            not agree; shards are not numbered.
-        SourceError: there are no records.
-        CorruptDataError: an input is damaged, a shard is missing, or names of classes beside
-            the manifest contradict it. The dataset is as it was.
+        OptionError: `out` is not a dataset with a manifest; classes or kinds of features differ;
+            shards are not numbered; the folder cannot be locked.
+        SourceError: the inputs have no records.
+        CorruptDataError: an input is damaged, a shard is missing, or a file of class names
+            contradicts the manifest. The dataset is unchanged.
         FileAccessError: a file cannot be read or written, or the disk is full.
     """
     folder = as_path(out)
     check_folder(folder)
     if split is not None and (not isinstance(split, str) or is_no_file_name(split)):
-        raise OptionError(f"split name {split!r} cannot be part of a file name")
+        raise OptionError(option="split", value=split, expected="part of a valid file name")
     if not folder.is_dir():
         raise OptionError(
-            f"{folder} is no dataset to append to: there is no such folder. `recordsmith reshard` "
-            "makes one"
+            f"no such folder: {folder}",
+            option="out",
+            value=str(folder),
+            remedy="`recordsmith reshard` creates a dataset.",
         )
     work = Work(thread_count(threads, most=WRITING_THREADS), progress)
     inputs = find_inputs(paths, None, folder)
     if split is not None:
         inputs = _of_one_split(inputs, split)
-    with working_in(folder):
-        return _Job(inputs, folder, work).run(again=again)
+    with working_in(folder, needs_lock=lock) as notices:
+        report = _Job(inputs, folder, work).run(again=again)
+    report.notices += notices
+    return report
 
 
 class _Job:
-    """One call of `append`, in a folder that it holds."""
+    """One call of `append`, with the folder locked."""
 
     def __init__(self, inputs: Inputs, folder: Path, work: Work) -> None:
         self._inputs = inputs
@@ -135,9 +142,11 @@ class _Job:
                 finished = finish_publishing(folder, begun)
                 clean_up(folder)
                 return AppendReport.of(folder, finished, steps_of(finished)[-1])
-            if manifest is not None:  # another append: not begun really, or done completely
+            if (
+                manifest is not None
+            ):  # another append, which has not renamed anything or is complete
                 remove(begun_path(folder))
-        manifest = self._opened(manifest)
+        manifest = self._checked(manifest)
         for step in steps_of(manifest):
             if not again and step.get("plan") == self._fingerprint(str(step.get("base"))):
                 report = AppendReport.of(folder, manifest, step)
@@ -149,23 +158,25 @@ class _Job:
             new = self._build(manifest, files)
         return AppendReport.of(folder, new, steps_of(new)[-1])
 
-    def _opened(self, manifest: Manifest | None) -> Manifest:
-        """The dataset as it is, if all of it is there."""
+    def _checked(self, manifest: Manifest | None) -> Manifest:
+        """Return the manifest if the dataset is complete."""
         located = locate(self._folder)
         located.check_whole()
         if manifest is None:
             raise OptionError(
-                f"{self._folder} has no {MANIFEST_NAME}, which says what belongs to it; write it "
-                "once more with `recordsmith reshard`, and append to that"
+                f"{self._folder} has no {MANIFEST_NAME}",
+                option="out",
+                value=str(self._folder),
+                remedy="Rewrite the dataset with `recordsmith reshard` and append to the copy.",
             )
         for wrong in check_labels(located):
-            if wrong.path is not None and Path(wrong.path).exists():  # it would be overwritten
-                wrong.detail += " Nothing was appended; `recordsmith verify` says what is wrong."
+            if wrong.path is not None and Path(wrong.path).exists():  # would be overwritten
+                wrong.advise("Nothing was appended. `recordsmith verify` lists all defects.")
                 raise wrong
         return manifest
 
     def _fingerprint(self, base: str) -> str:
-        """A hash over what is appended, and to what."""
+        """Return a hash of the inputs and of the dataset they are appended to."""
         inputs = self._inputs
         document: list[Any] = [
             _VERSION,
@@ -176,7 +187,7 @@ class _Job:
         return fingerprint(document)
 
     def _build(self, manifest: Manifest, files: list[str]) -> Manifest:
-        """`files` become the names of the new shards as soon as these are known."""
+        """Write the new shards, whose names are stored in `files`, and publish them."""
         folder, inputs, work = self._folder, self._inputs, self._work
         old_names = manifest.class_names
         if old_names is None:
@@ -219,24 +230,26 @@ class _Job:
     def _with_names(
         self, manifest: Manifest, plan: ReshardPlan
     ) -> tuple[ReshardPlan, dict[str, str]]:
-        """The plan with the names that its shards get, and new names of those that are there."""
+        """Return the plan with final names, and the new names of existing shards."""
         there = {
             split: [shard.file for shard in shards] for split, shards in manifest.splits.items()
         }
         counts = Counter(shard.split for shard in plan.shards)
         names = renumbered(there, counts, manifest.compression)
-        self._check_in_the_way(names)
+        self._check_unused(names)
         left = {split: iter(files) for split, files in names.added.items()}
         shards = tuple(replace(shard, file=next(left[shard.split])) for shard in plan.shards)
         return replace(plan, shards=shards), names.renamed
 
-    def _check_in_the_way(self, names: Renumbered) -> None:
+    def _check_unused(self, names: Renumbered) -> None:
         there = {entry.name for entry in list_folder(self._folder)}
         wanted = {*names.renamed.values(), *(file for of in names.added.values() for file in of)}
         for name in sorted(there & wanted):
             raise OptionError(
-                f"{self._folder} holds {name}, which is not part of the dataset; a shard would get "
-                "this name. Move it away"
+                f"{self._folder / name} is not part of the dataset and has the name of a new shard",
+                option="out",
+                value=str(self._folder),
+                remedy="Move it to another folder.",
             )
 
 

@@ -1,9 +1,8 @@
-"""Which records go on into a split, and in which order? Arithmetic over numbers of records.
+"""Selection and order of the records of each split, as arithmetic on record numbers.
 
-A `Pool` is what a split has to give: some inputs, and of each the records that are kept. Records
-that a condition has refused are marked in a bit each; what is drawn by chance needs no memory at
-all, as a random order of all ranks tells for each one whether it is among the first (`Draw`). So a
-sample has exactly as many records as it shall, and new splits have no record in common.
+A `Pool` contains the selected records of some inputs. A condition takes one bit per record. A
+random draw takes no memory: it keeps the ranks at some places of a pseudorandom permutation. So a
+sample has exactly the requested number of records, and new splits are disjoint.
 """
 
 from __future__ import annotations
@@ -19,19 +18,19 @@ from recordsmith.permutation import Permutations
 from recordsmith.reshaping.recent import Recent
 
 _AT_A_TIME = 1 << 20
-_REMEMBERED = 32 << 20  # numbers of records that are in memory: 256 MiB
+_REMEMBERED = 32 << 20  # record numbers in memory: 256 MiB
 
 
 @dataclass(frozen=True)
 class Draw:
-    """Keeps those ranks whose place in a random order is in low:high."""
+    """Keeps the ranks whose place in a random order is in low:high."""
 
     permutation: Permutations
     low: int
     high: int
 
     def keeps(self, start: int, stop: int) -> npt.NDArray[np.bool_]:
-        """bool, (stop - start,), of the ranks start:stop."""
+        """Whether each of the ranks start:stop is kept: bool, (stop - start,)."""
         kept = np.empty(stop - start, np.bool_)
         for low in range(start, stop, _AT_A_TIME):
             high = min(low + _AT_A_TIME, stop)
@@ -43,10 +42,10 @@ class Draw:
 def count_drawn(
     permutation: Permutations, starts: Int64Array, bounds: Sequence[int]
 ) -> npt.NDArray[np.int64]:
-    """How many ranks of each input several draws of one order keep.
+    """Count the ranks of each input that several draws of one order keep.
 
     Args:
-        starts: int64, (inputs + 1,): the rank of each input's first record, and the end.
+        starts: int64, (inputs + 1,): the rank of the first record of each input, and the end.
         bounds: the draws keep bounds[i]:bounds[i + 1].
 
     Returns:
@@ -62,11 +61,11 @@ def count_drawn(
     return counts
 
 
-class Kept:
-    """The records of one input that a condition has kept, one bit for each record."""
+class KeptRecords:
+    """The records of one input that match a condition, one bit per record."""
 
     def __init__(self, chosen: Sequence[npt.NDArray[np.bool_]], size_bytes: int) -> None:
-        """`chosen`: for the records of the input in order; `size_bytes`: of those that are kept."""
+        """`chosen`: a flag per record, in order; `size_bytes`: of the kept records."""
         flags = np.concatenate(chosen) if chosen else np.empty(0, np.bool_)
         self._bits = np.packbits(flags)
         self._record_count = len(flags)
@@ -94,7 +93,7 @@ class Pool:
         inputs: Sequence[int],
         record_counts: Sequence[int],
         sizes: Sequence[int],
-        kept: Mapping[int, Kept] | None,
+        kept: Mapping[int, KeptRecords] | None,
         draw: Draw | None,
         drawn_counts: Int64Array | None,
     ) -> None:
@@ -122,7 +121,7 @@ class Pool:
         return int(self.starts[-1])
 
     def numbers(self, at: int) -> Int64Array:
-        """Which records of `inputs[at]` are here: int64, ascending."""
+        """The selected records of `inputs[at]`: int64, ascending."""
         return self._recent.get(at, self._find)
 
     def _find(self, at: int) -> Int64Array:
@@ -135,19 +134,19 @@ class Pool:
         return numbers[self._draw.keeps(int(self.drawn_from[at]), int(self.drawn_from[at + 1]))]
 
     def has_all_of(self, at: int) -> bool:
-        """Whether all records of `inputs[at]` are here."""
+        """Whether all records of `inputs[at]` are selected."""
         return int(self.starts[at + 1] - self.starts[at]) == self._record_counts[at]
 
 
 @dataclass(frozen=True)
-class Order:
-    """The ranks of a pool in the order in which they are written: its first `count` ones."""
+class PoolOrder:
+    """The order in which the first `count` records of a pool are written, as ranks."""
 
     count: int
     permutation: Permutations | None = None
 
     def ranks(self, start: int, stop: int) -> Int64Array:
-        """int64, (stop - start,), at the places start:stop."""
+        """Ranks at the places start:stop: int64, (stop - start,)."""
         places = np.arange(start, stop, dtype=np.int64)
         return places if self.permutation is None else self.permutation.numbers(0, places)
 

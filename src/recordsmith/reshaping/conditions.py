@@ -1,9 +1,8 @@
-"""What a where expression says, as a tree, and for which rows of columns it holds.
+"""The tree of a where expression, and its evaluation on columns.
 
-Columns are ragged: a row for each record, with all values that it has of one feature. A comparison
-holds for a row if it does for any of its values; so it never does for a row without values, and
-never for NaN. Numbers are compared exactly with int64 and as 32-bit floats with float, which is
-what such features store; text byte by byte, as UTF-8.
+Columns are ragged: one row per record with all its values of a feature. A comparison is true for a
+row if it is true for any of its values, so it is false for rows without values and for NaN. int64
+is compared exactly, float as 32-bit floats, and text byte by byte as UTF-8.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from recordsmith.errors import OptionError
 from recordsmith.example import BytesArray, RaggedArray
 
 Columns: TypeAlias = Mapping[str, RaggedArray]
-Rows: TypeAlias = npt.NDArray[np.bool_]
+RowMask: TypeAlias = npt.NDArray[np.bool_]
 Value: TypeAlias = int | float | bytes
 
 KEYWORDS = frozenset(("and", "or", "not", "in", "has", "missing", "len", "all"))
@@ -41,9 +40,9 @@ _INT64 = np.iinfo(np.int64)
 
 @dataclass(frozen=True)
 class Comparison:
-    """A feature compared with one value, or with several by `in` and `not in`.
+    """A comparison of a feature with one value, or with several by `in` and `not in`.
 
-    measure: of which values: any of them, all of them (and there is one), or their number.
+    measure: what is compared: any value, all values (at least one), or the number of values.
     """
 
     key: str
@@ -51,8 +50,8 @@ class Comparison:
     operator: str
     values: tuple[Value, ...]
 
-    def holds(self, columns: Columns, row_count: int) -> Rows:
-        """bool, (row_count,)."""
+    def holds(self, columns: Columns, row_count: int) -> RowMask:
+        """Evaluate for each row: bool, (row_count,)."""
         column = columns.get(self.key)
         if self.measure == "len":
             lengths = np.zeros(row_count, np.int64) if column is None else column.lengths
@@ -66,28 +65,33 @@ class Comparison:
         return np.asarray(counts > 0)
 
     def check_kind(self, kind: str) -> None:
-        """
+        """Check that a feature of this kind can be compared with these values.
+
         Raises:
-            OptionError: a feature of this kind cannot be compared with these values.
+            OptionError: it cannot.
         """
         is_text = isinstance(self.values[0], bytes)
         if self.measure == "len" or kind not in ("bytes", "float", "int64"):
             return
         if is_text and kind != "bytes":
             raise OptionError(
-                f"feature {self.key!r} is {kind}, and {self} compares it with text; write numbers "
-                "without quotes"
+                f"feature {self.key!r} is {kind}, but {self} compares it with text",
+                option="where",
+                value=str(self),
+                remedy="Write numbers without quotes.",
             )
         if not is_text and kind == "bytes":
             raise OptionError(
-                f"feature {self.key!r} is bytes, and {self} compares it with a number; write text "
-                'in quotes, such as "daisy"'
+                f"feature {self.key!r} is bytes, but {self} compares it with a number",
+                option="where",
+                value=str(self),
+                remedy='Write text in quotes, such as "daisy".',
             )
 
-    def _hits(self, values: npt.NDArray[Any] | BytesArray) -> Rows:
-        """For which of these values it holds."""
+    def _hits(self, values: npt.NDArray[Any] | BytesArray) -> RowMask:
+        """Whether the comparison is true for each value."""
         is_text = isinstance(values, BytesArray)
-        compare: Callable[[Any, str, Any], Rows] = _text_hits if is_text else _number_hits
+        compare: Callable[[Any, str, Any], RowMask] = _text_hits if is_text else _number_hits
         if self.operator not in ("in", "not in"):
             return compare(values, self.operator, self.values[0])
         if isinstance(values, BytesArray) and len(self.values) > len(OPERATORS):
@@ -117,13 +121,13 @@ class Comparison:
 
 @dataclass(frozen=True)
 class Presence:
-    """Whether a record has a value of a feature."""
+    """A test whether a record has a value of a feature."""
 
     key: str
     wanted: bool
 
-    def holds(self, columns: Columns, row_count: int) -> Rows:
-        """bool, (row_count,)."""
+    def holds(self, columns: Columns, row_count: int) -> RowMask:
+        """Evaluate for each row: bool, (row_count,)."""
         column = columns.get(self.key)
         found = np.zeros(row_count, np.bool_) if column is None else column.lengths > 0
         return found if self.wanted else ~found
@@ -140,12 +144,12 @@ class Presence:
 
 @dataclass(frozen=True)
 class Not:
-    """The opposite."""
+    """The negation of a condition."""
 
     part: Condition
 
-    def holds(self, columns: Columns, row_count: int) -> Rows:
-        """bool, (row_count,)."""
+    def holds(self, columns: Columns, row_count: int) -> RowMask:
+        """Evaluate for each row: bool, (row_count,)."""
         return ~self.part.holds(columns, row_count)
 
     def comparisons(self) -> Iterator[Comparison]:
@@ -160,13 +164,13 @@ class Not:
 
 @dataclass(frozen=True)
 class Several:
-    """All of some conditions, or at least one of them."""
+    """Several conditions joined by `and` or `or`."""
 
     joined_by: Literal["and", "or"]
     parts: tuple[Condition, ...]
 
-    def holds(self, columns: Columns, row_count: int) -> Rows:
-        """bool, (row_count,)."""
+    def holds(self, columns: Columns, row_count: int) -> RowMask:
+        """Evaluate for each row: bool, (row_count,)."""
         held = self.parts[0].holds(columns, row_count).copy()
         for part in self.parts[1:]:
             if self.joined_by == "and":
@@ -193,7 +197,7 @@ Condition: TypeAlias = Comparison | Presence | Not | Several
 
 
 def written_key(key: str) -> str:
-    """A key as it stands in an expression: in backticks where it would not be read as one."""
+    """Write a key as in an expression, in backticks where necessary."""
     if BARE_KEY.fullmatch(key) and key not in KEYWORDS:
         return key
     return "`" + key.replace("`", "``") + "`"
@@ -208,7 +212,7 @@ def _written_value(value: Value) -> str:
             written += f"\\{char}"
         elif char < " " or char == "\x7f":
             written += f"\\x{ord(char):02x}"
-        elif "\udc80" <= char <= "\udcff":  # a byte that is no UTF-8
+        elif "\udc80" <= char <= "\udcff":  # a byte that is not UTF-8
             written += f"\\x{ord(char) - 0xDC00:02x}"
         else:
             written += char
@@ -221,22 +225,22 @@ def _kind_of(values: npt.NDArray[Any] | BytesArray) -> str:
     return "int64" if values.dtype == np.int64 else "float"
 
 
-def _counts(hits: Rows, column: RaggedArray) -> npt.NDArray[np.int64]:
-    """How many values of each row are hits."""
+def _counts(hits: RowMask, column: RaggedArray) -> npt.NDArray[np.int64]:
+    """Count the hits in each row."""
     before = np.zeros(len(hits) + 1, np.int64)
     np.cumsum(hits, out=before[1:])
     return np.diff(before[column.row_splits])
 
 
-def _number_hits(values: Any, name: str, number: Any) -> Rows:
+def _number_hits(values: Any, name: str, number: Any) -> RowMask:
     return (_int_hits if values.dtype == np.int64 else _float_hits)(values, name, number)
 
 
-def _int_hits(values: npt.NDArray[np.int64], name: str, number: float) -> Rows:
-    """Exact, whatever the number: floats have fractions, and ints may not fit."""
+def _int_hits(values: npt.NDArray[np.int64], name: str, number: float) -> RowMask:
+    """Compare exactly: floats may have fractions, and ints may not fit int64."""
     never = np.zeros(len(values), np.bool_)
     whole = math.floor(number)
-    if whole != number:  # between two ints: no value is equal to it
+    if whole != number:  # no integer is equal
         if name in ("==", "!="):
             return never if name == "==" else ~never
         name = "<=" if name in ("<", "<=") else ">"
@@ -246,7 +250,7 @@ def _int_hits(values: npt.NDArray[np.int64], name: str, number: float) -> Rows:
     return OPERATORS[name](values, np.int64(whole))  # type: ignore[no-any-return]
 
 
-def _float_hits(values: npt.NDArray[Any], name: str, number: float) -> Rows:
+def _float_hits(values: npt.NDArray[Any], name: str, number: float) -> RowMask:
     try:
         wanted: Any = np.float64(number)
     except OverflowError:
@@ -255,13 +259,13 @@ def _float_hits(values: npt.NDArray[Any], name: str, number: float) -> Rows:
         wanted = np.float32(number)
     else:
         values = values.astype(np.float64)
-    hits: Rows = OPERATORS[name](values, wanted)
+    hits: RowMask = OPERATORS[name](values, wanted)
     return hits & ~np.isnan(values) if name == "!=" else hits
 
 
-def _text_hits(values: BytesArray, name: str, wanted: Any) -> Rows:
+def _text_hits(values: BytesArray, name: str, wanted: Any) -> RowMask:
     if name not in ("==", "!="):
         compare = OPERATORS[name]
         return np.fromiter((compare(bytes(view), wanted) for view in values.views()), bool)
-    hits: Rows = values == wanted
+    hits: RowMask = values == wanted
     return hits if name == "==" else ~hits

@@ -1,4 +1,4 @@
-"""What chooses and changes records on their way into other shards."""
+"""Protocols for selecting and changing records."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ _PIECE_BYTES = 1 << 20
 
 
 class Selection(Protocol):
-    """Says which records go on."""
+    """Selects records."""
 
     def chosen(self, block: RecordBlock) -> npt.NDArray[np.bool_]:
-        """bool, (len(block),).
+        """Return whether each record is selected: bool, (len(block),).
 
         Raises:
-            CorruptDataError: a payload cannot be understood; its position is that in the stream.
-            OptionError: no record could ever be asked this, such as for lack of the feature.
+            CorruptDataError: a payload cannot be parsed; `record` counts from the stream's start.
+            OptionError: the condition cannot be evaluated, such as for a missing feature.
         """
 
     def to_json(self) -> Any:
-        """What decides the answers: equal for equal ones."""
+        """Return a JSON-able description, equal for equal selections."""
 
 
 class Payloads(NamedTuple):
-    """Some payloads, end to end.
+    """Concatenated payloads.
 
-    offsets: int64, (count + 1,): they are data[offsets[i] : offsets[i + 1]].
+    offsets: int64, (count + 1,): payload i is data[offsets[i] : offsets[i + 1]].
     """
 
     data: BytesLike
@@ -42,44 +42,48 @@ class Payloads(NamedTuple):
 
 
 class Change(Protocol):
-    """Makes another payload of each. `one_by_one` is the easy way to write one."""
+    """Changes payloads. `one_by_one` makes it easy to write one."""
 
     def changed(self, block: RecordBlock) -> Iterator[Payloads]:
-        """The new payloads of a block, one for each record and in their order, piece by piece.
+        """Yield the new payloads of a block, one per record in the same order.
 
         Raises:
-            CorruptDataError: a payload cannot be understood, or lacks what the change needs; its
-                position is that in the block.
-            RefusedError: it cannot be made of a record, for a reason that the caller can mend.
+            CorruptDataError: a payload cannot be parsed or lacks a value; `record` counts from
+                the start of the block.
+            RefusedError: the options do not fit a record.
         """
 
     def class_names(self, names: ClassNames | None) -> ClassNames | None:
-        """The names of classes afterwards."""
+        """Return the class names after the change."""
 
     def to_json(self) -> Mapping[str, Any]:
-        """What decides the result: equal for equal ones."""
+        """Return a JSON-able description, equal for equal changes."""
 
 
 class RefusedError(Exception):
-    """A change cannot be made of a record, for a reason that the caller can mend.
+    """The options of a change do not fit a record.
 
-    number: that of the record in its block.
+    number: of the record in its block.
+    error: the reason.
     """
 
     def __init__(self, number: int, error: OptionError) -> None:
         super().__init__(str(error))
         self.number = number
+        self.error = error
 
 
 def one_by_one(block: RecordBlock, change: Callable[[memoryview], BytesLike]) -> Iterator[Payloads]:
-    """What a function makes of each payload of a block: all that `Change.changed` needs.
+    """Apply a function to each payload of a block: all that `Change.changed` needs.
 
         class Upper:
             def changed(self, block):
                 return one_by_one(block, lambda payload: bytes(payload).upper())
 
     Args:
-        change: a payload, as a view -> the new one. It may raise CorruptDataError or OptionError.
+        block: the records.
+        change: called with each payload as a memoryview; returns the new one. It may raise
+            CorruptDataError or OptionError.
     """
     new: list[BytesLike] = []
     size = 0
@@ -87,7 +91,7 @@ def one_by_one(block: RecordBlock, change: Callable[[memoryview], BytesLike]) ->
         try:
             new.append(change(payload))
         except CorruptDataError as error:
-            error.position = number
+            error.record = number
             raise
         except OptionError as error:
             raise RefusedError(number, error) from None

@@ -1,13 +1,13 @@
-"""Write the new shards of a plan, each whole or not at all.
+"""Write the new shards of a plan, each completely or not at all.
 
-Records that stand side by side are read block by block, their checksums checked, and the same bytes
-written; others are read where they lie, many at a time. What is written is read back where it is
-not what was checked: where it was changed, or compressed.
+Consecutive records are read in blocks, verified and written byte for byte; others are gathered,
+many at a time. Shards with changed or compressed records are read back and verified.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
+from copy import copy
 from pathlib import Path
 from typing import NamedTuple
 
@@ -21,25 +21,25 @@ from recordsmith.example import Schema, SchemaSurvey
 from recordsmith.reshaping.choosing import Pool
 from recordsmith.reshaping.contract import Change, RefusedError
 from recordsmith.reshaping.inputs import Inputs
-from recordsmith.reshaping.plan import PlannedShard, ReshardPlan
-from recordsmith.reshaping.records import Records
+from recordsmith.reshaping.plan import ReshardedShard, ReshardPlan
+from recordsmith.reshaping.records import InputRecords
 from recordsmith.wire import FRAME_BYTES, HEADER_BYTES, RecordBlock
 from recordsmith.work import Work
 
-_POSITIONS = 1 << 16  # looked up at a time
-_READ_BYTES = 4 << 20  # of records here and there in one file, read at a time
-_SCATTERED_BYTES = 16 << 20  # in many files: each may have to be opened
+_POSITIONS = 1 << 16  # per lookup
+_READ_BYTES = 4 << 20  # per read of scattered records in one file
+_SCATTERED_BYTES = 16 << 20  # in many files, which may have to be opened
 
 
 class _Piece(NamedTuple):
-    """Some records on their way; `place` tells where the one with a number in the block is from."""
+    """Some records; `place` returns the origin of a record of the block."""
 
     block: RecordBlock
     place: Callable[[int], RecordLocation]
 
 
 class ShardCopies:
-    """All new shards of one plan, while they are written."""
+    """Writes all new shards of a plan."""
 
     def __init__(
         self,
@@ -47,13 +47,13 @@ class ShardCopies:
         plan: ReshardPlan,
         fingerprint: str,
         inputs: Inputs,
-        records: Records,
+        records: InputRecords,
         work: Work,
         *,
         surveyed: Collection[str],
         change: Change | None = None,
     ) -> None:
-        """`surveyed`: the splits, the schemas of whose records have to be found."""
+        """`surveyed`: the splits whose schemas are not known yet."""
         self._folder = folder
         self._plan = plan
         self._fingerprint = fingerprint
@@ -63,7 +63,7 @@ class ShardCopies:
         self._work = work
         self._surveyed = surveyed
         self._change = change
-        # where records are read in a random order, all that is needed is looked up once
+        # random orders need the positions of all records
         self._positions = {
             split: _Positions(records, pool)
             for split, pool in plan.pools.items()
@@ -72,17 +72,17 @@ class ShardCopies:
         self._everything = records.joined() if self._positions else Dataset(())
 
     def run(self, *, trusting: bool = True) -> list[ShardResult]:
-        """Write all of them under their temporary names.
+        """Write all shards under temporary names.
 
         Args:
-            trusting: whether shards that are complete from another time are taken as they are.
+            trusting: whether to keep complete shards of an earlier run.
 
         Returns:
-            What is in each, in the order of the plan.
+            A result per shard, in the order of the plan.
 
         Raises:
-            CorruptDataError: an input is damaged, or was changed meanwhile.
-            OptionError: the change cannot be made of a record.
+            CorruptDataError: an input is damaged, or was modified during the job.
+            OptionError: the change does not fit a record.
             FileAccessError: a file cannot be read or written.
         """
         results = self._work.each(
@@ -92,8 +92,8 @@ class ShardCopies:
             shard.check_unchanged()
         return results
 
-    def _complete(self, shard: PlannedShard, *, trusting: bool) -> ShardResult:
-        """Write one shard under its temporary name, unless that is done already."""
+    def _complete(self, shard: ReshardedShard, *, trusting: bool) -> ShardResult:
+        """Write one shard under its temporary name, unless it is complete."""
         result, is_new = complete_shard(
             self._folder,
             shard.file,
@@ -107,8 +107,8 @@ class ShardCopies:
             self._work.advance(result.bytes_in)
         return result
 
-    def _write(self, shard: PlannedShard, writer: ShardWriter) -> tuple[Schema, int]:
-        """The schema of what was written (of no records, if nobody asks), and its bytes before."""
+    def _write(self, shard: ReshardedShard, writer: ShardWriter) -> tuple[Schema, int]:
+        """Write the records; return their schema (empty if not needed) and input bytes."""
         survey = SchemaSurvey()
         is_as_checked = self._change is None and self._plan.compression == "none"
         is_surveyed = shard.split in self._surveyed and is_as_checked
@@ -124,11 +124,10 @@ class ShardCopies:
                 if is_surveyed:
                     survey.update(block.buffer, block.starts, block.lengths)
             except CorruptDataError as error:
-                error.path, error.position, error.offset = piece.place(error.position or 0)
+                error.path, error.record, error.offset = piece.place(error.record or 0)
                 raise
             except RefusedError as refused:
-                where = piece.place(refused.number)
-                raise OptionError(f"{where.path}, record {where.number}: {refused}") from None
+                raise _located(refused, piece.place(refused.number)) from None
             bytes_in += len(frames)
             self._work.advance(len(frames))
         if is_as_checked:
@@ -137,7 +136,7 @@ class ShardCopies:
         schema = read_back(writer)
         return schema if shard.split in self._surveyed else survey.finish(), bytes_in
 
-    def _pieces(self, shard: PlannedShard) -> Iterator[_Piece]:
+    def _pieces(self, shard: ReshardedShard) -> Iterator[_Piece]:
         positions = self._positions.get(shard.split)
         if positions is not None:
             order = self._plan.orders[shard.split]
@@ -155,7 +154,7 @@ class ShardCopies:
             if low >= shard.stop:
                 return
             if start < stop and pool.has_all_of(at):
-                yield from _neighbours(self._records, pool.inputs[at], start, stop)
+                yield from _consecutive(self._records, pool.inputs[at], start, stop)
             elif start < stop:
                 dataset = Dataset((self._records.shard(pool.inputs[at]),))
                 numbers = pool.numbers(at)[start:stop]
@@ -164,11 +163,18 @@ class ShardCopies:
                     yield from _gathered(self._records, dataset, chosen, _READ_BYTES)
 
 
-def _neighbours(records: Records, number: int, start: int, stop: int) -> Iterator[_Piece]:
-    """The records start:stop of an input, block by block.
+def _located(refused: RefusedError, where: RecordLocation) -> OptionError:
+    """Return the error of a change with the place of the record."""
+    error = copy(refused.error)
+    error.problem = f"{where.path}, record {where.number}: {error.problem}"
+    return error
+
+
+def _consecutive(records: InputRecords, number: int, start: int, stop: int) -> Iterator[_Piece]:
+    """Yield the records start:stop of an input in blocks.
 
     Raises:
-        CorruptDataError: one of them is damaged, or the file does not end where it should.
+        CorruptDataError: a record is damaged, or the file has too few or too many.
     """
     path = str(records.path(number))
     is_to_end = stop == records.counts[number]
@@ -186,20 +192,20 @@ def _neighbours(records: Records, number: int, start: int, stop: int) -> Iterato
 
 
 class _Positions:
-    """Where the records of a pool are among those of all inputs."""
+    """Positions of the records of a pool among those of all inputs."""
 
-    def __init__(self, records: Records, pool: Pool) -> None:
+    def __init__(self, records: InputRecords, pool: Pool) -> None:
         firsts = np.cumsum([0, *records.counts[:-1]])[list(pool.inputs)]
         self._starts = pool.starts
         self._shifts = firsts - pool.starts[:-1]
-        self._chosen: Int64Array | None = None  # of each rank, if some records are left out
+        self._chosen: Int64Array | None = None  # by rank, if the pool is not whole
         if not pool.is_whole:
             self._chosen = np.concatenate(
                 [pool.numbers(at) + first for at, first in enumerate(firsts.tolist())]
             )
 
     def of(self, ranks: Int64Array) -> Int64Array:
-        """int64, like `ranks`."""
+        """Return the positions of ranks, int64."""
         if self._chosen is not None:
             return self._chosen[ranks]
         at = np.searchsorted(self._starts, ranks, side="right") - 1
@@ -207,9 +213,9 @@ class _Positions:
 
 
 def _gathered(
-    records: Records, dataset: Dataset, positions: Int64Array, read_bytes: int
+    records: InputRecords, dataset: Dataset, positions: Int64Array, read_bytes: int
 ) -> Iterator[_Piece]:
-    """Records from here and there, about `read_bytes` at a time."""
+    """Yield scattered records, about `read_bytes` at a time."""
     stops = np.cumsum(dataset.record_sizes(positions) + FRAME_BYTES)
     begin = 0
     while begin < len(positions):
@@ -236,6 +242,7 @@ def _write_changed(writer: ShardWriter, block: RecordBlock, change: Change) -> N
     count = writer.record_count - count
     if count != len(block):
         raise FunctionError(
-            f"{type(change).__name__}.changed gave {count} payloads for {len(block)} records; "
-            "expected one for each"
+            f"{type(change).__name__}.changed returned {count} payloads for {len(block)} records",
+            function="change",
+            remedy="Return one payload per record.",
         )

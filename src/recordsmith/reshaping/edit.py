@@ -1,4 +1,4 @@
-"""`recordsmith.edit`: the same records with other features, in the same shards."""
+"""`recordsmith.edit`: rewrite a dataset with changed features."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from recordsmith.building import Shards
 from recordsmith.dataset import DEFAULT_TEMPLATE
 from recordsmith.dataset.locate import Paths
-from recordsmith.errors import OptionError
+from recordsmith.errors import OptionError, option
 from recordsmith.files import PathLike, Progress
 from recordsmith.reshaping.contract import Selection
 from recordsmith.reshaping.edits import Edits
@@ -36,48 +36,50 @@ def edit(
     threads: int | None = None,
     progress: Progress | None = None,
 ) -> ReshardReport:
-    """Write a dataset once more with features dropped, renamed, added, or with other values.
+    """Rewrite a dataset with features dropped, renamed, added or recoded.
 
-    Records keep their order and their shards. What does not change in a record is copied as it is.
-    `drop`, `rename`, `recode` and `where` speak of the features that the records have now; what is
-    added comes last.
+    Records keep their order and shards, and unchanged parts are copied byte for byte. `drop`,
+    `rename`, `recode` and `where` use the features of the input; features are added last.
 
     Args:
         paths, out: as in `reshard`.
         drop: names of features, or patterns such as `image/object/*`.
         rename: new names by old ones.
-        add: values by name, the same for every record, as in `encode_example`. Of a
-            SequenceExample they become part of the context.
-        recode: for each feature a table of new values by old ones: a dict, or the path of a CSV,
-            TSV or JSON file with the columns old, new and perhaps name. A row whose old value is
-            `*` speaks of all values without a row; new values `*` there leaves them as they are.
-            The names of classes move with the labels.
-        where: only these records go on; a condition such as "image/class/label in (1, 2)".
-        split: only this one.
-        shards, shard_size_bytes, shard_names: other shards than those that are there, as in
-            `reshard`.
-        compression: none, gzip or zlib; None: as the inputs are, if all are alike, else none.
-        overwrite: replace a dataset that is there.
-        threads: how many work at once; None: one for each processor, at most 8.
-        progress: told the bytes done and in all.
+        add: values by name, equal for all records, as in `encode_example`. In SequenceExamples
+            they are added to the context.
+        recode: a table of new values by old ones for each feature: a dict, or the path of a CSV,
+            TSV or JSON file with the columns old, new and optionally name. The old value `*` is
+            the default for values without a row; the new value `*` leaves those unchanged. Class
+            names follow recoded labels.
+        where: a condition that records must match, such as "image/class/label in (1, 2)".
+        split: only this split.
+        shards, shard_size_bytes, shard_names: write other shards, as in `reshard`.
+        compression: none, gzip or zlib; None: that of the inputs if all are equal, else none.
+        overwrite: replace an existing dataset.
+        threads: number of threads; None: one per processor, at most 8.
+        progress: called as `progress(done, total)` with bytes.
 
     Returns:
-        What was done.
+        A report.
 
     Raises:
-        OptionError: nothing would change; no record has a feature that is named; a new name is
-            taken; a table does not fit; and as `reshard`.
-        CorruptDataError: a record has a value that is not in its table (feature-value-mismatch),
-            is no Example, or is damaged. Nothing is left of the job.
-        SourceError, FileAccessError: as `reshard`.
+        OptionError: nothing would change; no record has a given feature; a new name exists; a
+            table does not fit; and as in `reshard`.
+        CorruptDataError: a value is missing in its table (feature-value-mismatch), or a record is
+            not an Example or is damaged. No output is left.
+        SourceError, FileAccessError: as in `reshard`.
+
+    Example:
+        >>> recordsmith.edit("out", "smaller", drop=["image/object/*"])  # doctest: +SKIP
     """
     change = Edits(drop=drop, rename=rename, add=add, recode=recode)
     if change.is_empty:
         raise OptionError(
-            "nothing is to be edited; say what to drop, rename, add or recode (for `where` alone, "
-            "use reshard)"
+            "no edits",
+            remedy=f"Pass {option('drop')}, {option('rename')}, {option('add')} or "
+            f"{option('recode')}; to select records only, use `reshard`.",
         )
-    is_told = (shards, shard_size_bytes, shard_names) != (None, None, DEFAULT_TEMPLATE)
+    has_shard_options = (shards, shard_size_bytes, shard_names) != (None, None, DEFAULT_TEMPLATE)
     options = ReshardOptions(
         split=split,
         shards=shards,
@@ -86,6 +88,6 @@ def edit(
         change=change,
         compression=compression,
         shard_names=shard_names,
-        keep_shards=not is_told,
+        keep_shards=not has_shard_options,
     )
     return reshard_by(options, paths, out, overwrite=overwrite, threads=threads, progress=progress)

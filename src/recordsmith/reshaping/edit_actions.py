@@ -1,7 +1,6 @@
-"""What happens to each feature, told by its key; and do the names go together afterwards?
+"""The action for each feature by its key, and checks for conflicting names.
 
-The actions are numbered: that of all keys that stay, of all that are dropped, then one for each
-key of which more is said. Whoever asks for many keys remembers the answers.
+Actions are numbered: unchanged keys, dropped keys, then one action per key with its own edit.
 """
 
 from __future__ import annotations
@@ -10,17 +9,17 @@ import re
 from collections.abc import Collection, Iterable, Mapping
 from fnmatch import translate
 
-from recordsmith.errors import OptionError
+from recordsmith.errors import OptionError, option
 from recordsmith.example import FeatureSchema, KeyAction
 from recordsmith.example.payload import decode_key, encode_key
 from recordsmith.reshaping.recoder import Recoder
 
-STAYS, DROPPED = 0, 1
-"""Numbers of actions: nothing is said of a key; its features are left out."""
+UNCHANGED, DROPPED = 0, 1
+"""Numbers of actions: the feature is unchanged; the feature is dropped."""
 
 
 class Actions:
-    """What happens to each key. Threads may share it."""
+    """The action for each key. Thread-safe."""
 
     def __init__(
         self,
@@ -31,7 +30,7 @@ class Actions:
     ) -> None:
         """
         Raises:
-            OptionError: they contradict each other, whatever records there are.
+            OptionError: they contradict each other.
         """
         self._drop = drop
         self._rename = rename
@@ -43,7 +42,7 @@ class Actions:
         self._check_names()
         self._added = [encode_key(key) for key in add]
         self.numbered = [KeyAction(), KeyAction(drops=True)]
-        """What is done, by the number of the action."""
+        """The actions by number."""
         self._numbers: dict[bytes, int] = {}
         for key in dict.fromkeys((*rename, *recoders, *rename.values(), *add)):
             new = rename.get(key)
@@ -57,50 +56,58 @@ class Actions:
             )
 
     def number_of(self, key: bytes) -> int:
-        """The number of the action of a key, as it is stored."""
+        """Return the number of the action for an encoded key."""
         if self._drop and self.dropped_by(decode_key(key)) is not None:
             return DROPPED
-        return self._numbers.get(key, STAYS)
+        return self._numbers.get(key, UNCHANGED)
 
-    def means(self, name: str, key: str) -> bool:
-        """Whether a name or pattern that is dropped speaks of this feature."""
+    def matches(self, name: str, key: str) -> bool:
+        """Whether a dropped name or pattern matches this feature."""
         pattern = self._patterns.get(name)
         return name == key or (pattern is not None and pattern.match(key) is not None)
 
     def dropped_by(self, key: str) -> str | None:
-        """The name or pattern that takes a feature away; None: it stays."""
-        return next((name for name in self._drop if self.means(name, key)), None)
+        """Return the name or pattern that drops a feature, or None."""
+        return next((name for name in self._drop if self.matches(name, key)), None)
 
     def check_record(self, keys: Iterable[tuple[int, bytes]]) -> None:
-        """Two features of one record cannot have one name.
+        """Check that no two features of a record get the same name.
 
         Args:
-            keys: those of the record, each with the field of its section.
+            keys: of the record, each with the field of its section.
+
+        Raises:
+            OptionError: two do.
         """
-        kept, made = set(), []
+        kept, renamed = set(), []
         for field, key in keys:
             action = self.numbered[self.number_of(key)]
             if action.name is not None:
-                made.append((field, action.name, key))
+                renamed.append((field, action.name, key))
             elif not action.drops:
                 kept.add((field, key))
-        for field, new, old in made:
+        for field, new, old in renamed:
             if (field, new) in kept:
                 raise OptionError(
-                    f"{decode_key(old)!r} cannot be renamed to {decode_key(new)!r}: a record has a "
-                    "feature of that name, too. Drop it as well, or choose another name."
+                    f"cannot rename {decode_key(old)!r} to {decode_key(new)!r}: a record already "
+                    "has that feature",
+                    option="rename",
+                    value=decode_key(new),
+                    remedy="Drop it, or choose another name.",
                 )
         for key in self._added:
             if (1, key) in kept:
                 raise OptionError(
-                    f"{decode_key(key)!r} cannot be added: a record has a feature of that name. To "
-                    "replace it, drop it as well."
+                    f"cannot add {decode_key(key)!r}: a record already has that feature",
+                    option="add",
+                    value=decode_key(key),
+                    remedy="To replace it, drop it as well.",
                 )
 
     def check_section(
         self, field: int, features: Mapping[str, FeatureSchema], record_count: int
     ) -> None:
-        """What must happen in some record, whichever has which feature."""
+        """Check for conflicts that must occur in some record, from the schema alone."""
         for key in self._add:
             if key in features:
                 self.check_record([(field, encode_key(key))])
@@ -110,20 +117,32 @@ class Actions:
                 self.check_record([(field, encode_key(key)) for key in (old, new)])
 
     def _check_names(self) -> None:
-        """Whatever contradicts itself, without any record."""
+        """Check for conflicts between the options."""
         news = list(self._rename.values())
         for old, new in self._rename.items():
             encode_key(new)
             if news.count(new) > 1:
-                raise OptionError(f"rename gives several features the name {new!r}")
+                raise OptionError(
+                    f"{option('rename')} gives several features the name {new!r}",
+                    option="rename",
+                    value=new,
+                )
             if new in self._add:
-                raise OptionError(f"rename and add both make a feature {new!r}")
+                raise OptionError(
+                    f"{option('rename')} and {option('add')} both create the feature {new!r}",
+                    option="add",
+                    value=new,
+                )
             if old == new:
-                raise OptionError(f"rename gives {old!r} the name that it has")
+                raise OptionError(
+                    f"{option('rename')} gives {old!r} the same name", option="rename", value=new
+                )
         for key in (*self._rename, *self._recoders):
             name = self.dropped_by(key)
             if name is not None:
+                pattern = "" if name == key else f" (by {name!r})"
                 raise OptionError(
-                    f"drop takes {key!r} away{'' if name == key else f' by {name!r}'}, which "
-                    "is also to be renamed or recoded"
+                    f"{option('drop')} removes {key!r}{pattern}, which is also renamed or recoded",
+                    option="drop",
+                    value=name,
                 )

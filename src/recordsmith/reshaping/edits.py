@@ -1,9 +1,8 @@
-"""Records with other features: dropped, renamed, added, or with other values.
+"""Edits of features: drop, rename, add and recode.
 
-All is done on the wire: a payload is walked down to the keys of its features, and what does not
-change is copied as it is, with its place, its spelling and whatever is unknown. Only features that
-are recoded are decoded. Keys are those that records have before the edit: first features are
-dropped, renamed and recoded, then others are added.
+Works on serialized payloads: unchanged parts, including unknown fields, are copied byte for byte,
+and only recoded features are decoded. Keys refer to the input: features are dropped, renamed and
+recoded first, then added.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ import numpy as np
 
 from recordsmith.buffers import BytesLike
 from recordsmith.dataset import ClassNames
-from recordsmith.errors import CorruptDataError, OptionError, names_like
+from recordsmith.errors import CorruptDataError, OptionError, names_like, option
 from recordsmith.example import Rewriter, Schema, encode_example
 from recordsmith.example.keys import text_of_label
 from recordsmith.example.payload import encode_key
@@ -29,7 +28,7 @@ from recordsmith.wire import RecordBlock
 
 
 class Edits:
-    """Features to drop, rename, add and recode: a `Change`. Threads may share it."""
+    """Features to drop, rename, add and recode: a `Change`. Thread-safe."""
 
     def __init__(
         self,
@@ -43,13 +42,13 @@ class Edits:
         Args:
             drop: names of features, or patterns such as `image/object/*`.
             rename: new names by old ones.
-            add: values by name, as in `encode_example`; the same for every record. Of a
-                SequenceExample they become part of the context.
-            recode: for each feature a table of new values by old ones: a dict, or the path of a
-                CSV, TSV or JSON file with the columns old, new and perhaps name.
+            add: values by name, as in `encode_example`, equal for all records. In
+                SequenceExamples they are added to the context.
+            recode: a table of new values by old ones for each feature: a dict, or the path of a
+                CSV, TSV or JSON file with the columns old, new and optionally name.
 
         Raises:
-            OptionError: they contradict each other, or a table cannot be understood.
+            OptionError: they contradict each other, or a table is invalid.
             FileAccessError: a table cannot be read.
         """
         self.drop = _names(drop)
@@ -63,39 +62,40 @@ class Edits:
         self._idle: list[Rewriter] = []
 
     def __getstate__(self) -> dict[str, Any]:
-        """Copies, also those in other processes, begin without what was remembered."""
+        """Leave the caches out of copies and pickles."""
         return {**self.__dict__, "_idle": []}
 
     @property
     def is_empty(self) -> bool:
-        """Nothing would change."""
+        """Whether nothing would change."""
         return not (self.drop or self.rename or self.add or self.recode)
 
     def changed(self, block: RecordBlock) -> Iterator[Payloads]:
-        """The payloads of a block with these changes.
+        """Yield the payloads of a block with these edits.
 
         Raises:
-            CorruptDataError: a payload is neither an Example nor a SequenceExample; a value is not
-                in the table (feature-value-mismatch). The position is that in the block.
-            RefusedError: a feature gets a name that another feature of the record has.
+            CorruptDataError: a payload is neither an Example nor a SequenceExample; a value is
+                missing in its table (feature-value-mismatch). `record` counts from the start of
+                the block.
+            RefusedError: a feature gets the name of another feature of the record.
         """
         rewriter = self._rewriter()
         try:
             for payloads in rewriter.rewrite(block.buffer, block.starts, block.lengths):
                 yield Payloads(*payloads)
         except CorruptDataError as error:
-            error.position = rewriter.row
+            error.record = rewriter.row
             raise
         except OptionError as error:
             raise RefusedError(rewriter.row, error) from None
         self._idle.append(rewriter)
 
     def apply(self, payload: BytesLike) -> bytes:
-        """One payload with these changes.
+        """Return one payload with these edits.
 
         Raises:
-            CorruptDataError: as `changed`.
-            OptionError: a feature gets a name that another feature of the record has.
+            CorruptDataError: as in `changed`.
+            OptionError: a feature gets the name of another feature of the record.
         """
         starts, lengths = np.array([0], np.int64), np.array([len(payload)], np.int64)
         rewriter = self._rewriter()
@@ -104,11 +104,11 @@ class Edits:
         return bytes(data)
 
     def check(self, schema: Schema, class_names: ClassNames | None = None) -> None:
-        """Compare with the schema of all records, before any is read.
+        """Check against the schema of all records, before reading any.
 
         Raises:
-            OptionError: a feature is named that no record has, or a name is taken; a table does
-                not fit its feature; the names of classes would not be true any more.
+            OptionError: no record has a given feature; a new name exists; a table does not fit
+                its feature; class names would become wrong.
         """
         if schema.payload in ("none", "mixed"):
             return
@@ -117,7 +117,7 @@ class Edits:
             if key not in known and schema.is_complete:
                 raise _unknown(key, known)
         for name in self.drop:
-            if schema.is_complete and not any(self._actions.means(name, key) for key in known):
+            if schema.is_complete and not any(self._actions.matches(name, key) for key in known):
                 raise _unknown(name, known)
         for name, features in schema.sections.items():
             field = 2 if name == "feature_lists" else 1
@@ -140,17 +140,17 @@ class Edits:
             is_new = now == text and (text in self.add or text in self.rename.values())
             if now in known and not is_new:
                 notices.append(
-                    f"{key!r} was recoded and {text!r} was not: where both are, they may name "
-                    "different classes now. Recode the texts as well, or drop them."
+                    f"{key!r} was recoded but {text!r} was not, so they may name different "
+                    "classes; recode or drop the texts as well"
                 )
         return notices
 
     def class_names(self, names: ClassNames | None) -> ClassNames | None:
-        """What the classes are called afterwards: names move with the labels that are recoded."""
+        """Return the class names after the edit: names follow recoded labels."""
         return recoded_class_names(self.recode, names)
 
     def to_json(self) -> dict[str, Any]:
-        """drop, rename, add and recode, as far as they are given."""
+        """Return drop, rename, add and recode if they are set."""
         document: dict[str, Any] = {
             "drop": list(self.drop),
             "rename": self.rename,
@@ -160,7 +160,7 @@ class Edits:
         return {name: value for name, value in document.items() if value}
 
     def _rewriter(self) -> Rewriter:
-        """One that no other thread has, and that knows answers from before, if there is one."""
+        """Return a rewriter that no other thread uses, with warm caches if possible."""
         try:
             return self._idle.pop()
         except IndexError:
@@ -170,39 +170,41 @@ class Edits:
 
 def _names(drop: Iterable[str]) -> tuple[str, ...]:
     if isinstance(drop, (str, bytes)) or not isinstance(drop, Iterable):
-        raise OptionError(f"drop is {drop!r:.60}; expected a list of names")
+        raise OptionError(option="drop", value=drop, expected="a list of names")
     names = tuple(dict.fromkeys(drop))
     for name in names:
         encode_key(name)
     return names
 
 
-def _checked(option: str, given: Any) -> Mapping[str, Any]:
+def _checked(name: str, given: Any) -> Mapping[str, Any]:
     if given is None:
         return {}
     if not isinstance(given, Mapping):
-        raise OptionError(f"{option} is {given!r:.60}; expected a dict by name of the feature")
+        raise OptionError(
+            option=name, value=given, expected="a dict with names of features as keys"
+        )
     for key in given:
         encode_key(key)
     return given
 
 
 def _field_of(key: str, value: Any) -> bytes:
-    """The map entry of a feature that is added."""
+    """Encode an added feature as a map entry."""
     if value is None:
-        raise OptionError(f"add has no value for {key!r}")
+        raise OptionError(f"{option('add')} has no value for {key!r}", option="add")
     payload = encode_example({key: value})
     after_length = next(at for at in range(1, len(payload)) if payload[at] < 128) + 1
     return payload[after_length:]
 
 
 def _unknown(name: str, known: Mapping[str, Any]) -> OptionError:
-    hint = names_like(name, known, "no record has any features")
-    return OptionError(f"no record has a feature {name!r}; {hint}")
+    hint = names_like(name, known, "the records have no features")
+    return OptionError(f"no record has a feature {name!r}; {hint}", value=name)
 
 
 def _shown(value: Any) -> Any:
-    """A value that is added, as JSON has it."""
+    """Convert an added value to JSON."""
     if hasattr(value, "tolist"):
         value = value.tolist()
     if isinstance(value, (list, tuple)):

@@ -1,4 +1,4 @@
-"""A job, or what it reads, in few letters: equal for equal ones, and hardly ever for others."""
+"""Short hashes of jobs and their inputs."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Any
 
 
 def fingerprint(document: Any) -> str:
-    """32 hexadecimal digits for anything that JSON can hold."""
+    """Hash a JSON-able document to 32 hexadecimal digits."""
     return fingerprint_of_bytes(json.dumps(document, sort_keys=True).encode())
 
 
 def fingerprint_of_bytes(data: bytes) -> str:
-    """The same for the content of a file."""
+    """Hash bytes to 32 hexadecimal digits."""
     return hashlib.blake2b(data, digest_size=16).hexdigest()

@@ -1,7 +1,6 @@
-"""Which files are read, of which splits, and what is known of them without reading?
+"""The input files of a job, their splits, and what their manifests contain.
 
-Several paths become one list of shards. What a manifest tells is taken along: checksums tell that a
-file is still the same, schemas need not be found again. Nothing here reads a record.
+Joins several paths to one list of shards. Reads no records.
 """
 
 from __future__ import annotations
@@ -25,17 +24,19 @@ from recordsmith.files import accessing
 from recordsmith.reshaping.fingerprints import fingerprint
 from recordsmith.sources.splits import joined_notice, splits_of_shards
 from recordsmith.wire import Compression
+from recordsmith.words import first_of
 
-_MOST_STEPS = 20  # of how the inputs were made are kept
+_NAMED = 5  # files in a notice
+_MOST_STEPS = 20  # of the history of the inputs
 
 
 @dataclass(frozen=True)
 class InputShard:
-    """One file that is read.
+    """One input file.
 
-    number: its place among all of them.
-    record_count, crc32c: if a manifest tells them.
-    modified_ns: when it was changed, in nanoseconds.
+    number: its position among all inputs.
+    record_count, crc32c: from the manifest, if known.
+    modified_ns: modification time in nanoseconds.
     """
 
     number: int
@@ -48,36 +49,38 @@ class InputShard:
     crc32c: int | None = None
 
     def identity(self) -> list[Any]:
-        """What is another one if the file is another one."""
-        told = self.modified_ns if self.crc32c is None else f"{self.crc32c:08x}"
-        return [self.path.name, self.split, self.size_bytes, self.record_count, told]
+        """Return values that differ if the file differs."""
+        version = self.modified_ns if self.crc32c is None else f"{self.crc32c:08x}"
+        return [self.path.name, self.split, self.size_bytes, self.record_count, version]
 
     def check_unchanged(self) -> None:
-        """
+        """Check that the file was not modified since the job began.
+
         Raises:
-            CorruptDataError: it is not the file any more that it was when the job began.
-            FileAccessError: it is gone.
+            CorruptDataError: it was.
+            FileAccessError: it was removed.
         """
         with accessing(self.path):
             status = os.stat(self.path)
         if (status.st_size, status.st_mtime_ns) != (self.size_bytes, self.modified_ns):
             raise CorruptDataError(
                 Defect.SHARD_SIZE,
-                "the file was changed while it was read, so nothing was written. Run the job again "
-                "when nobody writes to it.",
+                "the file was modified while it was read",
+                remedy="Nothing was written. Rerun the job when no other process writes to the "
+                "file.",
                 path=self.path,
             )
 
 
 @dataclass(frozen=True)
 class Inputs:
-    """All files that are read, in order.
+    """All input files, in order.
 
-    splits: their names, in the order in which they were met.
-    schemas: of each split of which manifests tell it.
-    has_label_map: whether a label map goes with the class names.
-    names: of the paths, as they were given.
-    made_from: how the inputs were made, as their manifests tell, the newest last.
+    splits: their names, in order of first appearance.
+    schemas: by split, if known from manifests.
+    has_label_map: whether the class names come with a label map.
+    names: of the given paths.
+    made_from: the history of the inputs from their manifests, the newest step last.
     """
 
     shards: tuple[InputShard, ...]
@@ -91,40 +94,42 @@ class Inputs:
 
     @property
     def size_bytes(self) -> int:
-        """Of all files."""
+        """Total size of all files."""
         return sum(shard.size_bytes for shard in self.shards)
 
     @property
     def schema(self) -> Schema | None:
-        """Of all records, if manifests tell it."""
+        """The schema of all records, if known from manifests."""
         if set(self.schemas) != set(self.splits):
             return None
         return Schema.merged(list(self.schemas.values()))
 
     def versions(self) -> str:
-        """A hash that is another one if any file has been changed."""
+        """Return a hash that changes if any file was modified."""
         return fingerprint([(shard.size_bytes, shard.modified_ns) for shard in self.shards])
 
     def common_compression(self) -> Compression:
-        """How all of them are compressed; none if they differ."""
+        """Return the compression of all files; none if they differ."""
         found = {shard.compression for shard in self.shards if shard.size_bytes}
         return found.pop() if len(found) == 1 else "none"
 
 
 def find_inputs(paths: Paths, split: str | None, out: Path) -> Inputs:
-    """Find the shards that `paths` means, of one split or of all.
+    """Find the shards of `paths`, of one split or of all.
 
     Args:
-        out: the folder that will be written.
+        paths: files, folders or globs.
+        split: None for all.
+        out: the output folder.
 
     Raises:
         FileAccessError: a path does not exist or cannot be read.
-        OptionError: nothing there looks like a TFRecord, or there is no such split; a file is meant
-            twice; the names of classes differ; `out` is or lies where the inputs are.
+        OptionError: no TFRecord files; no such split; the same file twice; different class names;
+            `out` contains or lies in an input.
         CorruptDataError: broken-manifest, unfinished-dataset, missing-shard, shard-size-mismatch.
     """
     listed = as_paths(paths)
-    check_apart(out, [path for path in listed if path.is_dir()])
+    check_separate(out, [path for path in listed if path.is_dir()])
     parts = locate_each(listed)
     if split is not None:
         check_split(split, parts)
@@ -139,11 +144,10 @@ def find_inputs(paths: Paths, split: str | None, out: Path) -> Inputs:
         for number, (shard, split) in enumerate(zip(found, of_each, strict=True))
     )
     _check_files(shards, out)
-    notices = [
-        f"{shard.path} has 0 bytes, so no records"
-        for shard in shards
-        if not shard.size_bytes and shard.record_count is None
+    empty = [
+        str(shard.path) for shard in shards if not shard.size_bytes and shard.record_count is None
     ]
+    notices = [f"empty files: {first_of(empty, _NAMED)}"] if empty else []
     notices += joined_notice(found, of_each)
     class_names, has_label_map = _classes(listed, parts)
     return Inputs(
@@ -158,21 +162,31 @@ def find_inputs(paths: Paths, split: str | None, out: Path) -> Inputs:
     )
 
 
-def check_apart(out: Path, paths: Sequence[Path]) -> None:
-    """
+def check_separate(out: Path, paths: Sequence[Path]) -> None:
+    """Check that the output folder is separate from the inputs.
+
     Raises:
-        OptionError: `out` is, or lies in, a folder that is read, or is the folder of a file.
+        OptionError: `out` is or lies in an input folder, or contains an input file.
     """
     real = Path(os.path.realpath(out))
     for path in paths:
         source = Path(os.path.realpath(path))
         if path.is_dir() and real == source:
-            what = "the folder that is read" if out == path else f"{path}, the folder that is read"
-            raise OptionError(f"{out} is {what}; choose another one")
+            same = "" if out == path else f" {path}"
+            raise _not_separate(out, f"is the input folder{same}")
         if path.is_dir() and real.is_relative_to(source):
-            raise OptionError(f"{out} lies in {path}, which is read; choose one outside of it")
+            raise _not_separate(out, f"lies in the input folder {path}")
         if not path.is_dir() and real in (Path(os.path.realpath(path.parent)), source.parent):
-            raise OptionError(f"{out} is the folder of {path}, which is read; choose another one")
+            raise _not_separate(out, f"contains the input file {path}")
+
+
+def _not_separate(out: Path, relation: str) -> OptionError:
+    return OptionError(
+        f"the output folder {out} {relation}",
+        option="out",
+        value=str(out),
+        remedy="Choose another folder.",
+    )
 
 
 def _input(number: int, shard: Shard, split: str) -> InputShard:
@@ -191,7 +205,7 @@ def _input(number: int, shard: Shard, split: str) -> InputShard:
 
 
 def _check_files(shards: Sequence[InputShard], out: Path) -> None:
-    """No file twice, by whatever name; none in the folder that is written."""
+    """Check that no file is given twice, by any name, and none lies in the output folder."""
     known: dict[tuple[int, int], Path] = {}
     for shard in shards:
         with accessing(shard.path):
@@ -199,12 +213,16 @@ def _check_files(shards: Sequence[InputShard], out: Path) -> None:
         first = known.setdefault((status.st_dev, status.st_ino), shard.path)
         if first is not shard.path:
             also = "" if first == shard.path else f", also as {first}"
-            raise OptionError(f"the paths lead to {shard.path} more than once{also}")
-        check_apart(out, [shard.path])
+            raise OptionError(
+                f"{shard.path} is given more than once{also}",
+                option="paths",
+                value=str(shard.path),
+            )
+        check_separate(out, [shard.path])
 
 
 def _classes(paths: Sequence[Path], parts: Sequence[Located]) -> tuple[ClassNames | None, bool]:
-    """The names that all have who have names.
+    """Return the class names that the inputs agree on, and whether there is a label map.
 
     Raises:
         OptionError: they differ.
@@ -223,8 +241,10 @@ def _classes(paths: Sequence[Path], parts: Sequence[Located]) -> tuple[ClassName
             names, first = own, path
         elif names != own:
             raise OptionError(
-                f"{first} and {path} have different classes: {_difference(names, own)}. Give them "
-                "the same numbers and names first, with `recordsmith edit --recode`"
+                f"{first} and {path} have different classes: {_difference(names, own)}",
+                option="paths",
+                value=str(path),
+                remedy="Give them the same numbers and names with `recordsmith edit` first.",
             )
     return names, has_label_map
 
@@ -233,23 +253,23 @@ def _difference(one: ClassNames, other: ClassNames) -> str:
     for label in range(max(len(one), len(other))):
         names = [names[label] if label < len(names) else None for names in (one, other)]
         if names[0] != names[1]:
-            told = ["has no name" if name is None else f"is {name!r:.80}" for name in names]
-            return f"{label} {told[0]} in the first, and {told[1]} in the second"
-    return f"the first has {len(one)}, the second {len(other)}"
+            found = ["has no name" if name is None else f"is {name!r:.80}" for name in names]
+            return f"{label} {found[0]} in the first and {found[1]} in the second"
+    return f"the first has {len(one)}, the second has {len(other)}"
 
 
 def _schemas(parts: Sequence[Located], splits: Iterator[str]) -> dict[str, Schema]:
-    """Of each split, all of whose records manifests speak of; `splits` is that of each shard."""
-    told: dict[str, list[Schema | None]] = {}
+    """Return the schemas of splits that manifests fully describe; `splits`: of each shard."""
+    known: dict[str, list[Schema | None]] = {}
     for part in parts:
         for split in dict.fromkeys(next(splits) for _ in part.shards):
             manifest = part.manifest
-            told.setdefault(split, []).append(
+            known.setdefault(split, []).append(
                 None if manifest is None else manifest.schema_of(split)
             )
     return {
         split: Schema.merged([schema for schema in schemas if schema is not None])
-        for split, schemas in told.items()
+        for split, schemas in known.items()
         if None not in schemas
     }
 

@@ -1,4 +1,4 @@
-"""A dataset and what is appended to it: do they go together, and what is said of both then?"""
+"""Joins the schemas, class names and manifests of a dataset and of appended records."""
 
 from __future__ import annotations
 
@@ -19,41 +19,52 @@ _NAMED = 5  # features in a notice
 def joined_class_names(
     old: ClassNames | None, new: ClassNames | None, folder: Path
 ) -> tuple[ClassNames | None, list[str]]:
-    """The names of classes afterwards, those that only one side has included; and what should be
-    known of them.
+    """Join class names, and return them with notices.
+
+    Args:
+        old: of the dataset.
+        new: of the appended records.
+        folder: of the dataset, for messages.
 
     Raises:
-        OptionError: a label has another name in what is appended.
+        OptionError: a label has different names.
     """
     if old is None:
-        told = "the dataset has no class names, so those of what is appended are left out"
-        return None, [] if new is None else [told]
+        notice = (
+            "the class names of the appended records are ignored: the dataset has no class names"
+        )
+        return None, [] if new is None else [notice]
     if new is None:
-        return old, ["what is appended has no class names; its labels are taken to be the same"]
+        return old, ["the appended records have no class names; their labels are assumed equal"]
     names = [*old, *[None] * (len(new) - len(old))]
     for label, name in enumerate(new):
         known = names[label]
         if None not in (known, name) and known != name:
             raise OptionError(
-                f"class {label} is {known!r:.80} in {folder}, and {name!r:.80} in what is "
-                "appended. Give it the same numbers first, with `recordsmith edit --recode`"
+                f"class {label} is {known!r:.80} in {folder} but {name!r:.80} in the appended "
+                "records",
+                option="paths",
+                value=name,
+                remedy="Give them the same numbers with `recordsmith edit` first.",
             )
         names[label] = name if known is None else known
     return tuple(names), []
 
 
 def compare_schemas(old: Schema, new: Schema) -> list[str]:
-    """What should be known of features that not all records have.
+    """Compare the schemas of a dataset and of appended records, and return notices.
 
     Raises:
-        OptionError: records are of another sort, or a feature is of another kind.
+        OptionError: payloads or kinds of features differ.
     """
     if not old.record_count or not new.record_count:
         return []
     both = Schema.merged([old, new])
     if both.payload == "mixed" and old.payload != "mixed":
         raise OptionError(
-            f"the records of the dataset are {old.payload}, those that are appended {new.payload}"
+            f"the appended records are {new.payload}, those of the dataset {old.payload}",
+            option="paths",
+            value=new.payload,
         )
     _check_related(old, new)
     notices = []
@@ -62,12 +73,15 @@ def compare_schemas(old: Schema, new: Schema) -> list[str]:
         for key, feature in section.items():
             if feature.kind == "mixed" and key in before and before[key].kind != "mixed":
                 raise OptionError(
-                    f"feature {key!r} is {before[key].kind} in the dataset and {after[key].kind} "
-                    "in what is appended; drop or rename it first, with `recordsmith edit`"
+                    f"feature {key!r} is {before[key].kind} in the dataset but {after[key].kind} "
+                    "in the appended records",
+                    option="paths",
+                    value=key,
+                    remedy="Drop or rename it with `recordsmith edit` first.",
                 )
         for ones, others, whose in (
-            (before, after, "what is appended lacks"),
-            (after, before, "the records that were there lack"),
+            (before, after, "the appended records lack"),
+            (after, before, "the existing records lack"),
         ):
             lacking = sorted(ones.keys() - others.keys())
             if lacking and both.is_complete:
@@ -76,25 +90,25 @@ def compare_schemas(old: Schema, new: Schema) -> list[str]:
 
 
 def _check_related(old: Schema, new: Schema) -> None:
-    """Raise OptionError if records have no feature in common: somebody named the wrong folder."""
+    """Raise OptionError if no feature is in both: probably the wrong dataset."""
     theirs, ours = (
         [key for section in schema.sections.values() for key in section] for schema in (old, new)
     )
     if theirs and ours and not {*theirs} & {*ours} and old.is_complete and new.is_complete:
         raise OptionError(
-            "the records have no feature in common: those of the dataset have "
-            f"{first_of(theirs, _NAMED)}, those to be appended {first_of(ours, _NAMED)}. Look "
-            "whether this is the right dataset; if they belong together, merge them with "
-            "`recordsmith reshard`"
+            "the records have no feature in common: the dataset has "
+            f"{first_of(theirs, _NAMED)}, the appended records have {first_of(ours, _NAMED)}",
+            option="paths",
+            remedy="Check the path of the dataset, or merge both with `recordsmith reshard`.",
         )
 
 
 def repeated(manifest: Manifest, results: Sequence[ShardResult]) -> list[str]:
-    """What should be known of new shards that hold the same as others: that is hardly meant."""
+    """Return notices about new shards that duplicate existing ones."""
     known = {(shard.size_bytes, shard.crc32c): shard.file for shard in manifest.shards}
     return [
-        f"{result.file} holds the same records as {known[result.size_bytes, result.crc32c]} did "
-        "before"
+        f"{result.file} has the same records as the existing shard "
+        f"{known[result.size_bytes, result.crc32c]}"
         for result in results
         if (result.size_bytes, result.crc32c) in known
     ]
@@ -107,12 +121,14 @@ def joined(
     class_names: ClassNames | None,
     step: Mapping[str, Any],
 ) -> Manifest:
-    """The manifest of all records, old and new.
+    """Return the manifest of old and new shards.
 
     Args:
+        manifest: of the dataset.
         added: the new shards, each with its split.
-        renamed: new names, by old ones, of shards that were there.
-        step: what was appended, to be remembered.
+        renamed: new names of existing shards, by old ones.
+        class_names: of the result.
+        step: the entry for the history.
     """
     splits = {
         split: [replace(shard, file=renamed.get(shard.file, shard.file)) for shard in shards]
@@ -133,12 +149,12 @@ def joined(
         {split: Schema.merged(parts) for split, parts in schemas.items()},
         manifest.compression,
         class_names,
-        # another plan than that of the job which made the dataset: it would not make this one
+        # not the plan of the job that created the dataset, which would not reproduce this one
         {**manifest.made_from, "plan": step["plan"], "appended": [*steps_of(manifest), step]},
     )
 
 
 def steps_of(manifest: Manifest) -> list[Mapping[str, Any]]:
-    """What was appended so far, the newest last."""
+    """Return the history of appended records, the newest last."""
     steps = manifest.made_from.get("appended")
     return [step for step in steps if isinstance(step, dict)] if isinstance(steps, list) else []

@@ -1,4 +1,4 @@
-"""What `reshard` is asked for: checked as early as possible, and written down as JSON."""
+"""The options of `reshard`: checked early, and converted to JSON."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from recordsmith.wire import check_compression
 
 @dataclass(frozen=True)
 class ReshardOptions:
-    """The options of `reshard` that decide what is in the shards; its docstring says what they are.
+    """The options of `reshard` that determine the output, as described there.
 
     Raises:
-        OptionError: one of them cannot be meant, or they contradict each other.
+        OptionError: one is invalid, or they contradict each other.
     """
 
     split: str | None = None
@@ -35,28 +35,34 @@ class ReshardOptions:
     compression: str | None = None
     shard_names: str = DEFAULT_TEMPLATE
     keep_shards: bool = False
-    """Each input becomes one shard, of the same name where that can be."""
+    """Each input becomes one shard, with the same name if possible."""
 
     def __post_init__(self) -> None:
         check_shard_options(self.shards, self.shard_size_bytes, self.shard_names)
         if self.compression is not None:
             check_compression(self.compression)
         if not isinstance(self.seed, int):
-            raise OptionError(f"seed is {self.seed!r}; expected an integer")
+            raise OptionError(option="seed", value=self.seed, expected="an integer")
         if self.take is not None and (not isinstance(self.take, int) or self.take < 1):
-            raise OptionError(f"take is {self.take!r}; expected a number of records, at least 1")
+            raise OptionError(option="take", value=self.take, expected="a positive integer")
         if self.sample is not None and not (
             isinstance(self.sample, (int, float)) and 0 < self.sample <= 1
         ):
-            raise OptionError(f"sample is {self.sample!r}; expected a share, 0 < share <= 1")
+            raise OptionError(
+                option="sample", value=self.sample, expected="a number above 0 and at most 1"
+            )
         if self.splits is not None:
             check_shares(self.splits)
             for name in self.splits:
                 if is_no_file_name(name):
-                    raise OptionError(f"split name {name!r} cannot be part of a file name")
+                    raise OptionError(
+                        f"split name {name!r} is not valid in a file name",
+                        option="splits",
+                        value=name,
+                    )
 
     def to_json(self) -> dict[str, Any]:
-        """A JSON-able dict of those options that say anything."""
+        """Return the options that are set as a JSON-able dict."""
         document: dict[str, Any] = {
             "split": self.split,
             "shards": dict(self.shards) if isinstance(self.shards, Mapping) else self.shards,
@@ -76,11 +82,13 @@ class ReshardOptions:
 
 
 def selection_of(where: Selection | str | None) -> Selection | None:
-    """What a caller means by `where`: a text, or a Selection as it is."""
+    """Parse `where` if it is text."""
     if not isinstance(where, str):
         if where is not None and not hasattr(where, "chosen"):
             raise OptionError(
-                f'where is {where!r}; expected a condition such as "image/class/label == 1"'
+                option="where",
+                value=where,
+                expected='a condition such as "image/class/label == 1"',
             )
         return where
     return parse_where(where)

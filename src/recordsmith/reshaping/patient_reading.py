@@ -1,7 +1,7 @@
-"""Read a file from a disk that fails here and there: zeros stand for what it cannot read.
+"""Read a file from a failing disk, with zeros in place of unreadable blocks.
 
-Zeros are never taken for a record, so what is around them can be rescued. Read errors are all that
-is gone around; whatever else the system says is raised.
+Zeros are never a valid record, so the records around them can be recovered. Only read errors are
+handled; other errors are raised.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ import io
 from typing import BinaryIO, cast
 
 _STEP_BYTES = 4096
-"""Disks and file systems lose blocks of this size, not single bytes."""
+"""The block size of disks and file systems."""
 
 
-class PatientFile(io.RawIOBase):
-    """An unbuffered file, not owned, able to seek.
+class FaultTolerantFile(io.RawIOBase):
+    """An unbuffered, seekable view of a file, which it does not close.
 
-    unreadable: ranges [start, stop) that were read as zeros, as they were met.
+    unreadable: ranges [start, stop) that were read as zeros, in order of reading.
     """
 
     def __init__(self, file: BinaryIO) -> None:
@@ -54,15 +54,15 @@ class PatientFile(io.RawIOBase):
         count = min(len(block), max(0, self._file.seek(0, io.SEEK_END) - start))
         block[:count] = bytes(count)
         self._file.seek(start + count)
-        self._note(start, start + count)
+        self._add_unreadable(start, start + count)
         return count
 
     def _read(self, view: memoryview) -> int:
         return cast(int, self._file.readinto(view))  # type: ignore[attr-defined]
 
-    def _note(self, start: int, stop: int) -> None:
+    def _add_unreadable(self, start: int, stop: int) -> None:
         if any(known <= start and stop <= end for known, end in self.unreadable):
-            return  # it was read before
+            return  # known from an earlier read
         if self.unreadable and self.unreadable[-1][1] == start:
             start = self.unreadable.pop()[0]
         self.unreadable.append((start, stop))

@@ -1,4 +1,4 @@
-"""Which records does each new shard have? Decided before any is copied, without a list of them."""
+"""The plan of new shards and their records, made before any record is copied."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ from recordsmith.building import (
     share_counts,
 )
 from recordsmith.dataset import LABEL_MAP_NAME, LABELS_NAME, MANIFEST_NAME
-from recordsmith.errors import OptionError, SourceError
+from recordsmith.errors import OptionError, SourceError, option
 from recordsmith.permutation import Permutations
-from recordsmith.reshaping.choosing import Draw, Kept, Order, Pool, count_drawn
+from recordsmith.reshaping.choosing import Draw, KeptRecords, Pool, PoolOrder, count_drawn
 from recordsmith.reshaping.fingerprints import fingerprint
 from recordsmith.reshaping.inputs import Inputs
 from recordsmith.reshaping.options import ReshardOptions
-from recordsmith.reshaping.records import Records
+from recordsmith.reshaping.records import InputRecords
 from recordsmith.wire import Compression, check_compression
 
 _TAKEN = frozenset((LABEL_MAP_NAME, LABELS_NAME, MANIFEST_NAME))
-_VERSION = 1  # another one if the same options would give other bytes
+_VERSION = 1  # changes if the same options give other bytes
 
 
 @dataclass(frozen=True)
-class PlannedShard:
-    """One new shard: what stands at the places start:stop of its split's order."""
+class ReshardedShard:
+    """One new shard: the records at places start:stop in the order of its split."""
 
     file: str
     split: str
@@ -43,37 +43,38 @@ class PlannedShard:
 
 @dataclass(frozen=True)
 class ReshardPlan:
-    """The whole job.
+    """The plan of a job.
 
-    pools: what each split has to give; orders: in which order, and how much of it.
-    notices: what was left out.
+    pools: the available records of each split.
+    orders: their order, and how many are written.
+    notices: about skipped splits.
     """
 
-    shards: tuple[PlannedShard, ...]
+    shards: tuple[ReshardedShard, ...]
     pools: Mapping[str, Pool]
-    orders: Mapping[str, Order]
+    orders: Mapping[str, PoolOrder]
     compression: Compression
     notices: tuple[str, ...]
 
     @property
     def size_bytes(self) -> int:
-        """About how much is copied."""
+        """Approximate size of the copied records."""
         return sum(_size_of(pool, self.orders[split]) for split, pool in self.pools.items())
 
     def is_unchanged(self, split: str) -> bool:
-        """Whether all records of all its inputs are there, in whatever order."""
+        """Whether the split keeps all its records, in any order."""
         return self.pools[split].is_whole and self.orders[split].count == len(self.pools[split])
 
 
 def compression_of(options: ReshardOptions, inputs: Inputs) -> Compression:
-    """How the new shards are compressed: as is said, else as all of the inputs are."""
+    """Return the compression of the new shards; by default that of the inputs."""
     if options.compression is None:
         return inputs.common_compression()
     return check_compression(options.compression)
 
 
 def fingerprint_of(options: ReshardOptions, inputs: Inputs) -> str:
-    """A hash over everything that decides what the shards will hold, short of reading it."""
+    """Return a hash of everything that determines the output, without reading records."""
     document: list[Any] = [
         _VERSION,
         options.to_json(),
@@ -86,19 +87,22 @@ def fingerprint_of(options: ReshardOptions, inputs: Inputs) -> str:
 
 
 def make_plan(
-    options: ReshardOptions, inputs: Inputs, records: Records, kept: Mapping[int, Kept] | None
+    options: ReshardOptions,
+    inputs: Inputs,
+    records: InputRecords,
+    kept: Mapping[int, KeptRecords] | None,
 ) -> ReshardPlan:
-    """Decide which records go where.
+    """Assign records to shards.
 
     Args:
-        kept: by number of the input, what a condition has kept; None if there is none.
+        kept: the records of each input that match the condition; None without a condition.
 
     Raises:
-        SourceError: there are no records.
-        OptionError: none is left of those that there are, or options ask for more than there is.
+        SourceError: the inputs have no records.
+        OptionError: no record is selected, or options ask for more shards than records.
     """
     if not sum(records.counts):
-        raise SourceError(f"there are no records in {', '.join(inputs.names)}")
+        raise SourceError(f"no records in {', '.join(inputs.names)}", path=inputs.names[0])
     pools, notices = _pools(options, inputs, records, kept)
     orders = {split: _order(options, split, len(pool)) for split, pool in pools.items()}
     compression = compression_of(options, inputs)
@@ -115,7 +119,7 @@ def make_plan(
     for split, files in files_of_splits(counts, compression, options.shard_names).items():
         bounds = bounds_of(orders[split].count, len(files))
         shards += [
-            PlannedShard(file, split, start, stop)
+            ReshardedShard(file, split, start, stop)
             for file, start, stop in zip(files, bounds[:-1], bounds[1:], strict=True)
         ]
     return ReshardPlan(tuple(shards), pools, orders, compression, tuple(notices))
@@ -123,10 +127,10 @@ def make_plan(
 
 def _shards_as_they_are(
     inputs: Inputs, pools: Mapping[str, Pool], compression: Compression, template: str
-) -> tuple[PlannedShard, ...]:
-    """One shard for each input, but none without records.
+) -> tuple[ReshardedShard, ...]:
+    """Plan one shard per input with records.
 
-    They have the names of the inputs if these can all be kept; else new ones, from the template.
+    They keep the names of the inputs if possible; otherwise the template names all of them.
     """
     bounds = {
         split: [
@@ -149,14 +153,14 @@ def _shards_as_they_are(
     if is_whole and is_alike and _can_be_kept(names):
         files = given
     return tuple(
-        PlannedShard(file, split, start, stop)
+        ReshardedShard(file, split, start, stop)
         for split, runs in bounds.items()
         for file, (_, start, stop) in zip(files[split], runs, strict=True)
     )
 
 
 def _can_be_kept(names: Sequence[str]) -> bool:
-    """Whether shards can have these names, that files elsewhere have."""
+    """Whether these names of inputs are valid, distinct names of shards."""
     return (
         len(set(names)) == len(names)
         and _TAKEN.isdisjoint(names)
@@ -165,14 +169,18 @@ def _can_be_kept(names: Sequence[str]) -> bool:
 
 
 def _pools(
-    options: ReshardOptions, inputs: Inputs, records: Records, kept: Mapping[int, Kept] | None
+    options: ReshardOptions,
+    inputs: Inputs,
+    records: InputRecords,
+    kept: Mapping[int, KeptRecords] | None,
 ) -> tuple[dict[str, Pool], list[str]]:
-    """What each split has to give; none that is empty."""
+    """Return the non-empty pools by split, and notices about empty ones."""
     whole = _pool(records, range(len(records)), kept)
     if options.where is not None and not len(whole):
         raise OptionError(
-            f"the condition (where) holds for none of the {sum(records.counts):,} records, so "
-            "there is nothing to write; choose another"
+            f"none of the {sum(records.counts):,} records match {option('where')}",
+            option="where",
+            value=str(options.where),
         )
     if options.splits is not None:
         drawn = _share_of(len(whole), options.sample)
@@ -180,8 +188,10 @@ def _pools(
         for split, count in shares.items():
             if not count:
                 raise OptionError(
-                    f"split {split!r} would be empty: {options.splits[split]:g} of {drawn} records "
-                    "is none; give it a larger share"
+                    f"split {split!r} would be empty: {options.splits[split]:g} of {drawn} records",
+                    option="splits",
+                    value=split,
+                    remedy="Give it a larger share.",
                 )
         return _drawn(options, "", whole, shares, records, kept), []
     pools: dict[str, Pool] = {}
@@ -195,18 +205,21 @@ def _pools(
         if len(pool):
             pools[split] = pool
         else:
-            notices.append(f"no record of split {split!r} is left, so it is left out")
+            notices.append(f"split {split!r} was skipped: no records are left")
     if not pools:
         raise OptionError(
-            f"of {sum(records.counts):,} records none is left: choose others, or more of them"
+            f"none of the {sum(records.counts):,} records are left",
+            option="sample",
+            value=options.sample,
+            remedy="Select more records.",
         )
     return pools, notices
 
 
 def _pool(
-    records: Records,
+    records: InputRecords,
     numbers: Sequence[int],
-    kept: Mapping[int, Kept] | None,
+    kept: Mapping[int, KeptRecords] | None,
     draw: Draw | None = None,
     drawn_counts: Int64Array | None = None,
 ) -> Pool:
@@ -220,12 +233,10 @@ def _drawn(
     split: str,
     pool: Pool,
     shares: Mapping[str, int],
-    records: Records,
-    kept: Mapping[int, Kept] | None,
+    records: InputRecords,
+    kept: Mapping[int, KeptRecords] | None,
 ) -> dict[str, Pool]:
-    """Consecutive runs of one random order of a pool, so that each record is in one of them at
-    most; of the lengths that `shares` says.
-    """
+    """Draw disjoint pools of `shares` records, as runs of one random order."""
     permutation = Permutations(len(pool), options.seed, "reshard", "draw", split)
     bounds = [0, *itertools.accumulate(shares.values())]
     counts = count_drawn(permutation, pool.drawn_from, bounds)
@@ -241,19 +252,19 @@ def _drawn(
     }
 
 
-def _order(options: ReshardOptions, split: str, count: int) -> Order:
+def _order(options: ReshardOptions, split: str, count: int) -> PoolOrder:
     permutation = Permutations(count, options.seed, "reshard", "shuffle", split)
-    return Order(
+    return PoolOrder(
         count if options.take is None else min(count, options.take),
         permutation if options.shuffle else None,
     )
 
 
-def _size_of(pool: Pool, order: Order) -> int:
-    """About how many bytes of a pool are written."""
+def _size_of(pool: Pool, order: PoolOrder) -> int:
+    """Approximate size of the written records of a pool."""
     return pool.size_bytes * order.count // len(pool)
 
 
 def _share_of(count: int, share: float | None) -> int:
-    """Rounded, a half upwards."""
+    """Return a share of a count, rounded half up."""
     return count if share is None else math.floor(count * exact_share(share) + exact_share(0.5))

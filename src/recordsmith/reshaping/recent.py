@@ -1,4 +1,4 @@
-"""What was needed lately and may be needed again: the oldest is forgotten when it gets too much."""
+"""A small least-recently-used cache."""
 
 from __future__ import annotations
 
@@ -10,16 +10,17 @@ from typing import Generic, TypeVar
 _Value = TypeVar("_Value")
 
 
-_MOST_VALUES = 64  # as some hold an open file
+_MOST_VALUES = 64  # some hold an open file
 
 
 class Recent(Generic[_Value]):
-    """Values by number, few and of a limited size together; the latest is always there. Safe to use
-    from several threads, which wait for each other's values instead of making them twice.
+    """A cache of values by number with a limited total size. Thread-safe.
+
+    The latest value is always kept. Two threads may create the same value; the first one is kept.
     """
 
     def __init__(self, size_of: Callable[[int, _Value], int], most: int) -> None:
-        """`size_of`: of a number and its value; `most`: how large all may be."""
+        """`size_of`: called with a number and its value; `most`: the largest total size."""
         self._size_of = size_of
         self._most = most
         self._size = 0
@@ -27,14 +28,20 @@ class Recent(Generic[_Value]):
         self._lock = threading.Lock()
 
     def get(self, number: int, make: Callable[[int], _Value]) -> _Value:
-        """The value of a number, made if it is not there."""
+        """Return the value of a number; `make` creates it if necessary."""
+        with self._lock:
+            if number in self._values:
+                self._values.move_to_end(number)
+                return self._values[number]
+        created = make(number)
         with self._lock:
             if number not in self._values:
-                self._values[number] = value = make(number)
-                self._size += self._size_of(number, value)
+                self._values[number] = created
+                self._size += self._size_of(number, created)
+            value = self._values[number]
             self._values.move_to_end(number)
             while len(self._values) > 1 and (
                 self._size > self._most or len(self._values) > _MOST_VALUES
             ):
                 self._size -= self._size_of(*self._values.popitem(last=False))
-            return self._values[number]
+            return value

@@ -1,4 +1,4 @@
-"""What are classes called, once their labels are recoded? And is that true of all features then?"""
+"""Class names after labels are recoded, and checks that they stay valid."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from recordsmith.reshaping.recode_table import OTHERS, RecodeTable
 def recoded_class_names(
     tables: Mapping[str, RecodeTable], names: ClassNames | None
 ) -> ClassNames | None:
-    """Names move with the labels that are recoded.
+    """Return the class names after recoding.
 
-    A new label is called what the table's column `name` says; else what it was called before, if it
-    is an old label that stays as it is; else as the first of the old labels, in the order of the
-    table, that become it.
+    The name of a new label is that in the column `name`; otherwise its own name if it is an
+    unchanged label; otherwise the name of the first old label in the table that maps to it.
 
     Args:
-        tables: of all features that are recoded, by key.
+        tables: of all recoded features, by key.
+        names: before recoding.
     """
     of_labels = [table for key, table in tables.items() if is_of_classes(key)]
     if not of_labels:
@@ -40,20 +40,22 @@ def check_class_names(
     staying: Iterable[str],
     names: ClassNames | None,
 ) -> None:
-    """All features that the names of classes speak of must change together.
+    """Check that all features with class labels are recoded together.
 
     Args:
-        tables: of all features that are recoded, by key.
+        tables: of all recoded features, by key.
         schema: of all records.
-        staying: the features that records have before and after.
+        staying: the features that are not dropped.
+        names: the class names.
 
     Raises:
-        OptionError: names would be true of some features only, or have no place.
+        OptionError: class names would be wrong for some features, or a label with a name would
+            become negative.
     """
     recoded = {key: table for key, table in tables.items() if is_of_classes(key)}
     if not recoded or names is None:
         return
-    schema.check_complete("which features the names of classes speak of cannot be told")
+    schema.check_complete("the features with class labels are unknown")
     first, table = next(iter(recoded.items()))
     _check_numbers(table, names)
     for key in sorted(staying):
@@ -62,14 +64,13 @@ def check_class_names(
             continue
         other = recoded.get(key)
         if other is None or other.to_json() != table.to_json():
-            what_to_do = (
-                "the pixels of masks cannot be recoded: drop the masks, or leave the labels"
-                if is_mask
-                else "recode both with the same table, or drop one"
-            )
             raise OptionError(
-                f"the names of classes speak of {first!r} and of {key!r}; if only one is recoded "
-                f"they are not true any more: {what_to_do}"
+                f"the class names apply to {first!r} and {key!r}, but only one is recoded",
+                option="recode",
+                value=key,
+                remedy="Pixels of masks cannot be recoded: drop the masks, or leave the labels."
+                if is_mask
+                else "Recode both with the same table, or drop one.",
             )
 
 
@@ -91,7 +92,7 @@ def _moved_names(table: RecodeTable, names: ClassNames) -> dict[int, str]:
 
 
 def _check_numbers(table: RecodeTable, names: ClassNames) -> None:
-    """No class that has a name may get a label that cannot have one."""
+    """Check that no class with a name gets a negative label."""
     try:
         recoding = table.of_kind("int64", "label")
     except OptionError:  # the labels are text
@@ -101,6 +102,8 @@ def _check_numbers(table: RecodeTable, names: ClassNames) -> None:
     for name, new in moved:
         if name is not None and isinstance(new, int) and new < 0:
             raise OptionError(
-                f"class {name!r:.80} would get the label {new}, which cannot have a name; choose "
-                "one of 0 or more"
+                f"class {name!r:.80} would get the label {new}",
+                option="recode",
+                value=new,
+                expected="0 or more for classes with names",
             )

@@ -1,4 +1,4 @@
-"""The values of one feature -> others, as a table says: from wire to wire."""
+"""Recoding of the values of one serialized feature."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from recordsmith.reshaping.recode_table import OTHERS, RecodeTable, Recoding
 
 
 class Recoder:
-    """Replaces the values of one feature. Threads may share it."""
+    """Replaces the values of one feature. Thread-safe."""
 
     def __init__(self, key: str, table: RecodeTable) -> None:
         self._key = key
@@ -26,10 +26,10 @@ class Recoder:
         self._of_kind: dict[str, Recoding] = {}
 
     def __call__(self, value: bytes, field: int) -> bytes:
-        """The value's field of a map entry -> another; `field` tells features from lists.
+        """Recode the value field of a map entry; `field` is 2 for feature lists.
 
         Raises:
-            CorruptDataError: a value is not in the table (feature-value-mismatch).
+            CorruptDataError: a value is missing in the table (feature-value-mismatch).
         """
         return self._lists(value) if field == 2 else self._feature(value)
 
@@ -46,7 +46,7 @@ class Recoder:
         return _value_of(encode_sequence_example({}, {"": [self._new(step) for step in steps]}))
 
     def _new(self, values: Any) -> Any:
-        """The new values of a feature."""
+        """Return the new values of a feature."""
         if not len(values):
             return values
         kind = "bytes" if isinstance(values, list) else str(values.dtype).removesuffix("32")
@@ -59,15 +59,17 @@ class Recoder:
             old = olds[news.index(None)]
             raise CorruptDataError(
                 Defect.FEATURE_VALUE,
-                f"feature {self._key!r} is {_readable(old)}, for which {self._table.where} has no "
-                f"new value. Add a row for it, or one whose old value is {OTHERS} for all others "
-                f"({OTHERS},{OTHERS} leaves them as they are).",
+                f"feature {self._key!r} has a value without a row in {self._table.where}",
+                found=_readable(old),
+                remedy=f"Add a row for it, or one with the old value {OTHERS} for all others "
+                f"({OTHERS},{OTHERS} leaves them unchanged).",
+                feature=self._key,
             )
         return news if kind == "bytes" else np.array(news, np.int64)
 
 
 def _value_of(payload: bytes) -> bytes:
-    """The value's field of the only map entry of a payload, whose key is empty."""
+    """Return the value field of the only map entry of a payload, which has an empty key."""
     return payload[payload.index(0) + 1 :]  # the first zero is the length of the key
 
 

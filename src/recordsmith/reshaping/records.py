@@ -1,6 +1,6 @@
-"""The records of all inputs: how many each has, and any of them to be read.
+"""The records of all inputs: their numbers, and access to each.
 
-What is known of few shards is in memory at a time: their indexes take eight bytes a record.
+Only the indexes of the latest shards are in memory; they take eight bytes per record.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from recordsmith.reshaping.recent import Recent
 from recordsmith.wire import FRAME_BYTES
 from recordsmith.work import Work
 
-_REMEMBERED = 32 << 20  # records of which the indexes are in memory: 256 MiB
+_REMEMBERED = 32 << 20  # indexed records in memory: 256 MiB
 
 
-class Records:
-    """The records of all inputs. Safe to use from several threads.
+class InputRecords:
+    """The records of all inputs. Thread-safe.
 
-    counts: how many records each input has.
-    sizes: how many bytes they take, framing included, not compressed.
+    counts: number of records of each input.
+    sizes: their size in bytes with framing, before compression.
     """
 
     def __init__(
@@ -33,8 +33,9 @@ class Records:
     ) -> None:
         """
         Args:
-            unpacked: for the number of each compressed shard the file that has its records.
-            work: counts the records of several shards at once.
+            shards: the inputs.
+            unpacked: the decompressed file of each compressed shard, by number.
+            work: for counting in parallel.
         """
         self._shards = tuple(shards)
         self._unpacked = unpacked
@@ -47,24 +48,24 @@ class Records:
         return len(self._shards)
 
     def path(self, number: int) -> Path:
-        """The file that was given, for messages."""
+        """Return the given file, for messages."""
         return self._shards[number].path
 
     def given(self, path: Path) -> Path:
-        """The file that was given, of which this is what is read."""
+        """Return the given file of which `path` is the decompressed one."""
         return next(
             (self.path(number) for number, plain in self._unpacked.items() if plain == path), path
         )
 
     def shard(self, number: int) -> Shard:
-        """The file to read input `number` from; it knows its index once that was asked for."""
+        """Return the shard to read input `number` from."""
         return self._recent.get(number, lambda number: self._open(self._shards[number]))
 
     def joined(self) -> Dataset:
-        """All inputs as one sequence; their indexes stay in memory as long as that is in use.
+        """Return all inputs as one dataset, which keeps all indexes in memory.
 
         Raises:
-            CorruptDataError: one has not as many records as its manifest says.
+            CorruptDataError: the number of records differs from the manifest.
         """
         shards = [self._open(shard) for shard in self._shards]
         for number, shard in enumerate(shards):
@@ -73,11 +74,13 @@ class Records:
         return Dataset(shards)
 
     def count_error(self, number: int, found: int) -> CorruptDataError:
-        """An input has not as many records as it should."""
+        """Return the error for an input with a wrong number of records."""
         return CorruptDataError(
             Defect.RECORD_COUNT,
-            f"the shard has {found} records, expected {self.counts[number]}: it was changed after "
-            "it was packed, or while it was read. Fetch it again.",
+            "the shard was modified after it was packed, or while it was read",
+            found=f"{found} records",
+            expected=f"{self.counts[number]} records",
+            remedy="Fetch it again.",
             path=self.path(number),
         )
 
@@ -88,7 +91,7 @@ class Records:
         return Shard(path, shard.split, compression="none", keeps_index=False)
 
     def _measure(self, shard: InputShard) -> tuple[int, int]:
-        """How many records, in how many bytes; read from the index only if nothing else tells."""
+        """Return the number of records and their size; reads the index only if necessary."""
         if not shard.size_bytes:
             return 0, 0
         opened = self._open(shard)
@@ -99,8 +102,10 @@ class Records:
         if size < FRAME_BYTES * count:
             raise CorruptDataError(
                 Defect.RECORD_COUNT,
-                f"the shard has {size} bytes, too few for the {count} records that its manifest "
-                "speaks of. Fetch it again.",
+                "the shard is too small for the number of records in its manifest",
+                found=f"{size} bytes",
+                expected=f"{count} records",
+                remedy="Fetch it again.",
                 path=shard.path,
             )
         return count, size

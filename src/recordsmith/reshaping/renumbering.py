@@ -1,4 +1,4 @@
-"""What are shards called when others come beside them? `-of-00004` becomes `-of-00006` in all."""
+"""New names of shards when others are added: `-of-00004` becomes `-of-00006` in all."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ from recordsmith.errors import OptionError
 from recordsmith.wire import Compression
 
 _NUMBERED = re.compile(r"(.*?)([0-9]+)-of-([0-9]+)(.*)", re.DOTALL)
+_REWRITE = "Rewrite the dataset with `recordsmith reshard` and append to the copy."
 
 
 class Renumbered(NamedTuple):
-    """The names of all shards afterwards.
+    """The new names of shards.
 
-    renamed: new names, by old ones, of those that are there; without those that keep theirs.
-    added: for each split the names of its new shards.
+    renamed: new names of existing shards by old ones, without unchanged names.
+    added: names of new shards by split.
     """
 
     renamed: dict[str, str]
@@ -25,7 +26,7 @@ class Renumbered(NamedTuple):
 
 
 class _Pattern(NamedTuple):
-    """How the names of a split are made; widths are those of the numbers."""
+    """The pattern of the names of a split; widths are in digits."""
 
     head: str
     number_width: int
@@ -41,15 +42,15 @@ class _Pattern(NamedTuple):
 def renumbered(
     files: Mapping[str, Sequence[str]], added: Mapping[str, int], compression: Compression
 ) -> Renumbered:
-    """Find names for the new shards, and for those that are there.
+    """Return the names of new shards, and the new names of existing ones.
 
     Args:
-        files: the shards that each split has, in order.
-        added: how many each split gets; a split may be new.
+        files: the existing shards of each split, in order.
+        added: the number of new shards of each split; a split may be new.
         compression: of all of them.
 
     Raises:
-        OptionError: the names that are there have no numbers that could be changed.
+        OptionError: existing names are not numbered, or a new name exists.
     """
     renamed: dict[str, str] = {}
     new: dict[str, list[str]] = {}
@@ -58,9 +59,10 @@ def renumbered(
         pattern = _pattern_of(old) if old else _pattern_like(split, files)
         if pattern is None and old:
             raise OptionError(
-                f"the shards of split {split!r} are not numbered as {old[0]!r} would have to be, "
-                "so there is no name for another one. Write the dataset once more with "
-                "`recordsmith reshard`, and append to that"
+                f"the shards of split {split!r} are not numbered consistently: {old[0]!r}",
+                option="out",
+                value=old[0],
+                remedy=_REWRITE,
             )
         total = len(old) + count
         if pattern is None:
@@ -74,7 +76,7 @@ def renumbered(
 
 
 def _pattern_of(names: Sequence[str]) -> _Pattern | None:
-    """None if they do not all follow from the first one."""
+    """Return the pattern of the first name, or None if other names do not match it."""
     match = _NUMBERED.fullmatch(names[0])
     if match is None:
         return None
@@ -84,9 +86,9 @@ def _pattern_of(names: Sequence[str]) -> _Pattern | None:
 
 
 def _pattern_like(split: str, files: Mapping[str, Sequence[str]]) -> _Pattern | None:
-    """For a new split as for another one, whose name stands in the names of its shards."""
+    """Return the pattern of another split with the name of a new one, or None."""
     if is_no_file_name(split):
-        raise OptionError(f"split name {split!r} cannot be part of a file name")
+        raise OptionError(option="split", value=split, expected="part of a valid file name")
     for other, names in files.items():
         pattern = _pattern_of(names) if names else None
         if pattern is not None and pattern.head.count(other) == 1 and other not in pattern.tail:
@@ -104,6 +106,8 @@ def _check_names(
     taken = sorted(old.intersection(new))
     if taken or len(set(new)) < len(new):
         raise OptionError(
-            f"two shards would have the name {(taken or new)[0]!r}; write the dataset once more "
-            "with `recordsmith reshard`, and append to that"
+            f"two shards would get the name {(taken or new)[0]!r}",
+            option="out",
+            value=(taken or new)[0],
+            remedy=_REWRITE,
         )

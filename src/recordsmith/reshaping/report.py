@@ -1,4 +1,4 @@
-"""What came of a job, as it is told to its caller."""
+"""Reports of `reshard`, `edit` and `append`."""
 
 from __future__ import annotations
 
@@ -12,16 +12,17 @@ from recordsmith.dataset import Manifest
 
 @dataclass
 class ReshardReport:
-    """What `reshard` did.
+    """The report of `reshard` and `edit`.
 
-    records_in: how many records the inputs have.
-    record_count: how many there are now.
-    shard_count: how many files of records there are.
-    kept_count: how many of these an earlier run, which was stopped, had completed.
-    splits: how many records each has.
-    bytes_in, bytes_out: of the files that were read, and of the shards.
-    notices: what should be known of the inputs.
-    is_new: False if a finished dataset of the same plan was there already.
+    folder: the new dataset.
+    records_in: number of records of the inputs.
+    record_count: number of written records.
+    shard_count: number of shards.
+    kept_count: number of shards that an interrupted run had completed.
+    splits: number of records by split.
+    bytes_in, bytes_out: size of the input files and of the shards.
+    notices: about the inputs.
+    is_new: False if the same dataset already existed.
     """
 
     folder: Path
@@ -39,7 +40,7 @@ class ReshardReport:
     def of(
         cls, folder: Path, manifest: Manifest, *, is_new: bool, kept_count: int = 0
     ) -> ReshardReport:
-        """What a finished dataset says of itself and of how it was made."""
+        """Return the report of a finished dataset."""
         made_from = manifest.made_from
         return cls(
             folder,
@@ -55,7 +56,7 @@ class ReshardReport:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """A JSON-able dict of everything above; counts are called records, shards, kept."""
+        """Return a JSON-able dict; counts are named records, shards and kept."""
         return {
             "folder": str(self.folder),
             "records_in": self.records_in,
@@ -72,14 +73,15 @@ class ReshardReport:
 
 @dataclass
 class AppendReport:
-    """What `append` did.
+    """The report of `append`.
 
-    appended_count: how many records came to the dataset.
-    record_count, shard_count: how many there are now.
-    splits: how many records each has now.
-    renamed_count: how many shards that were there have another name now.
-    notices: what should be known.
-    is_new: False if these records had been appended before.
+    folder: the dataset.
+    appended_count: number of appended records.
+    record_count, shard_count: numbers of records and shards after the job.
+    splits: number of records by split after the job.
+    renamed_count: number of renamed shards.
+    notices: about the appended records.
+    is_new: False if these records were appended before.
     """
 
     folder: Path
@@ -93,7 +95,7 @@ class AppendReport:
 
     @classmethod
     def of(cls, folder: Path, manifest: Manifest, step: Mapping[str, Any]) -> AppendReport:
-        """What a dataset says of itself, and of one time that something was appended."""
+        """Return the report of one step in the history of a dataset."""
         return cls(
             folder,
             appended_count=int(step.get("records", 0)),
@@ -105,9 +107,7 @@ class AppendReport:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """A JSON-able dict of everything above; counts are called appended, records, shards and
-        renamed.
-        """
+        """Return a JSON-able dict; counts are named appended, records, shards and renamed."""
         return {
             "folder": str(self.folder),
             "appended": self.appended_count,

@@ -1,8 +1,8 @@
-"""`recordsmith.reshard`: from records in some shards to records in others, or to nothing.
+"""`recordsmith.reshard`: rewrite records to new shards, completely or not at all.
 
-Unpack what is compressed, ask the condition, plan, copy every shard under a temporary name, then
-give all of them their names, and the manifest last. As in packing, a job that is stopped leaves the
-folder as it was, and shards that are complete wait in a hidden folder for the same job.
+Steps: decompress, evaluate the condition, plan, copy every shard under a temporary name, rename all
+shards, write the manifest. As in packing, an interrupted job leaves the folder unchanged and keeps
+complete shards in a hidden folder for resuming.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ from recordsmith.dataset.locate import Paths
 from recordsmith.errors import DAMAGED_RECORDS, CorruptDataError
 from recordsmith.example import Schema
 from recordsmith.files import PathLike, Progress, as_path
-from recordsmith.reshaping.choosing import Kept
+from recordsmith.reshaping.choosing import KeptRecords
 from recordsmith.reshaping.contract import Change, Selection
 from recordsmith.reshaping.copying import ShardCopies
 from recordsmith.reshaping.edits import Edits
 from recordsmith.reshaping.inputs import Inputs, find_inputs
 from recordsmith.reshaping.options import ReshardOptions, selection_of
 from recordsmith.reshaping.plan import ReshardPlan, fingerprint_of, make_plan
-from recordsmith.reshaping.records import Records
+from recordsmith.reshaping.records import InputRecords
 from recordsmith.reshaping.report import ReshardReport
 from recordsmith.reshaping.selecting import select
-from recordsmith.reshaping.surveying import check_seen, check_with, survey
+from recordsmith.reshaping.surveying import check_features_found, check_with, survey
 from recordsmith.reshaping.unpacking import open_records
 from recordsmith.work import Work, thread_count
 
@@ -65,42 +65,44 @@ def reshard(
     threads: int | None = None,
     progress: Progress | None = None,
 ) -> ReshardReport:
-    """Write the records of TFRecord files into other shards, byte for byte.
+    """Rewrite the records of TFRecord files to new shards, byte for byte.
 
-    First `where` chooses, then `sample` draws, then `splits` divides, then `shuffle` orders, and
-    `take` is what comes first in that order.
+    Applies `where`, then `sample`, then `splits`, then `shuffle`, and finally `take`.
 
     Args:
-        paths: a file, a folder, a glob pattern, or a list of these; splits of the same name are
-            joined in this order.
-        out: the folder of the new dataset; made if it is not there.
-        split: only this one.
-        shards: how many shards each split has, one number for all or one for each.
-        shard_size_bytes: about how large a shard shall be instead, not compressed; by default
-            256 MB.
-        shuffle: a random order within each split, over all of its files.
-        seed: of everything that is random.
-        take: so many records of each split, or all if it has fewer.
-        sample: this share of the records of each split, exactly; in their order.
-        splits: new splits instead of those that are there: the share of each, drawn at random.
-        where: which records go on: a condition such as "image/class/label in (1, 2)".
-        change: what is made of each payload.
-        compression: none, gzip or zlib; None: as the inputs are, if all are alike, else none.
-        shard_names: template of their names, with {split}, {shard} and {shards}.
-        overwrite: replace a dataset that is there.
-        threads: how many work at once; None: one for each processor, at most 8.
-        progress: told the bytes done and in all.
+        paths: a file, a folder, a glob pattern, or a list of these; splits with the same name
+            are joined in this order.
+        out: the folder of the new dataset; created if necessary.
+        split: only this split.
+        shards: number of shards of each split, or one number for all.
+        shard_size_bytes: approximate size of a shard before compression, instead of a number; by
+            default 256 MB.
+        shuffle: shuffle each split, over all its files.
+        seed: of everything random.
+        take: the first records of each split, at most this number.
+        sample: an exact random share of each split, in the original order.
+        splits: new random splits instead of the existing ones, as shares by name.
+        where: a condition that records must match, such as "image/class/label in (1, 2)".
+        change: changes payloads.
+        compression: none, gzip or zlib; None: that of the inputs if all are equal, else none.
+        shard_names: template of file names, with {split}, {shard} and {shards}.
+        overwrite: replace an existing dataset.
+        threads: number of threads; None: one per processor, at most 8.
+        progress: called as `progress(done, total)` with bytes.
 
     Returns:
-        What was done. The same inputs, options and seed give the same bytes in every shard,
-        whatever the number of threads, and however often the job was stopped and run again.
+        A report. Equal inputs, options and seed give equal bytes, for any number of threads and
+        interruptions.
 
     Raises:
         OptionError: options contradict each other or the data; the inputs have different classes;
-            the folder holds another dataset.
-        SourceError: there are no records.
-        CorruptDataError: an input is damaged, or was changed meanwhile. Nothing is left of the job.
+            the folder contains another dataset.
+        SourceError: the inputs have no records.
+        CorruptDataError: an input is damaged, or was modified during the job. No output is left.
         FileAccessError: a file cannot be read or written, or the disk is full.
+
+    Example:
+        >>> recordsmith.reshard("out", "shuffled", shuffle=True, shards=16)  # doctest: +SKIP
     """
     options = ReshardOptions(
         split=split,
@@ -128,7 +130,7 @@ def reshard_by(
     threads: int | None,
     progress: Progress | None,
 ) -> ReshardReport:
-    """`reshard`, with the options that decide what is in the shards in one piece."""
+    """Run `reshard` with the options that determine the output as one object."""
     folder = as_path(out)
     check_folder(folder)
     work = Work(thread_count(threads, most=WRITING_THREADS), progress)
@@ -137,7 +139,7 @@ def reshard_by(
 
 
 class _Job:
-    """One call of `reshard`, once it is known what is read and wanted."""
+    """One call of `reshard`, with checked inputs and options."""
 
     def __init__(
         self,
@@ -160,24 +162,29 @@ class _Job:
             check_with(inputs.schema, options, names)
 
     def run(self) -> ReshardReport:
-        with working_in(self._folder):
-            earlier = self._earlier(())
-            if earlier is not None and not self._overwrite:
-                clean_up_after(self._folder)
-                return ReshardReport.of(self._folder, earlier, is_new=False)
-            files = complete_shards(self._folder)  # perhaps ours; what ours are is not known yet
-            try:
-                with tidying_up(self._folder, files):
-                    manifest, kept_count = self._build(earlier, files)
-            except CorruptDataError as error:
-                for shard in self._inputs.shards:
-                    shard.check_unchanged()  # if it was, that says more
-                if error.defect in DAMAGED_RECORDS:
-                    error.detail += (
-                        " Nothing was written; `recordsmith salvage` rescues what is intact, and "
-                        "its output can be taken instead."
-                    )
-                raise
+        with working_in(self._folder) as notices:
+            report = self._run()
+        report.notices += notices
+        return report
+
+    def _run(self) -> ReshardReport:
+        earlier = self._earlier(())
+        if earlier is not None and not self._overwrite:
+            clean_up_after(self._folder)
+            return ReshardReport.of(self._folder, earlier, is_new=False)
+        files = complete_shards(self._folder)  # perhaps of this job; its files are not known yet
+        try:
+            with tidying_up(self._folder, files):
+                manifest, kept_count = self._build(earlier, files)
+        except CorruptDataError as error:
+            for shard in self._inputs.shards:
+                shard.check_unchanged()  # explains the defect better
+            if error.defect in DAMAGED_RECORDS:
+                error.advise(
+                    "Nothing was written. Recover the intact records with `recordsmith salvage` "
+                    "and use its output instead."
+                )
+            raise
         return ReshardReport.of(self._folder, manifest, is_new=True, kept_count=kept_count)
 
     def _earlier(self, files: Sequence[str]) -> Manifest | None:
@@ -190,15 +197,15 @@ class _Job:
         )
 
     def _build(self, earlier: Manifest | None, files: list[str]) -> tuple[Manifest, int]:
-        """The dataset, and how many of its shards were complete from a job that was stopped.
+        """Write the dataset; return its manifest and the number of shards of an earlier run.
 
-        `files` become the names of the shards as soon as these are known.
+        The names of the shards are stored in `files` as soon as they are known.
         """
         inputs, work = self._inputs, self._work
-        asked = 0 if self._options.where is None else 1
-        work.total = (1 + asked) * inputs.size_bytes
+        passes = 0 if self._options.where is None else 1
+        work.total = (1 + passes) * inputs.size_bytes
         records, notices = open_records(inputs, self._folder, work)
-        work.total += (1 + asked) * (sum(records.sizes) - inputs.size_bytes)
+        work.total += (1 + passes) * (sum(records.sizes) - inputs.size_bytes)
         self._check(records)
         plan = make_plan(self._options, inputs, records, self._choose(records))
         notices += plan.notices
@@ -227,8 +234,8 @@ class _Job:
         )
         return manifest, sum(result.was_kept for result in results)
 
-    def _check(self, records: Records) -> None:
-        """What the options ask of features, where no manifest tells which there are."""
+    def _check(self, records: InputRecords) -> None:
+        """Check the options against the features if no manifest contains the schema."""
         inputs, work = self._inputs, self._work
         if self._options.change is None or inputs.schema is not None:
             return
@@ -237,8 +244,8 @@ class _Job:
         schemas = work.each(lambda number: survey(records, number, work.advance), numbers)
         check_with(Schema.merged(schemas), self._options, inputs.class_names)
 
-    def _choose(self, records: Records) -> dict[int, Kept] | None:
-        """What the condition keeps of each input."""
+    def _choose(self, records: InputRecords) -> dict[int, KeptRecords] | None:
+        """Return the records of each input that match the condition."""
         where = self._options.where
         if where is None:
             return None
@@ -246,11 +253,11 @@ class _Job:
         kept = self._work.each(
             lambda number: select(records, number, where, self._work.advance), numbers
         )
-        check_seen(where)
+        check_features_found(where)
         return dict(zip(numbers, kept, strict=True))
 
     def _known_schemas(self, plan: ReshardPlan) -> dict[str, Schema]:
-        """Of the splits whose records are all there, as they were, where manifests tell it."""
+        """Return the schemas of unchanged splits, if known from manifests."""
         if self._options.change is not None or self._options.splits is not None:
             return {}
         return {
@@ -266,7 +273,7 @@ class _Job:
         plan: ReshardPlan,
         results: Sequence[ShardResult],
         schemas: dict[str, Schema],
-        records: Records,
+        records: InputRecords,
         notices: list[str],
     ) -> Manifest:
         made_from: dict[str, Any] = {
@@ -290,7 +297,7 @@ class _Job:
             schemas=schemas,
         )
         notices += [  # `made_from` has the same list
-            f"feature {key!r} is not of one kind in all records"
+            f"feature {key!r} has several kinds"
             for section in manifest.schema.sections.values()
             for key, feature in section.items()
             if feature.kind == "mixed"

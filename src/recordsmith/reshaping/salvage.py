@@ -1,8 +1,7 @@
-"""What can be had back from damaged shards, as a dataset of its own.
+"""`recordsmith.salvage`: recover intact records from damaged shards.
 
-Each shard becomes one of the same name in a new folder, with every record that its checksums prove
-whole. Nothing appears there before all of them are written and synced. The damaged files are only
-read.
+Each shard becomes one of the same name in a new folder, with every record whose checksums match.
+All shards appear together when they are written and synced. The damaged files are only read.
 """
 
 from __future__ import annotations
@@ -11,7 +10,6 @@ import os
 import re
 from collections import Counter
 from collections.abc import Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -30,16 +28,19 @@ from recordsmith.building import (
 )
 from recordsmith.dataset import LABEL_MAP_NAME, Manifest, Shard
 from recordsmith.dataset.locate import Located, Paths, as_paths, locate
-from recordsmith.errors import CorruptDataError, Defect, FileAccessError, OptionError
-from recordsmith.files import PathLike, Progress, as_path, read_head, size_of
+from recordsmith.errors import CorruptDataError, Defect, OptionError, SourceError
+from recordsmith.files import PathLike, Progress, accessing, as_path, open_file
 from recordsmith.reshaping.fingerprints import fingerprint
-from recordsmith.reshaping.inputs import check_apart
-from recordsmith.reshaping.salvage_note import keep_findings, kept_findings
+from recordsmith.reshaping.inputs import check_separate
+from recordsmith.reshaping.patient_reading import FaultTolerantFile
+from recordsmith.reshaping.salvage_note import load_findings, save_findings
 from recordsmith.reshaping.salvage_report import SalvageReport
 from recordsmith.reshaping.shard_rescue import ShardRescue
 from recordsmith.wire import HEAD_BYTES, Compression, detect_compression
+from recordsmith.words import first_of
 from recordsmith.work import Work, thread_count
 
+_NAMED = 5  # files in a message
 _NOT_IN_NAMES = re.compile(r"[/\\:\0]")
 
 
@@ -52,40 +53,43 @@ def salvage(
     threads: int | None = None,
     progress: Progress | None = None,
 ) -> SalvageReport:
-    """Rescue every whole record from damaged shards into a new dataset.
+    """Recover every intact record from damaged shards into a new dataset.
 
-    A record comes back if its bytes prove it with both checksums, wherever it lies. Where one
-    flipped bit in a length or in a checksum is all that is wrong, it is turned back, and reported.
-    No record is put together from pieces.
+    Recovers each record whose two checksums match, anywhere in its file. Fixes and reports single
+    flipped bits in lengths and checksums. Never joins pieces of records.
 
     Args:
-        paths: a file, folder, glob or a list of these. Of a folder whose manifest is broken or
-            missing, the files that are there.
-        out: the folder of the new dataset; neither that of the shards nor in it.
-        split: only this one.
-        overwrite: replace a dataset that is in `out`; also the one that this very job wrote.
-        threads: how many shards are read at once; None: one for each processor, at most 8.
-        progress: told the bytes done and in all.
+        paths: a file, folder, glob or a list of these. If the manifest of a folder is broken or
+            missing, all its files are used.
+        out: the folder of the new dataset, outside of the input folders.
+        split: only this split.
+        overwrite: replace an existing dataset, including one that this job wrote.
+        threads: number of threads; None: one per processor, at most 8.
+        progress: called as `progress(done, total)` with bytes.
 
     Returns:
-        What was rescued, lost and repaired, shard by shard. A shard of which nothing is left has no
-        file in `out`. If the same job was done before, what it found then.
+        A report of recovered, lost and repaired records by shard. A shard without intact records
+        has no file in `out`. If the same job ran before, its report.
 
     Raises:
-        CorruptDataError: not-a-tfrecord, empty-file, missing-shard: nothing can be rescued;
-            nothing is written then.
-        OptionError: nothing there looks like a TFRecord; `out` holds another dataset, or is the
-            folder of the shards.
+        CorruptDataError: not-a-tfrecord, missing-shard: no record can be recovered. Nothing is
+            written.
+        SourceError: no shard is damaged, and none has records.
+        OptionError: no TFRecord files; `out` contains another dataset or an input.
         FileAccessError: a path does not exist, or `out` cannot be written.
+
+    Example:
+        >>> recordsmith.salvage("damaged", "recovered")  # doctest: +SKIP
     """
     folder = as_path(out)
     check_folder(folder)
     work = Work(thread_count(threads, most=WRITING_THREADS), progress)
     found = locate(paths, split, around_defects=True)
-    check_apart(folder, [*as_paths(paths), *(shard.path for shard in found.shards)])
+    check_separate(folder, [*as_paths(paths), *(shard.path for shard in found.shards)])
     names = _names_of(found.shards)
     job = _Salvage(found, folder, names, work)
-    with working_in(folder):
+    with working_in(folder) as notices:
+        job.report.notices += notices
         earlier = earlier_dataset(
             folder,
             job.fingerprint,
@@ -94,7 +98,7 @@ def salvage(
             overwrite=overwrite,
         )
         if earlier is not None and not overwrite:
-            findings = kept_findings(folder, job.fingerprint, found.shards)
+            findings = load_findings(folder, job.fingerprint, found.shards)
             if findings is not None:
                 clean_up_after(folder)
                 job.report.shards, job.report.is_new = findings, False
@@ -110,12 +114,12 @@ def salvage(
                 has_label_map=job.has_label_map,
                 replaced=replaced_names(folder, list(manifest.splits), earlier),
             )
-            keep_findings(folder, job.fingerprint, job.report.shards)
+            save_findings(folder, job.fingerprint, job.report.shards)
     return job.report
 
 
 class _Salvage:
-    """One job: the shards that were found, and what comes of them."""
+    """One call of `salvage`."""
 
     def __init__(
         self,
@@ -140,43 +144,39 @@ class _Salvage:
         )
 
     def _fingerprint(self) -> str:
-        """Of this job: equal for the same files, as far as name, size and time tell, and for the
-        same words of their manifest.
-        """
+        """Return a hash of names, sizes, modification times and manifest of the inputs."""
         found, files = self._found, list[Any]()
         for shard in found.shards:
-            with suppress(OSError):
+            with accessing(shard.path):
                 status = os.stat(shard.path)
-                expected = None if shard.entry is None else shard.entry.record_count
-                told = (self._names[shard.path], shard.split, expected)
-                files.append(
-                    (os.path.realpath(shard.path), *told, status.st_size, status.st_mtime_ns)
-                )
+            expected = None if shard.entry is None else shard.entry.record_count
+            known = (self._names[shard.path], shard.split, expected)
+            files.append((os.path.realpath(shard.path), *known, status.st_size, status.st_mtime_ns))
         missing = [(split, os.path.basename(error.path or "")) for split, error in found.missing]
         return fingerprint(["salvage", files, missing, self._compression, found.class_names])
 
     def run(self) -> list[ShardResult | None]:
-        """Rescue all shards; None for one of which nothing is left.
+        """Recover all shards; a result is None for a shard without intact records.
 
         Raises:
-            CorruptDataError: nothing is left of any.
+            CorruptDataError: no shard has intact records.
+            SourceError: no shard is damaged, and none has records.
         """
         shards = self._found.shards
-        for shard in shards:
-            with suppress(FileAccessError):
-                self._work.total += size_of(shard.path)
+        self._work.total += sum(shard.size_bytes for shard in shards)
         rescue = ShardRescue(self._folder, self._compression, self._work.advance)
         outcomes = self._work.each(
             lambda shard: rescue.rewrite(shard, self._names[shard.path]), shards
         )
         self.report.shards = [salvaged for salvaged, _ in outcomes]
         results = [result for _, result in outcomes]
-        if not any(results):
-            raise self._nothing()
+        is_empty = not self.report.record_count and self.report.expected_count != 0
+        if not any(results) or is_empty:
+            raise self._failure()
         return results
 
     def manifest(self, results: list[ShardResult | None]) -> Manifest:
-        """What the new dataset consists of."""
+        """Return the manifest of the new dataset."""
         rescued = [
             (shard.split, result)
             for shard, result in zip(self._found.shards, results, strict=True)
@@ -200,43 +200,48 @@ class _Salvage:
             },
         )
 
-    def _nothing(self) -> CorruptDataError:
-        """The error for shards of which nothing is left, and what the first of them is."""
+    def _failure(self) -> CorruptDataError | SourceError:
+        """Return the error for shards without intact records."""
         if not self.report.shards:
             for _, error in self._found.missing:
                 return error
             return CorruptDataError(
                 Defect.BROKEN_MANIFEST,
-                "the manifest lists no shards, so there is nothing to rescue. If there are some, "
-                "name them with a glob, or remove the manifest.",
+                "the manifest lists no shards",
+                remedy="If there are shards, pass them as a glob, or remove the manifest.",
             )
-        first = self.report.shards[0]
-        others = len(self.report.shards) - 1
-        more = f" Nor from {others:,} other files." if others else ""
-        defect = Defect.NOT_A_TFRECORD if first.size_bytes else Defect.EMPTY_FILE
+        shards = self.report.shards
+        first = next((shard for shard in shards if shard.problem), None)
+        if first is None:
+            names = first_of([str(shard.path) for shard in shards], _NAMED)
+            return SourceError(f"no records and no damage in {names}", path=shards[0].path)
+        others = len(shards) - 1
+        more = f" or {others:,} other files" if others else ""
         return CorruptDataError(
-            defect,
-            f"no record could be rescued from it: {first.problem}.{more} Nothing was written.",
+            Defect.NOT_A_TFRECORD,
+            f"no record could be recovered from this{more}: {first.problem}",
+            remedy="Nothing was written.",
             path=first.path,
         )
 
 
 def _compression_of(found: Located) -> Compression:
-    """One for the new dataset: what the manifest says, or what most shards have."""
+    """Return the compression for the new dataset: that of the manifest, or of most shards."""
     if found.manifest is not None:
         return found.manifest.compression
     heads: Counter[Compression] = Counter()
     for shard in found.shards:
-        with suppress(FileAccessError):
-            heads[detect_compression(read_head(shard.path, HEAD_BYTES))] += 1
+        with open_file(shard.path) as file, accessing(shard.path):
+            head = FaultTolerantFile(file).read(HEAD_BYTES) or b""
+        heads[detect_compression(head)] += bool(head)
     return heads.most_common(1)[0][0] if heads else "none"
 
 
 def _names_of(shards: list[Shard]) -> dict[Path, str]:
-    """For each shard its name in the new folder.
+    """Return the name of each shard in the new folder.
 
     Raises:
-        OptionError: two have the same.
+        OptionError: two shards have the same name.
     """
     names: dict[Path, str] = {}
     taken: dict[str, Path] = {}
@@ -245,8 +250,10 @@ def _names_of(shards: list[Shard]) -> dict[Path, str]:
         other = taken.setdefault(name, shard.path)
         if shard.path in names or other != shard.path:
             raise OptionError(
-                f"{other} and {shard.path} would have the same name in the new dataset; salvage "
-                "each into a folder of its own"
+                f"{other} and {shard.path} would have the same name in the new dataset",
+                option="paths",
+                value=name,
+                remedy="Salvage them into separate folders.",
             )
         names[shard.path] = name
     return names

@@ -1,7 +1,6 @@
-"""What a salvage found, kept beside its dataset: the same job, run again, has only to tell it.
+"""The report of a salvage, saved in the hidden folder so that a rerun can return it.
 
-The note lies in the hidden folder. It is believed if it is of the same job and of the same files;
-whatever is wrong with it, the job is done again.
+The note is used if it is valid and of the same job and files; otherwise the job runs again.
 """
 
 from __future__ import annotations
@@ -14,26 +13,26 @@ from typing import Any
 from recordsmith.dataset import Shard
 from recordsmith.dataset.documents import NOT_AS_EXPECTED, integer_in_json
 from recordsmith.errors import Defect, FileAccessError
-from recordsmith.files import INTERNAL_FOLDER, NOTE_BYTES, read_document, write_atomically
+from recordsmith.files import INTERNAL_FOLDER, read_note, write_atomically
 from recordsmith.reshaping.salvage_report import SalvagedShard
 from recordsmith.wire import LostRange, Repair
 
 _NAME = "salvage.json"
 
 
-def keep_findings(folder: Path, plan: str, shards: Sequence[SalvagedShard]) -> None:
-    """Note what came of each shard; `plan` is the fingerprint of the job."""
+def save_findings(folder: Path, plan: str, shards: Sequence[SalvagedShard]) -> None:
+    """Save the results of all shards; `plan` is the fingerprint of the job."""
     found = [shard.to_json() for shard in shards]
     for of_shard in found:
-        del of_shard["path"]  # where it lay is nobody's business who is given the dataset
+        del of_shard["path"]  # paths of the inputs are private
     document = {"plan": plan, "shards": found}
     write_atomically(_path(folder), json.dumps(document).encode())
 
 
-def kept_findings(folder: Path, plan: str, shards: Sequence[Shard]) -> list[SalvagedShard] | None:
-    """What came of these shards when the job was done; None if that is not known."""
+def load_findings(folder: Path, plan: str, shards: Sequence[Shard]) -> list[SalvagedShard] | None:
+    """Load the results of these shards; None if they are not known."""
     try:
-        document = json.loads(read_document(_path(folder), NOTE_BYTES))
+        document = json.loads(read_note(_path(folder)))
         if document["plan"] != plan:
             return None
         return [
@@ -48,7 +47,7 @@ def _path(folder: Path) -> Path:
 
 
 def _parse(shard: Shard, found: Any) -> SalvagedShard:
-    """The file is called as it is named now."""
+    """Parse the result of a shard, with its current path."""
     return SalvagedShard(
         shard.path,
         shard.split,

@@ -1,4 +1,4 @@
-"""What came of a rescue: of each shard what is there again, what is lost, and what was mended."""
+"""Reports of `salvage`: recovered, lost and repaired records of each shard."""
 
 from __future__ import annotations
 
@@ -11,27 +11,27 @@ from recordsmith.errors import Defect
 from recordsmith.wire import LostRange, Repair
 
 MOST_LISTED = 1000
-"""So many ranges and repairs of a shard are listed one by one; the rest are only counted."""
+"""The most ranges and repairs of a shard that are listed; all are counted."""
 
 
 @dataclass
 class SalvagedShard:
-    """One shard.
+    """The result of one shard.
 
     path: the damaged file.
-    file: its name in the new dataset; None if it was left out, as nothing could be rescued.
-    record_count: how many records were rescued.
-    expected_count: how many the manifest says there were; None where there is none.
+    file: its name in the new dataset; None if no record could be recovered.
+    record_count: number of recovered records.
+    expected_count: number of records in the manifest; None without a manifest.
     size_bytes: of the damaged file.
     compression: none, gzip or zlib.
-    lost: ranges of bytes of which no record could be had, at most MOST_LISTED; in the
-        decompressed data, if the file is compressed.
-    lost_count, lost_bytes: how many ranges there are, listed or not, and their bytes.
-    breaks: ranges of the file that the disk could not read, or that cannot be decompressed, at
-        most MOST_LISTED; an empty one at its end says that the end mark is missing.
-    repairs: bits that were turned back, at most MOST_LISTED.
-    repair_count: how many there are.
-    problem: why nothing could be rescued, if so; else "".
+    lost: byte ranges without intact records, at most MOST_LISTED; in the decompressed data if the
+        file is compressed.
+    lost_count, lost_bytes: number and total size of all these ranges.
+    breaks: ranges of the file that cannot be read or decompressed, at most MOST_LISTED; an empty
+        range at the end of the file means that the end mark is missing.
+    repairs: fixed bits, at most MOST_LISTED.
+    repair_count: number of fixed bits.
+    problem: why no record could be recovered; otherwise empty.
     """
 
     path: Path
@@ -51,7 +51,7 @@ class SalvagedShard:
 
     @property
     def is_whole(self) -> bool:
-        """Nothing of it is lost."""
+        """Whether nothing is lost."""
         return not (
             self.lost_count
             or self.breaks
@@ -60,25 +60,25 @@ class SalvagedShard:
         )
 
     def add_lost(self, lost: LostRange) -> None:
-        """One more range is lost."""
+        """Add a lost range."""
         self.lost_count += 1
         self.lost_bytes += lost.stop - lost.start
         if len(self.lost) < MOST_LISTED:
             self.lost.append(lost)
 
     def add_unreadable(self, ranges: Iterable[tuple[int, int]]) -> None:
-        """The disk cannot read some ranges of the file."""
+        """Add ranges that the disk cannot read."""
         self.breaks += [LostRange(*span, Defect.UNREADABLE_SHARD) for span in ranges]
         self.breaks = sorted(self.breaks)[:MOST_LISTED]
 
     def add_repair(self, repair: Repair) -> None:
-        """One more bit was turned back."""
+        """Add a fixed bit."""
         self.repair_count += 1
         if len(self.repairs) < MOST_LISTED:
             self.repairs.append(repair)
 
     def to_json(self) -> dict[str, Any]:
-        """A JSON-able dict of everything above; counts are called records, expected."""
+        """Return a JSON-able dict; counts are named records and expected."""
         return {
             "path": str(self.path),
             "split": self.split,
@@ -99,13 +99,13 @@ class SalvagedShard:
 
 @dataclass
 class SalvageReport:
-    """What `salvage` did.
+    """The report of `salvage`.
 
     folder: the new dataset.
-    shards: every shard that was looked at, also those of which nothing is left.
-    missing: shards that should be there and are not: a sentence for each.
-    notices: what was wrong with the dataset besides, and was gone around.
-    is_new: False if the same job was done before: then all this is what it found.
+    shards: the results of all shards.
+    missing: a message for each missing shard.
+    notices: other defects of the dataset, which were ignored.
+    is_new: False if this is the report of an earlier run.
     """
 
     folder: Path
@@ -116,33 +116,33 @@ class SalvageReport:
 
     @property
     def record_count(self) -> int:
-        """How many records were rescued."""
+        """Number of recovered records."""
         return sum(shard.record_count for shard in self.shards)
 
     @property
     def expected_count(self) -> int | None:
-        """How many there were in these shards, if a manifest says it of all of them."""
+        """Number of records before the damage, if manifests contain it for all shards."""
         counts = [shard.expected_count for shard in self.shards]
         known = [count for count in counts if count is not None]
         return sum(known) if known and len(known) == len(counts) else None
 
     @property
     def lost_bytes(self) -> int:
-        """How many bytes are lost in all shards."""
+        """Number of lost bytes in all shards."""
         return sum(shard.lost_bytes for shard in self.shards)
 
     @property
     def repair_count(self) -> int:
-        """How many bits were turned back."""
+        """Number of fixed bits."""
         return sum(shard.repair_count for shard in self.shards)
 
     @property
     def is_whole(self) -> bool:
-        """Nothing is lost, as far as can be known."""
+        """Whether nothing is known to be lost."""
         return not self.missing and all(shard.is_whole for shard in self.shards)
 
     def to_json(self) -> dict[str, Any]:
-        """A JSON-able dict of everything above; counts are called records, expected."""
+        """Return a JSON-able dict; counts are named records and expected."""
         return {
             "folder": str(self.folder),
             "records": self.record_count,

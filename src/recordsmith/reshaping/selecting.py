@@ -1,4 +1,4 @@
-"""A condition is asked of all records of an input: what it keeps is a bit for each."""
+"""Evaluation of a condition for all records of an input."""
 
 from __future__ import annotations
 
@@ -7,20 +7,25 @@ from collections.abc import Callable
 import numpy as np
 
 from recordsmith.errors import located
-from recordsmith.reshaping.choosing import Kept
+from recordsmith.reshaping.choosing import KeptRecords
 from recordsmith.reshaping.contract import Selection
-from recordsmith.reshaping.records import Records
+from recordsmith.reshaping.records import InputRecords
 from recordsmith.wire import FRAME_BYTES
 
 
-def select(records: Records, number: int, where: Selection, advance: Callable[[int], None]) -> Kept:
-    """What `where` keeps of input `number`.
+def select(
+    records: InputRecords, number: int, where: Selection, advance: Callable[[int], None]
+) -> KeptRecords:
+    """Return the records of input `number` that match `where`.
 
     Args:
-        advance: told how many more bytes are read.
+        records: of all inputs.
+        number: of the input.
+        where: the condition.
+        advance: called with the number of bytes read since the last call.
 
     Raises:
-        CorruptDataError: a record is damaged, or cannot be understood.
+        CorruptDataError: a record is damaged or cannot be parsed.
     """
     chosen = []
     size_bytes = 0
@@ -31,4 +36,4 @@ def select(records: Records, number: int, where: Selection, advance: Callable[[i
                 chosen.append(flags)
                 size_bytes += int((block.lengths[flags] + FRAME_BYTES).sum())
                 advance(len(block.frames()))
-    return Kept(chosen, size_bytes)
+    return KeptRecords(chosen, size_bytes)

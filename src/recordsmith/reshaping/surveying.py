@@ -1,7 +1,7 @@
-"""Do the records have the features that a condition and a change speak of?
+"""Checks that the records have the features used by a condition and a change.
 
-Answered from the schema before anything is written; where no manifest tells it, by a pass over all
-records. A Selection or Change of a caller's own need not be able to answer.
+Uses the schema from manifests, or else reads all records. Custom Selections and Changes are not
+checked.
 """
 
 from __future__ import annotations
@@ -14,14 +14,15 @@ from recordsmith.example import Schema, SchemaSurvey
 from recordsmith.reshaping.contract import Selection
 from recordsmith.reshaping.edits import Edits
 from recordsmith.reshaping.options import ReshardOptions
-from recordsmith.reshaping.records import Records
+from recordsmith.reshaping.records import InputRecords
 from recordsmith.reshaping.where import Where
 
 
 def check_with(schema: Schema, options: ReshardOptions, class_names: ClassNames | None) -> None:
-    """
+    """Check the condition and the change against a schema.
+
     Raises:
-        OptionError: no record has a feature that is asked for, or one cannot be changed like this.
+        OptionError: no record has a feature, or it cannot be changed this way.
     """
     if isinstance(options.where, Where):
         options.where.check(schema)
@@ -29,24 +30,26 @@ def check_with(schema: Schema, options: ReshardOptions, class_names: ClassNames 
         options.change.check(schema, class_names)
 
 
-def check_seen(where: Selection) -> None:
-    """After all records were asked.
+def check_features_found(where: Selection) -> None:
+    """Check that all features were found, after the condition was evaluated for all records.
 
     Raises:
-        OptionError: none had a feature that was asked for.
+        OptionError: no record had a feature.
     """
     if isinstance(where, Where):
-        where.check_seen()
+        where.check_features_found()
 
 
-def survey(records: Records, number: int, advance: Callable[[int], None]) -> Schema:
-    """The schema of input `number`.
+def survey(records: InputRecords, number: int, advance: Callable[[int], None]) -> Schema:
+    """Return the schema of input `number`.
 
     Args:
-        advance: told how many more bytes are read.
+        records: of all inputs.
+        number: of the input.
+        advance: called with the number of bytes read since the last call.
 
     Raises:
-        CorruptDataError: a record is damaged, or cannot be understood.
+        CorruptDataError: a record is damaged or cannot be parsed.
     """
     found = SchemaSurvey()
     if records.counts[number]:

@@ -1,7 +1,7 @@
-"""A compressed shard -> a plain temporary file, so that any of its records can be read.
+"""Decompress shards to temporary files for random access.
 
-The file lies in the hidden folder of the dataset that is written, under a name that goes with
-whatever is unfinished there.
+The files have unpredictable names in the hidden folder of the output, which is cleaned up with
+other unfinished files.
 """
 
 from __future__ import annotations
@@ -9,40 +9,37 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from recordsmith.building import partial_path
 from recordsmith.dataset.decompressing import decompress
-from recordsmith.files import accessing
+from recordsmith.files import INTERNAL_FOLDER, accessing, create, temporary_name
 from recordsmith.reshaping.inputs import Inputs, InputShard
-from recordsmith.reshaping.records import Records
+from recordsmith.reshaping.records import InputRecords
 from recordsmith.wire import RecordBlock
 from recordsmith.work import Work
 
 
-def open_records(inputs: Inputs, folder: Path, work: Work) -> tuple[Records, list[str]]:
-    """The records of all inputs, compressed ones unpacked; and what should be known of them.
+def open_records(inputs: Inputs, folder: Path, work: Work) -> tuple[InputRecords, list[str]]:
+    """Return the records of all inputs, decompressed if necessary, and notices.
 
     Raises:
-        CorruptDataError: a shard is damaged, or has not as many records as its manifest says.
-        FileAccessError: one cannot be read, or the disk is full.
+        CorruptDataError: a shard is damaged, or its number of records differs from the manifest.
+        FileAccessError: a shard cannot be read, or the disk is full.
     """
     packed = [shard for shard in inputs.shards if shard.compression != "none"]
     work.total += sum(shard.size_bytes for shard in packed)
-    unpacked = {shard.number: partial_path(folder, f".unpacked-{shard.number}") for shard in packed}
+    internal = folder / INTERNAL_FOLDER
+    unpacked = {
+        shard.number: temporary_name(internal / f"unpacked-{shard.number}") for shard in packed
+    }
     notices = [*inputs.notices]
-    for heard in work.each(
+    for found in work.each(
         lambda shard: _unpack(shard, unpacked[shard.number], work.advance), packed
     ):
-        notices += heard
-    return Records(inputs.shards, unpacked, work), notices
+        notices += found
+    return InputRecords(inputs.shards, unpacked, work), notices
 
 
 def _unpack(shard: InputShard, target: Path, advance: Callable[[int], None]) -> list[str]:
-    """Write the records of a compressed shard to `target`; answers what should be known.
-
-    `advance` is told how many more bytes of the compressed file are dealt with.
-    """
-    with accessing(target, "write"):
-        plain = open(target, "wb", buffering=0)  # noqa: SIM115 - closed below
+    """Write the records of a compressed shard to `target`; return notices."""
 
     def put(block: RecordBlock) -> None:
         frames = block.frames()
@@ -50,5 +47,5 @@ def _unpack(shard: InputShard, target: Path, advance: Callable[[int], None]) -> 
             while frames:
                 frames = frames[plain.write(frames) :]
 
-    with plain:
+    with create(target) as plain:
         return decompress(shard.path, shard.compression, shard.record_count, put, advance)

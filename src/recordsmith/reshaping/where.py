@@ -1,7 +1,7 @@
-"""Which records are meant? Answered by an expression over their features.
+"""Selection of records by an expression over their features.
 
-Only the features that are named are decoded, a whole block of records at a time, and bytes are not
-even copied. Records may be Examples, or SequenceExamples, of which the context is asked.
+Decodes only the features in the expression, a block of records at a time, without copying bytes.
+Records are Examples, or SequenceExamples whose context is used.
 """
 
 from __future__ import annotations
@@ -25,41 +25,41 @@ from recordsmith.reshaping.conditions import Condition
 from recordsmith.reshaping.where_text import parse_condition, unknown_feature
 from recordsmith.wire import RecordBlock
 
-_LOOKED_AT = 100
+_SAMPLED = 100
 
 
 class Where:
-    """A condition on the features of a record: a `Selection`. Threads may share it."""
+    """A condition on the features of a record: a `Selection`. Thread-safe."""
 
     def __init__(self, condition: Condition) -> None:
         self._condition = condition
         self.keys = tuple(sorted(set(condition.keys())))
-        """The features it asks for."""
+        """The features in the expression."""
         self._specs = dict.fromkeys(self.keys, FeatureSpec(shape="ragged"))
         self._unseen = set(self.keys)
-        self._known: tuple[str, ...] | None = None  # the features of the first records asked
+        self._known: tuple[str, ...] | None = None  # the features of the first records
 
     def chosen(self, block: RecordBlock) -> npt.NDArray[np.bool_]:
-        """For which records of a block it holds: bool, (len(block),).
+        """Return whether each record of a block matches: bool, (len(block),).
 
         Raises:
-            CorruptDataError: a payload cannot be understood; its position is that in the stream.
-            OptionError: a feature is of a kind that cannot be compared like this.
+            CorruptDataError: a payload cannot be parsed; `record` counts from the stream's start.
+            OptionError: a feature has a kind that cannot be compared this way.
         """
         if self._known is None and len(block):
             self._known = _features_of(block)
         try:
             return self._holds(block.buffer, block.starts, block.lengths)
         except CorruptDataError as error:
-            if error.position is not None:
-                error.position += block.position
+            if error.record is not None:
+                error.record += block.position
             raise
 
     def check(self, schema: Schema) -> None:
-        """Compare with the schema of all records, before any is read.
+        """Check against the schema of all records, before reading any.
 
         Raises:
-            OptionError: it asks for a feature that no record has, or for values of another kind.
+            OptionError: no record has a feature, or it has another kind.
         """
         if schema.payload in ("none", "mixed"):
             return
@@ -71,11 +71,11 @@ class Where:
             if comparison.key in known:
                 comparison.check_kind(known[comparison.key].kind)
 
-    def check_seen(self) -> None:
-        """After all records were asked: each feature was seen.
+    def check_features_found(self) -> None:
+        """Check that all features were found, after all records were evaluated.
 
         Raises:
-            OptionError: no record had a value of one of them.
+            OptionError: no record had a value of a feature.
         """
         if self._known is not None:
             for key in self.keys:
@@ -83,7 +83,7 @@ class Where:
                     raise unknown_feature(key, self._known)
 
     def to_json(self) -> str:
-        """The expression: the same for all spellings of it."""
+        """Return the expression in a normal form."""
         return str(self._condition)
 
     def __str__(self) -> str:
@@ -111,7 +111,7 @@ class Where:
             decoder.append(buffer, starts, lengths)
         except CorruptDataError as error:
             if error.defect is Defect.FEATURE_KIND and len(starts) > 1:
-                return self._hold_one_by_one(buffer, starts, lengths)
+                return self._holds_one_by_one(buffer, starts, lengths)
             if error.defect is Defect.NOT_AN_EXAMPLE and may_be_sequences:
                 contexts = _contexts(buffer, starts, lengths)
                 if contexts is not None:
@@ -121,40 +121,40 @@ class Where:
         self._unseen.difference_update(columns)
         return self._condition.holds(columns, len(starts))  # type: ignore[arg-type]
 
-    def _hold_one_by_one(
+    def _holds_one_by_one(
         self, buffer: BytesLike, starts: Int64Array, lengths: Int64Array
     ) -> npt.NDArray[np.bool_]:
-        """A feature has several kinds among these: where blocks end shall not matter."""
+        """Evaluate single records, for features with several kinds in one block."""
         held = np.zeros(len(starts), np.bool_)
         for row in range(len(starts)):
             try:
                 held[row] = self._holds(buffer, starts[row : row + 1], lengths[row : row + 1])[0]
             except CorruptDataError as error:
-                error.position = row
+                error.record = row
                 raise
         return held
 
 
 def parse_where(text: str) -> Where:
-    """Read a where expression.
+    """Parse a where expression.
 
     Such as `image/class/label in (1, 2)` or `image/height >= 256 and not has(image/object/mask)`.
-    A comparison holds for a record if it does for any value of the feature; for a record without
-    the feature it does not. `all(feature)` asks that each value is so, `len(feature)` is their
-    number. Names that hold other signs than letters, digits and `_ / . : -` stand in backticks,
-    text in quotes.
+    A comparison is true for a record if it is true for any value of the feature, and false if the
+    feature is missing. `all(feature)` requires all values, `len(feature)` is their number. Write
+    text in quotes, and names with characters other than letters, digits and `_ / . : -` in
+    backticks.
 
     Raises:
-        OptionError: it cannot be understood; says where, and what was expected.
+        OptionError: the expression is invalid; the excerpt shows the place.
     """
     return Where(parse_condition(text))
 
 
 def _features_of(block: RecordBlock) -> tuple[str, ...]:
-    """The names of the features that some of these records have."""
+    """Return the names of the features of the first records."""
     survey = SchemaSurvey()
     with suppress(CorruptDataError):
-        survey.update(block.buffer, block.starts[:_LOOKED_AT], block.lengths[:_LOOKED_AT])
+        survey.update(block.buffer, block.starts[:_SAMPLED], block.lengths[:_SAMPLED])
     schema = survey.finish()
     return tuple(schema.sections.get("context", schema.features))
 
@@ -162,7 +162,7 @@ def _features_of(block: RecordBlock) -> tuple[str, ...]:
 def _contexts(
     buffer: BytesLike, starts: Int64Array, lengths: Int64Array
 ) -> tuple[bytes, Int64Array, Int64Array] | None:
-    """The contexts of SequenceExamples as Examples; None if there are other payloads."""
+    """Return the contexts of SequenceExamples as Examples; None for other payloads."""
     view = as_view(buffer)
     pieces = []
     for start, length in zip(starts.tolist(), lengths.tolist(), strict=True):

@@ -1,6 +1,6 @@
-"""The text of a where expression -> a tree of conditions.
+"""Parser of where expressions.
 
-A tokenizer and a parser by recursive descent; nothing is ever evaluated as code.
+A tokenizer and a recursive-descent parser; nothing is evaluated as code.
 
     expression  = conjunction { "or" conjunction }
     conjunction = negation { "and" negation }
@@ -18,7 +18,7 @@ from __future__ import annotations
 import re
 from typing import Any, Literal, NamedTuple, NoReturn
 
-from recordsmith.errors import OptionError, names_like
+from recordsmith.errors import OptionError, names_like, option
 from recordsmith.reshaping.conditions import (
     BARE_KEY,
     KEYWORDS,
@@ -32,7 +32,7 @@ from recordsmith.reshaping.conditions import (
 )
 
 MOST_NESTED = 100
-"""How deep parentheses and `not` may stand in one another."""
+"""The deepest nesting of parentheses and `not`."""
 
 _TOKEN = re.compile(
     rf"""\s*(?:
@@ -63,11 +63,11 @@ _INSTEAD = {
     "}": ")",
 }
 _COMPARISONS = f"a comparison ({' '.join(OPERATORS)} in, not in)"
-_SHOWN = 60  # characters on each side of the place that an error is about
+_SHOWN = 60  # characters on each side of an error
 
 
 class _Token(NamedTuple):
-    """kind: key, text, number, word, mark, end, or wrong for what is none of them."""
+    """kind: key, text, number, word, mark, end, or wrong for anything else."""
 
     kind: str
     text: str
@@ -75,18 +75,18 @@ class _Token(NamedTuple):
 
 
 def parse_condition(text: str) -> Condition:
-    """Read an expression.
+    """Parse an expression.
 
     Raises:
-        OptionError: it is none; with the place in the text, and what was expected there.
+        OptionError: it is invalid; the excerpt shows the place.
     """
     if not isinstance(text, str):
-        raise OptionError(f"where is a {type(text).__name__}; expected text such as 'label == 3'")
+        raise OptionError(option="where", value=text, expected="text such as 'label == 3'")
     return _Parser(text).parse()
 
 
 class _Parser:
-    """Goes through the tokens once, always one ahead."""
+    """Parses the tokens in one pass with one token of lookahead."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -103,7 +103,7 @@ class _Parser:
 
     def _several(self, joined_by: Literal["and", "or"]) -> Condition:
         parts = [self._conjunction() if joined_by == "or" else self._negation()]
-        while self._passes(joined_by):
+        while self._accept(joined_by):
             parts.append(self._conjunction() if joined_by == "or" else self._negation())
         return parts[0] if len(parts) == 1 else Several(joined_by, tuple(parts))
 
@@ -114,12 +114,11 @@ class _Parser:
         self._depth += 1
         if self._depth > MOST_NESTED:
             raise self._error(
-                f"parentheses and not stand {self._depth} deep in one another; expected "
-                f"{MOST_NESTED} at most"
+                f"parentheses and not are nested {self._depth} deep, expected at most {MOST_NESTED}"
             )
-        if self._passes("not"):
+        if self._accept("not"):
             condition: Condition = Not(self._negation())
-        elif self._passes("("):
+        elif self._accept("("):
             condition = self._several("or")
             self._expect(")", "and, or, or )")
         elif self._next.text in ("has", "missing") and self._next.kind == "word":
@@ -138,18 +137,18 @@ class _Parser:
         else:
             key = self._key("a feature, not, has(…), missing(…), len(…), all(…) or (")
         start = self._next
-        if self._passes("in"):
+        if self._accept("in"):
             return Comparison(key, measure, "in", self._values(measure))
-        if self._passes("not"):
+        if self._accept("not"):
             self._expect("in", "in")
             return Comparison(key, measure, "not in", self._values(measure))
         if start.kind != "mark" or start.text not in OPERATORS:
-            hint = f"; to ask whether records have it, write has({key})" if measure == "any" else ""
+            hint = f"; to test whether it exists, write has({key})" if measure == "any" else ""
             self._refuse(_COMPARISONS, hint if start.kind in ("end", "word") else "")
         self._advance()
         return Comparison(key, measure, start.text, (self._value(measure),))
 
-    # -- what they are made of -----------------------------------------------------------------
+    # -- keys and values -----------------------------------------------------------------------
 
     def _key_in_parentheses(self, word: str) -> str:
         self._expect("(", f"( and a feature after {word} (a feature of this name: `{word}`)")
@@ -164,8 +163,8 @@ class _Parser:
             return token.text[1:-1].replace("``", "`")
         if token.kind != "word" or token.text in KEYWORDS:
             hint = {
-                "number": "; the feature stands on the left",
-                "text": "; the feature stands on the left, without quotes",
+                "number": "; write the feature on the left",
+                "text": "; write the feature on the left, without quotes",
             }.get(token.kind, "")
             self._refuse(expected, hint)
         self._advance()
@@ -175,14 +174,14 @@ class _Parser:
         start = self._next
         self._expect("(", "values in parentheses, such as (1, 2)")
         values = [self._value(measure)]
-        while self._passes(","):
+        while self._accept(","):
             if self._next.text == ")":
                 break
             values.append(self._value(measure))
         self._expect(")", ", or )")
         if len({isinstance(value, bytes) for value in values}) > 1:
             self._next = start
-            raise self._error("these values are numbers and text; expected one or the other")
+            raise self._error("numbers and text are mixed, expected one of them")
         return tuple(values)
 
     def _value(self, measure: str) -> Value:
@@ -191,7 +190,7 @@ class _Parser:
             self._advance()
             return self._unescaped(token)
         if token.kind != "number":
-            hint = f'; text stands in quotes: "{token.text}"' if token.kind == "word" else ""
+            hint = f'; write text in quotes: "{token.text}"' if token.kind == "word" else ""
             self._refuse("a number" if measure == "len" else "a number, or text in quotes", hint)
         try:
             value = float(token.text) if set(token.text) & set(".eE") else int(token.text)
@@ -203,7 +202,7 @@ class _Parser:
         return value
 
     def _unescaped(self, token: _Token) -> bytes:
-        """The bytes of a text in quotes."""
+        """Return the bytes of quoted text."""
         text, at, pieces = token.text[1:-1], 0, []
         try:
             for match in _ESCAPE.finditer(text):
@@ -214,11 +213,11 @@ class _Parser:
         except KeyError as error:
             self._next = token
             raise self._error(
-                f"\\{error.args[0]} means nothing in text; a backslash itself is written \\\\"
+                f"\\{error.args[0]} is not an escape sequence; write a backslash as \\\\"
             ) from None
         except UnicodeEncodeError:
             self._next = token
-            raise self._error("this has surrogates, which are no text") from None
+            raise self._error("text contains surrogates") from None
         return b"".join(pieces)
 
     # -- tokens --------------------------------------------------------------------------------
@@ -241,27 +240,27 @@ class _Parser:
         self._next = self._token_at(token.start + len(token.text))
         return token
 
-    def _passes(self, text: str) -> bool:
-        """Whether this word or mark comes next; if so it is passed."""
+    def _accept(self, text: str) -> bool:
+        """Skip this word or mark if it is next; return whether it was."""
         is_next = self._next.text == text and self._next.kind in ("word", "mark")
         if is_next:
             self._advance()
         return is_next
 
     def _expect(self, text: str, expected: str) -> None:
-        if not self._passes(text):
+        if not self._accept(text):
             self._refuse(expected)
 
-    # -- what is wrong -------------------------------------------------------------------------
+    # -- errors ---------------------------------------------------------------------------------
 
     def _refuse(self, expected: str, hint: str = "") -> NoReturn:
         token = self._next
         if token.kind == "end":
             raise self._error(f"expected {expected}, found the end{hint}")
         if token.kind == "wrong" and token.text in "\"'`":
-            raise self._error(f"this quote is never closed: expected another {token.text}")
+            raise self._error(f"the quote is not closed, expected another {token.text}")
         if token.kind == "wrong" and token.text[0].isdigit() and "feature" in expected:
-            hint = "; a feature whose name begins with a digit stands in backticks"
+            hint = "; write names that begin with a digit in backticks"
         if token.text in _INSTEAD and token.kind == "wrong":
             hint = f"; did you mean {_INSTEAD[token.text]}?"
         elif token.kind == "word" and token.text not in KEYWORDS:
@@ -271,21 +270,25 @@ class _Parser:
         raise self._error(f"expected {expected}, found {token.text:.60}{hint}")
 
     def _error(self, what: str) -> OptionError:
-        """What is wrong with the next token, and below it the place."""
+        """Return an error about the next token, with an excerpt that marks it."""
         at = self._next.start
         begin, end = max(0, at - _SHOWN), at + _SHOWN
         shown = re.sub(r"\s", " ", self._text[begin:end])
         before, after = "…" if begin else "", "…" if end < len(self._text) else ""
         caret = " " * (at - begin + len(before)) + "^"
         return OptionError(
-            f"where cannot be understood at character {at + 1}: {what}\n"
-            f"  {before}{shown}{after}\n  {caret}"
+            f"invalid {option('where')} at character {at + 1}: {what}",
+            option="where",
+            value=self._text,
+            excerpt=(f"  {before}{shown}{after}", f"  {caret}"),
         )
 
 
 def unknown_feature(key: str, known: Any) -> OptionError:
-    """The error for a feature that no record has."""
+    """Return the error for a feature that no record has."""
     return OptionError(
-        f"where asks for a feature {key!r}, of which no record has a value; "
-        + names_like(key, known, "no record has any features")
+        f"{option('where')} uses the feature {key!r}, but no record has it; "
+        + names_like(key, known, "the records have no features"),
+        option="where",
+        value=key,
     )

@@ -1,7 +1,6 @@
-"""Folders and annotation files -> samples. Knows nothing of shards.
+"""Sources of samples: image folders, annotation files, tables, archives, existing shards.
 
-To add a source: one file here with a class that has what `contract.Source` asks for, and a line in
-`recognition.KINDS`.
+To add a source, write a class that implements `contract.Source` and add it to `recognition.KINDS`.
 """
 
 from recordsmith.sources.coco import Coco

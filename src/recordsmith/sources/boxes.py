@@ -1,9 +1,8 @@
-"""Boxes of one picture, in whatever frame they were drawn -> the features of object detection.
+"""Convert the boxes of one image to object detection features.
 
-Annotations are drawn on what a tool showed: the stored picture, the picture turned upright, or a
-copy in another size. The header of the picture is the truth; what an annotation says of its size
-tells the frame. Every box is then looked at, and what is wrong with it becomes a problem with its
-place, or is mended or left out where the caller asked for that, and noted. Nothing is read here.
+Boxes may be drawn on the stored image, on the upright image, or on a resized copy: the image size
+in the annotation identifies this frame. Each box is checked; an invalid one is a problem, or is
+fixed or dropped with a note if the caller chose that.
 """
 
 from __future__ import annotations
@@ -12,13 +11,13 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
-from recordsmith.errors import OptionError, SourceError
+from recordsmith.errors import OptionError, Problems, SourceError, option
 from recordsmith.example import Kind
 from recordsmith.example.keys import (
     HEIGHT,
+    IMAGE,
     OBJECT_LABEL,
     OBJECT_TEXT,
-    PICTURE,
     WIDTH,
     XMAX,
     XMIN,
@@ -34,7 +33,7 @@ Corners: TypeAlias = tuple[float, float, float, float]
 """xmin, ymin, xmax, ymax, in the units of a frame."""
 
 BoxPolicy = Literal["stop", "clip", "drop"]
-"""What a wrong box does: stop its sample, be mended where that is possible, or be left out."""
+"""What happens to an invalid box: its sample fails, it is fixed if possible, or it is dropped."""
 
 BOX_KINDS: Mapping[str, Kind] = {
     YMIN: "float",
@@ -44,30 +43,29 @@ BOX_KINDS: Mapping[str, Kind] = {
     OBJECT_LABEL: "int64",
     OBJECT_TEXT: "bytes",
 }
-_TOLERANCE = 1e-6  # of the size: what rounding to six decimals leaves
-_SAME_SHAPE = 0.01  # how much aspect ratios may differ where a copy of the picture was drawn on
+_TOLERANCE = 1e-6  # relative to the size; covers rounding to six decimals
+_SAME_SHAPE = 0.01  # how much the aspect ratio of a resized copy may differ
 _SIDES = ("xmin", "ymin", "xmax", "ymax")
 
-_CUT = "a box that reaches outside of its picture was cut off at the edge"
-_ORDERED = "a box with minimum and maximum swapped was put in order"
-_LEFT_OUT = "an object with a wrong box was left out"
-_UNKNOWN_LEFT_OUT = "an object of an unknown class was left out"
-_TURNED = "boxes drawn on the upright picture were turned into the stored one (EXIF orientation)"
-_NOT_TURNED = (
-    "a picture has an EXIF orientation, and nothing says if its boxes were drawn before or after "
-    "turning it; they were taken as drawn on the stored picture"
+_CLIPPED = "boxes were clipped to their image"
+_REORDERED = "boxes had minimum and maximum swapped and were reordered"
+_DROPPED = "objects were dropped because their box is invalid"
+UNKNOWN_DROPPED = "objects were dropped because their class is unknown"
+_ROTATED = "images have an EXIF orientation; their boxes were rotated to the stored image"
+_NOT_ROTATED = (
+    "images have an EXIF orientation; their boxes were taken as drawn on the stored image"
 )
-_SCALED = "boxes drawn on a copy of another size were scaled to the picture"
-_WRONG_SIZE = "an annotation has a wrong size of its picture, whose own size was used"
+_SCALED = "images were annotated in another size; their boxes were scaled"
+_WRONG_SIZE = "images have another size than their annotation; the annotated size was ignored"
 
 
 class AnnotatedBox(NamedTuple):
-    """One object, as its annotation has it.
+    """One object from an annotation.
 
     place: file and line or number: "a.xml, line 17".
     name: its class.
-    corners: xmin, ymin, xmax, ymax in the units of the frame; NaN for what is no number.
-    extra: whatever else its source knows of it.
+    corners: xmin, ymin, xmax, ymax in the units of the frame; NaN for an invalid number.
+    extra: other data of its source.
     """
 
     place: str
@@ -77,7 +75,7 @@ class AnnotatedBox(NamedTuple):
 
 
 class PlacedBox(NamedTuple):
-    """An object whose box is good. `box` is relative to the stored picture."""
+    """An object with a valid box. `box` is relative to the stored image."""
 
     source: AnnotatedBox
     label: int
@@ -85,10 +83,10 @@ class PlacedBox(NamedTuple):
 
 
 class Frame(NamedTuple):
-    """What boxes were drawn on.
+    """The image that boxes were drawn on.
 
-    width, height: in the boxes' own units.
-    orientation: that of the stored picture, if the boxes were drawn on the upright one; else 1.
+    width, height: in the units of the boxes.
+    orientation: of the stored image, if the boxes were drawn on the upright image; else 1.
     """
 
     width: float
@@ -97,138 +95,135 @@ class Frame(NamedTuple):
 
 
 def check_policy(boxes: object) -> BoxPolicy:
-    """The option `boxes` of the sources.
+    """Check the option `boxes` of the sources.
 
     Raises:
-        OptionError: it is another word.
+        OptionError: the value is invalid.
     """
     for policy in get_args(BoxPolicy):
         if boxes == policy:
             return policy  # type: ignore[no-any-return]
-    raise OptionError(f"boxes is {boxes!r}; expected 'stop', 'clip' or 'drop'")
+    raise OptionError(option="boxes", value=boxes, expected="'stop', 'clip' or 'drop'")
 
 
 class BoxReader:
-    """Places the boxes of one picture, and gathers what is wrong with them.
+    """Checks and places the boxes of one image, and collects their problems.
 
-    Use: `frame_of` or a frame of one's own, `place`, `finish`.
+    Call `frame_of` (or make a frame), `place`, `finish`.
     """
 
-    def __init__(self, picture: Mapping[str, Any], policy: BoxPolicy, note: Note) -> None:
-        """`picture`: features as `read_picture` has them."""
-        self._picture = picture
+    def __init__(self, image: Mapping[str, Any], policy: BoxPolicy, note: Note) -> None:
+        """`image`: features from `read_image`."""
+        self._image = image
         self._policy = policy
-        self._note = note
-        self.problems: list[str] = []
+        self.note = note
+        self.problems = Problems()
 
     def frame_of(self, width: float, height: float, place: str) -> Frame:
-        """The frame, from the size that an annotation says its picture has; 0: it does not say."""
-        size = (self._picture[WIDTH], self._picture[HEIGHT])
-        orientation = exif_orientation(self._picture[PICTURE])
-        turned = swaps_sides(orientation)
+        """The frame for the image size in an annotation; 0 if the annotation has no size."""
+        size = (self._image[WIDTH], self._image[HEIGHT])
+        orientation = exif_orientation(self._image[IMAGE])
+        is_rotated = swaps_sides(orientation)
         if not (width > 0 and height > 0) or (width, height) == size:
-            is_told = turned and width > 0 and width != height
-            if orientation != UPRIGHT and not is_told:
-                self._note(_NOT_TURNED, f"{place}: orientation {orientation}")
+            is_clear = is_rotated and width > 0 and width != height
+            if orientation != UPRIGHT and not is_clear:
+                self.note(_NOT_ROTATED, f"{place}: orientation {orientation}")
             return Frame(*size)
-        if turned and (height, width) == size:
-            self._note(_TURNED, f"{place}: orientation {orientation}")
+        if is_rotated and (height, width) == size:
+            self.note(_ROTATED, f"{place}: orientation {orientation}")
             return Frame(width, height, orientation)
-        fault = (
-            f"{place}: the picture is said to be {width:g} wide and {height:g} high, and is "
-            f"{size[0]} by {size[1]}"
-        )
+        fault = f"{place}: annotated size {width:g}x{height:g}, image size {size[0]}x{size[1]}"
         if self._policy == "stop":
-            swapped = ", which is that swapped" if (height, width) == size else ""
-            self.problems.append(f"{fault}{swapped}")
+            swapped = " (width and height are swapped)" if (height, width) == size else ""
+            self.problems.add(f"{fault}{swapped}")
             return Frame(width, height)
         if _have_same_shape((width, height), size):
-            self._note(_SCALED, fault)
+            self.note(_SCALED, fault)
             return Frame(width, height)
-        if turned and _have_same_shape((height, width), size):
-            self._note(_SCALED, fault)
-            self._note(_TURNED, f"{place}: orientation {orientation}")
+        if is_rotated and _have_same_shape((height, width), size):
+            self.note(_SCALED, fault)
+            self.note(_ROTATED, f"{place}: orientation {orientation}")
             return Frame(width, height, orientation)
-        self._note(_WRONG_SIZE, fault)
+        self.note(_WRONG_SIZE, fault)
         return Frame(*size)
 
     def relative_frame(self, place: str, *, is_upright: bool) -> Frame:
-        """The frame of boxes that are relative already, drawn on the upright or stored picture."""
-        orientation = exif_orientation(self._picture[PICTURE])
+        """The frame of relative boxes, drawn on the upright or the stored image."""
+        orientation = exif_orientation(self._image[IMAGE])
         if orientation == UPRIGHT:
             return Frame(1, 1)
-        self._note(_TURNED if is_upright else _NOT_TURNED, f"{place}: orientation {orientation}")
+        self.note(_ROTATED if is_upright else _NOT_ROTATED, f"{place}: orientation {orientation}")
         return Frame(1, 1, orientation if is_upright else UPRIGHT)
 
     def place(
         self, boxes: Iterable[AnnotatedBox], frame: Frame, classes: Classes
     ) -> list[PlacedBox]:
-        """The good boxes, the mended ones among them; others are noted or become problems."""
+        """The valid and fixed boxes; others are noted or become problems."""
         placed = []
         for box in boxes:
             label = classes.label_of(box.name)
             if label is None:
-                self._reject(box, [classes.unknown(box.name)], _UNKNOWN_LEFT_OUT)
+                self._reject(box, [classes.unknown(box.name)], UNKNOWN_DROPPED)
                 if self._policy != "stop":
                     continue
             corners = _within(box.corners, frame)
             if corners is None:
-                corners = self._mended(box, frame)
+                corners = self._fixed(box, frame)
             if label is not None and corners is not None:
                 placed.append(PlacedBox(box, label, _stored(corners, frame)))
         return placed
 
-    def reject(self, place: str, fault: str) -> None:
-        """An object that cannot even be read: a problem, or left out and noted."""
-        self._reject(AnnotatedBox(place, "", (0, 0, 0, 0)), [fault], _LEFT_OUT)
+    def reject(self, place: str, fault: str, what: str = _DROPPED) -> None:
+        """Add the problem of an unreadable object, or drop it with the note `what`."""
+        self._reject(AnnotatedBox(place, "", (0, 0, 0, 0)), [fault], what)
 
     def finish(self, name: str) -> None:
-        """Nothing more comes of the sample called `name`.
+        """Raise the collected problems of the sample; `name` is its file.
 
         Raises:
-            SourceError: something is wrong; `problems` has it all.
+            SourceError: there are problems; `problems` lists them.
         """
         if not self.problems:
             return
-        advice = (
-            "mend them, or say boxes='clip' to cut off and put in order what can "
-            "be, or boxes='drop' to leave out such objects"
+        remedy = (
+            f"Fix the annotations, or pass {option('boxes', 'clip')} to fix boxes where possible, "
+            f"or {option('boxes', 'drop')} to drop such objects."
         )
-        if len(self.problems) == 1:
-            raise SourceError(f"{self.problems[0]}; {advice}", self.problems)
+        found = in_full(self.problems)
+        if self.problems.count == 1:
+            raise SourceError(found, self.problems, remedy=remedy)
         raise SourceError(
-            f"{name} has {len(self.problems):,} problems: {in_full(self.problems)}; {advice}",
-            self.problems,
+            f"{self.problems.count:,} problems: {found}", self.problems, path=name, remedy=remedy
         )
 
-    def _mended(self, box: AnnotatedBox, frame: Frame) -> Corners | None:
-        """A wrong box made right, if that is asked for and possible."""
+    def _fixed(self, box: AnnotatedBox, frame: Frame) -> Corners | None:
+        """An invalid box fixed, if the policy is to clip and that is possible."""
         faults = _faults(box.corners, frame)
         if self._policy != "clip" or not all(map(math.isfinite, box.corners)):
-            self._reject(box, faults, _LEFT_OUT)
+            self._reject(box, faults, _DROPPED)
             return None
         xs, ys = sorted(box.corners[::2]), sorted(box.corners[1::2])
         ordered = (xs[0], ys[0], xs[1], ys[1])
-        cut = _cut(ordered, frame)
-        if cut[0] >= cut[2] or cut[1] >= cut[3]:
-            self._reject(box, faults, _LEFT_OUT)
+        clipped = _clipped(ordered, frame)
+        if clipped[0] >= clipped[2] or clipped[1] >= clipped[3]:
+            self._reject(box, faults, _DROPPED)
             return None
         where = f"{box.place}: {'; '.join(faults)}"
         if ordered != box.corners:
-            self._note(_ORDERED, where)
+            self.note(_REORDERED, where)
         if _within(ordered, frame) is None:
-            self._note(_CUT, where)
-        return cut
+            self.note(_CLIPPED, where)
+        return clipped
 
     def _reject(self, box: AnnotatedBox, faults: Sequence[str], what: str) -> None:
         if self._policy == "stop":
-            self.problems += [f"{box.place}: {fault}" for fault in faults]
+            self.problems.extend(f"{box.place}: {fault}" for fault in faults)
         else:
-            self._note(what, f"{box.place}: {'; '.join(faults)}")
+            self.note(what, f"{box.place}: {'; '.join(faults)}")
 
 
 def box_features(placed: Sequence[PlacedBox]) -> dict[str, Any]:
-    """The features of the boxes, a list each."""
+    """The features of the boxes, one list per key."""
     return {
         YMIN: [item.box[0] for item in placed],
         XMIN: [item.box[1] for item in placed],
@@ -240,7 +235,7 @@ def box_features(placed: Sequence[PlacedBox]) -> dict[str, Any]:
 
 
 def number(text: object) -> float:
-    """A number of an annotation; NaN if it is none."""
+    """A number from an annotation; NaN if it is invalid."""
     try:
         return float(text)  # type: ignore[arg-type]
     except (TypeError, ValueError, OverflowError):
@@ -248,18 +243,18 @@ def number(text: object) -> float:
 
 
 def _within(corners: Corners, frame: Frame) -> Corners | None:
-    """The corners, if the box is a good one; what rounding left over the edge is taken away."""
+    """The corners of a valid box, without what rounding left over the edge; else None."""
     xmin, ymin, xmax, ymax = corners
     spare_x, spare_y = frame.width * _TOLERANCE, frame.height * _TOLERANCE
-    is_good = (
+    is_valid = (
         -spare_x <= xmin < xmax <= frame.width + spare_x
         and -spare_y <= ymin < ymax <= frame.height + spare_y
     )
-    cut = _cut(corners, frame) if is_good else corners
-    return cut if is_good and cut[0] < cut[2] and cut[1] < cut[3] else None
+    cut = _clipped(corners, frame) if is_valid else corners
+    return cut if is_valid and cut[0] < cut[2] and cut[1] < cut[3] else None
 
 
-def _cut(corners: Corners, frame: Frame) -> Corners:
+def _clipped(corners: Corners, frame: Frame) -> Corners:
     xmin, ymin, xmax, ymax = corners
     return (
         max(xmin, 0),
@@ -270,17 +265,17 @@ def _cut(corners: Corners, frame: Frame) -> Corners:
 
 
 def _stored(corners: Corners, frame: Frame) -> Box:
-    """Relative to the stored picture; divided as TensorFlow's scripts do it."""
+    """Relative to the stored image, with the same division as TensorFlow's scripts."""
     xmin, ymin, xmax, ymax = corners
     box = (ymin / frame.height, xmin / frame.width, ymax / frame.height, xmax / frame.width)
     return box if frame.orientation == UPRIGHT else turn_box(box, undone_by(frame.orientation))
 
 
 def _faults(corners: Corners, frame: Frame) -> list[str]:
-    """What is wrong with a box, a sentence for each fault."""
+    """The faults of a box, one clause each."""
     odd = [side for side, value in zip(_SIDES, corners, strict=True) if not math.isfinite(value)]
     if odd:
-        return [f"{', '.join(odd)}: no number; expected numbers"]
+        return [f"{', '.join(odd)}: not a number"]
     xmin, ymin, xmax, ymax = corners
     faults = []
     sides = (("x", xmin, xmax, frame.width, "width"), ("y", ymin, ymax, frame.height, "height"))
@@ -288,7 +283,7 @@ def _faults(corners: Corners, frame: Frame) -> list[str]:
         if low > high:
             faults.append(f"{axis}min {low:g} is larger than {axis}max {high:g}")
         elif low == high:
-            faults.append(f"{axis}min and {axis}max are both {low:g}: the box is empty")
+            faults.append(f"the box is empty: {axis}min and {axis}max are {low:g}")
         outside = [
             f"{axis}{which} {value:.10g}"
             for which, value in (("min", low), ("max", high))
@@ -296,8 +291,7 @@ def _faults(corners: Corners, frame: Frame) -> list[str]:
         ]
         if outside:
             faults.append(
-                f"{' and '.join(outside)} outside of the picture; expected 0 to its {side}, "
-                f"{size:g}"
+                f"{' and '.join(outside)} outside the image; expected 0 to its {side}, {size:g}"
             )
     return faults or ["the box is empty"]
 

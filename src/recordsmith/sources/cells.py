@@ -84,13 +84,13 @@ def check_number(cell: str, kind: Kind) -> None:
     """Whether a cell is what its column was declared to be.
 
     Raises:
-        ValueError: it is not; in words.
+        ValueError: it does not fit.
     """
     bare = cell.strip()
     is_whole = bare.lstrip("+-").isascii() and bare.lstrip("+-").isdigit()
     if kind == "int64" and not is_whole:
-        raise ValueError(f"{cell!r:.40} is no whole number")
+        raise ValueError(f"{cell!r:.40} is not an integer")
     if kind == "int64" and not -_LIMIT <= int(bare[:30]) < _LIMIT:
-        raise ValueError(f"{cell} does not fit int64; store it as text, with kind bytes")
+        raise ValueError(f"{cell} does not fit int64; expected the kind bytes")
     if not is_whole and not _ONE_FLOAT.fullmatch(bare):
-        raise ValueError(f"{cell!r:.40} is no number")
+        raise ValueError(f"{cell!r:.40} is not a number")

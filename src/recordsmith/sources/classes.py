@@ -1,7 +1,6 @@
-"""Names of classes <-> labels, for annotations that speak of classes by name.
+"""Map class names to labels, from a label map or from the data.
 
-From a label map that the caller gives, or made from the data. Names that differ in any letter, by
-case too, are classes of their own.
+Names are case-sensitive.
 """
 
 from __future__ import annotations
@@ -11,28 +10,34 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from recordsmith.dataset import ClassNames, class_names_of, read_label_map
-from recordsmith.errors import OptionError, SourceError
+from recordsmith.errors import OptionError, SourceError, option
 from recordsmith.files import PathLike, as_path
 from recordsmith.sources.wording import in_full, some
+from recordsmith.words import count
+
+_MOST_SUGGESTED = 100
+_LONGEST_COMPARED = 200
+_MOST_COMPARED = 10_000
 
 
 class Classes:
-    """The classes of a source: which label a name has, and what to say of one that has none."""
+    """The classes of a source: labels by name, and messages about unknown names."""
 
     def __init__(self, labels: Mapping[str, int], origin: str) -> None:
-        """`origin` says where the names come from: "the label map x.pbtxt"."""
+        """`origin`: where the names come from, such as "the label map x.pbtxt"."""
         self._labels = dict(labels)
         self._origin = origin
+        self._unknown: dict[str, str] = {}  # messages about the first unknown names
 
     def label_of(self, name: str) -> int | None:
-        """The label of a class; None if there is no such class."""
+        """The label of a class; None for an unknown class."""
         return self._labels.get(name)
 
     def names(self) -> ClassNames:
         """Index = label.
 
         Raises:
-            SourceError: a label is negative, or larger than can be meant.
+            SourceError: a label is negative or too large.
         """
         try:
             return class_names_of({label: name for name, label in self._labels.items()})
@@ -40,44 +45,57 @@ class Classes:
             raise SourceError(str(error)) from None
 
     def unknown(self, name: str) -> str:
-        """What is wrong with a name that is none of the classes, and which may have been meant."""
-        folded = {known.casefold(): known for known in self._labels}
-        close = difflib.get_close_matches(name.casefold(), folded, 1)
-        meant = f"; did you mean {folded[close[0]]!r}?" if close else ""
-        known = "" if close else f", which has {some(sorted(self._labels)) or 'none'}"
-        return f"class {name!r} is not in {self._origin}{meant}{known}"
+        """The problem with an unknown class name, with a suggestion."""
+        message = self._unknown.get(name)
+        if message is None:
+            message = f"class {name!r:.200} is not in {self._origin}"
+            if len(self._unknown) < _MOST_SUGGESTED:  # comparing is slow
+                message += self._suggestion(name)
+                self._unknown[name] = message
+        return message
+
+    def _suggestion(self, name: str) -> str:
+        """A similar class, or the first known classes."""
+        likely = [known for known in self._labels if len(known) <= _LONGEST_COMPARED]
+        folded = {known.casefold(): known for known in likely[:_MOST_COMPARED]}
+        wanted = name[:_LONGEST_COMPARED].casefold()
+        close = difflib.get_close_matches(wanted, folded, 1)
+        if close:
+            return f"; did you mean {folded[close[0]]!r}?"
+        return f"; known classes: {some(sorted(self._labels)) or 'none'}"
 
     def notices(self) -> list[str]:
-        """A sentence on classes that differ by nothing but case, if there are some."""
-        groups: dict[str, list[str]] = {}
+        """A notice on classes that differ only by case, if there are any."""
+        by_key: dict[str, list[str]] = {}
         for name in sorted(self._labels):
-            groups.setdefault(name.casefold(), []).append(name)
-        alike = [some(names) for names in groups.values() if len(names) > 1]
-        if not alike:
+            by_key.setdefault(name.casefold(), []).append(name)
+        groups = [names for names in by_key.values() if len(names) > 1]
+        if not groups:
             return []
-        return [f"classes that differ only by case are kept apart: {'; '.join(alike)}"]
+        number = count(sum(map(len, groups)), "class", "classes")
+        return [f"{number} differ only by case and stay separate: {'; '.join(map(some, groups))}"]
 
 
 def check_class_names(names: Iterable[str], noun: str = "class") -> None:
-    """See that `labels.txt` can hold the names of classes; `noun` says what they are names of.
+    """Check that `labels.txt` can store the class names; `noun` is what they name.
 
     Raises:
-        SourceError: one has a line break.
+        SourceError: a name contains a line break.
     """
     for name in names:
         if "\n" in name or "\r" in name:
             raise SourceError(
-                f"the {noun} {name!r} has a line break in its name, which labels.txt cannot hold; "
-                "rename it"
+                f"the name of {noun} {name!r} contains a line break, which labels.txt cannot store",
+                remedy=f"Rename the {noun}.",
             )
 
 
 def classes_of(names: Iterable[str], label_map: PathLike | None) -> Classes:
-    """The classes of a label map; without one those of the data, sorted as text, from 1.
+    """The classes of a label map; without one, those of the data, sorted by name, from 1.
 
     Raises:
-        OptionError: the label map is none.
-        FileAccessError: it cannot be read.
+        OptionError: the label map is invalid.
+        FileAccessError: the label map cannot be read.
     """
     if label_map is not None:
         return _from_label_map(as_path(label_map))
@@ -86,12 +104,12 @@ def classes_of(names: Iterable[str], label_map: PathLike | None) -> Classes:
 
 
 def classes_by_label(names: Mapping[int, str], label_map: PathLike | None, origin: str) -> Classes:
-    """The classes of a label map; without one those that the data has under numbers of its own.
+    """The classes of a label map; without one, those of the data with its own numbers.
 
     Raises:
-        OptionError: the label map is none.
-        FileAccessError: it cannot be read.
-        SourceError: a name has two numbers; `problems` has each.
+        OptionError: the label map is invalid.
+        FileAccessError: the label map cannot be read.
+        SourceError: a name has two numbers; `problems` lists each.
     """
     if label_map is not None:
         return _from_label_map(as_path(label_map))
@@ -103,9 +121,10 @@ def classes_by_label(names: Mapping[int, str], label_map: PathLike | None, origi
         labels.setdefault(name, label)
     if problems:
         raise SourceError(
-            f"{origin}: {in_full(problems)}; give each a name of its own, or with label_map= "
-            "a file in which the name has one number",
+            f"{origin}: {in_full(problems)}",
             problems,
+            remedy="Rename one of them, or pass a label map with "
+            f"{option('label_map')} in which the name has one number.",
         )
     return Classes(labels, origin)
 

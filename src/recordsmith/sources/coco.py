@@ -1,8 +1,7 @@
-"""COCO: one JSON file with the boxes and regions of all pictures of a split.
+"""COCO: one JSON file per split with the boxes and segmentations of all images.
 
-Numbers of categories are kept as labels, with their gaps. What is said of a picture is parsed again
-when its sample is read, so that the listing holds only where it is. Where files are, `coco_layout`
-finds out; whether boxes are good, `boxes`.
+Category ids are kept as labels, with their gaps. Annotations are parsed again when their sample is
+read, so that the listing keeps only their positions in the file.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from recordsmith.errors import OptionError, SourceError
+from recordsmith.errors import OptionError, Problems, SourceError, option
 from recordsmith.example import Kind
 from recordsmith.example.keys import (
     HEIGHT,
@@ -31,6 +30,7 @@ from recordsmith.files import PathLike, as_path
 from recordsmith.image import encode_mask, resize_nearest, turn, undone_by
 from recordsmith.sources.boxes import (
     BOX_KINDS,
+    UNKNOWN_DROPPED,
     AnnotatedBox,
     BoxPolicy,
     BoxReader,
@@ -42,35 +42,40 @@ from recordsmith.sources.boxes import (
 )
 from recordsmith.sources.classes import Classes, classes_by_label
 from recordsmith.sources.coco_json import CocoFile
-from recordsmith.sources.coco_layout import Described, entry_of, find_files, picture_folders
+from recordsmith.sources.coco_layout import Described, entry_of, find_files, image_folders
 from recordsmith.sources.contract import Listing, Note, Sample, look_up, unheard
 from recordsmith.sources.entries import Entry, samples_of
 from recordsmith.sources.file_index import FileIndex
-from recordsmith.sources.pictures import has_picture_name
+from recordsmith.sources.images import has_image_name
 from recordsmith.sources.regions import (
     ClassMask,
-    Mask,
     RegionError,
     rasterize,
 )
 from recordsmith.sources.splits import in_split_order
-from recordsmith.sources.wording import in_full, some, tally
+from recordsmith.sources.wording import Fault, in_full, notice, some
+from recordsmith.words import count
 
 Masks = Literal["instance", "class"]
 
-_EMPTY_MASK = "the outline of an object encloses no pixel, so its mask is empty"
+_NO_OUTLINE = "objects have an invalid segmentation and got an empty mask"
+_NO_OUTLINE_DROPPED = "objects were dropped because their segmentation is invalid"
+_EMPTY_MASK = "objects have an empty mask because their segmentation encloses no pixel"
 _LARGEST_AREA = float(np.finfo(np.float32).max)
-_MOST_PIXELS = 1 << 28  # of a mask that is made here; pictures that say more are no photographs
+_MOST_PIXELS = 1 << 28  # of a mask
 
 
 class Coco:
-    """Pictures with boxes, and on request masks, in COCO's JSON.
+    """Images with boxes, and optionally masks, in COCO's JSON format.
 
-    Each sample has its picture untouched (`image/encoded`, `image/format`, `image/height`,
+    Each sample has its unchanged image (`image/encoded`, `image/format`, `image/height`,
     `image/width`, `image/filename`, `image/source_id`) and for each object
-    `image/object/bbox/ymin`, `xmin`, `ymax`, `xmax` (0 to 1 of the stored picture),
-    `image/object/class/label` (the number of its category), `image/object/class/text`,
-    `image/object/is_crowd` and `image/object/area` (in pixels, as the file has it).
+    `image/object/bbox/ymin`, `xmin`, `ymax`, `xmax` (0 to 1, relative to the stored image),
+    `image/object/class/label` (its category id), `image/object/class/text`,
+    `image/object/is_crowd` and `image/object/area` (in pixels, from the file).
+
+    Example:
+        >>> rs.pack(rs.Coco("coco", object_masks="instance"), "packed")  # doctest: +SKIP
     """
 
     def __init__(
@@ -81,33 +86,38 @@ class Coco:
         images: PathLike | None = None,
         label_map: PathLike | None = None,
         boxes: BoxPolicy = "stop",
-        masks: Masks | None = None,
+        object_masks: Masks | None = None,
     ) -> None:
         """
         Args:
-            root: the folder that holds pictures and annotations; or the JSON file, beside its
-                pictures or in a folder `annotations` beside their folder.
-            annotations: the JSON file, or one for each split by its name; None: they are found.
-            images: the folder of the pictures, inside of the root; None: it is found.
-            label_map: path of a `label_map.pbtxt`; then its numbers are the labels.
-            boxes: what a wrong box does: `stop` its sample, be made right (`clip`), or left out
-                (`drop`).
-            masks: `instance` adds `image/object/mask`, a PNG of 0 and 1 for each object; `class`
-                adds `image/segmentation/class/encoded`, one PNG of labels, smaller objects on top.
+            root: the folder of images and annotations; or the JSON file, next to its images or in
+                a folder `annotations` next to theirs.
+            annotations: the JSON file, or a mapping from split to JSON file; None to find them.
+            images: the folder of the images, inside the root; None to find it.
+            label_map: path of a `label_map.pbtxt`, which defines the labels.
+            boxes: what to do with an invalid box: fail its sample (`stop`), clip and reorder it
+                (`clip`), or drop the object (`drop`). With masks, an object with an invalid
+                segmentation fails its sample, gets an empty mask (`clip`), or is dropped (`drop`).
+            object_masks: `instance` adds `image/object/mask`, a PNG of 0 and 1 for each object;
+                `class` adds `image/segmentation/class/encoded`, one PNG of labels with smaller
+                objects on top. Polygons are rasterized like in pycocotools.
 
         Raises:
-            OptionError: `boxes` or `masks` is another word; `images` is no folder of the root.
+            OptionError: `boxes` or `object_masks` is invalid, or `images` is not a folder inside
+                the root.
         """
         self.root = as_path(root)
         if annotations is None and self.root.is_file():
-            annotations, self.root = self.root, _home_of(self.root)
+            annotations, self.root = self.root, _dataset_folder(self.root)
         self._annotations = annotations
         self._images = None if images is None else _inside(self.root, as_path(images))
         self._label_map = None if label_map is None else as_path(label_map)
         self._policy = check_policy(boxes)
-        if masks not in (None, "instance", "class"):
-            raise OptionError(f"masks is {masks!r}; expected 'instance', 'class' or None")
-        self._masks = masks
+        if object_masks not in (None, "instance", "class"):
+            raise OptionError(
+                option="object_masks", value=object_masks, expected="'instance', 'class' or None"
+            )
+        self._masks = object_masks
         self._entries: dict[str, Entry[Described]] = {}
         self._classes = Classes({}, "the data")
         self._is_deep = False
@@ -116,51 +126,45 @@ class Coco:
         return f"Coco({str(self.root)!r})"
 
     def list_samples(self) -> Listing:
-        """Walk the JSON files and find their pictures; the order is that of the pictures' paths.
+        """Scan the JSON files and find their images, sorted by image path.
 
         Raises:
-            SourceError: there are no COCO files, or they are broken or contradict each other.
-            OptionError: the label map is none, or options name what is not there.
+            SourceError: there are no COCO files, or they are invalid or conflict with each other.
+            OptionError: the label map is invalid, or the root is a file.
             FileAccessError: a folder or file cannot be read.
         """
         index = FileIndex(self.root)
         paths = self._files(index)
         files = {split: CocoFile(path, name) for split, (path, name) in paths.items()}
-        notices = self._complaints(list(files.values()))
+        notices = self._check_files(list(files.values()))
         self._classes, more = _classes(list(files.values()), self._label_map)
         class_names = self._classes.names()
         self._is_deep = len(class_names) > 256
         entries: dict[str, Entry[Described]] = {}
         splits: dict[str, str] = {}
-        first: dict[str, str] = {}  # the file that lists a picture first
+        first: dict[str, str] = {}  # the file that lists an image first
         for split, file in files.items():
-            folders = (
-                picture_folders(index, file, split) if self._images is None else [self._images]
-            )
+            folders = image_folders(index, file, split) if self._images is None else [self._images]
             for image in file.images:
                 entry = entry_of(index, folders, Described(file, image))
-                name = entry.picture
+                name = entry.image
                 if name in entries:
-                    problem = (
-                        f"{file.name}, picture {image['id']}: {name} is listed already, in "
-                        f"{first[name]}; expected each picture once"
-                    )
-                    entry = dataclasses.replace(entry, problem=problem)
+                    problem = f"image {image['id']}: {name} is already listed in {first[name]}"
+                    entry = dataclasses.replace(entry, fault=Fault(problem, file.name))
                     name = f"{file.name}/{image['id']}"
                 entries[name], splits[name] = entry, split
                 first.setdefault(name, file.name)
         if not entries:
-            raise SourceError(f"{some(file.name for file in files.values())}: no pictures in it")
+            names = some(file.name for file in files.values())
+            raise SourceError(f"no images to pack: {names} list no images", path=self.root)
         self._entries = entries
         if len(files) == 1:
             splits = {}
         samples = samples_of(entries, splits, index, lambda described: described.file.version)
-        used = {entry.picture for entry in entries.values()}
-        left = [path for path in index.paths if has_picture_name(path) and path not in used]
-        if left:
-            notices.append(f"pictures that no annotation file lists: {tally(left)}")
-        if index.hidden:
-            notices.append(f"hidden: {some(index.hidden)}")
+        used = {entry.image for entry in entries.values()}
+        left = [path for path in index.paths if has_image_name(path) and path not in used]
+        notices += notice(left, "image", "missing from annotation files skipped")
+        notices += notice(index.hidden, "hidden file", "skipped")
         notices += [*more, *self._classes.notices()]
         return Listing(
             samples,
@@ -171,9 +175,15 @@ class Coco:
         )
 
     def read_sample(self, sample: Sample, note: Note = unheard) -> Mapping[str, Any]:
-        """Read one picture, and what its JSON file says of it."""
+        """Read one image and its annotations.
+
+        Raises:
+            SourceError: its image is missing, or annotations are invalid; `problems` lists each.
+            CorruptDataError: unreadable-image.
+            FileAccessError: a file cannot be read.
+        """
         entry = look_up(self._entries, sample)
-        features = entry.read_picture(self.root, note)
+        features = entry.read_image(self.root, note)
         assert entry.annotation is not None
         file, image = entry.annotation
         features[SOURCE_ID] = str(image["id"]).encode("utf-8", "surrogateescape")
@@ -181,14 +191,11 @@ class Coco:
         place = entry.annotation.place
         frame = reader.frame_of(number(image["width"] or 0), number(image["height"] or 0), place)
         placed = reader.place(_boxes(file, image, reader), frame, self._classes)
-        masks: list[Mask] = []
+        masks: dict[str, Any] = {}
         if self._masks is not None and not reader.problems:
-            placed, masks = _with_masks(placed, frame, features, reader, place)
-            for item, mask in zip(placed, masks, strict=True):
-                if not mask.any():
-                    note(_EMPTY_MASK, item.source.place)
-        reader.finish(entry.picture)
-        return features | self._features(placed, masks, features)
+            placed, masks = self._with_masks(placed, frame, features, reader, place)
+        reader.finish(entry.image)
+        return features | self._features(placed, features) | masks
 
     def describe(self) -> Mapping[str, Any]:
         files = self._annotations
@@ -204,7 +211,7 @@ class Coco:
             "images": self._images,
             "label_map": None if self._label_map is None else self._label_map.name,
             "boxes": self._policy,
-            "masks": self._masks,
+            "object_masks": self._masks,
         }
 
     def kinds(self) -> Mapping[str, Kind]:
@@ -218,7 +225,7 @@ class Coco:
         return kinds
 
     def _files(self, index: FileIndex) -> dict[str, tuple[str, str]]:
-        """split -> (path, name in messages) of each JSON file."""
+        """split -> (path, name for messages) of each JSON file."""
         if self._annotations is None:
             return {
                 split: (index.full_path(path), path) for split, path in find_files(index).items()
@@ -228,48 +235,85 @@ class Coco:
         return {split: self._located(path) for split, path in files.items()}
 
     def _located(self, path: PathLike) -> tuple[str, str]:
-        """A JSON file that the caller named: its path, and its name from the root."""
+        """The path of a JSON file from the caller, and its name relative to the root."""
         full = as_path(path)
         if not full.exists() and (self.root / full).exists():
             full = self.root / full
         inside = os.path.relpath(full.resolve(), self.root.resolve()).replace(os.sep, "/")
         return str(full), inside if not inside.startswith("../") else full.name
 
-    def _complaints(self, files: list[CocoFile]) -> list[str]:
-        """What is wrong beside the annotations of pictures, if that shall not stop everything."""
-        problems = [problem for file in files for problem in file.problems]
+    def _check_files(self, files: list[CocoFile]) -> list[str]:
+        """Raise the problems outside annotations, or return them as notices."""
+        problems = Problems()
+        for file in files:
+            problems.extend(file.problems)
         if problems and self._policy == "stop":
             raise SourceError(
-                f"{in_full(problems)}; mend that, or say boxes='drop' to leave such entries out",
+                "the annotation files have invalid entries",
                 problems,
+                path=self.root,
+                remedy=f"Fix them, or pass {option('boxes', 'drop')} to drop them.",
+                lists_problems=True,
             )
-        notices = [f"entries that were left out: {some(problems)}"] if problems else []
+        notices = []
+        if problems:
+            number = count(problems.count, "invalid entry", "invalid entries")
+            notices.append(f"{number} dropped: {in_full(problems)}")
         for file in files:
-            if file.strangers:
-                ids = some(map(str, file.strangers))
-                notices.append(
-                    f"annotations in {file.name} of pictures that it does not list, "
-                    f"{len(file.strangers):,}: {ids}"
-                )
+            if file.orphans:
+                number = count(len(file.orphans), "annotation")
+                ids = some(map(str, file.orphans))
+                notices.append(f"{number} of unlisted images in {file.name} skipped: {ids}")
         return notices
 
-    def _features(
-        self, placed: list[PlacedBox], masks: list[Mask], picture: Mapping[str, Any]
-    ) -> dict[str, Any]:
-        height, width = picture[HEIGHT], picture[WIDTH]
+    def _with_masks(
+        self,
+        placed: list[PlacedBox],
+        frame: Frame,
+        image: Mapping[str, Any],
+        reader: BoxReader,
+        place: str,
+    ) -> tuple[list[PlacedBox], dict[str, Any]]:
+        """The kept objects, and the features of their masks on the stored image."""
+        height, width = image[HEIGHT], image[WIDTH]
+        if max(height * width, frame.height * frame.width) > _MOST_PIXELS:
+            raise SourceError(
+                f"{place}: the size {width}x{height} is too large for masks; expected at most "
+                f"{_MOST_PIXELS:,} pixels"
+            )
+        kept: list[PlacedBox] = []
+        encoded: list[bytes] = []  # one mask at a time is held as pixels
+        whole = ClassMask(height, width, is_deep=self._is_deep)
+        for item in placed:
+            segmentation = item.source.extra.get("segmentation")
+            try:
+                drawn = rasterize(segmentation, int(frame.height), int(frame.width))
+            except RegionError as error:
+                if self._policy != "clip":
+                    reader.reject(item.source.place, str(error), _NO_OUTLINE_DROPPED)
+                    continue
+                reader.note(_NO_OUTLINE, f"{item.source.place}: {error}")
+                mask = np.zeros((height, width), np.uint8)
+            else:
+                mask = resize_nearest(turn(drawn, undone_by(frame.orientation)), height, width)
+                if not mask.any():
+                    reader.note(_EMPTY_MASK, item.source.place)
+            kept.append(item)
+            if self._masks == "instance":
+                encoded.append(encode_mask(mask))
+            else:
+                whole.add(mask, item.label)
+        if self._masks == "instance":
+            return kept, {OBJECT_MASK: encoded}
+        return kept, {MASK: encode_mask(whole.draw()), MASK_FORMAT: "png"}
+
+    def _features(self, placed: list[PlacedBox], image: Mapping[str, Any]) -> dict[str, Any]:
+        height, width = image[HEIGHT], image[WIDTH]
         features = box_features(placed)
         features[OBJECT_IS_CROWD] = [
             int(number(item.source.extra.get("iscrowd")) > 0) for item in placed
         ]
         features[OBJECT_AREA] = [_area(item, height * width) for item in placed]
-        if self._masks == "instance":
-            features[OBJECT_MASK] = [encode_mask(mask) for mask in masks]
-        elif self._masks == "class":
-            whole = ClassMask(height, width, is_deep=self._is_deep)
-            for item, mask in zip(placed, masks, strict=True):
-                whole.add(mask, item.label)
-            features[MASK] = encode_mask(whole.draw())
-            features[MASK_FORMAT] = "png"
         return features
 
 
@@ -280,46 +324,20 @@ def _boxes(file: CocoFile, image: Mapping[str, Any], reader: BoxReader) -> list[
         category, box = annotation.get("category_id"), annotation.get("bbox")
         name = file.categories.get(category) if isinstance(category, int) else None
         if name is None:
-            reader.reject(place, f"its category_id {category!r} is none of the categories")
+            reader.reject(place, f"unknown category_id {category!r}", UNKNOWN_DROPPED)
         elif not isinstance(box, list) or len(box) != 4:
-            reader.reject(place, f"its bbox is {str(box)[:60]}; expected [x, y, width, height]")
+            fault = f"invalid bbox {str(box)[:60]}; expected [x, y, width, height]"
+            reader.reject(place, fault)
         else:
             x, y, width, height = map(number, box)
-            where = f"{place} ({name}, picture {image['id']})"
+            where = f"{place} ({name}, image {image['id']})"
             corners = (x, y, x + width, y + height)
             boxes.append(AnnotatedBox(where, name, corners, annotation))
     return boxes
 
 
-def _with_masks(
-    placed: list[PlacedBox],
-    frame: Frame,
-    picture: Mapping[str, Any],
-    reader: BoxReader,
-    place: str,
-) -> tuple[list[PlacedBox], list[Mask]]:
-    """The objects whose region is good, and the mask of each on the stored picture."""
-    height, width = picture[HEIGHT], picture[WIDTH]
-    if max(height * width, frame.height * frame.width) > _MOST_PIXELS:
-        raise SourceError(
-            f"{place} is {width} by {height}; masks are made up to {_MOST_PIXELS:,} pixels"
-        )
-    kept, masks = [], []
-    for item in placed:
-        segmentation = item.source.extra.get("segmentation")
-        try:
-            mask = rasterize(segmentation, int(frame.height), int(frame.width))
-        except RegionError as error:
-            reader.reject(item.source.place, str(error))
-            continue
-        mask = turn(mask, undone_by(frame.orientation))
-        kept.append(item)
-        masks.append(resize_nearest(mask, height, width))
-    return kept, masks
-
-
 def _area(item: PlacedBox, pixel_count: int) -> float:
-    """What the file says; the box's own where it says nothing."""
+    """The area in the file, or that of the box if it is missing or invalid."""
     area = number(item.source.extra.get("area"))
     if 0 <= area <= _LARGEST_AREA:
         return area
@@ -327,51 +345,48 @@ def _area(item: PlacedBox, pixel_count: int) -> float:
     return (ymax - ymin) * (xmax - xmin) * pixel_count
 
 
-def _home_of(document: Path) -> Path:
-    """The folder of the dataset that a JSON file is of."""
+def _dataset_folder(document: Path) -> Path:
+    """The folder of the dataset that a JSON file belongs to."""
     folder = document.absolute().parent
     return folder.parent if folder.name.lower() == "annotations" else folder
 
 
 def _inside(root: Path, images: Path) -> str:
-    """The folder of pictures, relative to the root."""
+    """The folder of images, relative to the root."""
     full = images if images.is_dir() else root / images
     path = os.path.relpath(full.resolve(), root.resolve()).replace(os.sep, "/")
     if not full.is_dir() or path == ".." or path.startswith("../"):
-        raise OptionError(f"images is {images}; expected a folder inside of {root}")
+        raise OptionError(option="images", value=str(images), expected=f"a folder inside {root}")
     return "" if path == "." else path
 
 
 def _classes(files: list[CocoFile], label_map: PathLike | None) -> tuple[Classes, list[str]]:
-    """The classes of all files together, and what there is to say of them.
+    """The classes of all files together, and notices about them.
 
     Raises:
-        SourceError: files contradict each other, or a name has two numbers.
+        SourceError: files have different categories, or a name has two numbers.
     """
     names: dict[int, str] = {}
     problems = []
     for file in files:
         for number_, name in file.categories.items():
             if names.setdefault(number_, name) != name:
-                problems.append(
-                    f"category {number_} is {name!r} in {file.name} and {names[number_]!r} in "
-                    "another file"
-                )
+                other = f"{names[number_]!r} in another file"
+                problems.append(f"category {number_} is {name!r} in {file.name} and {other}")
     if problems and label_map is None:
         raise SourceError(
-            f"the annotation files have different categories: {some(problems)}; mend them, or give "
-            "a label_map, and the names count",
+            f"the annotation files have different categories: {some(problems)}",
             problems,
+            remedy=f"Fix them, or pass {option('label_map')} to use labels by name.",
         )
     notices = []
     if 0 in names and label_map is None:
         if any(0 in file.used for file in files):
             names = {number_ + 1: name for number_, name in names.items()}
             notices.append(
-                "the categories count from 0, which is the background in label maps and masks: "
-                "each label is its category plus 1"
+                "categories start at 0, the background: each label is its category id plus 1"
             )
         else:
-            notices.append(f"category 0, {names.pop(0)!r}, has no objects and was left out")
+            notices.append(f"1 category without objects dropped: 0, {names.pop(0)!r}")
     origin = f"the categories of {some(file.name for file in files)}"
     return classes_by_label(names, label_map, origin), notices

@@ -1,8 +1,7 @@
-"""One COCO JSON file: its categories, its pictures, and where the annotations of each are.
+"""Index one COCO JSON file: its categories, its images, and the positions of annotations.
 
-Such files reach half a gigabyte. So the text is walked element by element, and of each annotation
-only its place in the text is kept; it is read again when its sample is. Memory stays near the size
-of the text, and nothing is parsed into objects that are not looked at.
+Such files reach half a gigabyte, so the text is scanned element by element, and annotations are
+parsed again when their sample is read. Memory stays close to the size of the text.
 """
 
 from __future__ import annotations
@@ -13,47 +12,50 @@ from collections.abc import Iterator
 from typing import Any
 
 from recordsmith.dataset.documents import json_fault
-from recordsmith.errors import SourceError
+from recordsmith.dataset.labels import LARGEST_LABEL
+from recordsmith.errors import Problems, SourceError
 from recordsmith.files import read_file, read_head
 from recordsmith.sources.versions import size_and_time
 
-_scan = json.JSONDecoder().raw_decode  # (text, at) -> (value, where it ends)
+_scan = json.JSONDecoder().raw_decode  # (text, at) -> (value, its end)
 _space = re.compile(r"[ \t\n\r]*").match
 _LISTS = frozenset(("categories", "images", "annotations"))
 _HEAD_BYTES = 1 << 16
+_MOST_ODD_CATEGORIES = 1000  # with ids that are not labels, which may be colliding keys
 
 
 class CocoFile:
-    """What listing keeps of one file.
+    """What a listing keeps of one file.
 
     Attributes:
-        name: what it is called in messages.
-        categories: number -> name, as far as they are numbers and names.
-        images: as the file has them, without what no sample needs.
-        problems: what is wrong with categories and pictures.
-        used: numbers of the categories that annotations have.
-        strangers: annotations of pictures that are not listed: their ids.
-        version: another number when the file was changed.
+        name: its name in messages.
+        categories: id -> name, without invalid ones.
+        images: the entries in the file, reduced to the needed keys.
+        problems: the problems of categories and images.
+        used: category ids of annotations that can be labels.
+        orphans: ids of annotations whose image is not listed.
+        version: changes when the file changes.
     """
 
     def __init__(self, path: str, name: str) -> None:
-        """Read and walk the file.
+        """Read and scan the file.
 
         Raises:
-            SourceError: it is no JSON, or no COCO JSON; says the line.
-            FileAccessError: it cannot be read.
+            SourceError: the file is not valid COCO JSON; `line` is where.
+            FileAccessError: the file cannot be read.
         """
         self.name = name
         self.categories: dict[int, str] = {}
         self.images: list[dict[str, Any]] = []
-        self.problems: list[str] = []
+        self.problems = Problems()
         self.used: set[int] = set()
-        self.strangers: list[Any] = []
-        self._places: dict[Any, list[int]] = {}  # id of a picture -> where its annotations begin
+        self.orphans: list[Any] = []
+        # keyed by ids as text, because a file may contain integers that collide as dict keys
+        self._places: dict[str, list[int]] = {}  # positions of an image's annotations
         _, self.version = size_and_time(path)
-        self._pictures: dict[Any, str] = {}  # id -> file name
+        self._images: dict[str, str] = {}  # the file name of an image
         self._text = _decoded(path, name)
-        self._counted = 0, 1  # a place in the text, and its line
+        self._counted = 0, 1  # a position in the text, and its line
         found = set()
         for key, value, at in _elements(self._text, name):
             found.add(key)
@@ -61,23 +63,24 @@ class CocoFile:
                 self._take(key, value, at)
         if "images" not in found:
             raise SourceError(
-                f"{name} is no COCO annotation file: expected the lists images, annotations and "
-                f"categories, found {', '.join(sorted(found)) or 'nothing'}"
+                f"not a COCO annotation file: found the keys {', '.join(sorted(found)) or 'none'}; "
+                "expected the lists images, annotations and categories",
+                path=name,
             )
-        known = {image["id"] for image in self.images}
+        known = {repr(image["id"]) for image in self.images}
         if self._places and known.isdisjoint(self._places):
-            self.problems.append(
-                f"{name}: no annotation is of a picture that is listed; the first has the image_id "
-                f"{next(iter(self._places))!r}"
+            self.problems.add(
+                f"{name}: the image_id of every annotation is unknown; the first is "
+                f"{next(iter(self._places)):.60}"
             )
-        self._pictures.clear()
+        self._images.clear()
         for image_id in [key for key in self._places if key not in known]:
             places = self._places.pop(image_id)
-            self.strangers += [self._annotation(at).get("id", "?") for at in places]
+            self.orphans += [self._annotation(at).get("id", "?") for at in places]
 
     def annotations_of(self, image_id: Any) -> list[dict[str, Any]]:
-        """All annotations of one picture, in the order of the file."""
-        return [self._annotation(at) for at in self._places.get(image_id, ())]
+        """All annotations of one image, in file order."""
+        return [self._annotation(at) for at in self._places.get(repr(image_id), ())]
 
     def _annotation(self, at: int) -> dict[str, Any]:
         value: dict[str, Any] = _scan(self._text, at)[0]
@@ -85,49 +88,49 @@ class CocoFile:
 
     def _take(self, key: str, value: Any, at: int) -> None:
         if not isinstance(value, dict):
-            self._complain(at, f"in {key}: {str(value)[:60]!r}; expected an object in braces")
+            self._add_problem(at, f"invalid {key} {str(value)[:60]!r}; expected objects")
         elif key == "annotations":
             image_id = value.get("image_id")
             category = value.get("category_id")
             if not isinstance(image_id, (int, str)):
-                annotation = f"the annotation {str(value.get('id'))[:60]}"
-                self._complain(at, f"{annotation} has the image_id {str(image_id)[:60]}")
+                annotation = f"annotation {str(value.get('id'))[:60]}"
+                self._add_problem(at, f"{annotation} has image_id {str(image_id)[:60]}")
                 return
-            self._places.setdefault(image_id, []).append(at)
-            if isinstance(category, int):
+            self._places.setdefault(repr(image_id), []).append(at)
+            if isinstance(category, int) and 0 <= category <= LARGEST_LABEL:
                 self.used.add(category)
         elif key == "images":
             image_id, file_name = value.get("id"), value.get("file_name")
             if not isinstance(image_id, (int, str)) or not isinstance(file_name, str):
-                picture = f"the picture {str(image_id)[:60]}"
-                self._complain(at, f"{picture} has the file_name {str(file_name)[:60]}")
+                image = f"image {str(image_id)[:60]}"
+                self._add_problem(at, f"{image} has file_name {str(file_name)[:60]}")
                 return
-            if self._pictures.setdefault(image_id, file_name) != file_name:
-                both = f"{self._pictures[image_id]!r:.60} and {file_name!r:.60}"
-                self._complain(at, f"the picture {str(image_id)[:60]} is both {both}")
+            known = self._images.setdefault(repr(image_id), file_name)
+            if known != file_name:
+                both = f"{known!r:.60} and {file_name!r:.60}"
+                self._add_problem(at, f"image {str(image_id)[:60]} is both {both}")
                 return
             wanted = ("id", "file_name", "width", "height")
             self.images.append({name: value.get(name) for name in wanted})
         else:
             number, name = value.get("id"), value.get("name")
             if type(number) is not int or not isinstance(name, str) or not name or "\n" in name:
-                self._complain(at, f"the category {str(number)[:60]} has the name {name!r:.60}")
+                self._add_problem(at, f"category {str(number)[:60]} has name {name!r:.60}")
+            elif not 0 <= number <= LARGEST_LABEL and len(self.categories) >= _MOST_ODD_CATEGORIES:
+                self._add_problem(at, f"category {name!r:.60} has id {str(number)[:60]}")
             elif self.categories.setdefault(number, name) != name:
                 other = self.categories[number]
-                self._complain(at, f"the category {number} is both {other!r} and {name!r}")
+                self._add_problem(at, f"category {number} is both {other!r} and {name!r}")
 
-    def _complain(self, at: int, what: str) -> None:
-        seen, line = self._counted  # complaints come in the order of the text
+    def _add_problem(self, at: int, what: str) -> None:
+        seen, line = self._counted  # problems come in the order of the text
         line += self._text.count("\n", seen, at)
         self._counted = at, line
-        self.problems.append(f"{self.name}, line {line}: {what}")
+        self.problems.add(f"{self.name}, line {line}: {what}")
 
 
 def looks_like_coco(path: str) -> bool:
-    """Whether a JSON file begins like COCO's: an object, with one of its lists near the start.
-
-    A file whose lists come late is asked for by name.
-    """
+    """Whether a JSON file starts like COCO's: an object with one of its lists near the start."""
     head = read_head(path, _HEAD_BYTES).removeprefix(b"\xef\xbb\xbf").lstrip()
     keys = (b'"images"', b'"annotations"', b'"categories"')
     return head.startswith(b"{") and any(key in head for key in keys)
@@ -137,11 +140,13 @@ def _decoded(path: str, name: str) -> str:
     try:
         return read_file(path).decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise SourceError(f"{name} is not UTF-8 (byte {error.start:,}); save it as UTF-8") from None
+        raise SourceError(
+            f"not UTF-8 at byte {error.start:,}", path=name, remedy="Save the file as UTF-8."
+        ) from None
 
 
 def _elements(text: str, name: str) -> Iterator[tuple[str, Any, int | None]]:
-    """(key, element, where it begins) of COCO's lists; (key, None, None) for all keys."""
+    """Yield (key, None, None) for each key, and (key, element, position) in COCO's lists."""
     at = 0
     try:
         at = _expect(text, _skip(text, 0), "{")
@@ -160,23 +165,24 @@ def _elements(text: str, name: str) -> Iterator[tuple[str, Any, int | None]]:
                 value, end = _scan(text, at)
                 if key in _LISTS and value is not None:
                     raise SourceError(
-                        f"{name}, line {_line(text, at)}: {key} is {str(value)[:60]!r}; expected "
-                        "a list in brackets"
+                        f"{key} is {str(value)[:60]!r}; expected a list",
+                        path=name,
+                        line=_line(text, at),
                     )
                 at = end
             at = _next(text, at, "}")
         if _skip(text, at + 1) < len(text):
-            raise json.JSONDecodeError("expected the end", text, _skip(text, at + 1))
+            raise json.JSONDecodeError("expected end of file", text, _skip(text, at + 1))
     except json.JSONDecodeError as error:
-        raise _no_json(text, error.pos, name) from None
+        raise _invalid_json(text, error.pos, name) from None
     except SourceError:
         raise
     except (RecursionError, ValueError) as error:  # nested too deep, a number of too many digits
-        raise SourceError(f"{name}, line {_line(text, at)}: {json_fault(error)}") from None
+        raise SourceError(json_fault(error), path=name, line=_line(text, at)) from None
 
 
 def _next(text: str, at: int, closing: str) -> int:
-    """Behind the comma; or at the closing bracket."""
+    """The position after the comma, or at the closing bracket."""
     at = _skip(text, at)
     if text[at : at + 1] == closing:
         return at
@@ -194,9 +200,11 @@ def _skip(text: str, at: int) -> int:
     return at if match is None else match.end()
 
 
-def _no_json(text: str, at: int, name: str) -> SourceError:
-    found = repr(text[at : at + 30]) if at < len(text) else "its end: it was cut off"
-    return SourceError(f"{name}, line {_line(text, at)}: it is no whole JSON, found {found}")
+def _invalid_json(text: str, at: int, name: str) -> SourceError:
+    line = _line(text, at)
+    if at >= len(text):
+        return SourceError("truncated JSON", path=name, line=line)
+    return SourceError(f"invalid JSON at {text[at : at + 30]!r}", path=name, line=line)
 
 
 def _line(text: str, at: int) -> int:

@@ -1,7 +1,7 @@
-"""COCO's files: which JSON files there are, of which splits, and where their pictures are.
+"""Find COCO's JSON files, their splits, and the folders of their images.
 
-`annotations/instances_train2017.json` with `train2017/`, a folder for each split with
-`_annotations.coco.json` in it, or one JSON file beside or above its pictures.
+Layouts: `annotations/instances_train2017.json` with `train2017/`, one folder per split with
+`_annotations.coco.json` in it, or one JSON file next to or above its images.
 """
 
 from __future__ import annotations
@@ -12,39 +12,39 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from recordsmith.dataset import is_split_name
-from recordsmith.errors import SourceError
+from recordsmith.errors import SourceError, option
 from recordsmith.files import read_head
 from recordsmith.sources.coco_json import CocoFile, looks_like_coco
 from recordsmith.sources.entries import Entry, notes_of
 from recordsmith.sources.file_index import FileIndex, Found, no_files, not_found
-from recordsmith.sources.pictures import has_picture_name
-from recordsmith.sources.wording import some
+from recordsmith.sources.images import has_image_name
+from recordsmith.sources.wording import Fault, some
 
 _EXPECTED = (
-    "annotations/instances_<split>.json with a folder of pictures for each split, "
-    "<split>/_annotations.coco.json beside the pictures, or one .json file beside or above them"
+    "annotations/instances_<split>.json with one folder of images per split, "
+    "<split>/_annotations.coco.json next to the images, or one .json file next to or above them"
 )
 _SPLIT_FILE = "_annotations.coco.json"
 _OTHER_TASKS = ("captions_", "person_keypoints_", "stuff_", "panoptic_", "image_info_")
-_PICTURE_FOLDERS = frozenset(("images", "image", "imgs", "img", "jpegimages", "pictures", "data"))
+_IMAGE_FOLDERS = frozenset(("images", "image", "imgs", "img", "jpegimages", "pictures", "data"))
 
 
 class Described(NamedTuple):
-    """What is said of one picture: its JSON file, and its entry there."""
+    """One image in a JSON file: the file, and the entry in it."""
 
     file: CocoFile
     image: Mapping[str, Any]
 
     @property
     def place(self) -> str:
-        return f"{self.file.name}, picture {self.image['id']}"
+        return f"{self.file.name}, image {self.image['id']}"
 
 
 def find_files(index: FileIndex) -> dict[str, str]:
-    """split -> JSON file; one file alone is no split.
+    """Find the JSON file of each split; a single file has the split "".
 
     Raises:
-        SourceError: there is none, or it is not clear which are meant.
+        SourceError: there are none, or they are ambiguous.
     """
     documents = [path for path in index.paths if path.lower().endswith(".json")]
     groups = (
@@ -59,18 +59,15 @@ def find_files(index: FileIndex) -> dict[str, str]:
         boxed = instances or [path for path in known if not _is_of_other_task(path)]
         if boxed:
             return _by_split(boxed)
-    nothing = no_files(index.root, _EXPECTED, index)
     if not documents:
-        raise nothing
+        raise no_files(index.root, _EXPECTED, index)
+    head = read_head(index.full_path(documents[0]), 20)
+    found = f"the file starts with {head!r}" if head else "the file is empty"
     raise SourceError(
-        f"{nothing}. {documents[0]} {_beginning(index.full_path(documents[0]))}; expected an "
-        "object with the lists images, annotations and categories"
+        f"not a COCO annotation file: {found}; expected an object with the lists images, "
+        "annotations and categories",
+        path=documents[0],
     )
-
-
-def _beginning(path: str) -> str:
-    head = read_head(path, 20)
-    return f"begins with {head!r}" if head else "is empty"
 
 
 def _is_of_other_task(path: str) -> bool:
@@ -85,9 +82,8 @@ def _by_split(paths: list[str]) -> dict[str, str]:
         if len(splits) == len(paths) and all(len(words) == 1 for words in splits):
             return {words[0]: path for words, path in splits.items()}
     raise SourceError(
-        f"there are {len(paths)} annotation files, and their names do not tell one split each: "
-        f"{some(paths)}; say which: annotations='{paths[0]}', or one for each split: "
-        f"annotations={{'train': '{paths[0]}', ...}}"
+        f"several annotation files without distinct splits in their names: {some(paths)}",
+        remedy=f"Choose one with {option('annotations', paths[0])}, or map each split to its file.",
     )
 
 
@@ -104,12 +100,12 @@ def _split_words_with_years(path: str) -> list[str]:
     return [word for word in words if is_split_name(word.rstrip("0123456789"))]
 
 
-def picture_folders(index: FileIndex, file: CocoFile, split: str) -> list[str]:
-    """Where pictures are looked for, best first: beside the file, folders named like it, images."""
+def image_folders(index: FileIndex, file: CocoFile, split: str) -> list[str]:
+    """Where to look for images, best first: next to the file, folders named like it, images."""
     own = posixpath.dirname(file.name)
     words = {split.lower(), *(word.lower() for word in _split_words_with_years(file.name))}
     words.update(word.lower() for word in _split_words(file.name))
-    folders = sorted({posixpath.dirname(path) for path in index.paths if has_picture_name(path)})
+    folders = sorted({posixpath.dirname(path) for path in index.paths if has_image_name(path)})
     above = {posixpath.dirname(folder) for folder in folders}
 
     def rank(folder: str) -> tuple[int, str]:
@@ -118,7 +114,7 @@ def picture_folders(index: FileIndex, file: CocoFile, split: str) -> list[str]:
             return 0, folder
         if last in words:
             return 1, folder
-        return (2 if last in _PICTURE_FOLDERS else 3), folder
+        return (2 if last in _IMAGE_FOLDERS else 3), folder
 
     near = {own, posixpath.dirname(own), ""}
     wanted = [folder for folder in {*folders, *above, *near} if rank(folder)[0] < 3]
@@ -126,11 +122,12 @@ def picture_folders(index: FileIndex, file: CocoFile, split: str) -> list[str]:
 
 
 def entry_of(index: FileIndex, folders: list[str], described: Described) -> Entry[Described]:
-    """The sample of a picture; `folders` are where its file is looked for, best first."""
+    """The entry of an image; `folders` are where to look for its file, best first."""
     name, place = described.image["file_name"], described.place
-    found = index.find_picture(name, folders, described.file.name) if name else []
+    found = index.find_image(name, folders, described.file.name) if name else []
     if isinstance(found, Found):
         return Entry(found.path, described, notes_of(found, name, place))
-    why = not_found(found, f"looked in {some(folder or '.' for folder in folders)}")
-    problem = f"{place}: there is no file {name!r}; {why}"
-    return Entry(f"{described.file.name}/{described.image['id']}", described, problem=problem)
+    image_id = described.image["id"]
+    problem = not_found(found, name, some(folder or "." for folder in folders))
+    fault = Fault(f"image {image_id}: {problem}", described.file.name)
+    return Entry(f"{described.file.name}/{image_id}", described, fault=fault)

@@ -1,4 +1,4 @@
-"""What every source offers: a listing made once, and what is in one sample at a time."""
+"""The interface of a source: a listing made once, and the content of one sample at a time."""
 
 from __future__ import annotations
 
@@ -10,36 +10,36 @@ from recordsmith.errors import OptionError
 from recordsmith.example import Kind, SequenceExample
 
 Content: TypeAlias = Mapping[str, Any] | SequenceExample | bytes
-"""What a sample becomes: features as `encode_example` takes them, context and feature lists as
-`encode_sequence_example` takes them, or a payload that is stored as it is."""
+"""The content of a sample: features for `encode_example`, context and feature lists for
+`encode_sequence_example`, or a payload that is stored unchanged."""
 
 _Known = TypeVar("_Known")
 
 Note: TypeAlias = Callable[[str, str], None]
-"""`note(what, where)`: something in a sample was changed or left out, or should be known.
+"""`note(what, where)` records that something in a sample was changed, left out or noteworthy.
 
-what: a sentence without numbers or names, the same for all of its kind, as they are counted:
-"a box that reaches outside of its picture was cut off at the edge".
-where: file, line and what was found there: "a.xml, line 17: raccoon, xmax 652 of 650".
+what: a plural clause without numbers, names or options, because reports count equal notes and
+print the number in front of it: "boxes were clipped to their image".
+where: file, line and value: "a.xml, line 17: raccoon, xmax 652 of 650".
 """
 
 
 def unheard(what: str, where: str) -> None:
-    """A note that nobody wants."""
+    """Ignore a note."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One thing to pack.
+    """One sample to pack, which becomes one record.
 
-    name: unique in its source and the same at every listing, such as a relative path.
-    size_bytes: about how long its record will be.
+    name: unique in its source and stable between listings, such as a relative path.
+    size_bytes: approximate size of its record.
     label: number of its class, or None.
-    split: the split that it belongs to, where the source has splits of its own.
-    group: samples of one group (a patient, a video) stay in one split; None: it is on its own.
-    version: a number that is another one when the content is: a time of change in nanoseconds, a
-        checksum. None if the source cannot tell. A job that was stopped goes on where it was only
-        with samples that have not changed since.
+    split: its split, if the source has splits of its own.
+    group: samples of one group (a patient, a video) stay in one split; None if it has no group.
+    version: changes when the content changes: a modification time in nanoseconds or a checksum.
+        None for a source without version information. An interrupted job resumes only with
+        samples that have not changed.
     """
 
     name: str
@@ -52,15 +52,15 @@ class Sample:
 
 @dataclass(frozen=True)
 class Listing:
-    """What a source has.
+    """The samples and classes of a source.
 
-    samples: in an order that depends on nothing but the data; a tuple, or for tables a sequence
-        that makes each sample when it is asked for.
-    class_names: index = label; None where there are no classes. A label without a name (0 where
-        they count from 1, gaps) is None in the tuple.
-    notices: what was passed over, in words: hidden files, empty classes, files of other kinds.
-    splits: names of the source's own splits, in order; then each sample has one of them.
-    has_label_map: its labels are those of a label map, so `label_map.pbtxt` is written.
+    samples: in an order that depends only on the data; a tuple, or for tables a sequence that
+        creates each sample on access.
+    class_names: index = label; None if there are no classes. A label without a name (gaps, and 0
+        where labels start at 1) is None in the tuple.
+    notices: what was skipped: hidden files, empty classes, files of other types.
+    splits: names of the source's own splits, in order; each sample then has one of them.
+    has_label_map: whether labels come from a label map, so that `label_map.pbtxt` is written.
     """
 
     samples: Sequence[Sample]
@@ -71,10 +71,10 @@ class Listing:
 
 
 def look_up(known: Mapping[str, _Known], sample: Sample) -> _Known:
-    """What a source knows of a sample by its name.
+    """Look up the entry of a sample by its name.
 
     Raises:
-        OptionError: it is not from a listing of that source.
+        OptionError: the sample is not from a listing of this source.
     """
     try:
         return known[sample.name]
@@ -83,45 +83,52 @@ def look_up(known: Mapping[str, _Known], sample: Sample) -> _Known:
 
 
 def not_listed(sample: Sample) -> OptionError:
-    """The error for a sample of another source, or of none."""
-    return OptionError(f"{sample!r} is not from a listing of this source")
+    """The error for a sample that this source did not list."""
+    return OptionError(
+        f"sample {sample.name!r} is not from a listing of this source",
+        option="sample",
+        value=sample.name,
+    )
 
 
 class Source(Protocol):
-    """Where samples come from. It is listed first; then `read_sample` is called in many threads.
+    """A source of samples: listed once, then read in several threads.
 
-    If it has a `root`, the folder that it reads, no dataset is packed into that.
+    If it has a `root` attribute, the folder that it reads, `pack` refuses to write into it.
     """
 
     def list_samples(self) -> Listing:
         """Find all samples, without reading them.
 
         Raises:
-            SourceError: nothing is there that this source understands; says what was found and
-                what was expected.
+            SourceError: there is nothing to pack; the message has what was found and expected.
         """
         ...
 
     def read_sample(self, sample: Sample, note: Note = unheard) -> Content:
-        """What one sample holds; whatever was changed or left out in it goes to `note`.
+        """Read the content of one sample.
+
+        Args:
+            sample: from a listing of this source.
+            note: called for whatever was changed or left out.
 
         Raises:
-            OptionError: the sample is from no listing of this source.
-            CorruptDataError: the sample cannot be read; its `path` names the file.
-            SourceError: its annotations are wrong; `problems` has each of them, with its place.
-            FileAccessError: the operating system refused.
+            OptionError: the sample is not from a listing of this source.
+            CorruptDataError: the sample cannot be read; `path` is the file.
+            SourceError: its annotations are wrong; `problems` lists each one with its place.
+            FileAccessError: a file cannot be read.
         """
         ...
 
     def describe(self) -> Mapping[str, Any]:
-        """What the manifest says of the source: JSON-able, the same wherever it lies.
+        """Describe the source for the manifest: JSON-able, and independent of its location.
 
-        `kind` is the name of its class; `folder`, `file` or `files` the last part of where it was
-        read. All others are its options, as far as they decide what its samples hold: a job goes
-        on where it was only if they are equal.
+        `kind` is the name of its class; `folder`, `file` or `files` the last part of its path. The
+        others are the options that affect the content of samples: a job resumes only if they are
+        unchanged.
         """
         ...
 
     def kinds(self) -> Mapping[str, Kind]:
-        """Kinds of features that their values may leave open, such as empty lists."""
+        """Kinds of the features whose values may not show it, such as empty lists."""
         ...

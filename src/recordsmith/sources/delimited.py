@@ -1,8 +1,4 @@
-"""CSV and TSV: cells of text -> numbers and text, as their whole columns allow.
-
-One pass finds where rows begin and which kind each column has; then any row is read on its own. A
-row that cannot be understood is a sample that cannot be read, reported with all others.
-"""
+"""CSV and TSV: one pass finds the rows and the kinds of columns, then any row can be read."""
 
 from __future__ import annotations
 
@@ -14,17 +10,19 @@ from pathlib import Path
 from typing import Any
 
 from recordsmith.buffers import Int64Array
-from recordsmith.errors import OptionError, SourceError
+from recordsmith.errors import OptionError, Problems, SourceError
 from recordsmith.example import Kind
 from recordsmith.sources.cells import Column, check_number, kind_of_cell
 from recordsmith.sources.contract import Note
 from recordsmith.sources.json_values import as_float
 from recordsmith.sources.lines import TextRows, TextTable
 from recordsmith.sources.marks import Mark
-from recordsmith.sources.wording import some
+from recordsmith.sources.wording import notice, raise_problems, some
+from recordsmith.words import count
 
 _BATCH_ROWS = 4096
 _LARGEST_CELL = 1 << 24
+_REREAD_BYTES, _MOST_REREADS = 1 << 20, 8  # what cells without a closing quote may cost
 _DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
 
 
@@ -100,15 +98,17 @@ class _DelimitedFile(TextRows):
         try:
             names = next((cells for cells in self._reader(lines) if cells), [])
         except csv.Error as error:
-            raise SourceError(f"{self.path}, line 1: {_words(error)}") from None
+            raise SourceError(_fault(error), path=self.path, line=1) from None
         self._first = (lines.offset, lines.number)
         self.nameless = [f"column_{place}" for place, name in enumerate(names) if not name.strip()]
         self.names = [name.strip() or f"column_{place}" for place, name in enumerate(names)]
         twice = sorted(name for name, count in Counter(self.names).items() if count > 1)
         if twice:
             raise SourceError(
-                f"{self.path}, line 1: several columns are called {some(twice)}; give each its "
-                "own name"
+                f"repeated column names: {some(twice)}",
+                path=self.path,
+                line=1,
+                remedy="Rename the columns.",
             )
         _check_header(self.path, self.names)
 
@@ -122,9 +122,7 @@ class _DelimitedFile(TextRows):
         found = max(counts, key=counts.__getitem__)
         if not counts[found]:
             return ","
-        notices.append(
-            f"{self.path}: cells are separated by {_DELIMITERS[found]}, as its first line tells"
-        )
+        notices.append(f"{self.path}: cells are separated by {_DELIMITERS[found]}")
         return found
 
     def _reader(self, lines: Any) -> Any:
@@ -138,7 +136,9 @@ class _DelimitedFile(TextRows):
         for name, _ in marks:
             if name not in places:
                 raise OptionError(
-                    f"{self.path} has no column {name!r}; it has {', '.join(self.names)}"
+                    f"{self.path} has no column {name!r}",
+                    value=name,
+                    expected=f"one of {', '.join(self.names)}",
                 )
         marked = [(places[name], mark) for name, mark in marks]
         width = len(self.names)
@@ -147,13 +147,24 @@ class _DelimitedFile(TextRows):
         starts, line_numbers = self._starts, self._lines  # for `add`, a million times
         lines = self.file.lines(*self._first)
         reader = self._reader(lines)
+        reread_bytes = furthest = 0
         while True:
             start, line = lines.offset, lines.number
             try:
                 cells = next(reader)
             except StopIteration:
                 break
-            except csv.Error:  # it may have swallowed lines after a quote: only the first is lost
+            except csv.Error as error:
+                # it may have swallowed lines after a quote: only the first is lost
+                reread_bytes += lines.offset - start
+                furthest = max(furthest, lines.offset)
+                if reread_bytes > _REREAD_BYTES + _MOST_REREADS * furthest:
+                    raise SourceError(
+                        f"{_fault(error)}, like many rows before it",
+                        path=self.path,
+                        line=line,
+                        remedy="Close every quote, and double quotes within cells.",
+                    ) from None
                 lines = self.file.lines(start, line)
                 next(lines)
                 reader = self._reader(lines)
@@ -174,7 +185,7 @@ class _DelimitedFile(TextRows):
         self.end(lines.offset)
         if not len(self):
             raise SourceError(
-                f"{self.path} has names of columns ({some(self.names)}) and no rows below them"
+                f"no rows below the column names ({some(self.names)})", path=self.path
             )
 
     def _look_at(
@@ -199,14 +210,15 @@ class _DelimitedFile(TextRows):
         try:
             cells = next(self._reader(io.StringIO(self.text(row), newline="")))
         except csv.Error as error:
-            raise SourceError(f"{self.place(row)}: {_words(error)}") from None
+            raise SourceError(_fault(error), path=self.path, line=self.line(row)) from None
         if len(cells) != len(self._columns):
             raise SourceError(
-                f"{self.place(row)}: there are {len(cells)} cells, expected "
-                f"{len(self._columns)}, as many as there are names of columns"
+                f"found {count(len(cells), 'cell')}; expected {len(self._columns)}",
+                path=self.path,
+                line=self.line(row),
             )
         features: dict[str, Any] = {}
-        problems = []
+        problems = Problems()
         for (name, kind, is_declared), cell in zip(self._columns, cells, strict=True):
             if kind == "bytes":
                 features[name] = cell.encode()
@@ -219,9 +231,8 @@ class _DelimitedFile(TextRows):
                     else:
                         features[name] = as_float(float(cell), note, name, row, self.place)
                 except ValueError as error:
-                    problems.append(f"{self.place(row)}: column {name!r}: {error}")
-        if problems:
-            raise SourceError("; ".join(problems), problems)
+                    problems.add(f"{self.place(row)}: column {name!r}: {error}")
+        raise_problems(problems)
         return features
 
 
@@ -242,33 +253,32 @@ def _check_header(path: Path, names: Sequence[str]) -> None:
         range(whole[0], whole[0] + len(whole))
     )
     if not names or (numbers and not counts_up):
-        found = f"there are numbers in it: {some(numbers)}" if names else "the file is blank"
+        found = f"found numbers: {some(numbers)}" if names else "the file is blank"
         raise SourceError(
-            f"{path}, line 1: expected the names of the columns; {found}. Add a first line with "
-            "names"
+            f"no column names: {found}",
+            path=path,
+            line=1,
+            remedy="Add a first line with column names.",
         )
 
 
-def _words(error: csv.Error) -> str:
+def _fault(error: csv.Error) -> str:
     """What is wrong with the quotes of a row."""
     if "field larger" in str(error):
-        return f"a cell is longer than {_LARGEST_CELL:,} characters; is a quote not closed?"
+        return f"a cell exceeds {_LARGEST_CELL:,} characters, probably for a missing quote"
     if "unexpected end" in str(error):
-        return "a cell begins with a quote and does not end"
+        return "missing closing quote"
     if "expected after" in str(error):
-        return f"there is text behind the quote that ends a cell ({error})"
+        return f"text after a closing quote ({error})"
     return str(error)
 
 
 def _notices(columns: Any, nameless: Sequence[str]) -> list[str]:
     columns = list(columns)
-    notices = []
     unnamed = [column.name for column in columns if column.name in nameless]
-    if unnamed:
-        notices.append(f"columns without a name are called {some(unnamed)}")
+    notices = notice(unnamed, "column", "without a name numbered")
     notices += [
-        f"column {column.name!r} is stored as text, as not all of its cells are numbers: "
-        f"{column.oddity}"
+        f"column {column.name!r} stored as text, because a cell is not a number: {column.oddity}"
         for column in columns
         if column.oddity
     ]
@@ -279,5 +289,6 @@ def _notices(columns: Any, nameless: Sequence[str]) -> list[str]:
         if column.empty_count
     ]
     if empty:
-        notices.append(f"empty cells: {', '.join(empty)}")
+        total = count(sum(column.empty_count for column in columns), "empty cell")
+        notices.append(f"{total}: {', '.join(empty)}")
     return notices

@@ -1,7 +1,7 @@
-"""Samples of annotated pictures: what a listing keeps of each, and how its picture is read.
+"""Samples of annotated images: what a listing keeps of each, and how its image is read.
 
-An entry knows where its picture is and what was changed to find it; or why it cannot be read, which
-reading it says with file and line, so that packing reports it like any other bad sample.
+A sample whose image is missing stays in the listing and fails when it is read, so that packing
+reports it like any other bad sample.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from recordsmith.errors import SourceError
 from recordsmith.sources.contract import Note, Sample
 from recordsmith.sources.file_index import FileIndex, Found
-from recordsmith.sources.pictures import read_picture
+from recordsmith.sources.images import read_image
 from recordsmith.sources.versions import version_of_times
+from recordsmith.sources.wording import Fault
 
 Annotation = TypeVar("Annotation")
 
@@ -25,42 +25,42 @@ Annotation = TypeVar("Annotation")
 class Entry(Generic[Annotation]):
     """One sample.
 
-    picture: its path, relative to the root; where there is none, a name for the sample.
-    annotation: what tells its objects; None if nothing does.
-    notes: what reading it says, and where.
-    problem: why it cannot be read, with its place.
+    image: its path, relative to the root; a name for the sample if the image is missing.
+    annotation: where its objects are; None without annotations.
+    notes: (what, where) for each note to make when it is read.
+    fault: why it cannot be read.
     """
 
-    picture: str
+    image: str
     annotation: Annotation | None = None
     notes: tuple[tuple[str, str], ...] = ()
-    problem: str | None = None
+    fault: Fault | None = None
 
-    def read_picture(self, root: Path, note: Note) -> dict[str, Any]:
-        """The features of its picture.
+    def read_image(self, root: Path, note: Note) -> dict[str, Any]:
+        """Read the image and return its features.
 
         Raises:
-            SourceError: it has a problem.
+            SourceError: the sample has a fault.
             CorruptDataError: unreadable-image.
-            FileAccessError: it cannot be read.
+            FileAccessError: the image cannot be read.
         """
-        if self.problem is not None:
-            raise SourceError(self.problem)
+        if self.fault is not None:
+            raise self.fault.error()
         for what, where in self.notes:
             note(what, where)
-        return read_picture(os.path.join(root, self.picture), self.picture)
+        return read_image(os.path.join(root, self.image), self.image)
 
 
 def notes_of(found: Found, name: str, place: str) -> tuple[tuple[str, str], ...]:
-    """What is to be said of a picture that was found in another way than it is named.
+    """The notes for an image that was not found under the exact name in its annotation.
 
     Args:
-        name: what the annotation calls it.
+        name: the name in the annotation.
         place: of the annotation.
     """
     if found.change is None:
         return ()
-    return ((found.change, f"{place}: {name!r}, taken: {found.path}"),)
+    return ((found.change, f"{place}: {name!r}, used {found.path}"),)
 
 
 def samples_of(
@@ -69,16 +69,16 @@ def samples_of(
     index: FileIndex,
     time_of: Callable[[Annotation], int],
 ) -> tuple[Sample, ...]:
-    """The samples of a listing, by name.
+    """The samples of a listing, sorted by name.
 
     Args:
-        entries: by the names of the samples.
-        splits: of those that have one, by the same names.
-        time_of: when an annotation was changed last.
+        entries: by sample name.
+        splits: by sample name, for the samples that have one.
+        time_of: returns when an annotation was last changed.
     """
     samples = []
     for name, entry in sorted(entries.items()):
-        size, time = index.size_and_time(entry.picture)
+        size, time = index.size_and_time(entry.image)
         changed = 0 if entry.annotation is None else time_of(entry.annotation)
         version = version_of_times((time, changed))
         samples.append(Sample(name, size, split=splits.get(name), version=version))

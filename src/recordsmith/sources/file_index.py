@@ -1,8 +1,8 @@
-"""Which file is meant? All files below a folder, found by the names that annotations use for them.
+"""Find files below a folder by the names that annotations use for them.
 
-Annotations name pictures by paths of other machines, with other suffixes, in other letter case, or
-not at all. The folder is walked once; then names are looked up in memory. Only files that the walk
-met are ever found, so nothing that a name says leads outside of the folder.
+Annotations name images by paths of other machines, with other suffixes or in other letter case.
+The folder is walked once, and only files found by that walk are returned, so that no name leads
+outside the folder.
 """
 
 from __future__ import annotations
@@ -17,37 +17,37 @@ from typing import NamedTuple
 from recordsmith.errors import SourceError
 from recordsmith.sources.folders import check_folder, files_below
 from recordsmith.sources.foreign_paths import with_slashes
-from recordsmith.sources.pictures import has_picture_name
+from recordsmith.sources.images import has_image_name
 from recordsmith.sources.versions import size_and_time
 from recordsmith.sources.wording import some
 
-FOUND_BY_LAST_PART = "the picture that an annotation names was found by the last part of its path"
-FOUND_BY_OTHER_SPELLING = "the picture that an annotation names was found in another spelling"
-FOUND_WITH_SUFFIX = "the picture that an annotation names was found under another suffix"
+FOUND_BY_LAST_PART = "images were found by the last part of the path in their annotation"
+FOUND_BY_OTHER_SPELLING = "images were found under another spelling than in their annotation"
+FOUND_WITH_SUFFIX = "images were found under another suffix than in their annotation"
 
 
 class Found(NamedTuple):
-    """A file, relative to the root, and how its name was changed to find it; None: not at all."""
+    """A file, relative to the root, and the note on how it was found; None for an exact match."""
 
     path: str
     change: str | None = None
 
 
 class FileIndex:
-    """The files below a folder, but for hidden ones. Immutable once made, so threads share it.
+    """The files below a folder, without hidden ones. Immutable, so threads may share it.
 
     Attributes:
-        paths: relative to the root, with `/`, sorted; links are followed, circles are not.
-        hidden: files and folders that were passed over, relative as well.
+        paths: relative to the root, with `/`, sorted; links are followed, except circular ones.
+        hidden: skipped files and folders, also relative.
     """
 
     def __init__(self, root: Path) -> None:
         """
         Raises:
             OptionError: the root is a file.
-            FileAccessError: it is not there, or a folder cannot be read.
+            FileAccessError: the root does not exist, or a folder cannot be read.
         """
-        check_folder(root, "the folder that holds the dataset")
+        check_folder(root, "the folder of the dataset")
         self.root = root
         hidden: list[str] = []
         self.paths = tuple(sorted(path for path, _ in files_below(root, hidden)))
@@ -60,27 +60,27 @@ class FileIndex:
         return path in self._known
 
     def full_path(self, path: str) -> str:
-        """Of a relative path: one that can be opened."""
+        """The path to open for a relative path."""
         return os.path.join(self.root, path)
 
     def size_and_time(self, path: str) -> tuple[int, int]:
-        """Size in bytes and time of change; 0 for a link to nothing: reading it will say so."""
+        """Size in bytes and modification time; 0 for a dangling link, which fails when read."""
         return size_and_time(self.full_path(path))
 
     def time_of(self, path: str) -> int:
-        """When a file was changed last, in nanoseconds."""
+        """When a file was last modified, in nanoseconds."""
         return self.size_and_time(path)[1]
 
     def find(self, name: str, folders: Sequence[str], near: str = "") -> Found | list[str]:
-        """The file that an annotation calls `name`.
+        """Find the file that an annotation calls `name`.
 
         Args:
-            name: a path from one of the folders, or of another machine.
+            name: a path relative to one of the folders, or from another machine.
             folders: where to look, best first; "" is the root.
-            near: path of what names it: of several candidates the one nearest to it is taken.
+            near: path of the annotation: of several candidates the nearest one wins.
 
         Returns:
-            The file; or, if it is not clear which one is meant, all that may be; none: empty.
+            The file; or all candidates if the name is ambiguous; empty if there are none.
         """
         for folder in folders:
             path = _joined(folder, name)
@@ -104,15 +104,15 @@ class FileIndex:
             return Found(best[0], FOUND_BY_LAST_PART)
         return Found(best[0], None if exact else FOUND_BY_OTHER_SPELLING)
 
-    def find_picture(self, name: str, folders: Sequence[str], near: str = "") -> Found | list[str]:
-        """Like `find`; a suffix that is missing or wrong does not matter either."""
+    def find_image(self, name: str, folders: Sequence[str], near: str = "") -> Found | list[str]:
+        """Like `find`, but also with a missing or wrong suffix."""
         found = self.find(name, folders, near)
         if isinstance(found, Found) or found:
             return found
         plain = name.replace("\\", "/")
         last = posixpath.basename(plain.rstrip("/"))
         candidates = self._with_stem(last)
-        if not candidates and has_picture_name(last):
+        if not candidates and has_image_name(last):
             candidates = self._with_stem(os.path.splitext(last)[0])
         best = _nearest(candidates, os.path.splitext(plain)[0], folders, near)
         return Found(best[0], FOUND_WITH_SUFFIX) if len(best) == 1 else best
@@ -129,45 +129,57 @@ class FileIndex:
         if self._by_stem is None:
             stems: dict[str, list[str]] = {}
             for path in self.paths:
-                if has_picture_name(path):
+                if has_image_name(path):
                     key = _key(os.path.splitext(posixpath.basename(path))[0])
                     stems.setdefault(key, []).append(path)
             self._by_stem = stems
         return self._by_stem.get(_key(stem), [])
 
 
-def not_found(found: Found | list[str], otherwise: str = "there is none of that name") -> str:
-    """Why `find` did not give a file that can be taken, in words."""
+def not_found(found: Found | list[str], name: str, where: str = "", noun: str = "image") -> str:
+    """The problem with a file that `find` did not find.
+
+    Args:
+        found: what `find` returned.
+        name: what it looked for.
+        where: where it looked.
+        noun: what the file should be.
+    """
     if isinstance(found, Found):
-        return f"{found.path} is no picture"
-    return f"it may be {some(found, 'or')}" if found else otherwise
+        return f"{name!r} is not an image"
+    if found:
+        return f"{noun} {name!r} is ambiguous: it may be {some(found, 'or')}"
+    return f"{noun} {name!r} not found{f' in {where}' if where else ''}"
 
 
 def no_files(root: Path, expected: str, index: FileIndex) -> SourceError:
-    """There is nothing that a source understands; says what there is."""
+    """The error for a folder without the files that a source needs."""
     if not index.paths:
-        return SourceError(f"nothing to pack: expected {expected}; {root} holds no files")
+        return SourceError(
+            f"nothing to pack: the folder has no files; expected {expected}", path=root
+        )
     folders = sorted({path.split("/")[0] + "/" for path in index.paths if "/" in path})
     files = [path for path in index.paths if "/" not in path]
     found = some([*folders, *files])
     return SourceError(
-        f"nothing to pack: expected {expected}; found {found} in {root}; check that this is the "
-        "right folder"
+        f"nothing to pack: found {found}; expected {expected}",
+        path=root,
+        remedy="Check that this is the right folder.",
     )
 
 
 def _joined(folder: str, name: str) -> str:
-    """A path as the walk would have met it; one that leads out of the root is none of those."""
+    """A normalized path; the index contains none that lead out of the root."""
     return posixpath.normpath(posixpath.join(folder, name))
 
 
 def _key(name: str) -> str:
-    """What is alike in the same name as other systems and people write it."""
+    """The same key for all spellings of a name: Unicode form and letter case."""
     return unicodedata.normalize("NFC", name).casefold()
 
 
 def _nearest(candidates: Sequence[str], name: str, folders: Sequence[str], near: str) -> list[str]:
-    """Those whose folders agree best with the folders of the name, and with where it is said."""
+    """The candidates whose folders match best: the name's own, the preferred, the near ones."""
     if len(candidates) < 2:
         return list(candidates)
 
@@ -186,6 +198,6 @@ def _shared_start(one: str, other: str) -> int:
 
 
 def _shared_end(one: str, other: str) -> int:
-    """How many folders above the last part are the same."""
+    """How many folders above the last part are equal."""
     ends = [_key(path).split("/")[-2::-1] for path in (one, other)]
     return len(posixpath.commonprefix(ends))

@@ -1,7 +1,7 @@
-"""What is in a folder, or below it: pictures, folders, and the rest. Hidden names are passed over.
+"""List folders and the trees below them: images, folders, other files. Hidden names are skipped.
 
-Links are followed; one that leads to a folder above itself is not, so that walks end. A file is
-opened only if its name does not tell whether it is a picture.
+Links are followed, except to a folder above the link, so that walks end. A file is opened only if
+its name does not have an image suffix.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from typing import NamedTuple
 
 from recordsmith.errors import OptionError
 from recordsmith.files import OWN_NAMES, is_folder, is_special, list_folder
-from recordsmith.sources.pictures import has_picture_name, is_picture_file
+from recordsmith.sources.images import has_image_name, is_image_file
 from recordsmith.sources.versions import size_and_time
 
 _FOLDERS_SEARCHED = 2000
 
 
-class FoundPicture(NamedTuple):
-    """A picture file: its name or relative path, its size in bytes, its time of change.
+class FoundImage(NamedTuple):
+    """An image file: name or relative path, size in bytes, modification time.
 
-    Not its entry, which holds a kilobyte.
+    It replaces the `DirEntry`, which takes a kilobyte.
     """
 
     name: str
@@ -34,46 +34,49 @@ class FoundPicture(NamedTuple):
 
 @dataclass
 class Folder:
-    """One folder, looked through: its pictures, its folders, and what is neither.
+    """The content of one folder: images, folders, and the rest.
 
-    hidden, others: whole paths.
+    hidden, others: full paths.
     """
 
     path: Path
-    pictures: list[FoundPicture] = field(default_factory=list)
+    images: list[FoundImage] = field(default_factory=list)
     folders: list[os.DirEntry[str]] = field(default_factory=list)
     hidden: list[str] = field(default_factory=list)
     others: list[str] = field(default_factory=list)
 
 
 @dataclass
-class PictureTree:
-    """What is below a folder, however deep.
+class ImageTree:
+    """The content of a folder and of all folders below it.
 
-    pictures: by their paths relative to it, with `/`.
-    hidden, others, links: whole paths; links are those to folders that were not followed.
+    images: named by their paths relative to it, with `/`.
+    hidden, others, links: full paths; links are those to folders that were not followed.
     """
 
     path: Path
-    pictures: list[FoundPicture] = field(default_factory=list)
+    images: list[FoundImage] = field(default_factory=list)
     hidden: list[str] = field(default_factory=list)
     others: list[str] = field(default_factory=list)
     links: list[str] = field(default_factory=list)
 
 
 def check_folder(path: Path, expected: str) -> None:
-    """See that a caller's path is a folder.
+    """Check that a path is a folder.
+
+    Args:
+        expected: what should be there, for the message.
 
     Raises:
-        OptionError: it is a file; `expected` says what should be there.
-        FileAccessError: there is nothing.
+        OptionError: it is a file.
+        FileAccessError: it does not exist.
     """
     if not is_folder(path):
-        raise OptionError(f"{path} is a file; expected {expected}")
+        raise OptionError(f"{path} is a file", value=str(path), expected=expected)
 
 
 def read_folder(path: Path) -> Folder:
-    """Look through one folder, not those in it.
+    """List one folder, without the folders in it.
 
     Raises:
         FileAccessError: it cannot be read.
@@ -86,23 +89,23 @@ def read_folder(path: Path) -> Folder:
             folder.hidden.append(entry.path)
         elif leads_to_folder(entry):
             folder.folders.append(entry)
-        elif is_picture_file(entry):
-            folder.pictures.append(FoundPicture(entry.name, *size_and_time(entry)))
+        elif is_image_file(entry):
+            folder.images.append(FoundImage(entry.name, *size_and_time(entry)))
         else:
             folder.others.append(entry.path)
     return folder
 
 
-def read_picture_tree(path: Path, *, follows_links: bool = True) -> PictureTree:
-    """Find all pictures below a folder.
+def read_image_tree(path: Path, *, follows_links: bool = True) -> ImageTree:
+    """Find all images below a folder.
 
     Raises:
         FileAccessError: a folder cannot be read.
     """
-    tree = PictureTree(path)
+    tree = ImageTree(path)
     for name, entry in files_below(path, tree.hidden, None if follows_links else tree.links):
-        if is_picture_file(entry):
-            tree.pictures.append(FoundPicture(name, *size_and_time(entry)))
+        if is_image_file(entry):
+            tree.images.append(FoundImage(name, *size_and_time(entry)))
         else:
             tree.others.append(entry.path)
     return tree
@@ -111,12 +114,11 @@ def read_picture_tree(path: Path, *, follows_links: bool = True) -> PictureTree:
 def files_below(
     folder: Path, hidden: list[str], links: list[str] | None = None
 ) -> Iterator[tuple[str, os.DirEntry[str]]]:
-    """Path relative to the folder, with `/`, and entry of each file below it.
+    """Yield each file below a folder: its relative path with `/`, and its entry.
 
     Args:
-        hidden: takes the whole paths of what is passed over, and of what would be waited for in
-            vain.
-        links: takes those of links to folders; without it they are followed.
+        hidden: receives the full paths of skipped files, pipes and devices among them.
+        links: receives the paths of links to folders; if None, links are followed.
 
     Raises:
         FileAccessError: a folder cannot be read.
@@ -125,7 +127,7 @@ def files_below(
 
 
 def folders_in(path: Path) -> dict[str, Path]:
-    """The folders of a folder, by their names in small letters."""
+    """The folders in a folder, by lower-case name."""
     return {
         entry.name.lower(): Path(entry.path)
         for entry in list_folder(path)
@@ -134,21 +136,21 @@ def folders_in(path: Path) -> dict[str, Path]:
 
 
 def names_below(path: Path) -> Iterator[tuple[str, list[str]]]:
-    """Each folder below a path with the names of its files; a large tree is searched in part."""
+    """Yield each folder below a path with its file names; only the start of a large tree."""
     for folder, _, files in islice(os.walk(path, followlinks=True), _FOLDERS_SEARCHED):
         yield folder, files
 
 
-def has_pictures(path: Path) -> bool:
-    """Whether names below a folder are those of pictures; a large tree is searched in part."""
-    return any(has_picture_name(file) for _, files in names_below(path) for file in files)
+def has_images(path: Path) -> bool:
+    """Whether there are image names below a folder; only the start of a large tree is searched."""
+    return any(has_image_name(file) for _, files in names_below(path) for file in files)
 
 
 def leads_to_folder(entry: os.DirEntry[str]) -> bool:
-    """Whether an entry is a folder or a link to one."""
+    """Whether an entry is a folder or a link to a folder."""
     try:
         return entry.is_dir()
-    except OSError:  # links in a circle
+    except OSError:  # circular links
         return False
 
 

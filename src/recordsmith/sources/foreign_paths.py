@@ -1,6 +1,6 @@
-r"""Paths as files name them: of another machine, of Windows, or leading elsewhere. Only text.
+"""Parse paths in annotation files: from other machines, from Windows, or leading elsewhere.
 
-What a name means here is decided by whoever knows the files; nothing is opened.
+These functions work on text only and open no files.
 """
 
 from __future__ import annotations
@@ -14,22 +14,22 @@ _WINDOWS = re.compile(r"[A-Za-z]:[\\/]|.*\\")
 
 
 def with_slashes(path: str) -> str:
-    """A path of Windows with `/`; any other as it is."""
+    """A Windows path with `/`; any other path unchanged."""
     return path.replace("\\", "/") if _WINDOWS.match(path) else path
 
 
 def is_absolute(path: str) -> bool:
-    """Whether a path with `/` begins at a root, of any system."""
+    """Whether a path with `/` is absolute on any system."""
     return path.startswith("/") or _DRIVE.match(path) is not None
 
 
 def leads_out(path: str) -> bool:
-    """Whether a path with `/` leads out of the folder that it counts from."""
+    """Whether a path with `/` leads out of the folder that it is relative to."""
     return is_absolute(path) or posixpath.normpath(path).split("/")[0] == ".."
 
 
 def tails(path: str) -> Iterator[str]:
-    """The last parts of a path with `/`, the most of them first; none that leads up."""
+    """The endings of a path with `/`, longest first, without those that contain `..`."""
     parts = [part for part in _DRIVE.sub("", path, count=1).split("/") if part not in ("", ".")]
     for first in range(len(parts)):
         if ".." not in parts[first:]:

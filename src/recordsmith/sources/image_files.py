@@ -1,4 +1,4 @@
-"""Picture files in any folders: without classes, or with classes that their names tell."""
+"""Image files in any folders, without classes or with classes from their names."""
 
 from __future__ import annotations
 
@@ -13,39 +13,44 @@ from recordsmith.example.keys import CLASS_LABEL, CLASS_TEXT
 from recordsmith.files import PathLike, as_path
 from recordsmith.sources.classes import check_class_names
 from recordsmith.sources.contract import Listing, Note, Sample, unheard
-from recordsmith.sources.folders import check_folder, read_picture_tree
-from recordsmith.sources.pictures import read_picture
+from recordsmith.sources.folders import check_folder, read_image_tree
+from recordsmith.sources.images import read_image
 from recordsmith.sources.splits import are_split_names, in_split_order
-from recordsmith.sources.wording import some, tally
+from recordsmith.sources.wording import notice, some, tally
 
 
 class ImageFiles:
-    """Pictures in a folder and in all folders below it.
+    """Images in a folder and all folders below it.
 
-    Each sample has the features of its picture: `image/encoded`, `image/format`, `image/height`,
-    `image/width` and `image/filename` (its path below the root); with a pattern also
-    `image/class/label` and `image/class/text`.
+    Each sample has `image/encoded`, `image/format`, `image/height`, `image/width` and
+    `image/filename` (its path below the root); with a class pattern also `image/class/label` and
+    `image/class/text`.
+
+    Example:
+        >>> rs.ImageFiles("pets", class_pattern="^([a-z]+)_")
+        ImageFiles('pets', class_pattern='^([a-z]+)_')
     """
 
     def __init__(self, root: PathLike, *, class_pattern: str | None = None) -> None:
-        r"""Choose a folder.
-
+        """
         Args:
-            root: the folder. If it holds nothing but folders called train, val, test and the like,
-                these are splits.
-            class_pattern: a regular expression that is searched in each path below the root (with
-                `/`); its first group, or all that it matches, is the class: `^([a-z]+)_` takes
-                `cat` from `cat_0.jpeg`. A picture that does not match is an error.
+            root: the folder. If it contains only folders named train, val, test and so on, these
+                are splits.
+            class_pattern: a regular expression searched in each path below the root (with `/`).
+                Its first group, or the whole match, is the class: `^([a-z]+)_` takes `cat` from
+                `cat_0.jpeg`. An image that does not match is an error.
 
         Raises:
-            OptionError: the pattern is no regular expression.
+            OptionError: the pattern is not a regular expression.
         """
         self.root = as_path(root)
         try:
             self._pattern = None if class_pattern is None else re.compile(class_pattern)
         except re.error as error:
             raise OptionError(
-                f"class_pattern is {class_pattern!r}, which is no regular expression: {error}"
+                f"{class_pattern!r} is not a regular expression: {error}",
+                option="class_pattern",
+                value=class_pattern,
             ) from None
         self._class_names: tuple[str, ...] | None = None
 
@@ -54,18 +59,19 @@ class ImageFiles:
         return f"ImageFiles({str(self.root)!r}{pattern})"
 
     def list_samples(self) -> Listing:
-        """Find all pictures; the order is by path.
+        """Find all images, sorted by path.
 
         Raises:
-            SourceError: there are none, or some have no class.
+            SourceError: there are no images, or some have no class.
+            OptionError: the root is a file.
             FileAccessError: a folder cannot be read.
         """
-        check_folder(self.root, "a folder with pictures")
-        tree = read_picture_tree(self.root, follows_links=False)
-        found = sorted(tree.pictures)
+        check_folder(self.root, "a folder with images")
+        tree = read_image_tree(self.root, follows_links=False)
+        found = sorted(tree.images)
         if not found:
             what = f"found {tally(tree.others)}" if tree.others else "the folder is empty"
-            raise SourceError(f"no pictures to pack: expected pictures below {self.root}; {what}")
+            raise SourceError(f"no images to pack: {what}", path=self.root)
         tops = {name.partition("/")[0] for name, _, _ in found}
         has_splits = are_split_names(tops) and all("/" in name for name, _, _ in found)
         classes = self._classes([name for name, _, _ in found])
@@ -83,19 +89,17 @@ class ImageFiles:
             )
             for number, (name, size, version) in enumerate(found)
         )
-        notices = []
-        if tree.hidden:
-            notices.append(f"hidden: {some(tree.hidden)}")
-        if tree.links:
-            notices.append(f"links to folders, which are not followed: {some(tree.links)}")
-        if tree.others:
-            notices.append(f"no pictures: {tally(tree.others)}")
+        notices = (
+            *notice(tree.hidden, "hidden file", "skipped"),
+            *notice(tree.links, "link to a folder", "not followed", "links to folders"),
+            *notice(tree.others, "non-image file", "skipped"),
+        )
         splits = in_split_order(tops) if has_splits else ()
-        return Listing(samples, self._class_names, tuple(notices), splits)
+        return Listing(samples, self._class_names, notices, splits)
 
     def read_sample(self, sample: Sample, note: Note = unheard) -> Mapping[str, Any]:
-        """Read one picture file; its bytes are not changed."""
-        features = read_picture(os.path.join(self.root, sample.name), sample.name)
+        """Read one image file, unchanged."""
+        features = read_image(os.path.join(self.root, sample.name), sample.name)
         if self._class_names is not None and sample.label is not None:
             features[CLASS_LABEL] = sample.label
             features[CLASS_TEXT] = os.fsencode(self._class_names[sample.label])
@@ -119,15 +123,16 @@ class ImageFiles:
         unmatched = [name for name, match in zip(names, matches, strict=True) if not _group(match)]
         if unmatched:
             raise SourceError(
-                f"{len(unmatched):,} of {len(names):,} pictures have no class: class_pattern "
-                f"{self._pattern.pattern!r} finds nothing in {some(unmatched)}",
+                f"{len(unmatched):,} of {len(names):,} images have no class: "
+                f"{self._pattern.pattern!r} does not match {some(unmatched)}",
                 unmatched,
+                path=self.root,
             )
         return [_group(match) for match in matches]
 
 
 def _group(match: re.Match[str] | None) -> str:
-    """The class that a match tells: its first group, or all of it."""
+    """The class in a match: its first group, or the whole match."""
     if match is None:
         return ""
     return (match[1] or "") if match.re.groups else match[0]

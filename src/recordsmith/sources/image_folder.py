@@ -1,9 +1,7 @@
-"""Class folders: `root/<class>/picture.jpg`, as every picture tutorial has them.
+"""Images in class folders: `root/<class>/image.jpg`.
 
-The tutorials' other nesting, `root/<one folder>/<class>/picture.jpg`, is understood as well, and
-`root/train/<class>/picture.jpg` with folders that are named like splits. A file is a picture if its
-bytes are those of one, or if its name says so: then it must be one. What is not packed is said,
-never dropped in silence.
+`root/<one folder>/<class>/image.jpg` works as well, and so does `root/train/<class>/image.jpg` with
+folders named like splits. Skipped files are reported as notices.
 """
 
 from __future__ import annotations
@@ -20,43 +18,53 @@ from recordsmith.files import PathLike, as_path
 from recordsmith.sources.classes import check_class_names
 from recordsmith.sources.contract import Listing, Note, Sample, unheard
 from recordsmith.sources.folders import Folder, check_folder, names_below, read_folder
-from recordsmith.sources.pictures import has_picture_name, read_picture
+from recordsmith.sources.images import has_image_name, read_image
 from recordsmith.sources.splits import are_split_names, in_split_order
-from recordsmith.sources.wording import some, tally
+from recordsmith.sources.wording import notice, some, tally
+from recordsmith.words import count
 
-_LAYOUT = "{}/<class>/<picture>, one folder for each class"
+_LAYOUT = "one folder per class, {}/<class>/<image>"
 
 
 class ImageFolder:
-    """Pictures in one folder for each class.
+    """Images in one folder per class.
 
-    Each sample has `image/encoded` (the file's bytes, untouched), `image/format`, `image/height`
-    and `image/width` (from the header; an EXIF orientation is not applied), `image/filename`
-    (`<class>/<file>`), `image/class/label` (classes sorted by name as text, counted from 0) and
-    `image/class/text`. Folders train, val, test and the like with classes in them are splits.
+    Each sample has `image/encoded` (the unchanged file), `image/format`, `image/height` and
+    `image/width` (from the header; the EXIF orientation is not applied), `image/filename`
+    (`<class>/<file>`), `image/class/label` (classes sorted by name, from 0) and
+    `image/class/text`. Folders named train, val, test and so on that contain class folders are
+    splits.
+
+    Example:
+        >>> rs.pack(rs.ImageFolder("flowers"), "packed")  # doctest: +SKIP
     """
 
     def __init__(self, root: PathLike) -> None:
+        """
+        Args:
+            root: the folder that contains the class folders.
+        """
         self.root = as_path(root)
-        self._base = self.root  # where the class folders are; found when listing
+        self._base = self.root  # of the class folders; set by list_samples
         self._class_names: tuple[bytes, ...] = ()
 
     def __repr__(self) -> str:
         return f"ImageFolder({str(self.root)!r})"
 
     def list_samples(self) -> Listing:
-        """Find classes and pictures; the order is by class, then by file name.
+        """Find classes and images, sorted by class and file name.
 
         Raises:
-            SourceError: there are no pictures, or not in folders of classes.
+            SourceError: there are no images in class folders.
+            OptionError: the root is a file.
             FileAccessError: the root or a folder in it cannot be read.
         """
         check_folder(self.root, _LAYOUT.format("<folder>"))
         root = read_folder(self.root)
         base = root
-        if not base.pictures and len(base.folders) == 1:
+        if not base.images and len(base.folders) == 1:
             inner = read_folder(Path(base.folders[0].path))
-            if not inner.pictures and inner.folders:
+            if not inner.images and inner.folders:
                 base = inner
         parts = _split_folders(base)
         splits = in_split_order(parts)
@@ -65,7 +73,7 @@ class ImageFolder:
             for split, part in ({**parts} if parts else {None: base}).items()
             for entry in part.folders
         ]
-        filled = [(folder, split) for folder, split in classes if folder.pictures]
+        filled = [(folder, split) for folder, split in classes if folder.images]
         if not filled:
             raise self._nothing_found(root, [folder for folder, _ in classes])
         names = tuple(sorted({folder.path.name for folder, _ in filled}))
@@ -77,16 +85,16 @@ class ImageFolder:
             for folder, split in filled
             for place in ("/".join(filter(None, (split, folder.path.name))),)
             for label in (names.index(folder.path.name),)
-            for name, size, version in folder.pictures
+            for name, size, version in folder.images
         )
-        looked_through = [*([] if base is root else [root]), base, *parts.values()]
-        notices = _notices(base, [folder for folder, _ in classes], looked_through)
+        above = [*([] if base is root else [root]), base, *parts.values()]
+        notices = _notices(base, [folder for folder, _ in classes], above)
         return Listing(samples, names, tuple(notices), splits)
 
     def read_sample(self, sample: Sample, note: Note = unheard) -> Mapping[str, Any]:
-        """Read one picture file; its bytes are not changed."""
+        """Read one image file, unchanged."""
         label = sample.label or 0
-        return read_picture(os.path.join(self._base, sample.name), sample.name) | {
+        return read_image(os.path.join(self._base, sample.name), sample.name) | {
             CLASS_LABEL: label,
             CLASS_TEXT: self._class_names[label],
         }
@@ -98,81 +106,75 @@ class ImageFolder:
         return {}
 
     def _nothing_found(self, root: Folder, classes: list[Folder]) -> SourceError:
-        """Say what is there instead of class folders with pictures, and what to do."""
-        if root.pictures:
-            found = (
-                f"found pictures in {self.root} itself ({len(root.pictures):,}, such as "
-                f"{root.pictures[0].name}), and none in folders below"
-            )
-            advice = (
-                "move the pictures of each class into a folder named after it, or pack them "
-                "as recordsmith.ImageFiles, which needs no classes"
+        """The error for a folder without class folders that contain images."""
+        remedy = "Check that this is the right folder."
+        if root.images:
+            found = f"found images outside class folders: {some(i.name for i in root.images)}"
+            remedy = (
+                "Move the images of each class into a folder named after it, or pack them without "
+                "classes as ImageFiles."
             )
         elif candidates := _folders_that_would_pack(self.root):
-            found = "found pictures further down"
-            advice = f"pack {some(candidates, 'or')} instead"
+            found = "found images only in deeper folders"
+            remedy = f"Pack {some(candidates, 'or')} instead."
         elif classes:
-            found = f"found folders without pictures: {some(f.path.name for f in classes)}"
-            advice = "check that this is the right folder and that its files are pictures"
+            found = f"found folders without images: {some(f.path.name for f in classes)}"
         elif root.others:
             found = f"found no folders, only {tally(root.others)}"
-            advice = "check that this is the right folder"
         else:
             found = "the folder is empty"
-            advice = "check that this is the right folder"
         return SourceError(
-            f"no pictures to pack: expected {_LAYOUT.format(self.root)}; {found}; {advice}",
+            f"no images to pack: {found}; expected {_LAYOUT.format(self.root)}",
             _notices(root, classes, [root]),
+            path=self.root,
+            remedy=remedy,
         )
 
 
 def _split_folders(base: Folder) -> dict[str, Folder]:
-    """The folders of splits, by name, if that is what all folders here are."""
-    if base.pictures or not are_split_names(entry.name for entry in base.folders):
+    """The split folders by name, if all folders here are named like splits."""
+    if base.images or not are_split_names(entry.name for entry in base.folders):
         return {}
     parts = {entry.name: read_folder(Path(entry.path)) for entry in base.folders}
-    if any(part.pictures for part in parts.values()):
+    if any(part.images for part in parts.values()):
         return {}  # classes of these names
     filled = {split: part for split, part in parts.items() if part.folders}
     return {split: filled[split] for split in in_split_order(filled)}
 
 
-# -- words ---------------------------------------------------------------------------------------
+# -- messages ------------------------------------------------------------------------------------
 
 
 def _notices(base: Folder, classes: list[Folder], folders: list[Folder]) -> list[str]:
-    """What was passed over, a sentence for each reason; `folders` are those above the classes."""
+    """One notice per kind of skipped file; `folders` are those above the class folders."""
     folders = [*folders, *classes]
     notices = []
-    names = [folder.path.name for folder in classes if folder.pictures]
+    names = [folder.path.name for folder in classes if folder.images]
     if are_split_names(names):
         notices.append(
-            f"the classes are called {some(names)}: if these are splits, put the pictures of each "
-            "into folders of classes"
+            f"{count(len(names), 'class', 'classes')} named like splits: {some(names)}. If they "
+            "are splits, put the images of each into class folders."
         )
-    if base.pictures:
-        paths = [str(base.path / picture.name) for picture in base.pictures]
-        notices.append(f"not in a class folder: {tally(paths)}")
-    empty = [str(folder.path) for folder in classes if not folder.pictures]
-    if empty:
-        notices.append(f"class folders without pictures: {some(empty)}")
+    outside = [str(base.path / image.name) for image in base.images]
+    empty = [str(folder.path) for folder in classes if not folder.images]
     deeper = [entry.path for folder in classes for entry in folder.folders]
-    if deeper:
-        notices.append(f"folders inside of class folders: {some(deeper)}")
     hidden = [path for folder in folders for path in folder.hidden]
-    if hidden:
-        notices.append(f"hidden: {some(hidden)}")
     others = [path for folder in folders for path in folder.others]
-    if others:
-        notices.append(f"no pictures: {tally(others)}")
-    return notices
+    return [
+        *notices,
+        *notice(outside, "image", "outside class folders skipped"),
+        *notice(empty, "class folder", "without images skipped"),
+        *notice(deeper, "folder", "inside class folders skipped"),
+        *notice(hidden, "hidden file", "skipped"),
+        *notice(others, "non-image file", "skipped"),
+    ]
 
 
 def _folders_that_would_pack(root: Path) -> list[str]:
-    """Folders below that have folders with pictures; a large tree is searched in part."""
+    """Folders below whose folders contain images; only the start of a large tree is searched."""
     found = {
         str(Path(folder).parent)
         for folder, files in names_below(root)
-        if any(map(has_picture_name, files))
+        if any(map(has_image_name, files))
     }
     return sorted(found)

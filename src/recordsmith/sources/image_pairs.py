@@ -1,8 +1,7 @@
-"""Pictures with masks: two folders with the same names, a list of pairs, or PASCAL VOC's folders.
+"""Images with segmentation masks: two folders with the same names, a list of pairs, PASCAL VOC.
 
-A mask's pixels are class numbers, stored as they are. What names a pair, and what a mask may be,
-is decided by `pairing`, `pair_folders`, `pair_lists` and `masks`; this puts them together. A name
-in a list that has no file is a sample that cannot be read: packing reports it with its line.
+A listed pair whose files are missing stays in the listing and fails when it is read, so that
+packing reports it with its line.
 """
 
 from __future__ import annotations
@@ -12,66 +11,78 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from recordsmith.errors import OptionError, SourceError
+from recordsmith.errors import OptionError, option
 from recordsmith.example import Kind
 from recordsmith.files import PathLike, as_path
 from recordsmith.sources.contract import Listing, Note, Sample, look_up, unheard
 from recordsmith.sources.folders import check_folder
+from recordsmith.sources.images import read_image
 from recordsmith.sources.masks import ColoursOption, check_colours, read_mask
 from recordsmith.sources.pair_folders import (
     FolderPair,
-    beside,
     find_folders,
+    other_entries,
     pairs_of_folders,
 )
 from recordsmith.sources.pair_lists import pairs_of_list, pairs_of_paths
 from recordsmith.sources.pairing import Pair, Pairing
-from recordsmith.sources.pictures import read_picture
 from recordsmith.sources.splits import in_split_order
 
 Pairs: TypeAlias = PathLike | Iterable[tuple[PathLike, PathLike]]
 
 
 class ImagePairs:
-    """Pictures and their masks for segmentation.
+    """Images and their masks for semantic segmentation.
 
-    Each sample has the keys of a picture, as ImageFolder has them, and
+    Each sample has the image features of ImageFolder without the class, and
     `image/segmentation/class/encoded` and `image/segmentation/class/format`: a PNG whose pixels
-    are class numbers. The file of such a mask is stored as it is, with its palette or its 16 bits;
-    read palettes and masks of 1, 2 or 4 bits by a reader that gives numbers (TensorFlow's
-    decode_png gives colours of a palette, and spreads few bits over 0 to 255).
+    are class numbers. PNG masks of class numbers are stored unchanged, with their palette or 16
+    bits. Decode palettes and masks of 1, 2 or 4 bits with a reader that returns indices:
+    TensorFlow's decode_png returns palette colours and scales fewer bits to 0 to 255.
+
+    Example:
+        >>> rs.ImagePairs(images="photos", masks="drawn")
+        ImagePairs(images='photos', masks='drawn')
     """
 
     def __init__(
         self,
         root: PathLike | None = None,
         *,
-        pictures: PathLike | None = None,
+        images: PathLike | None = None,
         masks: PathLike | None = None,
         pairs: Pairs | None = None,
         colours: ColoursOption | None = None,
     ) -> None:
-        """Name a folder in which both are found, or both folders, or the pairs.
+        """Pass a folder that contains both, or both folders, or the pairs.
 
         Args:
             root: the folder of the dataset; other paths may be relative to it.
-            pictures, masks: a folder each, with the same names below.
-            pairs: a file with `picture mask` or `picture,mask` a line, relative to the root or to
-                the file's own folder; or an iterable of pairs of paths.
-            colours: for masks drawn in colours: the class number of each (red, green, blue);
-                "voc" for PASCAL VOC's table; "grey" for numbers that were saved as RGB.
+            images, masks: the two folders, with the same file names.
+            pairs: a file with `image mask` or `image,mask` on each line, relative to the root or
+                to the file's own folder; or an iterable of pairs of paths.
+            colours: for color-coded masks: a mapping from (red, green, blue) to class number;
+                "voc" for PASCAL VOC's color table; "grey" for class numbers saved as RGB.
 
         Raises:
-            OptionError: these contradict each other.
+            OptionError: arguments are missing, invalid or in conflict.
         """
-        if (pictures is None) != (masks is None):
-            raise OptionError("give pictures and masks, both or none")
-        if pairs is not None and pictures is not None:
-            raise OptionError("give pictures and masks, or pairs; not both")
-        if root is None and pictures is None and pairs is None:
-            raise OptionError("give a root, or pictures and masks, or pairs")
+        if (images is None) != (masks is None):
+            missing, passed = ("images", "masks") if images is None else ("masks", "images")
+            raise OptionError(f"{option(passed)} needs {option(missing)} as well", option=missing)
+        if pairs is not None and images is not None:
+            raise OptionError(
+                f"{option('pairs')} and {option('images')} exclude each other",
+                option="pairs",
+                remedy="Pass only one of them.",
+            )
+        if root is None and images is None and pairs is None:
+            raise OptionError(
+                "nothing to pack: expected a root folder, folders of images and masks, or pairs",
+                option="root",
+            )
         self.root = None if root is None else as_path(root)
-        self._pictures = None if pictures is None else as_path(pictures)
+        self._images = None if images is None else as_path(images)
         self._masks = None if masks is None else as_path(masks)
         self._list = as_path(pairs) if isinstance(pairs, (str, os.PathLike)) else None
         self._given = None if pairs is None or self._list is not None else _checked(pairs)
@@ -80,14 +91,16 @@ class ImagePairs:
         self._pairs: dict[str, Pair] = {}
 
     def __repr__(self) -> str:
-        words = ", ".join(f"{name}={value!r}" for name, value in self.describe().items())
-        return f"ImagePairs({words.partition(', ')[2]})"
+        described = self.describe().items()
+        options = [f"{name}={value!r}" for name, value in described if name != "kind"]
+        return f"ImagePairs({', '.join(options)})"
 
     def list_samples(self) -> Listing:
-        """Find all pairs, by name; none of the files is opened that is named like a picture.
+        """Find all pairs, sorted by name, without opening files that have an image suffix.
 
         Raises:
-            SourceError: there are no pairs; says what was found and what was expected.
+            SourceError: there are no pairs; the message has what was found and expected.
+            OptionError: a folder is a file, or pairs are outside the root.
             FileAccessError: a folder or a list cannot be read.
         """
         found = self._find()
@@ -101,19 +114,25 @@ class ImagePairs:
         return Listing(samples, notices=tuple(found.notices), splits=splits)
 
     def read_sample(self, sample: Sample, note: Note = unheard) -> Mapping[str, Any]:
-        """Read one picture and its mask."""
+        """Read one image and its mask.
+
+        Raises:
+            SourceError: the mask does not fit, or its pixels are not class numbers.
+            CorruptDataError: unreadable-image.
+            FileAccessError: a file cannot be read.
+        """
         pair = look_up(self._pairs, sample)
-        if pair.problem is not None:
-            raise SourceError(pair.problem)
-        features = read_picture(pair.picture, pair.name)
+        if pair.fault is not None:
+            raise pair.fault.error()
+        features = read_image(pair.image, pair.name)
         return features | read_mask(pair.mask, features, self._table, note)
 
     def describe(self) -> Mapping[str, Any]:
         described: dict[str, Any] = {"kind": "ImagePairs"}
         if self.root is not None:
             described["folder"] = self.root.resolve().name
-        if self._pictures is not None and self._masks is not None:
-            described |= {"pictures": self._pictures.name, "masks": self._masks.name}
+        if self._images is not None and self._masks is not None:
+            described |= {"images": self._images.name, "masks": self._masks.name}
         if self._list is not None:
             described["pairs"] = self._list.name
         elif self._given is not None:
@@ -137,28 +156,33 @@ class ImagePairs:
             root = self.root or path.parent
             check_folder(root, "a folder")
             return pairs_of_list(path, root)
-        if self._pictures is not None and self._masks is not None:
+        if self._images is not None and self._masks is not None:
             folder = self.root or Path()
-            pair = FolderPair(folder / self._pictures, folder / self._masks)
-            for path in (pair.pictures, pair.masks):
+            pair = FolderPair(folder / self._images, folder / self._masks)
+            for path in (pair.images, pair.masks):
                 check_folder(path, "a folder")
-            is_below = self.root is not None and pair.pictures.is_relative_to(self.root)
-            return pairs_of_folders(folder if is_below else pair.pictures, [pair])
+            is_below = self.root is not None and pair.images.is_relative_to(self.root)
+            return pairs_of_folders(folder if is_below else pair.images, [pair])
         assert self.root is not None
         check_folder(self.root, "a folder")
         base, folders = find_folders(self.root)
         found = pairs_of_folders(base, folders)
-        found.notice("beside the pictures and masks", beside(base, folders))
+        found.notice(
+            other_entries(base, folders),
+            "other entry",
+            "next to images and masks skipped",
+            "other entries",
+        )
         return found
 
 
 def _checked(pairs: Any) -> list[tuple[Path, Path]]:
-    """Pairs of paths that a caller gave."""
+    """The pairs of paths of a caller, as paths."""
     checked = []
     for pair in pairs:
         if isinstance(pair, (str, bytes)) or not isinstance(pair, Sequence) or len(pair) != 2:
-            raise OptionError(f"pairs has {pair!r}; expected a pair of paths, picture and mask")
+            raise OptionError(option="pairs", value=pair, expected="pairs of paths, image and mask")
         checked.append((as_path(pair[0]), as_path(pair[1])))
     if not checked:
-        raise OptionError("pairs is empty; expected pairs of paths, a picture and its mask")
+        raise OptionError(option="pairs", value=[], expected="pairs of paths, image and mask")
     return checked

@@ -1,4 +1,4 @@
-"""JSON Lines: one object in each line, of which any can be read on its own.
+"""JSON Lines: one object per line; any line can be read on its own.
 
 One pass finds the lines and the kinds of all keys. A line that is no object is a sample that
 cannot be read, so that it is reported with all others.
@@ -52,7 +52,9 @@ class JsonRows(TextTable["_JsonFile"]):
         for name in (*(name for name, _ in marks), *kinds):
             if name not in survey.keys:
                 raise OptionError(
-                    f"no row of {paths[0]} has a key {name!r}; they have {', '.join(survey.keys)}"
+                    f"no row of {paths[0]} has the key {name!r}",
+                    value=name,
+                    expected=f"one of {', '.join(survey.keys)}",
                 )
 
     def read(self, number: int, row: int, note: Note) -> dict[str, Any]:
@@ -65,7 +67,8 @@ class JsonRows(TextTable["_JsonFile"]):
         try:
             found = _parse(self.files[number].text(row))
         except ValueError as error:
-            raise SourceError(f"{place}: {error}") from None
+            file = self.files[number]
+            raise SourceError(str(error), path=file.path, line=file.line(row)) from None
         return json_features(found, self.kinds, self._as_text, note, place)
 
 
@@ -91,22 +94,24 @@ class _JsonFile(TextRows):
             except ValueError as failure:
                 error = error or failure
             self.add(start, lines.number - 1)
-            survey.see(row, (number, len(self) - 1))
+            survey.update(row, (number, len(self) - 1))
             for name, mark in marks:
                 mark.append(mark_text(row.get(name)), number)
         self.end(offset)
         if not good_count:
             raise SourceError(
-                f'{self.path}: expected an object such as {{"x": 1}} in each line'
-                + (f"; {self.place(0)}: {error}" if len(self) else "; there are only blank lines")
+                str(error) if len(self) else "no rows: all lines are blank",
+                path=self.path,
+                line=self.line(0) if len(self) else None,
+                remedy='Write one object such as {"x": 1} on each line.',
             )
 
 
 def _parse(text: str) -> dict[str, Any]:
-    """The object of one line.
+    """Parse the object on one line.
 
     Raises:
-        ValueError: it is none; in words.
+        ValueError: the line is not a JSON object.
     """
     try:
         row = json.loads(text.rstrip())
@@ -114,12 +119,12 @@ def _parse(text: str) -> dict[str, Any]:
         found = text.strip()
         if found in ("[", "{") or found.startswith("[{"):
             raise ValueError(
-                f"{found[:20]} begins JSON of another form; write each object into a line of its "
-                "own, without commas between them"
+                f"not JSON Lines: found {found[:20]!r}, expected one object per line without "
+                "commas between them"
             ) from None
-        raise ValueError(f"no JSON: {error.msg} (column {error.colno})") from None
+        raise ValueError(f"not valid JSON: {error.msg} (column {error.colno})") from None
     except (ValueError, RecursionError) as error:
-        raise ValueError(f"no JSON that can be read: {json_fault(error)}") from None
+        raise ValueError(f"not valid JSON: {json_fault(error)}") from None
     if not isinstance(row, dict):
         raise ValueError(  # noqa: TRY004 - the line is wrong, not an argument
             f'expected an object such as {{"x": 1}}, found {type(row).__name__} {row!r:.40}'

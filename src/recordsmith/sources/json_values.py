@@ -6,29 +6,38 @@ hold whole numbers here and fractions there hold floats everywhere.
 
 from __future__ import annotations
 
+import base64
+import binascii
 import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from recordsmith.errors import SourceError
+from recordsmith.errors import Problems, option
 from recordsmith.example import Kind
 from recordsmith.sources.contract import Note
-from recordsmith.sources.wording import some
+from recordsmith.sources.wording import notice, raise_problems
 
-LOST_DIGITS = "a number beyond 16,777,216 lost digits, as floats are stored in 32 bits"
+LOST_DIGITS = "numbers beyond 16,777,216 lost digits in 32-bit floats"
 EXACT = float(1 << 24)
 """Up to this a 32-bit float holds every whole number."""
 
-_LARGEST_FLOAT = float(np.finfo(np.float32).max)
+_TOO_LARGE = float.fromhex("0x1.ffffffp127")  # from here on a number becomes infinity as a float32
 _LIMIT = 2**63
 _NESTED = object()  # kind of a value that becomes JSON text
 _LISTS = object()  # kind of a list with lists in it
-_KINDS: dict[type, Any] = {int: "int64", bool: "int64", float: "float", str: "bytes"}
+_KINDS: dict[type, Any] = {
+    int: "int64",
+    bool: "int64",
+    float: "float",
+    str: "bytes",
+    bytes: "bytes",
+}
+_BASE64 = "base64"
 
 Where: TypeAlias = tuple[int, int]
-"""(number of the file, number of the row in it): told as a place only if something is wrong."""
+"""(number of the file, number of the row in it): formatted only for messages."""
 
 
 class KindSurvey:
@@ -41,7 +50,7 @@ class KindSurvey:
         self._known: set[tuple[str, type]] = set()
         self._with_lists_as_text = with_lists_as_text
 
-    def see(self, row: Mapping[str, Any], where: Where) -> None:
+    def update(self, row: Mapping[str, Any], where: Where) -> None:
         """Consider one more object."""
         known = self._known
         for key, value in row.items():
@@ -73,7 +82,7 @@ class KindSurvey:
         kinds: dict[str, Kind] = {}
         nested: list[str] = []
         both: list[str] = []
-        problems = []
+        problems = Problems()
         for key, seen in self._seen.items():
             if key in self._declared:
                 kinds[key] = self._declared[key]
@@ -81,11 +90,7 @@ class KindSurvey:
                     nested.append(key)
                 continue
             if _LISTS in seen and not self._with_lists_as_text:
-                problems.append(
-                    f"{place(seen[_LISTS])}: {key!r} holds lists of lists, which no feature can; "
-                    "store them as one list and their shape as another, or as text with "
-                    f"kinds={{{key!r}: 'bytes'}}"
-                )
+                problems.add(f"{place(seen[_LISTS])}: {key!r} has nested lists")
             elif _NESTED in seen or _LISTS in seen:
                 kinds[key] = "bytes"
                 nested.append(key)
@@ -94,22 +99,19 @@ class KindSurvey:
                     f"{'text' if kind == 'bytes' else 'a number'} in {place(where)}"
                     for kind, where in seen.items()
                 )
-                problems.append(
-                    f"{key!r} holds {places}; make them alike, or store all as text with "
-                    f"kinds={{{key!r}: 'bytes'}}"
-                )
+                problems.add(f"{key!r} is {places}")
             elif seen:
                 kinds[key] = "float" if "float" in seen else next(iter(seen))
                 if len(seen) > 1:
                     both.append(key)
-        if problems:
-            raise SourceError("; ".join(problems), problems)
-        if both:
-            notices.append(
-                f"stored as floats, as some values are whole numbers and some are not: {some(both)}"
-            )
-        if told := [key for key in nested if key not in self._declared]:
-            notices.append(f"stored as JSON text, as its values are nested: {some(told)}")
+        raise_problems(
+            problems,
+            "Use one type in all rows (a flat list and its shape for a nested list), or pass "
+            f"{option('kinds')} to store the key as bytes.",
+        )
+        notices += notice(both, "key", "with integers and floats stored as float")
+        inferred = [key for key in nested if key not in self._declared]
+        notices += notice(inferred, "key", "with nested values stored as JSON text")
         return kinds, frozenset(nested)
 
 
@@ -124,22 +126,23 @@ def json_features(
 
     Args:
         row: the object.
-        kinds, as_text: what `KindSurvey.finish` told.
-        note: told of numbers that lose digits.
+        kinds, as_text: from `KindSurvey.finish`.
+        note: called for numbers that lose digits.
         place: of the object, for `note` and errors.
 
     Raises:
         SourceError: a value does not fit its kind; `problems` has each.
     """
     features: dict[str, Any] = {}
-    problems = []
+    problems = Problems()
     for key, value in row.items():
         if value is None:
             continue
         kind = kinds.get(key)
         try:
             if key in as_text:
-                features[key] = value.encode() if isinstance(value, str) else as_json_text(value)
+                is_text = isinstance(value, (str, bytes))
+                features[key] = _as_bytes(value) if is_text else as_json_text(value)
             elif isinstance(value, list):
                 features[key] = _list(value, kind, note, f"{place}: {key}")
             elif kind == "float":
@@ -147,11 +150,10 @@ def json_features(
             elif kind == "int64":
                 features[key] = _integer(value)
             else:
-                features[key] = value.encode()
+                features[key] = _as_bytes(value)
         except (TypeError, ValueError, AttributeError, OverflowError) as error:
-            problems.append(f"{place}: {key!r} is {value!r:.60}: {error}")
-    if problems:
-        raise SourceError("; ".join(problems), problems)
+            problems.add(f"{place}: {key!r} is {value!r:.60}; {error}")
+    raise_problems(problems)
     return features
 
 
@@ -162,7 +164,7 @@ def as_float(value: float, note: Note, name: str, where: Any, place: Callable[[A
         ValueError: it does not fit a 32-bit float.
     """
     if not -EXACT <= value <= EXACT and abs(value) < np.inf:
-        if abs(value) > _LARGEST_FLOAT:
+        if abs(value) >= _TOO_LARGE:
             raise ValueError(f"{value!r} does not fit a 32-bit float")
         if float(np.float32(value)) != value:
             note(LOST_DIGITS, f"{place(where)}: {name}, {value!r}")
@@ -171,9 +173,44 @@ def as_float(value: float, note: Note, name: str, where: Any, place: Callable[[A
 
 def as_json_text(value: Any) -> bytes:
     """A value as compact JSON."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode(
-        "utf-8", "surrogatepass"
-    )
+    return json.dumps(
+        value, ensure_ascii=False, separators=(",", ":"), default=text_or_base64
+    ).encode("utf-8", "surrogatepass")
+
+
+def text_or_base64(value: bytes) -> str | dict[str, str]:
+    """Bytes in JSON: their text, or {"base64": ...} if they are not UTF-8."""
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        return {_BASE64: base64.b64encode(value).decode()}
+
+
+def restore_base64(row: dict[str, Any]) -> None:
+    """Replace each {"base64": ...} among the values, or in a list of such and texts, by its bytes.
+
+    What is nested deeper, or is not base64, stays as it is.
+    """
+    for key, value in row.items():
+        if type(value) is dict:
+            row[key] = _restored(value)
+        elif type(value) is list and dict in (types := set(map(type, value))):
+            values = list(map(_restored, value)) if types <= {dict, str} else value
+            if dict not in set(map(type, values)):
+                row[key] = values
+
+
+def _restored(value: Any) -> Any:
+    if type(value) is dict and value.keys() == {_BASE64} and isinstance(value[_BASE64], str):
+        try:
+            return base64.b64decode(value[_BASE64], validate=True)
+        except (ValueError, binascii.Error):
+            return value
+    return value
+
+
+def _as_bytes(value: str | bytes) -> bytes:
+    return value if isinstance(value, bytes) else value.encode()
 
 
 def _kinds_in(values: Sequence[Any]) -> set[Any]:
@@ -188,9 +225,9 @@ def _kinds_in(values: Sequence[Any]) -> set[Any]:
 
 def _integer(value: Any) -> int:
     if not isinstance(value, int):
-        raise TypeError("expected a whole number")
+        raise TypeError("expected an integer")
     if not -_LIMIT <= value < _LIMIT:
-        raise ValueError("it does not fit int64")
+        raise ValueError("the number does not fit int64")
     return int(value)
 
 
@@ -199,10 +236,10 @@ def _list(values: list[Any], kind: Kind | None, note: Note, place: str) -> Any:
     if not values:
         return []
     if kind == "bytes":
-        return [value.encode() for value in values]
+        return [_as_bytes(value) for value in values]
     if kind == "int64":
         if any(not isinstance(value, int) for value in values):
-            raise TypeError("expected whole numbers")
+            raise TypeError("expected integers")
         return np.array(values, np.int64)
     floats = np.array(values, np.float64)
     with np.errstate(over="ignore"):

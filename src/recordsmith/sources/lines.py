@@ -16,7 +16,7 @@ from typing import Generic, TypeVar
 import numpy as np
 
 from recordsmith.buffers import Int64Array
-from recordsmith.errors import OptionError, SourceError
+from recordsmith.errors import OptionError, SourceError, option
 from recordsmith.files import accessing, open_file, size_of
 from recordsmith.sources.spool import RandomFile, inflated, is_gzip, temporary_copy
 
@@ -27,7 +27,7 @@ _BYTE_PER_CHARACTER = ("ascii", "utf-8", "iso8859", "cp125", "koi8", "mac-")
 
 
 class TextFile:
-    """One text file, of which any part can be read. Safe to read from several threads."""
+    """A text file with reads at any offset. Safe to read from several threads."""
 
     def __init__(self, path: Path, encoding: str) -> None:
         """
@@ -39,7 +39,7 @@ class TextFile:
         self.path = path
         self.encoding = _known(encoding)
         if not size_of(path):
-            raise SourceError(f"{path} is empty; expected a table with a row for each sample")
+            raise SourceError("the file is empty; expected a table", path=path)
         is_plain = self.encoding.startswith(_BYTE_PER_CHARACTER)
         if is_plain and not is_gzip(path):
             self._file = RandomFile.open(path)
@@ -52,7 +52,7 @@ class TextFile:
         self._start = len(_UTF8_MARK) if begins_marked else 0
 
     def lines(self, start: int | None = None, number: int = 1) -> Lines:
-        """Its lines from byte `start` on, the first of which has this number."""
+        """The lines from byte `start`; the first has this number."""
         return Lines(self, self._start if start is None else start, number)
 
     def text(self, start: int, stop: int) -> str:
@@ -68,12 +68,15 @@ class TextFile:
     def wrong_encoding(self, error: UnicodeDecodeError, line: int, offset: int) -> SourceError:
         """The error for a line that cannot be decoded; `offset` is where the file breaks."""
         found = error.object[error.start : error.start + 1]
-        advice = "give the encoding that it was written with, such as encoding='cp1252'"
+        likely = "cp1252"
         if error.object.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-            advice = "it begins like UTF-16: give encoding='utf-16'"
+            likely = "utf-16"
         return SourceError(
-            f"{self.path}, line {line}: byte {offset} ({found!r}) is no {self.encoding} text; "
-            f"{advice}, or mend the line"
+            f"byte {offset} ({found!r}) is not valid {self.encoding}",
+            path=self.path,
+            line=line,
+            remedy=f"Pass the encoding of the file, such as {option('encoding', likely)}, or fix "
+            "the line.",
         )
 
     def _as_utf8(self, pieces: Iterable[bytes]) -> Iterator[bytes]:
@@ -123,7 +126,11 @@ class TextRows:
 
     def place(self, row: int) -> str:
         """File and line of a row, for messages."""
-        return f"{self.path}, line {self._lines[row]}"
+        return f"{self.path}, line {self.line(row)}"
+
+    def line(self, row: int) -> int:
+        """The first line of a row."""
+        return self._lines[row]
 
     def text(self, row: int) -> str:
         """A row as it is written, with its line break."""
@@ -164,7 +171,7 @@ def _known(encoding: str) -> str:
         name = codecs.lookup(encoding).name
     except (LookupError, TypeError):
         raise OptionError(
-            f"encoding {encoding!r} is unknown; expected one such as 'utf-8' or 'cp1252'"
+            option="encoding", value=encoding, expected="a text encoding such as 'utf-8'"
         ) from None
     return "utf-8" if name == "utf-8-sig" else name
 
@@ -214,8 +221,9 @@ class Lines:
                 rest = pieces.pop()
             if len(rest) > _LONGEST_LINE_BYTES:
                 raise SourceError(
-                    f"{self._file.path}: a line is longer than {_LONGEST_LINE_BYTES:,} bytes, so "
-                    "it is no table of text"
+                    f"not a text table: a line exceeds {_LONGEST_LINE_BYTES:,} bytes",
+                    path=self._file.path,
+                    line=self.number,
                 )
             yield from pieces
         yield from rest.splitlines(keepends=True)
@@ -223,8 +231,13 @@ class Lines:
     def _refuse_zeros(self, data: bytes) -> None:
         at = data.index(0)
         line = self.number + len(data[:at].splitlines())
-        advice = "it is binary data, or was damaged"
+        remedy = ""
         every_second = data[at : at + 200 : 2]
         if 2 * every_second.count(0) > len(every_second) > 3:
-            advice = "every second byte is zero, as in UTF-16: give encoding='utf-16'"
-        raise SourceError(f"{self._file.path}, about line {line}: there are zero bytes; {advice}")
+            remedy = f"If the file is UTF-16, pass {option('encoding', 'utf-16')}."
+        raise SourceError(
+            "zero bytes, so not a text table or damaged",
+            path=self._file.path,
+            line=line,
+            remedy=remedy,
+        )

@@ -1,4 +1,4 @@
-"""What one column of a table says of its rows: their splits, groups or classes.
+"""Columns with splits, groups or classes of rows.
 
 Values are heard row by row, and kept as numbers of distinct ones.
 """

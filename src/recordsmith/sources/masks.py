@@ -1,8 +1,7 @@
-"""Mask files: does this one fit its picture, and are its pixels numbers? Then its features.
+"""Check mask files against their images and convert them to PNGs of class numbers.
 
-A PNG of grey or palette pixels is stored as it is, byte by byte, so 1-bit, palette and 16-bit
-masks keep their values. Only a mask that must be changed is decoded: colours that become numbers
-by a table, and lossless files of other formats, which become PNG. Nothing is scaled or rounded.
+Gray and palette PNGs are stored unchanged, so 1-bit, palette and 16-bit masks keep their values.
+Only color-coded masks and other lossless formats are decoded and converted.
 """
 
 from __future__ import annotations
@@ -14,8 +13,8 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from recordsmith.errors import OptionError, SourceError, located
-from recordsmith.example.keys import HEIGHT, MASK, MASK_FORMAT, PICTURE, WIDTH
+from recordsmith.errors import OptionError, SourceError, located, option
+from recordsmith.example.keys import HEIGHT, IMAGE, MASK, MASK_FORMAT, WIDTH
 from recordsmith.files import PathLike, read_file
 from recordsmith.image import (
     MaskInfo,
@@ -35,39 +34,41 @@ from recordsmith.image.colours import (
     voc_colours,
 )
 from recordsmith.sources.contract import Note
+from recordsmith.words import count
 
 Colours: TypeAlias = Mapping[Colour, int]
 ColoursOption: TypeAlias = Colours | Literal["voc", "grey"]
 
 _PRESETS = {"voc": voc_colours, "grey": grey_colours}
 _SHOWN = 4
-_TURNED = "a picture with an EXIF orientation: its mask is taken to fit the picture as stored"
-_TO_PNG = "a mask of another format was stored as a PNG of the same values"
-_TO_NUMBERS = "the colours of a mask were turned into class numbers"
-_NO_ALPHA = "the alpha channel of a mask was left out"
+_NUMBERS_ALREADY = f"If the pixels are class numbers already, leave out {option('colours')}."
+_TURNED = "images have an EXIF orientation; their masks were taken to fit the stored image"
+_TO_PNG = "masks of other formats were stored as PNG with the same values"
+_TO_NUMBERS = "masks were converted from colours to class numbers"
+_NO_ALPHA = "masks lost their alpha channel"
 
 
 def read_mask(
-    path: PathLike, picture: Mapping[str, Any], colours: Colours | None, note: Note
+    path: PathLike, image: Mapping[str, Any], colours: Colours | None, note: Note
 ) -> dict[str, Any]:
-    """The features of a mask file.
+    """Read the features of a mask file.
 
     Args:
         path: of the mask.
-        picture: the features of its picture, as `read_picture` gives them.
-        colours: the number of each colour, for masks that were drawn in colours.
-        note: hears what was changed.
+        image: the features of its image, from `read_image`.
+        colours: the class number of each colour, for color-coded masks.
+        note: called for each change.
 
     Raises:
         CorruptDataError: unreadable-image.
-        SourceError: its size is not that of the picture, or its pixels are no numbers.
-        FileAccessError: it cannot be read.
+        SourceError: the size differs from the image's, or pixels are not class numbers.
+        FileAccessError: the mask cannot be read.
     """
     name = os.fspath(path)
     data = read_file(path)
     with located(name):
         info = probe_mask(data)
-    _check_size(name, info, picture, note)
+    _check_size(name, info, image, note)
     _check_values(name, info, has_colours=colours is not None)
     if colours is not None and not _is_numbered_alike(data, info, colours):
         data = _numbered(name, data, info, colours, note)
@@ -80,20 +81,24 @@ def read_mask(
 
 
 def check_colours(colours: ColoursOption | None) -> dict[Colour, int] | None:
-    """The table that the option means.
+    """The class number of each colour for the option `colours`.
 
     Raises:
-        OptionError: it is none.
+        OptionError: the option is invalid.
     """
     if colours is None:
         return None
     if isinstance(colours, str):
         if colours not in _PRESETS:
-            raise OptionError(f"colours is {colours!r}; expected 'voc', 'grey' or a table")
+            raise OptionError(
+                option="colours", value=colours, expected="'voc', 'grey' or a mapping of colours"
+            )
         return _PRESETS[colours]()
     if not isinstance(colours, Mapping) or not colours:
         raise OptionError(
-            f"colours is {colours!r}; expected numbers by colour, such as {{(255, 0, 0): 1}}"
+            option="colours",
+            value=colours,
+            expected="a mapping from colours to class numbers, such as {(255, 0, 0): 1}",
         )
     table = {}
     for colour, number in colours.items():
@@ -103,71 +108,79 @@ def check_colours(colours: ColoursOption | None) -> dict[Colour, int] | None:
         except (TypeError, ValueError):
             is_colour = False
         if not is_colour:
-            raise OptionError(f"colours has {colour!r}; expected (red, green, blue), each 0 to 255")
-        if isinstance(number, bool) or not isinstance(number, (int, np.integer)):
-            raise OptionError(f"colours has {number!r} for {colour}; expected an integer")
-        if not 0 <= number <= LARGEST_NUMBER:
-            raise OptionError(f"colours has {number} for {colour}; expected 0 to {LARGEST_NUMBER}")
+            raise OptionError(
+                f"{colour!r} is not a colour",
+                option="colours",
+                value=colour,
+                expected="(red, green, blue), each 0 to 255",
+            )
+        is_integer = isinstance(number, (int, np.integer)) and not isinstance(number, bool)
+        if not is_integer or not 0 <= number <= LARGEST_NUMBER:
+            raise OptionError(
+                f"{number!r} is not a class number for {colour}",
+                option="colours",
+                value=number,
+                expected=f"an integer from 0 to {LARGEST_NUMBER}",
+            )
         table[red, green, blue] = int(number)
     return table
 
 
-# -- does it fit? --------------------------------------------------------------------------------
+# -- size ----------------------------------------------------------------------------------------
 
 
-def _check_size(name: str, info: MaskInfo, picture: Mapping[str, Any], note: Note) -> None:
-    size = picture[HEIGHT], picture[WIDTH]
-    orientation = exif_orientation(picture[PICTURE])
+def _check_size(name: str, info: MaskInfo, image: Mapping[str, Any], note: Note) -> None:
+    size = image[HEIGHT], image[WIDTH]
+    orientation = exif_orientation(image[IMAGE])
     if (info.height, info.width) == size:
-        # turned by half, mirrored, or square: the sizes do not tell how the mask was drawn
+        # rotated by 180 degrees, mirrored or square: equal sizes do not show how it was drawn
         if orientation in (2, 3, 4) or (orientation > 4 and info.height == info.width):
             note(_TURNED, f"{name}: orientation {orientation}")
         return
     mask, stored = f"{info.width}x{info.height}", f"{size[1]}x{size[0]}"
     if orientation > 4 and (info.width, info.height) == size:
-        raise _problem(
-            name,
-            f"the mask is {mask}, its picture is stored as {stored} and turned when it is shown "
-            f"(EXIF orientation {orientation}): the mask fits the turned picture, the stored "
-            "pixels are not turned. Store the picture as it is shown (Pillow: "
-            "ImageOps.exif_transpose), or turn the mask back",
+        raise SourceError(
+            f"the mask is {mask}, which fits the image only after its EXIF orientation "
+            f"{orientation} is applied; the stored image is {stored}",
+            path=name,
+            remedy="Rotate the mask back, or store the image rotated (Pillow: "
+            "ImageOps.exif_transpose).",
         )
-    raise _problem(
-        name,
-        f"the mask is {mask}, its picture {stored}; each pixel of the picture needs one of the "
-        "mask. If they belong together, scale the mask to the picture's size by nearest "
-        "neighbour, which makes no new numbers",
+    raise SourceError(
+        f"the mask is {mask}, but its image is {stored}",
+        path=name,
+        remedy="If they belong together, resize the mask with nearest-neighbour interpolation.",
     )
 
 
-# -- are its pixels numbers? ---------------------------------------------------------------------
+# -- values --------------------------------------------------------------------------------------
 
 
 def _check_values(name: str, info: MaskInfo, *, has_colours: bool) -> None:
     if info.is_lossy:
-        raise _problem(
-            name,
-            "the mask is a JPEG: that changes pixels, so along edges its class numbers are not "
-            "those that were drawn. Save the masks as PNG from what they were drawn with",
+        raise SourceError(
+            "the mask is a JPEG, whose compression changes class numbers along edges",
+            path=name,
+            remedy="Export the masks as PNG from the annotation tool.",
         )
     if info.kind == "float":
-        raise _problem(name, "its pixels are fractions; expected class numbers in a PNG")
+        raise SourceError("the pixels are floats; expected class numbers in a PNG", path=name)
     if info.bits == 16 and (info.kind == "colour" or (info.has_alpha and info.format == "png")):
-        raise _problem(
-            name,
-            "it has 16 bits in each of several channels; expected one channel of class numbers, "
-            "or 8 bits a channel and a table of colours",
+        raise SourceError(
+            "the mask has several channels of 16 bits; expected one channel of class numbers, or "
+            "colours of 8 bits per channel",
+            path=name,
         )
     if has_colours and info.bits > 8:
-        raise _problem(
-            name,
-            f"it has {info.bits} bits of grey, which are no colours; its values may be class "
-            "numbers already: then leave out colours",
+        raise SourceError(
+            f"the mask is gray with {info.bits} bits; expected colours",
+            path=name,
+            remedy=_NUMBERS_ALREADY,
         )
 
 
 def _is_numbered_alike(data: bytes, info: MaskInfo, colours: Colours) -> bool:
-    """Whether the palette of a PNG says the same as the table, so that nothing is to be done."""
+    """Whether a PNG's palette has the colours of the table in order, so nothing changes."""
     if info.format != "png" or info.kind != "palette":
         return False
     palette = palette_colours(data)
@@ -177,36 +190,35 @@ def _is_numbered_alike(data: bytes, info: MaskInfo, colours: Colours) -> bool:
 
 
 def _numbered(name: str, data: bytes, info: MaskInfo, colours: Colours, note: Note) -> bytes:
-    """A PNG of class numbers from a mask of colours."""
+    """A PNG of class numbers from a color-coded mask."""
     pixels = _pixels(name, data, "RGBA")[:, :, :3]
     numbers = number_colours(pixels, colours)
     if isinstance(numbers, Unknown):
-        raise _problem(name, _unknown_colours(numbers, info))
+        raise _unknown_colours(name, numbers, info)
     if info.has_alpha:
         note(_NO_ALPHA, name)
     note(_TO_NUMBERS, name)
     return encode_mask(numbers)
 
 
-def _unknown_colours(unknown: Unknown, info: MaskInfo) -> str:
-    pixels = f"{unknown.pixel_count:,} pixel{'s' * (unknown.pixel_count != 1)}"
-    found = (
-        f"{pixels} of {unknown.colour_count:,} colour{'s' * (unknown.colour_count != 1)} "
-        f"that the table of colours does not have, the first at x {unknown.x}, y {unknown.y}: "
-        f"{unknown.colour}"
+def _unknown_colours(name: str, unknown: Unknown, info: MaskInfo) -> SourceError:
+    pixels, colours = count(unknown.pixel_count, "pixel"), count(unknown.colour_count, "colour")
+    remedy = (
+        "Add them to the table of colours. If they are blended edges, resize masks only with "
+        "nearest-neighbour interpolation and do not save them as JPEG."
     )
-    if info.kind == "grey":
-        return f"{found}. The mask is grey: if it holds class numbers already, leave out colours"
-    return (
-        f"{found}. Add them to the table; or, if they are blended edges, scale masks by nearest "
-        "neighbour only and never save them as JPEG"
+    return SourceError(
+        f"{pixels} of {colours} missing from the table, the first at x {unknown.x}, y "
+        f"{unknown.y}: {unknown.colour}",
+        path=name,
+        remedy=_NUMBERS_ALREADY if info.kind == "grey" else remedy,
     )
 
 
 def _as_png(name: str, data: bytes, info: MaskInfo, note: Note) -> bytes:
-    """A PNG of one channel from a file that holds class numbers in another way."""
+    """A PNG with one channel from a file with class numbers in another form."""
     if info.kind == "colour":
-        raise _problem(name, _colours_found(_pixels(name, data, "RGBA")[:, :, :3]))
+        raise _color_coded(name, _pixels(name, data, "RGBA")[:, :, :3])
     values = _pixels(name, data, None)
     if values.ndim == 3:
         values = values[:, :, 0]
@@ -214,8 +226,8 @@ def _as_png(name: str, data: bytes, info: MaskInfo, note: Note) -> bytes:
         values = values.astype(np.uint8)
     low, high = int(values.min()), int(values.max())
     if low < 0 or high > LARGEST_NUMBER:
-        raise _problem(
-            name, f"its values go from {low} to {high}; expected 0 to {LARGEST_NUMBER}, as in a PNG"
+        raise SourceError(
+            f"the values range from {low} to {high}; expected 0 to {LARGEST_NUMBER}", path=name
         )
     if info.has_alpha:
         note(_NO_ALPHA, name)
@@ -224,33 +236,30 @@ def _as_png(name: str, data: bytes, info: MaskInfo, note: Note) -> bytes:
     return encode_mask(values.astype(np.uint8 if values.dtype == np.uint8 else np.uint16))
 
 
-def _colours_found(pixels: npt.NDArray[np.uint8]) -> str:
-    """Why a coloured mask is not taken, and what its colours look like."""
+def _color_coded(name: str, pixels: npt.NDArray[np.uint8]) -> SourceError:
+    """The error for a color-coded mask without a table of colours."""
     colours = colours_in(pixels)
     shown = ", ".join(map(str, colours[:_SHOWN])) + (", …" if len(colours) > _SHOWN else "")
-    count = f"{len(colours):,} colour{'s' * (len(colours) != 1)}"
-    found = f"the mask holds colours ({count}: {shown}); expected class numbers"
     if set(colours) <= set(grey_colours()):
-        return f"{found}. All are greys: if their brightness is the number, say colours='grey'"
-    if set(colours) <= set(voc_colours()):
-        return f"{found}. They are PASCAL VOC's: say colours='voc'"
-    if len(colours) > 256:
-        return (
-            f"{found}. That is too many for classes: is this a picture, or a mask that was "
-            "scaled or saved as JPEG?"
-        )
-    return f"{found}. Say which is which, such as colours={{{colours[0]}: 0, …}}"
+        remedy = f"If the brightness is the class number, pass {option('colours', 'grey')}."
+    elif set(colours) <= set(voc_colours()):
+        remedy = f"They are PASCAL VOC's colours: pass {option('colours', 'voc')}."
+    elif len(colours) > 256:
+        remedy = "These are too many for classes: is it an image, or a resized or JPEG mask?"
+    else:
+        remedy = f"Map each colour to its class number with {option('colours')}."
+    return SourceError(
+        f"the mask has colours ({count(len(colours), 'colour')}: {shown}); expected class numbers",
+        path=name,
+        remedy=remedy,
+    )
 
 
 def _pixels(name: str, data: bytes, mode: str | None) -> Any:
-    """The pixels of a mask, as Pillow has them or in another mode."""
+    """The pixels of a mask, in its own or another Pillow mode."""
     with located(name), read_by_pillow(data, "mask") as image:
         frame_count = getattr(image, "n_frames", 1)
         pixels = np.array(image if mode is None else image.convert(mode))
     if frame_count > 1:
-        raise _problem(name, f"it has {frame_count} frames; expected one")
+        raise SourceError(f"the mask has {frame_count} frames; expected one", path=name)
     return pixels
-
-
-def _problem(name: str, words: str) -> SourceError:
-    return SourceError(f"{name}: {words}")

@@ -1,4 +1,4 @@
-"""`.npy` files -> values and shape, without pickle and without trusting what the header claims."""
+"""Convert `.npy` files to values and shape, without pickle and with checked headers."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from numpy.lib import format as npy_format
 
 
 def npy_features(data: bytes, name: str) -> dict[str, Any]:
-    """The values of an array as a feature, flat, and its shape as another, `<name>/shape`.
+    """The flat values of an array as a feature, and its shape as `<name>/shape`.
 
     Raises:
-        ValueError: it is no array of numbers; in words.
+        ValueError: the data is not an array of numbers.
     """
     stream = io.BytesIO(data)
     try:
@@ -25,13 +25,14 @@ def npy_features(data: bytes, name: str) -> dict[str, Any]:
         )
         shape, is_fortran, dtype = read_header(stream)
     except Exception as error:  # noqa: BLE001 - the header is Python source, parsed by NumPy
-        raise ValueError(f"it is no .npy file, or is damaged: {error}") from None
+        raise ValueError(f"not a .npy file, or damaged: {error}") from None
     if dtype.kind not in "iufb":
-        raise ValueError(f"it holds {dtype}; expected integers, floats or bools")
+        raise ValueError(f"the array has type {dtype}; expected integers, floats or bools")
     rest = memoryview(data)[stream.tell() :]
     if math.prod(shape) * dtype.itemsize != len(rest):
         raise ValueError(
-            f"the header tells of {math.prod(shape)} values of {dtype}, {len(rest)} bytes follow"
+            f"the header announces {math.prod(shape)} values of {dtype}, but {len(rest)} bytes "
+            "follow"
         )
     values = np.frombuffer(rest, dtype)
     if is_fortran:

@@ -120,7 +120,7 @@ class Names(_Made[str]):
 
 
 class NumberedSamples(_Made[Sample]):
-    """The samples of a listing. Its memory: names, and 4 bytes for each thing that is told."""
+    """The samples of a listing. It takes the names and 4 bytes per other field."""
 
     def __init__(
         self,

@@ -1,8 +1,8 @@
-"""Pairs by folders: the layouts that segmentation datasets have on disk.
+"""Pairs of images and masks by folder, in the layouts of segmentation datasets.
 
-root/images + root/masks and their like, with splits above or below; root/train + root/train_masks;
-pictures with their masks beside them; and PASCAL VOC, whose `ImageSets` list what belongs to which
-split. Names decide; no file is opened that is named like a picture.
+root/images + root/masks with splits above or below; root/train + root/train_masks; masks next to
+their images; and PASCAL VOC with the splits of `ImageSets`. Files with an image suffix are not
+opened.
 """
 
 from __future__ import annotations
@@ -13,21 +13,21 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from recordsmith.dataset import is_split_name
-from recordsmith.errors import SourceError
+from recordsmith.errors import SourceError, option
 from recordsmith.files import list_folder
 from recordsmith.sources.folders import (
-    PictureTree,
+    ImageTree,
     folders_in,
-    has_pictures,
+    has_images,
     names_below,
-    read_picture_tree,
+    read_image_tree,
 )
 from recordsmith.sources.pair_lists import Line, read_list
 from recordsmith.sources.pairing import (
     MASK_ENDINGS,
     Matches,
     Pairing,
-    doubt,
+    ambiguity,
     has_masks_beside,
     match_names,
     match_within,
@@ -38,7 +38,8 @@ from recordsmith.sources.splits import (
     in_split_order,
     split_lists,
 )
-from recordsmith.sources.wording import some, tally
+from recordsmith.sources.wording import Fault, some
+from recordsmith.words import count
 
 _FOLDER_NAMES = (
     ("JPEGImages", "SegmentationClass"),
@@ -49,27 +50,27 @@ _FOLDER_NAMES = (
     ("pictures", "masks"),
 )
 _LISTS = ("ImageSets", "Segmentation")
-_NESTED = 3  # so many folders may have nothing in them but one more, as archives unpack
+_NESTED = 3  # single folders to descend into, as archives unpack them
 
 
 @dataclass(frozen=True)
 class FolderPair:
-    """A folder of pictures and its folder of masks; the same one where both are in it."""
+    """A folder of images and its folder of masks; the same folder if it contains both."""
 
-    pictures: Path
+    images: Path
     masks: Path
     split: str | None = None
 
 
 def find_folders(root: Path) -> tuple[Path, list[FolderPair]]:
-    """Find where pictures and masks are.
+    """Find where images and masks are.
 
     Returns:
-        (the folder that names count from: the root, or one further down where it holds nothing
-        but that; the folders of pictures and masks).
+        (the folder that names are relative to, which is the root or the only folder below it;
+        the folders of images and masks).
 
     Raises:
-        SourceError: there are none; says what was found and what was expected.
+        SourceError: there are none; the message has what was found and expected.
     """
     base = root
     for _ in range(_NESTED):
@@ -90,24 +91,24 @@ def find_folders(root: Path) -> tuple[Path, list[FolderPair]]:
 
 
 def pairs_of_folders(base: Path, folders: Sequence[FolderPair]) -> Pairing:
-    """Pair what is in folders; names count from `base` if the pictures are below it.
+    """Pair the files in folders; names are relative to `base` if the images are below it.
 
     Raises:
-        SourceError: there are no pairs; says what was found and what was expected.
+        SourceError: there are no pairs; the message has what was found and expected.
     """
     found = Pairing()
-    trees: list[PictureTree] = []
+    trees: list[ImageTree] = []
     lists = base.joinpath(*_LISTS)
     for pair in folders:
-        pictures = read_picture_tree(pair.pictures)
-        masks = pictures if pair.masks == pair.pictures else read_picture_tree(pair.masks)
-        trees += [pictures] if masks is pictures else [pictures, masks]
-        if masks is pictures:
-            matches = match_within(_names(pictures))
+        images = read_image_tree(pair.images)
+        masks = images if pair.masks == pair.images else read_image_tree(pair.masks)
+        trees += [images] if masks is images else [images, masks]
+        if masks is images:
+            matches = match_within(_names(images))
         else:
-            matches = match_names(_names(pictures), _names(masks))
-        is_below = pair.pictures.is_relative_to(base)
-        prefix = pair.pictures.relative_to(base).as_posix() if is_below else "."
+            matches = match_names(_names(images), _names(masks))
+        is_below = pair.images.is_relative_to(base)
+        prefix = pair.images.relative_to(base).as_posix() if is_below else "."
         names = _Names(pair, "" if prefix == "." else f"{prefix}/", matches)
         listed: dict[str, Path] = {}
         if len(folders) == 1 and lists.is_dir():
@@ -117,19 +118,17 @@ def pairs_of_folders(base: Path, folders: Sequence[FolderPair]) -> Pairing:
             _add_listed(found, names, listed, lists)
         else:
             _add_all(found, names)
-    found.notice("hidden", [path for tree in trees for path in tree.hidden])
-    others = [path for tree in trees for path in tree.others]
-    if others:
-        found.notices.append(f"no pictures: {tally(others)}")
-    if all(pair.problem is not None for pair in found.pairs):
+    found.notice([path for tree in trees for path in tree.hidden], "hidden file", "skipped")
+    found.notice([path for tree in trees for path in tree.others], "non-image file", "skipped")
+    if all(pair.fault is not None for pair in found.pairs):
         raise _no_pairs(folders, trees, found)
     return found
 
 
-def beside(base: Path, folders: Sequence[FolderPair]) -> list[str]:
-    """What else is in a folder whose layout was found."""
+def other_entries(base: Path, folders: Sequence[FolderPair]) -> list[str]:
+    """The entries of a folder that are not part of the layout that was found."""
     used = {
-        path.relative_to(base).parts[:1] for pair in folders for path in (pair.pictures, pair.masks)
+        path.relative_to(base).parts[:1] for pair in folders for path in (pair.images, pair.masks)
     }
     if () in used:
         return []
@@ -142,102 +141,101 @@ def beside(base: Path, folders: Sequence[FolderPair]) -> list[str]:
 
 @dataclass(frozen=True)
 class _Names:
-    """What two folders' names say; prefix: of the names of samples."""
+    """The matches of two folders; `prefix` starts the names of samples."""
 
     folders: FolderPair
     prefix: str
     matches: Matches
 
-    def files(self, picture: str, mask: str) -> tuple[str, str]:
+    def files(self, image: str, mask: str) -> tuple[str, str]:
         return (
-            os.path.join(self.folders.pictures, picture),
+            os.path.join(self.folders.images, image),
             os.path.join(self.folders.masks, mask),
         )
 
 
-def _names(tree: PictureTree) -> list[str]:
-    return [picture.name for picture in tree.pictures]
+def _names(tree: ImageTree) -> list[str]:
+    return [image.name for image in tree.images]
 
 
 def _add_all(found: Pairing, names: _Names) -> None:
-    """Every match is a sample; its split is that of the folders, or the first folder below."""
+    """Add every match; its split is that of the folders, or the first folder below."""
     matches, split = names.matches, names.folders.split
-    paths = [picture for picture, _ in matches.pairs]
-    paths += [picture for pictures, _ in matches.doubts for picture in pictures]
+    paths = [image for image, _ in matches.pairs]
+    paths += [image for images, _ in matches.ambiguous for image in images]
     heads = {path.partition("/")[0] if "/" in path else "" for path in paths}
     is_split_below = split is None and are_split_names(heads)
 
     def split_of(path: str) -> str | None:
         return path.partition("/")[0] if is_split_below else split
 
-    for picture, mask in matches.pairs:
-        found.add(names.prefix + picture, *names.files(picture, mask), split_of(picture))
-    for pictures, masks in matches.doubts:
-        for picture in pictures:
-            problem = f"{names.folders.pictures}: {doubt(pictures, masks)}"
-            found.add_problem(names.prefix + picture, problem, split_of(picture))
+    for image, mask in matches.pairs:
+        found.add(names.prefix + image, *names.files(image, mask), split_of(image))
+    for images, masks in matches.ambiguous:
+        fault = ambiguity(images, masks, str(names.folders.images))
+        for image in images:
+            found.add_fault(names.prefix + image, fault, split_of(image))
     _notice_lone(found, names)
 
 
 def _notice_lone(found: Pairing, names: _Names) -> None:
-    lone = {
-        "pictures without a mask": (names.folders.pictures, names.matches.lone_pictures),
-        "masks without a picture": (names.folders.masks, names.matches.lone_masks),
-    }
-    for what, (folder, files) in lone.items():
-        if files:
-            found.notices.append(f"{what}: {tally([str(folder / file) for file in files])}")
+    folders, matches = names.folders, names.matches
+    images = [str(folders.images / image) for image in matches.lone_images]
+    found.notice(images, "image", "without a mask skipped")
+    masks = [str(folders.masks / mask) for mask in matches.lone_masks]
+    found.notice(masks, "mask", "without an image skipped")
 
 
 def _add_listed(found: Pairing, names: _Names, listed: dict[str, Path], lists: Path) -> None:
-    """The names of VOC's lists are samples; what is wrong with one is said with its line."""
+    """Add the names in VOC's lists; each fault has the line of its name."""
     matches = names.matches
-    pairs = {without_suffix(picture): (picture, mask) for picture, mask in matches.pairs}
-    lone = {without_suffix(picture) for picture in matches.lone_pictures}
-    doubts = {without_suffix(files[0][0]): doubt(*files) for files in matches.doubts}
-    known = {*pairs, *lone, *doubts}
-    places: dict[str, tuple[Path, int]] = {}  # where a name is first
+    pairs = {without_suffix(image): (image, mask) for image, mask in matches.pairs}
+    lone = {without_suffix(image) for image in matches.lone_images}
+    folders = names.folders
+    ambiguous = {without_suffix(files[0][0]): files for files in matches.ambiguous}
+    known = {*pairs, *lone, *ambiguous}
+    places: dict[str, tuple[Path, int]] = {}  # of the first occurrence of a name
     repeated: list[str] = []
     for split, path in listed.items():
         lines = [(line.number, _name_in(line, known)) for line in read_list(path)]
         if lines and all(name in lone for _, name in lines):
             found.notices.append(
-                f"a split of pictures without masks, left out: {path} ({len(lines):,} names)"
+                f"{count(len(lines), 'image')} without a mask skipped, the whole split: {path}"
             )
             places |= {name: (path, number) for number, name in lines}
             continue
         for number, name in lines:
             first_path, first_number = places.setdefault(name, (path, number))
             if (first_path, first_number) == (path, number):
-                problem = doubts.get(name)
-                if name in lone:
-                    problem = f"{name} has no mask in {names.folders.masks}"
+                problem = None
+                if name in ambiguous:
+                    problem = ambiguity(*ambiguous[name], str(folders.images)).problem
+                elif name in lone:
+                    problem = f"{name} has no mask in {folders.masks}"
                 elif name not in known:
-                    problem = f"{name} has no picture in {names.folders.pictures}"
+                    problem = f"{name} has no image in {folders.images}"
             elif first_path == path:
                 repeated.append(f"{path}, line {number}")
                 continue
             else:
-                problem = (
-                    f"{name} is in {first_path}, line {first_number}, as well; a sample belongs to "
-                    "one split"
-                )
+                problem = f"{name} is already in {first_path}, line {first_number}"
             if problem is None:
-                picture, mask = pairs[name]
-                found.add(names.prefix + picture, *names.files(picture, mask), split)
+                image, mask = pairs[name]
+                found.add(names.prefix + image, *names.files(image, mask), split)
             else:
                 where = f"{path.name}, line {number}"
-                found.add_problem(where, f"{path}, line {number}: {problem}", split)
-    found.notice("names that a list has again, packed once", repeated)
+                found.add_fault(where, Fault(problem, str(path), number), split)
+    found.notice(repeated, "repeated name", "in lists packed once")
     unlisted = sorted(known - set(places))
-    found.notice("pairs that no list names", [name for name in unlisted if name in pairs])
-    found.notice("pictures that no list names", [name for name in unlisted if name not in pairs])
+    found.notice([name for name in unlisted if name in pairs], "pair", "missing from lists skipped")
+    lone_unlisted = [name for name in unlisted if name not in pairs]
+    found.notice(lone_unlisted, "image", "missing from lists skipped")
     others = [entry.path for entry in list_folder(lists) if Path(entry.path) not in listed.values()]
-    found.notice("lists that are not used", others)
+    found.notice(others, "list", "unused")
 
 
 def _name_in(line: Line, known: set[str]) -> str:
-    """The name that a line of a list has: all of it, or what stands before VOC's numbers."""
+    """The name on a line of a list: the whole line, or the part before VOC's numbers."""
     whole = without_suffix(" ".join(line.fields))
     return whole if whole in known else without_suffix(line.fields[0])
 
@@ -246,11 +244,11 @@ def _name_in(line: Line, known: set[str]) -> str:
 
 
 def _pairs_in(folders: dict[str, Path], split: str | None) -> Iterator[FolderPair]:
-    """The first pair of names that is there, with pictures in both."""
+    """The first known pair of folders that exists and has masks."""
     for names in _FOLDER_NAMES:
-        pictures, masks = (folders.get(name.lower()) for name in names)
-        if pictures is not None and masks is not None and has_pictures(masks):
-            yield FolderPair(pictures, masks, split)
+        images, masks = (folders.get(name.lower()) for name in names)
+        if images is not None and masks is not None and has_images(masks):
+            yield FolderPair(images, masks, split)
             return
 
 
@@ -260,41 +258,44 @@ def _of_split(folders: dict[str, Path], name: str) -> Iterator[FolderPair]:
     yield from _pairs_in(folders_in(folders[name]), split)
     for ending in MASK_ENDINGS:
         masks = folders.get(name + ending)
-        if masks is not None and has_pictures(masks):
+        if masks is not None and has_images(masks):
             yield FolderPair(folders[name], masks, split)
             return
 
 
-# -- words ---------------------------------------------------------------------------------------
+# -- messages ------------------------------------------------------------------------------------
 
 
 def _no_folders(root: Path) -> SourceError:
-    """Say what is there instead of pictures and masks."""
+    """The error for a folder without folders of images and masks."""
     entries = [entry.name for entry in list_folder(root) if not entry.name.startswith(".")]
     found = f"found {some(entries)}" if entries else "the folder is empty"
-    pairs = ", ".join(f"{pictures} + {masks}" for pictures, masks in _FOLDER_NAMES)
+    pairs = ", ".join(f"{images} + {masks}" for images, masks in _FOLDER_NAMES)
     return SourceError(
-        f"no masks to pack: expected in {root} two folders with the same names in them ({pairs}), "
-        f"or x_mask.png beside x.jpg; {found}. Name the folders with pictures= and masks=, or give "
-        "a list of them with pairs="
+        f"no masks to pack: {found}; expected two folders with the same file names ({pairs}), or "
+        "x_mask.png next to x.jpg",
+        path=root,
+        remedy=f"Name the folders with {option('images')} and {option('masks')}, or list the pairs "
+        f"with {option('pairs')}.",
     )
 
 
 def _no_pairs(
-    folders: Sequence[FolderPair], trees: Sequence[PictureTree], found: Pairing
+    folders: Sequence[FolderPair], trees: Sequence[ImageTree], found: Pairing
 ) -> SourceError:
-    """Say what is in the folders that have no name in common."""
-    problems = [pair.problem for pair in found.pairs if pair.problem is not None]
+    """The error for folders without common names."""
+    problems = [str(pair.fault.error()) for pair in found.pairs if pair.fault is not None]
     if problems:
-        words = f"of {len(problems):,} names none has both a picture and a mask: {problems[0]}"
-    elif empty := [str(tree.path) for tree in trees if not tree.pictures]:
-        words = f"found no pictures in {some(empty)}"
+        fault = f"none of {count(len(problems), 'name')} has an image and a mask: {problems[0]}"
+    elif empty := [str(tree.path) for tree in trees if not tree.images]:
+        fault = f"found no images in {some(empty)}"
     else:
-        where = some(f"{pair.pictures} and {pair.masks}" for pair in folders)
-        names = f"{trees[0].pictures[0].name} and {trees[-1].pictures[0].name}"
-        words = f"no name is in both of {where}; found {names}"
+        where = some(f"{pair.images} and {pair.masks}" for pair in folders)
+        names = f"{trees[0].images[0].name} and {trees[-1].images[0].name}"
+        fault = f"no common names in {where}, such as {names}"
     return SourceError(
-        "no pairs to pack: expected masks with the names of their pictures, x.png or x_mask.png "
-        f"for x.jpg; {words}. Or give a list of pairs",
+        f"no pairs to pack: {fault}; expected masks named like their images, x.png or x_mask.png "
+        "for x.jpg",
         [*problems, *found.notices],
+        remedy=f"Rename the masks, or list the pairs with {option('pairs')}.",
     )

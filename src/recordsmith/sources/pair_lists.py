@@ -1,7 +1,7 @@
-"""Pairs by lists: a file with a picture and its mask a line, or paths that the caller gives.
+"""Pairs of images and masks by list: a file with one pair per line, or paths from the caller.
 
-A path of a file never leads out of the folder that is read: one that would (absolute, from
-Windows, with `..`) counts by as many of its last parts as name a file there, and that is said.
+A path in a list never leads out of the folder that is read: of one that would (absolute, from
+Windows, with `..`), the longest ending that names a file there is used, with a notice.
 """
 
 from __future__ import annotations
@@ -16,41 +16,42 @@ from typing import NamedTuple
 from recordsmith.errors import OptionError, SourceError
 from recordsmith.files import PathLike
 from recordsmith.sources.foreign_paths import is_absolute, leads_out, tails
+from recordsmith.sources.images import has_image_name
 from recordsmith.sources.pairing import Pairing
-from recordsmith.sources.pictures import has_picture_name
 from recordsmith.sources.small_texts import read_lines
-from recordsmith.sources.wording import some
+from recordsmith.sources.wording import Fault, some
+from recordsmith.words import count
 
 
 class Line(NamedTuple):
-    """One line of a list, counted from 1, and what stands there."""
+    """One line of a list: its number, counted from 1, and its fields."""
 
     number: int
     fields: tuple[str, ...]
 
 
 def read_list(path: Path) -> list[Line]:
-    """The lines of a list; empty ones and those that begin with # are left out.
+    """Read the lines of a list, without empty lines and comments (#).
 
-    Fields stand between tabs, or commas, or spaces, whichever of these a line has first in this
-    order. A first line that names no picture is a heading, if the one below does.
+    Fields are separated by tabs if the line has any, else by commas, else by spaces. A first line
+    without an image name is a heading if the second line has one.
 
     Raises:
-        FileAccessError: it cannot be read.
+        FileAccessError: the list cannot be read.
     """
     lines = [
         Line(number, _fields(line)) for number, line in read_lines(path) if not line.startswith("#")
     ]
-    if len(lines) > 1 and not _names_a_picture(lines[0]) and _names_a_picture(lines[1]):
+    if len(lines) > 1 and not _names_a_image(lines[0]) and _names_a_image(lines[1]):
         return lines[1:]
     return lines
 
 
 def pairs_of_list(path: Path, root: Path) -> Pairing:
-    """Each line of a file is a pair; a wrong line is a sample that cannot be read.
+    """Read the pairs of a list; a wrong line becomes a sample that cannot be read.
 
     Raises:
-        SourceError: no line is a pair of files.
+        SourceError: no line names a pair of files.
     """
     folder = _relative(path.parent, root)
     found = Pairing()
@@ -62,66 +63,82 @@ def pairs_of_list(path: Path, root: Path) -> Pairing:
         files = [find_inside(name, root, folder) for name in line.fields]
         problem = _problem(line, [file for file, _ in files], root)
         if problem is None:
-            picture, mask = (file for file, _ in files if file is not None)
-            earlier_mask, earlier_line = seen.setdefault(picture, (mask, line.number))
+            image, mask = (file for file, _ in files if file is not None)
+            earlier_mask, earlier_line = seen.setdefault(image, (mask, line.number))
             if earlier_mask != mask:
-                problem = f"{picture} has another mask in line {earlier_line}, {earlier_mask}"
+                problem = f"{image} already has the mask {earlier_mask} (line {earlier_line})"
             elif earlier_line != line.number:
                 repeated.append(place)
                 continue
         if problem is not None:
-            found.add_problem(f"{path.name}, line {line.number}", f"{place}: {problem}")
+            fault = Fault(problem, str(path), line.number)
+            found.add_fault(f"{path.name}, line {line.number}", fault)
             continue
         if any(is_moved for _, is_moved in files):
-            moved.append(f"{place}, {line.fields[0]} as {picture}")
-        found.add(picture, os.path.join(root, picture), os.path.join(root, mask))
-    found.notice("paths that lead elsewhere, found by their last parts", moved)
-    found.notice("pairs that are listed again, packed once", repeated)
+            moved.append(f"{place}, {line.fields[0]} is {image}")
+        found.add(image, os.path.join(root, image), os.path.join(root, mask))
+    found.notice(moved, "path", "from another machine found by the last parts", "paths")
+    found.notice(repeated, "repeated pair", "packed once")
     if not seen:
-        problems = [pair.problem or "" for pair in found.pairs]
-        first = f"; the first line says: {problems[0]}" if problems else ", which has no lines"
+        faults = [pair.fault for pair in found.pairs if pair.fault is not None]
+        if not faults:
+            raise SourceError(
+                "no pairs to pack: the list is empty; expected an image and its mask on each line",
+                path=path,
+            )
         raise SourceError(
-            f"no pairs to pack: expected a picture and its mask in each line of {path}{first}",
-            problems,
+            f"no pairs to pack: {faults[0].problem}; expected an image and its mask on each line",
+            [str(fault.error()) for fault in faults],
+            path=path,
+            line=faults[0].line,
         )
     return found
 
 
 def pairs_of_paths(pairs: Sequence[tuple[Path, Path]], root: Path | None) -> Pairing:
-    """Pairs that the caller named, relative to the root if there is one.
+    """The pairs that the caller passed, relative to the root if there is one.
 
     Raises:
-        OptionError: a picture is not below the root, or is there twice.
+        OptionError: an image is outside the root, or occurs twice.
     """
     whole = [[os.path.abspath((root or Path()) / path) for path in pair] for pair in pairs]
     if root is not None:
         base = os.path.abspath(root)
     else:
-        base = os.path.commonpath([os.path.dirname(picture) for picture, _ in whole])
+        base = os.path.commonpath([os.path.dirname(image) for image, _ in whole])
     found = Pairing()
     masks: dict[str, str] = {}
-    for picture, mask in whole:
-        name = _relative(picture, base)
+    for image, mask in whole:
+        name = _relative(image, base)
         if leads_out(name):
-            raise OptionError(f"{picture} is not in {root}; name a root that has all pictures")
+            raise OptionError(
+                f"{image} is outside the root folder {root}",
+                option="pairs",
+                value=image,
+                remedy="Pass a root folder that contains all images.",
+            )
         if name in masks:
-            raise OptionError(f"pairs has {picture} twice, with {masks[name]} and with {mask}")
+            raise OptionError(
+                f"{image} occurs twice, with the masks {masks[name]} and {mask}",
+                option="pairs",
+                value=image,
+            )
         masks[name] = mask
-        found.add(name, picture, mask)
+        found.add(name, image, mask)
     return found
 
 
 def find_inside(name: str, root: Path, folder: str) -> tuple[str | None, bool]:
-    """Which file of a root does a path from a list mean?
+    """Find the file in a root that a path from a list means.
 
     Args:
-        name: the path, as the list has it.
+        name: the path in the list.
         root: the folder that is read.
-        folder: of the list, relative to the root: paths may count from there as well.
+        folder: of the list, relative to the root: paths may also be relative to it.
 
     Returns:
-        (the path relative to the root, or None if it has no such file; whether it is another path
-        than the list has, found by its last parts).
+        (the path relative to the root, or None if there is no such file; whether it was found by
+        its last parts).
     """
     plain = name if os.path.isfile(os.path.join(root, name)) else name.replace("\\", "/")
     if not is_absolute(plain):
@@ -139,13 +156,11 @@ def find_inside(name: str, root: Path, folder: str) -> tuple[str | None, bool]:
 
 def _problem(line: Line, files: Sequence[str | None], root: Path) -> str | None:
     if len(line.fields) != 2:
-        return (
-            f"expected a picture and its mask, found {len(line.fields)} "
-            f"name{'s' * (len(line.fields) != 1)}: {', '.join(line.fields)[:80]}"
-        )
+        found = count(len(line.fields), "name")
+        return f"expected an image and its mask, found {found}: {', '.join(line.fields)[:80]}"
     missing = [name for name, file in zip(line.fields, files, strict=True) if file is None]
     if missing:
-        return f"{some(missing)} {'is' if len(missing) == 1 else 'are'} not in {root}"
+        return f"{some(missing)} not found in {root}"
     return None
 
 
@@ -159,10 +174,10 @@ def _fields(line: str) -> tuple[str, ...]:
     return tuple(text.strip() for text in fields)
 
 
-def _names_a_picture(line: Line) -> bool:
-    return any(map(has_picture_name, line.fields))
+def _names_a_image(line: Line) -> bool:
+    return any(map(has_image_name, line.fields))
 
 
 def _relative(path: PathLike, folder: PathLike) -> str:
-    """A path as seen from a folder, with `/`."""
+    """A path relative to a folder, with `/`."""
     return os.path.relpath(os.path.abspath(path), os.path.abspath(folder)).replace(os.sep, "/")

@@ -1,8 +1,7 @@
-"""Which mask belongs to which picture? By their names.
+"""Match masks to images by name.
 
-A mask has the name of its picture without the suffix, at the same place below its own folder:
-a/x.jpg and a/x.png; or that name and a word behind it, such as a/x_mask.png. A name that fits more
-than one file is a doubt, never a guess.
+A mask has the relative path of its image with another suffix (a/x.jpg and a/x.png), optionally with
+a mask ending (a/x_mask.png). A name that fits several files is an error, never a guess.
 """
 
 from __future__ import annotations
@@ -12,74 +11,74 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from recordsmith.sources.pictures import has_picture_name
+from recordsmith.errors import option
+from recordsmith.sources.images import has_image_name
 from recordsmith.sources.versions import size_and_time, version_of_times
-from recordsmith.sources.wording import some
+from recordsmith.sources.wording import Fault, notice, some
 
 _MASK_WORDS = ("mask", "masks", "seg", "segmentation", "label", "labels", "gt")
 MASK_ENDINGS = tuple(f"{mark}{word}" for word in _MASK_WORDS for mark in "_-.")
-"""What stands behind the name of a picture in the name of its mask, or of its folder."""
+"""What follows an image's name in the name of its mask, or of the folder of masks."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """A sample of pairs: where its files are, or why it has none.
+    """One sample: its image and mask, or why they cannot be read.
 
-    name: of the sample: the picture's path from the root, with `/`.
-    problem: what is wrong with it, in words, with file and line; then it cannot be read.
+    name: the image's path relative to the root, with `/`.
+    fault: why it cannot be read.
     """
 
     name: str
-    picture: str = ""
+    image: str = ""
     mask: str = ""
     size_bytes: int = 0
     version: int | None = None
     split: str | None = None
-    problem: str | None = None
+    fault: Fault | None = None
 
 
 @dataclass
 class Pairing:
-    """The pairs that were found, and what was passed over."""
+    """The pairs that were found, and notices on what was skipped."""
 
     pairs: list[Pair] = field(default_factory=list)
     notices: list[str] = field(default_factory=list)
 
-    def add(self, name: str, picture: str, mask: str, split: str | None = None) -> None:
-        """A pair of files; that they are there is seen when they are read."""
-        sizes, times = zip(size_and_time(picture), size_and_time(mask), strict=True)
-        self.pairs.append(Pair(name, picture, mask, sum(sizes), version_of_times(times), split))
+    def add(self, name: str, image: str, mask: str, split: str | None = None) -> None:
+        """Add a pair of files; missing files fail when they are read."""
+        sizes, times = zip(size_and_time(image), size_and_time(mask), strict=True)
+        self.pairs.append(Pair(name, image, mask, sum(sizes), version_of_times(times), split))
 
-    def add_problem(self, name: str, problem: str, split: str | None = None) -> None:
-        """A sample that should be there."""
-        self.pairs.append(Pair(name, split=split, problem=problem))
+    def add_fault(self, name: str, fault: Fault, split: str | None = None) -> None:
+        """Add a sample that cannot be read."""
+        self.pairs.append(Pair(name, split=split, fault=fault))
 
-    def notice(self, what: str, names: Sequence[str]) -> None:
-        """Say what was passed over, if anything was."""
-        if names:
-            self.notices.append(f"{what}: {some(names)}")
+    def notice(self, names: Sequence[str], noun: str, what: str, plural: str | None = None) -> None:
+        """Add a notice on some names, if there are any; see `wording.notice`."""
+        self.notices += notice(names, noun, what, plural)
 
 
 @dataclass
 class Matches:
-    """What names say.
+    """The result of matching names.
 
-    pairs: picture and mask.
-    lone_pictures, lone_masks: those without the other.
-    doubts: pictures and masks of one name, where it does not say which belongs to which.
+    pairs: image and mask.
+    lone_images, lone_masks: images without a mask, and masks without an image.
+    ambiguous: images and masks that share one name.
     """
 
     pairs: list[tuple[str, str]] = field(default_factory=list)
-    lone_pictures: list[str] = field(default_factory=list)
+    lone_images: list[str] = field(default_factory=list)
     lone_masks: list[str] = field(default_factory=list)
-    doubts: list[tuple[list[str], list[str]]] = field(default_factory=list)
+    ambiguous: list[tuple[list[str], list[str]]] = field(default_factory=list)
 
 
-def match_names(pictures: Iterable[str], masks: Iterable[str]) -> Matches:
-    """Pair the pictures and masks of two folders, by paths relative to these."""
+def match_names(images: Iterable[str], masks: Iterable[str]) -> Matches:
+    """Pair the images and masks of two folders, by paths relative to each."""
     by_name: dict[str, list[str]] = defaultdict(list)
-    for picture in pictures:
-        by_name[without_suffix(picture)].append(picture)
+    for image in images:
+        by_name[without_suffix(image)].append(image)
     same: dict[str, list[str]] = defaultdict(list)
     marked: dict[str, list[str]] = defaultdict(list)
     found = Matches()
@@ -99,46 +98,47 @@ def match_names(pictures: Iterable[str], masks: Iterable[str]) -> Matches:
         else:
             fitting = marked.get(name)
         if not fitting:
-            found.lone_pictures += names
+            found.lone_images += names
         elif len(names) == len(fitting) == 1:
             found.pairs.append((names[0], fitting[0]))
         else:
-            found.doubts.append((names, fitting))
+            found.ambiguous.append((names, fitting))
     found.lone_masks.sort()
     return found
 
 
 def match_within(files: Iterable[str]) -> Matches:
-    """Pair the pictures of one folder with the masks beside them: x.jpg with x_mask.png."""
-    pictures: list[str] = []
+    """Pair the images and masks of one folder: x.jpg with x_mask.png."""
+    images: list[str] = []
     masks: list[str] = []
     for file in files:
-        (masks if _without_ending(without_suffix(file)) else pictures).append(file)
-    return match_names(pictures, masks)
+        (masks if _without_ending(without_suffix(file)) else images).append(file)
+    return match_names(images, masks)
 
 
 def has_masks_beside(files: Iterable[str]) -> bool:
-    """Whether among the names of one folder there is a picture with its mask."""
-    names = {without_suffix(file) for file in files if has_picture_name(file)}
+    """Whether the names of one folder include an image and its mask."""
+    names = {without_suffix(file) for file in files if has_image_name(file)}
     return any(_without_ending(name) in names for name in names)
 
 
-def doubt(pictures: Sequence[str], masks: Sequence[str]) -> str:
-    """Why files of one name make no pair."""
-    have = "have" if len(pictures) > 1 else "has"
-    return (
-        f"{some(pictures)} {have} the same name as {some(masks)}, so it does not say which belong "
-        "together; rename or remove what is too much, or give a list of pairs"
+def ambiguity(images: Sequence[str], masks: Sequence[str], path: str) -> Fault:
+    """The fault of files that share one name; `path` is their folder."""
+    have = "have" if len(images) > 1 else "has"
+    return Fault(
+        f"{some(images)} {have} the same name as {some(masks)}",
+        path,
+        remedy=f"Rename or remove some of them, or list the pairs with {option('pairs')}.",
     )
 
 
 def without_suffix(path: str) -> str:
-    """A path without the suffix of a picture."""
-    return os.path.splitext(path)[0] if has_picture_name(path) else path
+    """A path without its image suffix."""
+    return os.path.splitext(path)[0] if has_image_name(path) else path
 
 
 def _without_ending(name: str) -> str | None:
-    """x_mask -> x; None if no such word stands behind it."""
+    """x_mask -> x; None for a name without a mask ending."""
     for ending in MASK_ENDINGS:
         if name.lower().endswith(ending) and len(os.path.basename(name)) > len(ending):
             return name[: -len(ending)]

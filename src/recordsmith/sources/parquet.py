@@ -7,19 +7,20 @@ well. What is null is left out of its row. Structs, maps and lists of lists are 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from recordsmith.errors import MissingExtraError, OptionError, SourceError
+from recordsmith.errors import MissingExtraError, OptionError, Problems, SourceError
 from recordsmith.example import BytesArray, Kind, RaggedArray, encode_columns, encode_example
 from recordsmith.sources.contract import Note
 from recordsmith.sources.json_values import EXACT, LOST_DIGITS
 from recordsmith.sources.marks import Mark, mark_text
 from recordsmith.sources.spool import Spool
-from recordsmith.sources.wording import some
+from recordsmith.sources.wording import notice, raise_problems, some
 
 _BATCH_ROWS = 8192
 _BATCH_BYTES = 16 << 20
@@ -61,7 +62,7 @@ class ParquetRows:
             self.notices += file.notices
         self._spool.flush()
         if not len(self._spool):
-            raise SourceError(f"{paths[0]} has no rows")
+            raise SourceError("the table has no rows", path=paths[0])
 
     @property
     def counts(self) -> list[int]:
@@ -88,7 +89,7 @@ class ParquetRows:
             SourceError: a column cannot be stored, or is text here and numbers there.
         """
         kinds: dict[str, Kind] = {}
-        problems = []
+        problems = Problems()
         for file in files:
             for name, found in file.kinds.items():
                 kind = declared.get(name, found)
@@ -96,14 +97,15 @@ class ParquetRows:
                 if {before, kind} == {"int64", "float"}:
                     kinds[name] = "float"
                 elif before != kind:
-                    problems.append(f"{file.path}: column {name!r} is {kind}, before it {before}")
-            problems += file.problems
-        if problems:
-            raise SourceError("; ".join(problems), problems)
+                    problems.add(f"{file.path}: column {name!r} is {kind}, but {before} elsewhere")
+            problems.extend(file.problems)
+        raise_problems(problems)
         for name in (*marked, *declared):
             if name not in kinds:
                 raise OptionError(
-                    f"{files[0].path} has no column {name!r}; it has {', '.join(kinds)}"
+                    f"{files[0].path} has no column {name!r}",
+                    value=name,
+                    expected=f"one of {', '.join(kinds)}",
                 )
         return kinds
 
@@ -131,7 +133,7 @@ class ParquetRows:
                     else next(payloads)
                 )
         except OptionError as error:
-            raise SourceError(f"{path}, rows from {first} on: {error}") from None
+            raise SourceError(f"rows from {first}: {error}", path=path) from None
 
 
 class _ParquetFile:
@@ -139,7 +141,7 @@ class _ParquetFile:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.problems: list[str] = []
+        self.problems = Problems()
         self.notices: list[str] = []
         self.kinds: dict[str, Kind] = {}
         self._lost: dict[str, list[int]] = {}  # column -> rows whose numbers lose digits
@@ -153,26 +155,25 @@ class _ParquetFile:
         try:
             self._file = parquet.ParquetFile(path)
         except (pa.ArrowException, OSError) as error:
-            raise SourceError(f"{path} cannot be read as a Parquet file: {_words(error)}") from None
+            raise SourceError(f"not a Parquet file: {_reason(error)}", path=path) from None
         nothing = []
         names = self._file.schema_arrow.names
-        twice = sorted({name for name in names if names.count(name) > 1})
+        twice = sorted(name for name, count in Counter(names).items() if count > 1)
         if twice:
-            raise SourceError(f"{path}: several columns are called {some(twice)}")
+            raise SourceError(f"repeated column names: {some(twice)}", path=path)
         for field in self._file.schema_arrow:
             if pa.types.is_null(field.type):
                 nothing.append(field.name)
                 continue
             kind = self._kind(field.type)
             if kind is None:
-                self.problems.append(
-                    f"{path}: column {field.name!r} is {field.type!s:.80}, which no feature can "
-                    "hold; store its parts as columns of their own, or as JSON text"
+                self.problems.add(
+                    f"{path}: column {field.name!r} has the unsupported type {field.type!s:.80}; "
+                    "expected numbers, text, bytes, dates or lists of these"
                 )
             else:
                 self.kinds[field.name] = kind
-        if nothing:
-            self.notices.append(f"columns without any value are left out: {some(nothing)}")
+        self.notices += notice(nothing, "column", "without values skipped")
 
     def batches(self, kinds: Mapping[str, Kind]) -> Any:
         """(number of the first row, columns of that batch by name), as they can be stored."""
@@ -184,7 +185,7 @@ class _ParquetFile:
                 batch = next(batches, None)
             except (self._arrow.ArrowException, OSError) as error:
                 raise SourceError(
-                    f"{self.path}, rows from {row} on: cannot be read: {_words(error)}"
+                    f"cannot read rows from {row}: {_reason(error)}", path=self.path
                 ) from None
             if batch is None:
                 break
@@ -196,20 +197,21 @@ class _ParquetFile:
                     columns[name] = self._stored(column, kinds[name])
                 except (self._arrow.ArrowException, ValueError, OverflowError) as error:
                     raise SourceError(
-                        f"{self.path}, rows from {row} on: column {name!r} ({column.type}) cannot "
-                        f"be stored as {kinds[name]}: {error}"
+                        f"rows from {row}: cannot store column {name!r} ({column.type}) as "
+                        f"{kinds[name]}: {error}",
+                        path=self.path,
                     ) from None
                 self._look_for_lost_digits(name, column, row)
             if columns:
                 yield row, columns
             row += batch.num_rows
         self._file.close()
-        told = [f"{count:,} in {name!r}" for name, count in nulls.items() if count]
-        if told:
-            self.notices.append(f"{self.path}: nulls are left out of their rows: {', '.join(told)}")
+        places = [f"{count:,} in {name!r}" for name, count in nulls.items() if count]
+        if places:
+            self.notices.append(f"{self.path}: nulls left out of their rows: {', '.join(places)}")
         for name, (count, first) in self._lost.items():
             self.notices.append(
-                f"{self.path}: column {name!r}: {LOST_DIGITS}: {count:,}, the first in row {first}"
+                f"{self.path}: {count:,} {LOST_DIGITS}: column {name!r}, the first in row {first}"
             )
 
     def _batch_rows(self) -> int:
@@ -255,7 +257,7 @@ class _ParquetFile:
         if types.is_nested(column.type):
             flat = column.flatten()
             if flat.null_count:
-                raise ValueError("there are nulls within lists")
+                raise ValueError("nulls within lists are not supported")
             lengths = self._compute.list_value_length(column).fill_null(0).to_numpy()
             offsets = arrow.array(np.cumsum([0, *lengths.tolist()]), arrow.int64())
             mask = column.is_null() if column.null_count else None
@@ -322,5 +324,5 @@ def _split(data: Any, offsets: Any) -> Any:
         yield data[start:stop].tobytes()
 
 
-def _words(error: Exception) -> str:
+def _reason(error: Exception) -> str:
     return str(error).splitlines()[0] if str(error) else type(error).__name__

@@ -1,13 +1,14 @@
-"""COCO's polygons and run lengths -> masks, as NumPy arrays.
+"""Rasterize COCO's polygons and run lengths to masks, pixel for pixel like pycocotools.
 
-A polygon has the pixels whose centres lie inside of it (even-odd rule), so the polygon
-(10, 10)-(20, 20) has exactly 100 pixels. Run lengths go down the columns, zeros first; the short
-form writes them in characters from "0" on, five bits each, from the third on as a difference to
-the one before the last. No array is made before the sizes are known to agree.
+A polygon is drawn on a grid five times as fine: its edges become chains of grid points, and where a
+chain passes the middle of a pixel column, the column changes between outside and inside. Run
+lengths go down the columns, zeros first; the compressed form has five bits per character from "0"
+on, and from the third run on the difference to the run before the last.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -16,14 +17,19 @@ import numpy.typing as npt
 Mask: TypeAlias = npt.NDArray[np.uint8]
 _FIRST_CHARACTER = 48
 _LONGEST_RUN_BITS = 60
+_GRID = 5  # grid points along one pixel
+_MIDDLE = _GRID // 2  # the chain changes a column between its grid points 2 and 3
+_FARTHEST = 1_000_000  # pixels; the grid of pycocotools overflows where coordinates are larger
+_MOST_CROSSINGS = 1 << 20  # of one polygon, where the image has fewer pixels
+_CROSSINGS_AT_ONCE = 1 << 18
 
 
 class RegionError(ValueError):
-    """A segmentation is no polygon and no run lengths, or does not fit; says how."""
+    """A segmentation is not valid polygons or run lengths, or does not fit its image."""
 
 
 def rasterize(segmentation: Any, height: int, width: int) -> Mask:
-    """The mask of one object.
+    """Rasterize the segmentation of one object.
 
     Args:
         segmentation: a list of polygons (x1, y1, x2, y2, ...), or `size` and `counts`.
@@ -32,13 +38,13 @@ def rasterize(segmentation: Any, height: int, width: int) -> Mask:
         uint8, (height, width), 0 or 1.
 
     Raises:
-        RegionError: it is neither, or of another size.
+        RegionError: the segmentation is neither, or has another size.
     """
     if isinstance(segmentation, dict):
         return _from_runs(segmentation, height, width)
     if not isinstance(segmentation, list) or not segmentation:
         raise RegionError(
-            f"its segmentation is {str(segmentation)[:60]}; expected polygons or run lengths"
+            f"invalid segmentation {str(segmentation)[:60]}; expected polygons or run lengths"
         )
     mask = np.zeros((height, width), np.uint8)
     for polygon in segmentation:
@@ -53,53 +59,122 @@ def _points(polygon: Any) -> npt.NDArray[np.float64]:
         values = np.empty(0)
     if values.ndim != 1 or len(values) < 6 or len(values) % 2 or not np.isfinite(values).all():
         raise RegionError(
-            f"its polygon is {str(polygon)[:60]}; expected at least three points, x1, y1, x2, y2, "
+            f"invalid polygon {str(polygon)[:60]}; expected at least three points x1, y1, x2, y2, "
             "x3, y3"
+        )
+    if (farthest := max(values.min(), values.max(), key=abs)) > _FARTHEST or farthest < -_FARTHEST:
+        raise RegionError(
+            f"polygon coordinate {farthest:g} out of range; expected {-_FARTHEST:,} to "
+            f"{_FARTHEST:,}"
         )
     return values.reshape(-1, 2)
 
 
 def _fill(mask: Mask, points: npt.NDArray[np.float64]) -> None:
-    """Where each edge crosses the middle of a row, what lies right of it changes sides."""
+    """Add the inside of one polygon.
+
+    Raises:
+        RegionError: the edges cross pixel columns too often.
+    """
     height, width = mask.shape
-    x1, y1 = points.T
-    x2, y2 = np.roll(points, -1, axis=0).T
-    upper, lower = np.minimum(y1, y2), np.maximum(y1, y2)
-    first = np.clip(np.ceil(upper - 0.5), 0, height).astype(np.int64)
-    stop = np.clip(np.ceil(lower - 0.5), 0, height).astype(np.int64)
-    counts = np.maximum(stop - first, 0)
-    edges = np.repeat(np.arange(len(points)), counts)
-    if not len(edges):
+    x, y = (points.T * _GRID + 0.5).astype(np.int64)  # toward zero, as a cast in C
+    left, right = (_pixel(edge, width) for edge in (x.min(), x.max()))
+    top, bottom = (_pixel(edge, height) for edge in (y.min(), y.max()))
+    if left == right or top == bottom:
         return
-    rows = np.arange(len(edges)) - np.repeat(np.cumsum(counts) - counts, counts) + first[edges]
-    slope = (x2 - x1)[edges] / (y2 - y1)[edges]
-    crossings = x1[edges] + (rows + 0.5 - y1[edges]) * slope
-    columns = np.clip(np.ceil(crossings - 0.5), 0, width).astype(np.int64)
-    top, left = int(rows.min()), int(columns.min())
-    bottom, right = int(rows.max()) + 1, int(columns.max()) + 1
-    changes = np.zeros((bottom - top, right - left), np.uint8)
-    np.add.at(changes.ravel(), (rows - top) * (right - left) + columns - left, 1)
-    inside = np.add.accumulate(changes, axis=1, dtype=np.uint8) & 1  # overflow keeps it even or odd
-    mask[top:bottom, left:right] |= inside[:, : width - left]
+    # each place where the polygon enters or leaves a column, as 0 and 1 in turn down the column
+    changes = np.zeros((bottom - top + 1, right - left), np.uint8)
+    flat = changes.ravel()
+    for columns, rows in _crossings(x, y, left, right, max(_MOST_CROSSINGS, mask.size)):
+        below = np.minimum(np.maximum(rows, top), bottom) - top
+        np.add.at(flat, below * changes.shape[1] + columns - left, 1)
+    inside = np.add.accumulate(changes, axis=0, dtype=np.uint8)  # overflow keeps it even or odd
+    mask[top:bottom, left:right] |= inside[:-1] & 1
+
+
+def _pixel(coordinate: Any, size: int) -> int:
+    """The first pixel whose middle lies at a grid point or behind it."""
+    return min(max((int(coordinate) + _MIDDLE) // _GRID, 0), size)
+
+
+def _crossings(
+    x: npt.NDArray[np.int64], y: npt.NDArray[np.int64], left: int, right: int, most: int
+) -> Iterator[tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]]:
+    """Where the edges between grid points cross the middles of the columns left to right.
+
+    Yields:
+        columns and rows, int64, (crossings,): the pixels from which on the inside changes. Rows may
+        lie outside of the image.
+    """
+    x2, y2 = np.concatenate((x[1:], x[:1])), np.concatenate((y[1:], y[:1]))
+    first, stop = (
+        np.minimum(np.maximum((edge + _MIDDLE) // _GRID, left), right)
+        for edge in (np.minimum(x, x2), np.maximum(x, x2))
+    )
+    counts = stop - first
+    ends = counts.cumsum()
+    total = int(ends[-1])
+    if total > most:
+        raise RegionError(
+            f"the polygon crosses pixel columns {total:,} times; expected at most {most:,}"
+        )
+    dx, dy = x2 - x, y2 - y
+    is_steep = np.abs(dx) < np.abs(dy)
+    # chains are made from the smaller coordinate on, so that both directions give the same points
+    is_turned = np.where(is_steep, dy, dx) < 0
+    x, y = np.where(is_turned, x2, x), np.where(is_turned, y2, y)
+    with np.errstate(divide="ignore", invalid="ignore"):  # of edges that cross nothing
+        slope = np.where(is_steep, dx / dy, dy / dx)
+    first -= ends - counts
+    for start in range(0, total, _CROSSINGS_AT_ONCE):
+        numbers = np.arange(start, min(start + _CROSSINGS_AT_ONCE, total))
+        edges = ends.searchsorted(numbers, side="right")
+        columns = first[edges] + numbers
+        before = columns * _GRID + _MIDDLE
+        rows = np.empty_like(columns)
+        steep = is_steep[edges]
+        for find, chosen in ((_steep, steep), (_flat, ~steep)):
+            edge = edges[chosen]
+            rows[chosen] = find(before[chosen], x[edge], y[edge], slope[edge])
+        yield columns, (rows + _MIDDLE) // _GRID
+
+
+def _flat(before: Any, x: Any, y: Any, slope: Any) -> Any:
+    """The upper of the two chain points on both sides of a crossing."""
+    step = before - x
+    return np.minimum(_rounded(y, slope, step), _rounded(y, slope, step + 1))
+
+
+def _steep(before: Any, x: Any, y: Any, slope: Any) -> Any:
+    """The same for edges with a point in each row of the grid: the last one before the crossing."""
+    is_left = slope < 0
+    step = np.ceil((before + 0.5 - x) / slope).astype(np.int64)  # exact except for rounding
+    step -= (_rounded(x, slope, step - 1) > before) != is_left
+    step += (_rounded(x, slope, step) > before) == is_left
+    return y + step - 1
+
+
+def _rounded(start: Any, slope: Any, step: Any) -> Any:
+    """A chain coordinate after some steps, rounded and truncated as in C."""
+    return (start + slope * step + 0.5).astype(np.int64)
 
 
 def _from_runs(segmentation: dict[str, Any], height: int, width: int) -> Mask:
     size, counts = segmentation.get("size"), segmentation.get("counts")
     if size != [height, width]:
         raise RegionError(
-            f"its run lengths are of the size {str(size)[:60]}; expected [{height}, {width}], the "
-            "picture's height and width"
+            f"the run lengths have size {str(size)[:60]}; expected the image size [{height}, "
+            f"{width}]"
         )
     if isinstance(counts, str):
         counts = _runs_of_text(counts, height * width)
     if not isinstance(counts, list) or not all(type(run) is int and run >= 0 for run in counts):
         raise RegionError(
-            f"its run lengths are {str(counts)[:60]}; expected a string, or numbers from 0"
+            f"invalid run lengths {str(counts)[:60]}; expected a string or numbers from 0"
         )
     if sum(counts) != height * width:
         raise RegionError(
-            f"its run lengths add up to {sum(counts):,}; expected {height * width:,}, the "
-            "picture's pixels"
+            f"the run lengths add up to {sum(counts):,} pixels; expected {height * width:,}"
         )
     values = np.zeros(len(counts), np.uint8)
     values[1::2] = 1
@@ -108,13 +183,13 @@ def _from_runs(segmentation: dict[str, Any], height: int, width: int) -> Mask:
 
 
 def _runs_of_text(text: str, pixel_count: int) -> list[int]:
-    """The short form of run lengths, as COCO's own files have it for crowds."""
+    """Decode compressed run lengths, which COCO uses for crowds."""
     runs: list[int] = []
     value = shift = 0
     for character in text:
         bits = ord(character) - _FIRST_CHARACTER
         if not 0 <= bits < 64 or shift > _LONGEST_RUN_BITS:
-            raise RegionError(f"its run lengths hold {character!r}, which cannot be there")
+            raise RegionError(f"invalid character {character!r} in the run lengths")
         value |= (bits & 0x1F) << shift
         shift += 5
         if bits & 0x20:  # more follow
@@ -124,24 +199,24 @@ def _runs_of_text(text: str, pixel_count: int) -> list[int]:
         if len(runs) > 2:
             value += runs[-2]
         if not 0 <= value <= pixel_count:
-            raise RegionError(f"its run lengths hold {value:,}; the picture has {pixel_count:,}")
+            raise RegionError(f"run length {value:,} out of range; expected 0 to {pixel_count:,}")
         runs.append(value)
         value = shift = 0
     if shift:
-        raise RegionError("its run lengths end too early")
+        raise RegionError("truncated run lengths")
     return runs
 
 
 class ClassMask:
-    """One mask of labels from those of objects; where they overlap, the smaller one is on top."""
+    """One mask of labels from masks of objects, with smaller objects on top."""
 
     def __init__(self, height: int, width: int, *, is_deep: bool) -> None:
-        """`is_deep`: labels go up to 65,535, not only to 255."""
+        """`is_deep`: labels go up to 65,535 instead of 255."""
         self._whole: Any = np.zeros((height, width), np.uint16 if is_deep else np.uint8)
         self._patches: list[tuple[int, int, int, Mask, int]] = []
 
     def add(self, mask: Mask, label: int) -> None:
-        """Take the mask of one object; only the part that has pixels is kept."""
+        """Add the mask of one object; only its bounding box is kept."""
         rows, columns = np.flatnonzero(mask.any(axis=1)), np.flatnonzero(mask.any(axis=0))
         if len(rows):
             top, left = int(rows[0]), int(columns[0])
@@ -149,7 +224,7 @@ class ClassMask:
             self._patches.append((int(np.count_nonzero(patch)), top, left, patch, label))
 
     def draw(self) -> npt.NDArray[np.uint8] | npt.NDArray[np.uint16]:
-        """The mask, (height, width); 0 where no object is."""
+        """The mask, (height, width); 0 outside objects."""
         for _, top, left, patch, label in sorted(
             self._patches, key=lambda patch: patch[0], reverse=True
         ):

@@ -1,7 +1,7 @@
-"""Rows from Python: any iterable of dicts, or of (context, feature lists) for sequences.
+"""Rows from Python: any iterable of dicts, or of (context, feature lists) pairs.
 
-It is iterated once, when it is first listed: each row is encoded and kept in a temporary file, so
-a generator of any length takes little memory and can still be shuffled.
+The iterable is consumed once, at the first listing: encoded rows are kept in a temporary file, so a
+generator of any length takes little memory and can be shuffled.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from recordsmith.errors import OptionError, SourceError
+from recordsmith.errors import OptionError, Problems, SourceError
 from recordsmith.example import (
     Features,
     Kind,
@@ -28,7 +28,8 @@ from recordsmith.sources.json_values import LOST_DIGITS
 from recordsmith.sources.marks import Coded, as_labels, as_splits, mark_text
 from recordsmith.sources.numbered import NumberedSamples, RowNames, number_of
 from recordsmith.sources.spool import Spool
-from recordsmith.sources.wording import some
+from recordsmith.sources.wording import in_full, raise_problems, some
+from recordsmith.words import count
 
 Row: TypeAlias = Mapping[str, Any] | tuple[Mapping[str, Any], Mapping[str, Iterable[Any]]]
 
@@ -38,10 +39,13 @@ _EXPECTED = "expected a dict of values by name, or a pair (context, feature list
 
 
 class Rows:
-    """The rows of an iterable; each becomes an Example, or a SequenceExample if it is a pair.
+    """The rows of an iterable; a dict becomes an Example, a pair a SequenceExample.
 
-    A key that holds ints in some rows and floats in others becomes float in all. A row that cannot
-    be encoded is a sample that cannot be read, reported with all others.
+    A key with ints in some rows and floats in others becomes float in all. A row that cannot be
+    encoded stays in the listing and fails when it is read.
+
+    Example:
+        >>> rs.pack(rs.Rows({"x": [n, 1.5 * n]} for n in range(100)), "packed")  # doctest: +SKIP
     """
 
     def __init__(
@@ -56,20 +60,24 @@ class Rows:
         """
         Args:
             rows: dicts with ints, floats, texts, bytes, lists of these or NumPy arrays (see
-                `encode_example`); or pairs of such a dict and one with the steps of each feature
-                list (see `encode_sequence_example`).
+                `encode_example`), None for a missing value; or pairs of such a dict and one with
+                the steps of each feature list (see `encode_sequence_example`).
             kinds: the kinds of some keys, instead of inferring them from values.
-            split: the key, of the context if there is one, whose value names the split of a row.
-            group: the key that names its group: a patient, a video.
-            label: the key that tells its class: a whole number from 0 on, or a text; texts are
-                sorted and counted from 0. All three stay features as they are.
+            split: the key of the row, or of its context, with its split.
+            group: the key with its group: a patient, a video.
+            label: the key with its class: an integer from 0, or a text; texts are sorted and
+                numbered from 0. All three stay features.
+
+        Raises:
+            OptionError: `rows` is not an iterable of rows.
         """
         if isinstance(rows, (str, bytes, Mapping)) or not isinstance(rows, Iterable):
-            raise OptionError(f"rows is a {type(rows).__name__}; expected an iterable of rows")
+            raise OptionError(option="rows", value=rows, expected="an iterable of rows")
         if hasattr(rows, "columns") and hasattr(rows, "to_dict"):
             raise OptionError(
-                "rows is a DataFrame; give its rows, df.to_dict('records'), or write it to a "
-                "Parquet file and give that to Table"
+                "a DataFrame is not an iterable of rows",
+                option="rows",
+                remedy="Pass df.to_dict('records'), or write it to Parquet and pack it as Table.",
             )
         self._given = rows
         self._kinds = dict(kinds or {})
@@ -84,12 +92,12 @@ class Rows:
         return f"Rows({type(self._given).__name__})"
 
     def list_samples(self) -> Listing:
-        """Encode all rows; when asked again, the same listing.
+        """Encode all rows at the first call; later calls return the same listing.
 
         Raises:
-            SourceError: there are no rows; a key holds numbers here and text there; no row has
-                the key of split, group or label.
-            FileAccessError: there is no space for the temporary file.
+            SourceError: there are no rows; a key has numbers in some rows and text in others; no
+                row has the key of split, group or label.
+            FileAccessError: the temporary file cannot be written.
         """
         with self._lock:
             if self._listing is None:
@@ -97,10 +105,10 @@ class Rows:
             return self._listing
 
     def read_sample(self, sample: Sample, note: Note = unheard) -> bytes:
-        """The payload of one row.
+        """Read the payload of one row.
 
         Raises:
-            SourceError: it could not be encoded.
+            SourceError: the row could not be encoded.
         """
         self.list_samples()
         number = number_of(sample)
@@ -135,27 +143,27 @@ class Rows:
                 self._spool.append(payload)
         self._spool.flush()
         if not len(self._spool):
-            raise SourceError("there are no rows: the iterable is empty, or was used up before")
+            raise SourceError("no rows to pack: the iterable is empty or was already consumed")
         for name, values in marks.items():
             if not values.values:
                 problems = list(self._failures.values())
-                raise SourceError(
-                    "; ".join([f"no row has a value for {name!r}", *problems]), problems
-                )
+                found = in_full([f"no row has a value for {name!r}", *problems])
+                raise SourceError(found, problems)
         schema = survey.finish()
         if len(self._forms) > 1:
             raise SourceError(
-                "some rows are dicts and some are pairs (context, feature lists); expected one kind"
+                "some rows are dicts and some are (context, feature lists) pairs; expected one type"
             )
         if not schema.is_complete:
-            raise SourceError(f"the rows cannot be packed: {schema.remark}")
+            raise SourceError(f"cannot pack the rows: {schema.remark}")
         notices = self._settle(schema)
         labels = class_names = None
         if self._label is not None:
             values = marks[self._label]
             labels, class_names = as_labels(values, are_integers=str not in self._label_types)
             if values.missing_count:
-                notices.append(f"rows without a class in {self._label!r}: {values.missing_count:,}")
+                rows = count(values.missing_count, "row")
+                notices.append(f"{rows} without a class in {self._label!r}")
         splits = None if self._split is None else as_splits(marks[self._split])
         samples = NumberedSamples(
             RowNames({"rows": len(self._spool)}),
@@ -170,7 +178,7 @@ class Rows:
         )
 
     def _encoded(self, marks: Mapping[str, Coded]) -> Iterator[list[bytes]]:
-        """The payloads of all rows, some at a time; of one that cannot be encoded an empty one."""
+        """Yield the payloads of all rows in batches; empty for a row that cannot be encoded."""
         payloads: list[bytes] = []
         for number, row in enumerate(self._given):
             payload = b""
@@ -186,8 +194,8 @@ class Rows:
                 if len(self._failures) == _MOST_FAILURES:
                     problems = list(self._failures.values())
                     raise SourceError(
-                        f"{_MOST_FAILURES} of the first {number + 1} rows cannot be encoded; the "
-                        f"first: {problems[0]}",
+                        f"{_MOST_FAILURES} of the first {number + 1} rows cannot be encoded, such "
+                        f"as {problems[0]}",
                         problems,
                     ) from None
             payloads.append(payload)
@@ -203,10 +211,10 @@ class Rows:
         return encode_example(row, self._kinds)
 
     def _mark(self, context: Mapping[str, Any], marks: Mapping[str, Coded]) -> None:
-        """Keep what the row says of split, group and label.
+        """Store the split, group and label of a row.
 
         Raises:
-            TypeError: one of them is no name.
+            TypeError: one of them is invalid.
         """
         texts = {}
         for name in marks:
@@ -214,14 +222,14 @@ class Rows:
             texts[name] = mark_text(value)
             if texts[name] is None and (value not in (None, "", b"") or name == self._split):
                 use = "split" if name == self._split else "group or class"
-                raise TypeError(f"{name!r} is {value!r:.40}, which cannot name a {use}")
+                raise TypeError(f"{name!r} is {value!r:.40}, which is not a valid {use}")
         for name, text in texts.items():
             marks[name].append(text)
             if name == self._label and text is not None:
                 self._label_types.add(str if isinstance(context[name], (str, bytes)) else int)
 
     def _settle(self, schema: Schema) -> list[str]:
-        """Decide what becomes of keys that have different kinds in different rows.
+        """Resolve keys that have different kinds in different rows.
 
         Raises:
             SourceError: a key has numbers in some rows and text in others.
@@ -241,33 +249,30 @@ class Rows:
         problems = [
             f"{key!r} is "
             + " and ".join(f"{kind} in row {number}" for kind, number in rows.items())
-            + "; expected one kind of values in all rows"
+            + "; expected one kind in all rows"
             for key, rows in first.items()
             if "bytes" in rows
         ]
-        if problems:
-            raise SourceError("; ".join(problems), problems)
+        raise_problems(Problems(problems))
         self._floats = dict.fromkeys(first, "float")
-        return [
-            f"stored as floats, as they are ints in some rows and floats in others: {some(first)}"
-        ]
+        return [f"{count(len(first), 'key')} with ints and floats stored as float: {some(first)}"]
 
 
 def _context(row: Any) -> Mapping[str, Any]:
-    """The features of a row that are not lists of steps.
+    """The features of a row outside feature lists.
 
     Raises:
-        TypeError: it is no row.
+        TypeError: not a row.
     """
     if isinstance(row, Mapping):
         return row
     if isinstance(row, tuple) and len(row) == 2 and all(isinstance(part, Mapping) for part in row):
         return row[0]  # type: ignore[no-any-return]
-    raise TypeError(f"it is a {type(row).__name__}; {_EXPECTED}")
+    raise TypeError(f"found a {type(row).__name__}; {_EXPECTED}")
 
 
 def _sections(decoded: Features | SequenceExample) -> Iterator[tuple[str, Any]]:
-    """Each feature by its key; of a feature list every step."""
+    """Yield each feature with its key, and each step of feature lists."""
     if not isinstance(decoded, SequenceExample):
         yield from decoded.items()
         return
@@ -285,7 +290,7 @@ def _kinds_of(payload: bytes, keys: set[str]) -> Iterator[tuple[str, Kind]]:
 
 
 def _with_floats(payload: bytes, floats: Mapping[str, Kind], note: Note, number: int) -> bytes:
-    """The payload with floats where some keys have ints."""
+    """The payload with ints of some keys converted to floats."""
     decoded = decode_payload(payload)
     found = [
         (key, value)

@@ -1,7 +1,7 @@
 """Existing TFRecord files as a source: the same records in other shards.
 
-Payloads are passed through untouched, whatever they hold. Of a compressed shard, which can be read
-in order only, they are kept in a temporary file.
+Payloads are copied unchanged. Compressed shards are first decompressed into a temporary file,
+because they cannot be read at random.
 """
 
 from __future__ import annotations
@@ -35,17 +35,22 @@ from recordsmith.wire import FRAME_BYTES, RecordBlock
 
 
 class Shards:
-    """The records of TFRecord files, of which any can be read.
+    """The records of TFRecord files, with unchanged payloads.
 
-    Splits are kept if there are several: those that the manifest tells, or the names of shards
-    (`train-00000-of-00002.tfrecord`, `flowers_test.tfrecord`), or their folders (`train/`, `val/`);
-    several files that tell none are in one.
-    A single split is not kept: as of other sources without splits, its records can be divided anew.
-    Names of classes are carried along; labels of records are not looked at.
+    Several splits are kept: those in the manifest, in the names of shards
+    (`train-00000-of-00002.tfrecord`, `flowers_test.tfrecord`), or in their folders (`train/`,
+    `val/`); files without a split in their names share one. A single split is not kept, so that
+    its records can be split again. Class names are kept; labels in records are not read.
+
+    Example:
+        >>> rs.pack(rs.Shards("old"), "new", shards=16)  # doctest: +SKIP
     """
 
     def __init__(self, paths: PathLike | list[PathLike] | tuple[PathLike, ...]) -> None:
-        """`paths`: a file, a folder, a glob pattern, or a list of these, as `recordsmith.open`."""
+        """
+        Args:
+            paths: a file, a folder, a glob pattern, or a list of these, as in `recordsmith.open`.
+        """
         self._paths = paths
         self._shards: tuple[Shard, ...] = ()
         self._names: RowNames | None = None
@@ -68,9 +73,9 @@ class Shards:
         """Find all records.
 
         Raises:
-            SourceError: there are none.
-            OptionError: nothing there looks like a TFRecord.
-            CorruptDataError: a shard is damaged, or is not what its manifest says.
+            SourceError: there are no records.
+            OptionError: there are no TFRecord files.
+            CorruptDataError: a shard is damaged, or differs from its manifest.
             FileAccessError: a path does not exist or cannot be read.
         """
         dataset = open_dataset(self._paths)
@@ -94,7 +99,7 @@ class Shards:
         names = _names(self._shards)
         self._names = RowNames(dict(zip(names, map(len, sizes), strict=True)))
         if not len(self._names):
-            raise SourceError(f"there are no records in {some(names)}")
+            raise SourceError(f"no records in {some(names)}", path=self.root)
         split_of_each = splits_of_shards(self._shards)
         splits = tuple(dict.fromkeys(split_of_each))
         splits = splits if len(splits) > 1 else ()
@@ -118,10 +123,10 @@ class Shards:
         )
 
     def read_sample(self, sample: Sample, note: Note = unheard) -> bytes:
-        """The payload of one record.
+        """Read the payload of one record.
 
         Raises:
-            CorruptDataError: it is damaged.
+            CorruptDataError: the record is damaged.
         """
         if self._names is None:
             self.list_samples()
@@ -142,12 +147,12 @@ class Shards:
         return {}
 
     def _classes(self, known: ClassNames | None) -> tuple[ClassNames | None, bool]:
-        """Names of classes, and whether they are those of a label map."""
+        """The class names, and whether they come from a label map."""
         return (known, False) if self.root is None else carried_class_names(self.root, known)
 
 
 def _spooled(shard: Shard, notices: list[str]) -> Spool:
-    """The payloads of a compressed shard; what should be known of it goes to `notices`."""
+    """The payloads of a compressed shard; adds to `notices`."""
     spool = Spool()
 
     def put(block: RecordBlock) -> None:
@@ -160,11 +165,11 @@ def _spooled(shard: Shard, notices: list[str]) -> Spool:
 
 
 def _names(shards: tuple[Shard, ...]) -> list[str]:
-    """The path of each shard, relative to the folder that has all of them."""
+    """The path of each shard, relative to their common folder."""
     paths = [os.path.abspath(shard.path) for shard in shards]
     folder = os.path.commonpath([os.path.dirname(path) for path in paths])
     names = [Path(os.path.relpath(path, folder)).as_posix() for path in paths]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
-        raise OptionError(f"the paths lead to {some(twice)} more than once")
+        raise OptionError(f"the paths include {some(twice)} more than once", option="paths")
     return names

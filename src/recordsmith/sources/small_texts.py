@@ -1,6 +1,6 @@
-"""Text files that name things, such as lists of pictures and of classes.
+"""Read text files with names, such as lists of images and classes.
 
-UTF-8, with or without its mark; bytes that are none stay in the names, as in names of files.
+They are UTF-8 with or without BOM; invalid bytes are kept as surrogates, as in file names.
 """
 
 from __future__ import annotations
@@ -14,26 +14,26 @@ from recordsmith.errors import FileAccessError
 from recordsmith.files import PathLike, accessing, read_document
 
 Lines: TypeAlias = list[tuple[int, str]]
-"""Line number, counted from 1, and text without the space around it."""
+"""Line number, counted from 1, and text without surrounding whitespace."""
 
 LONGEST_LINE = 1 << 24
-"""In characters; a file with a longer one is no list."""
+"""In characters; a file with a longer line is not a list."""
 
 
 def read_text(path: PathLike) -> str:
-    """The text of a small file.
+    """Read the text of a small file.
 
     Raises:
-        FileAccessError: it cannot be read, or is longer than a small one may be.
+        FileAccessError: the file cannot be read or is too long.
     """
     return read_document(path).decode("utf-8-sig", "surrogateescape")
 
 
 def read_lines(path: PathLike) -> Lines:
-    """The lines of a file that are not blank. It may be long: a line for each of many pictures.
+    """Read the lines of a file that are not blank; the file may be long.
 
     Raises:
-        FileAccessError: it cannot be read, or a line has more than LONGEST_LINE characters.
+        FileAccessError: the file cannot be read, or a line exceeds LONGEST_LINE characters.
     """
     with accessing(path), open(path, encoding="utf-8-sig", errors="surrogateescape") as file:
         return list(_lines(file, os.fspath(path)))
@@ -46,9 +46,9 @@ def _lines(file: TextIO, name: str) -> Iterator[tuple[int, str]]:
         if len(line) > LONGEST_LINE:
             raise FileAccessError(
                 errno.EFBIG,
-                f"cannot read {name}: line {number} is longer than {LONGEST_LINE:,} characters; "
-                "is it the right file?",
+                f"line {number} is longer than {LONGEST_LINE:,} characters",
                 name,
+                remedy="Check that this is the right file.",
             )
         if text := line.strip():
             yield number, text

@@ -1,4 +1,4 @@
-"""What can be read in order only -> a temporary file of which any part can be read.
+"""Temporary files for data that can only be read in order, so that any part can be read again.
 
 The file has no name: nothing is left of it, however the process ends. It lies in the folder that
 the environment variable TMPDIR names. Reading is safe from several threads; writing is not.
@@ -27,7 +27,7 @@ _GZIP = b"\x1f\x8b\x08"
 
 
 class RandomFile:
-    """An open file of which any bytes can be read; it is closed when nobody holds it any more."""
+    """An open file with reads at any offset; closed when it is garbage-collected."""
 
     def __init__(self, descriptor: int, name: str) -> None:
         self._descriptor = descriptor
@@ -73,8 +73,9 @@ class RandomFile:
         data = self.read(start, size)
         if len(data) < size:
             raise SourceError(
-                f"{self._name} ends at byte {start + len(data)}, expected {size} bytes from byte "
-                f"{start} on: it was cut since it was listed"
+                f"the file was truncated since it was listed: it ends at byte {start + len(data)}, "
+                f"expected {start + size} bytes",
+                path=self._name,
             )
         return data
 
@@ -98,7 +99,7 @@ def temporary_file() -> RandomFile:
     """An empty file without a name.
 
     Raises:
-        FileAccessError: there is no folder for it; says which was tried.
+        FileAccessError: no folder can take it.
     """
     try:
         with tempfile.TemporaryFile() as file:
@@ -134,7 +135,8 @@ def inflated(path: PathLike) -> Iterator[bytes]:
         if not inflater.is_complete:
             raise CorruptDataError(
                 Defect.TRUNCATED_COMPRESSION,
-                "the compressed file ends without its end mark: it was cut off. Fetch it again.",
+                "the compressed file is truncated",
+                remedy="Fetch the file again.",
             )
 
 
@@ -183,14 +185,17 @@ class Spool:
 
 
 def _no_place(error: OSError) -> FileAccessError:
-    """What the system said of the folder of temporary files, and how to choose another."""
+    """The error for a temporary file that cannot be written."""
     try:
         folder = tempfile.gettempdir()
     except OSError:  # none can be written; the error lists them
         return FileAccessError(
-            error.errno, f"there is no folder for temporary files: {error.strerror}; set TMPDIR"
+            error.errno,
+            str(error.strerror),
+            "a temporary file",
+            operation="write",
+            remedy="Set TMPDIR to a folder for temporary files.",
         )
-    reason = access_error(error, folder, "write a temporary file in")
-    return FileAccessError(
-        error.errno, f"{reason}; the environment variable TMPDIR names that folder", folder
-    )
+    found = access_error(error, folder, "write a temporary file in")
+    found.advise("Set TMPDIR to another folder.")
+    return found

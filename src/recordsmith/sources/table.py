@@ -1,9 +1,8 @@
-"""Tables: CSV, TSV, JSON Lines, Parquet; one row a sample, columns become features.
+"""Tables: CSV, TSV, JSON Lines, Parquet; each row is a sample, each column a feature.
 
-A folder of pictures with a table beside them (`metadata.csv`, `metadata.jsonl` or
-`metadata.parquet`, as Hugging Face has it, also in folders `train/`, `test/`) is a table whose
-column `file_name` names the pictures. Rows are read when they are asked for: text from the file
-itself, where it lies; what can only be read in order through a temporary file.
+A folder of images with a table next to them (`metadata.csv`, `metadata.jsonl` or
+`metadata.parquet`, as in Hugging Face, also in folders `train/`, `test/`) is a table whose column
+`file_name` names the images.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from recordsmith.dataset.labels import ClassNames
-from recordsmith.errors import FileAccessError, OptionError, SourceError
+from recordsmith.errors import FileAccessError, OptionError, SourceError, option
 from recordsmith.example import Kind, decode_example
 from recordsmith.example.keys import (
     CLASS_LABEL,
@@ -26,22 +25,23 @@ from recordsmith.example.keys import (
     FILENAME,
     FORMAT,
     HEIGHT,
-    PICTURE,
+    IMAGE,
     WIDTH,
 )
 from recordsmith.files import PathLike, as_path, is_folder, list_folder, read_head
 from recordsmith.sources.contract import Content, Listing, Note, Sample, unheard
 from recordsmith.sources.folders import check_folder, leads_to_folder
+from recordsmith.sources.images import read_image
 from recordsmith.sources.marks import Coded, Mark, as_labels, as_splits
-from recordsmith.sources.named_pictures import NamedPictures, text_of
+from recordsmith.sources.named_images import NamedImages, text_of
 from recordsmith.sources.numbered import Coding, NumberedSamples, RowNames, number_of
-from recordsmith.sources.pictures import read_picture
 from recordsmith.sources.splits import in_split_order
 from recordsmith.sources.versions import version_of_files
 from recordsmith.sources.wording import some
+from recordsmith.words import count
 
 _METADATA_NAMES = ("metadata.csv", "metadata.jsonl", "metadata.parquet")
-_PICTURE_KEYS = frozenset((PICTURE, FILENAME, FORMAT, HEIGHT, WIDTH, CLASS_LABEL, CLASS_TEXT))
+_IMAGE_KEYS = frozenset((IMAGE, FILENAME, FORMAT, HEIGHT, WIDTH, CLASS_LABEL, CLASS_TEXT))
 _JSON_SUFFIXES = (".jsonl", ".ndjson", ".json")
 
 
@@ -61,75 +61,92 @@ class _Rows(Protocol):
 class Table:
     """The rows of a table.
 
-    The features of a row are its columns, by their names. A cell that is empty (null) is left out
-    of its row, but an empty text in CSV is an empty text.
+    The features of a row are its columns, by name. A missing value (null, or an empty cell in a
+    column of numbers) is left out of its row; an empty text stays an empty text.
 
-    CSV and TSV: a column is int64 if all cells are whole numbers, float if all are numbers, else
-    text; codes with leading zeros and numbers beyond int64 are text. JSON Lines: null is left out,
-    lists of numbers or texts are features with several values, nested objects become JSON text.
-    Parquet (extra `parquet`): timestamps become int64, microseconds since 1970 in UTC; dates text;
-    decimals float; structs are refused.
+    CSV and TSV: a column is int64 if all cells are integers, float if all are numbers, else text;
+    codes with leading zeros and numbers beyond int64 are text. JSON Lines: lists of numbers or
+    texts are features with several values, nested objects become JSON text. Parquet (extra
+    `parquet`): timestamps become int64, microseconds since 1970 in UTC; dates become text;
+    decimals become float; structs are refused.
 
-    With `pictures`, each row also has its picture: `image/encoded` (the file's bytes, untouched),
+    With `image_column`, each row also has its image: `image/encoded` (the unchanged file),
     `image/format`, `image/height`, `image/width`, and `image/filename` instead of the column. The
-    column of the label then becomes `image/class/label` and `image/class/text`.
+    label column then becomes `image/class/label` and `image/class/text`.
+
+    Example:
+        >>> rs.pack(rs.Table("rows.csv", split_column="part"), "packed")  # doctest: +SKIP
     """
 
     def __init__(
         self,
         path: PathLike,
         *,
-        pictures: str | None = None,
-        picture_folder: PathLike | None = None,
-        split: str | None = None,
-        group: str | None = None,
-        label: str | None = None,
+        image_column: str | None = None,
+        images: PathLike | None = None,
+        split_column: str | None = None,
+        group_column: str | None = None,
+        label_column: str | None = None,
         kinds: Mapping[str, Kind] | None = None,
         delimiter: str | None = None,
         encoding: str = "utf-8",
     ) -> None:
         """
         Args:
-            path: the table, which may be compressed with gzip if it is text; or a folder of
-                pictures with `metadata.csv`, `.jsonl` or `.parquet` in it, or in its folders,
-                which then are the splits.
-            pictures: the column that names picture files, relative to the table's folder.
-            picture_folder: what they are relative to instead.
-            split: the column that names the split of each row. It stays a feature.
-            group: the column that names its group: a patient, a video. It stays a feature.
-            label: the column that names its class. Whole numbers from 0 on are labels as they
-                are; texts are sorted and counted from 0. Without pictures it stays a feature.
-            kinds: the kinds of some columns, instead of inferring them: bytes, float or int64.
-            delimiter: what stands between the cells of CSV; None: told by the first line.
-            encoding: of text.
+            path: the table, which may be gzip-compressed if it is text; or a folder of images
+                with `metadata.csv`, `.jsonl` or `.parquet` in it or in its folders, which are then
+                the splits.
+            image_column: the column with the paths of images, relative to the table's folder.
+            images: another folder that these paths are relative to.
+            split_column: the column with the split of each row. It stays a feature.
+            group_column: the column with the group of each row: a patient, a video. It stays a
+                feature.
+            label_column: the column with the class of each row. Integers from 0 are labels; texts
+                are sorted and numbered from 0. Without images it stays a feature.
+            kinds: the kinds of some columns (bytes, float or int64), instead of inferring them.
+            delimiter: between the cells of CSV; None to detect it from the first line.
+            encoding: of text files.
+
+        Raises:
+            OptionError: an argument is invalid.
         """
         self.path = as_path(path)
         self._options = {
-            "pictures": pictures,
-            "split": split,
-            "group": group,
-            "label": label,
+            "image_column": image_column,
+            "split_column": split_column,
+            "group_column": group_column,
+            "label_column": label_column,
             "delimiter": delimiter,
             "encoding": None if encoding == "utf-8" else encoding,
         }
-        self._picture_folder = None if picture_folder is None else as_path(picture_folder)
-        if picture_folder is not None and pictures is None:
+        self._image_folder = None if images is None else as_path(images)
+        if images is not None and image_column is None:
             raise OptionError(
-                "picture_folder says where pictures are; say also which column names them: "
-                "pictures='file_name'"
+                f"{option('images')} needs {option('image_column')} as well",
+                option="image_column",
+                remedy=f"Pass the column of image files, such as "
+                f"{option('image_column', 'file_name')}.",
             )
         self._kinds = dict(kinds or {})
         for name, kind in self._kinds.items():
             if kind not in ("bytes", "float", "int64"):
-                raise OptionError(f"kinds: {name!r} is {kind!r}; expected bytes, float or int64")
+                raise OptionError(
+                    f"the kind of column {name!r} is {kind!r}",
+                    option="kinds",
+                    value=kind,
+                    expected="bytes, float or int64",
+                )
         if delimiter is not None and (not isinstance(delimiter, str) or len(delimiter) != 1):
-            raise OptionError(f"delimiter is {delimiter!r}; expected one character, such as ';'")
+            raise OptionError(
+                option="delimiter", value=delimiter, expected="one character, such as ';'"
+            )
         self._delimiter = delimiter
         self._encoding = encoding
-        self._pictures, self._split, self._group, self._label = pictures, split, group, label
+        self._image_column, self._split = image_column, split_column
+        self._group, self._label = group_column, label_column
         self._paths: list[Path] = []
         self._rows: _Rows | None = None
-        self._picture_names = NamedPictures("", self.path, [])
+        self._image_names = NamedImages("", self.path, [])
         self._names: RowNames | None = None
         self._class_names: ClassNames | None = None
 
@@ -138,25 +155,25 @@ class Table:
 
     @property
     def root(self) -> Path | None:
-        """The folder that is read; None for a table in a file, beside which one may pack."""
+        """The folder that is read; None for a single file, as a dataset may lie next to it."""
         return self.path if self.path.is_dir() else None
 
     def list_samples(self) -> Listing:
-        """Find all rows, and which kind each column has.
+        """Find all rows and the kind of each column.
 
         Raises:
-            SourceError: it is no table, or its columns cannot be stored.
-            OptionError: there is no column of a name that was given.
-            MissingExtraError: it is Parquet and pyarrow is not installed.
+            SourceError: the file is not a table, or a column cannot be stored.
+            OptionError: a column from the arguments does not exist.
+            MissingExtraError: the table is Parquet and pyarrow is not installed.
             FileAccessError: a file cannot be read.
         """
         splits_by_folder = self._find_tables()
-        split, group, label, pictures = Coded(), Coded(), Coded(), self._named_pictures()
+        split, group, label, images = Coded(), Coded(), Coded(), self._named_images()
         named = (
             (self._split, split),
             (self._group, group),
             (self._label, label),
-            (self._pictures, pictures),
+            (self._image_column, images),
         )
         marks: list[tuple[str, Mark]] = [(name, mark) for name, mark in named if name is not None]
         rows = self._open_rows(marks)
@@ -169,7 +186,7 @@ class Table:
         splits: Coding | None = None
         if self._split is not None:
             if not split.values:
-                raise SourceError(f"{self._paths[0]}: no row names a split in {self._split!r}")
+                raise SourceError(f"split column {self._split!r} is empty", path=self._paths[0])
             splits = as_splits(split)
         elif splits_by_folder:
             tables = np.arange(len(rows.counts), dtype=np.int32)
@@ -177,10 +194,10 @@ class Table:
         sizes = np.concatenate([rows.sizes(number) for number in range(len(self._paths))])
         version: int | npt.NDArray[np.int64]
         version = of_tables = version_of_files(self._paths)
-        if self._pictures is not None:
-            sizes += pictures.sizes()
-            version = pictures.versions(of_tables)
-        self._rows, self._picture_names = rows, pictures
+        if self._image_column is not None:
+            sizes += images.sizes()
+            version = images.versions(of_tables)
+        self._rows, self._image_names = rows, images
         tables_by_name = map(self._name_of, self._paths)
         self._names = RowNames(dict(zip(tables_by_name, rows.counts, strict=True)))
         samples = NumberedSamples(
@@ -196,32 +213,33 @@ class Table:
         )
 
     def read_sample(self, sample: Sample, note: Note = unheard) -> Content:
-        """Read one row, and its picture if it names one.
+        """Read one row, and its image if the table has an image column.
 
         Raises:
-            SourceError: the row cannot be understood, or names a picture that is not there.
-            CorruptDataError: its picture cannot be read.
+            SourceError: the row is invalid, or its image is missing.
+            CorruptDataError: unreadable-image.
+            FileAccessError: the table cannot be read.
         """
         number, row = self._locate(number_of(sample))
         assert self._rows is not None
         content = self._rows.read(number, row, note)
-        if self._pictures is None and self._split is None:
+        if self._image_column is None and self._split is None:
             return content
         features: dict[str, Any] = {}
         features |= decode_example(content) if isinstance(content, bytes) else content
         place = self._rows.place(number, row)
         if self._split is not None and not text_of(features.get(self._split)):
-            raise SourceError(f"{place}: column {self._split!r} names no split")
-        if self._pictures is None:
+            raise SourceError(f"{place}: split column {self._split!r} is empty")
+        if self._image_column is None:
             return content
-        name = self._picture_names.path(features.pop(self._pictures, None), number, place, note)
+        name = self._image_names.path(features.pop(self._image_column, None), number, place, note)
         if self._label is not None:
             features.pop(self._label, None)
             if sample.label is not None and self._class_names is not None:
                 features[CLASS_LABEL] = sample.label
                 features[CLASS_TEXT] = os.fsencode(self._class_names[sample.label] or "")
         try:
-            return features | read_picture(self._picture_names.folder / name, name)
+            return features | read_image(self._image_names.folder / name, name)
         except FileAccessError as error:
             raise SourceError(f"{place}: {error}") from None
 
@@ -230,8 +248,8 @@ class Table:
         options = {name: value for name, value in self._options.items() if value is not None}
         if self._kinds:
             options["kinds"] = self._kinds  # type: ignore[assignment]
-        if self._picture_folder is not None:
-            options["picture_folder"] = self._picture_folder.name
+        if self._image_folder is not None:
+            options["images"] = self._image_folder.name
         if self._delimiter is not None:
             options["delimiter"] = self._delimiter
         if self._encoding != "utf-8":
@@ -245,18 +263,18 @@ class Table:
     def kinds(self) -> Mapping[str, Kind]:
         if self._rows is None:
             return self._kinds
-        hidden = (self._pictures, self._label if self._pictures is not None else None)
+        hidden = (self._image_column, self._label if self._image_column is not None else None)
         return {name: kind for name, kind in self._rows.kinds.items() if name not in hidden}
 
     # -- which files -----------------------------------------------------------------------------
 
     def _find_tables(self) -> list[str]:
-        """Find the files of the table; answers the splits, if its folders are some."""
+        """Find the files of the table; returns the splits if its folders are splits."""
         if not is_folder(self.path):
             self._paths = [self.path]
             return []
-        if self._options["pictures"] is None:
-            self._pictures = "file_name"
+        if self._options["image_column"] is None:
+            self._image_column = "file_name"
         own = _metadata_in(self.path)
         if own is not None:
             self._paths = [own]
@@ -270,25 +288,29 @@ class Table:
         }
         if not folders:
             raise SourceError(
-                f"{self.path} is a folder; expected a table, or a folder of pictures with "
-                f"{some(_METADATA_NAMES, 'or')} in it or in its folders{_tables_in(self.path)}"
+                f"the folder contains no {some(_METADATA_NAMES, 'or')}",
+                path=self.path,
+                remedy=_other_tables(self.path),
             )
         if self._split is not None:
             raise OptionError(
-                f"{self.path} has a table in each of {some(folders)}, which are its splits; a "
-                "column cannot name them as well"
+                f"{option('split_column')} conflicts with the splits of the folders "
+                f"{some(folders)}, which have a table each",
+                option="split_column",
+                value=self._split,
             )
         splits = list(in_split_order(folders))
         self._paths = [folders[name] for name in splits]
         if len({path.suffix for path in self._paths}) > 1:
             raise SourceError(
-                f"{self.path}: the tables are of several kinds "
-                f"({some(map(self._name_of, self._paths))}); expected one kind in all folders"
+                f"tables in different formats: {some(map(self._name_of, self._paths))}; expected "
+                "one format",
+                path=self.path,
             )
         return splits
 
     def _open_rows(self, marks: list[tuple[str, Mark]]) -> _Rows:
-        """Look through the files with the module for their format."""
+        """Scan the files with the reader for their format."""
         first = self._paths[0]
         head = read_head(first, 64)
         name = first.name.lower().removesuffix(".gz")
@@ -311,50 +333,56 @@ class Table:
     def _check_columns(self, rows: _Rows) -> None:
         if unknown := sorted(self._kinds.keys() - rows.kinds.keys()):
             raise OptionError(
-                f"kinds names {some(unknown)}, which the table has not; it has {some(rows.kinds)}"
+                f"{option('kinds')} has unknown columns: {some(unknown)}",
+                option="kinds",
+                value=unknown[0],
+                expected=f"columns of the table: {some(rows.kinds)}",
             )
-        if self._pictures is None:
+        if self._image_column is None:
             return
-        if clashing := sorted(_PICTURE_KEYS & rows.kinds.keys()):
+        if clashing := sorted(_IMAGE_KEYS & rows.kinds.keys()):
             raise SourceError(
-                f"{self._paths[0]}: the column {clashing[0]!r} has the name of a feature of the "
-                "picture; rename it"
+                f"column {clashing[0]!r} has the name of an image feature",
+                path=self._paths[0],
+                remedy="Rename the column.",
             )
-        kind = rows.kinds.get(self._pictures)
+        kind = rows.kinds.get(self._image_column)
         if kind != "bytes":
             raise SourceError(
-                f"{self._paths[0]}: column {self._pictures!r} should name picture files, but its "
-                f"cells are {kind or 'empty'}"
+                f"image column {self._image_column!r} is {kind or 'empty'}; expected paths",
+                path=self._paths[0],
             )
 
-    # -- labels and pictures -----------------------------------------------------------------------
+    # -- labels and images -----------------------------------------------------------------------
 
     def _labels(
         self, kind: Kind | None, values: Coded, notices: list[str]
     ) -> tuple[npt.NDArray[np.int32], ClassNames]:
         if kind == "float":
             raise SourceError(
-                f"{self._paths[0]}: column {self._label!r} should name classes, but holds "
-                "fractions; a number to be learnt is a feature like any other"
+                f"label column {self._label!r} has floats; expected class names or integers",
+                path=self._paths[0],
+                remedy="A regression target needs no label column: it is a feature.",
             )
         if not values.values:
-            raise SourceError(f"{self._paths[0]}: no row has a class in {self._label!r}")
+            raise SourceError(f"label column {self._label!r} is empty", path=self._paths[0])
         if values.missing_count:
-            notices.append(f"rows without a class in {self._label!r}: {values.missing_count:,}")
+            rows = count(values.missing_count, "row")
+            notices.append(f"{rows} without a class in {self._label!r}")
         return as_labels(values, are_integers=kind == "int64")
 
-    def _named_pictures(self) -> NamedPictures:
-        if self._picture_folder is not None:
-            check_folder(self._picture_folder, "the folder of the pictures")
-            beside = [""] * len(self._paths)
-            return NamedPictures(self._pictures or "", self._picture_folder, beside)
+    def _named_images(self) -> NamedImages:
+        if self._image_folder is not None:
+            check_folder(self._image_folder, "the folder of the images")
+            table_folders = [""] * len(self._paths)
+            return NamedImages(self._image_column or "", self._image_folder, table_folders)
         if is_folder(self.path):
-            beside = [posixpath.dirname(self._name_of(path)) for path in self._paths]
-            return NamedPictures(self._pictures or "", self.path, beside)
-        return NamedPictures(self._pictures or "", self.path.parent, [""])
+            table_folders = [posixpath.dirname(self._name_of(path)) for path in self._paths]
+            return NamedImages(self._image_column or "", self.path, table_folders)
+        return NamedImages(self._image_column or "", self.path.parent, [""])
 
     def _name_of(self, path: Path) -> str:
-        """A table's name: relative to the folder that is read."""
+        """A table's name, relative to the folder that is read."""
         return path.relative_to(self.path).as_posix() if path != self.path else path.name
 
     def _locate(self, number: int) -> tuple[int, int]:
@@ -364,20 +392,22 @@ class Table:
         return self._names.locate(number)
 
 
-def _tables_in(folder: Path) -> str:
-    """Tables that may have been meant, in words."""
+def _other_tables(folder: Path) -> str:
+    """A sentence that suggests other tables in a folder; empty without tables."""
     endings = (*(name.removeprefix("metadata") for name in _METADATA_NAMES), ".tsv", ".ndjson")
     tables = [entry.path for entry in list_folder(folder) if entry.name.lower().endswith(endings)]
-    return f"; pack one of its tables: {some(tables, 'or')}" if tables else ""
+    return f"Pack one of its tables: {some(tables, 'or')}." if tables else ""
 
 
 def _metadata_in(folder: Path) -> Path | None:
-    """The table of the pictures in a folder.
+    """The metadata table in a folder, if any.
 
     Raises:
         SourceError: there are several.
     """
     found = [folder / name for name in _METADATA_NAMES if (folder / name).is_file()]
     if len(found) > 1:
-        raise SourceError(f"{folder} has {some(path.name for path in found)}; expected one of them")
+        raise SourceError(
+            f"several tables: {some(path.name for path in found)}; expected one", path=folder
+        )
     return found[0] if found else None

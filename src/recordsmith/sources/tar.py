@@ -1,7 +1,7 @@
-"""Tar archives: where each member lies, so that any can be read without unpacking.
+"""Index tar archives, so that any member can be read without unpacking.
 
-Nothing is ever written under a member's name. An archive that is compressed with gzip is inflated
-into a temporary file first.
+Nothing is ever written under a member's name. A gzip-compressed archive is first decompressed into
+a temporary file.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _SEARCHED_BYTES = 1 << 20
 
 
 class Member(NamedTuple):
-    """A regular file in an archive: its name as it is written there, and where its bytes lie."""
+    """A regular file in an archive: its stored name, and the offset and size of its content."""
 
     name: str
     offset: int
@@ -34,29 +34,29 @@ class TarFile:
     def __init__(self, path: Path) -> None:
         """
         Raises:
-            FileAccessError: it cannot be read.
-            CorruptDataError: it is compressed, and that is damaged.
+            FileAccessError: the archive cannot be read.
+            CorruptDataError: its compression is damaged.
         """
         self.path = path
         is_compressed = is_gzip(path)
         self._file = temporary_copy(inflated(path)) if is_compressed else RandomFile.open(path)
-        self.passed_over: list[str] = []
+        self.skipped: list[str] = []
 
     def members(self) -> Iterator[Member]:
-        """Its regular files, in order. Links and other special members are passed over.
+        """Yield the regular files in order. Links and other special members are skipped.
 
         Raises:
-            SourceError: it is no tar archive, or is damaged; after every member before that.
+            SourceError: not a tar archive, or damaged; raised after the members before the damage.
         """
         with self._file.stream() as stream, accessing(self.path):
             try:
                 with tarfile.open(fileobj=stream, mode="r:") as archive:
                     while (member := archive.next()) is not None:
-                        archive.members.clear()  # type: ignore[attr-defined]  # it would keep them all
+                        archive.members.clear()  # type: ignore[attr-defined]  # keeps memory constant
                         if member.isreg() and not member.issparse():
                             yield Member(member.name, member.offset_data, member.size)
                         elif not member.isdir():
-                            self.passed_over.append(member.name)
+                            self.skipped.append(member.name)
                     end = archive.offset
             except (tarfile.TarError, ValueError, OverflowError) as error:  # sizes beyond a file's
                 raise self._damaged(str(error)) from None
@@ -67,12 +67,12 @@ class TarFile:
         return self._file.read_whole(offset, size)
 
     def _check_end(self, end: int) -> None:
-        """tarfile takes a damaged header for the end: then there is something there."""
+        """Check for data after the end, because tarfile takes a damaged header for the end."""
         head = self._file.read(end, _BLOCK_BYTES)
         if any(head):
-            raise self._damaged(f"at byte {end} there is no header of a member")
+            raise self._damaged(f"no member header at byte {end}")
         if any(self._file.read(end, _SEARCHED_BYTES)):
-            self.passed_over.append("what lies behind the archive's end mark")
+            self.skipped.append("data after the end of the archive")
 
     def _damaged(self, reason: str) -> SourceError:
         foreign = describe_foreign(read_head(self.path, HEAD_BYTES))
@@ -80,7 +80,13 @@ class TarFile:
             "a tar archive",
             "a gzip of something else",
         ):
-            return SourceError(f"{self.path} is {foreign.name}, no tar archive. {foreign.advice}")
+            return SourceError(
+                f"this is {foreign.name}, not a tar archive",
+                path=self.path,
+                remedy=foreign.advice,
+            )
         return SourceError(
-            f"{self.path} is no tar archive, or is damaged: {reason}. Fetch it again."
+            f"not a tar archive, or damaged: {reason}",
+            path=self.path,
+            remedy="Fetch the file again.",
         )

@@ -1,7 +1,7 @@
-"""Which members of tar archives make which sample? In arrays, as there may be millions.
+"""Group the members of tar archives into samples, in arrays for millions of members.
 
-Members belong together whose paths are alike up to the first dot of their last part: that is the
-key, and the rest their extension. They need not stand together.
+The path up to the first dot of its last part is the key of the sample, the rest is the extension.
+Members of a sample need not be adjacent.
 """
 
 from __future__ import annotations
@@ -18,49 +18,56 @@ import numpy.typing as npt
 
 from recordsmith.dataset.documents import json_fault
 from recordsmith.errors import SourceError
-from recordsmith.sources.json_values import KindSurvey
+from recordsmith.example import Kind
+from recordsmith.sources.json_values import KindSurvey, restore_base64
 from recordsmith.sources.tar import TarFile
-from recordsmith.sources.wording import some, tally
+from recordsmith.sources.wording import notice, some, tally
+from recordsmith.words import count
+
+EMPTY_KINDS = "recordsmith/empty"
+"""A key in exported JSON with the kinds of empty lists of numbers, which do not show it."""
 
 _MOST_EXTENSIONS = 10_000
+_EMPTY_VALUES: dict[Kind, Any] = {"int64": 0, "float": 0.0}
 
 
 class TarSamples:
-    """The members of all samples, in arrays: 18 bytes for each, and 8 for each sample."""
+    """The members of all samples, in arrays: 18 bytes per member and 8 per sample."""
 
     def __init__(self) -> None:
-        self.extensions: dict[str, int] = {}  # and their numbers
+        self.extensions: dict[str, int] = {}  # and their codes
+        self._extension_names: list[str] = []  # by code
         self._archives: list[TarFile] = []
         self._archive_names: list[str] = []
-        self._archive_ends = array("q")  # how many samples there are up to its end
-        self._ends = array("q", [0])  # how many members there are up to the end of each sample
+        self._archive_ends = array("q")  # number of samples up to the end of each archive
+        self._ends = array("q", [0])  # number of members up to the end of each sample
         self._codes = array("H")
         self._offsets = array("q")
         self._sizes = array("q")
-        self._keys = bytearray()  # of samples, as they are in the archive, for messages
+        self._keys = bytearray()  # of samples, as stored in the archive, for messages
         self._key_ends = array("q", [0])
-        self._passed_over: list[str] = []
+        self._skipped: list[str] = []
         self._replaced_count = 0
 
     def __len__(self) -> int:
         return len(self._ends) - 1
 
     def add(self, archive: TarFile, name: str, survey: KindSurvey) -> Iterator[str]:
-        """Add the samples of one archive of that name; gives a safe name for each sample."""
+        """Add the samples of one archive and yield a safe name for each."""
         samples: dict[str, dict[str, tuple[int, int]]] = {}  # key -> extension -> offset, size
         for member in archive.members():
             folder, _, last = member.name.rpartition("/")
             base, _, extension = last.partition(".")
             if not base or not extension:
-                self._passed_over.append(f"{archive.path}: {member.name}")
+                self._skipped.append(f"{archive.path}: {member.name}")
                 continue
             parts = samples.setdefault(f"{folder}/{base}" if folder else base, {})
             self._replaced_count += extension.lower() in parts
             parts[extension.lower()] = (member.offset, member.size)
-        self._passed_over += [f"{archive.path}: {name}" for name in archive.passed_over]
+        self._skipped += [f"{archive.path}: {name}" for name in archive.skipped]
         self._archives.append(archive)
         self._archive_names.append(name)
-        taken: set[str] = set()
+        names = _SafeNames()
         for key, parts in samples.items():
             if "json" in parts:
                 _survey_json(archive.read(*parts["json"]), survey, len(self))
@@ -71,68 +78,66 @@ class TarSamples:
             self._ends.append(len(self._codes))
             self._keys += key.encode("utf-8", "surrogateescape")
             self._key_ends.append(len(self._keys))
-            yield _safe(key, taken)
+            yield names.take(key)
         self._archive_ends.append(len(self))
 
     def read(self, number: int) -> Iterator[tuple[str, bytes]]:
-        """Extension and bytes of each member of a sample, in the order of the archive."""
+        """Yield extension and content of each member of a sample, in archive order."""
         archive = self._archives[self._archive(number)]
-        names = list(self.extensions)
         for place in range(self._ends[number], self._ends[number + 1]):
             data = archive.read(self._offsets[place], self._sizes[place])
-            yield names[self._codes[place]], data
+            yield self._extension_names[self._codes[place]], data
 
     def place(self, number: int, extension: str) -> str:
-        """Archive and name of a member, for messages."""
+        """Archive and member name, for messages."""
         key = bytes(self._keys[self._key_ends[number] : self._key_ends[number + 1]])
         name = key.decode("utf-8", "surrogateescape")
         return f"{self._archives[self._archive(number)].path}: {name}.{extension}"
 
     def sample_sizes(self) -> npt.NDArray[np.int64]:
-        """int64, (samples,): the bytes of all members of each."""
+        """int64, (samples,): the total size of each sample's members in bytes."""
         totals = np.concatenate([[0], np.cumsum(np.array(self._sizes, np.int64))])
         return np.diff(totals[np.array(self._ends, np.int64)])
 
     def notices(self) -> list[str]:
-        """What was passed over, and which extensions not all samples have."""
-        notices = []
-        if self._passed_over:
-            notices.append(f"no members of samples: {tally(self._passed_over)}")
+        """Notices on skipped and repeated members, and on extensions that some samples lack."""
+        notices = notice(self._skipped, "member", "outside samples skipped")
         if self._replaced_count:
             notices.append(
-                f"members that are there twice: {self._replaced_count:,}; the last counts, as when "
-                "an archive is unpacked"
+                f"{count(self._replaced_count, 'repeated member')} replaced by the last of the name"
             )
         counts = np.bincount(np.array(self._codes, np.int64), minlength=len(self.extensions))
         lacking = [
-            f"{len(self) - count:,} without .{extension}"
-            for extension, count in zip(self.extensions, counts.tolist(), strict=True)
-            if count < len(self)
+            f"{len(self) - found:,} without .{extension}"
+            for extension, found in zip(self.extensions, counts.tolist(), strict=True)
+            if found < len(self)
         ]
         if lacking:
-            notices.append(f"of {len(self):,} samples, {some(lacking)}")
+            notices.append(f"{count(len(self), 'sample')}, {some(lacking)}")
         return notices
 
     def found(self) -> str:
-        """What is there instead of samples, in words."""
-        return f"; found {tally(self._passed_over)}" if self._passed_over else ""
+        """What was found instead of samples, for a message."""
+        return f"found {tally(self._skipped)}" if self._skipped else "the archives are empty"
 
     def archive_name(self, number: int) -> str:
-        """The name of the archive that a sample is in."""
+        """The name of a sample's archive."""
         return self._archive_names[self._archive(number)]
 
     def _archive(self, number: int) -> int:
-        """The number of that archive."""
+        """The number of a sample's archive."""
         return bisect.bisect_right(self._archive_ends, number)
 
     def _code(self, extension: str) -> int:
         code = self.extensions.setdefault(extension, len(self.extensions))
         if code >= _MOST_EXTENSIONS:
             raise SourceError(
-                f"{self._archives[-1].path}: there are more than {_MOST_EXTENSIONS:,} extensions "
-                f"such as {extension!r}; what stands before the first dot of a name should be the "
-                "key of its sample"
+                f"more than {_MOST_EXTENSIONS:,} extensions, such as {extension!r}; expected "
+                "member names of the form <key of the sample>.<extension>",
+                path=self._archives[-1].path,
             )
+        if code == len(self._extension_names):
+            self._extension_names.append(extension)
         return code
 
 
@@ -140,29 +145,51 @@ def _survey_json(data: bytes, survey: KindSurvey, number: int) -> None:
     try:
         parsed = parsed_json(data)
     except (ValueError, RecursionError):
-        return  # reading the sample will say so
+        return  # reading the sample raises it
     if isinstance(parsed, dict):
-        survey.see(parsed, (0, number))
+        kinds = empty_kinds(parsed)
+        survey.update(parsed, (0, number))
+        survey.update({key: _EMPTY_VALUES[kind] for key, kind in kinds.items()}, (0, number))
 
 
 def parsed_json(data: bytes) -> Any:
-    """
+    """Parse a JSON member, with bytes for each {"base64": ...} among the values of its object.
+
     Raises:
-        ValueError: it is no JSON.
+        ValueError: not valid JSON.
     """
     try:
-        return json.loads(data)
+        parsed = json.loads(data)
     except (ValueError, RecursionError) as error:
-        raise ValueError(f"no JSON: {json_fault(error)}") from None
+        raise ValueError(f"not valid JSON: {json_fault(error)}") from None
+    if b"base64" in data and isinstance(parsed, dict):
+        restore_base64(parsed)
+    return parsed
 
 
-def _safe(key: str, taken: set[str]) -> str:
-    """A key as a relative path that leads nowhere else, and that no other sample has."""
-    parts = [part for part in key.replace("\\", "/").split("/") if part not in ("", ".", "..")]
-    name = "/".join(part for part in parts if not re.fullmatch(r"[A-Za-z]:", part)) or "_"
-    name = name.replace("\0", "_")
-    unique, number = name, 2
-    while unique in taken:
-        unique, number = f"{name}~{number}", number + 1
-    taken.add(unique)
-    return unique
+def empty_kinds(row: dict[str, Any]) -> dict[str, Kind]:
+    """Remove and return the kinds of empty lists, if an object has them."""
+    kinds = row.get(EMPTY_KINDS)
+    if not isinstance(kinds, dict) or not set(kinds.values()) <= _EMPTY_VALUES.keys():
+        return {}
+    return row.pop(EMPTY_KINDS)  # type: ignore[no-any-return]
+
+
+class _SafeNames:
+    """Unique names for an archive's samples: relative paths that stay inside."""
+
+    def __init__(self) -> None:
+        self._next: dict[str, int] = {}  # name -> the next number to try
+
+    def take(self, key: str) -> str:
+        """The name for a key; numbered if another sample has it."""
+        parts = [part for part in key.replace("\\", "/").split("/") if part not in ("", ".", "..")]
+        name = "/".join(part for part in parts if not re.fullmatch(r"[A-Za-z]:", part)) or "_"
+        unique = name = name.replace("\0", "_")
+        number = self._next.get(name, 1)
+        while unique in self._next:
+            number += 1
+            unique = f"{name}~{number}"
+        self._next[name] = number
+        self._next.setdefault(unique, 1)
+        return unique

@@ -1,7 +1,4 @@
-"""Has a file changed since it was packed? A number that is another one if it has.
-
-Made of times of change, as the file system tells them in nanoseconds. Nothing is read.
-"""
+"""Version numbers of files, from modification times in nanoseconds, without reading the files."""
 
 from __future__ import annotations
 
@@ -13,7 +10,7 @@ from recordsmith.wire import crc32c
 
 
 def size_and_time(file: PathLike | os.DirEntry[str]) -> tuple[int, int]:
-    """Size in bytes and time of change of a file; 0 where there is none: reading it will say so."""
+    """Size in bytes and modification time of a file; 0 for a missing one, which fails when read."""
     try:
         status = file.stat() if isinstance(file, os.DirEntry) else os.stat(file)
     except OSError:
@@ -22,15 +19,15 @@ def size_and_time(file: PathLike | os.DirEntry[str]) -> tuple[int, int]:
 
 
 def version_of_times(times: Iterable[int]) -> int:
-    """A number for the times of change of several files, in this order."""
+    """A number for the modification times of several files, in this order."""
     return crc32c(b"".join(time.to_bytes(16, "little", signed=True) for time in times))
 
 
 def version_of_files(paths: Iterable[PathLike]) -> int:
-    """A number for files that have to be there.
+    """A number for files that must exist.
 
     Raises:
-        FileAccessError: one of them is not.
+        FileAccessError: one of them does not exist.
     """
     times = []
     for path in paths:

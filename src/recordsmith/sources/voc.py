@@ -1,8 +1,7 @@
-"""PASCAL VOC: an XML file with boxes for each picture, in any of the layouts that people have.
+"""PASCAL VOC: one XML file with boxes per image, in any of the common layouts.
 
-Listing reads every XML file, for the names of classes and pictures, and keeps what is in it, as
-parsing it again would cost more than the rest of its sample. Where files are, `voc_layout` finds
-out; whether boxes are good, `boxes`.
+Listing reads every XML file for the names of classes and images, and keeps the content, because
+parsing it again would take longer than the rest of the sample.
 """
 
 from __future__ import annotations
@@ -22,6 +21,7 @@ from recordsmith.example.keys import (
 from recordsmith.files import PathLike, as_path
 from recordsmith.sources.boxes import (
     BOX_KINDS,
+    UNKNOWN_DROPPED,
     AnnotatedBox,
     BoxPolicy,
     BoxReader,
@@ -35,17 +35,20 @@ from recordsmith.sources.entries import Entry, samples_of
 from recordsmith.sources.file_index import FileIndex
 from recordsmith.sources.splits import in_split_order
 from recordsmith.sources.voc_layout import Annotated, find_samples
-from recordsmith.sources.voc_xml import VocAnnotation, VocObject, kept
+from recordsmith.sources.voc_xml import VocAnnotation, VocObject, load_annotation
 
 
 class Voc:
-    """Pictures with boxes in PASCAL VOC's XML.
+    """Images with boxes in PASCAL VOC's XML format.
 
-    Each sample has its picture untouched (`image/encoded`, `image/format`, `image/height`,
+    Each sample has its unchanged image (`image/encoded`, `image/format`, `image/height`,
     `image/width`, `image/filename`, `image/source_id`) and for each object
-    `image/object/bbox/ymin`, `xmin`, `ymax`, `xmax` (0 to 1 of the stored picture),
+    `image/object/bbox/ymin`, `xmin`, `ymax`, `xmax` (0 to 1, relative to the stored image),
     `image/object/class/label` (from 1), `image/object/class/text`, `image/object/difficult`,
     `image/object/truncated` and `image/object/view`.
+
+    Example:
+        >>> rs.pack(rs.Voc("VOCdevkit/VOC2012", boxes="clip"), "packed")  # doctest: +SKIP
     """
 
     def __init__(
@@ -54,12 +57,12 @@ class Voc:
         """
         Args:
             root: the folder of the dataset, such as `VOCdevkit/VOC2012`.
-            label_map: path of a `label_map.pbtxt`; without one the classes are sorted by name.
-            boxes: what a wrong box does: `stop` its sample, be made right (`clip`), or left out
-                (`drop`).
+            label_map: path of a `label_map.pbtxt`; without one, classes are sorted by name.
+            boxes: what to do with an invalid box: fail its sample (`stop`), clip and reorder it
+                (`clip`), or drop the object (`drop`).
 
         Raises:
-            OptionError: `boxes` is another word.
+            OptionError: `boxes` is invalid.
         """
         self.root = as_path(root)
         self._label_map = None if label_map is None else as_path(label_map)
@@ -71,11 +74,11 @@ class Voc:
         return f"Voc({str(self.root)!r})"
 
     def list_samples(self) -> Listing:
-        """Find annotation files and their pictures; the order is that of their paths.
+        """Find annotation files and their images, sorted by path.
 
         Raises:
-            SourceError: there are no annotation files; says what is there.
-            OptionError: the label map is none.
+            SourceError: there are no annotation files, or several datasets.
+            OptionError: the label map is invalid, or the root is a file.
             FileAccessError: a folder or the label map cannot be read.
         """
         index = FileIndex(self.root)
@@ -83,7 +86,7 @@ class Voc:
         self._classes = classes_of(found.class_names, self._label_map)
         self._entries = found.entries
         return Listing(
-            samples_of(found.entries, found.splits, index, lambda told: index.time_of(told.path)),
+            samples_of(found.entries, found.splits, index, lambda found: index.time_of(found.path)),
             self._classes.names(),
             (*found.notices, *self._classes.notices()),
             in_split_order(found.splits.values()),
@@ -91,15 +94,21 @@ class Voc:
         )
 
     def read_sample(self, sample: Sample, note: Note = unheard) -> Mapping[str, Any]:
-        """Read one picture and its annotation file."""
+        """Read one image and its annotations.
+
+        Raises:
+            SourceError: its image is missing, or boxes are invalid; `problems` lists each.
+            CorruptDataError: unreadable-image.
+            FileAccessError: a file cannot be read.
+        """
         entry = look_up(self._entries, sample)
-        features = entry.read_picture(self.root, note)
+        features = entry.read_image(self.root, note)
         features[SOURCE_ID] = posixpath.basename(features[FILENAME])
         placed: list[PlacedBox] = []
         if entry.annotation is not None:
             path, content = entry.annotation
             reader = BoxReader(features, self._policy, note)
-            placed = self._place(kept(content), path, reader)
+            placed = self._place(load_annotation(content), path, reader)
             reader.finish(path)
         objects: list[VocObject] = [item.source.extra for item in placed]
         return (
@@ -133,9 +142,10 @@ class Voc:
         for item in found.objects:
             place = f"{path}, line {item.line}"
             if item.corners is None:
-                reader.reject(place, f"the object {item.name!r} has no bndbox")
+                reader.reject(place, f"object {item.name!r} has no bndbox")
             elif not item.name or "\n" in item.name:
-                reader.reject(place, f"the object has the name {item.name!r}; expected a class")
+                fault = f"invalid class name {item.name!r}"
+                reader.reject(place, fault, UNKNOWN_DROPPED)
             else:
                 where = f"{place} ({item.name})"
                 boxes.append(AnnotatedBox(where, item.name, item.corners, item))

@@ -1,7 +1,6 @@
-"""One PASCAL VOC annotation file -> its picture's name and size, and its objects.
+"""Parse one PASCAL VOC annotation file: its image's name and size, and its objects with lines.
 
-Parsed by expat; each object knows its line. A file that declares entities is refused
-before any is expanded; other files are never asked for.
+A file that declares entities is refused before any is expanded; no other file is ever opened.
 """
 
 from __future__ import annotations
@@ -15,13 +14,13 @@ from recordsmith.files import read_document
 from recordsmith.sources.boxes import Corners, number
 
 _Values: TypeAlias = dict[str, "_Values | str"]
-"""Tag -> text, or what is in the first element of that name."""
+"""Tag -> text, or the content of the first element with that tag."""
 
 _TRUE = frozenset(("1", "true", "yes"))
 
 
 class VocObject(NamedTuple):
-    """One object; `corners` is xmin, ymin, xmax, ymax, and None if it has no box."""
+    """One object; `corners` is xmin, ymin, xmax, ymax, or None without a box."""
 
     line: int
     name: str
@@ -32,7 +31,7 @@ class VocObject(NamedTuple):
 
 
 class VocAnnotation(NamedTuple):
-    """What is in one file; a size of 0 is one that it does not tell."""
+    """The content of one file; width and height are 0 if it has no size."""
 
     filename: str
     width: float
@@ -40,27 +39,27 @@ class VocAnnotation(NamedTuple):
     objects: tuple[VocObject, ...]
 
 
-def keep(annotation: VocAnnotation) -> bytes:
-    """An annotation in a tenth of the memory, for this process: there may be millions."""
+def dump_annotation(annotation: VocAnnotation) -> bytes:
+    """Serialize an annotation in a tenth of its memory, for this process only."""
     objects = tuple(map(tuple, annotation.objects))
     return marshal.dumps((annotation.filename, annotation.width, annotation.height, objects))
 
 
-def kept(data: bytes) -> VocAnnotation:
-    """What `keep` was given."""
+def load_annotation(data: bytes) -> VocAnnotation:
+    """Deserialize the result of `dump_annotation`."""
     filename, width, height, objects = marshal.loads(data)  # noqa: S302 - made above
     return VocAnnotation(filename, width, height, tuple(map(VocObject._make, objects)))
 
 
 def read_voc_xml(path: str, name: str) -> VocAnnotation | None:
-    """Read one annotation file, called `name` in what is said of it.
+    """Read one annotation file, called `name` in messages.
 
     Returns:
-        What it holds; None if it is XML of another kind.
+        The annotation; None if the file is XML of another type.
 
     Raises:
-        SourceError: it is no XML; says the line.
-        FileAccessError: it cannot be read.
+        SourceError: the file is not valid XML; `line` is where.
+        FileAccessError: the file cannot be read.
     """
     parsed = _parse(read_document(path), name)
     if parsed is None:
@@ -101,52 +100,48 @@ def _text(value: _Values | str | None) -> str:
 
 
 def _parse(data: bytes, name: str) -> tuple[_Values, list[tuple[int, _Values]]] | None:
-    """What is in `annotation`, and each of its objects with the line where it begins."""
+    """The values in `annotation`, and each object with its first line."""
     parser = expat.ParserCreate()
     parser.buffer_text = True
     open_elements: list[_Values] = [{}]
     objects: list[tuple[int, _Values]] = []
-    text = ""
+    pieces: list[str] = []  # of the text since the last tag
 
     def start(tag: str, _: Any) -> None:
-        nonlocal text
         element: _Values = {}
         if tag == "object" and len(open_elements) == 2:
             objects.append((parser.CurrentLineNumber, element))
         open_elements.append(element)
-        text = ""
+        pieces.clear()
 
     def end(tag: str) -> None:
-        nonlocal text
         element = open_elements.pop()
         above = open_elements[-1]
-        if tag not in above:  # of several the first counts
-            above[tag] = element or text.strip()
-        text = ""
-
-    def characters(more: str) -> None:
-        nonlocal text
-        text += more
+        if tag not in above:  # the first of several is used
+            above[tag] = element or "".join(pieces).strip()
+        pieces.clear()
 
     def entity(*_: Any) -> None:
         raise SourceError(
-            f"{name}, line {parser.CurrentLineNumber}: it declares entities, which annotations do "
-            "not need and attacks do; remove its DOCTYPE"
+            "the file declares XML entities, which are refused for security",
+            path=name,
+            line=parser.CurrentLineNumber,
+            remedy="Remove its DOCTYPE.",
         )
 
     parser.StartElementHandler = start
     parser.EndElementHandler = end
-    parser.CharacterDataHandler = characters
+    parser.CharacterDataHandler = pieces.append
     parser.EntityDeclHandler = entity
     try:
         parser.Parse(data, True)
     except expat.ExpatError as error:
         reason = expat.ErrorString(error.code)
-        raise SourceError(f"{name}, line {error.lineno}: it is no whole XML: {reason}") from None
+        raise SourceError(f"not valid XML: {reason}", path=name, line=error.lineno) from None
     except SourceError:
         raise
     except (ValueError, LookupError) as error:  # an encoding that expat does not know
-        raise SourceError(f"{name}: {error}; save it as UTF-8") from None
+        raise SourceError(str(error), path=name, remedy="Save the file as UTF-8.") from None
     if "annotation" not in open_elements[0]:
         return None
     root = open_elements[0]["annotation"]

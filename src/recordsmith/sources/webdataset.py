@@ -1,8 +1,7 @@
-"""WebDataset: tar archives whose members belong together by their names.
+"""WebDataset: tar archives whose members form samples by name.
 
-`0001.jpg`, `0001.cls` and `0001.json` are one sample: its key is what stands before the first dot
-of the last part of the path. The headers of archives are listed once, and members are read when
-their sample is. Names are only names here: nothing is written, and they are made safe.
+`0001.jpg`, `0001.cls` and `0001.json` are one sample: its key is the path up to the first dot of
+the last part. Archive headers are listed once, and members are read with their sample.
 """
 
 from __future__ import annotations
@@ -19,51 +18,61 @@ from typing import Any
 import numpy as np
 
 from recordsmith.dataset import is_split_name
-from recordsmith.errors import CorruptDataError, OptionError, SourceError, located
+from recordsmith.errors import CorruptDataError, OptionError, Problems, SourceError, located
 from recordsmith.example import BytesArray, Kind
-from recordsmith.example.keys import CLASS_LABEL, FORMAT, MASK, MASK_FORMAT, PICTURE
+from recordsmith.example.keys import CLASS_LABEL, FILENAME, FORMAT, IMAGE, MASK, MASK_FORMAT
 from recordsmith.files import PathLike, as_path, is_folder, is_special, list_folder
-from recordsmith.image import PICTURE_SUFFIXES
+from recordsmith.image import IMAGE_SUFFIXES
 from recordsmith.sources.contract import Listing, Note, Sample, unheard
 from recordsmith.sources.folders import leads_to_folder
+from recordsmith.sources.images import image_features
 from recordsmith.sources.json_values import KindSurvey, as_json_text, json_features
 from recordsmith.sources.marks import Coded, as_splits
 from recordsmith.sources.npy import npy_features
 from recordsmith.sources.numbered import Names, NumberedSamples, number_of
-from recordsmith.sources.pictures import picture_features
 from recordsmith.sources.tar import TarFile
-from recordsmith.sources.tar_samples import TarSamples, parsed_json
+from recordsmith.sources.tar_samples import TarSamples, empty_kinds, parsed_json
 from recordsmith.sources.versions import version_of_files
-from recordsmith.sources.wording import some, tally
+from recordsmith.sources.wording import raise_problems, some, tally
 
 _SUFFIXES = (".tar", ".tar.gz", ".tgz")
-_MASKS = ("seg.png", "mask.png")
+_MASKS = ("seg", "mask")
 _BRACES = re.compile(r"\{(\d+)\.\.(\d+)\}")
 _DIGITS_BEHIND = re.compile(r"[-_.]?\d*$")
 _MOST_ARCHIVES = 1_000_000
-_CLASH = "two members of a sample would be the same feature: the first counts"
+_CLASH = "features occur in two members of a sample; the first was used"
+_SECOND_IMAGE = "samples have a second image, which was stored under its extension"
 
 
 class WebDataset:
-    """The samples of tar archives.
+    """The samples of tar archives in WebDataset format.
 
-    What a sample has is told by the extensions of its members, in lower case:
+    The extension of a member, in lower case, decides which features it becomes:
 
-    - a picture (`jpg`, `png`, `webp`, …): `image/encoded` and the other keys of pictures;
-    - `seg.png`, `mask.png`: `image/segmentation/class/encoded` and `/format`;
-    - `cls`: `image/class/label`, a whole number;
-    - `json`: each field of the object is a feature; what is nested in it becomes JSON text, null
-      is left out; its `image/filename` counts more than the name of the picture's member;
+    - an image (`jpg`, `png`, `webp`, …): `image/encoded` and the other image features;
+    - `seg.png`, `mask.png`, also in other image formats: `image/segmentation/class/encoded` and
+      `/format`;
+    - `cls`: `image/class/label`, an integer;
+    - `json`: each field of the object becomes a feature; nested values become JSON text, null is
+      left out, `{"base64": "..."}` becomes bytes; its `image/filename`, even null, overrides the
+      name of the image member;
     - `npy`, also as the last of several extensions: its values, and its shape as `npy/shape`;
-    - all others, also `txt`: their bytes, untouched, as a feature of that name.
+    - all others, including `txt`: their unchanged bytes as a feature with the name of the
+      extension.
 
-    Nothing is ever unpickled. If archives, or the folders they lie in, are named after splits
+    Nothing is ever unpickled. If archives or their folders are named like splits
     (`train-0000.tar`, `val/0000.tar`), these are the splits.
+
+    Example:
+        >>> rs.WebDataset("train-{0000..0003}.tar")
+        WebDataset('train-{0000..0003}.tar')
     """
 
     def __init__(self, path: PathLike) -> None:
-        """`path`: an archive (`.tar`, `.tar.gz`), a folder of them, a glob pattern, or a pattern
-        with numbers in braces, such as `train-{0000..0003}.tar`.
+        """
+        Args:
+            path: an archive (`.tar`, `.tar.gz`), a folder of archives, a glob pattern, or a
+                pattern with numbers in braces such as `train-{0000..0003}.tar`.
         """
         self.path = as_path(path)
         self._members = TarSamples()
@@ -81,12 +90,13 @@ class WebDataset:
         return self.path if self.path.is_dir() else None
 
     def list_samples(self) -> Listing:
-        """Find all samples: reads the headers of the archives, and what is JSON.
+        """Find all samples: reads the headers of archives, and JSON members.
 
         Raises:
-            SourceError: there are no archives or no samples; an archive is damaged; a field of
-                JSON holds numbers here and text there.
-            CorruptDataError: an archive is compressed, and that is damaged.
+            SourceError: there are no archives or no samples; an archive is damaged; a JSON field
+                has numbers in some samples and text in others.
+            OptionError: a pattern matches too many archives.
+            CorruptDataError: the compression of an archive is damaged.
             FileAccessError: an archive cannot be read.
         """
         paths = self._find_archives()
@@ -103,8 +113,9 @@ class WebDataset:
                 splits.append(split)
         if not len(members):
             raise SourceError(
-                f"no samples in {some(map(str, paths))}: expected members such as 0001.jpg and "
-                f"0001.cls{members.found()}"
+                f"no samples in {some(map(str, paths))}: {members.found()}; expected members such "
+                "as 0001.jpg and 0001.cls",
+                path=self.path,
             )
         notices = members.notices()
         self._json_kinds, self._json_as_text = survey.finish(
@@ -127,14 +138,15 @@ class WebDataset:
         """Read the members of one sample.
 
         Raises:
-            SourceError: a member is not what its extension says; `problems` has each.
-            CorruptDataError: its picture cannot be read.
+            SourceError: the content of a member does not fit its extension; `problems` lists each.
+            CorruptDataError: unreadable-image.
         """
         if not self._was_listed:
             self.list_samples()
         number = number_of(sample)
         features: dict[str, Any] = {}
-        problems: list[str] = []
+        problems = Problems()
+        named: dict[str, Any] = {}  # its former image/filename; None if it had none
         key = sample.name.removeprefix(f"{self._members.archive_name(number)}/")
         for extension, data in self._members.read(number):
             place = self._members.place(number, extension)
@@ -144,21 +156,22 @@ class WebDataset:
             except CorruptDataError:
                 raise
             except SourceError as error:
-                problems += error.problems
+                problems.extend(error.problems, error.problem_count)
                 continue
             except ValueError as error:
-                problems.append(f"{place}: {error}")
+                problems.add(f"{place}: {error}")
                 continue
             for name, value in found.items():
-                if name == "image/filename" and name in features:
-                    if extension == "json" and isinstance(value, bytes):
-                        features[name] = value  # what it was called before it got its key
+                if name == FILENAME and extension == "json":
+                    named[name] = value
                 elif name in features:
                     note(_CLASH, f"{place}: {name}")
                 else:
                     features[name] = value
-        if problems:
-            raise SourceError("; ".join(problems), problems)
+        raise_problems(problems)
+        features |= named
+        if features.get(FILENAME, b"") is None:
+            del features[FILENAME]
         return features
 
     def describe(self) -> Mapping[str, Any]:
@@ -181,18 +194,19 @@ class WebDataset:
         note: Note,
         place: str,
     ) -> dict[str, Any]:
-        """What one member becomes.
+        """The features of one member.
 
         Raises:
-            ValueError, CorruptDataError: it is not what its extension says.
+            ValueError, CorruptDataError: the content does not fit the extension.
         """
-        if f".{extension}" in PICTURE_SUFFIXES:
-            if PICTURE in known:
-                note("a second picture of a sample is stored under its extension", place)
+        if f".{extension}" in IMAGE_SUFFIXES:
+            if IMAGE in known:
+                note(_SECOND_IMAGE, place)
                 return {extension: data}
-            return picture_features(data, f"{key}.{extension}")
-        if extension in _MASKS and MASK not in known:
-            mask = picture_features(data, key)
+            return image_features(data, f"{key}.{extension}")
+        stem, _, suffix = extension.partition(".")
+        if stem in _MASKS and f".{suffix}" in IMAGE_SUFFIXES and MASK not in known:
+            mask = image_features(data, key)
             return {
                 MASK: data,
                 MASK_FORMAT: mask[FORMAT],
@@ -203,18 +217,20 @@ class WebDataset:
             parsed = parsed_json(data)
             if not isinstance(parsed, dict):
                 return {"json": as_json_text(parsed)}
-            return json_features(parsed, self._json_kinds, self._json_as_text, note, place)
+            empty_kinds(parsed)
+            found = json_features(parsed, self._json_kinds, self._json_as_text, note, place)
+            return found | {FILENAME: None} if parsed.get(FILENAME, ...) is None else found
         if _is_npy(extension):
             return npy_features(data, extension)
         return {extension: data}
 
     def _find_archives(self) -> list[Path]:
-        """The archives that the path means, in order.
+        """Find the archives, in order.
 
         Raises:
             SourceError: there are none.
             FileAccessError: the path does not exist.
-            OptionError: a pattern means too many.
+            OptionError: a pattern matches too many archives.
         """
         text = os.fspath(self.path)
         if _BRACES.search(text) and not self.path.exists():
@@ -222,7 +238,7 @@ class WebDataset:
         if glob.has_magic(text) and not self.path.exists():
             found = [Path(name) for name in sorted(glob.glob(text, recursive=True))]
             if not found:
-                raise SourceError(f"no file matches {text}")
+                raise SourceError("no file matches this pattern", path=text)
             return found
         if not is_folder(self.path):
             return [self.path]
@@ -238,7 +254,7 @@ class WebDataset:
             ]
         if not archives:
             found_names = tally([entry.path for entry in entries])
-            raise SourceError(f"no .tar archives in {self.path}; found {found_names}")
+            raise SourceError(f"no .tar archives; found {found_names}", path=self.path)
         return archives
 
 
@@ -248,8 +264,8 @@ def _is_archive(entry: os.DirEntry[str]) -> bool:
 
 def _class_number(data: bytes) -> int:
     text = data.strip()
-    if not re.fullmatch(rb"-?\d{1,18}", text):
-        raise ValueError(f"expected the number of a class, found {text[:40]!r}")
+    if not re.fullmatch(rb"-?\d{1,19}", text) or not -(2**63) <= int(text) < 2**63:
+        raise ValueError(f"expected a class number, found {text[:40]!r}")
     return int(text)
 
 
@@ -258,7 +274,7 @@ def _is_npy(extension: str) -> bool:
 
 
 def _split_of(archive: str) -> str | None:
-    """The split that the path of an archive speaks of, if any."""
+    """The split in the path of an archive, if any."""
     folder, _, name = archive.rpartition("/")
     stem = _DIGITS_BEHIND.sub("", name.partition(".")[0])
     for candidate in (folder, stem):
@@ -268,7 +284,7 @@ def _split_of(archive: str) -> str | None:
 
 
 def _expanded(pattern: str) -> list[Path]:
-    """The paths of a pattern with numbers in braces; the numbers have as many digits as there."""
+    """Expand a pattern with numbers in braces; the numbers keep the width of the first."""
     pieces = _BRACES.split(pattern)
     choices: list[list[str]] = []
     count = 1
@@ -277,8 +293,10 @@ def _expanded(pattern: str) -> list[Path]:
         count *= max(0, high - low + 1)
         if not 0 < count <= _MOST_ARCHIVES:
             raise OptionError(
-                f"{pattern} means {count:,} archives; expected numbers that go up, of at most "
-                f"{_MOST_ARCHIVES:,} archives"
+                f"{pattern} matches {count:,} archives",
+                option="path",
+                value=pattern,
+                expected=f"ascending numbers and at most {_MOST_ARCHIVES:,} archives",
             )
         choices.append([f"{number:0{len(first)}d}" for number in range(low, high + 1)])
     fixed = pieces[::3]

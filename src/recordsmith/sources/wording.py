@@ -1,36 +1,79 @@
-"""Many things in few words, for notices and errors."""
+"""Lists of names and problems in messages: the first few, and how many more there are."""
 
 from __future__ import annotations
 
 import os
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
-from recordsmith.words import first_of
+from recordsmith.errors import Problems, SourceError
+from recordsmith.words import count, first_of
 
 _SHOWN = 3
 _LISTED = 20
 
 
+class Fault(NamedTuple):
+    """Why a sample cannot be read, kept in a listing until the sample is read."""
+
+    problem: str
+    path: str | None = None
+    line: int | None = None
+    remedy: str = ""
+
+    def error(self) -> SourceError:
+        """The error to raise when the sample is read."""
+        return SourceError(self.problem, path=self.path, line=self.line, remedy=self.remedy)
+
+
 def some(names: Iterable[str], last: str = "and") -> str:
-    """The first few of some names, and how many more there are; empty if there are none."""
+    """The first few names and how many more there are; empty without names."""
     listed = list(names)
     if len(listed) > _SHOWN:
         return first_of(listed, _SHOWN)
     return f" {last} ".join(filter(None, (", ".join(listed[:-1]), *listed[-1:])))
 
 
-def in_full(problems: Sequence[str]) -> str:
-    """Problems in one sentence: more of them than anybody reads are counted only."""
-    shown = "; ".join(problems[:_LISTED])
-    more = len(problems) - _LISTED
+def in_full(problems: Iterable[str]) -> str:
+    """Problems in one sentence; beyond the first 20 they are only counted."""
+    found = problems if isinstance(problems, Problems) else Problems(problems)
+    more = found.count - _LISTED
+    shown = "; ".join(found.first[:_LISTED])
     return f"{shown}; and {more:,} more" if more > 0 else shown
 
 
+def raise_problems(problems: Problems, remedy: str = "") -> None:
+    """Raise one error for all problems, if there are any.
+
+    Raises:
+        SourceError: `problems` is not empty.
+    """
+    if problems:
+        raise SourceError(in_full(problems), problems, remedy=remedy)
+
+
 def tally(paths: Sequence[str]) -> str:
-    """200 files (199 .xml, 1 .txt), such as a; or their names, if they are few."""
+    """200 files (199 .xml, 1 .txt), such as a; only the names, if there are few."""
     if len(paths) <= _SHOWN:
         return some(paths) or "no files"
+    return f"{len(paths):,} files ({_suffixes(paths)}), such as {paths[0]}"
+
+
+def notice(paths: Sequence[str], noun: str, what: str = "", plural: str | None = None) -> list[str]:
+    """A notice about some paths: "4 hidden files skipped: a, b, c and 1 more"; none without paths.
+
+    Args:
+        noun: what one of the paths is.
+        what: what happened to them.
+    """
+    if not paths:
+        return []
+    number = " ".join(filter(None, (count(len(paths), noun, plural), what)))
+    kinds = f" ({_suffixes(paths)})" if len(paths) > _SHOWN else ""
+    return [f"{number}{kinds}: {some(paths)}"]
+
+
+def _suffixes(paths: Iterable[str]) -> str:
     counts = Counter(os.path.splitext(path)[1] or "without suffix" for path in paths)
-    kinds = ", ".join(f"{count:,} {kind}" for kind, count in counts.most_common(5))
-    return f"{len(paths):,} files ({kinds}), such as {paths[0]}"
+    return ", ".join(f"{number:,} {kind}" for kind, number in counts.most_common(5))

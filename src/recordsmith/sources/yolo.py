@@ -1,7 +1,6 @@
-"""YOLO: a text file for each picture, a line for each object, all numbers relative.
+"""YOLO: one text file per image, one line per object, relative coordinates.
 
-A picture without a label file is a picture without objects. Where files are, `yolo_layout` finds
-out; whether boxes are good, `boxes`.
+An image without a label file has no objects.
 """
 
 from __future__ import annotations
@@ -16,6 +15,7 @@ from recordsmith.example.keys import FILENAME, SOURCE_ID
 from recordsmith.files import PathLike, as_path
 from recordsmith.sources.boxes import (
     BOX_KINDS,
+    UNKNOWN_DROPPED,
     AnnotatedBox,
     BoxPolicy,
     BoxReader,
@@ -33,18 +33,21 @@ from recordsmith.sources.versions import version_of_times
 from recordsmith.sources.yolo_layout import find_samples
 
 _DESCRIPTIONS = (".yaml", ".yml", ".data")
-_OUTLINED = "an object drawn as a polygon was packed as the box around it"
-_KEYPOINTS = "key points of objects were left out; their boxes are packed"
+_POLYGONS = "polygons were packed as the boxes around them"
+_KEYPOINTS = "objects were packed without their keypoints"
 
 
 class Yolo:
-    """Pictures with boxes in YOLO's text files.
+    """Images with boxes in YOLO's text format.
 
-    Each sample has its picture untouched (`image/encoded`, `image/format`, `image/height`,
+    Each sample has its unchanged image (`image/encoded`, `image/format`, `image/height`,
     `image/width`, `image/filename`, `image/source_id`) and for each object
-    `image/object/bbox/ymin`, `xmin`, `ymax`, `xmax` (0 to 1 of the stored picture),
-    `image/object/class/label` (its number in the list of names, from 1) and
-    `image/object/class/text`. Polygons become the boxes around them.
+    `image/object/bbox/ymin`, `xmin`, `ymax`, `xmax` (0 to 1, relative to the stored image),
+    `image/object/class/label` (the position in the list of names, from 1) and
+    `image/object/class/text`. Polygons become their bounding boxes.
+
+    Example:
+        >>> rs.pack(rs.Yolo("coco128/data.yaml"), "packed")  # doctest: +SKIP
     """
 
     def __init__(
@@ -52,14 +55,14 @@ class Yolo:
     ) -> None:
         """
         Args:
-            root: the folder that holds pictures, labels and what describes them; or the
-                `data.yaml` or `obj.data` in it, where there are several.
-            label_map: path of a `label_map.pbtxt`; then its numbers are the labels.
-            boxes: what a wrong box does: `stop` its sample, be made right (`clip`), or left out
-                (`drop`).
+            root: the folder of images, labels and their description; or its `data.yaml` or
+                `obj.data`, if there are several.
+            label_map: path of a `label_map.pbtxt`, which defines the labels.
+            boxes: what to do with an invalid box: fail its sample (`stop`), clip and reorder it
+                (`clip`), or drop the object (`drop`).
 
         Raises:
-            OptionError: `boxes` is another word.
+            OptionError: `boxes` is invalid.
         """
         path = as_path(root)
         is_description = path.is_file() and path.suffix.lower() in _DESCRIPTIONS
@@ -77,11 +80,11 @@ class Yolo:
         return f"Yolo({str(self.root)!r})"
 
     def list_samples(self) -> Listing:
-        """Find pictures and label files; the order is that of the pictures' paths.
+        """Find images and label files, sorted by image path.
 
         Raises:
-            SourceError: there is nothing of the kind, or what describes it is not understood.
-            OptionError: the label map is none.
+            SourceError: there are no YOLO files, or the description is invalid.
+            OptionError: the label map is invalid, or the root is a file.
             FileAccessError: a folder or file cannot be read.
         """
         index = FileIndex(self.root)
@@ -105,9 +108,15 @@ class Yolo:
         )
 
     def read_sample(self, sample: Sample, note: Note = unheard) -> Mapping[str, Any]:
-        """Read one picture and its label file."""
+        """Read one image and its label file.
+
+        Raises:
+            SourceError: its image is missing, or labels are invalid; `problems` lists each.
+            CorruptDataError: unreadable-image.
+            FileAccessError: a file cannot be read.
+        """
         entry = look_up(self._entries, sample)
-        features = entry.read_picture(self.root, note)
+        features = entry.read_image(self.root, note)
         features[SOURCE_ID] = posixpath.basename(features[FILENAME])
         if entry.annotation is None:
             return features | box_features([])
@@ -139,9 +148,9 @@ class Yolo:
             name = self._names.get(int(label)) if label >= 0 and label.is_integer() else None
             if name is None:
                 known = (
-                    f"0 to {max(self._names)}" if self._names else "none, as no class has a name"
+                    f"; expected 0 to {max(self._names)}" if self._names else "; no class is named"
                 )
-                reader.reject(place, f"the class number is {words[0]!r}; expected {known}")
+                reader.reject(place, f"unknown class number {words[0]!r}{known}", UNKNOWN_DROPPED)
                 continue
             if self._has_keypoints and len(values) > 4:
                 note(_KEYPOINTS, place)
@@ -151,12 +160,12 @@ class Yolo:
                 half_width, half_height = width / 2, height / 2
                 corners = (x - half_width, y - half_height, x + half_width, y + half_height)
             elif len(values) >= 6 and len(values) % 2 == 0:
-                note(_OUTLINED, place)
+                note(_POLYGONS, place)
                 xs, ys = values[::2], values[1::2]
                 corners = (min(xs), min(ys), max(xs), max(ys))
             else:
-                found = f"{len(values)} numbers behind the class"
-                expected = "4 (x, y, width, height), or the points of a polygon"
+                found = f"{len(values)} numbers after the class"
+                expected = "4 (x, y, width, height) or a polygon"
                 reader.reject(place, f"{found}; expected {expected}")
                 continue
             yield AnnotatedBox(f"{place} ({name})", name, corners)

@@ -1,8 +1,8 @@
-"""YOLO's files: what describes the dataset, which pictures it has, and where their labels are.
+"""Find a YOLO dataset's description, images and label files.
 
-Darknet's layout (`obj.data`, `obj.names`, lists of pictures, labels beside them), Ultralytics'
-(`data.yaml`, folders or lists, `labels/` beside `images/`), or pictures, labels and a file of
-class names without any of these.
+Layouts: Darknet (`obj.data`, `obj.names`, lists of images, labels next to them), Ultralytics
+(`data.yaml`, folders or lists, `labels/` next to `images/`), or only images, labels and a file of
+class names.
 """
 
 from __future__ import annotations
@@ -16,29 +16,30 @@ from recordsmith.errors import SourceError
 from recordsmith.sources.entries import Entry, notes_of
 from recordsmith.sources.file_index import FileIndex, Found, no_files, not_found
 from recordsmith.sources.foreign_paths import is_absolute, tails
-from recordsmith.sources.pictures import has_picture_name
+from recordsmith.sources.images import has_image_name
 from recordsmith.sources.small_texts import read_lines
 from recordsmith.sources.splits import split_lists, splits_by_folder
-from recordsmith.sources.wording import in_full, some, tally
+from recordsmith.sources.wording import Fault, in_full, notice, some
 from recordsmith.sources.yolo_lists import DataFile, read_darknet_data, read_data_yaml, read_names
+from recordsmith.words import count as counted
 
 _EXPECTED = (
-    "data.yaml with images/ and labels/, obj.data with obj.names and lists of pictures, or "
-    "pictures with .txt labels and their class names in classes.txt"
+    "data.yaml with images/ and labels/, obj.data with obj.names and lists of images, or "
+    "images with .txt labels and their class names in classes.txt"
 )
 _NAMES_FILES = re.compile(r"(?:.*\.names|classes\.txt|_darknet\.labels)", re.IGNORECASE)
-_PICTURE_FOLDERS = frozenset(("images", "jpegimages"))
+_IMAGE_FOLDERS = frozenset(("images", "jpegimages"))
 
 
-class FoundSamples(NamedTuple):
-    """What is to be packed.
+class YoloSamples(NamedTuple):
+    """The samples to pack.
 
-    entries: by the path of the picture, or of the list and its line where there is no picture;
-        annotations are paths of label files.
-    splits: of the samples, by the same names, if there are several.
+    entries: by image path, or by list and line if the image is missing; annotations are paths of
+        label files.
+    splits: by sample name, if there are several.
     class_names: by class number, from 0.
-    description: paths of the files that tell of the dataset; the first has the names of classes.
-    is_upright: whether boxes are drawn on pictures as their EXIF orientation turns them.
+    description: paths of the files that describe the dataset; the first has the class names.
+    is_upright: whether boxes are relative to the upright image after EXIF orientation.
     """
 
     entries: dict[str, Entry[str]]
@@ -51,7 +52,7 @@ class FoundSamples(NamedTuple):
 
 
 class _Config(NamedTuple):
-    """The file that describes the dataset, where its paths begin, and what is in it."""
+    """The file that describes the dataset, the bases of its paths, and its content."""
 
     name: str
     bases: list[str]
@@ -59,11 +60,11 @@ class _Config(NamedTuple):
     is_yaml: bool
 
 
-def find_samples(index: FileIndex, described_by: str | None = None) -> FoundSamples:
-    """Find pictures and label files; `described_by` is the YAML or data file that counts.
+def find_samples(index: FileIndex, described_by: str | None = None) -> YoloSamples:
+    """Find images and label files; `described_by` is the YAML or data file to use.
 
     Raises:
-        SourceError: there is nothing of the kind, or what describes it is not understood.
+        SourceError: there are no YOLO files, or the description is invalid.
         FileAccessError: a file cannot be read.
     """
     config = _config(index, described_by)
@@ -82,12 +83,13 @@ def find_samples(index: FileIndex, described_by: str | None = None) -> FoundSamp
     if not survey.entries:
         if config is None:
             raise no_files(index.root, _EXPECTED, index)
-        found = in_full(notices) or "no pictures in what it names"
-        raise SourceError(f"nothing to pack: {config.name} leads to no pictures: {found}")
+        found = in_full(notices) or "its folders and lists contain no images"
+        raise SourceError(f"nothing to pack: {found}", path=config.name)
     count = None if config is None else config.data.class_count
     if count is not None and count != len(names):
-        notices.append(f"{described[0]} has {len(names)} class names, and says they are {count}")
-    return FoundSamples(
+        found = counted(len(names), "class name")
+        notices.append(f"{found} in {described[0]}, which announces {count}")
+    return YoloSamples(
         survey.entries,
         survey.splits if len(set(survey.splits.values())) > 1 else {},
         names,
@@ -99,7 +101,7 @@ def find_samples(index: FileIndex, described_by: str | None = None) -> FoundSamp
 
 
 class _Survey:
-    """The samples: from the lists or folders that the description names, or all pictures."""
+    """The samples from the lists or folders in the description, or from all images."""
 
     def __init__(self, index: FileIndex, config: _Config | None) -> None:
         self.entries: dict[str, Entry[str]] = {}
@@ -117,17 +119,15 @@ class _Survey:
             self._add_all()
 
     def finish(self) -> list[str]:
-        """What there is to say."""
-        notices = list(self._notices)
-        if self._twice:
-            notices.append(f"named twice, of which the first counts: {some(self._twice)}")
+        """All notices."""
         entries = self.entries.values()
-        bare = sorted(e.picture for e in entries if e.annotation is None and e.problem is None)
-        if bare:
-            notices.append(f"pictures without a label file, packed without boxes: {tally(bare)}")
-        if self._index.hidden:
-            notices.append(f"hidden: {some(self._index.hidden)}")
-        return notices
+        bare = sorted(e.image for e in entries if e.annotation is None and e.fault is None)
+        return [
+            *self._notices,
+            *notice(self._twice, "repeated image", "packed once, in the first split"),
+            *notice(bare, "image", "without a label file packed without boxes"),
+            *notice(self._index.hidden, "hidden file", "skipped"),
+        ]
 
     def _add_splits(self, config: _Config) -> None:
         seen: dict[tuple[str, ...], str] = {}
@@ -136,13 +136,13 @@ class _Survey:
             for value in values:
                 path = self._resolved(value, config)
                 if path is None:
-                    self._notices.append(f"{config.name}: {split} is {value}, which is not there")
+                    self._notices.append(f"{config.name}: {split} path {value} not found")
                 else:
                     found.append(path)
             earlier = seen.setdefault(tuple(found), split)
             if found and earlier != split:
                 self._notices.append(
-                    f"{config.name}: {split} names the same as {earlier}, and is no split"
+                    f"{config.name}: {split} skipped, because it is the same as {earlier}"
                 )
                 continue
             for path in found:
@@ -152,53 +152,50 @@ class _Survey:
                     self._add_list(split, path, config.bases)
 
     def _resolved(self, value: str, config: _Config) -> str | None:
-        """The folder or list that a path means, as it may be written for another machine."""
+        """The folder or list that a path means; the path may be from another machine."""
         plain = value.replace("\\", "/")
         if not is_absolute(plain) and (path := self._below(plain, config.bases)) is not None:
             return path
         for tail in tails(plain):
             path = self._below(tail, config.bases)
             if path is not None:
-                told = f"{config.name}: {value} is not there, taken: {path}"
-                if told not in self._notices:
-                    self._notices.append(told)
+                found = f"{config.name}: {value} not found, used {path}"
+                if found not in self._notices:
+                    self._notices.append(found)
                 return path
         return None
 
     def _below(self, name: str, bases: Sequence[str]) -> str | None:
-        """The folder or file of that name, from the first base that has one."""
+        """The folder or file of a name, from the first base that has it."""
         paths = (posixpath.normpath(posixpath.join(base, name)) for base in bases)
         return next((path for path in paths if path in self._folders or path in self._index), None)
 
     def _add_folder(self, split: str, folder: str) -> None:
         prefix = "" if folder == "." else f"{folder}/"
         for path in self._index.paths:
-            if path.startswith(prefix) and has_picture_name(path):
+            if path.startswith(prefix) and has_image_name(path):
                 self._add(split, Entry(path, self._labels_of(path)))
 
     def _add_list(self, split: str, path: str, bases: Sequence[str]) -> None:
         folders = list(dict.fromkeys([*bases, posixpath.dirname(path), *_above(path)]))
         for line, text in read_lines(self._index.full_path(path)):
-            found = self._index.find_picture(text, folders, path)
-            if isinstance(found, Found) and has_picture_name(found.path):
+            found = self._index.find_image(text, folders, path)
+            if isinstance(found, Found) and has_image_name(found.path):
                 notes = notes_of(found, text, f"{path}, line {line}")
                 entry = Entry(found.path, self._labels_of(found.path), notes)
             else:
-                entry = Entry(
-                    f"{path}/{line}",
-                    problem=f"{path}, line {line} names the picture {text!r}: {not_found(found)}",
-                )
+                entry = Entry(f"{path}/{line}", fault=Fault(not_found(found, text), path, line))
             self._add(split, entry)
 
     def _add_all(self) -> None:
-        pictures = [path for path in self._index.paths if has_picture_name(path)]
-        labelled = {path: labels for path in pictures if (labels := self._labels_of(path))}
+        images = [path for path in self._index.paths if has_image_name(path)]
+        labelled = {path: labels for path in images if (labels := self._labels_of(path))}
         if labelled:
-            self.entries = {path: Entry(path, labelled.get(path)) for path in pictures}
-            self.splits = splits_by_folder(pictures)
+            self.entries = {path: Entry(path, labelled.get(path)) for path in images}
+            self.splits = splits_by_folder(images)
 
     def _add(self, split: str, entry: Entry[str]) -> None:
-        name = entry.picture
+        name = entry.image
         if name not in self.entries:
             self.entries[name], self.splits[name] = entry, split
         elif self.splits[name] != split:
@@ -206,15 +203,15 @@ class _Survey:
         else:
             self._twice.append(f"{name} twice in {split}")
 
-    def _labels_of(self, picture: str) -> str | None:
-        """The label file: in labels/ as the picture is in images/, or beside it."""
-        stem = posixpath.splitext(picture)[0]
+    def _labels_of(self, image: str) -> str | None:
+        """The label file: in labels/ like the image in images/, or next to it."""
+        stem = posixpath.splitext(image)[0]
         folder, name = posixpath.split(stem)
         parts = stem.split("/")
         candidates = [
             "/".join([*parts[:place], "labels", *parts[place + 1 :]])
             for place in range(len(parts) - 2, -1, -1)
-            if parts[place].lower() in _PICTURE_FOLDERS
+            if parts[place].lower() in _IMAGE_FOLDERS
         ]
         candidates += [stem, posixpath.join(posixpath.dirname(folder), "labels", name)]
         paths = (f"{candidate}.txt" for candidate in candidates)
@@ -242,22 +239,25 @@ def _above(path: str) -> list[str]:
 
 
 def _undescribed(index: FileIndex) -> SourceError:
-    """There are no names of classes; says what the YAML that is there lacks."""
+    """The error for a dataset without class names."""
     nothing = no_files(index.root, _EXPECTED, index)
     yaml = [path for path in index.paths if path.lower().endswith((".yaml", ".yml"))]
     if not yaml:
         return nothing
     return SourceError(
-        f"{nothing}. {yaml[0]} does not have both names and one of train, val, test as keys at its "
-        "left margin"
+        "not a dataset description: expected the top-level keys names and one of train, val, test",
+        path=yaml[0],
     )
 
 
 def _config(index: FileIndex, only: str | None = None) -> _Config | None:
-    """What describes the dataset: data.yaml, or obj.data.
+    """Read the description of the dataset: data.yaml or obj.data.
+
+    Args:
+        only: the one to use.
 
     Raises:
-        SourceError: there are several, and `only` is none of them; or it is not understood.
+        SourceError: there are several, or the description is invalid.
     """
     paths = [only] if only is not None else index.paths
     for suffixes, read in (
@@ -279,8 +279,9 @@ def _config(index: FileIndex, only: str | None = None) -> _Config | None:
         nearest = [config for config in found if config.name.count("/") == found[0].name.count("/")]
         if len(nearest) > 1:
             raise SourceError(
-                f"{some(config.name for config in nearest)} in {index.root} each describe a "
-                f"dataset; say which by its path, such as {index.root / nearest[0].name}"
+                f"several dataset descriptions: {some(config.name for config in nearest)}",
+                path=index.root,
+                remedy=f"Pass one of them, such as {index.root / nearest[0].name}.",
             )
         if nearest:
             return nearest[0]
@@ -288,18 +289,20 @@ def _config(index: FileIndex, only: str | None = None) -> _Config | None:
 
 
 def _names_file(index: FileIndex, config: _Config | None) -> str | None:
-    """The file with the class names, a line each."""
+    """The file with one class name per line."""
     if config is not None and config.data.names_file:
         found = index.find(config.data.names_file, config.bases, config.name)
         if isinstance(found, Found):
             return found.path
-        raise SourceError(
-            f"{config.name} names the class names {config.data.names_file!r}: "
-            f"{not_found(found, 'there is no such file')}"
-        )
+        name = config.data.names_file
+        raise SourceError(not_found(found, name, noun="file of class names"), path=config.name)
     paths = [path for path in index.paths if _NAMES_FILES.fullmatch(posixpath.basename(path))]
     paths.sort(key=lambda path: (path.count("/"), path))
     distinct = {tuple(sorted(read_names(index.full_path(path)).items())) for path in paths}
     if len(distinct) > 1:
-        raise SourceError(f"the class names differ between {some(paths)}; keep one of them")
+        raise SourceError(
+            f"the class names differ between {some(paths)}",
+            path=index.root,
+            remedy="Keep only one of these files.",
+        )
     return paths[0] if paths else None

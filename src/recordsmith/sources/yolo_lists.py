@@ -1,8 +1,8 @@
-"""The small text files around YOLO's labels: `data.yaml`, `obj.data`, lists of names.
+"""Parse the text files of YOLO datasets: `data.yaml`, `obj.data`, lists of names.
 
-Of YAML only what occurs in a `data.yaml` is understood: keys at the left margin whose values are
-scalars, lists in brackets or with dashes, and mappings from numbers to names. Keys that are not
-needed may hold anything. What is needed and is not understood is an error with its line.
+Only the YAML that occurs in a `data.yaml` is supported: top-level keys whose values are scalars,
+lists in brackets or with dashes, or mappings from numbers to names. Other keys may have any value;
+an unsupported value of a needed key is an error with its line.
 """
 
 from __future__ import annotations
@@ -10,12 +10,19 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from recordsmith.dataset.labels import is_label
 from recordsmith.errors import SourceError
 from recordsmith.sources.small_texts import Lines, read_lines, read_text
 
 _SPLIT_KEYS = ("train", "val", "valid", "validation", "test")
 _KEY = re.compile(r"""(?P<key>[A-Za-z_][\w-]*|"[^"]*"|'[^']*')\s*:(?:\s+|$)(?P<value>.*)""")
-_COMMENT = re.compile(r"""((?:[^"'#]|"(?:[^"\\]|\\.)*"|'[^']*'|["']|(?<!\s)(?<!^)\#)*)""")
+_QUOTE_OR_HASH = re.compile(r"""["'#]""")
+_STRINGS = {
+    '"': re.compile(r"""[^"\\]*(?:\\.[^"\\]*)*\""""),
+    "'": re.compile(r"[^']*'"),
+}
+"""Opening quote -> the rest of a string."""
+
 _TOKEN = re.compile(
     r"""\s*(?:(?P<mark>[\[\]{},:])|(?P<double>"(?:[^"\\]|\\.)*")|(?P<single>'(?:[^']|'')*')"""
     r"""|(?P<plain>[^\[\]{},:"'\s](?:[^\[\]{},:]|:(?=\S))*))"""
@@ -24,10 +31,10 @@ _ESCAPES = {"n": "\n", "t": "\t", "0": "\0", "r": "\r"}
 
 
 class DataFile(NamedTuple):
-    """What tells where a dataset is.
+    """The description of a dataset.
 
-    splits: split -> folders or lists of pictures.
-    names: class number, from 0 -> name; empty if `names_file` tells.
+    splits: split -> folders or lists of images.
+    names: class number, from 0 -> name; empty if they are in `names_file`.
     """
 
     splits: dict[str, list[str]]
@@ -39,16 +46,16 @@ class DataFile(NamedTuple):
 
 
 def read_names(path: str) -> dict[int, str]:
-    """Class names, one a line, numbered from 0; a blank line is a number without a name."""
+    """Read class names, one per line, numbered from 0; a blank line is a class without a name."""
     return {number - 1: name for number, name in read_lines(path)}
 
 
 def read_darknet_data(path: str, name: str) -> DataFile | None:
-    """Read `obj.data`: lines of `key = value`. None if it is a file of another kind.
+    """Read `obj.data`: lines of `key = value`. None if the file is of another type.
 
     Raises:
-        SourceError: it names no list to train on.
-        FileAccessError: it cannot be read.
+        SourceError: the file names no list of images.
+        FileAccessError: the file cannot be read.
     """
     values = {}
     for _, line in read_lines(path):
@@ -59,19 +66,17 @@ def read_darknet_data(path: str, name: str) -> DataFile | None:
         return None
     splits = {key: [values[key]] for key in _SPLIT_KEYS if values.get(key)}
     if not splits:
-        raise SourceError(f"{name} names no list of pictures: expected a line train = train.txt")
+        raise SourceError("no list of images; expected a line train = train.txt", path=name)
     count = values.get("classes", "")
-    return DataFile(
-        splits, {}, "", values["names"], int(count) if count.isdecimal() else None, False
-    )
+    return DataFile(splits, {}, "", values["names"], int(count) if is_label(count) else None, False)
 
 
 def read_data_yaml(path: str, name: str) -> DataFile | None:
-    """Read `data.yaml`. None if it is a file of another kind.
+    """Read `data.yaml`. None if the file is of another type.
 
     Raises:
-        SourceError: what is needed of it is not understood; says the line.
-        FileAccessError: it cannot be read.
+        SourceError: the value of a needed key is unsupported; `line` is where.
+        FileAccessError: the file cannot be read.
     """
     blocks = _blocks(read_text(path))
     if "names" not in blocks or not blocks.keys() & set(_SPLIT_KEYS):
@@ -98,20 +103,19 @@ def read_data_yaml(path: str, name: str) -> DataFile | None:
         names,
         base if isinstance(base, str) else "",
         "",
-        int(count) if count.isdecimal() else None,
+        int(count) if is_label(count) else None,
         "kpt_shape" in blocks,
     )
 
 
 def _blocks(text: str) -> dict[str, Lines]:
-    """Key -> what stands behind it and below it, with line numbers; comments are gone."""
+    """Key -> the text after and below it, with line numbers, without comments."""
     blocks: dict[str, Lines] = {}
     here: Lines = []
     for number, raw in enumerate(text.splitlines(), 1):
-        if raw.rstrip() in ("---", "..."):  # where a document begins and ends
+        if raw.rstrip() in ("---", "..."):  # start and end of a document
             continue
-        match = _COMMENT.match(raw)
-        line = (match[1] if match else raw).rstrip()
+        line = _without_comment(raw).rstrip()
         key = _KEY.match(line)
         if key is not None:
             here = blocks.setdefault(key["key"].strip("\"'"), [])
@@ -119,6 +123,24 @@ def _blocks(text: str) -> dict[str, Lines]:
         elif line.strip():
             here.append((number, line))
     return blocks
+
+
+def _without_comment(line: str) -> str:
+    """A line without its comment, which starts at a # after a space and outside strings."""
+    at = 0
+    unclosed = ""  # quotes without a closing quote on the line
+    while match := _QUOTE_OR_HASH.search(line, at):
+        mark, at = match[0], match.end()
+        if mark == "#":
+            if at == 1 or line[at - 2].isspace():
+                return line[: at - 1]
+        elif mark not in unclosed:
+            string = _STRINGS[mark].match(line, at)
+            if string is None:
+                unclosed += mark
+            else:
+                at = string.end()
+    return line
 
 
 def _value(lines: Lines, name: str) -> str | list[str] | dict[int, str]:
@@ -130,14 +152,16 @@ def _value(lines: Lines, name: str) -> str | list[str] | dict[int, str]:
     if not rest or first[:1] in ("|", ">", "&", "*", "!"):
         return "" if first in ("", "~", "null") else _scalar(first, number, name)
     if first:
-        raise _unclear(name, rest[0][0], f"{rest[0][1].strip()!r} goes on below a value")
+        raise _unclear(name, rest[0][0], f"unexpected continuation {rest[0][1].strip()!r}")
     if all(line.lstrip().startswith(("- ", "-\t")) for _, line in rest):
         return [_scalar(line.lstrip()[1:].strip(), at, name) for at, line in rest]
     names: dict[int, str] = {}
     for at, line in rest:
         key, mark, value = line.strip().partition(":")
-        if not mark or not key.strip("\"' ").isdecimal() or not value.strip():
-            raise _unclear(name, at, f"{line.strip()!r}; expected a line such as 0: person")
+        if not mark or not is_label(key.strip("\"' ")) or not value.strip():
+            raise _unclear(
+                name, at, f"invalid entry {line.strip()!r}; expected a line such as 0: person"
+            )
         _add(names, key, _scalar(value.strip(), at, name), at, name)
     return names
 
@@ -157,7 +181,8 @@ def _flow(text: str, line: int, name: str) -> list[str] | dict[int, str]:
     here = line + text.count("\n", 0, at)
     closing = {"[": "]", "{": "}"}[text[0]]
     if at < len(text) or tokens[-1] != ("mark", closing):
-        raise _unclear(name, here, f"{text[at:].strip()[:40]!r}; expected {closing!r} at the end")
+        found = f"unexpected {text[at:].strip()[:40]!r}" if at < len(text) else "unclosed bracket"
+        raise _unclear(name, here, f"{found}; expected {closing!r} at the end")
     inner = tokens[1:-1]
     if inner and inner[-1] == ("mark", ","):
         inner.pop()
@@ -169,12 +194,12 @@ def _flow(text: str, line: int, name: str) -> list[str] | dict[int, str]:
             groups[-1].append(token)
     if closing == "]":
         if any(len(group) != 1 or group[0][0] == "mark" for group in groups):
-            raise _unclear(name, line, "a list in which something else than names stands")
+            raise _unclear(name, line, "invalid list; expected only names")
         return [group[0][1] for group in groups]
     names: dict[int, str] = {}
     for group in groups:
-        if len(group) != 3 or group[1] != ("mark", ":") or not group[0][1].isdecimal():
-            raise _unclear(name, line, "a mapping with other entries than such as 0: person")
+        if len(group) != 3 or group[1] != ("mark", ":") or not is_label(group[0][1]):
+            raise _unclear(name, line, "invalid mapping; expected entries such as 0: person")
         _add(names, group[0][1], group[2][1], line, name)
     return names
 
@@ -182,7 +207,7 @@ def _flow(text: str, line: int, name: str) -> list[str] | dict[int, str]:
 def _add(names: dict[int, str], key: str, value: str, line: int, name: str) -> None:
     number = int(key.strip("\"' "))
     if number in names:
-        raise _unclear(name, line, f"{number} is there twice")
+        raise _unclear(name, line, f"class number {number} occurs twice")
     names[number] = value
 
 
@@ -190,7 +215,7 @@ def _scalar(text: str, line: int, name: str) -> str:
     match = _TOKEN.fullmatch(text)
     kind = None if match is None else match.lastgroup
     if text[:1] in ("&", "*", "!", "|", ">", "[", "{") or (text[:1] in "\"'" and kind is None):
-        raise _unclear(name, line, f"{text!r} is YAML that is not understood here")
+        raise _unclear(name, line, f"unsupported YAML {text!r}")
     return _plain(kind, text) if kind in ("single", "double") else text
 
 
@@ -204,6 +229,9 @@ def _plain(kind: str, text: str) -> str:
 
 def _unclear(name: str, line: int, what: str) -> SourceError:
     return SourceError(
-        f"{name}, line {line}: {what}. Understood are values on one line, lists as [a, b] or with "
-        "dashes, and mappings of numbers to names"
+        what,
+        path=name,
+        line=line,
+        remedy="Use values on one line, lists as [a, b] or with dashes, and mappings of numbers to "
+        "names.",
     )

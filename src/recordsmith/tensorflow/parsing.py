@@ -1,8 +1,6 @@
-"""What does TensorFlow have to be told to parse these records itself?
+"""Feature specs for `tf.io.parse_example`, from the schema of a dataset.
 
-`tf.io.parse_example` wants to know kind and shape of each feature; the schema of a dataset knows
-them. Nothing is made up: a feature that lacks values somewhere becomes a row without values, unless
-a default is said.
+A feature that is missing in some records becomes an empty row, unless it has a default.
 """
 
 from __future__ import annotations
@@ -12,7 +10,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from recordsmith.errors import OptionError, names_like
+from recordsmith.errors import OptionError, names_like, option
 from recordsmith.example import FeatureSchema, Schema
 
 _DTYPES = {"bytes": tf.string, "float": tf.float32, "int64": tf.int64}
@@ -24,23 +22,29 @@ def feature_spec(
     *,
     defaults: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """How `tf.io.parse_example` and `parse_single_example` read the Examples of a dataset.
+    """Return the features argument for `tf.io.parse_example` and `parse_single_example`.
 
-    As many values in every record: `FixedLenFeature` with the shape of the schema. Else a
-    `RaggedFeature` with int64 row splits; or, with a default, a `FixedLenFeature` that has it.
+    A feature with the same number of values in every record becomes a `FixedLenFeature`; another
+    one a `RaggedFeature` with int64 row splits, or with a default a `FixedLenFeature`.
 
     Args:
         schema: such as `dataset.schema`.
-        features: keys of those that are wanted; None for all that have a kind.
-        defaults: by key, what stands in where a record lacks the feature.
+        features: keys to read; None for all that have a kind.
+        defaults: by key, the value for records without the feature.
 
     Raises:
-        OptionError: records are no Examples, or disagree on a feature's kind; a default cannot
-            stand in; there is no such key.
+        OptionError: the records are not Examples; a key is missing or has several kinds; a default
+            is not possible.
     """
     if schema.payload != "Example":
-        advice = ": see sequence_feature_spec" if schema.payload == "SequenceExample" else ""
-        raise OptionError(f"the records are {_payload(schema)}; expected Examples{advice}")
+        is_sequence = schema.payload == "SequenceExample"
+        raise OptionError(
+            f"the records are {_payload(schema)}",
+            option="schema",
+            value=schema.payload,
+            expected="Examples",
+            remedy="Use sequence_feature_spec." if is_sequence else "",
+        )
     schema.check_complete("TensorFlow must be told all that it reads")
     return _section(schema.features, features, defaults or {})
 
@@ -51,21 +55,26 @@ def sequence_feature_spec(
     *,
     defaults: Mapping[str, Any] | None = None,
 ) -> dict[str, dict[str, Any]]:
-    """How TensorFlow reads the SequenceExamples of a dataset.
+    """Return the features arguments for `tf.io.parse_sequence_example`.
 
         tf.io.parse_sequence_example(payloads, **sequence_feature_spec(dataset.schema))
 
-    Of the context as `feature_spec`. Of the feature lists: as many values in every step,
-    `FixedLenSequenceFeature`, which pads a batch; else a `RaggedFeature` of steps and values.
+    The context is as of `feature_spec`. A feature list with the same number of values in every
+    step becomes a `FixedLenSequenceFeature`, which pads a batch; another one a `RaggedFeature`.
 
     Args:
-        schema, features, defaults: as of `feature_spec`; a key may be of context and lists.
+        schema, features, defaults: as of `feature_spec`; keys of context and feature lists.
 
     Raises:
         OptionError: as of `feature_spec`.
     """
     if schema.payload != "SequenceExample":
-        raise OptionError(f"the records are {_payload(schema)}; expected SequenceExamples")
+        raise OptionError(
+            f"the records are {_payload(schema)}",
+            option="schema",
+            value=schema.payload,
+            expected="SequenceExamples",
+        )
     schema.check_complete("TensorFlow must be told all that it reads")
     context = schema.sections.get("context", {})
     lists = schema.sections.get("feature_lists", {})
@@ -93,7 +102,12 @@ def _section(
     chosen = _chosen(section, features)
     for key in defaults:
         if key not in chosen:
-            raise OptionError(f"there is a default for {key!r}; {names_like(key, chosen, 'none')}")
+            raise OptionError(
+                f"{option('defaults')} has {key!r}, which is not among the features; "
+                f"{names_like(key, chosen, 'there are none')}",
+                option="defaults",
+                value=key,
+            )
     return {key: _feature(key, section[key], defaults.get(key)) for key in chosen}
 
 
@@ -101,12 +115,14 @@ def _chosen(section: Mapping[str, FeatureSchema], features: Iterable[str] | None
     if features is None:
         return [key for key, feature in section.items() if feature.kind != "none"]
     if isinstance(features, str):
-        raise OptionError(f"features is {features!r}; expected a list of keys")
+        raise OptionError(option="features", value=features, expected="a list of keys")
     chosen = list(features)
     for key in chosen:
         if key not in section:
             raise OptionError(
-                f"there is no feature {key!r}; {names_like(key, section, 'there are none')}"
+                f"the schema has no feature {key!r}; {names_like(key, section, 'it is empty')}",
+                option="features",
+                value=key,
             )
     return chosen
 
@@ -116,8 +132,11 @@ def _feature(key: str, feature: FeatureSchema, default: Any) -> Any:
     if default is not None:
         if feature.min_length != feature.max_length:
             raise OptionError(
-                f"{key!r} has {feature.min_length} to {feature.max_length} values, so TensorFlow "
-                "takes no default for it: leave the default out"
+                f"{key!r} has {feature.min_length} to {feature.max_length} values, for which "
+                "TensorFlow does not support a default",
+                option="defaults",
+                value=key,
+                remedy="Leave the default out.",
             )
         shape = () if feature.max_length == 1 else (feature.max_length,)
         return tf.io.FixedLenFeature(shape, dtype, default)
@@ -138,11 +157,16 @@ def _list_feature(key: str, feature: FeatureSchema, record_count: int) -> Any:
 def _dtype(key: str, feature: FeatureSchema) -> Any:
     if feature.kind in _DTYPES:
         return _DTYPES[feature.kind]
-    found = "has no values" if feature.kind == "none" else "is of several kinds"
-    raise OptionError(f"{key!r} {found} in these records: name the features that you want")
+    found = "has no values" if feature.kind == "none" else "has several kinds"
+    raise OptionError(
+        f"{key!r} {found} in these records",
+        option="features",
+        value=key,
+        remedy=f"Name the features to read with {option('features')}.",
+    )
 
 
 def _payload(schema: Schema) -> str:
     if schema.payload == "none":
-        return "none at all"
-    return "of several kinds" if schema.payload == "mixed" else schema.payload
+        return "missing"
+    return "of several kinds" if schema.payload == "mixed" else f"{schema.payload}s"

@@ -1,4 +1,4 @@
-"""Which process of a TensorFlow training job is this?"""
+"""Finds the rank of this process in a TensorFlow training job."""
 
 from __future__ import annotations
 
@@ -13,13 +13,14 @@ _TRAINERS = ("chief", "master", "worker")  # in the order of TensorFlow's own nu
 
 
 def this_rank() -> Rank:
-    """The rank of this process and their number: `Loader(..., **this_rank())`.
+    """Return rank and world_size of this process: `Loader(..., **this_rank())`.
 
-    Asks the cluster resolver of the strategy whose scope this is, then TF_CONFIG; without either
-    it is 0 of 1. The replicas of one process, as of a MirroredStrategy, are one rank.
+    Uses the cluster resolver of the current strategy, else TF_CONFIG, else rank 0 of 1. The
+    replicas of a process, such as with MirroredStrategy, have one rank.
 
     Raises:
-        OptionError: this process does not train, such as a parameter server; TF_CONFIG is no JSON.
+        OptionError: this process does not train, such as a parameter server; or TF_CONFIG is not
+            valid JSON.
     """
     resolver = None
     if tf.distribute.has_strategy():
@@ -30,12 +31,14 @@ def this_rank() -> Rank:
         tasks = resolver.cluster_spec().as_dict()
         kind, number = resolver.task_type, resolver.task_id
     except json.JSONDecodeError as error:
-        raise OptionError(f"TF_CONFIG is no JSON: {error}") from None
+        raise OptionError(f"TF_CONFIG is not valid JSON: {error}", option="rank") from None
     counts = {name: len(tasks.get(name, ())) for name in _TRAINERS}
-    if not any(counts.values()) or kind == "evaluator":  # alone, or beside those that train
+    if not any(counts.values()) or kind == "evaluator":  # alone, or next to those that train
         return Rank(rank=0, world_size=1)
     if kind not in _TRAINERS or number is None:
-        raise OptionError(f"TensorFlow says that this process is a {kind}, which reads no batches")
+        raise OptionError(
+            f"this process is a {kind}, which does not read batches", option="rank", value=kind
+        )
     before = _TRAINERS[: _TRAINERS.index(kind)]
     rank = sum(counts[name] for name in before) + int(number)
     return Rank(rank=rank, world_size=sum(counts.values()))

@@ -5,7 +5,7 @@ a traced function. Each iteration of the dataset is one of the loader; what goes
 as TensorFlow's error, with recordsmith's words.
 
 Not by `Dataset.from_generator`: that sets the whole process to clear new memory for each array of
-128 KiB or more (M_MMAP_THRESHOLD), which costs half as much as decoding the pictures.
+128 KiB or more (M_MMAP_THRESHOLD), which costs half as much as decoding the images.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from recordsmith.errors import FunctionError, OptionError
+from recordsmith.errors import FunctionError, OptionError, option
 from recordsmith.loading import Loader
 from recordsmith.loading.loader import Iteration
 from recordsmith.loading.suitable import check_loader, check_rank
@@ -37,19 +37,21 @@ _PATIENCE = 5.0  # s
 def batches(
     loader: Loader, *, element_spec: Mapping[str, Any] | None = None, any_rank: bool = False
 ) -> tf.data.Dataset:
-    """The loader's batches as a `tf.data.Dataset` of dicts of tensors, without copying numbers.
+    """Return the batches of a loader as a `tf.data.Dataset` of dicts of tensors.
 
-    Each iteration of it, such as a Keras epoch, is one of the loader, whose epochs count on: each
-    has an order of its own. It knows its length, unless the loader goes on inside an iteration.
+        model.fit(batches(loader).map(lambda batch: (batch["image"], batch["label"])))
+
+    Each iteration, such as a Keras epoch, is one of the loader, with its own order. Numbers are not
+    copied. The length is known, unless the loader resumes inside an iteration.
 
     Args:
-        element_spec: a `tf.TensorSpec` or `tf.RaggedTensorSpec` by name, where maps make batches
-            of which the first one does not tell how all are; `element_spec(loader)` if not said.
-        any_rank: do not compare the loader's rank with that of `this_rank()`: several processes
-            shall read the same.
+        element_spec: `tf.TensorSpec` or `tf.RaggedTensorSpec` by name, for maps whose batches
+            differ from the first one. Default: `element_spec(loader)`.
+        any_rank: allow a loader with another rank than this process, such as when several ranks
+            read the same records.
 
     Raises:
-        OptionError: the loader uses memory again; its rank is not that of this process.
+        OptionError: the loader reuses memory, or has the rank of another process.
     """
     check_loader(loader, reuse="tensors share its memory, and tf.data takes batches ahead")
     if not any_rank:
@@ -84,7 +86,7 @@ def batches(
     dataset: Any = tf.data.Dataset.from_tensors(0).flat_map(plain)
     if running.count is not None:
         dataset = dataset.apply(tf.data.experimental.assert_cardinality(running.count))
-    options = tf.data.Options()  # ranks are the loader's: TensorFlow shall not share out once more
+    options = tf.data.Options()  # ranks are the loader's: TensorFlow must not split again
     options.experimental_distribute.auto_shard_policy = tf.data.experimental.AutoShardPolicy.OFF
     return dataset.with_options(options)
 
@@ -146,7 +148,7 @@ class _Running:
         self._numbers = itertools.count()
         self._lock = threading.Lock()
         self._iterations: dict[int, tuple[Iteration, Iterator[dict[str, Any]]]] = {}
-        self.count = None if loader.goes_on else _length(loader)
+        self.count = None if loader.is_resuming else _length(loader)
         _calls.streams.add(self)
 
     def close(self) -> None:
@@ -160,8 +162,9 @@ class _Running:
             length = _length(self._loader)
             if self.count not in (None, length):
                 raise OptionError(
-                    f"the next iteration of the loader has {length} batches, but {self.count} when "
-                    "batches(loader) was called: call it after load_state_dict"
+                    f"the next iteration of the loader has {length} batches, but had {self.count} "
+                    "when batches(loader) was called",
+                    remedy="Call batches(loader) after load_state_dict.",
                 )
             iteration = iter(self._loader)
             first = list(itertools.islice(iteration, 1))
@@ -180,17 +183,19 @@ class _Running:
         """The arrays of the next batch."""
         batch = next(self._iterations[int(token[0])][1], None)
         if batch is None:
-            raise OptionError("the loader was closed while batches were read from it")
+            raise OptionError("the loader was closed while its batches were read")
         if batch.keys() != self._entries.keys():
-            what_to_do = "let your map answer these in all batches"
+            reason, remedy = "", "Return the same entries for all batches."
             if not len(next(iter(batch.values()))):
-                what_to_do = (
-                    "filter or skip_errors left out all of its records, so no map was called; say "
-                    "a larger batch_size, or make in .map of tf.data what your map makes"
+                reason = ": all of its records were filtered or skipped, so no map was called"
+                remedy = (
+                    f"Pass a larger {option('batch_size')}, or make the entries in .map of tf.data."
                 )
             raise FunctionError(
-                f"this batch has the entries {', '.join(batch)}; expected "
-                f"{', '.join(self._entries)}: {what_to_do}"
+                f"a batch has the entries {', '.join(batch)}; expected "
+                f"{', '.join(self._entries)}{reason}",
+                function="map_batches",
+                remedy=remedy,
             )
         return [part for name, parts in self._entries.items() for part in parts.split(batch[name])]
 

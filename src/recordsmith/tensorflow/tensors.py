@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 import tensorflow as tf
 
-from recordsmith.errors import FunctionError, OptionError
+from recordsmith.errors import FunctionError, OptionError, option
 from recordsmith.example import BytesArray, Column, RaggedArray
 from recordsmith.loading import EntrySpec, Loader
 
@@ -26,21 +26,22 @@ ALIGNMENT = 64  # of tensors, in bytes
 
 
 def convert(batch: Mapping[str, Column]) -> dict[str, Any]:
-    """A batch of a loader with tensors instead of arrays.
+    """Convert a batch of a loader to tensors.
 
-    Numbers keep dtype and shape; bytes and text become `tf.string`; rows of unequal length a
+    Numbers keep dtype and shape; bytes and text become `tf.string`; ragged entries become a
     `tf.RaggedTensor` with int64 row splits.
     """
     return {name: _tensor(entry) for name, entry in batch.items()}
 
 
 def element_spec(loader: Loader) -> dict[str, Any]:
-    """What `tf.data` calls the element spec: a `tf.TensorSpec` or `tf.RaggedTensorSpec` by name.
+    """Return a `tf.TensorSpec` or `tf.RaggedTensorSpec` for each entry of a loader's batches.
 
-    The first axis is as long as `loader.spec()` says: known with `ends="drop"` or `"pad"`.
+    The length of the first axis is that of `loader.spec()`: known with `last_batch="drop"` or
+    `"pad"`.
 
     Raises:
-        OptionError: TensorFlow has no such dtype.
+        OptionError: TensorFlow does not support a dtype.
     """
     return {name: _entry_spec(name, entry) for name, entry in loader.spec().items()}
 
@@ -52,7 +53,9 @@ def _entry_spec(name: str, entry: EntrySpec) -> Any:
             dtype = tf.as_dtype(entry.dtype.newbyteorder("="))
     except TypeError:
         raise OptionError(
-            f"{name!r} has dtype {entry.dtype}, which TensorFlow has not: let a map change it"
+            f"TensorFlow does not support {entry.dtype}, the dtype of {name!r}",
+            value=entry.dtype,
+            remedy=f"Convert it in {option('map_batches')}.",
         ) from None
     if entry.is_ragged:
         return tf.RaggedTensorSpec(entry.shape, dtype, row_splits_dtype=tf.int64)
@@ -112,8 +115,10 @@ class Parts:
         self._is_ragged = isinstance(spec, tf.RaggedTensorSpec)
         if not self._is_ragged and not isinstance(spec, tf.TensorSpec):
             raise OptionError(
-                f"element_spec has {spec!r:.80} for {name!r}; expected a tf.TensorSpec or a "
-                "tf.RaggedTensorSpec"
+                f"{option('element_spec')} has {spec!r:.80} for {name!r}",
+                option="element_spec",
+                value=spec,
+                expected="a tf.TensorSpec or a tf.RaggedTensorSpec",
             )
         self._dtype = np.dtype(spec.dtype.as_numpy_dtype)
         self._shape = tuple(spec.shape)
@@ -122,8 +127,10 @@ class Parts:
             return
         if len(self._shape) != 2 or spec.ragged_rank != 1 or spec.row_splits_dtype != tf.int64:
             raise OptionError(
-                f"element_spec has {spec} for {name!r}; expected one of shape (batch, None) with "
-                "int64 row splits"
+                f"{option('element_spec')} has {spec} for {name!r}",
+                option="element_spec",
+                value=spec,
+                expected="a tf.RaggedTensorSpec of shape (batch, None) with int64 row splits",
             )
         count = self._shape[0]
         splits_shape = (None if count is None else count + 1,)
@@ -146,9 +153,10 @@ class Parts:
         )
         if not fits:
             raise FunctionError(
-                f"{self._name!r} is {_told(parts[0].dtype, shape, is_ragged)} in this batch; "
-                f"expected {_told(self._dtype, self._shape, self._is_ragged)}: let your map answer "
-                "that in all batches, or say element_spec"
+                f"{self._name!r} is {_described(parts[0].dtype, shape, is_ragged)} in this batch; "
+                f"expected {_described(self._dtype, self._shape, self._is_ragged)}",
+                function="map_batches",
+                remedy=f"Return the same in all batches, or pass {option('element_spec')}.",
             )
         return parts
 
@@ -164,6 +172,6 @@ class Parts:
         return tf.RaggedTensor.from_row_splits(*parts, validate=False)
 
 
-def _told(dtype: np.dtype[Any], shape: tuple[int | None, ...], is_ragged: bool) -> str:
+def _described(dtype: np.dtype[Any], shape: tuple[int | None, ...], is_ragged: bool) -> str:
     kind = "strings" if dtype.hasobject else str(dtype)
     return f"{'ragged ' * is_ragged}{kind} of shape {shape}"

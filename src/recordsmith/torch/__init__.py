@@ -1,17 +1,17 @@
-"""Batches and examples as PyTorch's tensors, for its DataLoader and for DDP.
+"""Batches and examples as PyTorch tensors, for DataLoader and DDP.
 
     stream = DataLoader(batches(loader), batch_size=None, pin_memory=True)
     for batch in stream: ...
 
-`conversion` makes tensors of batches, `stream` is what a DataLoader reads, `turns` brings its
-workers together, `sequence` is for samplers, `launcher` says which rank this is.
+`conversion` converts batches to tensors, `stream` is the dataset for a DataLoader, `turns`
+synchronizes its workers, `sequence` is for samplers, `launcher` finds the rank of this process.
 """
 
 try:
-    from recordsmith.torch.conversion import Ragged, convert
+    from recordsmith.torch.conversion import TorchRagged, convert
     from recordsmith.torch.launcher import this_rank
     from recordsmith.torch.sequence import ExampleDataset, examples
-    from recordsmith.torch.stream import Batches, batches
+    from recordsmith.torch.stream import TorchBatches, batches
 except ModuleNotFoundError as error:
     from recordsmith.errors import MissingExtraError
 
@@ -20,9 +20,9 @@ except ModuleNotFoundError as error:
     raise MissingExtraError("torch", "torch") from error
 
 __all__ = [
-    "Batches",
     "ExampleDataset",
-    "Ragged",
+    "TorchBatches",
+    "TorchRagged",
     "batches",
     "convert",
     "examples",

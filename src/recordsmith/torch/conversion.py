@@ -1,7 +1,7 @@
-"""What is a batch in PyTorch's words?
+"""Converts batches to PyTorch tensors on the CPU.
 
-Numbers become tensors over the same memory, wherever torch can take it as it lies; bytes and text,
-for which torch has no tensors, become lists. Nothing is moved to a device here.
+Numbers become tensors that share the memory of the arrays where possible; bytes and text become
+lists.
 """
 
 from __future__ import annotations
@@ -14,17 +14,18 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from recordsmith.errors import OptionError
+from recordsmith.errors import OptionError, option
 from recordsmith.example import BytesArray, RaggedArray
 
 
-class Ragged(NamedTuple):
+class TorchRagged(NamedTuple):
     """Rows of unequal length: row i is values[row_splits[i]:row_splits[i + 1]].
 
     `torch.nested.nested_tensor_from_jagged(*ragged)` makes a nested tensor of it, without copying.
 
-    values: tensor of one axis, all rows end to end.
-    row_splits: int64, (rows + 1,).
+    Attributes:
+        values: a tensor of one axis, all rows end to end.
+        row_splits: int64, (rows + 1,).
     """
 
     values: torch.Tensor
@@ -32,14 +33,14 @@ class Ragged(NamedTuple):
 
 
 def convert(batch: Mapping[str, Any]) -> dict[str, Any]:
-    """A batch with tensors in place of arrays, over the same memory.
+    """Convert a batch to tensors that share its memory.
 
     Numbers become tensors, a RaggedArray a `Ragged`, byte strings a list of bytes, text a list of
-    str; lists of lists where a row has several. Only arrays that torch cannot take as they are get
-    copied: read-only ones, foreign byte order, negative strides. What is no array stays.
+    str; lists of lists where a row has several. Copies only arrays that torch cannot share:
+    read-only ones, foreign byte order, negative strides. Other objects stay as they are.
 
     Raises:
-        OptionError: an array has a dtype that torch does not know, such as dates.
+        OptionError: torch does not support the dtype of an array, such as dates.
     """
     return {name: _converted(name, entry) for name, entry in batch.items()}
 
@@ -54,7 +55,7 @@ def _converted(name: str, entry: Any) -> Any:
     if isinstance(entry, RaggedArray):
         if isinstance(entry.values, BytesArray):
             return entry.tolist()
-        return Ragged(_tensor(name, entry.values), _tensor(name, entry.row_splits))
+        return TorchRagged(_tensor(name, entry.values), _tensor(name, entry.row_splits))
     return entry
 
 
@@ -63,19 +64,23 @@ def _tensor(name: str, array: npt.NDArray[Any]) -> torch.Tensor:
         array = array.astype(array.dtype.newbyteorder("="))
     if not array.flags.writeable:
         array = array.copy()  # as tensors can always be written to
+    if array.dtype.name == "bfloat16":  # a type that NumPy lacks
+        return _tensor(name, array.view(np.int16)).view(torch.bfloat16)
     try:
         return torch.from_numpy(array)
     except ValueError:  # strides that are negative, or no whole number of values
         return torch.from_numpy(array.copy())
     except TypeError as error:
         raise OptionError(
-            f"{name!r} is an array of {array.dtype}, for which torch {torch.__version__} has no "
-            f"tensor ({error}): convert it in map_batches"
+            f"torch {torch.__version__} does not support {array.dtype}, the dtype of {name!r} "
+            f"({error})",
+            value=array.dtype,
+            remedy=f"Convert it in {option('map_batches')}.",
         ) from None
 
 
 def rows(batch: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The examples of a converted batch, one dict each; tensors share its memory."""
+    """Return the examples of a converted batch, one dict each; tensors share its memory."""
     columns = {name: _rows(entry) for name, entry in batch.items()}
     return [
         dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)
@@ -83,6 +88,6 @@ def rows(batch: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _rows(entry: Any) -> list[Any]:
-    if isinstance(entry, Ragged):
+    if isinstance(entry, TorchRagged):
         return [entry.values[start:stop] for start, stop in pairwise(entry.row_splits.tolist())]
     return list(entry)

@@ -1,4 +1,4 @@
-"""Which rank is this process, in the eyes of torch's launchers?"""
+"""Finds the rank of this process, as set by torch's launchers."""
 
 from __future__ import annotations
 
@@ -11,28 +11,30 @@ from recordsmith.loading.suitable import Rank
 
 
 def this_rank() -> Rank:
-    """The rank of this process and their number: `Loader(..., **this_rank())`.
+    """Return rank and world_size of this process: `Loader(..., **this_rank())`.
 
-    As torch.distributed says, if it is initialised; else as RANK and WORLD_SIZE in the environment
-    say, which torchrun sets; else rank 0 of 1.
+    Uses torch.distributed if it is initialized, else RANK and WORLD_SIZE of the environment, which
+    torchrun sets, else rank 0 of 1.
 
     Raises:
-        OptionError: RANK and WORLD_SIZE are no numbers that go together.
+        OptionError: RANK and WORLD_SIZE are invalid.
     """
     if torch.distributed.is_available() and torch.distributed.is_initialized():
         return Rank(
             rank=torch.distributed.get_rank(), world_size=torch.distributed.get_world_size()
         )
-    told = [os.environ.get(name) for name in ("RANK", "WORLD_SIZE")]
-    if None in told:
+    values = [os.environ.get(name) for name in ("RANK", "WORLD_SIZE")]
+    if None in values:
         return Rank(rank=0, world_size=1)
     try:
-        rank, world_size = (int(number or "") for number in told)
+        rank, world_size = (int(number or "") for number in values)
     except ValueError:
         rank, world_size = -1, 0
     if not 0 <= rank < world_size:
         raise OptionError(
-            f"the environment has RANK={told[0]} and WORLD_SIZE={told[1]}; expected a rank from 0 "
-            "on and less than the world size"
+            f"the environment has RANK={values[0]} and WORLD_SIZE={values[1]}",
+            option="rank",
+            value=values[0],
+            expected="a rank of at least 0 and below the world size",
         )
     return Rank(rank=rank, world_size=world_size)

@@ -22,7 +22,7 @@ import numpy.typing as npt
 import torch
 
 from recordsmith.loading.features.contract import empty
-from recordsmith.torch.conversion import Ragged
+from recordsmith.torch.conversion import TorchRagged
 
 _FREE, _IN_USE = b"\0", b"\1"  # the first byte of a file
 _BEGIN = 64  # where its tensors begin
@@ -62,8 +62,8 @@ class _Place(NamedTuple):
 
 def _packed(entry: Any, arrays: list[npt.NDArray[Any]]) -> Any:
     """What is sent of an entry; the arrays that go into the file are appended."""
-    if isinstance(entry, Ragged):
-        return Ragged(*(_packed(tensor, arrays) for tensor in entry))
+    if isinstance(entry, TorchRagged):
+        return TorchRagged(*(_packed(tensor, arrays) for tensor in entry))
     if type(entry) is not torch.Tensor:
         return entry
     try:
@@ -79,8 +79,8 @@ def _unpacked(places: dict[str, Any], arrays: list[npt.NDArray[Any]]) -> dict[st
     left = iter(arrays)
 
     def unpacked(entry: Any) -> Any:
-        if isinstance(entry, Ragged):
-            return Ragged(*map(unpacked, entry))
+        if isinstance(entry, TorchRagged):
+            return TorchRagged(*map(unpacked, entry))
         return torch.from_numpy(next(left)) if isinstance(entry, _Place) else entry
 
     return {name: unpacked(entry) for name, entry in places.items()}
@@ -92,14 +92,14 @@ def _opened(places: dict[str, Any], sent: Any) -> dict[str, Any]:
         descriptor, at = sent.detach(), _BEGIN
     except (OSError, EOFError) as error:
         raise RuntimeError(
-            "a worker process of the DataLoader died before its last batch was fetched; what ended "
-            "it, such as lack of memory, is in the log of the system"
+            "a worker process of the DataLoader died before its last batch was received; see the "
+            "system log for the cause, such as lack of memory"
         ) from error
 
     def unpacked(entry: Any) -> Any:
         nonlocal at
-        if isinstance(entry, Ragged):
-            return Ragged(*map(unpacked, entry))
+        if isinstance(entry, TorchRagged):
+            return TorchRagged(*map(unpacked, entry))
         if not isinstance(entry, _Place):
             return entry
         array = empty("", entry.shape, np.dtype(entry.dtype))
@@ -107,7 +107,7 @@ def _opened(places: dict[str, Any], sent: Any) -> dict[str, Any]:
         while len(memory):  # a call moves 2 GiB at most
             count = os.preadv(descriptor, [memory], at)
             if count == 0:
-                raise EOFError("a batch of a worker process ends too early")
+                raise EOFError("a batch of a worker process is truncated")
             memory, at = memory[count:], at + count
         return torch.from_numpy(array)
 
@@ -127,7 +127,7 @@ class _Files:
         self._lock = threading.Lock()
 
     def write(self, arrays: list[npt.NDArray[Any]]) -> int:
-        """The descriptor of a file that holds them, until whoever reads it says it is free."""
+        """The descriptor of a file that holds them, until its reader releases it."""
         with self._lock:
             descriptor = next(filter(_is_free, self._descriptors), None)
             if descriptor is None:

@@ -1,4 +1,4 @@
-"""Examples at positions, for whoever draws the positions: torch's samplers, or your own."""
+"""Examples at positions, for torch's samplers or your own."""
 
 from __future__ import annotations
 
@@ -17,10 +17,7 @@ from recordsmith.torch.conversion import convert, rows
 
 
 class ExampleDataset(torch.utils.data.Dataset[dict[str, Any]]):
-    """A map-style dataset: dicts of tensors, one for each example, at any position.
-
-    Reads only what is asked for. `examples` makes one.
-    """
+    """A map-style dataset of examples as dicts of tensors. Created by `examples`."""
 
     def __init__(self, examples: Examples | Dataset) -> None:
         self._examples = examples
@@ -32,20 +29,20 @@ class ExampleDataset(torch.utils.data.Dataset[dict[str, Any]]):
         return len(self._examples)
 
     def __getitem__(self, position: SupportsIndex) -> dict[str, Any]:
-        """The example at a position; negative ones count from the end."""
+        """Return the example at a position; negative positions count from the end."""
         return self.__getitems__([position])[0]
 
     def __getitems__(self, positions: Sequence[SupportsIndex]) -> list[dict[str, Any]]:
-        """The examples at many positions, read together: what a DataLoader asks for."""
+        """Return the examples at many positions, read together, as a DataLoader requests them."""
         numbers = [operator.index(position) for position in positions]
         if isinstance(self._examples, Examples):
             return rows(convert(self._examples.batch(numbers)))
         return [self._examples[number] for number in numbers]
 
     def set_epoch(self, epoch: int) -> None:
-        """Draw other random numbers from now on: those of this epoch.
+        """Use the random numbers of another epoch from now on.
 
-        Workers that persist have a copy, which this does not reach.
+        Persistent workers have a copy of the dataset, which this does not change.
         """
         if isinstance(self._examples, Examples):
             self._examples.set_epoch(epoch)
@@ -58,18 +55,17 @@ def examples(
     seed: int = 0,
     map_examples: Map | None = None,
 ) -> ExampleDataset:
-    """A map-style dataset for a DataLoader with a sampler of torch's or of your own.
+    """Return a map-style dataset for a DataLoader with a sampler.
 
     Args:
-        dataset: what `recordsmith.open` answers.
-        features: what an example holds, as of a Loader. Without them it is `dataset[i]`: arrays and
-            lists of bytes by the keys of the records, not decoded.
-        seed: of what is random: flips, crops, the map's generator. They belong to a position and
-            the epoch that `set_epoch` says.
-        map_examples: (example, generator) -> example, in arrays, as of a Loader.
+        dataset: a Dataset, as `recordsmith.open` returns it.
+        features: as of a Loader. Without them, examples are `dataset[i]`: arrays and lists of bytes
+            by key, not decoded.
+        seed: for flips, crops and the map's generator, which depend on the position and the epoch
+            of `set_epoch`.
+        map_examples: as of a Loader; called with arrays.
 
     Raises:
-        OptionError: options contradict the dataset; its shards are compressed, which can only be
-            read from their beginning.
+        OptionError: options conflict with the dataset, or its shards are compressed.
     """
     return ExampleDataset(decoded_or_plain(dataset, features, seed=seed, map_examples=map_examples))

@@ -15,22 +15,22 @@ from typing import Any
 import torch.utils.data
 from torch.utils.data import default_collate, get_worker_info
 
-from recordsmith.errors import OptionError
+from recordsmith.errors import OptionError, option
 from recordsmith.loading import Loader
 from recordsmith.loading.suitable import check_loader, check_rank
 from recordsmith.torch.conversion import convert
 from recordsmith.torch.launcher import this_rank
 from recordsmith.torch.parcels import parcel
-from recordsmith.torch.turns import Entry, State, Turns, of_worker
+from recordsmith.torch.turns import State, TurnEntry, Turns, of_worker
 
 
-class Batches(torch.utils.data.IterableDataset[dict[str, Any]]):
+class TorchBatches(torch.utils.data.IterableDataset[dict[str, Any]]):
     """The batches of a loader, as tensors: iterate over it, or give it to a DataLoader.
 
         stream = DataLoader(batches(loader), batch_size=None, num_workers=0)
 
-    With or without workers, whether they persist, and however they are begun, each iteration gives
-    what the next iteration of the loader would give, in the same order. `batches` makes one.
+    Each iteration returns the batches of the loader's next iteration, in the same order, with or
+    without worker processes. Created by `batches`.
     """
 
     def __init__(self, loader: Loader, *, any_rank: bool = False) -> None:
@@ -49,10 +49,10 @@ class Batches(torch.utils.data.IterableDataset[dict[str, Any]]):
         return f"batches({self._loader})"
 
     def __len__(self) -> int:
-        """How many batches the next iteration gives, from all workers together.
+        """Return the number of batches of the next iteration, from all workers together.
 
         Raises:
-            TypeError: it goes on for ever.
+            TypeError: the iteration is endless.
         """
         return len(self._at(self._turns.next(self._here(), self._later)))
 
@@ -66,13 +66,13 @@ class Batches(torch.utils.data.IterableDataset[dict[str, Any]]):
         return map(convert, self._loader)
 
     def state_dict(self) -> dict[str, Any]:
-        """Where the loader is, small and JSON-able: `Loader.state_dict`.
+        """Return the state of the loader, as `Loader.state_dict`.
 
-        In a worker process, where that worker is: for torchdata's StatefulDataLoader. With workers
-        under torch's own DataLoader, take the loader's `state_after`.
+        In a worker process, returns the state of that worker, for torchdata's StatefulDataLoader.
+        With the workers of torch's own DataLoader, use `Loader.state_after`.
 
         Raises:
-            OptionError: worker processes read, so that it cannot be known here.
+            OptionError: worker processes read the loader, so its state is unknown here.
         """
         if get_worker_info() is not None:
             return dict(self._worker_state)
@@ -80,10 +80,10 @@ class Batches(torch.utils.data.IterableDataset[dict[str, Any]]):
         return self._loader.state_dict()
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on where a loader, or a worker under StatefulDataLoader, was.
+        """Resume from the state of a loader, or of a worker of StatefulDataLoader.
 
         Raises:
-            OptionError: the state is of another dataset or order.
+            OptionError: the state is invalid, or of another dataset or order.
         """
         info = get_worker_info()
         if info is not None:
@@ -103,14 +103,15 @@ class Batches(torch.utils.data.IterableDataset[dict[str, Any]]):
     def _check_read_here(self) -> None:
         if self._turns.has_any(self._here()):
             raise OptionError(
-                "worker processes of a DataLoader have read from this loader, so this process does "
-                "not know where it is: take loader.state_after(n), n being how many batches your "
-                "loop had; to read on here, load that state first"
+                "worker processes of a DataLoader have read from this loader, so its state is "
+                "unknown in this process",
+                remedy="Use loader.state_after(n) with the number of batches that your loop has "
+                "received; to read in this process, load that state first.",
             )
 
-    def _here(self) -> Entry:
+    def _here(self) -> TurnEntry:
         """What all iterations have in common whose workers this process begins now."""
-        return Entry(os.getpid(), self._load_count, self._origin())
+        return TurnEntry(os.getpid(), self._load_count, self._origin())
 
     # -- in a worker -------------------------------------------------------------------------------
 
@@ -141,15 +142,15 @@ class Batches(torch.utils.data.IterableDataset[dict[str, Any]]):
     def _check_given(self, state: Mapping[str, Any], info: Any) -> None:
         names = {*self._share(info), "begin", "handed_out_count"}
         if not isinstance(state, Mapping) or set(state) != names:
-            raise OptionError(
-                f"the state is {state!r:.80}; expected what state_dict() answered in a worker"
-            )
+            raise OptionError(option="state", value=state, expected="a state_dict() of a worker")
         for name, own in self._share(info).items():
             if state[name] != own:
                 raise OptionError(
-                    f"the state is of a worker whose {name} is {state[name]}; here it is {own}: "
-                    "go on with the same numbers, or load loader.state_after(n) instead, which "
-                    "goes with any"
+                    f"the state is from a worker with {name} {state[name]}, but this one has {own}",
+                    option="state",
+                    value=state[name],
+                    remedy="Resume with the same number, or load loader.state_after(n), which is "
+                    "valid for any.",
                 )
         self._at(state["begin"])  # for what it refuses
 
@@ -170,18 +171,20 @@ class Batches(torch.utils.data.IterableDataset[dict[str, Any]]):
         return self._at(state).for_worker(0, 1, iteration=1).state_dict()
 
 
-def batches(loader: Loader, *, any_rank: bool = False) -> Batches:
-    """The batches of a loader as a dataset of torch's, whose items are whole batches of tensors.
+def batches(loader: Loader, *, any_rank: bool = False) -> TorchBatches:
+    """Return a torch dataset whose items are the whole batches of a loader, as tensors.
+
+        for batch in DataLoader(batches(loader), batch_size=None): ...
 
     Args:
-        loader: its memory is that of the tensors; worker processes have copies of it.
-        any_rank: it is right that the loader's rank and world_size are not those of this process,
-            as where several ranks shall read the same.
+        loader: tensors share its memory; worker processes have copies of it.
+        any_rank: allow a loader with another rank than this process, such as when several ranks
+            read the same records.
 
     Raises:
-        OptionError: the launcher says that this process is another rank, or of another number.
+        OptionError: the loader does not have the rank and world_size of this process.
     """
-    return Batches(loader, any_rank=any_rank)
+    return TorchBatches(loader, any_rank=any_rank)
 
 
 def _hand_out(loader: Loader, state: dict[str, Any]) -> Iterator[dict[str, Any]]:
@@ -208,6 +211,7 @@ def _refuse_batches_of_batches() -> None:
     asked = {} if frame is None else frame.f_locals
     if asked.get("auto_collation") and asked.get("collate_fn") is default_collate:
         raise OptionError(
-            "this DataLoader would put batches together to batches: say batch_size=None, as the "
-            "loader makes whole batches"
+            "this DataLoader would combine whole batches into batches",
+            option="batch_size",
+            remedy=f"Pass {option('batch_size')}=None to the DataLoader.",
         )

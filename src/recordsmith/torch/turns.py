@@ -1,7 +1,7 @@
 """Where do the worker processes of a DataLoader begin to read?
 
 All workers of one iteration must begin at one place, and the next iteration where that one ends.
-But torch tells nobody in the main process that an iteration begins, and the workers are fresh
+But torch does not notify the main process that an iteration begins, and the workers are fresh
 copies each time. So they keep a list in memory that the main process and its workers share: the
 first worker of an iteration writes down where it begins, the others find it there and join.
 
@@ -34,11 +34,11 @@ State: TypeAlias = dict[str, Any]
 """Where a loader is, as its `state_dict` says."""
 
 _SIDE_BY_SIDE = 16
-"""How many iterations may go on at the same time and still be told apart."""
+"""How many simultaneous iterations can be distinguished."""
 
 
 @dataclass(frozen=True)
-class Entry:
+class TurnEntry:
     """A worker process that begins an iteration.
 
     main: the process id of the one that has begun the workers. It comes first in a line.
@@ -60,23 +60,23 @@ class Entry:
     number: int = 0
     begin: State | None = None
 
-    def has_base(self, other: Entry) -> bool:
+    def has_base(self, other: TurnEntry) -> bool:
         """Whether both count from one place."""
         return (self.load_count, self.origin) == (other.load_count, other.origin)
 
-    def may_join(self, other: Entry) -> bool:
+    def may_join(self, other: TurnEntry) -> bool:
         """Whether both may be workers of one iteration."""
         own = (self.seed, self.worker_count)
         return self.has_base(other) and own == (other.seed, other.worker_count)
 
 
-def of_worker(load_count: int, origin: State, info: Any) -> Entry:
+def of_worker(load_count: int, origin: State, info: Any) -> TurnEntry:
     """The entry of this worker process, still without a begin.
 
     `info`: what `torch.utils.data.get_worker_info` answers.
     """
     main = multiprocessing.parent_process()
-    return Entry(
+    return TurnEntry(
         main=os.getppid() if main is None or main.pid is None else main.pid,
         load_count=load_count,
         origin=origin,
@@ -100,7 +100,7 @@ class Turns:
             return Turns, ()
         return _spawned, (reduction.DupFd(self._descriptor),)
 
-    def join(self, entry: Entry, later: Callable[[State], State]) -> State:
+    def join(self, entry: TurnEntry, later: Callable[[State], State]) -> State:
         """Where the iteration of a worker begins: as those say who have joined it, or after the
         last one.
 
@@ -115,8 +115,9 @@ class Turns:
             entries = self._entries(entry.main)
             if any(other.load_count > entry.load_count for other in entries):
                 raise OptionError(
-                    "load_state_dict was called after the workers of this DataLoader had begun, so "
-                    "they do not know the state: call it before, or make a new DataLoader"
+                    "load_state_dict was called after the workers of this DataLoader had started",
+                    option="state",
+                    remedy="Call it before, or create a new DataLoader.",
                 )
             mate = _mate(entries, entry)
             number = mate.number if mate else _last_number(entries) + 1
@@ -125,32 +126,32 @@ class Turns:
         assert begin is not None
         return begin
 
-    def next(self, entry: Entry, later: Callable[[State], State]) -> State:
+    def next(self, entry: TurnEntry, later: Callable[[State], State]) -> State:
         """Where the next iteration of the main process would begin."""
         return _next(self._entries(entry.main), entry, later)
 
-    def has_any(self, entry: Entry) -> bool:
+    def has_any(self, entry: TurnEntry) -> bool:
         """Whether workers have begun an iteration from where the main process is."""
         return _last(self._entries(entry.main), entry) is not None
 
-    def note_loaded(self, entry: Entry) -> None:
+    def note_loaded(self, entry: TurnEntry) -> None:
         """The main process has loaded a state: workers that have begun before do not know it."""
         with self._locked():
             self._add(replace(entry, number=_last_number(self._entries(entry.main))))
 
-    def _entries(self, main: int) -> list[Entry]:
+    def _entries(self, main: int) -> list[TurnEntry]:
         """What counts of a main process, the newest first."""
-        entries: list[Entry] = []
+        entries: list[TurnEntry] = []
         text = os.pread(self._descriptor, os.fstat(self._descriptor).st_size, 0)
         for line in reversed(text.splitlines()):
             if line.startswith(b'{"main": %d,' % main):
-                entry = Entry(**json.loads(line))
+                entry = TurnEntry(**json.loads(line))
                 if entries and entry.number + _SIDE_BY_SIDE <= entries[0].number:
                     break
                 entries.append(entry)
         return entries
 
-    def _add(self, entry: Entry) -> None:
+    def _add(self, entry: TurnEntry) -> None:
         line = json.dumps(asdict(entry)).encode() + b"\n"
         os.pwrite(self._descriptor, line, os.fstat(self._descriptor).st_size)
 
@@ -163,8 +164,8 @@ class Turns:
             fcntl.lockf(self._descriptor, fcntl.LOCK_UN)
 
 
-def _mate(entries: list[Entry], entry: Entry) -> Entry | None:
-    """One that has joined the iteration which this one shall join."""
+def _mate(entries: list[TurnEntry], entry: TurnEntry) -> TurnEntry | None:
+    """One that has joined the iteration that this one must join."""
     alike = [other for other in entries if other.begin is not None and other.may_join(entry)]
     for number in sorted({other.number for other in alike}, reverse=True):
         mates = [other for other in alike if other.number == number]
@@ -174,17 +175,17 @@ def _mate(entries: list[Entry], entry: Entry) -> Entry | None:
     return None
 
 
-def _last(entries: list[Entry], entry: Entry) -> Entry | None:
+def _last(entries: list[TurnEntry], entry: TurnEntry) -> TurnEntry | None:
     """Of the last iteration that counts from where this one does."""
     begun = [other for other in entries if other.begin is not None and other.has_base(entry)]
     return max(begun, key=lambda other: other.number, default=None)
 
 
-def _last_number(entries: list[Entry]) -> int:
+def _last_number(entries: list[TurnEntry]) -> int:
     return max((other.number for other in entries), default=0)
 
 
-def _next(entries: list[Entry], entry: Entry, later: Callable[[State], State]) -> State:
+def _next(entries: list[TurnEntry], entry: TurnEntry, later: Callable[[State], State]) -> State:
     last = _last(entries, entry)
     return entry.origin if last is None or last.begin is None else later(last.begin)
 

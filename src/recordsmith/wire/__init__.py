@@ -1,7 +1,6 @@
-"""Bytes <-> records: framing, CRC-32C, compression. Pure, over buffers and streams.
+"""Bytes <-> records: framing, CRC-32C and compression, over buffers and streams.
 
-Nothing here knows a path or what a payload means. The format is stated in
-tensorflow/core/lib/io/record_writer.h; `framing` cites it where it matters.
+Knows neither paths nor payloads. tensorflow/core/lib/io/record_writer.h defines the format.
 """
 
 from recordsmith.wire.compression import (

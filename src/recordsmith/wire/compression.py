@@ -1,8 +1,7 @@
-"""GZIP and ZLIB as TensorFlow writes them: recognised by their bytes, read in bounded memory.
+"""Detect, read and write GZIP and ZLIB as TensorFlow does, in bounded memory.
 
-`detect_compression` looks at the first bytes and nothing else: names lie. `Inflater` turns a
-compressed stream into a plain one, through any number of members and flush points. `Deflater`
-is the way back; it writes the same bytes for the same input at every run.
+`detect_compression` uses the first bytes only, not the file name. `Inflater` decompresses a stream
+with any number of members and flush points; `Deflater` compresses one deterministically.
 """
 
 from __future__ import annotations
@@ -11,31 +10,30 @@ import io
 import zlib
 from typing import BinaryIO, Literal, TypeAlias
 
-from recordsmith.errors import CorruptDataError, Defect, OptionError
+from recordsmith.errors import CorruptDataError, Defect, OptionError, option
 from recordsmith.wire.framing import FOOTER_BYTES, HEADER_BYTES, begins_frame
 
 Compression: TypeAlias = Literal["none", "gzip", "zlib"]
 COMPRESSIONS: tuple[Compression, ...] = ("none", "gzip", "zlib")
 
 MAX_DECOMPRESSED_BYTES = 64 << 30
-"""How much one compressed stream may become before it is taken for a decompression bomb."""
+"""The decompressed size above which a stream is treated as a decompression bomb."""
 
 MAX_COMPRESSED_RECORD_BYTES = 1 << 30
-"""How long one record of a compressed stream may be: it has to be held in memory whole."""
+"""The size limit of a record in a compressed stream, which is held in memory."""
 
 HEAD_BYTES = 512
-"""How many first bytes `detect_compression` and `describe_foreign` want to see."""
+"""How many bytes `detect_compression` and `describe_foreign` need."""
 
 _WINDOW_BITS: dict[str, int] = {"gzip": 31, "zlib": 15}
 _INPUT_BYTES = 1 << 18
 
 
 def detect_compression(head: bytes) -> Compression:
-    """How a file that begins with `head` is compressed.
+    """Detect how a file that begins with `head` is compressed.
 
-    A plain TFRecord is recognised by its first length, whose checksum can hardly be right by
-    chance; only where that fails do the magic bytes of GZIP (RFC 1952) and ZLIB (RFC 1950) count,
-    and the two bytes of ZLIB only where what follows inflates.
+    A valid length checksum means an uncompressed TFRecord. Otherwise the magic bytes of GZIP (RFC
+    1952) and ZLIB (RFC 1950) decide; ZLIB has only two, so the bytes after them must also inflate.
     """
     if begins_frame(head):
         return "none"
@@ -51,15 +49,15 @@ def detect_compression(head: bytes) -> Compression:
 
 
 def _begins_zlib(head: bytes) -> bool:
-    """RFC 1950: deflate, a window of at most 32 KiB, and a header that is a multiple of 31."""
+    """Check RFC 1950: deflate, a window of at most 32 KiB, a header that is a multiple of 31."""
     return len(head) >= 2 and head[0] & 0x8F == 0x08 and int.from_bytes(head[:2], "big") % 31 == 0
 
 
 class Inflater(io.RawIOBase):
-    """A readable stream of what a compressed stream holds.
+    """A readable stream of decompressed data.
 
-    Members may follow one another, as flushed and concatenated writers leave them. A stream that
-    ends without its end mark reads to its last byte, as in TensorFlow; `is_complete` tells.
+    Reads several members, as flushed or concatenated files have them. A stream without an end mark
+    is read to its last byte, as in TensorFlow; `is_complete` is False then.
 
     Raises:
         CorruptDataError: broken-compression; decompression-limit past `max_bytes`.
@@ -83,12 +81,12 @@ class Inflater(io.RawIOBase):
 
     @property
     def is_complete(self) -> bool:
-        """Whether the last member read so far had its end mark."""
+        """Whether the last member that was read has an end mark."""
         return self._engine.eof
 
     @property
     def consumed_bytes(self) -> int:
-        """How many compressed bytes were understood so far."""
+        """How many compressed bytes have been decompressed so far."""
         return self._input_bytes - len(self._pending)
 
     def readable(self) -> bool:
@@ -120,9 +118,9 @@ class Inflater(io.RawIOBase):
                 return 0
 
     def _begin_member(self) -> bool:
-        """Pass the padding after a member (RFC 1952 leaves room for it); is there another one?
+        """Skip the padding after a member (RFC 1952 allows it) and begin the next one, if any.
 
-        What else follows a ZLIB stream is no part of it, as in TensorFlow.
+        Other bytes after a ZLIB stream are ignored, as in TensorFlow.
         """
         self._pending = self._pending.lstrip(b"\0")
         if len(self._pending) == 1:  # a header takes two bytes
@@ -140,7 +138,7 @@ class Inflater(io.RawIOBase):
         return True
 
     def _decompress(self, size: int) -> bytes:
-        """At most `size` bytes; where the data breaks, every byte before that but at most one."""
+        """Decompress at most `size` bytes; at damaged data, all bytes before it but at most one."""
         spare = self._engine.copy()
         try:
             data = self._engine.decompress(self._pending, size)
@@ -154,10 +152,10 @@ class Inflater(io.RawIOBase):
         return data
 
     def _rescue(self, size: int) -> bytes:
-        """What comes before the break: ever smaller steps, as one that breaks gives nothing.
+        """Decompress the data before the damage in ever smaller steps: a failed step gives nothing.
 
-        In the end single bytes, taken out before another is put in: so the same comes, whatever
-        `size` is. A byte that zlib gives together with the break is lost.
+        The last steps are single bytes, output before the next input, so that the result does not
+        depend on `size`. A byte that zlib would output together with the error is lost.
         """
         rescued = bytearray()
         for step in (1 << 14, 1 << 10, 1 << 6, 1 << 3):
@@ -174,7 +172,7 @@ class Inflater(io.RawIOBase):
         return bytes(rescued)
 
     def _try(self, input_size: int, output_size: int) -> bytes | None:
-        """A step into the data that is not there if it breaks."""
+        """Decompress one step; return None and restore the state if it fails."""
         engine = self._engine.copy()
         try:
             data = engine.decompress(self._pending[:input_size], output_size)
@@ -188,21 +186,24 @@ class Inflater(io.RawIOBase):
         reason = str(error).partition(": ")[2] or str(error)
         return CorruptDataError(
             Defect.BROKEN_COMPRESSION,
-            f"the {self._compression} data cannot be decompressed near byte {self.consumed_bytes} "
-            f"of the file ({reason}). What was read before is intact; fetch the file again.",
+            f"the {self._compression} data is damaged near byte {self.consumed_bytes} of the file "
+            f"({reason})",
+            remedy="Fetch the file again; the records before this byte are intact.",
         )
 
     def _too_large(self) -> CorruptDataError:
         return CorruptDataError(
             Defect.DECOMPRESSION_LIMIT,
-            f"{self._input_bytes} compressed bytes became more than {self._max_bytes}; stopped, as "
-            "this may be a decompression bomb. If you trust the file, unpack it with another tool, "
-            "or read it with read_records and a larger max_decompressed_bytes.",
+            "the stream may be a decompression bomb",
+            found=f"more than {self._max_bytes} bytes from {self._input_bytes} compressed bytes",
+            expected=f"at most {self._max_bytes}",
+            remedy="If you trust the file, decompress it with another tool, or read it with "
+            f"read_records and a larger {option('max_decompressed_bytes')}.",
         )
 
 
 class Deflater:
-    """Compress what is written to it into another stream; `finish` writes the end mark."""
+    """Compress written data into another stream; `finish` writes the end mark."""
 
     def __init__(self, stream: BinaryIO, compression: Literal["gzip", "zlib"]) -> None:
         self._stream = stream
@@ -216,14 +217,14 @@ class Deflater:
 
 
 def check_compression(name: object) -> Compression:
-    """`name` as one of COMPRESSIONS; None means none.
+    """Convert a name to one of COMPRESSIONS; None means none.
 
     Raises:
-        OptionError: it is no compression that TFRecord files have.
+        OptionError: TFRecord files do not have this compression.
     """
     if name is None or name == "":
         return "none"
     for compression in COMPRESSIONS:
         if str(name).lower() == compression:
             return compression
-    raise OptionError(f"compression {name!r} is unknown; it can be {', '.join(COMPRESSIONS)}")
+    raise OptionError(option="compression", value=name, expected="none, gzip or zlib")

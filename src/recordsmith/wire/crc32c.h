@@ -6,7 +6,7 @@
  *   SSE4.2 (x86-64) or the CRC extension (AArch64), three interleaved streams,
  *   else a table, eight bytes a step.
  *
- * Why three streams: the instruction takes 8 bytes and answers after 3 cycles, but a new one can
+ * Why three streams: the instruction takes 8 bytes and 3 cycles, but a new one can
  * start every cycle. Three independent streams over neighbouring blocks keep it busy; their
  * checksums are joined by shifting one over the length of the next block, which is a linear map
  * and so four table look-ups.
@@ -60,7 +60,7 @@ static inline uint64_t crc32c_load64(const uint8_t *p) {
            (uint64_t)p[7] << 56;
 }
 
-/* Eight bytes a step through eight tables, each the one before moved on by a zero byte. */
+/* Eight bytes a step through eight tables, each the previous one after a zero byte. */
 static uint32_t crc32c_portable(uint32_t crc, const uint8_t *p, size_t size) {
     uint32_t c = ~crc;
     while (size >= 8) {
@@ -98,7 +98,7 @@ static inline uint32_t crc32c_shift(uint32_t table[4][256], uint32_t c) {
 #endif
 
 #if defined(CRC32C_TARGET)
-/* Takes 3 * block bytes at a time for as long as they are there. */
+/* Process 3 * block bytes at a time while enough are left. */
 CRC32C_TARGET static inline uint32_t crc32c_three_streams(uint32_t c, const uint8_t **data,
                                                           size_t *size, size_t block,
                                                           uint32_t table[4][256]) {
@@ -141,9 +141,9 @@ CRC32C_TARGET static uint32_t crc32c_hardware(uint32_t crc, const uint8_t *p, si
         p += 8;
         size -= 8;
     }
-    /* The last 1 to 7 bytes in one step, as a loop over them is guessed wrong by the processor
+    /* The last 1 to 7 bytes in one step, as the processor mispredicts a loop over them
      * where records differ in length: moved to the end of a word of zeros, which a register of
-     * zero passes unchanged. What of the register they do not meet is put in afterwards. */
+     * zero passes unchanged. The rest of the register is added afterwards. */
     if (size) {
         unsigned bits = 8 * (unsigned)size;
         uint64_t last = crc32c_load64(p + size - 8) >> (64 - bits);
@@ -193,7 +193,7 @@ static void crc32c_fill_shift(uint32_t table[4][256], size_t zeros) {
 
 typedef uint32_t (*crc32c_function)(uint32_t, const uint8_t *, size_t);
 static crc32c_function crc32c = crc32c_portable;
-static crc32c_function crc32c_ways[3] = {crc32c_portable}; /* all that this processor has */
+static crc32c_function crc32c_ways[3] = {crc32c_portable}; /* those that this processor has */
 static int crc32c_way_count = 1;
 
 static void crc32c_add_way(crc32c_function way) {

@@ -1,11 +1,11 @@
-"""What is this file, if it is no TFRecord? Answered from its first bytes.
+"""Identify a file that is not a TFRecord from its first bytes.
 
-A table of signatures, and some forms that need a closer look. The answer is a name and what to do
-about it, for the message of the `not-a-tfrecord` defect.
+Gives the name of the format and a remedy, for the message of the `not-a-tfrecord` defect.
 """
 
 from __future__ import annotations
 
+import csv
 import zlib
 from typing import NamedTuple
 
@@ -15,25 +15,33 @@ from recordsmith.wire.unframed import describe_unframed
 
 
 class Foreign(NamedTuple):
-    """What a file is instead of a TFRecord, with its article, what to do, and what tells it."""
+    """The format of a file that is not a TFRecord.
+
+    name: with its article.
+    advice: what to do.
+    evidence: where the format was detected, as the beginning of a sentence.
+    is_text: whether it is plain text, in any encoding.
+    """
 
     name: str
     advice: str
     evidence: str = "its first bytes are those of"
+    is_text: bool = False
 
     @property
     def sentences(self) -> str:
-        """What it is, and what to do."""
+        """The format and the advice, as sentences."""
         return f"{self.evidence} {self.name}. {self.advice}"
 
 
-_PACK = "Pack pictures with `recordsmith pack FOLDER OUT`."
-_FETCH = "Fetch the file itself; what lies here is not the data."
-_PICKLE = "Opening one can run code, so recordsmith never does."
+_PACK = "Pack images with `recordsmith pack FOLDER OUT`."
+_PACK_TABLE = "Pack its rows with `recordsmith pack TABLE.{} OUT`."
+_FETCH = "Fetch the file itself; this is not the data."
+_PICKLE = "Opening a pickle can run code, so recordsmith does not."
 _OTHER_READER = "Open it with a reader for that format."
 _UNPACK = "Unpack it first."
 _FETCH_BINARY = (
-    "Every line end in it may be changed, so it cannot be mended: fetch it again in binary mode."
+    "Any line end in it may be changed, so it cannot be fixed: fetch it again in binary mode."
 )
 
 # signature at byte 0, name, advice
@@ -45,10 +53,10 @@ _SIGNATURES: tuple[tuple[bytes, str, str], ...] = (
     ),
     (
         b"RSINDEX",
-        "an index that recordsmith keeps of another file",
-        "Name that file, in the folder above; an index holds no records.",
+        "a recordsmith index of another file",
+        "Pass that file, in the folder above; an index contains no records.",
     ),
-    (b"PAR1", "a Parquet file", "Pack its rows with `recordsmith pack FILE OUT --as table`."),
+    (b"PAR1", "a Parquet file", "Pack its rows with `recordsmith pack FILE OUT --format table`."),
     (b"\x89HDF\r\n\x1a\n", "an HDF5 file", _OTHER_READER),
     (b"\x93NUMPY", "a NumPy array", _OTHER_READER),
     (b"ARROW1\0\0", "an Arrow or Feather file", "Open it with pyarrow."),
@@ -65,11 +73,11 @@ _SIGNATURES: tuple[tuple[bytes, str, str], ...] = (
     (b"\xff\x06\x00\x00sNaPpY", "a snappy file", _UNPACK),
     (b"7z\xbc\xaf\x27\x1c", "a 7z archive", _UNPACK),
     (b"Rar!\x1a\x07", "a rar archive", _UNPACK),
-    (b"\xff\xd8\xff", "a JPEG picture", _PACK),
-    (b"\x89PNG\r\n\x1a\n", "a PNG picture", _PACK),
-    (b"GIF8", "a GIF picture", _PACK),
-    (b"II*\0", "a TIFF picture", _PACK),
-    (b"MM\0*", "a TIFF picture", _PACK),
+    (b"\xff\xd8\xff", "a JPEG image", _PACK),
+    (b"\x89PNG\r\n\x1a\n", "a PNG image", _PACK),
+    (b"GIF8", "a GIF image", _PACK),
+    (b"II*\0", "a TIFF image", _PACK),
+    (b"MM\0*", "a TIFF image", _PACK),
     (b"%PDF-", "a PDF document", _OTHER_READER),
     (b"SQLite format 3\x00", "a SQLite database", _OTHER_READER),
     (b"\x7fELF", "a program", _FETCH),
@@ -81,18 +89,20 @@ _SIGNATURES: tuple[tuple[bytes, str, str], ...] = (
 # the block header of Riegeli, which ArrayRecord files are made of: a fixed first block
 _RIEGELI = bytes.fromhex("83af70d10d884a3f00000000000000004000000000000000")
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-_RIFF_FORMS = {b"WEBP": "a WebP picture", b"WAVE": "a sound file", b"AVI ": "a film"}
+_RIFF_FORMS = {b"WEBP": "a WebP image", b"WAVE": "a sound file", b"AVI ": "a film"}
 _BMP_HEADERS = tuple(size.to_bytes(4, "little") for size in (12, 40, 52, 56, 64, 108, 124))
-_FTYP_PICTURES = (b"avif", b"avis", b"heic", b"heix", b"mif1")
+_FTYP_IMAGES = (b"avif", b"avis", b"heic", b"heix", b"mif1")
 _LEVELDB_LOG = 7  # bytes of a header: checksum, length, kind
 _TABLE_END = bytes.fromhex("57fb808b247547db")  # leveldb/doc/table_format.md
 _MOST_INFLATED = 1024
 
 
 def describe_foreign(head: bytes, tail: bytes = b"") -> Foreign | None:
-    """Name the format of a file that begins with `head`, or None if nothing known fits.
+    """Identify the format of a file; return None if it is unknown.
 
-    `tail` are its last bytes, where they are known: some formats have their mark there.
+    Args:
+        head: its first bytes.
+        tail: its last bytes, if known: some formats have their signature there.
     """
     for signature, name, advice in _SIGNATURES:
         if head.startswith(signature):
@@ -109,10 +119,12 @@ def describe_foreign(head: bytes, tail: bytes = b"") -> Foreign | None:
 
 
 def _container(head: bytes) -> Foreign | None:
-    """Formats that are told by more than their first bytes."""
+    """Detect formats that need more than their first bytes."""
     if head.startswith(b"PK\x03\x04"):
         if b".npy" in head[:256]:
-            return Foreign("a .npz file of NumPy arrays (a zip archive)", "Open it with numpy.load")
+            return Foreign(
+                "a .npz file of NumPy arrays (a zip archive)", "Open it with numpy.load."
+            )
         return Foreign("a zip archive", _UNPACK)
     if head.startswith(_RIEGELI):
         return Foreign("an ArrayRecord or Riegeli file", "Open it with the array_record package.")
@@ -122,12 +134,12 @@ def _container(head: bytes) -> Foreign | None:
         name = _RIFF_FORMS[head[8:12]]
         return Foreign(name, _PACK if head[8:12] == b"WEBP" else _OTHER_READER)
     if head[4:8] == b"ftyp":
-        is_picture = head[8:12] in _FTYP_PICTURES
-        name = "an AVIF or HEIF picture" if is_picture else "a film (MP4)"
-        return Foreign(name, _PACK if is_picture else _OTHER_READER)
+        is_image = head[8:12] in _FTYP_IMAGES
+        name = "an AVIF or HEIF image" if is_image else "a film (MP4)"
+        return Foreign(name, _PACK if is_image else _OTHER_READER)
     # BMP: its size, four zeros, where pixels begin, the size of the next header
     if head.startswith(b"BM") and head[6:10] == bytes(4) and head[14:18] in _BMP_HEADERS:
-        return Foreign("a BMP picture", _PACK)
+        return Foreign("a BMP image", _PACK)
     # Arrow's stream: a mark, the size of the metadata, where its root begins
     if head.startswith(b"\xff\xff\xff\xff") and head[6:8] == bytes(2) and head[9:12] == bytes(3):
         return Foreign("an Arrow stream", "Open it with pyarrow.")
@@ -138,25 +150,25 @@ def _container(head: bytes) -> Foreign | None:
 
 
 def _inside_of_gzip(head: bytes) -> Foreign:
-    """What a gzip file holds, as far as its first bytes give it away."""
+    """Identify the contents of a gzip file."""
     try:
         inner = zlib.decompressobj(31).decompress(head, _MOST_INFLATED)
     except zlib.error:
         return Foreign("a damaged gzip file", "Fetch it again.")
     if inner.startswith(b"\x1f\x8b"):
-        return Foreign("a gzip of another gzip", "It was compressed twice; unpack it once.")
+        return Foreign("a gzip of a gzip", "It was compressed twice; unpack it once.")
     foreign = describe_foreign(inner) if inner else None
     if foreign is None:
-        return Foreign("a gzip of something else", "Unpack it and look at what is inside.")
+        return Foreign("a gzip of an unknown format", "Unpack it to see its contents.")
     return Foreign(f"a gzip of {foreign.name}", f"{_UNPACK} {foreign.advice}")
 
 
 def _changed_by_transfer(head: bytes) -> Foreign | None:
-    """A TFRecord whose bytes were taken for text on their way."""
+    """Detect a TFRecord that was transferred or rewritten as text."""
     rest = head.removeprefix(_BYTE_ORDER_MARK)
     if rest != head and begins_frame(rest):
         return Foreign(
-            "a TFRecord with the mark of UTF-8 text (BOM) in front",
+            "a TFRecord after a UTF-8 byte order mark (BOM)",
             "Remove its first three bytes, or fetch it again in binary mode.",
         )
     # LF became CR LF, or the reverse, in the first header: the length or its checksum has one
@@ -171,12 +183,12 @@ def _changed_by_transfer(head: bytes) -> Foreign | None:
     if latin[:HEADER_BYTES] != head[:HEADER_BYTES] and begins_frame(latin):
         return Foreign(
             "a TFRecord that was re-encoded as UTF-8 text",
-            "Fetch it again in binary mode; what was changed is not told.",
+            "Fetch it again in binary mode; the changes cannot be detected.",
         )
     if head.count(b"\xef\xbf\xbd") * 12 > len(head) > 100:
         return Foreign(
             "binary data that was read as UTF-8 text and written again",
-            "What could not be decoded is lost: fetch it again in binary mode.",
+            "Fetch it again in binary mode; bytes that were not UTF-8 are lost.",
         )
     return None
 
@@ -184,28 +196,52 @@ def _changed_by_transfer(head: bytes) -> Foreign | None:
 def _text(head: bytes) -> Foreign | None:
     text = head.lstrip(_BYTE_ORDER_MARK + b" \t\r\n").lower()
     if text.startswith((b"<!doctype html", b"<html", b"<head", b"<body")):
-        return Foreign("an HTML page", f"A download link answered with a page. {_FETCH}")
+        return Foreign("an HTML page", f"The download link returned a page. {_FETCH}")
     if text.startswith((b"<?xml", b"<error")):
-        return Foreign("an XML document", f"A server may have answered with an error. {_FETCH}")
+        return Foreign("an XML document", f"It may be the error message of a server. {_FETCH}")
+    lines = text.splitlines()
+    if len(lines) > 1 and lines[0].startswith(b'{"') and lines[0].rstrip().endswith(b"}"):
+        return Foreign("a JSON Lines file", _PACK_TABLE.format("jsonl"), is_text=True)
     if text.startswith((b'{"', b"[{", b"{\n", b"[\n")):
-        return Foreign("a JSON document", _FETCH)
+        return Foreign("a JSON document", _FETCH, is_text=True)
     if head and not any(byte < 9 or 13 < byte < 32 or byte == 127 for byte in head):
         try:
             head.decode("utf-8", "strict")
         except UnicodeDecodeError as error:
             if error.start < len(head) - 4:
                 return None
-        return Foreign("a text file", _FETCH)
+        for delimiter, name, ending in (
+            (",", "CSV", "csv"),
+            ("\t", "TSV", "tsv"),
+            (";", "CSV", "csv"),
+        ):
+            if _is_table(text.decode("utf-8", "replace"), delimiter):
+                return Foreign(
+                    f"a table of text ({name})", _PACK_TABLE.format(ending), is_text=True
+                )
+        return Foreign("a text file", _FETCH, is_text=True)
     return None
 
 
+def _is_table(text: str, delimiter: str) -> bool:
+    """Return whether the first lines have equally many cells, two or more; the last may be cut."""
+    try:
+        rows = list(csv.reader(text.splitlines(), delimiter=delimiter))
+    except csv.Error:
+        return False
+    lengths = [len(row) for row in rows if row]
+    if len(lengths) < 2 or lengths[0] < 2:
+        return False
+    last = lengths.pop()
+    is_cut = not text.endswith("\n")
+    return set(lengths) == {lengths[0]} and (last == lengths[0] or (is_cut and last < lengths[0]))
+
+
 def _leveldb(head: bytes, tail: bytes) -> Foreign | None:
-    """A table (SSTable), which has its mark at the end; or a log: masked CRC-32C of kind and data,
-    length (2), kind.
-    """
+    """Detect a table by its end, or a log: masked CRC-32C of kind and data, length, kind."""
     if tail.endswith(_TABLE_END):
         return Foreign(
-            "a LevelDB table (SSTable), as the index of a TensorFlow checkpoint is",
+            "a LevelDB table (SSTable), such as the index of a TensorFlow checkpoint",
             "Open it with tf.train.load_checkpoint, or with a reader for LevelDB.",
             "its last bytes are those of",
         )
@@ -228,7 +264,7 @@ def _unframed(head: bytes) -> Foreign | None:
         return None
     return Foreign(
         name,
-        "Its messages lack the frame of a record, length and checksums: write each with "
-        "recordsmith.ShardWriter (write), or find the program that left the frame out.",
+        "Its messages are not framed as records, with length and checksums: write each of them "
+        "with recordsmith.ShardWriter.write.",
         "its first bytes are like those of",
     )

@@ -1,7 +1,6 @@
-"""Records <-> bytes in memory: encode frames, and scan a buffer for them.
+"""Records <-> bytes in memory: encode frames and scan buffers for them.
 
-A thin layer over the compiled kernel that adds types, defect names and words. It knows no paths,
-and never copies a payload when scanning.
+Adds types, defect names and messages to the compiled kernel. Scanning does not copy payloads.
 """
 
 from __future__ import annotations
@@ -29,19 +28,19 @@ _DEFECTS = {
     _PAYLOAD_CRC: Defect.PAYLOAD_CRC,
 }
 _FIRST_CAPACITY = 1024
+_CUT = "Wait until the file is complete, or fetch it again; the records before are intact."
 _ZEROS = (
-    "There are only zeros here: space that was set aside and never written, as a copy or a program "
-    "leaves it that was stopped."
+    "Fetch the file again: it continues with zeros, which an interrupted copy or program leaves in "
+    "space that it allocated."
 )
 _CONVERTED = (
-    "It is right once every CR LF in it is a LF again: the file was copied in text mode, which "
-    "changes binary data. Fetch it again in binary mode."
+    "Fetch the file again in binary mode: it was copied in text mode, which changed LF to CR LF."
 )
 _POLYNOMIAL = 0x82F63B78  # of CRC-32C, reflected
 
 
 class Frames(NamedTuple):
-    """What a scan found.
+    """The records that a scan found.
 
     starts: int64, (count,): where each payload begins in the buffer.
     lengths: int64, (count,): how long each payload is, in bytes.
@@ -56,15 +55,14 @@ class Frames(NamedTuple):
 
 
 def crc32c(data: BytesLike, value: int = 0) -> int:
-    """CRC-32C of `data`; `value` continues the checksum of the bytes before it."""
+    """Return the CRC-32C of `data`; `value` is the checksum of the bytes before it."""
     return kernel.crc32c(data, value)
 
 
 def join_crc32c(first: int, second: int, size: int) -> int:
-    """The CRC-32C of two pieces one after the other, from those of each; the second has `size`
-    bytes.
+    """Combine the CRC-32C of two pieces; the second has `size` bytes.
 
-    Going on over n bytes is a multiplication by x^(8n) modulo the polynomial.
+    Appending n bytes multiplies by x^(8n) modulo the polynomial.
     """
     power, factor, left = 1 << 31, 1 << 23, size  # x^0 and x^8, as reflected polynomials
     while left:
@@ -76,7 +74,7 @@ def join_crc32c(first: int, second: int, size: int) -> int:
 
 
 def _product(one: int, other: int) -> int:
-    """Of two reflected polynomials over GF(2), modulo that of CRC-32C."""
+    """Multiply two reflected polynomials over GF(2), modulo that of CRC-32C."""
     product = 0
     while one:
         if one & 1 << 31:
@@ -87,15 +85,13 @@ def _product(one: int, other: int) -> int:
 
 
 def stored_crc(crc: int) -> bytes:
-    """A checksum as a frame stores it: rotated by 15 bits, and moved on, as in
-    tensorflow/core/lib/hash/crc32c.h.
-    """
+    """Mask a checksum as frames store it, as in tensorflow/core/lib/hash/crc32c.h."""
     rotated = crc >> 15 | crc << 17
     return ((rotated + 0xA282EAD8) & 0xFFFFFFFF).to_bytes(4, "little")
 
 
 def begins_frame(head: bytes) -> bool:
-    """Whether these bytes begin with a length and its checksum."""
+    """Return whether these bytes begin with a length and its checksum."""
     stored = head[8:HEADER_BYTES]
     return len(stored) == 4 and stored_crc(crc32c(head[:8])) == stored
 
@@ -106,14 +102,12 @@ def encode_record(payload: BytesLike) -> bytes:
 
 
 def encode_records(payloads: Iterable[BytesLike]) -> bytes:
-    """Frame many payloads, one after the other, in one piece of memory."""
+    """Frame many payloads, end to end."""
     return kernel.frame_list(list(payloads))
 
 
 def encode_record_into(payload: BytesLike, frames: bytearray, at: int) -> int | None:
-    """Frame one payload into `frames` from byte `at`; answers where it ends, or None if it does
-    not fit.
-    """
+    """Frame one payload into `frames` at byte `at`; return the end, or None if it does not fit."""
     return kernel.frame_into(payload, frames, at) or None
 
 
@@ -143,10 +137,13 @@ def scan(
 ) -> Frames:
     """Find the records in `buffer` from byte `start`, without copying them.
 
-    Checksums of lengths are always checked, those of payloads unless `check_payloads` is False.
-    The scan ends at the first defect; nothing is raised, and what came before it is intact.
-    `limit` ends the scan after so many records. `expected` is about how many there are: a better
-    guess saves time.
+    The scan ends at the first defect without raising; the records before it are intact.
+
+    Args:
+        start: where the first frame begins.
+        check_payloads: whether to check the checksums of payloads; those of lengths always are.
+        limit: end the scan after this number of records.
+        expected: an estimate of the number of records; a good one saves time.
     """
     first = start
     capacity = min(expected if limit is None else limit, (len(buffer) - start) // FRAME_BYTES + 1)
@@ -159,7 +156,7 @@ def scan(
         found += count
         if code != _END or start == len(buffer) or found == limit:
             break
-        # room for the rest, if it is like what came before: little more than is needed
+        # room for the rest, estimated from the records so far
         capacity = found * (len(buffer) - start) // (start - first) * 9 // 8 + 64
         if limit is not None:
             capacity = min(capacity, limit - found)
@@ -171,11 +168,11 @@ def scan(
 
 
 class CheckedFrames(NamedTuple):
-    """What a check found.
+    """The result of `check_frames`.
 
     record_count: intact records.
-    stop: where it ended: the end of the buffer, or the frame that `defect` is about.
-    defect: what ended it, or None when it reached the end of the buffer.
+    stop: where the check ended: the end of the buffer, or the frame that `defect` is about.
+    defect: what ended the check, or None when it reached the end of the buffer.
     """
 
     record_count: int
@@ -184,16 +181,16 @@ class CheckedFrames(NamedTuple):
 
 
 def check_frames(buffer: BytesLike, start: int = 0) -> CheckedFrames:
-    """Check both checksums of the records in `buffer`, as `scan` does, and only count them."""
+    """Check both checksums of the records in `buffer` as `scan` does, and count them."""
     count, stop, code = kernel.check(buffer, start)
     return CheckedFrames(count, stop, _DEFECTS.get(code))
 
 
 def find_header(buffer: BytesLike, end: int) -> int | None:
-    """The first place with 12 bytes that are a length with its checksum, of a frame that ends at
-    `end` or before; that counts from the start of the buffer, and may lie behind it.
+    """Find the first 12 bytes that are a length with its checksum, of a frame that ends by `end`.
 
-    None if there is no such place. It may be inside of a payload: only the frames before it tell.
+    `end` counts from the start of the buffer and may lie after it. Returns None if nothing is
+    found. The place may be inside a payload: only the frames before it can decide that.
     """
     place = kernel.find_header(buffer, 0, len(buffer), end)
     return None if place == len(buffer) else place
@@ -209,17 +206,17 @@ def gather(
     check_payloads: bool = True,
     whole: bool = False,
 ) -> int:
-    """Copy the payloads of some frames, wherever they lie, with both checksums.
+    """Copy the payloads of some frames and check both checksums.
 
     Args:
         begins, ends: int64, (count,): the frames are buffer[begins[i]:ends[i]].
         places: int64, (count,): their payloads go to out[places[i]:].
-        out: uint8; has to have room for all.
+        out: uint8, large enough for all.
         whole: copy the frames, not only their payloads.
 
     Returns:
-        How many were copied: count, or the number of the first frame that is damaged or is not
-        there, of which a scan of its bytes tells more.
+        How many were copied: count, or the index of the first frame that is damaged or missing;
+        scan its bytes for the defect.
     """
     return kernel.gather(buffer, begins, ends, places, out, check_payloads, whole)[0]
 
@@ -231,13 +228,13 @@ def read_pieces(
     places: Int64Array,
     out: npt.NDArray[np.uint8],
 ) -> bool:
-    """Read pieces of an open file, one after the other; whether all of them were there.
+    """Read pieces of an open file; return whether all of them exist.
 
     Args:
-        file: its descriptor; where it stands does not matter and is not changed.
+        file: its descriptor; its position is neither used nor changed.
         begins, ends: int64, (count,): the pieces are the bytes [begins[i], ends[i]).
         places: int64, (count,): they go to out[places[i]:].
-        out: uint8; has to have room for all.
+        out: uint8, large enough for all.
 
     Raises:
         OSError: the system could not read one.
@@ -249,17 +246,17 @@ def read_pieces(
 
 
 def read_lengths(file: int, start: int, size: int, limit: int) -> tuple[Int64Array, int]:
-    """How long the payloads in an open file are, by reading the headers only.
+    """Read the lengths of the payloads in an open file from their headers.
 
     Args:
         file: its descriptor.
         start: where a frame begins.
         size: how many bytes the file has.
-        limit: so many at most.
+        limit: the maximum number of lengths.
 
     Returns:
-        The lengths, int64, (count,); and where the next frame begins, or one that is not right or
-        not whole.
+        The lengths, int64, (count,); and where the next frame begins, which may be damaged or
+        incomplete.
 
     Raises:
         OSError: the system could not read one.
@@ -272,63 +269,62 @@ def read_lengths(file: int, start: int, size: int, limit: int) -> tuple[Int64Arr
 
 
 def _is_converted(frame: memoryview, length: int) -> bool:
-    """Whether a payload is right once each CR LF in it is LF again, as text mode makes of LF."""
+    """Return whether the payload is valid after each CR LF is changed back to LF."""
     stop = length + FOOTER_BYTES
     rest = bytes(frame[HEADER_BYTES : HEADER_BYTES + 2 * stop]).replace(b"\r\n", b"\n")[:stop]
     return len(rest) == stop and stored_crc(crc32c(rest[:length])) == rest[length:]
 
 
 def describe_defect(
-    frames: Frames, buffer: BytesLike, *, position: int, offset: int, size: int | None = None
+    frames: Frames, buffer: BytesLike, *, record: int, offset: int, size: int | None = None
 ) -> CorruptDataError:
-    """The error for the defect that ended `frames`.
+    """Return the error for the defect that ended `frames`.
 
     Args:
-        position: the position of the record that is damaged.
+        record: the position of the damaged record in its file, from 0.
         offset: the byte offset of its frame.
-        size: the size of the whole file where it is known, for the message.
+        size: the size of the whole file, if known.
     """
     assert frames.defect is not None
     header = bytes(buffer[frames.stop : frames.stop + HEADER_BYTES])
     left = len(buffer) - frames.stop
-    whole = "" if size is None else f" (the file has {size} bytes)"
+    length = int.from_bytes(header[:8], "little")
+    whole = "" if size is None else f" of a file of {size} bytes"
+    problem, found, expected, remedy = "", "", "", _CUT
     if frames.defect is Defect.TRUNCATED_HEADER:
-        detail = (
-            f"the file ends {left} bytes into a record's header of {HEADER_BYTES} bytes{whole}. "
-            "It was cut off, or is still being written; the records before it are intact."
-        )
+        problem = "the file ends in the header of a record"
+        found, expected = f"{left} bytes{whole}", f"{HEADER_BYTES}"
     elif frames.defect is Defect.LENGTH_CRC:
-        detail = (
-            f"the length {int.from_bytes(header[:8], 'little')} does not match its checksum: found "
-            f"{header[8:].hex()}, expected "
-            f"{stored_crc(crc32c(header[:8])).hex()}. "
-            + (
-                _ZEROS
-                if not any(header)
-                else "Either this is no TFRecord file, or its first bytes are damaged."
-                if offset == 0
-                else "Where the next record begins is lost; the records before it are intact."
+        problem = f"the length {length} does not match its checksum"
+        found, expected = header[8:].hex(), stored_crc(crc32c(header[:8])).hex()
+        if not any(header):
+            remedy = _ZEROS
+        elif offset == 0:
+            remedy = "Check that this is a TFRecord file; if it is, its first bytes are damaged."
+        else:
+            remedy = (
+                "Fetch the file again; the records before are intact, but the start of the next "
+                "one is unknown."
             )
-        )
     elif frames.defect is Defect.TRUNCATED_PAYLOAD:
-        length = int.from_bytes(header[:8], "little")
-        detail = (
-            f"the record needs {length + FRAME_BYTES} bytes, but only {left} are left{whole}. "
-            "It was cut off, or is still being written; the records before it are intact."
-        )
+        problem = "the file ends in a record"
+        found, expected = f"{left} bytes{whole}", f"{length + FRAME_BYTES}"
     else:
-        length = int.from_bytes(header[:8], "little")
         stored_at = frames.stop + HEADER_BYTES + length
         payload = as_view(buffer)[frames.stop + HEADER_BYTES : stored_at]
-        detail = (
-            f"the payload of {length} bytes does not match its checksum: found "
-            f"{bytes(buffer[stored_at : stored_at + FOOTER_BYTES]).hex()}, expected "
-            f"{stored_crc(crc32c(payload)).hex()}. "
-            + (
-                _CONVERTED
-                if position == 0 and _is_converted(as_view(buffer)[frames.stop :], length)
-                else "At least one bit of this record changed after it was written; fetch the file "
-                "again."
-            )
-        )
-    return CorruptDataError(frames.defect, detail, position=position, offset=offset)
+        problem = f"the payload of {length} bytes does not match its checksum"
+        found = bytes(buffer[stored_at : stored_at + FOOTER_BYTES]).hex()
+        expected = stored_crc(crc32c(payload)).hex()
+        if record == 0 and _is_converted(as_view(buffer)[frames.stop :], length):
+            remedy = _CONVERTED
+        else:
+            remedy = "Fetch the file again: the record changed after it was written."
+    return CorruptDataError(
+        frames.defect,
+        problem,
+        found=found,
+        expected=expected,
+        remedy=remedy,
+        record=record,
+        offset=offset,
+    )

@@ -28,17 +28,17 @@ cdef extern from "crc32c.h" nogil:
 cdef enum:
     HEADER = 12
     FOOTER = 4
-    RELEASE_FROM = 1 << 18  # bytes: below, letting other threads in costs more than the work
+    RELEASE_FROM = 1 << 18  # bytes: below, releasing the lock costs more than the work
     # what ended a scan
-    END = 0             # the buffer was used up at the end of a record, or the arrays are full
+    END = 0             # the buffer ended after a record, or the arrays are full
     PARTIAL_HEADER = 1  # fewer than 12 bytes are left
-    PARTIAL_PAYLOAD = 2 # the length says more than is left
+    PARTIAL_PAYLOAD = 2 # the length is more than what is left
     LENGTH_CRC = 3
     PAYLOAD_CRC = 4
-    # what ended a gathering, besides
-    MISPLACED = 5       # the frame is not where it should be, or not as long
+    # what else ends a gather
+    MISPLACED = 5       # the frame is not where it should be, or has another length
     NO_ROOM = 6
-    FRAMES_AHEAD = 6    # the memory of so many is asked for before it is needed
+    FRAMES_AHEAD = 6    # how many frames to prefetch
 
 
 cdef extern from *:
@@ -70,50 +70,50 @@ cdef inline void store32(uint8_t *p, uint32_t value) noexcept nogil:
 
 
 cdef inline uint8_t *store_frame(uint8_t *out, const uint8_t *payload, uint64_t size) noexcept nogil:
-    """Write one frame at `out`; answers where the next begins."""
+    """Write one frame at `out`; return where the next begins."""
     cdef int i
     for i in range(8):
         out[i] = <uint8_t>(size >> (8 * i))
     store32(out + 8, crc32c_mask(c_crc32c(0, out, 8)))
     memcpy(out + HEADER, payload, size)
-    # over the source, which the copy has just brought into the cache
+    # over the source, which the copy has loaded into the cache
     store32(out + HEADER + size, crc32c_mask(c_crc32c(0, payload, size)))
     return out + HEADER + size + FOOTER
 
 
 def crc32c(const uint8_t[::1] data not None, uint32_t value=0):
-    """CRC-32C of `data`, continuing from `value`."""
+    """Return the CRC-32C of `data`, continuing from `value`."""
     with nogil:
         value = c_crc32c(value, &data[0], data.shape[0])
     return value
 
 
-WAY_COUNT = crc32c_way_count  # of computing it on this processor: a table, then ever faster
+WAY_COUNT = crc32c_way_count  # implementations on this processor: a table, then faster ones
 
 
 def crc32c_by(int way, const uint8_t[::1] data not None, uint32_t value=0):
-    """The same in one of the ways, 0 <= way < WAY_COUNT, so that each can be tested."""
+    """Return the CRC-32C by one implementation, 0 <= way < WAY_COUNT, for tests."""
     if way < 0 or way >= crc32c_way_count:
-        raise IndexError("this processor has no such way")
+        raise IndexError("this processor does not have this implementation")
     with nogil:
         value = crc32c_ways[way](value, &data[0], data.shape[0])
     return value
 
 
 def masked_crc32c(const uint8_t[::1] data not None):
-    """The checksum as a frame stores it."""
+    """Return the checksum as a frame stores it."""
     cdef uint32_t value
     with nogil:
         value = crc32c_mask(c_crc32c(0, &data[0], data.shape[0]))
     return value
 
 
-cdef inline int look_at_frame(
+cdef inline int check_frame(
     const uint8_t *base, Py_ssize_t at, Py_ssize_t size, bint check_payload_crc, uint64_t *length
 ) noexcept nogil:
-    """What is wrong with the frame that begins at base[at], END if nothing is; at < size.
+    """Check the frame at base[at], at < size; return its defect, or END if it is intact.
 
-    `length` is that of its payload, and of use only where all of the frame is there.
+    `length` is that of its payload, and valid only if the frame is complete.
     """
     if size - at < HEADER:
         return PARTIAL_HEADER
@@ -136,7 +136,7 @@ def scan(
     int64_t[::1] lengths not None,
     bint check_payload_crc,
 ):
-    """Walk frames from `start`; fill where payloads begin and how long they are.
+    """Scan frames from `start`; store the starts and lengths of payloads.
 
     Returns (count, stop, code): `stop` is where the frame begins that ended the scan.
     """
@@ -149,7 +149,7 @@ def scan(
         raise IndexError("start lies outside the buffer")
     with nogil:
         while at < size and count < capacity:
-            code = look_at_frame(base, at, size, check_payload_crc, &length)
+            code = check_frame(base, at, size, check_payload_crc, &length)
             if code != END:
                 break
             starts[count] = at + HEADER
@@ -160,7 +160,7 @@ def scan(
 
 
 def check(const uint8_t[::1] buffer not None, Py_ssize_t start):
-    """Walk frames from `start` with both checksums, and only count them.
+    """Check both checksums of the frames from `start` and count them.
 
     Returns (count, stop, code), as `scan` does.
     """
@@ -172,7 +172,7 @@ def check(const uint8_t[::1] buffer not None, Py_ssize_t start):
         raise IndexError("start lies outside the buffer")
     with nogil:
         while at < size:
-            code = look_at_frame(base, at, size, True, &length)
+            code = check_frame(base, at, size, True, &length)
             if code != END:
                 break
             count += 1
@@ -181,43 +181,42 @@ def check(const uint8_t[::1] buffer not None, Py_ssize_t start):
 
 
 def find_header(const uint8_t[::1] buffer not None, Py_ssize_t start, Py_ssize_t stop, int64_t end):
-    """The first place in buffer[start:stop] where twelve bytes are a length with its checksum, and
-    a frame of that length ends at `end` or before; `stop` if there is none.
+    """Find the first place in buffer[start:stop] with a length and its checksum, of a frame that
+    ends by `end`; return `stop` if there is none.
 
-    `end` counts from the start of the buffer and may lie behind it: it is where the bytes end that
-    the buffer is a part of. A place whose twelve bytes the buffer does not hold is not looked at.
+    `end`, the end of the file, counts from the start of the buffer and may lie after it. Places
+    with fewer than twelve bytes in the buffer are skipped.
 
-    What always holds: start <= answer <= stop; where the answer is below stop, buffer[answer:] has
-    twelve bytes, their checksum is right, and answer + 16 + length <= end; no place before it in
-    [start, stop) is one of those. Nothing is read outside of the buffer.
+    Guarantees: start <= result <= stop; if result < stop, buffer[result:] has twelve bytes with a
+    valid checksum, result + 16 + length <= end, and result is the first such place. Nothing is read
+    outside the buffer.
     """
     cdef Py_ssize_t at = start, last = min(stop, buffer.shape[0] - HEADER + 1), step
     cdef const uint8_t *base = &buffer[0] if buffer.shape[0] else NULL
     cdef const uint8_t *place
     cdef uint64_t length
     cdef uint8_t zeros[8]
-    cdef uint32_t of_nothing
+    cdef uint32_t crc_of_zeros
     if start < 0 or start > stop or stop > buffer.shape[0]:
         raise IndexError("start and stop lie outside the buffer")
-    # no frame is longer than this, so that the top byte of a length is zero: whatever is at
-    # at + 7, unless it is zero, is none of the top bytes of a length at `at` or shortly behind
-    end = min(end, (<int64_t>1 << 56) - 1)
-    step = 1
-    while step < 7 and end >> (8 * (7 - step)) == 0:
+    # below 2**56, the top byte of a length is zero: a nonzero byte at at + 7 cannot be one of the
+    # top bytes of a length at `at` or shortly after it
+    step = 0 if end >> 56 else 1
+    while 0 < step < 7 and end >> (8 * (7 - step)) == 0:
         step += 1
     with nogil:
         memset(zeros, 0, 8)
-        of_nothing = crc32c_mask(c_crc32c(0, zeros, 8))
+        crc_of_zeros = crc32c_mask(c_crc32c(0, zeros, 8))
         while at < last:
             place = base + at
-            if place[7]:
+            if place[7] and step:
                 at += step
                 continue
             length = load64(place)
             if at + HEADER + FOOTER <= end and length <= <uint64_t>(end - at - HEADER - FOOTER):
-                # zeros are what disks leave behind: not a checksum for each of them
+                # runs of zeros are common on disks: skip their checksums
                 if load32(place + 8) == (
-                    crc32c_mask(c_crc32c(0, place, 8)) if length else of_nothing
+                    crc32c_mask(c_crc32c(0, place, 8)) if length else crc_of_zeros
                 ):
                     break
             at += 1
@@ -234,16 +233,20 @@ def gather(
     bint whole,
 ):
     """Copy the payloads of the frames buffer[begins[i]:ends[i]] to out[places[i]:]; or, if `whole`,
-    the frames.
+    the frames. Checks the copy, as the buffer may be a memory-mapped file that changes. After an
+    error, the places of the frames from `count` on may have been written to.
 
-    Returns (count, code): how many were copied, and what is wrong with the frame that ended it:
-    END if nothing is, MISPLACED if the frame is not as long as it should be.
+    Returns (count, code): how many were copied, and the defect of the next frame: END if there is
+    none, MISPLACED if the frame has another length.
     """
     cdef Py_ssize_t size = buffer.shape[0], room = out.shape[0], count = begins.shape[0], i = 0
     cdef const uint8_t *base = &buffer[0] if size else NULL
     cdef uint8_t *target = &out[0] if room else NULL
     cdef const uint8_t *frame
-    cdef int64_t length, copied, skipped = 0 if whole else HEADER
+    cdef uint8_t *payload
+    cdef uint8_t header[HEADER]
+    cdef int64_t length, copied
+    cdef uint32_t stored
     cdef int code = END
     if ends.shape[0] != count or places.shape[0] != count:
         raise IndexError("begins, ends and places differ in length")
@@ -259,23 +262,30 @@ def gather(
                 code = MISPLACED
                 break
             frame = base + begins[i]
-            if load32(frame + 8) != crc32c_mask(c_crc32c(0, frame, 8)):
+            memcpy(header, frame, HEADER)
+            if load32(header + 8) != crc32c_mask(c_crc32c(0, header, 8)):
                 code = LENGTH_CRC
                 break
-            if load64(frame) != <uint64_t>length:
+            if load64(header) != <uint64_t>length:
                 code = MISPLACED
-                break
-            if check_payload_crc and load32(frame + HEADER + length) != crc32c_mask(
-                c_crc32c(0, frame + HEADER, length)
-            ):
-                code = PAYLOAD_CRC
                 break
             copied = length + HEADER + FOOTER if whole else length
             if places[i] < 0 or copied > room - places[i]:
                 code = NO_ROOM
                 break
-            if copied:
-                memcpy(target + places[i], frame + skipped, copied)
+            payload = target + places[i]
+            if whole:
+                memcpy(payload, header, HEADER)
+                payload += HEADER
+                memcpy(payload, frame + HEADER, length + FOOTER)
+                stored = load32(payload + length)
+            else:
+                if length:
+                    memcpy(payload, frame + HEADER, length)
+                stored = load32(frame + HEADER + length)
+            if check_payload_crc and stored != crc32c_mask(c_crc32c(0, payload, length)):
+                code = PAYLOAD_CRC
+                break
             i += 1
     if code == NO_ROOM:
         raise IndexError("a payload or frame does not fit into its place")
@@ -291,8 +301,8 @@ def read_pieces(
 ):
     """Read the bytes [begins[i], ends[i]) of a file to out[places[i]:].
 
-    Returns (count, error): how many were read whole, and the number of the system's error that
-    ended it, 0 if the file ended.
+    Returns (count, error): how many were read, and the errno that ended the reading, 0 at the end
+    of the file.
     """
     cdef Py_ssize_t count = begins.shape[0], room = out.shape[0], i = 0
     cdef uint8_t *target = &out[0] if room else NULL
@@ -303,7 +313,7 @@ def read_pieces(
         raise IndexError("begins, ends and places differ in length")
     for i in range(count):
         if begins[i] < 0 or ends[i] < begins[i] or places[i] < 0 or places[i] > room:
-            raise IndexError("a piece is not one of a file, or has no place")
+            raise IndexError("a piece or its place is out of range")
         if ends[i] - begins[i] > room - places[i]:
             raise IndexError("a piece does not fit into its place")
     i = 0
@@ -326,11 +336,11 @@ def read_pieces(
 
 
 def read_lengths(int file, int64_t start, int64_t size, int64_t[::1] lengths not None):
-    """How long the payloads are from byte `start` of a file of `size` bytes, of as many as there is
-    room for, by reading their headers only.
+    """Read the lengths of payloads from byte `start` of a file of `size` bytes from their headers,
+    until `lengths` is full.
 
-    Returns (count, stop, error): `stop` is where the next frame begins, or one that is not right or
-    not whole; `error` the number of the system's error that ended it, or 0.
+    Returns (count, stop, error): `stop` is where the next frame begins, which may be damaged or
+    incomplete; `error` is the errno that ended the reading, or 0.
     """
     cdef Py_ssize_t room = lengths.shape[0], count = 0
     cdef uint8_t header[HEADER]
@@ -372,7 +382,7 @@ def frame_list(list payloads not None):
     cdef uint8_t *end = out + total
     for payload in payloads:
         PyObject_GetBuffer(payload, &view, PyBUF_SIMPLE)
-        if view.len + HEADER + FOOTER > end - out:  # it grew between the two looks
+        if view.len + HEADER + FOOTER > end - out:  # it grew meanwhile
             PyBuffer_Release(&view)
             raise ValueError("a payload changed its size while it was written")
         if view.len < RELEASE_FROM:
@@ -387,8 +397,7 @@ def frame_list(list payloads not None):
 
 
 def frame_into(payload not None, uint8_t[::1] out not None, Py_ssize_t at):
-    """Frame one payload into `out` from byte `at`; answers where the frame ends, 0 if it does not
-    fit."""
+    """Frame one payload into `out` at byte `at`; return the end of the frame, 0 if it does not fit."""
     cdef Py_buffer view
     cdef uint8_t *place
     cdef uint8_t *end = NULL

@@ -1,8 +1,8 @@
-"""What does a damaged compressed file still hold? Everything before a break, and what begins after.
+"""Decompress a damaged file: everything before a defect, and the readable members after it.
 
-Deflate cannot be entered in its middle, so a break costs the rest of its member. Writers that
-flush, and files that were joined, leave several members of GZIP; the next one after a break is
-known by its first bytes, and by being readable. ZLIB has too few of them to be searched.
+Deflate data cannot be read from the middle, so a defect loses the rest of its member. Flushing
+writers and joined files leave several GZIP members; the next one is found by its magic bytes and
+must decompress. The two magic bytes of ZLIB are too few for a search.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ def inflate_around_breaks(
     *,
     max_bytes: int = MAX_DECOMPRESSED_BYTES,
 ) -> Iterator[memoryview | LostRange]:
-    """Decompress what can be.
+    """Decompress all readable parts of a stream.
 
     Args:
-        stream: open for reading, and able to seek.
-        max_bytes: how much it may become; what would be more is lost.
+        stream: open for reading, and seekable.
+        max_bytes: the limit of the decompressed size; data beyond it is lost.
 
-    Returns:
-        The plain bytes in order, as views that are good until the next one is asked for, and the
-        ranges of the compressed file that are lost. A range that is empty, at the end of the
-        file, says that the end mark is missing.
+    Yields:
+        The decompressed bytes in order, as views that are valid until the next step, and the ranges
+        of the compressed file that are lost. An empty range at the end of the file means that the
+        end mark is missing.
     """
     size = stream.seek(0, os.SEEK_END)
     buffer = bytearray(BLOCK_BYTES)
@@ -63,7 +63,7 @@ def inflate_around_breaks(
 
 
 def _next_member(stream: BinaryIO, at: int, size: int) -> int | None:
-    """Where the next member of GZIP begins that can be read."""
+    """Find the next readable GZIP member."""
     while at < size:
         stream.seek(at)
         block = stream.read(BLOCK_BYTES)

@@ -1,16 +1,14 @@
-"""Which records of a damaged file are whole? Everything that its checksums prove, and what is lost.
+"""Find the intact records of a damaged file by their checksums, and the ranges that are lost.
 
-Frame follows frame for as long as both checksums are right. Where they are not, the next twelve
-bytes are searched that are a length with its checksum, and what stands there has to prove itself
-like any other frame. What comes out is bytes as they lie in the file, so that no record can be put
-together from two; only where one flipped bit in a frame's own twelve or four bytes explains what is
-there is that bit turned back, and said.
+Reads frame after frame while both checksums are valid. After a defect, searches for the next twelve
+bytes that are a length with its checksum, and verifies the frame there like any other. Output is
+bytes exactly as in the file, so a record cannot be assembled from two; only a single flipped bit in
+a header or footer is corrected, and reported.
 
-A frame whose length is right and whose payload is not is passed over whole if a frame stands at its
-end: what looks like frames inside of it is then its content, unless it leads to that end.
+A frame with a valid length and an invalid payload is skipped whole if another frame begins at its
+end: what looks like frames inside it is its content, unless those frames lead to that end.
 
-Reads any part of the file, the same part again if need be, through a buffer of bounded size. Ends
-after a bounded number of passes, whatever the lengths in the file say.
+Memory and the number of passes are bounded, whatever lengths the file contains.
 """
 
 from __future__ import annotations
@@ -36,22 +34,22 @@ from recordsmith.wire.kernel import find_header, masked_crc32c
 
 BLOCK_BYTES = 1 << 20
 LONGEST_HELD_BYTES = 1 << 24
-"""Frames up to this length are read once; longer ones twice, as they do not fit into the buffer."""
+"""Frames up to this length fit into the buffer and are read once; longer ones twice."""
 
-_MOST_VAIN_PASSES = 8
-"""So many times the file's size is read for lengths that turn out to lie; no honest file needs two.
-After that, what such a length claims is passed over instead of searched."""
+_MOST_WASTED_PASSES = 8
+"""How many times the file's size may be read for lengths that turn out to be wrong; after that, the
+range of such a length is skipped instead of searched. An undamaged file needs at most one."""
 
-_FREE_BYTES = 1 << 24
-"""And so much in any case, for a small file."""
+_LEAST_WASTED_BYTES = 1 << 24
+"""The minimum of this limit, for small files."""
 
 
 class Whole(NamedTuple):
-    """Bytes of whole frames, to be written one after the other.
+    """Bytes of intact frames, to be written end to end.
 
-    frames: a view, good until the next one is asked for. A long frame comes in several pieces.
-    lengths: int64, (count,): of the payloads of those frames that end here.
-    offset: the byte of the file that `frames` begins with.
+    frames: a view, valid until the next step. A long frame comes in several pieces.
+    lengths: int64, (count,): of the payloads of the frames that end here.
+    offset: the byte of the file where `frames` begins.
     """
 
     frames: memoryview
@@ -60,7 +58,7 @@ class Whole(NamedTuple):
 
 
 class LostRange(NamedTuple):
-    """Bytes [start, stop) of the file, of which no record can be had; and what was met there."""
+    """Bytes [start, stop) of the file without intact records, and the defect."""
 
     start: int
     stop: int
@@ -68,11 +66,11 @@ class LostRange(NamedTuple):
 
 
 class Repair(NamedTuple):
-    """A bit that was turned back.
+    """A flipped bit that was corrected.
 
-    offset: the byte that has the bit.
-    bit: which one of the byte, 0 for the lowest.
-    field: what it is a part of: `length`, `length-crc` or `payload-crc`.
+    offset: the byte that contains the bit.
+    bit: its number in the byte, 0 for the lowest.
+    field: the part of the frame: `length`, `length-crc` or `payload-crc`.
     """
 
     offset: int
@@ -88,20 +86,19 @@ _NOTHING = np.empty(0, np.int64)
 
 
 def rescue(stream: BinaryIO) -> Iterator[Finding]:
-    """Read a file of frames that may be damaged anywhere.
+    """Read a file that may be damaged anywhere.
 
     Args:
-        stream: uncompressed; open for reading, from its first byte, and able to seek.
+        stream: uncompressed, open for reading at its first byte, and seekable.
 
     Returns:
-        Everything, in order: the frames that are whole, ranges that are lost, and bits that were
-        turned back, each before its frame.
+        Everything in order: intact frames, lost ranges, and corrected bits, each before its frame.
     """
     return _Rescue(stream).findings()
 
 
 class _Window:
-    """Any part of a file, by one buffer that grows to what is asked for."""
+    """Reads any part of a file through one buffer that grows as needed."""
 
     def __init__(self, stream: BinaryIO) -> None:
         self._stream = stream
@@ -111,9 +108,9 @@ class _Window:
         self._filled = 0
 
     def hold(self, start: int, size: int) -> memoryview:
-        """What is in the buffer from byte `start` on: at least `size` bytes, unless the file ends.
+        """Return the buffer from byte `start`: at least `size` bytes, unless the file ends.
 
-        The view is good until the next call.
+        The view is valid until the next call.
         """
         kept = self._start + self._filled - start
         if not 0 <= start - self._start <= self._filled or kept < min(size, self.size - start):
@@ -139,12 +136,12 @@ class _Window:
 
 
 class _Rescue:
-    """One way through a file."""
+    """One pass through a file."""
 
     def __init__(self, stream: BinaryIO) -> None:
         self._window = _Window(stream)
-        self._vain_bytes = 0
-        self._most_vain_bytes = _MOST_VAIN_PASSES * self._window.size + _FREE_BYTES
+        self._wasted_bytes = 0
+        self._most_wasted_bytes = _MOST_WASTED_PASSES * self._window.size + _LEAST_WASTED_BYTES
 
     def findings(self) -> Iterator[Finding]:
         at = 0
@@ -157,19 +154,19 @@ class _Rescue:
                 stop, lengths = stop - FRAME_BYTES - _LENGTH_BYTES, lengths[:-1]
                 if len(lengths):
                     yield Whole(view[:stop].toreadonly(), lengths, at)
-                at = yield from self._like_a_header(at + stop)
+                at = yield from self._eight_byte_frame(at + stop)
             elif len(lengths):
                 yield Whole(view[:stop].toreadonly(), lengths, at)
                 at += stop
             else:
-                at = yield from self._beyond(at)
+                at = yield from self._other_frame(at)
 
-    def _like_a_header(self, at: int) -> Generator[Finding, None, int]:
-        """Pass a frame of eight bytes that nothing whole follows; answers where to go on.
+    def _eight_byte_frame(self, at: int) -> Generator[Finding, None, int]:
+        """Handle a frame of eight bytes before a defect; return where to continue.
 
-        Eight bytes and their checksum are what a header is. So the header of a record of eight
-        bytes that has lost the rest, and the header behind it, look like a whole record, but for
-        the whole frame that begins within.
+        A header is eight bytes and their checksum too. The header of an eight-byte record without
+        its payload and the next header together look like an intact record; the intact frame that
+        begins inside shows the difference.
         """
         inside = at + HEADER_BYTES
         length = self._length_at(inside)
@@ -180,19 +177,19 @@ class _Rescue:
         return at + FRAME_BYTES + _LENGTH_BYTES
 
     def _wanted(self, at: int) -> int:
-        """How many bytes are to be held, so that a frame can be seen whole."""
+        """Return how many bytes the buffer needs for the whole frame."""
         length = self._length_at(at)
         if length is None or length + FRAME_BYTES > LONGEST_HELD_BYTES:
             return HEADER_BYTES
         return length + FRAME_BYTES
 
-    def _beyond(self, at: int) -> Generator[Finding, None, int]:
-        """Pass a frame that is long, or flipped in one bit, or lost; answers where to go on."""
+    def _other_frame(self, at: int) -> Generator[Finding, None, int]:
+        """Handle a frame that is long, has a flipped bit or is lost; return where to continue."""
         length = self._length_at(at)
         if length is None:
-            mended = self._mended(at)
-            if mended is not None:
-                repair, header = mended
+            corrected = self._corrected(at)
+            if corrected is not None:
+                repair, header = corrected
                 yield repair
                 yield Whole(memoryview(header), _NOTHING, at)
                 length = int.from_bytes(header[:8], "little")
@@ -207,7 +204,7 @@ class _Rescue:
                 return at + FRAME_BYTES + length
             bit = _only_bit(stored ^ found)
             footer_at = at + HEADER_BYTES + length
-            # bytes that are missing can have that look, too: then the next frame begins too early
+            # missing bytes can look like this too: then the next frame begins too early
             behind = self._search(footer_at, footer_at + FOOTER_BYTES)
             if bit is not None and behind == footer_at + FOOTER_BYTES:
                 yield Repair(footer_at + bit // 8, bit % 8, "payload-crc")
@@ -221,18 +218,18 @@ class _Rescue:
         return stop
 
     def _after_wrong_payload(self, at: int, end: int) -> int:
-        """Where to go on after a frame whose length is right and whose payload is not.
+        """Return where to continue after a frame with a valid length and an invalid payload.
 
-        Its payload was changed in place if another frame stands at its end. Bytes that are missing
-        or too many can have the same look by chance; then the frames that were taken for a part
-        of the payload lead to that end, or over it, which what a payload holds cannot do.
+        If another frame begins at its end, the payload was changed in place. Missing or extra bytes
+        can look the same by chance; then the frames inside lead to that end or past it, which the
+        content of a payload cannot do.
         """
-        if self._has_read_in_vain:
+        if self._has_wasted_too_much:
             return end
         if not self._is_frame_border(end):
             return self._search(at + HEADER_BYTES, self._window.size)
         inside = at + HEADER_BYTES
-        while (inside := self._search(inside, end)) < end and not self._has_read_in_vain:
+        while (inside := self._search(inside, end)) < end and not self._has_wasted_too_much:
             reached = self._reach(inside, end)
             if reached >= end:
                 return inside
@@ -240,24 +237,24 @@ class _Rescue:
         return end
 
     def _is_frame_border(self, at: int) -> bool:
-        """Whether the file ends here, or a frame begins, even if a bit of its header is flipped."""
+        """Return whether the file ends or a frame begins here, even with a flipped header bit."""
         if at == self._window.size:
             return True
-        return begins_frame(self._header(at)) or self._mended(at) is not None
+        return begins_frame(self._header(at)) or self._corrected(at) is not None
 
     def _reach(self, at: int, enough: int) -> int:
-        """Follow whole frames from here until it is enough, or where to search on if it is not."""
+        """Follow intact frames up to `enough`; return where they end, to search from there."""
         length: int | None = None
         while at < enough:
             before, length = length, self._length_at(at)
             if length is None or len(set(self._checksums(at, length))) > 1:
-                # what ends here may be a header and another one: see _like_a_header
+                # this frame may consist of two headers: see _eight_byte_frame
                 return at - HEADER_BYTES if before == _LENGTH_BYTES else at
             at += FRAME_BYTES + length
         return at
 
     def _search(self, at: int, stop: int) -> int:
-        """The next place before `stop` with a right length, of a frame that fits; else `stop`."""
+        """Find the next valid length of a frame that fits before `stop`; else return `stop`."""
         while at < stop:
             view = self._window.hold(at, HEADER_BYTES)
             seen = min(len(view) - HEADER_BYTES + 1, stop - at)
@@ -273,7 +270,7 @@ class _Rescue:
         return bytes(self._window.hold(at, HEADER_BYTES)[:HEADER_BYTES])
 
     def _length_at(self, at: int) -> int | None:
-        """The length of the frame here, if its checksum is right and the frame fits."""
+        """Return the length of the frame here, if its checksum is valid and the frame fits."""
         header = self._header(at)
         if not begins_frame(header):
             return None
@@ -287,7 +284,7 @@ class _Rescue:
         return Defect.TRUNCATED_PAYLOAD if begins_frame(header) else Defect.LENGTH_CRC
 
     def _checksums(self, at: int, length: int) -> tuple[int, int]:
-        """Of the payload of the frame here: the one that is stored, and the right one."""
+        """Return the stored and the computed checksum of the payload here."""
         value = 0
         start = at + HEADER_BYTES
         stop = start + length
@@ -298,36 +295,36 @@ class _Rescue:
             value = crc32c(view, value)
             start += len(view)
         footer = self._window.hold(stop, FOOTER_BYTES)[:FOOTER_BYTES]
-        if len(footer) < FOOTER_BYTES:  # the file has shrunk
+        if len(footer) < FOOTER_BYTES:  # the file became shorter
             return -1, 0
         stored, found = (int.from_bytes(crc, "little") for crc in (footer, stored_crc(value)))
         if stored != found:
-            self._vain_bytes += length
+            self._wasted_bytes += length
         return stored, found
 
     @property
-    def _has_read_in_vain(self) -> bool:
-        return self._vain_bytes > self._most_vain_bytes
+    def _has_wasted_too_much(self) -> bool:
+        return self._wasted_bytes > self._most_wasted_bytes
 
-    def _mended(self, at: int) -> tuple[Repair, bytes] | None:
-        """The header here with one bit turned back, if that makes both checksums right."""
+    def _corrected(self, at: int) -> tuple[Repair, bytes] | None:
+        """Correct one bit of the header here, if that makes both checksums valid."""
         header = self._header(at)
         most = self._window.size - at - FRAME_BYTES
-        if len(header) < HEADER_BYTES or most < 0 or self._has_read_in_vain:
+        if len(header) < HEADER_BYTES or most < 0 or self._has_wasted_too_much:
             return None
         bit = _flipped_bit(header, most)
         if bit is None:
             return None
-        mended = bytearray(header)
-        mended[bit // 8] ^= 1 << bit % 8
-        stored, found = self._checksums(at, int.from_bytes(mended[:8], "little"))
+        corrected = bytearray(header)
+        corrected[bit // 8] ^= 1 << bit % 8
+        stored, found = self._checksums(at, int.from_bytes(corrected[:8], "little"))
         if stored != found:
             return None
         repair = Repair(at + bit // 8, bit % 8, "length" if bit < 64 else "length-crc")
-        return repair, bytes(mended)
+        return repair, bytes(corrected)
 
     def _pieces(self, start: int, size: int, length: int | None = None) -> Iterator[Whole]:
-        """Bytes of a frame that was checked; `length` is that of its payload, if it ends there."""
+        """Yield bytes of a checked frame; `length` is that of its payload, if it ends there."""
         lengths = _NOTHING if length is None else np.array([length], np.int64)
         stop = start + size
         while start < stop:
@@ -335,7 +332,8 @@ class _Rescue:
             if not view:
                 raise CorruptDataError(
                     Defect.TRUNCATED_PAYLOAD,
-                    "the file became shorter while it was read. Wait until nobody writes to it.",
+                    "the file became shorter while it was read",
+                    remedy="Wait until no other program writes to it.",
                     offset=start,
                 )
             offset = start
@@ -344,9 +342,9 @@ class _Rescue:
 
 
 def _flipped_bit(header: bytes, most: int) -> int | None:
-    """Which of the 96 bits, turned, gives a length of at most `most` and its checksum.
+    """Find the one of 96 bits that, flipped, gives a length of at most `most` with its checksum.
 
-    There is one such bit at most: two lengths with one checksum differ in more than two bits.
+    At most one bit does: two lengths with equal checksums differ in more than two bits.
     """
     length, stored = int.from_bytes(header[:8], "little"), int.from_bytes(header[8:], "little")
     for bit in range(64):
@@ -358,6 +356,6 @@ def _flipped_bit(header: bytes, most: int) -> int | None:
 
 
 def _only_bit(number: int) -> int | None:
-    """Which bit of a positive number is set, if it is one only."""
+    """Return the number of the only bit that is set, or None."""
     is_one = number > 0 and number & number - 1 == 0
     return number.bit_length() - 1 if is_one else None

@@ -1,8 +1,8 @@
-"""Records from and to binary streams: files, pipes, sockets, compressed or not.
+"""Read and write records in binary streams: files, pipes and sockets, compressed or not.
 
-Reading goes block by block: a buffer is filled, scanned in place, handed on, and used again. A
-record longer than the buffer makes it grow, but never past twice the bytes that really came, so a
-length that lies costs nothing. Streams need only `read`; `readinto` and `seek` are not asked for.
+Reads block by block into one buffer, which is scanned in place and reused. It grows for longer
+records, but to at most twice the bytes received, so that a damaged length cannot exhaust memory.
+Streams need only `read`.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from recordsmith.wire.framing import (
 )
 
 BLOCK_BYTES = 1 << 20
-"""How much is read at a time; measured: smaller costs calls, larger falls out of the cache."""
+"""The read size: smaller blocks cost calls, larger ones exceed the processor's cache (measured)."""
 
 _WITHOUT_LENGTH = (Defect.LENGTH_CRC, Defect.TRUNCATED_HEADER)
 
@@ -45,12 +45,12 @@ DefectHandler = Callable[[CorruptDataError], None]
 
 @dataclass(frozen=True, slots=True)
 class RecordBlock:
-    """Some neighbouring records of a stream, in place.
+    """Consecutive records of a stream, without copies.
 
-    buffer: the bytes they lie in. A view: good until the next block is asked for.
+    buffer: a view of their bytes, valid until the next block is read.
     starts: int64, (count,): where each payload begins in `buffer`.
     lengths: int64, (count,): how long each payload is.
-    position: the position of the first of them in the stream.
+    position: the position of the first record in the stream.
     offset: the byte of the (decompressed) stream that `buffer` begins with.
     """
 
@@ -69,9 +69,7 @@ class RecordBlock:
             yield self.buffer[start : start + length]
 
     def frames(self) -> memoryview:
-        """All of them with their framing, as a view. They follow one another without a gap, unless
-        a defect between them was passed over.
-        """
+        """All records with their frames, as a view; without gaps unless a defect was skipped."""
         if not len(self.starts):
             return self.buffer[:0]
         start = int(self.starts[0]) - HEADER_BYTES
@@ -90,16 +88,15 @@ def read_blocks(
 
     Args:
         stream: open for reading at the first record. It is not closed.
-        compression: none, gzip or zlib; None recognises it by the first bytes.
-        check_payloads: whether the checksums of payloads are checked; those of lengths always are.
-        on_defect: what to do with a defect instead of raising it. A record with a damaged payload
-            is left out and reading goes on; any other defect ends the stream after it was told.
-            Only here is a compressed stream without its end mark a defect: it may be complete, and
-            TensorFlow reads it.
-        max_decompressed_bytes: the cap of a compressed stream.
+        compression: none, gzip or zlib; None detects it from the first bytes.
+        check_payloads: whether to check the checksums of payloads; those of lengths always are.
+        on_defect: called with a defect instead of raising it. A record with a damaged payload is
+            skipped; any other defect ends the stream. Only with `on_defect` is a missing end mark
+            of a compressed stream a defect: the data may be complete, and TensorFlow reads it.
+        max_decompressed_bytes: the size limit of a compressed stream.
 
     Raises:
-        CorruptDataError: at the first defect, after every record before it was handed on.
+        CorruptDataError: at the first defect, after all records before it.
     """
     reader = _BlockReader(stream, compression, max_decompressed_bytes)
     while True:
@@ -126,7 +123,7 @@ def read_records(
     check_payloads: bool = True,
     max_decompressed_bytes: int = MAX_DECOMPRESSED_BYTES,
 ) -> Iterator[bytes]:
-    """Read the payloads of a binary stream, one by one; arguments as in `read_blocks`."""
+    """Read the payloads of a binary stream one by one, with the arguments of `read_blocks`."""
     for block in read_blocks(
         stream,
         compression=compression,
@@ -138,15 +135,14 @@ def read_records(
 
 
 def foreign_defect(head: bytes, tail: bytes = b"") -> CorruptDataError | None:
-    """The error for a file that is something else, by its first bytes and, where they are known,
-    its last ones; None if nothing fits.
-    """
+    """Return the error for a file of another format, or None if its format is unknown."""
     foreign = describe_foreign(head, tail)
     if foreign is None:
         return None
     return CorruptDataError(
         Defect.NOT_A_TFRECORD,
-        f"this is no TFRecord file; {foreign.sentences}",
+        f"not a TFRecord file; {foreign.evidence} {foreign.name}",
+        remedy=foreign.advice,
         offset=0,
     )
 
@@ -167,17 +163,17 @@ class RecordWriter:
         self._write(encode_record(payload))
 
     def write_frames(self, frames: BytesLike) -> None:
-        """Write frames that are encoded already."""
+        """Write encoded frames."""
         self._write(as_view(frames))
 
     def finish(self) -> None:
-        """Write what is still held back."""
+        """Write the end of a compressed stream."""
         if self._deflater is not None:
             self._deflater.finish()
 
 
 class _BlockReader:
-    """The buffer between a stream and the scan, and the count of what went through it."""
+    """Buffers a stream for scanning and counts its records and bytes."""
 
     def __init__(
         self, stream: BinaryIO, compression: Compression | None, max_decompressed_bytes: int
@@ -190,7 +186,7 @@ class _BlockReader:
         self._at = 0  # the first byte that is not scanned yet
         self._offset = 0  # of the buffer's first byte in the stream
         self._position = 0  # of the record at _at
-        self._expected = 1024  # how many records a block has, about
+        self._expected = 1024  # an estimate of the records in a block
         self._ended = False
         self._inflater: Inflater | None = None
         self._failure: CorruptDataError | None = None
@@ -218,8 +214,8 @@ class _BlockReader:
     def end_mark_defect(self) -> CorruptDataError:
         return CorruptDataError(
             Defect.TRUNCATED_COMPRESSION,
-            f"the compressed stream ends without its end mark after {self._position} whole "
-            "records. Its writer was not closed, or the file was cut: records may be missing.",
+            f"the compressed stream has no end mark after {self._position} complete records",
+            remedy="Fetch the file again, or close its writer: records may be missing.",
             offset=self._offset + self._at,
         )
 
@@ -230,7 +226,7 @@ class _BlockReader:
             check_payloads=check_payloads,
             expected=self._expected,
         )
-        self._expected = len(frames.starts) * 9 // 8 + 64  # blocks are like those before
+        self._expected = len(frames.starts) * 9 // 8 + 64  # similar to the blocks before
         return frames
 
     def block(self, frames: Frames) -> RecordBlock:
@@ -243,7 +239,7 @@ class _BlockReader:
         )
 
     def advance(self, frames: Frames) -> CorruptDataError | None:
-        """Pass what was scanned, get more bytes; answers the defect if one is met here."""
+        """Move past the scanned frames and read more bytes; return the defect, if any."""
         self._position += len(frames.starts)
         self._at = frames.stop
         if frames.defect in (Defect.LENGTH_CRC, Defect.PAYLOAD_CRC):
@@ -252,9 +248,9 @@ class _BlockReader:
                 self._at += FRAME_BYTES + self._length_at(frames.stop)
                 self._position += 1
             return error
-        if self._failure is not None:  # it waited until what came before it was handed on
+        if self._failure is not None:  # kept until the records before it were returned
             error, self._failure = self._failure, None
-            error.position = self._position
+            error.record = self._position
             self._at = self._filled
             self._ended = True
             return error
@@ -263,7 +259,7 @@ class _BlockReader:
         return None if frames.defect is None else self._defect(frames)
 
     def _more(self, reason: Defect | None) -> CorruptDataError | None:
-        """Keep the bytes that are not scanned, and fill up behind them."""
+        """Keep the bytes that are not scanned and fill the rest of the buffer."""
         kept = self._filled - self._at
         needed = BLOCK_BYTES
         if reason is Defect.TRUNCATED_PAYLOAD:
@@ -271,12 +267,14 @@ class _BlockReader:
             if self._inflater is not None and needed > MAX_COMPRESSED_RECORD_BYTES:
                 return CorruptDataError(
                     Defect.DECOMPRESSION_LIMIT,
-                    f"a compressed record of {needed} bytes is longer than the limit of "
-                    f"{MAX_COMPRESSED_RECORD_BYTES}. Store records of this size uncompressed.",
-                    position=self._position,
+                    "the compressed record is too long",
+                    found=f"{needed} bytes",
+                    expected=f"at most {MAX_COMPRESSED_RECORD_BYTES}",
+                    remedy="Store records of this size uncompressed.",
+                    record=self._position,
                     offset=self._offset + self._at,
                 )
-        # Never more than twice what is there: the length may lie.
+        # at most twice the bytes received: the length may be damaged
         size = max(BLOCK_BYTES, min(needed, 2 * kept))
         if size == len(self._buffer):
             self._buffer[:kept] = self._buffer[self._at : self._filled]
@@ -299,7 +297,8 @@ class _BlockReader:
                 count = 0
             if count is None:
                 raise OptionError(
-                    "the stream does not block, so its end cannot be told; open it in blocking mode"
+                    "the stream is non-blocking, so end of file cannot be detected",
+                    remedy="Open it in blocking mode.",
                 )
             self._filled += count
             self._ended = count == 0
@@ -310,17 +309,17 @@ class _BlockReader:
     def _defect(self, frames: Frames) -> CorruptDataError:
         buffer = memoryview(self._buffer)[: self._filled]
         offset = self._offset + frames.stop
-        # a first length that is right, or that was cut off, belongs to a TFRecord
+        # a first length that is valid or cut off belongs to a TFRecord
         is_cut = frames.defect is Defect.TRUNCATED_HEADER and self.lacks_end_mark
         if offset == 0 and not is_cut and frames.defect in _WITHOUT_LENGTH:
             foreign = foreign_defect(self._head)
             if foreign is not None:
                 return foreign
-        return describe_defect(frames, buffer, position=self._position, offset=offset)
+        return describe_defect(frames, buffer, record=self._position, offset=offset)
 
 
 class _Rejoined(io.RawIOBase):
-    """A stream whose first bytes were read already, put back in front."""
+    """A stream with bytes that were already read put back in front."""
 
     def __init__(self, head: bytes, readinto: Callable[[memoryview], int]) -> None:
         self._head = head
@@ -342,8 +341,9 @@ class _Rejoined(io.RawIOBase):
 def _readinto(stream: BinaryIO) -> Callable[[memoryview], int]:
     if not hasattr(stream, "read") or isinstance(stream, io.TextIOBase):
         raise OptionError(
-            f"{stream!r} is no binary stream; open the file in mode 'rb', or open its path with "
-            "recordsmith.open"
+            f"{stream!r:.80} is not a binary stream",
+            value=stream,
+            remedy="Open the file in mode 'rb', or open its path with recordsmith.open.",
         )
     native = getattr(stream, "readinto", None)
     if native is not None:

@@ -1,20 +1,20 @@
-"""Is this protobuf without frames? One message as a whole file, or many with varint lengths.
+"""Detect protobuf without frames: one message as a whole file, or many with varint lengths.
 
-Told by the wire form of the first bytes (https://protobuf.dev/programming-guides/encoding): fields
-one after the other, of which all but the last must lie in what is at hand. An Example is known by
-what it holds; of other messages, which begin like many things, more is asked.
+Follows the wire format of the first bytes (https://protobuf.dev/programming-guides/encoding):
+consecutive fields, all but the last one complete. An Example is detected by its contents; other
+messages, which resemble many formats, must have several fields.
 """
 
 from __future__ import annotations
 
 _VARINT, _FIXED64, _DELIMITED, _FIXED32 = 0, 1, 2, 5
-_FEWEST_FIELDS = 3  # of a message that is no Example, and of messages with lengths
+_FEWEST_FIELDS = 3  # of a message that is not an Example, and of messages with lengths
 _HIGHEST_FIELD = 200  # that is plausible
 _LONGEST_BYTES = 1 << 31  # of any message
 
 
 def describe_unframed(head: bytes) -> str | None:
-    """What sort of protobuf a file that begins with `head` is, or None if it is none."""
+    """Return the kind of protobuf that a file begins with, or None if it is not protobuf."""
     if _is_example(head, 0, None):
         return "a serialized tf.train.Example without the frame of a record"
     length, start = _read_varint(head, 0)
@@ -62,10 +62,9 @@ def _is_example(head: bytes, start: int, length: int | None) -> bool:
 
 
 def _count_fields(head: bytes, at: int, stop: int) -> int:
-    """How many fields follow each other from `at` on; 0 if the bytes are no message.
+    """Count the consecutive fields from `at`; 0 if the bytes are not a message.
 
-    The last may be cut off by the end of the head. Fields of a message are written in ascending
-    order, give or take; plain data hardly ever is.
+    The last one may be cut off. Writers put fields in ascending order, unlike other data.
     """
     count, before = 0, 0
     while at < stop:
@@ -94,7 +93,7 @@ def _count_fields(head: bytes, at: int, stop: int) -> int:
 
 
 def _count_delimited(head: bytes) -> int:
-    """How many messages with lengths follow each other; 0 if one of them is none."""
+    """Count the consecutive messages with lengths; 0 if one of them is not a message."""
     at = count = 0
     while at < len(head):
         length, at = _read_varint(head, at)
@@ -110,7 +109,7 @@ def _count_delimited(head: bytes) -> int:
 
 
 def _ends_late(head: bytes, at: int, stop: int) -> bool:
-    """Whether the last field of a message at hand runs past its end."""
+    """Return whether the last field of a complete message ends after the message."""
     while at < stop:
         tag, at = _read_varint(head, at)
         if tag is None:
@@ -131,7 +130,7 @@ def _ends_late(head: bytes, at: int, stop: int) -> bool:
 
 
 def _read_varint(head: bytes, at: int) -> tuple[int | None, int]:
-    """A varint and where it ends; None if it is cut off, or longer than ten bytes."""
+    """Read a varint and its end; None if it is cut off or longer than ten bytes."""
     value = shift = 0
     for place in range(at, min(at + 10, len(head))):
         value |= (head[place] & 127) << shift

@@ -1,4 +1,4 @@
-"""Pairs of equal digests are what counting says."""
+"""Pairs of equal digests agree with counting."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_pairs_are_the_multiset_intersection(a: list, b: list) -> None:
 
 
 @given(heaps, heaps)
-def test_only_unique_ones(a: list, b: list) -> None:
+def test_only_unique_digests(a: list, b: list) -> None:
     places_a, places_b = pairs_of(digests(a), digests(b), only_unique=True)
     expected = {value for value in a if a.count(value) == b.count(value) == 1}
     assert {a[place] for place in places_a} == {b[place] for place in places_b} == expected
@@ -45,7 +45,7 @@ def test_repeats(values: list) -> None:
     assert has_repeats(digests(values)) == (len(set(values)) < len(values))
 
 
-def test_tags_keep_equal_ones_apart() -> None:
+def test_tags_separate_equal_digests() -> None:
     same = digests([(7, 8)] * 3)
     tagged = with_tag(same, np.array([0, 1, 1]))
     assert not has_repeats(tagged[:2])

@@ -1,4 +1,4 @@
-"""What is there twice: against plain counting, and by a sample where there is too much."""
+"""Duplicates: compared with plain counting, and estimated from a sample of many contents."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_counts_and_places(order: list[int], shards: tuple[list[int], ...]) -> N
         assert list(shared.places) == expected[:SHOWN]
 
 
-def test_a_sample_tells_how_much_there_is(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_sample_estimates_the_total(monkeypatch: pytest.MonkeyPatch) -> None:
     """100,000 contents, a tenth of them twice, a hundredth in another split too."""
     monkeypatch.setattr(duplicates, "KEPT_HASHES", 8000)
     search = DuplicateSearch(None)

@@ -1,4 +1,4 @@
-"""What is said of statistics: remarks that say the same are one, and what is left out is told."""
+"""Texts about statistics: equal remarks are grouped, and omissions are reported."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from recordsmith.examining.statistics.in_words import groups_of
 from recordsmith.examining.statistics.remarks import Remark
 
 
-def test_remarks_that_say_the_same_are_one() -> None:
+def test_equal_remarks_are_grouped() -> None:
     remarks = [Remark("constant", f"f{n}", "same") for n in range(7)]
     remarks[3:3] = [Remark("nan", "x", "one"), Remark("constant", "g", "other")]
     remarks.append(Remark("empty-shards", None, "none"))
@@ -25,14 +25,14 @@ def test_remarks_that_say_the_same_are_one() -> None:
     ]
 
 
-def test_of_very_many_of_a_kind_the_first_are_shown() -> None:
+def test_only_the_first_remarks_of_a_kind_are_listed() -> None:
     remarks = [Remark("sparse", f"f{n}", f"in {n}") for n in range(9)]
     groups = list(groups_of([*remarks, Remark("nan", "x", "one")], 3, 2))
     assert [(group.kind, group.text) for group in groups] == [
         ("sparse", "in 0"),
         ("sparse", "in 1"),
         ("nan", "one"),
-        ("sparse", "and 7 more such remarks; --json has all."),
+        ("sparse", "and 7 more such remarks; the JSON report lists all."),
     ]
 
 
@@ -41,10 +41,10 @@ def _shown(path: Path, capsys: pytest.CaptureFixture[str]) -> list[str]:
     return capsys.readouterr().out.splitlines()
 
 
-def test_shards_are_called_shards(
+def test_shard_columns_of_the_split_table(
     write: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Where each split has one, its size is said once."""
+    """The size column is not repeated if each split has one shard."""
     write(tmp_path / "a.tfrecord", [{"x": 1}])
     assert "split  records  shards      size" in _shown(tmp_path, capsys)
     (tmp_path / "a.tfrecord").rename(tmp_path / "train-00000-of-00002.tfrecord")
@@ -53,7 +53,7 @@ def test_shards_are_called_shards(
     assert head.split("  ")[-2:] == ["smallest shard", "largest shard"]
 
 
-def test_sections_and_payloads_have_names(
+def test_headings_of_sections_and_payloads(
     write: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str], reference: Any
 ) -> None:
     message = reference.messages().ExampleListWithContext()
@@ -61,16 +61,16 @@ def test_sections_and_payloads_have_names(
         target.features.feature["x"].int64_list.value.append(1)
     path = write(tmp_path / "a.tfrecord", [message.SerializeToString(), b"\x01?"])
     lines = _shown(path, capsys)
-    assert lines[0].endswith(": 1 record that is no Example, 1 ranking list (ELWC)")
+    assert lines[0].endswith(": 1 record that is not an Example, 1 ranking list (ELWC)")
     heads = [line.split("  ")[0] for line in lines if line.startswith("feature")]
     assert heads == ["feature of the context", "feature of the Examples"]
-    assert any(line.startswith("of 1 record only the sizes are told") for line in lines)
+    assert any("only sizes are shown" in line for line in lines)
     page = rs.draw_statistics(rs.statistics(path), tmp_path / "page.html").read_text("utf-8")
-    for words in ("Features of the context", "in 1 Example;", "only the sizes are told"):
-        assert words in page
+    for text in ("Features of the context", "in 1 Example;", "only sizes are shown"):
+        assert text in page
 
 
-def test_tables_of_very_many_features_are_cut(
+def test_long_feature_tables_are_shortened(
     write: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from recordsmith.drawing import statistics_page

@@ -80,7 +80,7 @@ def test_floats(pieces: list[list[float]]) -> None:
 
 
 @given(st.lists(int64s | st.integers(0, 100), min_size=1), st.booleans())
-def test_histogram_counts_every_number_where_it_lies(values: list[int], as_floats: bool) -> None:
+def test_histogram_counts_every_number_in_its_bin(values: list[int], as_floats: bool) -> None:
     dtype = np.float32 if as_floats else np.int64
     array = np.array(values, np.int64).astype(dtype)
     found = survey_of([array], dtype).finish()
@@ -155,7 +155,7 @@ def test_more_values_than_are_counted_one_by_one(dtype: Any) -> None:
 
 @mock.patch.object(value_counts, "EXACT_DISTINCT", 6)
 @given(st.lists(st.lists(st.integers(0, 30), max_size=30), min_size=2, max_size=6))
-def test_counts_go_over_into_sketches_wherever_parts_meet(pieces: list[list[int]]) -> None:
+def test_merging_counts_and_sketches(pieces: list[list[int]]) -> None:
     every = Counter(v for piece in pieces for v in piece)
     whole = ValueCounts(np.int64)
     for piece in pieces:

@@ -85,12 +85,12 @@ def _expected(payloads: list[bytes], reference: Any) -> dict[str, Any]:
 
 
 @given(records=st.lists(RECORD, min_size=1, max_size=6))
-def test_what_protobuf_writes(records: list[Any], encode: Any, reference: Any) -> None:
+def test_messages_written_by_protobuf(records: list[Any], encode: Any, reference: Any) -> None:
     payloads = [encode(record) for record in records]
     assert _blocks(payloads) == _expected(payloads, reference)
 
 
-def test_it_goes_without_decoding_records(encode: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_records_are_not_decoded(encode: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(step_blocks, "decode_sequence_example", None)
     numbers = [("int64", [1, -1, 1 << 40]), ("none", []), ("int64", []), ("int64", [300])]
     words = [("bytes", [b"a" * 200, b""]), ("bytes", [b"b"])]
@@ -100,7 +100,7 @@ def test_it_goes_without_decoding_records(encode: Any, monkeypatch: pytest.Monke
     assert found["w"][3] == {"bytes": [(0, b"a" * 200), (0, b""), (0, b"b")]}
 
 
-def test_what_others_may_write(encode: Any, reference: Any) -> None:
+def test_unusual_encodings(encode: Any, reference: Any) -> None:
     """Legal, and not as protobuf writes it: each alone, and all between plain ones."""
     delimited, varint, tag = reference.delimited, reference.varint, reference.tag
 

@@ -1,4 +1,4 @@
-"""A large shard is checked range by range: the answer is that of one walk, wherever it is cut."""
+"""Checking a large shard in ranges gives the same result as reading it in order."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from recordsmith.examining.verification import frame_ranges, rereading, shard_ch
 from recordsmith.wire import encode_record, encode_records
 
 
-def _told(report: rs.VerifyReport) -> Any:
+def _summary(report: rs.VerifyReport) -> Any:
     return (
         report.record_count,
         report.size_bytes,
-        [(e.defect, e.position, e.offset) for e in report.defects],
+        [(e.defect, e.record, e.offset) for e in report.defects],
     )
 
 
@@ -36,7 +36,7 @@ def small_ranges(monkeypatch: pytest.MonkeyPatch) -> None:
 @settings(max_examples=150)
 @given(data=st.data())
 @pytest.mark.usefixtures("small_ranges")
-def test_ranges_find_what_one_walk_finds(
+def test_ranges_and_sequential_reading_agree(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
 ) -> None:
     sizes = data.draw(st.lists(st.integers(0, 250), min_size=1, max_size=30))
@@ -51,11 +51,11 @@ def test_ranges_find_what_one_walk_finds(
     path = tmp_path_factory.mktemp("ranges") / "a.tfrecord"
     path.write_bytes(frames[: len(frames) - cut])
     if path.stat().st_size:
-        assert _told(rs.verify(path, threads=3)) == _told(rs.verify(path, threads=1))
+        assert _summary(rs.verify(path, threads=3)) == _summary(rs.verify(path, threads=1))
 
 
 @pytest.mark.usefixtures("small_ranges")
-def test_a_manifest_that_is_wrong_about_compression(tmp_path: Path, made: Any) -> None:
+def test_a_manifest_with_the_wrong_compression(tmp_path: Path, made: Any) -> None:
     folder = made.packed(tmp_path, {"train": [40]})
     path = folder / "dataset.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), "compression": "gzip"}))
@@ -64,7 +64,7 @@ def test_a_manifest_that_is_wrong_about_compression(tmp_path: Path, made: Any) -
 
 
 @pytest.mark.usefixtures("small_ranges")
-def test_the_checksum_of_all_ranges_is_that_of_the_file(tmp_path: Path, made: Any) -> None:
+def test_checksums_of_ranges_are_joined(tmp_path: Path, made: Any) -> None:
     folder = made.packed(tmp_path, {"train": [40]})
     assert rs.verify(folder, threads=3).is_good
     (path,) = folder.glob("*.tfrecord")
@@ -78,15 +78,15 @@ def test_a_record_longer_than_the_buffer(tmp_path: Path) -> None:
     path = tmp_path / "a.tfrecord"
     good = encode_records([b"x", bytes(range(256)) * 9000, b"y"])
     path.write_bytes(good)
-    assert _told(rs.verify(path))[0] == 3
+    assert _summary(rs.verify(path))[0] == 3
     damaged = bytearray(good)
     damaged[1_500_000] ^= 4
     path.write_bytes(damaged)
     report = rs.verify(path)
-    assert _told(report) == (2, len(good), [(rs.Defect.PAYLOAD_CRC, 1, 17)])
-    assert "read twice" in report.defects[0].detail
+    assert _summary(report) == (2, len(good), [(rs.Defect.PAYLOAD_CRC, 1, 17)])
+    assert "second read" in report.defects[0].detail
     path.write_bytes(good[:2_000_000])
-    assert _told(rs.verify(path)) == (1, 2_000_000, [(rs.Defect.TRUNCATED_PAYLOAD, 1, 17)])
+    assert _summary(rs.verify(path)) == (1, 2_000_000, [(rs.Defect.TRUNCATED_PAYLOAD, 1, 17)])
 
 
 def test_a_record_over_2_gib(tmp_path: Path) -> None:
@@ -114,7 +114,7 @@ def test_a_record_over_2_gib(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("offset", [0, 5, 8, 40, 50])
-def test_a_bad_read_does_not_condemn_the_file(
+def test_a_bad_read_is_not_a_defect(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, offset: int
 ) -> None:
     path = tmp_path / "a.tfrecord"
@@ -133,7 +133,7 @@ def test_a_bad_read_does_not_condemn_the_file(
     assert report.record_count == 2
     (notice,) = report.notices
     assert notice.defect is rs.Defect.TRANSIENT_READ
-    assert notice.position == (0 if offset < 29 else 1)
+    assert notice.record == (0 if offset < 29 else 1)
 
 
 def test_a_bad_read_of_a_compressed_file(
@@ -146,13 +146,13 @@ def test_a_bad_read_of_a_compressed_file(
     path.write_bytes(damaged)
     from recordsmith.examining.verification import shard_stream
 
-    monkeypatch.setattr(shard_stream, "forget", lambda _: path.write_bytes(good))
+    monkeypatch.setattr(shard_stream, "drop_cached", lambda _: path.write_bytes(good))
     report = rs.verify(path)
     assert (report.is_good, report.record_count) == (True, 9)
     assert {notice.defect for notice in report.notices} == {rs.Defect.TRANSIENT_READ}
 
 
-def test_bytes_are_read_again_from_any_place(tmp_path: Path) -> None:
+def test_bytes_are_read_again_from_any_offset(tmp_path: Path) -> None:
     path = tmp_path / "a"
     data = os.urandom(20_000)
     path.write_bytes(data)
@@ -164,7 +164,7 @@ def test_bytes_are_read_again_from_any_place(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("compression", "deep"), [("none", False), ("none", True), ("gzip", False)]
 )
-def test_a_file_that_grows_is_judged_as_it_was(
+def test_a_growing_file_is_checked_up_to_its_first_size(
     tmp_path: Path, compression: Any, *, deep: bool
 ) -> None:
     """Read by ranges, and in order."""
@@ -172,11 +172,11 @@ def test_a_file_that_grows_is_judged_as_it_was(
     with rs.ShardWriter(path, compression=compression) as writer:
         for _ in range(4):
             writer.write_example({"x": bytes(600_000)})
-    told: list[int] = []
+    calls: list[int] = []
 
     def grow(done: int, _total: int) -> None:
-        told.append(done)
-        if len(told) < 100:  # who read all that is added would never come to the end
+        calls.append(done)
+        if len(calls) < 100:  # an endless read would never stop
             with open(path, "ab") as file:
                 file.write(b"half a record")
 
@@ -185,18 +185,18 @@ def test_a_file_that_grows_is_judged_as_it_was(
     assert [notice.defect for notice in report.notices] == [rs.Defect.CHANGING_SHARD]
 
 
-def test_a_file_that_is_cut_while_it_is_read(tmp_path: Path) -> None:
+def test_a_file_truncated_while_it_is_read(tmp_path: Path) -> None:
     path = tmp_path / "a.tfrecord"
     frames = encode_records([bytes(600_000)] * 8)
     path.write_bytes(frames)
     report = rs.verify(path, progress=lambda *_: os.truncate(path, 2_000_000))
     assert not report.is_good
-    assert "became shorter" in report.defects[0].detail
+    assert "became shorter" in report.defects[0].problem
 
 
-def test_a_file_that_is_removed_while_it_is_read(tmp_path: Path) -> None:
+def test_a_file_removed_while_it_is_read(tmp_path: Path) -> None:
     path = tmp_path / "a.tfrecord"
     path.write_bytes(encode_records([bytes(600_000)] * 4))
     report = rs.verify(path, progress=lambda *_: path.unlink(missing_ok=True))
     assert (report.is_good, report.record_count) == (True, 4)
-    assert "removed" in report.notices[0].detail
+    assert "removed" in report.notices[0].problem

@@ -1,4 +1,4 @@
-"""Verify against manifest and names: swapped, copied, extra and foreign shards, label maps."""
+"""Verify compares shards with the manifest: swapped, copied and extra shards, label maps."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def _found(path: Path) -> list[tuple[rs.Defect, str]]:
     return [(error.defect, Path(error.path or "").name) for error in rs.verify(path).defects]
 
 
-def test_three_shards_in_a_circle(tmp_path: Path, made: SimpleNamespace) -> None:
+def test_three_shards_swapped_in_a_circle(tmp_path: Path, made: SimpleNamespace) -> None:
     folder = made.packed(tmp_path, {"train": [4, 5, 6]})
     one, two, three = sorted(folder.glob("train-*"))
     data = [path.read_bytes() for path in (one, two, three)]
@@ -28,12 +28,12 @@ def test_three_shards_in_a_circle(tmp_path: Path, made: SimpleNamespace) -> None
     report = rs.verify(folder)
     assert [error.defect for error in report.defects] == [D.SWAPPED_SHARD] * 3
     for error, name in zip(report.defects, (three.name, one.name, two.name), strict=True):
-        assert f"lists as {name}" in error.detail
+        assert name in error.problem
     assert report.record_count == 15
 
 
-def test_a_dataset_beside_a_shard_without_a_manifest(tmp_path: Path, made: SimpleNamespace) -> None:
-    """One list of both: entries are for the shards that have some."""
+def test_a_dataset_and_a_shard_without_a_manifest(tmp_path: Path, made: SimpleNamespace) -> None:
+    """Only the shards of the dataset have manifest entries."""
     folder = made.packed(tmp_path / "in", {"train": [4, 5]})
     other = made.write_shard(tmp_path / "other.tfrecord", [7])
     report = rs.verify([folder, other])
@@ -49,12 +49,12 @@ def test_a_dataset_beside_a_shard_without_a_manifest(tmp_path: Path, made: Simpl
     ]
 
 
-def test_shards_that_nobody_lists(tmp_path: Path, made: SimpleNamespace) -> None:
+def test_unlisted_shards(tmp_path: Path, made: SimpleNamespace) -> None:
     folder = made.packed(tmp_path, {"train": [4, 5], "test": [1]})
     for name in (
-        "train-00002-of-00003.tfrecord",  # of another packing
-        "train-00001-of-00002.tfrecords",  # the name in another spelling
-        "validation-00000-of-00001.tfrecord",  # of no split that there is: no business of ours
+        "train-00002-of-00003.tfrecord",  # of another version
+        "train-00001-of-00002.tfrecords",  # another extension
+        "validation-00000-of-00001.tfrecord",  # of an unknown split: not part of the dataset
         "notes.txt",
     ):
         shutil.copy(folder / "train-00000-of-00002.tfrecord", folder / name)
@@ -64,9 +64,8 @@ def test_shards_that_nobody_lists(tmp_path: Path, made: SimpleNamespace) -> None
         (D.EXTRA_SHARD, "train-00001-of-00002.tfrecords"),
         (D.EXTRA_SHARD, "train-00002-of-00003.tfrecord"),
     ]
-    details = [error.detail for error in rs.verify(folder, split="train").defects]
-    assert "does not list it" in details[0]
-    assert "3 shards" in details[1]
+    defects = rs.verify(folder, split="train").defects
+    assert [(error.found, error.expected) for error in defects] == [("", ""), ("3", "2")]
     assert rs.verify(folder, split="test").is_good
 
 
@@ -104,24 +103,28 @@ def test_the_label_map_must_name_the_same_classes(tmp_path: Path, made: SimpleNa
         assert _found(folder) == [(D.LABELS, "label_map.pbtxt")]
 
 
-@pytest.mark.parametrize(("real", "told"), [("none", "gzip"), ("gzip", "none"), ("zlib", "gzip")])
-def test_a_compression_that_is_not_true(
-    tmp_path: Path, made: SimpleNamespace, real: str, told: str
+@pytest.mark.parametrize(
+    ("actual", "listed"), [("none", "gzip"), ("gzip", "none"), ("zlib", "gzip")]
+)
+def test_a_wrong_compression_in_the_manifest(
+    tmp_path: Path, made: SimpleNamespace, actual: str, listed: str
 ) -> None:
-    folder = made.packed(tmp_path, {"train": [4, 5]}, real)
+    folder = made.packed(tmp_path, {"train": [4, 5]}, actual)
     path = folder / "dataset.json"
     assert rs.verify(folder).is_good
-    path.write_text(json.dumps({**json.loads(path.read_text()), "compression": told}))
+    path.write_text(json.dumps({**json.loads(path.read_text()), "compression": listed}))
     assert _found(folder) == [(D.BROKEN_MANIFEST, "dataset.json")]
-    assert f"is {told}" in rs.verify(folder).defects[0].detail
+    assert rs.verify(folder).defects[0].found == listed
     shard = next(folder.glob("train-00000*"))  # a damaged shard does not blame the manifest
-    path.write_text(json.dumps({**json.loads(path.read_text()), "compression": real}))
+    path.write_text(json.dumps({**json.loads(path.read_text()), "compression": actual}))
     shard.write_bytes(b"\x1f\x8b\x08" + shard.read_bytes()[3:-1] + b"?")
     assert D.BROKEN_MANIFEST not in [defect for defect, _ in _found(folder)]
 
 
 @pytest.mark.parametrize("total", [0, 10, -1, "9"])
-def test_a_total_that_is_not_true(tmp_path: Path, made: SimpleNamespace, total: object) -> None:
+def test_a_wrong_total_in_the_manifest(
+    tmp_path: Path, made: SimpleNamespace, total: object
+) -> None:
     folder = made.packed(tmp_path, {"train": [4, 5]})
     path = folder / "dataset.json"
     document = json.loads(path.read_text())
@@ -133,7 +136,7 @@ def test_a_total_that_is_not_true(tmp_path: Path, made: SimpleNamespace, total: 
     assert rs.verify(folder).is_good
 
 
-def test_a_cut_shard_is_told_with_its_size(tmp_path: Path, made: SimpleNamespace) -> None:
+def test_a_truncated_shard_also_has_the_wrong_size(tmp_path: Path, made: SimpleNamespace) -> None:
     folder = made.packed(tmp_path, {"train": [4, 5]})
     path = folder / "train-00000-of-00002.tfrecord"
     path.write_bytes(path.read_bytes()[:-7])
@@ -150,5 +153,6 @@ def test_symbolic_links(tmp_path: Path, made: SimpleNamespace) -> None:
     made.write_shard(foreign / "a.tfrecord", [1])
     (foreign / "b.tfrecord").symlink_to("b.tfrecord")
     assert rs.verify(foreign).is_good
-    with pytest.raises(rs.FileAccessError, match="circle"):
+    with pytest.raises(rs.FileAccessError) as caught:
         rs.verify(foreign / "b.tfrecord")
+    assert caught.value.path == str(foreign / "b.tfrecord")

@@ -1,4 +1,4 @@
-"""Verify, deep, of ranking lists: their context and each of their Examples, as of any Example."""
+"""Deep verification of ranking lists: their context and each of their Examples."""
 
 from __future__ import annotations
 
@@ -52,17 +52,21 @@ def _good(ranking: Any, number: int) -> bytes:
     return ranking(_query(number), *map(_document, range(number % 4)))
 
 
-def _found(path: Any, **options: Any) -> list[tuple[rs.Defect, int | None, str | None, str]]:
+def _defects(path: Any, **options: Any) -> list[rs.CorruptDataError]:
     report = rs.verify(path, deep=True, **options)
     for error in report.defects:
-        assert error.position is not None
-        place = rs.open(path).locate_record(error.position)
+        assert error.record is not None
+        place = rs.open(path).locate_record(error.record)
         assert (error.path, error.offset) == (str(place.path), place.offset)
-    return [(e.defect, e.position, e.feature, e.detail) for e in report.defects]
+    return report.defects
+
+
+def _found(path: Any, **options: Any) -> list[tuple[rs.Defect, int | None, str | None, str]]:
+    return [(e.defect, e.record, e.feature, e.problem) for e in _defects(path, **options)]
 
 
 def test_good_lists(write: Any, tmp_path: Path, ranking: Any) -> None:
-    """Also such as have no Example, no context, no feature, or no value."""
+    """Lists may lack Examples, a context, features or values."""
     nothing = [b"", ranking(None, {}), ranking({}, {"score": (None, [])}, {})]
     lists = [_good(ranking, number) for number in range(50)]
     lists[7:7] = [*nothing, ranking(None, _document(1)), ranking(_query(3))]
@@ -80,49 +84,49 @@ def test_an_example_of_another_kind(
     examples = [_document(number) for number in range(4)]
     examples[wrong]["score"] = ("int64", [1])
     lists[bad] = ranking(_query(bad), *examples)
-    ((defect, position, feature, detail),) = _found(write(tmp_path / "a.tfrecord", lists))
-    assert (defect, position, feature) == (D.FEATURE_KIND, bad, "score")
-    assert detail.startswith(f"Example {wrong} of the list: feature 'score' is int64, expected flo")
+    (error,) = _defects(write(tmp_path / "a.tfrecord", lists))
+    assert (error.defect, error.record, error.feature) == (D.FEATURE_KIND, bad, "score")
+    assert error.problem.startswith(f"Example {wrong} of the list: ")
+    assert (error.found, error.expected.split(",")[0]) == ("int64", "float")
 
 
 def test_a_context_of_another_kind(write: Any, tmp_path: Path, ranking: Any) -> None:
-    """The same name in context and Examples is of two features."""
+    """The same name in the context and in Examples means two features."""
     lists = [ranking({"x": ("int64", [1])}, {"x": ("float", [1])}) for _ in range(30)]
     lists[20] = ranking({"x": ("float", [1])}, {"x": ("float", [1])})
-    ((defect, position, feature, detail),) = _found(write(tmp_path / "a.tfrecord", lists))
-    assert (defect, position, feature) == (D.FEATURE_KIND, 20, "x")
-    assert detail.startswith("context of the list: feature 'x' is float, expected int64")
+    (error,) = _defects(write(tmp_path / "a.tfrecord", lists))
+    assert (error.defect, error.record, error.feature) == (D.FEATURE_KIND, 20, "x")
+    assert error.problem.startswith("context of the list: ")
+    assert (error.found, error.expected.split(",")[0]) == ("float", "int64")
 
 
-def test_lists_that_do_not_hold_together(
-    write: Any, tmp_path: Path, ranking: Any, reference: Any
-) -> None:
+def test_malformed_lists(write: Any, tmp_path: Path, ranking: Any, reference: Any) -> None:
     good = _good(ranking, 3)
     broken = reference.delimited(1, b"\x0a\x7f")  # an Example that ends before its features do
     first = reference.delimited(1, reference.example())
     odd = reference.delimited(1, reference.delimited(2, b"?"))
     wrong = [
-        (good[:-1], D.MALFORMED_EXAMPLE, "ranking list: a length in it runs past its end"),
+        (good[:-1], D.MALFORMED_EXAMPLE, "ranking list: a length in it"),
         (good + broken, D.MALFORMED_EXAMPLE, "Example 3 of the list: "),
         (first + broken + good, D.MALFORMED_EXAMPLE, "Example 1 of the list: "),
         (first + reference.delimited(2, b"\x0a\x7f"), D.MALFORMED_EXAMPLE, "context of the list: "),
         (good + odd, D.NOT_AN_EXAMPLE, ""),
-        (b"\xff plain data", D.NOT_AN_EXAMPLE, "is some other message or plain data; the others"),
-        (rs.encode_example({"x": 1}), D.NOT_AN_EXAMPLE, "is an Example; the others are ranking"),
+        (b"\xff plain data", D.NOT_AN_EXAMPLE, "differs in type"),
+        (rs.encode_example({"x": 1}), D.NOT_AN_EXAMPLE, "differs in type"),
     ]
     payloads = [payload for bad, *_ in wrong for payload in (good, bad, good)]
     found = _found(write(tmp_path / "a.tfrecord", payloads))
     assert [(defect, position) for defect, position, *_ in found] == [
         (defect, 3 * number + 1) for number, (_, defect, _) in enumerate(wrong)
     ]
-    for (*_, detail), (*_, words) in zip(found, wrong, strict=True):
-        assert words in detail
+    for (*_, problem), (*_, part) in zip(found, wrong, strict=True):
+        assert part in problem
 
 
-def test_pieces_of_a_context_are_one(
+def test_pieces_of_a_context_are_joined(
     write: Any, tmp_path: Path, ranking: Any, reference: Any
 ) -> None:
-    """As protobuf joins them: neither piece lacks what the other has."""
+    """Protobuf joins the pieces, so neither lacks the features of the other."""
     rules = {"query": {"required": True}, "user": {"required": True}}
     both = ranking(_query(1) | {"user": ("int64", [1])}, _document(1))
     user = {"user": ("int64", [2])}
@@ -142,7 +146,7 @@ def test_pieces_of_a_context_are_one(
 
 
 def test_against_the_schema_of_a_manifest(write: Any, tmp_path: Path, ranking: Any) -> None:
-    """The manifest does not tell how many Examples there are, so none is said to lack a feature."""
+    """The manifest has no number of Examples, so no feature of Examples is required."""
     lists = [_good(ranking, number) for number in range(20)]
     write(tmp_path / "a.tfrecord", lists)
     folder = tmp_path / "out"
@@ -165,16 +169,16 @@ def test_against_the_schema_of_a_manifest(write: Any, tmp_path: Path, ranking: A
     (shard,) = folder.glob("*.tfrecord")
     report = rs.verify(folder, deep=True)
     assert sorted(
-        (error.defect, error.position, error.feature, error.detail.split(":")[0])
+        (error.defect, error.record, error.feature, error.detail.split(":")[0])
         for error in report.defects
-        if error.path == str(shard) and error.position is not None
+        if error.path == str(shard) and error.record is not None
     ) == sorted(expected)
 
 
-def test_one_example_for_each_record_makes_none_required(
+def test_as_many_examples_as_records_do_not_make_a_feature_required(
     write: Any, tmp_path: Path, ranking: Any
 ) -> None:
-    """Three Examples have `tokens`, and there are three records; that is chance."""
+    """Three Examples have `tokens`, and there happen to be three records."""
     more = [_document(1)] * 3
     plain = [{"score": ("float", [1.0])}] * 2
     lists = [ranking(_query(0), *more), ranking(_query(1)), ranking(_query(2), *plain)]
@@ -209,11 +213,11 @@ def test_rules_of_a_file(write: Any, tmp_path: Path, ranking: Any) -> None:
         (D.FEATURE_VALUE, 12, "tokens", "Example 0 of the list"),
         *[(D.FEATURE_VALUE, at, "query", "context of the list") for at in (28, 29)],
     ]
-    assert "every Example must have it" in found[0][3]
+    assert "every Example" in found[0][3]
 
 
 def test_a_context_in_pieces_that_are_all_empty(write: Any, tmp_path: Path, ranking: Any) -> None:
-    """It lacks what every context must have, however often it is there."""
+    """An empty context lacks required features, however often it is repeated."""
     empty = b"\x12\x00"
     lists = [ranking(None, _document(1)) + empty * pieces for pieces in range(4)]
     path = write(tmp_path / "a.tfrecord", [ranking(_query(1), _document(1)), *lists])
@@ -231,16 +235,16 @@ def test_a_context_in_pieces_that_are_all_empty(write: Any, tmp_path: Path, rank
     ]
 
 
-def test_pictures_in_lists(write: Any, tmp_path: Path, ranking: Any, pictures: ModuleType) -> None:
-    jpeg = pictures.jpeg(1)
-    picture = {"image/encoded": ("bytes", [jpeg])}
+def test_images_in_lists(write: Any, tmp_path: Path, ranking: Any, images: ModuleType) -> None:
+    jpeg = images.jpeg(1)
+    image = {"image/encoded": ("bytes", [jpeg])}
     cut = {"image/encoded": ("bytes", [jpeg[: len(jpeg) // 2]])}
-    wide = picture | {"image/width": ("int64", [1])}
-    lists = [ranking(picture, picture, picture), ranking(picture, picture, cut), ranking(cut, wide)]
+    wide = image | {"image/width": ("int64", [1])}
+    lists = [ranking(image, image, image), ranking(image, image, cut), ranking(cut, wide)]
     path = write(tmp_path / "a.tfrecord", lists)
     report = rs.verify(path, deep=True)
-    assert report.picture_count == 8
-    assert [(e.defect, e.position, e.detail.split(":")[0]) for e in report.defects] == [
+    assert report.image_count == 8
+    assert [(e.defect, e.record, e.detail.split(":")[0]) for e in report.defects] == [
         (D.UNREADABLE_IMAGE, 1, "Example 1 of the list"),
         (D.UNREADABLE_IMAGE, 2, "context of the list"),
         (D.IMAGE_SIZE, 2, "Example 0 of the list"),
@@ -260,7 +264,7 @@ def test_pictures_in_lists(write: Any, tmp_path: Path, ranking: Any, pictures: M
 def test_kinds_against_a_plain_count(
     records: list[Any], tmp_path_factory: pytest.TempPathFactory, ranking: Any, write: Any
 ) -> None:
-    """Each Example whose kind the rule does not allow is named, and no other."""
+    """Exactly the Examples whose kind the rule does not allow are reported."""
     lists, expected = [ranking(_query(0), _document(0))], []
     for position, (context, examples) in enumerate(records, 1):
         made = [{} if kind is None else {"x": (kind, [1])} for kind in examples]
@@ -280,7 +284,7 @@ def test_kinds_against_a_plain_count(
     }
     path = write(tmp_path_factory.mktemp("lists") / "a.tfrecord", lists)
     found = rs.verify(path, schema=rs.SchemaFile.from_json(rules)).defects
-    assert [(error.position, error.detail.split(":")[0]) for error in found] == expected
+    assert [(error.record, error.detail.split(":")[0]) for error in found] == expected
 
 
 def test_real_lists(shared_data: Path) -> None:

@@ -1,4 +1,4 @@
-"""Features are counted a few at a time: what is found does not depend on how many."""
+"""The number of features counted at once does not change the result."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ records_of_features = st.lists(
 
 def _found(path: Path, rules: dict[str, Any]) -> list[Any]:
     report = rs.verify(path, schema=rs.SchemaFile.from_json(rules))
-    return sorted((e.position, e.feature, e.defect, e.detail) for e in report.defects)
+    return sorted((e.record, e.feature, e.defect, e.detail) for e in report.defects)
 
 
 def _wrong(number: int, features: dict[str, Any]) -> set[Any]:
-    """What the rules say of a record, one feature after the other."""
+    """The expected defects of a record, feature by feature."""
     wrong = {(number, key, D.MISSING_FEATURE) for key in ("f0", "f2") if key not in features}
     for key, value in features.items():
         kind = {int: "int64", float: "float", str: "bytes", list: "int64"}[type(value)]
@@ -47,7 +47,7 @@ def _wrong(number: int, features: dict[str, Any]) -> set[Any]:
             wrong.add((number, key, D.FEATURE_KIND))
         elif key not in RULES and key != "f3":
             wrong.add((number, key, D.UNEXPECTED_FEATURE))
-    if not wrong and features.get("f1") == 7:  # values are looked at where all else is right
+    if not wrong and features.get("f1") == 7:  # values are checked only if all else is right
         wrong.add((number, "f1", D.FEATURE_VALUE))
     return wrong
 
@@ -70,28 +70,30 @@ def test_any_number_at_once(
     assert len(found) == len(expected)
 
 
-def test_features_that_no_rule_speaks_of() -> None:
-    """Where there are rules that do not name all there is, the others may be as they are."""
+def test_features_without_a_rule() -> None:
+    """If rules do not cover all features, the others may have any kind."""
     payloads = [rs.encode_example({"a": 1, "b": value}) for value in (1, 1, 0.5)]
     lengths = np.array(list(map(len, payloads)), np.int64)
     spans = b"".join(payloads), np.cumsum(lengths) - lengths, lengths
 
     def found(**options: Any) -> list[Any]:
         rules = Rules("Example", {"features": {"a": FeatureRule("int64")}}, **options)
-        errors = RuleCheck(rules).look(*spans)
-        return [(error.position, error.feature, error.defect) for error in errors]
+        errors = RuleCheck(rules).check_records(*spans)
+        return [(error.record, error.feature, error.defect) for error in errors]
 
     assert found() == found(kinds_agree=False) == []
     unexpected = [(number, "b", D.UNEXPECTED_FEATURE) for number in range(3)]
     assert found(knows_all=True) == unexpected
-    without_rules = [(error.position, error.feature) for error in RuleCheck(None).look(*spans)]
+    without_rules = [
+        (error.record, error.feature) for error in RuleCheck(None).check_records(*spans)
+    ]
     assert without_rules == [(2, "b")]
 
 
 def test_feature_lists_and_maps_in_pieces(
     write: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reference: Any
 ) -> None:
-    """A message can have its map in several pieces, which protobuf joins."""
+    """A message may have its map in several pieces, which protobuf joins."""
     steps = {f"s{number}": [[1], [2, number]] for number in range(9)}
     good = rs.encode_sequence_example({}, steps)
     split = b"".join(rs.encode_sequence_example({}, {key: value}) for key, value in steps.items())
@@ -110,20 +112,20 @@ def test_feature_lists_and_maps_in_pieces(
 
 
 def test_memory_of_a_record_of_very_many_features(
-    write: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pictures: Any
+    write: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, images: Any
 ) -> None:
-    """It does not grow with their number beyond what the record itself takes."""
+    """Memory does not grow with the number of features beyond the size of the record."""
     monkeypatch.setattr(section_check, "COUNTED_AT_ONCE", 200)
     monkeypatch.setattr(seen_features, "MOST_FEATURES", 200)
     peaks = []
     for count in (400, 8_000):
         features: dict[str, Any] = {f"feature/{number:06d}": number for number in range(count)}
-        features["feature/000300"] = pictures.jpeg(1)
+        features["feature/000300"] = images.jpeg(1)
         path = write(tmp_path / f"{count}.tfrecord", [features])
-        rs.verify(path, deep=True)  # what is made once
+        rs.verify(path, deep=True)  # warm up
         tracemalloc.start()
         report = rs.verify(path, deep=True)
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
-        assert (report.is_good, report.picture_count) == (True, 1)
+        assert (report.is_good, report.image_count) == (True, 1)
     assert peaks[1] - peaks[0] < 4 * path.stat().st_size

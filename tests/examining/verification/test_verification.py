@@ -1,4 +1,4 @@
-"""Verify finds everything: every bit, every cut, every missing or swapped shard."""
+"""Verify finds every flipped bit, every truncation, every missing or swapped shard."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from recordsmith.wire import COMPRESSIONS, encode_record
 
 @pytest.fixture
 def tiny(tmp_path: Path) -> Path:
-    """A packed shard of a few bytes, for what is tried at each of them."""
+    """A packed shard of a few bytes, small enough to damage each of them."""
     path = tmp_path / "a.tfrecord"
     with ShardWriter(path) as writer:
         for number in range(3):
@@ -69,13 +69,13 @@ def test_every_flipped_bit_is_found_without_a_manifest(tiny: Path) -> None:
         tiny.write_bytes(damaged)
         report = rs.verify(tiny, threads=1)
         assert not report.is_good, f"bit {bit}"
-        # and reading never hands on the damaged record
+        # reading never returns the damaged record
         with pytest.raises(rs.CorruptDataError):
             list(rs.open(tiny).records())
 
 
 @pytest.mark.parametrize("compression", COMPRESSIONS)
-def test_every_cut_is_found(tmp_path: Path, made: SimpleNamespace, compression: str) -> None:
+def test_every_truncation_is_found(tmp_path: Path, made: SimpleNamespace, compression: str) -> None:
     path = _packed(tmp_path, compression, made)
     good = path.read_bytes()
     for stop in range(len(good)):
@@ -87,17 +87,18 @@ def test_every_cut_is_found(tmp_path: Path, made: SimpleNamespace, compression: 
             rs.open(tmp_path)
 
 
-def test_every_cut_within_a_record_is_found_without_a_manifest(tiny: Path) -> None:
+def test_every_truncation_is_found_without_a_manifest(tiny: Path) -> None:
     good = tiny.read_bytes()
     frame = len(good) // 3
     for stop in range(len(good)):
         tiny.write_bytes(good[:stop])
         report = rs.verify(tiny, threads=1)
-        assert report.is_good == (stop > 0 and stop % frame == 0)
+        assert report.is_good == (stop % frame == 0)
         assert report.record_count == stop // frame
+        assert [error.defect for error in report.notices] == [rs.Defect.EMPTY_FILE] * (stop == 0)
 
 
-def test_bytes_at_the_end_are_found(tmp_path: Path, made: SimpleNamespace) -> None:
+def test_trailing_bytes_are_found(tmp_path: Path, made: SimpleNamespace) -> None:
     for compression in COMPRESSIONS:
         folder = tmp_path / compression
         path = _packed(folder, compression, made)
@@ -107,14 +108,14 @@ def test_bytes_at_the_end_are_found(tmp_path: Path, made: SimpleNamespace) -> No
             assert not rs.verify(folder).is_good
 
 
-def test_damage_does_not_hide_what_comes_after(tiny: Path) -> None:
+def test_damage_does_not_hide_later_defects(tiny: Path) -> None:
     frames = [bytearray(encode_record(bytes([number]))) for number in range(6)]
     for number in (1, 4):
         frames[number][12] ^= 1
     tiny.write_bytes(b"".join(frames))
     report = rs.verify(tiny)
     assert report.record_count == 4
-    assert [(error.position, error.offset) for error in report.defects] == [
+    assert [(error.record, error.offset) for error in report.defects] == [
         (number, number * len(frames[0])) for number in (1, 4)
     ]
     assert {error.defect for error in report.defects} == {rs.Defect.PAYLOAD_CRC}
@@ -132,7 +133,7 @@ def test_missing_shard(tmp_path: Path, made: SimpleNamespace) -> None:
 
 
 def test_swapped_shards(tmp_path: Path, made: SimpleNamespace) -> None:
-    """Of equal size and count: each record is good, only the manifest knows."""
+    """The shards have equal size and count, so only the manifest reveals the swap."""
     folder = made.packed(tmp_path, {"train": [4, 4]})
     one, two = sorted(folder.glob("train-*"))
     if one.stat().st_size != two.stat().st_size:
@@ -142,8 +143,8 @@ def test_swapped_shards(tmp_path: Path, made: SimpleNamespace) -> None:
     os.replace(folder / "other", two)
     report = rs.verify(folder)
     assert [error.defect for error in report.defects] == [rs.Defect.SWAPPED_SHARD] * 2
-    assert two.name in report.defects[0].detail
-    assert one.name in report.defects[1].detail
+    assert two.name in report.defects[0].problem
+    assert one.name in report.defects[1].problem
     assert {error.path for error in report.defects} == {str(one), str(two)}
 
 
@@ -155,22 +156,22 @@ def test_wrong_count_in_the_manifest(tmp_path: Path, made: SimpleNamespace) -> N
     assert [error.defect for error in rs.verify(folder).defects] == [rs.Defect.RECORD_COUNT]
 
 
-def test_compressed_stream_without_its_end_mark(tmp_path: Path, made: SimpleNamespace) -> None:
+def test_compressed_stream_without_end_marker(tmp_path: Path, made: SimpleNamespace) -> None:
     path = made.write_shard(tmp_path / "a.tfrecord.gz", range(3), "gzip")
     path.write_bytes(path.read_bytes()[:-8])
     assert [error.defect for error in rs.verify(path).defects] == [rs.Defect.TRUNCATED_COMPRESSION]
 
 
-@pytest.mark.parametrize("data", [b"", b"PAR1" + bytes(40), b"<html><body>not found</body></html>"])
+@pytest.mark.parametrize("data", [b"PAR1" + bytes(40), b"<html><body>not found</body></html>"])
 def test_files_of_other_kinds(tmp_path: Path, data: bytes) -> None:
     path = tmp_path / "a.tfrecord"
     path.write_bytes(data)
     (error,) = rs.verify(path).defects
-    assert error.defect is (rs.Defect.NOT_A_TFRECORD if data else rs.Defect.EMPTY_FILE)
+    assert error.defect is rs.Defect.NOT_A_TFRECORD
     assert error.path == str(path)
 
 
-def test_what_is_not_there_is_the_callers_mistake(tmp_path: Path, made: SimpleNamespace) -> None:
+def test_missing_paths_and_splits_raise(tmp_path: Path, made: SimpleNamespace) -> None:
     with pytest.raises(rs.FileAccessError):
         rs.verify(tmp_path / "missing")
     folder = made.packed(tmp_path / "set", {"train": [1]})
@@ -208,7 +209,7 @@ def test_interrupted_verification_stops(tmp_path: Path, made: SimpleNamespace) -
         rs.verify(folder, progress=stop)
 
 
-def test_many_defects_are_counted_though_not_all_are_listed(
+def test_all_defects_are_counted_even_if_not_listed(
     tiny: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(verification_report, "MAX_DEFECTS_PER_SHARD", 3)
@@ -233,7 +234,7 @@ def test_report_as_json(tiny: Path) -> None:
         "expected": None,
         "shards": 1,
         "size_bytes": len(data),
-        "pictures": 0,
+        "images": 0,
         "deep": False,
         "defect_count": 1,
         "notices": [],
@@ -243,28 +244,29 @@ def test_report_as_json(tiny: Path) -> None:
     assert defect == {
         "defect": "payload-crc-mismatch",
         "path": str(tiny),
-        "position": 2,
+        "record": 2,
         "feature": None,
         "offset": len(data) // 3 * 2,
     }
 
 
-def test_a_list_of_one_folder_is_that_folder(made: SimpleNamespace, tmp_path: Path) -> None:
-    """What the manifest says of the shards is not forgotten on the way through a list."""
+def test_a_list_with_one_folder(made: SimpleNamespace, tmp_path: Path) -> None:
+    """The manifest is used for folders in a list too."""
     folder = made.packed(tmp_path / "out", {"train": [3, 2]})
     first, second = sorted(folder.glob("*.tfrecord"))
     second.write_bytes(first.read_bytes())
     for paths in (folder, [folder], [folder, made.packed(tmp_path / "more", {"train": [1]})]):
         (error,) = rs.verify(paths).defects
         assert (error.defect, error.path) == (rs.Defect.SWAPPED_SHARD, str(second))
-        assert "copy of that file" in error.detail
+        assert first.name in error.problem
+        assert second.name in error.remedy
         with pytest.raises(rs.CorruptDataError) as caught:
             rs.open(paths)
         assert caught.value.defect is rs.Defect.SHARD_SIZE
 
 
 @pytest.mark.parametrize("labels", [b"", None, b"0:other\n"])
-def test_labels_that_do_not_fit(
+def test_labels_that_differ_from_the_manifest(
     made: SimpleNamespace, tmp_path: Path, labels: bytes | None
 ) -> None:
     folder = made.packed(tmp_path / "out", {"train": [3]})
@@ -276,7 +278,7 @@ def test_labels_that_do_not_fit(
     assert error.defect is rs.Defect.LABELS
 
 
-def test_ctrl_c_ends_it_within_a_block(tmp_path: Path) -> None:
+def test_ctrl_c_stops_within_a_block(tmp_path: Path) -> None:
     with rs.ShardWriter(tmp_path / "a.tfrecord") as writer:
         for _ in range(8):
             writer.write(bytes(1 << 20))

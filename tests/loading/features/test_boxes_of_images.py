@@ -1,6 +1,6 @@
-"""Boxes and the pictures of a loader move together: what is seen in a box is what was drawn in it.
+"""Boxes and the images of a loader move together: what is seen in a box is what was drawn in it.
 
-The pictures are black with one white rectangle, around which the box is drawn.
+The images are black with one white rectangle, around which the box is drawn.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import pytest
 
 import recordsmith as rs
 
-PICTURES: list[tuple[int, int, tuple[int, int, int, int]]] = [
+IMAGES: list[tuple[int, int, tuple[int, int, int, int]]] = [
     # height, width, the rectangle: ymin, xmin, ymax, xmax
     (40, 60, (8, 30, 24, 52)),
     (64, 32, (40, 4, 60, 12)),
@@ -23,16 +23,16 @@ PICTURES: list[tuple[int, int, tuple[int, int, int, int]]] = [
 
 
 @pytest.fixture
-def dataset(tmp_path: Path, pictures: Any) -> rs.Dataset:
+def dataset(tmp_path: Path, images: Any) -> rs.Dataset:
     from PIL import Image
 
     with rs.ShardWriter(tmp_path / "a.tfrecord") as writer:
-        for height, width, (ymin, xmin, ymax, xmax) in PICTURES:
+        for height, width, (ymin, xmin, ymax, xmax) in IMAGES:
             pixels = np.zeros((height, width), np.uint8)
             pixels[ymin:ymax, xmin:xmax] = 255
             writer.write_example(
                 {
-                    "image/encoded": pictures.encode(Image.fromarray(pixels), "PNG"),
+                    "image/encoded": images.encode(Image.fromarray(pixels), "PNG"),
                     "image/object/bbox/ymin": [ymin / height],
                     "image/object/bbox/xmin": [xmin / width],
                     "image/object/bbox/ymax": [ymax / height],
@@ -86,5 +86,5 @@ def test_boxes_alone_are_no_pixels(dataset: Any) -> None:
     with rs.Loader(dataset, {"boxes": rs.Boxes()}, batch_size=4, threads=0) as loader:
         list(loader)
         assert not loader.stats().has_pixels
-    with pytest.raises(rs.OptionError, match="no feature has pixels"):
+    with pytest.raises(rs.OptionError, match="needs a feature with pixels"):
         rs.Loader(dataset, {"boxes": rs.Boxes()}, batch_size=4, reuse_batches=True)

@@ -68,11 +68,9 @@ def test_rows_of_as_many_texts_are_no_array_of_more_axes(batch: Any) -> None:
     ],
 )
 def test_bytes_that_are_no_text(batch: Any, shape: Any, values: Any, row: int) -> None:
-    with pytest.raises(
-        CorruptDataError, match=r"'k' is b'b\\xff', expected UTF-8: byte 1 is 0xff"
-    ) as e:
+    with pytest.raises(CorruptDataError, match="byte 1 is 0xff") as e:
         batch(rs.Text("k", shape), values)
-    assert (e.value.defect, e.value.position) == (Defect.FEATURE_VALUE, row)
+    assert (e.value.defect, e.value.record) == (Defect.FEATURE_VALUE, row)
     assert "�" in str(batch(rs.Text("k", shape, errors="replace"), values)["x"].tolist())
     kept = batch(rs.Text("k", shape, errors="surrogateescape"), values)["x"]
     assert "b\\udcff" in str(kept.tolist())
@@ -80,8 +78,9 @@ def test_bytes_that_are_no_text(batch: Any, shape: Any, values: Any, row: int) -
 
 @pytest.mark.parametrize("errors", ["no such", "", None, 3])
 def test_words_for_errors(errors: Any) -> None:
-    with pytest.raises(OptionError, match="errors is"):
+    with pytest.raises(OptionError) as caught:
         rs.Text("k", errors=errors)
+    assert caught.value.option == "errors"
 
 
 # -- arrays as bytes -----------------------------------------------------------------------------
@@ -133,19 +132,22 @@ def test_bytes_of_a_bool_are_true_if_not_zero(batch: Any) -> None:
 @pytest.mark.parametrize(("value", "found"), [(bytes(15), "15 bytes"), (b"", "0 bytes"),
                                               (b"x", "1 byte")])  # fmt: skip
 def test_raw_of_another_size(batch: Any, value: bytes, found: str) -> None:
-    message = rf"'k' has {found}, expected 16 bytes: shape \(2, 2\) of float32"
-    with pytest.raises(CorruptDataError, match=message) as caught:
+    with pytest.raises(CorruptDataError) as caught:
         batch(rs.Raw("k", (2, 2), "float32"), [bytes(16), value, bytes(3)])
-    assert (caught.value.defect, caught.value.position) == (Defect.FEATURE_SHAPE, 1)
+    assert (caught.value.defect, caught.value.record) == (Defect.FEATURE_SHAPE, 1)
+    assert caught.value.found == found
+    assert caught.value.expected == "16 bytes for shape (2, 2) of float32"
 
 
 def test_options_of_raw() -> None:
     for dtype in ("no such", "S3", object, None, "datetime64[s]"):
-        with pytest.raises(OptionError, match="dtype is"):
+        with pytest.raises(OptionError) as caught:
             rs.Raw("k", (2,), dtype)  # type: ignore[arg-type]
+        assert caught.value.option == "dtype"
     for shape in ([2], 2, (-1,), ("a",), "ragged", (2.0,), None):
-        with pytest.raises(OptionError, match="shape is"):
+        with pytest.raises(OptionError) as caught:
             rs.Raw("k", shape, "uint8")  # type: ignore[arg-type]
+        assert caught.value.option == "shape"
 
 
 def test_no_rows(no_rows: Any) -> None:

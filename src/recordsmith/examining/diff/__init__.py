@@ -1,4 +1,4 @@
-"""What differs between two datasets? Told by content, whatever the order and the shards."""
+"""Compares two datasets by content, independent of record order and shards."""
 
 from recordsmith.examining.diff.difference import diff
 from recordsmith.examining.diff.report import DiffReport

@@ -1,7 +1,7 @@
-"""Reads the records of two datasets, and finds which are equal by a digest of each.
+"""Reads the records of two datasets and computes a digest of each.
 
-Shards of both are read by several threads, as often as it takes: where more digests come together
-than fit, only those with a common beginning are kept in one reading, and the next ones in the next.
+Several threads read the shards of both. If there are more digests than fit into memory, the shards
+are read several times; each pass keeps the digests with one prefix.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ from recordsmith.wire import RecordBlock
 from recordsmith.work import Work
 
 DIGESTS_AT_ONCE = 1 << 23
-"""So many are in memory at once. Measured: with what sorting takes, 104 bytes each."""
+"""How many digests are in memory at once: 104 bytes each, including the memory for sorting."""
 
-_MOST_PARTS = 16  # as a power of two: where all records are equal, parts are no smaller
+_MOST_PARTS = 16  # as a power of two: if all records are equal, parts do not get smaller
 
 MakeDigest: TypeAlias = Callable[[memoryview], bytes | None]
-"""Of a payload 16 bytes, or None for a record that is to be left out."""
+"""Makes 16 bytes from a payload; None skips the record."""
 
 MakeDigests: TypeAlias = Callable[[RecordBlock, Int64Array], tuple[Int64Array, Digests]]
-"""Of some rows of a block: those that are not left out, and their digests."""
+"""Makes the digests of some rows of a block; also returns the rows that were not skipped."""
 
 
 class RecordPlace(NamedTuple):
-    """Where a record lies: its file, its number there, its split."""
+    """The place of a record: its file, its number in that file, its split."""
 
     path: str
     number: int
@@ -45,9 +45,10 @@ class RecordPlace(NamedTuple):
 
 @dataclass
 class Side:
-    """One of two datasets that are compared.
+    """One of the two datasets.
 
-    starts: int64, (shard_count + 1,): the position of each shard's first record, once it was read.
+    starts: int64, (shard_count + 1,): position of the first record of each shard; known after the
+        first pass.
     """
 
     shards: Sequence[Shard]
@@ -66,11 +67,11 @@ class Side:
         return int(self.starts[-1])
 
     def shards_of(self, positions: Int64Array) -> Int64Array:
-        """int64, (count,): in which shards records lie."""
+        """Return the shard numbers of records: int64, (count,)."""
         return np.searchsorted(self.starts, positions, side="right") - 1
 
     def splits_of(self, positions: Int64Array, numbers: dict[str, int]) -> Int64Array:
-        """int64, (count,): in which splits, by the numbers that these have."""
+        """Return the split numbers of records: int64, (count,)."""
         of_shard = np.array([numbers[shard.split] for shard in self.shards], np.int64)
         return of_shard[self.shards_of(positions)]
 
@@ -83,18 +84,18 @@ class Side:
 _T = TypeVar("_T")
 
 Wanted: TypeAlias = tuple[Int64Array, Int64Array]
-"""Of both sides the positions of some records, ascending."""
+"""The positions of some records of both sides, ascending."""
 
 
 class Reading:
-    """Reads both sides, shard by shard, in threads; tells how far it is."""
+    """Reads both sides, shard by shard, in threads; reports progress."""
 
     def __init__(self, sides: tuple[Side, Side], work: Work) -> None:
         self.sides = sides
         self._work = work
 
     def first(self, make: MakeDigests, store: DigestStore) -> None:
-        """Digests of all records; and learns what the sides hold."""
+        """Store the digests of all records; also survey record counts and schemas."""
 
         def read(side: int, number: int) -> int:
             count = 0
@@ -113,7 +114,7 @@ class Reading:
             side.schema = side.survey.finish()
 
     def digests(self, make: MakeDigests, store: DigestStore, wanted: Wanted | None) -> None:
-        """Digests of some records, or of all."""
+        """Store the digests of some records, or of all."""
 
         def read(side: int, number: int) -> None:
             shard = self.sides[side].shards[number]
@@ -127,7 +128,7 @@ class Reading:
     def parts(
         self, make: MakeDigests, wanted: Wanted | None, *, bits: int = 0, part: int = 0
     ) -> Iterator[DigestStore]:
-        """Digests of some records, or of all, in as many readings as it takes; from a part on."""
+        """Yield the digests of some records, or of all, in as many passes as needed."""
         while part < 1 << bits:
             store = DigestStore(bits, part)
             self.digests(make, store, wanted)
@@ -146,7 +147,7 @@ class Reading:
         self._in_threads(read, self._with_any(wanted))
 
     def _with_any(self, wanted: Wanted | None) -> list[Sequence[int]]:
-        """The shards that must be read."""
+        """Return the shards that must be read."""
         if wanted is None:
             return [range(len(side.shards)) for side in self.sides]
         return [
@@ -157,7 +158,7 @@ class Reading:
     def _chosen(
         self, side: int, number: int, wanted: Wanted | None
     ) -> Iterator[tuple[RecordBlock, Int64Array]]:
-        """Blocks of a shard with the rows that are wanted; those with none are left out."""
+        """Yield the blocks of a shard that have wanted rows, with these rows."""
         shard, starts = self.sides[side].shards[number], self.sides[side].starts
         first, stop = int(starts[number]), int(starts[number + 1])
         if wanted is None:
@@ -172,17 +173,17 @@ class Reading:
                 yield block, numbers[begin:end] - block.position
 
     def _blocks(self, shard: Shard, stop: int | None) -> Iterator[RecordBlock]:
-        """The blocks of a shard; counts its bytes."""
-        told = 0
+        """Yield the blocks of a shard; report the bytes read."""
+        reported = 0
         is_plain = shard.size_bytes > 0 and shard.compression == "none"
         for block in shard.blocks(0, stop) if shard.size_bytes else ():
             self._work.check()
             yield block
             if is_plain:
                 end = min(block.offset + len(block.buffer), shard.size_bytes)
-                self._work.advance(end - told)
-                told = end
-        self._work.advance(shard.size_bytes - told)
+                self._work.advance(end - reported)
+                reported = end
+        self._work.advance(shard.size_bytes - reported)
 
     def _in_threads(
         self, read: Callable[[int, int], _T], shards: Sequence[Sequence[int]]
@@ -194,10 +195,10 @@ class Reading:
 
 
 class DigestStore:
-    """Digests with the places of their records: of those records that this reading is about.
+    """The digests and places of the records of one pass.
 
-    These are the ones whose digest begins with `part`, of 2 ** `bits` parts. A reading of part 0
-    makes parts smaller as it goes on, when there are too many.
+    Keeps digests that begin with `part`, of 2 ** `bits` parts. The pass for part 0 divides the
+    digests into more parts when there are too many.
     """
 
     def __init__(self, bits: int = 0, part: int = 0) -> None:
@@ -208,7 +209,7 @@ class DigestStore:
         self._lock = threading.Lock()
 
     def add(self, side: int, shard: int, numbers: Int64Array, digests: Digests) -> None:
-        """Keep those that belong here."""
+        """Add the digests that belong to this part."""
         with self._lock:
             self._keep(side, shard, numbers, digests)
             while self._held > DIGESTS_AT_ONCE and self.part == 0 and self.bits < _MOST_PARTS:
@@ -225,8 +226,8 @@ class DigestStore:
         self._held += len(numbers)
         self._pieces.setdefault((side, shard), []).append((numbers, digests))
 
-    def taken(self, side: int, starts: Int64Array) -> tuple[Int64Array, Digests]:
-        """Positions, ascending, and digests of a side; they are forgotten here."""
+    def pop(self, side: int, starts: Int64Array) -> tuple[Int64Array, Digests]:
+        """Remove and return the positions, ascending, and digests of a side."""
         positions, digests = [np.zeros(0, np.int64)], [np.zeros((0, 2), np.uint64)]
         for place in sorted(place for place in self._pieces if place[0] == side):
             for numbers, made in self._pieces.pop(place):
@@ -236,7 +237,7 @@ class DigestStore:
 
 
 def each(make: MakeDigest) -> MakeDigests:
-    """Digests of the records one by one."""
+    """Make digests record by record."""
 
     def make_all(block: RecordBlock, rows: Int64Array) -> tuple[Int64Array, Digests]:
         made = bytearray()

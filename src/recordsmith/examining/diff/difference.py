@@ -1,9 +1,8 @@
-"""What differs between two datasets? Their records by content, whatever their order and shards.
+"""Compares the records of two datasets by content, independent of order and shards.
 
-First records are matched that are equal byte for byte, then, among the others, those of equal
-content (see `example/canonical.py`), each by a digest of 128 bits. What is left is matched by a
-feature that names a record, so that it can be said what changed in it. Each step looks only at what
-the one before has left.
+Matches records in steps: first by bytes, then by content (see `example/canonical.py`), both with
+128-bit digests, then by a feature that identifies a record, to report what changed in it. Each step
+uses only the records left by the previous one.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from recordsmith.examining.diff.partners import Partners
 from recordsmith.examining.diff.record_changes import (
     RecordNotes,
     changes_between,
-    in_words,
+    describe_value,
     key_of,
     take_notes,
 )
@@ -49,20 +48,29 @@ def diff(
     threads: int | None = None,
     progress: Progress | None = None,
 ) -> DiffReport:
-    """Compare two datasets by the content of their records, not by their order or their shards.
+    """Compare two datasets by the content of their records, independent of order and shards.
 
     Args:
-        a, b: a file, folder, glob or a list of these each.
-        split: only this one of both.
-        by: the feature that names a record, to say what changed in it. None: the first of
-            `naming.KEY_FEATURES` that most records have, each with another value; else changed
-            records count as one that only A has and one that only B has.
-        threads: how many shards are read at once; None: one for each processor.
-        progress: told the bytes read and in all; the latter grows when records must be read again.
+        a, b: each a file, folder, glob, or a list of these.
+        split: compare only this split.
+        by: the feature that identifies a record, used to report what changed in it. None uses the
+            first of `naming.KEY_FEATURES` that most records have with unique values. Without such
+            a feature, a changed record counts as one only in A and one only in B.
+        threads: number of threads; None for one per processor.
+        progress: called as `progress(done_bytes, total_bytes)`; the total grows if records must be
+            read again.
+
+    Returns:
+        A report; `is_equal` is True if both have the same records in the same splits.
 
     Raises:
-        CorruptDataError: a record is damaged, a shard is missing: `verify` lists all that is.
-        FileAccessError, OptionError: as in `recordsmith.open`; no record has the feature `by`.
+        CorruptDataError: a record is damaged or a shard is missing; use `verify` to list all.
+        FileAccessError: as in `recordsmith.open`.
+        OptionError: as in `recordsmith.open`, or no record has the feature `by`.
+
+    Example:
+        report = rs.diff("out", "copy")
+        print(report.is_equal, report.changed_count)
     """
     work = Work(thread_count(threads), progress)
     sides = (Side.of(locate_whole(a, split)), Side.of(locate_whole(b, split)))
@@ -119,7 +127,7 @@ def _count_moves(report: DiffReport, partners: Partners) -> None:
 
 
 def _compare_rest(report: DiffReport, partners: Partners, by: str | None) -> None:
-    """Records without a partner: those that changed, and those that only one dataset has."""
+    """Compare records without a match: changed records, and records in only one dataset."""
     left = partners.left()
     if not len(left[0]) and not len(left[1]):
         return
@@ -136,20 +144,21 @@ def _compare_rest(report: DiffReport, partners: Partners, by: str | None) -> Non
         np.setdiff1d(left[0], pairs[0], assume_unique=True),
         np.setdiff1d(left[1], pairs[1], assume_unique=True),
     )
-    report.only_a_count, report.only_b_count = map(len, lone)
-    name = report.by or next(iter(keys), None)  # to know by what is listed
-    _tell(report, partners, name, pairs, (lone[0], lone[1]))
+    report.left_only_count, report.right_only_count = map(len, lone)
+    name = report.by or next(iter(keys), None)  # identifies the listed records
+    _list_records(report, partners, name, pairs, (lone[0], lone[1]))
 
 
-def _tell(
+def _list_records(
     report: DiffReport,
     partners: Partners,
     name: str | None,
     pairs: tuple[Int64Array, Int64Array],
     lone: tuple[Int64Array, Int64Array],
 ) -> None:
-    """What changed in the first records, and the first that only one dataset has: which they are,
-    and how many of them differ in nothing but their name.
+    """List the first changed records and the first records in only one dataset.
+
+    Also counts records that differ only in the feature `name`.
     """
     compared = (pairs[0][:MAX_COMPARED], pairs[1][:MAX_COMPARED])
     notes: tuple[dict[int, RecordNotes], dict[int, RecordNotes]] = ({}, {})
@@ -162,7 +171,7 @@ def _tell(
     def note(side: int, position: int, payload: memoryview) -> None:
         value = None if name is None else key_of(payload, name)
         if value is not None:
-            keys[side][position] = in_words(value)
+            keys[side][position] = describe_value(value)
         if position not in are_lone[side]:
             notes[side][position] = take_notes(payload) or {}
         elif may_be_renamed and value is not None:
@@ -190,7 +199,7 @@ def _tell(
     both = Counter(unnamed[0].values()) & Counter(unnamed[1].values())
     report.renamed_count = both.total()
     report.name = name if report.renamed_count else None
-    for side, listed in enumerate((report.only_a, report.only_b)):
+    for side, listed in enumerate((report.left_only, report.right_only)):
         for position in lone[side][:MAX_LISTED].tolist():
             place = partners.sides[side].place(position)
             listed.append(LoneRecord(keys[side].get(position), place))

@@ -1,7 +1,7 @@
-"""Which of two heaps of digests are the same? Pairs of equal ones, as multisets.
+"""Pairs equal digests of two multisets.
 
-Sorted together, equal ones stand in a run, those of the first heap before those of the second.
-Order within a heap is kept, so that the first of several equal ones is paired with the first.
+The digests are sorted together, so that equal ones form a run, those of the first set before those
+of the second. Sorting is stable: the first of several equal digests is paired with the first.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ Digests = npt.NDArray[np.uint64]
 
 
 def digest_of(data: bytes | memoryview) -> bytes:
-    """16 bytes that are equal for equal data."""
+    """Return 16 bytes that are equal for equal data."""
     return blake2b(data, digest_size=16).digest()
 
 
 def as_digests(data: bytes | bytearray) -> Digests:
-    """Digests that were written end to end."""
+    """Return the digests in a concatenation of digests."""
     return np.frombuffer(data, np.uint64).reshape(-1, 2)
 
 
@@ -32,10 +32,10 @@ def pairs_of(a: Digests, b: Digests, *, only_unique: bool = False) -> tuple[Int6
 
     Args:
         a, b: uint64, (count, 2).
-        only_unique: leave out those that are there several times on a side.
+        only_unique: skip digests that occur more than once on a side.
 
     Returns:
-        Two of int64, (pair_count,): places in `a`, and in `b`.
+        Two int64 arrays of shape (pair_count,): indices into `a` and into `b`.
     """
     order, starts, stops = _runs(np.concatenate([a, b]))
     is_a = np.zeros(len(order) + 1, np.int64)
@@ -52,20 +52,20 @@ def pairs_of(a: Digests, b: Digests, *, only_unique: bool = False) -> tuple[Int6
 
 
 def has_repeats(digests: Digests) -> bool:
-    """Whether one is there twice."""
+    """Return whether a digest occurs more than once."""
     _, starts, _ = _runs(digests)
     return len(starts) < len(digests)
 
 
 def with_tag(digests: Digests, tags: Int64Array) -> Digests:
-    """Digests of the same things together with a number each."""
+    """Combine each digest with a number."""
     tagged = digests.copy()
     tagged[:, 1] ^= tags.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
     return tagged
 
 
 def _runs(digests: Digests) -> tuple[Int64Array, Int64Array, Int64Array]:
-    """The order that sorts them, and where in it runs of equal ones start and stop."""
+    """Return the sorting order, and where runs of equal digests start and stop in it."""
     order = np.lexsort((digests[:, 1], digests[:, 0]))  # stable
     in_order = digests[order]
     differs = (in_order[1:] != in_order[:-1]).any(axis=1)

@@ -1,4 +1,4 @@
-"""Which feature names a record, and which records have the same name?"""
+"""Finds the feature that identifies records, and pairs records by its value."""
 
 from __future__ import annotations
 
@@ -31,11 +31,12 @@ KEY_FEATURES = (
     "uuid",
     "name",
 )
-"""Features that usually name a record, most likely first."""
+"""Features that usually identify a record, most likely first."""
 
 
 def check_key(by: str, sides: tuple[Side, Side]) -> None:
-    """
+    """Check that both datasets have the feature `by`.
+
     Raises:
         OptionError: no record of one of them has this feature.
     """
@@ -43,11 +44,15 @@ def check_key(by: str, sides: tuple[Side, Side]) -> None:
         known = side.schema.sections.get(_key_section(side.schema), {})
         if by not in known and side.record_count and side.schema.is_complete:
             hint = names_like(by, known, "its records have no features")
-            raise OptionError(f"no record in {side.shards[0].path} has a feature {by!r}; {hint}")
+            raise OptionError(
+                f"no record in {side.shards[0].path} has the feature {by!r}; {hint}",
+                option="by",
+                value=by,
+            )
 
 
 def usual_keys(sides: tuple[Side, Side]) -> list[str]:
-    """Which of the usual names most records have."""
+    """Return the usual identifying features that most records have."""
     return [
         key
         for key in KEY_FEATURES
@@ -56,7 +61,7 @@ def usual_keys(sides: tuple[Side, Side]) -> list[str]:
 
 
 def is_unique(reading: Reading, key: str, some: Wanted) -> bool:
-    """Whether no two records of a dataset have the same; looks at some of them first."""
+    """Return whether all records of each dataset have different keys; check some of them first."""
     make = _key_digests(key)
     if {side.schema.payload for side in reading.sides} == {"Example"}:
         kinds = {side.schema.features[key].kind for side in reading.sides}
@@ -68,15 +73,16 @@ def is_unique(reading: Reading, key: str, some: Wanted) -> bool:
 def pairs_by_key(
     reading: Reading, left: Wanted, key: str
 ) -> tuple[tuple[Int64Array, Int64Array], int]:
-    """Positions of records that have the same key, and how many more there would be if no two of a
-    dataset had the same.
+    """Pair the positions of records with the same key, skipping keys that are not unique.
+
+    Also returns the number of pairs skipped.
     """
     make = _key_digests(key)
     found: list[tuple[Int64Array, Int64Array]] = []
     shared = 0
     for store in reading.parts(make, left):
-        of_a, digests_a = store.taken(0, reading.sides[0].starts)
-        of_b, digests_b = store.taken(1, reading.sides[1].starts)
+        of_a, digests_a = store.pop(0, reading.sides[0].starts)
+        of_b, digests_b = store.pop(1, reading.sides[1].starts)
         places_a, places_b = pairs_of(digests_a, digests_b, only_unique=True)
         found.append((of_a[places_a], of_b[places_b]))
         shared += len(pairs_of(digests_a, digests_b)[0]) - len(places_a)
@@ -87,12 +93,12 @@ def pairs_by_key(
 
 
 def _key_section(schema: Schema) -> str:
-    """Where the features are that may name a record."""
+    """Return the section with the features that may identify a record."""
     return "context" if schema.payload == "SequenceExample" else "features"
 
 
 def _names_most(schema: Schema, key: str) -> bool:
-    """Whether at least half of the records have it, each one value."""
+    """Return whether at least half of the records have the feature, each with one value."""
     feature = schema.sections.get(_key_section(schema), {}).get(key)
     return (
         feature is not None
@@ -103,9 +109,9 @@ def _names_most(schema: Schema, key: str) -> bool:
 
 
 def _repeats(reading: Reading, make: MakeDigests, wanted: Wanted | None) -> bool:
-    """Whether two records of a dataset have the same key."""
+    """Return whether two records of a dataset have the same key."""
     return any(
-        has_repeats(store.taken(number, side.starts)[1])
+        has_repeats(store.pop(number, side.starts)[1])
         for store in reading.parts(make, wanted)
         for number, side in enumerate(reading.sides)
     )
@@ -120,7 +126,7 @@ def _key_digests(key: str) -> MakeDigests:
 
 
 def _key_digests_of_examples(key: str, kind: Any) -> MakeDigests:
-    """Others, where all records are Examples with at most one value: in less time."""
+    """Make key digests faster, for Examples with at most one value."""
 
     def make(block: RecordBlock, rows: Int64Array) -> tuple[Int64Array, Digests]:
         spec: Any = FeatureSpec(kind, "ragged")
@@ -130,7 +136,7 @@ def _key_digests_of_examples(key: str, kind: Any) -> MakeDigests:
         if kind == "int64":
             digests = np.zeros((len(column.values), 2), np.uint64)
             digests[:, 0] = column.values.view(np.uint64)
-            digests[:, 0] *= np.uint64(0x9E3779B97F4A7C15)  # odd: another for each, and spread
+            digests[:, 0] *= np.uint64(0x9E3779B97F4A7C15)  # an odd factor is a bijection
         else:
             views = column.values.views()
             digests = as_digests(b"".join(map(digest_of, views)))

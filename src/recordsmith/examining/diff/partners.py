@@ -1,6 +1,6 @@
-"""Which record of one dataset is which of another? Found in steps, each by another digest.
+"""Matches the records of two datasets in steps, each with another digest.
 
-Records that have a partner keep it; a step looks only at those that have none.
+A step uses only records that earlier steps did not match.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from recordsmith.examining.diff.report import Move
 
 
 class Partners:
-    """Which records of A are which of B.
+    """The matching between the records of A and B.
 
-    partners: int64, (records of A,): positions in B, -1 where there is none.
-    is_taken: bool, (records of B,): whether a record has a partner.
+    partners: int64, (records of A,): positions in B, -1 without a match.
+    is_taken: bool, (records of B,): whether a record has a match.
     """
 
     def __init__(self, reading: Reading) -> None:
@@ -35,11 +35,11 @@ class Partners:
         return int(np.count_nonzero(self.partners >= 0))
 
     def left(self) -> Wanted:
-        """The records of both that have no partner."""
+        """Return the records of both sides without a match."""
         return np.flatnonzero(self.partners < 0), np.flatnonzero(~self.is_taken)
 
     def splits_of(self, side: int, positions: Int64Array) -> Int64Array:
-        """int64, (count,): the numbers of the splits that records are in."""
+        """Return the split numbers of records: int64, (count,)."""
         return self.sides[side].splits_of(positions, self._split_numbers)
 
     def match_first(self, make: MakeDigests) -> None:
@@ -48,23 +48,23 @@ class Partners:
         self.reading.first(make, store)
         self.partners = np.full(self.sides[0].record_count, -1, np.int64)
         self.is_taken = np.zeros(self.sides[1].record_count, bool)
-        self._take_equal(store)
+        self._match_equal(store)
         for other in self.reading.parts(make, None, bits=store.bits, part=1):
-            self._take_equal(other)
+            self._match_equal(other)
 
     def match(self, make: MakeDigests) -> None:
-        """Match those that are left, by other digests."""
+        """Match the remaining records by other digests."""
         wanted = self.left()
         if not len(wanted[0]) or not len(wanted[1]):
             return
         for store in self.reading.parts(make, wanted):
-            self._take_equal(store)
+            self._match_equal(store)
 
-    def _take_equal(self, store: DigestStore) -> None:
-        """Equal ones in the same split first, so that copies in several splits stay where they are;
-        then any.
+    def _match_equal(self, store: DigestStore) -> None:
+        """Match equal digests, in the same split first, so that copies in several splits are not
+        reported as moved.
         """
-        found = [store.taken(side, self.sides[side].starts) for side in (0, 1)]
+        found = [store.pop(side, self.sides[side].starts) for side in (0, 1)]
         (of_a, digests_a), (of_b, digests_b) = found
         tagged = [
             with_tag(digests, self.splits_of(side, positions))
@@ -83,7 +83,7 @@ class Partners:
         self.is_taken[of_b[places_b]] = True
 
     def is_same_order(self) -> bool:
-        """Whether in each split records follow each other as their partners do."""
+        """Return whether matched records have the same order within each split."""
         of_a = np.flatnonzero(self.partners >= 0)
         of_b = self.partners[of_a]
         splits_a, splits_b = self.splits_of(0, of_a), self.splits_of(1, of_b)
@@ -94,7 +94,7 @@ class Partners:
         return True
 
     def moves(self) -> list[Move]:
-        """How many records are in splits of another name, by both names."""
+        """Count matched records in splits of different names."""
         of_a = np.flatnonzero(self.partners >= 0)
         splits = np.stack([self.splits_of(0, of_a), self.splits_of(1, self.partners[of_a])], 1)
         names, counts = np.unique(splits[splits[:, 0] != splits[:, 1]], axis=0, return_counts=True)

@@ -1,7 +1,7 @@
-"""What changed between two records? Their features in short: enough to compare and to tell.
+"""Finds the features that differ between two records.
 
-Of each feature a digest of its values and a few words are kept, so that thousands of records can be
-compared without holding their pictures.
+Keeps only a digest and a short text of each feature, so that thousands of records can be compared
+without keeping their images in memory.
 """
 
 from __future__ import annotations
@@ -28,24 +28,24 @@ Features = Mapping[str, FeatureValue]
 class FeatureNote(NamedTuple):
     """One feature of one record.
 
-    digest: of its kind and values.
-    words: its values, cut to a few words.
+    digest: digest of its kind and values.
+    text: its values, shortened.
     """
 
     digest: bytes
-    words: str
+    text: str
 
 
 RecordNotes = dict[tuple[str, str], FeatureNote]
-"""By section of the schema and name."""
+"""The features of a record by section and name."""
 
 
 @dataclass(frozen=True)
 class FeatureChange:
-    """One feature that two records have in common, but not its values; or that one of them lacks.
+    """A feature that differs between two records, or is missing from one of them.
 
     section: features, context or feature_lists.
-    a, b: its values in a few words; None where the record lacks it.
+    a, b: its values, shortened; None if the record lacks it.
     """
 
     section: str
@@ -54,12 +54,12 @@ class FeatureChange:
     b: str | None
 
     def to_json(self) -> dict[str, Any]:
-        """section, feature, a, b."""
+        """Return section, feature, a and b."""
         return dict(vars(self))
 
 
 def take_notes(payload: memoryview) -> RecordNotes | None:
-    """The features of a record; None where it has none, as it is no Example."""
+    """Summarize the features of a record; None if it is not an Example or SequenceExample."""
     example = _decoded(payload)
     if example is None:
         return None
@@ -69,30 +69,30 @@ def take_notes(payload: memoryview) -> RecordNotes | None:
     for key, steps in example.feature_lists.items():
         parts = [_note(step) for step in steps]
         digest = b"".join(part.digest for part in parts)
-        words = f"{len(parts)} step{'' if len(parts) == 1 else 's'}"
+        text = f"{len(parts)} step{'' if len(parts) == 1 else 's'}"
         if parts:
-            words += f", the first {parts[0].words}"
-        notes["feature_lists", key] = FeatureNote(digest_of(digest), words)
+            text += f", the first {parts[0].text}"
+        notes["feature_lists", key] = FeatureNote(digest_of(digest), text)
     return notes
 
 
 def changes_between(a: RecordNotes, b: RecordNotes) -> tuple[FeatureChange, ...]:
-    """What differs, sorted by name."""
+    """Return the features that differ, sorted by name."""
     changes = []
     for section, key in sorted(a.keys() | b.keys()):
         of_a, of_b = a.get((section, key)), b.get((section, key))
         if of_a is not None and of_b is not None and of_a.digest == of_b.digest:
             continue
-        words_a = None if of_a is None else of_a.words
-        words_b = None if of_b is None else of_b.words
-        if words_a == words_b:  # of the same length, or the same up to where it is cut
-            words_b = f"other {words_b}" if " bytes" in str(words_b) else f"{words_b}, differs"
-        changes.append(FeatureChange(section, key, words_a, words_b))
+        text_a = None if of_a is None else of_a.text
+        text_b = None if of_b is None else of_b.text
+        if text_a == text_b:  # same length, or equal up to where it is shortened
+            text_b = f"other {text_b}" if " bytes" in str(text_b) else f"{text_b}, differs"
+        changes.append(FeatureChange(section, key, text_a, text_b))
     return tuple(changes)
 
 
 def key_of(payload: memoryview, key: str) -> FeatureValue | None:
-    """The values of the feature by which records are known; None where there are none."""
+    """Return the value of the feature that identifies records; None if it is missing or empty."""
     example = _decoded(payload)
     if example is None:
         return None
@@ -102,7 +102,7 @@ def key_of(payload: memoryview, key: str) -> FeatureValue | None:
 
 
 def value_digest(value: FeatureValue) -> bytes:
-    """16 bytes that are equal for equal values of the same kind."""
+    """Return 16 bytes that are equal for equal values of the same kind."""
     digest = blake2b(digest_size=16)
     if isinstance(value, list):
         digest.update(b"bytes")
@@ -115,12 +115,12 @@ def value_digest(value: FeatureValue) -> bytes:
     return digest.digest()
 
 
-def in_words(value: FeatureValue) -> str:
-    """Values, cut to a few words."""
+def describe_value(value: FeatureValue) -> str:
+    """Return the values as a short text."""
     if isinstance(value, list):
-        shown = [_bytes_words(item) for item in value[:_VALUES_SHOWN]]
+        shown = [_describe_bytes(item) for item in value[:_VALUES_SHOWN]]
     elif value.dtype == np.float32:
-        shown = [str(item) for item in value[:_VALUES_SHOWN]]  # as short as says the same
+        shown = [str(item) for item in value[:_VALUES_SHOWN]]  # the shortest exact text
     else:
         shown = [str(item) for item in value[:_VALUES_SHOWN].tolist()]
     if len(value) == 1:
@@ -132,15 +132,15 @@ def in_words(value: FeatureValue) -> str:
 def _decoded(payload: memoryview) -> Features | SequenceExample | None:
     try:
         return decode_payload(payload)
-    except CorruptDataError:  # some other message, or other data
+    except CorruptDataError:  # another message or other data
         return None
 
 
 def _note(value: FeatureValue) -> FeatureNote:
-    return FeatureNote(value_digest(value), in_words(value))
+    return FeatureNote(value_digest(value), describe_value(value))
 
 
-def _bytes_words(value: bytes) -> str:
+def _describe_bytes(value: bytes) -> str:
     text = as_text(value) if len(value) <= 4 * _TEXT_SHOWN else None
     if text is None or len(text) > _TEXT_SHOWN:
         return f"{len(value):,} byte{'' if len(value) == 1 else 's'}"

@@ -1,4 +1,4 @@
-"""What a comparison of two datasets found."""
+"""The report of a comparison of two datasets."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from recordsmith.examining.diff.record_changes import FeatureChange
 from recordsmith.examining.diff.schema_changes import SchemaChange
 
 MAX_LISTED = 100
-"""So many records of each sort are listed; the rest is counted."""
+"""How many records of each sort are listed; the others are only counted."""
 
 MAX_COMPARED = 2000
-"""Of so many changed records the features are compared, and counted in `changed_features`."""
+"""How many changed records are compared feature by feature for `changed_features`."""
 
 
 @dataclass(frozen=True)
 class DatasetSummary:
-    """One of the two datasets in numbers; splits: how many records each has."""
+    """The counts of one dataset; `splits` maps each split to its number of records."""
 
     record_count: int
     shard_count: int
@@ -29,7 +29,7 @@ class DatasetSummary:
     splits: dict[str, int]
 
     def to_json(self) -> dict[str, Any]:
-        """records, shards, size_bytes, compression, payload, splits."""
+        """Return records, shards, size_bytes, compression, payload and splits."""
         return {
             "records": self.record_count,
             "shards": self.shard_count,
@@ -42,9 +42,9 @@ class DatasetSummary:
 
 @dataclass(frozen=True)
 class RecordChange:
-    """A record that both datasets have, by its key, with other content.
+    """A record with the same key but different content in both datasets.
 
-    key: the value of the feature by which it is known, in words.
+    key: the value of the identifying feature, as text.
     """
 
     key: str
@@ -53,7 +53,7 @@ class RecordChange:
     features: tuple[FeatureChange, ...]
 
     def to_json(self) -> dict[str, Any]:
-        """key, a, b, features."""
+        """Return key, a, b and features."""
         return {
             "key": self.key,
             "a": _place_json(self.a),
@@ -66,19 +66,19 @@ class RecordChange:
 class LoneRecord:
     """A record that only one of the datasets has.
 
-    key: what it has in a feature that usually names a record, in words; None if there is none.
+    key: the value of a feature that usually identifies a record, as text; None if it has none.
     """
 
     key: str | None
     place: RecordPlace
 
     def to_json(self) -> dict[str, Any]:
-        """key, path, record, split."""
+        """Return key, path, record and split."""
         return {"key": self.key, **_place_json(self.place)}
 
 
 class Move(NamedTuple):
-    """How many records are in one split of A, and in another of B."""
+    """The number of records that are in one split of A and in another split of B."""
 
     a: str
     b: str
@@ -87,27 +87,29 @@ class Move(NamedTuple):
 
 @dataclass
 class DiffReport:
-    """What differs between datasets A and B.
+    """The differences between datasets A and B.
 
-    a, b: each in numbers.
-    same_count: records that both have.
-    same_bytes_count: those of them that are equal byte for byte.
-    changed_count: records that both have by their key, with other content.
-    only_a_count, only_b_count: records that one of them has.
-    by: the feature by which changed records are known; None if there is none, or no need of one.
-    shared_key_count: how many more would be known as changed if no two records of a dataset had the
-        same key.
-    renamed_count: how many of the first MAX_COMPARED records that only A has are the same as such
-        of B but for the feature `name`; that is None where there are none.
-    is_same_order: whether the records that both have are in the same order, split by split.
-    moves: records that both have, in splits of other names.
-    splits_are_comparable: whether A and B have a split in common; else moves are no difference.
-    schema: what differs in the features, as far as schemas list them.
-    remarks: sentences on what was not compared, and why.
-    class_names: those of A and of B; they differ if both are known, or if one dataset of two with
-        manifests lacks them.
-    changed_features: in how many of the first `compared_count` changed records each differs.
-    changes, only_a, only_b: the first MAX_LISTED.
+    a, b: the counts of each dataset.
+    same_count: number of records with equal content in both.
+    same_bytes_count: how many of them are equal byte for byte.
+    changed_count: number of records with the same key but different content.
+    left_only_count, right_only_count: number of records only in A, or only in B.
+    by: the feature that identifies changed records; None if there is no such feature, or no changed
+        records.
+    shared_key_count: number of records that were not compared because their key is not unique.
+    renamed_count: how many of the first MAX_COMPARED records only in A differ from records only in
+        B just in the feature `name`, which is None if renamed_count is 0.
+    is_same_order: whether the records in both have the same order within each split.
+    moves: records in both, in splits of different names.
+    splits_are_comparable: whether A and B have a split in common; if not, moves do not count as
+        differences.
+    schema: differences between features, as far as the schemas list them.
+    remarks: what was not compared, and why.
+    class_names: the class names of A and B.
+    class_names_differ: whether they differ, if both are known or both datasets have manifests.
+    changed_features: for each feature, in how many of the first `compared_count` changed records it
+        differs.
+    changes, left_only, right_only: the first MAX_LISTED of each.
     """
 
     a: DatasetSummary
@@ -115,8 +117,8 @@ class DiffReport:
     same_count: int = 0
     same_bytes_count: int = 0
     changed_count: int = 0
-    only_a_count: int = 0
-    only_b_count: int = 0
+    left_only_count: int = 0
+    right_only_count: int = 0
     by: str | None = None
     shared_key_count: int = 0
     renamed_count: int = 0
@@ -131,19 +133,19 @@ class DiffReport:
     changed_features: dict[str, int] = field(default_factory=dict)
     compared_count: int = 0
     changes: list[RecordChange] = field(default_factory=list)
-    only_a: list[LoneRecord] = field(default_factory=list)
-    only_b: list[LoneRecord] = field(default_factory=list)
+    left_only: list[LoneRecord] = field(default_factory=list)
+    right_only: list[LoneRecord] = field(default_factory=list)
 
     @property
     def is_equal(self) -> bool:
-        """The same records with the same content in the same splits, and the same class names.
+        """Whether both have records of the same content in the same splits, and the same classes.
 
-        Their order, their shards and how these are compressed may differ.
+        The order of records, shards and compression may differ.
         """
         return not (
             self.changed_count
-            or self.only_a_count
-            or self.only_b_count
+            or self.left_only_count
+            or self.right_only_count
             or self.moved_count
             or self.schema
             or self.class_names_differ
@@ -151,11 +153,11 @@ class DiffReport:
 
     @property
     def moved_count(self) -> int:
-        """Records that went from one split to another; 0 where the splits have other names."""
+        """Number of records in another split; 0 if the datasets have no split in common."""
         return sum(move.record_count for move in self.moves) if self.splits_are_comparable else 0
 
     def to_json(self) -> dict[str, Any]:
-        """As in docs/json.md."""
+        """Return the report as a JSON-able dict, as described in docs/json.md."""
         return {
             "is_equal": self.is_equal,
             "a": self.a.to_json(),
@@ -163,8 +165,8 @@ class DiffReport:
             "same": self.same_count,
             "same_bytes": self.same_bytes_count,
             "changed": self.changed_count,
-            "only_a": self.only_a_count,
-            "only_b": self.only_b_count,
+            "left_only": self.left_only_count,
+            "right_only": self.right_only_count,
             "by": self.by,
             "shared_key": self.shared_key_count,
             "renamed": self.renamed_count,
@@ -189,8 +191,8 @@ class DiffReport:
             ],
             "compared": self.compared_count,
             "changes": [change.to_json() for change in self.changes],
-            "records_only_a": [record.to_json() for record in self.only_a],
-            "records_only_b": [record.to_json() for record in self.only_b],
+            "records_only_a": [record.to_json() for record in self.left_only],
+            "records_only_b": [record.to_json() for record in self.right_only],
         }
 
 

@@ -1,4 +1,4 @@
-"""What differs between two schemas? Features that one of them lacks, and how the others differ."""
+"""Compares two schemas: missing features, and differences between common ones."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from recordsmith.example import FeatureSchema, Schema
 
 @dataclass(frozen=True)
 class SchemaChange:
-    """One thing that differs.
+    """One difference between two schemas.
 
     section: features, context, feature_lists or examples; empty for the payload.
-    feature: its name; empty for the payload.
-    what: payload, feature (one of them lacks it), kind, content, values (how many an example has),
-        steps, or present (how many records have it).
-    a, b: what it is there, in words; None where the feature is not.
+    feature: the feature name; empty for the payload.
+    what: payload, feature (one schema lacks it), kind, content, values (per record), steps, or
+        present (number of records that have it).
+    a, b: the values in A and B, as text; None if the schema lacks the feature.
     """
 
     section: str
@@ -26,14 +26,14 @@ class SchemaChange:
     b: str | None
 
     def to_json(self) -> dict[str, Any]:
-        """section, feature, what, a, b."""
+        """Return section, feature, what, a and b."""
         return dict(vars(self))
 
 
 def schema_changes(a: Schema, b: Schema) -> tuple[SchemaChange, ...]:
-    """All that differs, in the order of the sections and names."""
+    """Return all differences, ordered by section and name."""
     if not a.record_count or not b.record_count:
-        return ()  # nothing is known of the one: that its records are missing says all
+        return ()  # without records there is no schema to compare
     changes = []
     if a.payload != b.payload:
         changes.append(SchemaChange("", "", "payload", a.payload, b.payload))
@@ -43,15 +43,15 @@ def schema_changes(a: Schema, b: Schema) -> tuple[SchemaChange, ...]:
             one, other = of_a.get(key), of_b.get(key)
             if one is None or other is None:
                 if not (a.is_complete if one is None else b.is_complete):
-                    continue  # it may be among those that the schema does not list
-                words = [None if found is None else found.kind for found in (one, other)]
-                changes.append(SchemaChange(section, key, "feature", *words))
+                    continue  # the incomplete schema may have left it out
+                kinds = [None if found is None else found.kind for found in (one, other)]
+                changes.append(SchemaChange(section, key, "feature", *kinds))
                 continue
-            told = _facts(one), _facts(other)
+            facts = _facts(one), _facts(other)
             changes += [
-                SchemaChange(section, key, what, told[0][what], told[1][what])
-                for what in told[0]
-                if told[0][what] != told[1][what]
+                SchemaChange(section, key, what, facts[0][what], facts[1][what])
+                for what in facts[0]
+                if facts[0][what] != facts[1][what]
             ]
             if _presence_differs(one, a.record_count, other, b.record_count):
                 changes.append(
@@ -69,7 +69,7 @@ def schema_changes(a: Schema, b: Schema) -> tuple[SchemaChange, ...]:
 def _presence_differs(
     one: FeatureSchema, count: int, other: FeatureSchema, other_count: int
 ) -> bool:
-    """Neither as many records have it, nor as many lack it: a record more or less says nothing."""
+    """Return whether presence differs by more than records added or removed could explain."""
     return one.present != other.present and count - one.present != other_count - other.present
 
 

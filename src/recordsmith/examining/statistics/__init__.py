@@ -1,4 +1,4 @@
-"""What does a dataset hold, in figures? Of each feature, of classes, of pictures, of duplicates."""
+"""Computes statistics of a dataset: features, classes, images and duplicates."""
 
 from recordsmith.examining.statistics.dataset_statistics import Statistics, statistics
 

@@ -1,6 +1,6 @@
-"""What do these byte strings look like? Sizes, text or pictures, how many differ, which come often.
+"""Statistics of byte strings: sizes, content, distinct values and the most frequent ones.
 
-Values are told apart by hashes of 64 bits; of the frequent ones the first bytes are kept.
+Values are compared by 64-bit hashes; the first bytes of frequent values are kept.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 
+from recordsmith.examining.statistics.image_statistics import ImageStatistics, ImageSurvey
 from recordsmith.examining.statistics.number_statistics import (
     TOP_VALUES,
     NumberStatistics,
     NumberSurvey,
 )
-from recordsmith.examining.statistics.picture_statistics import PictureStatistics, PictureSurvey
 from recordsmith.examining.statistics.places import Places
 from recordsmith.examining.statistics.sketches import (
     DistinctHashes,
@@ -28,15 +28,16 @@ from recordsmith.examining.statistics.value_counts import EXACT_DISTINCT, FREQUE
 from recordsmith.example import BytesArray
 
 PREVIEW_BYTES = 128
-"""So much of a frequent value is kept."""
+"""How many bytes of a frequent value are kept."""
 
 
 @dataclass(frozen=True)
 class FrequentBytes:
-    """A value that comes often.
+    """A frequent value.
 
     begins: its first PREVIEW_BYTES bytes.
-    size: how many bytes it has.
+    size: its size in bytes.
+    count: how often it occurs.
     """
 
     begins: bytes
@@ -45,7 +46,7 @@ class FrequentBytes:
 
     @property
     def text(self) -> str | None:
-        """It as text, if it is whole and is UTF-8."""
+        """The value as text; None if it is shortened or not UTF-8."""
         if len(self.begins) < self.size:
             return None
         try:
@@ -54,7 +55,7 @@ class FrequentBytes:
             return None
 
     def to_json(self) -> dict[str, Any]:
-        """`value` if it is text, else `size_bytes` and `begins`, in hexadecimal."""
+        """Return count and value, or size_bytes and begins (hexadecimal) if it is not text."""
         text = self.text
         if text is not None:
             return {"value": text, "count": self.count}
@@ -64,63 +65,63 @@ class FrequentBytes:
 
 @dataclass(frozen=True)
 class BytesStatistics:
-    """What some byte strings look like.
+    """Statistics of byte strings.
 
-    sizes: of the strings, in bytes.
-    size_bytes: of all together.
-    raw, text, images: how many are so, told by their first bytes (images) and by whether they are
-        UTF-8 without control characters (text).
+    sizes: sizes of the strings in bytes.
+    size_bytes: total size.
+    raw, text, image_count: number of raw bytes, texts (UTF-8 without control characters) and
+        images, detected from their first bytes.
     distinct, distinct_error, top, top_error: as in NumberStatistics.
-    pictures: None if none is a picture.
+    images: statistics of the images; None without images.
     """
 
     sizes: NumberStatistics
     size_bytes: int
     raw: int
     text: int
-    images: int
+    image_count: int
     distinct: int
     distinct_error: float
     top: tuple[FrequentBytes, ...]
     top_error: int
-    pictures: PictureStatistics | None = None
+    images: ImageStatistics | None = None
 
     @property
     def count(self) -> int:
-        """How many strings there are."""
+        """The number of strings."""
         return self.sizes.count
 
     def to_json(self) -> dict[str, Any]:
-        """A JSON-able dict."""
+        """Return a JSON-able dict."""
         return {
             "count": self.count,
             "size_bytes": self.size_bytes,
             "sizes": self.sizes.to_json(),
             "raw": self.raw,
             "text": self.text,
-            "images": self.images,
+            "image_count": self.image_count,
             "distinct": self.distinct,
             "distinct_error": self.distinct_error,
             "top": [value.to_json() for value in self.top],
             "top_error": self.top_error,
-            "pictures": None if self.pictures is None else self.pictures.to_json(),
+            "images": None if self.images is None else self.images.to_json(),
         }
 
 
 class FrequentValues:
-    """The byte strings that come most often, with their first bytes."""
+    """Finds the most frequent byte strings, with their first bytes."""
 
     def __init__(self) -> None:
         self.counters = FrequentKeys(FREQUENT_COUNTERS, np.uint64)
         self._previews: dict[int, tuple[bytes, int]] = {}
 
     def add(self, values: BytesArray, hashes: Hashes) -> Hashes:
-        """Add values; gives back their distinct hashes, in order."""
+        """Add values; return their distinct hashes in order."""
         keys, places, counts = np.unique(hashes, return_index=True, return_counts=True)
         before = self.counters.keys
         self.counters.add(keys, counts)
         if self.counters.keys is not before:
-            self._forget()
+            self._drop_previews()
             _, is_kept = find(self.counters.keys, keys)
             for place in places[is_kept].tolist():
                 key = int(hashes[place])
@@ -130,18 +131,18 @@ class FrequentValues:
         return keys
 
     def merge(self, other: FrequentValues) -> None:
-        """Add all that another one saw."""
+        """Add everything that another survey collected."""
         self.counters.merge(other.counters)
         self._previews = other._previews | self._previews
-        self._forget()
+        self._drop_previews()
 
-    def _forget(self) -> None:
+    def _drop_previews(self) -> None:
         if len(self._previews) > len(self.counters.keys):
             stay = set(self.counters.keys.tolist())
             self._previews = {key: self._previews[key] for key in stay & self._previews.keys()}
 
     def top(self, most: int) -> tuple[tuple[FrequentBytes, ...], int]:
-        """The most frequent values, and by how much their counts may be too low."""
+        """Return the most frequent values, and by how much their counts may be too low."""
         counters = self.counters
         places = most_frequent(counters.counts, most)
         found = zip(counters.keys[places].tolist(), counters.counts[places].tolist(), strict=True)
@@ -159,10 +160,10 @@ class BytesSurvey:
         self._distinct = DistinctHashes(EXACT_DISTINCT)
         self._size_bytes = 0
         self._contents = [0, 0, 0]
-        self.pictures: PictureSurvey | None = None
+        self.images: ImageSurvey | None = None
 
     def add(self, values: BytesArray, contents: list[int]) -> Hashes:
-        """Add values, of which so many are raw, text and pictures; gives back their hashes."""
+        """Add values; `contents` counts raw bytes, texts and images. Return their hashes."""
         lengths = values.lengths
         self.sizes.add(lengths)
         self._size_bytes += int(lengths.sum())
@@ -173,30 +174,30 @@ class BytesSurvey:
         return hashes
 
     def merge(self, other: BytesSurvey) -> None:
-        """Add all that another one saw."""
+        """Add everything that another survey collected."""
         self.sizes.merge(other.sizes)
         self.frequent.merge(other.frequent)
         self._distinct.merge(other._distinct)
         self._size_bytes += other._size_bytes
         self._contents = [a + b for a, b in zip(self._contents, other._contents, strict=True)]
-        if self.pictures is None:
-            self.pictures = other.pictures
-        elif other.pictures is not None:
-            self.pictures.merge(other.pictures)
+        if self.images is None:
+            self.images = other.images
+        elif other.images is not None:
+            self.images.merge(other.images)
 
     def finish(self, places: Places) -> BytesStatistics:
-        """The statistics of everything so far."""
+        """Return the statistics of everything added so far."""
         top, top_error = self.frequent.top(TOP_VALUES)
-        raw, text, images = self._contents
+        raw, text, image_count = self._contents
         return BytesStatistics(
             sizes=self.sizes.finish(),
             size_bytes=self._size_bytes,
             raw=raw,
             text=text,
-            images=images,
+            image_count=image_count,
             distinct=self._distinct.count,
             distinct_error=self._distinct.error,
             top=top,
             top_error=top_error,
-            pictures=None if self.pictures is None else self.pictures.finish(places),
+            images=None if self.images is None else self.images.finish(places),
         )

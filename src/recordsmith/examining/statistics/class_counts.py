@@ -1,6 +1,6 @@
-"""How many are there of each class, split by split?
+"""Counts the classes of label features in each split.
 
-A feature is a label if its key is one of the usual ones, or ends in a word such as label or class.
+A feature is a label if its key is a conventional one, or ends in a word such as label or class.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from recordsmith.examining.statistics.value_counts import EXACT_DISTINCT, ValueC
 from recordsmith.example.keys import CLASS_LABEL, CLASS_TEXT, OBJECT_LABEL, OBJECT_TEXT
 
 NUMBERED_KEYS = (CLASS_LABEL, OBJECT_LABEL)
-"""Their labels are what `labels.txt` names."""
+"""Features whose labels are the classes in `labels.txt`."""
 
 _KEYS = frozenset((*NUMBERED_KEYS, CLASS_TEXT, OBJECT_TEXT))
 _WORDS = frozenset(
@@ -39,16 +39,16 @@ _WORDS = frozenset(
 
 
 def is_label(key: str) -> bool:
-    """Whether a feature is a label, as far as its key tells."""
+    """Return whether a feature is a label according to its key."""
     return key in _KEYS or key.rsplit("/", 1)[-1].lower() in _WORDS
 
 
 @dataclass(frozen=True)
 class ClassCount:
-    """How many there are of one class.
+    """The count of one class.
 
-    label: a number, or a text.
-    name: of a number, from `labels.txt`; None where it has none.
+    label: a number or a text.
+    name: the name of a number in `labels.txt`; None if it has no name.
     """
 
     label: int | str
@@ -59,7 +59,7 @@ class ClassCount:
         return str(self.label) if self.name is None else f"{self.label} {self.name}"
 
     def to_json(self) -> dict[str, Any]:
-        """A JSON-able dict."""
+        """Return a JSON-able dict."""
         return {"label": self.label, "name": self.name, "count": self.count}
 
 
@@ -67,9 +67,9 @@ class ClassCount:
 class ClassStatistics:
     """The classes of one feature.
 
-    splits: for each split its classes, the most frequent first.
+    splits: the classes of each split, most frequent first.
     is_numbered: whether the labels are numbers.
-    error: by how much a count may be too low; 0: they are exact, and none is left out.
+    error: by how much a count may be too low; 0 if all counts are exact and complete.
     """
 
     splits: dict[str, tuple[ClassCount, ...]]
@@ -77,7 +77,7 @@ class ClassStatistics:
     error: int
 
     def by_name(self) -> list[tuple[str, dict[str, int]]]:
-        """Each class with its count in the splits that have it, the most frequent first."""
+        """Return the counts of each class by split, most frequent class first."""
         totals: dict[str, dict[str, int]] = {}
         for split, counts in self.splits.items():
             for count in counts:
@@ -85,12 +85,12 @@ class ClassStatistics:
         return sorted(totals.items(), key=lambda item: (-sum(item[1].values()), item[0]))
 
     def imbalance(self, split: str) -> float | None:
-        """How many times as often as the rarest class the most frequent one comes."""
+        """Return the count of the most frequent class divided by that of the rarest one."""
         counts = self.splits[split]
         return counts[0].count / counts[-1].count if counts else None
 
     def to_json(self) -> dict[str, Any]:
-        """A JSON-able dict."""
+        """Return a JSON-able dict."""
         return {
             "error": self.error,
             "splits": {
@@ -104,14 +104,14 @@ class ClassStatistics:
 
 
 class ClassSurvey:
-    """Collects the labels of one feature, split by split."""
+    """Collects the labels of one feature by split."""
 
     def __init__(self) -> None:
         self._numbers: dict[str, ValueCounts] = {}
         self._texts: dict[str, FrequentValues] = {}
 
     def add(self, split: str, feature: FeatureStatisticsSurvey) -> None:
-        """Add the labels of a feature, as they were collected from records of one split."""
+        """Add the labels of a feature, collected from records of one split."""
         if "int64" in feature.numbers:
             numbers = self._numbers.setdefault(split, ValueCounts(np.int64))
             numbers.merge(feature.numbers["int64"].values)
@@ -119,7 +119,7 @@ class ClassSurvey:
             self._texts.setdefault(split, FrequentValues()).merge(feature.bytes.frequent)
 
     def finish(self, class_names: ClassNames | None) -> ClassStatistics | None:
-        """The classes; None if there are none: the feature holds something else."""
+        """Return the classes; None if the feature does not hold labels."""
         if self._numbers and not self._texts:
             return self._finish_numbers(class_names or ())
         if self._texts and not self._numbers:
@@ -142,7 +142,7 @@ class ClassSurvey:
             top, top_error = texts.top(EXACT_DISTINCT)
             error = max(error, top_error)
             counts = [(value.text, value.count) for value in top]
-            if any(text is None for text, _ in counts):  # pictures, such as masks
+            if any(text is None for text, _ in counts):  # images, such as masks
                 return None
             splits[split] = tuple(ClassCount(text or "", None, count) for text, count in counts)
         return ClassStatistics(splits, is_numbered=False, error=error)

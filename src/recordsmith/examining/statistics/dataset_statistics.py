@@ -1,7 +1,7 @@
-"""What does a dataset hold, in figures? One pass over all records, in memory that does not grow.
+"""Computes the statistics of a dataset in one pass over all records, in bounded memory.
 
-Neighbouring shards of a split are read together, in order, by one of several threads; what they
-gave is merged in their order, so that the answer does not depend on the number of threads.
+Each thread reads neighboring shards of a split in order. Results are merged in the order of the
+shards, so that they do not depend on the number of threads.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from recordsmith.dataset.labels import ClassNames
 from recordsmith.dataset.locate import Paths, locate_whole
 from recordsmith.dataset.shard import Shard
 from recordsmith.errors import located
-from recordsmith.examining.shard_summaries import OfShards, ShardSummary
+from recordsmith.examining.shard_summaries import ShardSummary, ShardTotals
 from recordsmith.examining.statistics.class_counts import (
     NUMBERED_KEYS,
     ClassStatistics,
@@ -38,18 +38,18 @@ _READ_TOGETHER_BYTES = 32 << 20
 
 
 @dataclass(frozen=True)
-class Statistics(OfShards):
-    """What a dataset holds, in figures. What is not exact says so, with its error.
+class Statistics(ShardTotals):
+    """Statistics of a dataset. Estimates come with their errors.
 
-    shards: with how many records and bytes each has.
-    payloads: how many records are Example, SequenceExample, ELWC, Event, other.
-    sizes: of the payloads, in bytes.
+    shards: record and byte counts of each shard.
+    payloads: number of records by type: Example, SequenceExample, ELWC, Event, other.
+    sizes: payload sizes in bytes.
     sections: features of Examples; context and feature_lists of SequenceExamples; context and
-        examples of ranking lists, whose Examples count each for itself.
-    classes: how many there are of each class, for features that look like labels.
-    duplicates: what is there more than once: of records, and of the pictures of each feature.
-    remarks: what somebody should look at.
-    left_out: how many features have no statistics, as there are too many; 65,536 if even more.
+        examples of ranking lists, counted per Example.
+    classes: count of each class, for features that look like labels.
+    duplicates: duplicate records, and duplicate images of each feature.
+    remarks: likely problems.
+    left_out: number of features without statistics, because there are too many; at most 65,536.
     """
 
     shards: tuple[ShardSummary, ...]
@@ -68,7 +68,7 @@ class Statistics(OfShards):
         return self.sections.get("features", {})
 
     def to_json(self) -> dict[str, Any]:
-        """A JSON-able dict; docs/json.md says what its keys mean."""
+        """Return a JSON-able dict; see docs/json.md for its keys."""
         return {
             "records": self.record_count,
             "size_bytes": self.size_bytes,
@@ -94,23 +94,25 @@ def statistics(
     threads: int | None = None,
     progress: Progress | None = None,
 ) -> Statistics:
-    """Say in figures what a dataset holds, by reading every record once.
+    """Compute statistics of a dataset by reading every record once.
 
-    The figures do not depend on the number of threads. Memory does not grow with the dataset: at
-    most 3 MB for each feature, and 10 MB for texts beside labels, times the shards that are read at
-    once and two; 120 MB for finding what is there twice, as often as there are features of pictures
-    (four at most) and once more; 3 MB for each label in each split; and a block of records for each
-    thread.
+    Results do not depend on the number of threads. Memory does not grow with the dataset. It takes
+    at most: 3 MB per feature and 10 MB for label texts, times the number of threads plus two;
+    120 MB to find duplicate records, and again for each of up to four image features; 3 MB per
+    label feature and split; and one block of records per thread.
 
     Args:
-        paths: a file, folder, glob or a list of these.
-        split: only this one.
-        threads: how many shards are read at once; None: one for each processor.
-        progress: told the bytes done and in all.
+        paths: a file, folder, glob, or a list of these.
+        split: use only this split.
+        threads: number of threads; None for one per processor.
+        progress: called as `progress(done_bytes, total_bytes)`.
+
+    Returns:
+        Statistics of features, classes, images and duplicates, and remarks on likely problems.
 
     Raises:
-        CorruptDataError: a record is damaged; a shard is missing, or not as long as its manifest
-            says.
+        CorruptDataError: a record is damaged, a shard is missing, or its size differs from the
+            manifest.
         FileAccessError, OptionError: as in `recordsmith.open`.
     """
     work = Work(thread_count(threads), progress)
@@ -121,7 +123,7 @@ def statistics(
 
 
 class _DatasetSurvey:
-    """Reads shards and collects what they hold."""
+    """Reads shards and collects their statistics."""
 
     def __init__(self, shards: Sequence[Shard], work: Work) -> None:
         self._shards = shards
@@ -134,14 +136,14 @@ class _DatasetSurvey:
         self._classes: dict[str, ClassSurvey] = {}
 
     def read(self) -> None:
-        """Read everything, merging in the order of the shards."""
+        """Read all shards, merging results in their order."""
         ahead = min(self._work.threads, len(self._shards)) + 2
         with closing(self._work.in_order(self._read_run, self._runs(), ahead=ahead)) as surveys:
             for survey in surveys:
                 self._merge(survey)
 
     def _runs(self) -> Iterator[list[int]]:
-        """Neighbours of one split that are read together: small ones share a survey."""
+        """Yield runs of neighboring shards of one split; small shards share a survey."""
         run: list[int] = []
         size = 0
         for number, shard in enumerate(self._shards):
@@ -178,7 +180,7 @@ class _DatasetSurvey:
         self._all.merge(survey)
 
     def finish(self, class_names: ClassNames | None) -> Statistics:
-        """The statistics of everything, and what is remarkable in them."""
+        """Return the statistics and remarks."""
         places = Places([str(shard.path) for shard in self._shards])
         records, payloads = self._all.record_count, self._all.payloads
         sections: dict[str, dict[str, FeatureStatistics]] = {}
@@ -210,7 +212,7 @@ class _DatasetSurvey:
         )
 
     def _sections(self) -> Iterator[tuple[str, int, dict[str, FeatureStatisticsSurvey]]]:
-        """(name, how many records can have its features, features) of each section there is."""
+        """Yield (name, number of records that can have its features, features) of each section."""
         sections = self._all.sections
         examples = self._all.payloads["Example"]
         sequences = self._all.payloads["SequenceExample"]

@@ -1,9 +1,8 @@
-"""What is there twice, within a split or in two of them? Told by hashes of 64 bits.
+"""Finds duplicates within a split or in two splits, by 64-bit hashes.
 
-Up to KEPT_HASHES different contents each is known, with where it came first and last. Where there
-are more, only those whose hash begins with enough zero bits are: a fair sample of contents, of
-which every copy is seen, so that what is counted in it is an estimate of one in 2**bits. The answer
-does not depend on the order in which hashes come.
+Up to KEPT_HASHES different contents, results are exact. Beyond that, only hashes that begin with
+enough zero bits are kept: a fair sample of contents with all copies of each, so that counts are
+estimates from one content in 2**bits. Results do not depend on the order of the hashes.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from recordsmith.examining.statistics.places import Place, Places
 from recordsmith.examining.statistics.sketches import Hashes, begins_with_zeros, count_sorted, find
 
 KEPT_HASHES = 1 << 21
-"""So many contents are known exactly: 32 bytes for each."""
+"""How many contents are counted exactly: 32 bytes each."""
 
 SHOWN = 10
 _PENDING = 1 << 18
@@ -29,10 +28,11 @@ _MOST_SPLITS = 16
 
 @dataclass(frozen=True)
 class SharedContent:
-    """What two splits have in common.
+    """The duplicates shared by two splits.
 
-    contents: how many different ones; records: how many there are of them in both together.
-    places: the first in one and in the other, of some of them.
+    contents: number of different contents in both.
+    records: number of records with these contents in both splits together.
+    places: for some contents, the first place in each split.
     """
 
     splits: tuple[str, str]
@@ -41,7 +41,7 @@ class SharedContent:
     places: tuple[tuple[Place, Place], ...]
 
     def to_json(self) -> dict[str, Any]:
-        """A JSON-able dict."""
+        """Return a JSON-able dict."""
         return {
             "splits": list(self.splits),
             "contents": self.contents,
@@ -52,15 +52,15 @@ class SharedContent:
 
 @dataclass(frozen=True)
 class DuplicateStatistics:
-    """What is there more than once.
+    """The duplicates of a dataset.
 
-    feature: whose values were compared, None: whole records.
-    count: how many were compared.
-    distinct: how many differ.
-    within: for each split, how many are there that came before in it.
-    places: the first and the last of some that come twice in a split.
-    shared: what pairs of splits have in common; those that have nothing are left out.
-    sampled: 1: all figures are exact; n: they are estimates from one content in n.
+    feature: the feature whose values were compared; None for whole records.
+    count: number of compared contents.
+    distinct: number of different contents.
+    within: for each split, the number of repeats within it.
+    places: first and last place of some contents repeated within a split.
+    shared: duplicates of each pair of splits that has some.
+    sampled: 1 if all numbers are exact; n if they are estimates from one content in n.
     """
 
     feature: str | None
@@ -72,7 +72,7 @@ class DuplicateStatistics:
     sampled: int
 
     def to_json(self) -> dict[str, Any]:
-        """A JSON-able dict."""
+        """Return a JSON-able dict."""
         return {
             "feature": self.feature,
             "count": self.count,
@@ -85,7 +85,7 @@ class DuplicateStatistics:
 
 
 class _Seen:
-    """The contents of one split: hashes in order, with how many, the first and the last place."""
+    """The contents of one split: sorted hashes with counts, first and last places."""
 
     def __init__(self) -> None:
         self.hashes: Hashes = np.empty(0, np.uint64)
@@ -93,7 +93,7 @@ class _Seen:
         self.pending: list[tuple[Hashes, Int64Array]] = []
 
     def settle(self, bits: int) -> None:
-        """Take in what is pending."""
+        """Process pending hashes."""
         if not self.pending:
             return
         hashes = np.concatenate([hashes for hashes, _ in self.pending])
@@ -121,14 +121,14 @@ class _Seen:
         self.last = np.insert(self.last, at, last[is_new])
 
     def keep_sample(self, bits: int) -> None:
-        """Let go of hashes that are not in the sample."""
+        """Drop hashes outside of the sample."""
         chosen = begins_with_zeros(self.hashes, bits)
         self.hashes, self.counts = self.hashes[chosen], self.counts[chosen]
         self.first, self.last = self.first[chosen], self.last[chosen]
 
 
 class DuplicateSearch:
-    """Collects hashes of contents. May be used from several threads."""
+    """Collects hashes of contents. Thread-safe."""
 
     def __init__(self, feature: str | None) -> None:
         self.feature = feature
@@ -139,7 +139,7 @@ class DuplicateSearch:
         self._lock = threading.Lock()
 
     def add(self, split: str, hashes: Hashes, places: Int64Array) -> None:
-        """Add contents of a split by their hashes, with a number for where each is."""
+        """Add contents of a split by their hashes, with the number of each place."""
         with self._lock:
             self._count += len(hashes)
             wanted = begins_with_zeros(hashes, self._bits)
@@ -159,7 +159,7 @@ class DuplicateSearch:
                 seen.keep_sample(self._bits)
 
     def finish(self, places: Places) -> DuplicateStatistics:
-        """What is there more than once."""
+        """Return the duplicates."""
         with self._lock:
             self._settle()
         splits = dict(sorted(self._splits.items()))
@@ -197,13 +197,13 @@ class DuplicateSearch:
 
 
 def _first_pairs(first: Int64Array, second: Int64Array) -> list[tuple[int, int]]:
-    """Some pairs of places, those that come first."""
+    """Return the first pairs of places."""
     chosen = np.argsort(first, kind="stable")[:SHOWN]
     return list(zip(first[chosen].tolist(), second[chosen].tolist(), strict=True))
 
 
 def _shared(one: _Seen, other: _Seen) -> tuple[Any, Any]:
-    """Where the contents that two splits share stand in each."""
+    """Return the indices of shared contents in each split."""
     _, mine, theirs = np.intersect1d(
         one.hashes, other.hashes, assume_unique=True, return_indices=True
     )

@@ -1,8 +1,7 @@
-"""The features of some neighbouring Examples -> values of one kind each, as arrays.
+"""Decodes the features of neighboring Examples to arrays of values, by kind.
 
-They go through the compiled column decoder, without copying bytes. What that cannot do is decoded
-record by record, which takes twenty times as long: features that have one kind in some of these
-records and another in others.
+Uses the compiled column decoder without copying bytes. Features with several kinds in these records
+are decoded record by record, which is twenty times slower.
 """
 
 from __future__ import annotations
@@ -37,15 +36,14 @@ Values = npt.NDArray[Any] | BytesArray
 class FeatureBlock:
     """One feature in some records.
 
-    present: how many of them have it; records: of each kind, how many. In a feature list steps of
-        different kinds make a record count for each.
-    lengths: int64: how many values each list has: of each record that has the feature, of a feature
-        list of each step.
-    steps: int64, (present,), of a feature list: how many steps each record has; else None.
-    values: all of them, by kind.
-    rows: int64, for the values of each kind: in which of these records they are.
-    contents: how many bytes values are raw, text, pictures.
-    value_bytes: how many bytes the values take.
+    present: number of records that have it.
+    records: number of records by kind; a feature list with steps of several kinds counts for each.
+    lengths: int64: number of values per record that has the feature, or per step of a feature list.
+    steps: int64, (present,): number of steps per record of a feature list; otherwise None.
+    values: all values, by kind.
+    rows: int64: for the values of each kind, the records they are in.
+    contents: number of bytes values that are raw, text and images.
+    value_bytes: total size of the values in bytes.
     """
 
     key: str
@@ -60,28 +58,28 @@ class FeatureBlock:
 
 
 Takes: TypeAlias = Callable[[str], bool]
-"""Says of the name of a feature whether it is wanted; asked in the order in which they come."""
+"""Returns whether a feature is wanted; called in the order of first occurrence."""
 
 CELLS_AT_A_TIME = 1 << 20
-"""Columns have a cell in each record for each feature, whether it is there or not."""
+"""Columns have one cell per record and feature, present or not."""
 
 FEATURES_AT_A_TIME = 1 << 14
-"""So many different ones are counted at once, wanted or not: each takes a kilobyte meanwhile."""
+"""How many different features are counted at once, wanted or not: about a kilobyte each."""
 
 LISTS_FIELD = 2
-"""Of a SequenceExample: where its feature lists are."""
+"""The field number of the feature lists in a SequenceExample."""
 
 
 def example_blocks(
     buffer: BytesLike, starts: Int64Array, lengths: Int64Array, takes: Takes
 ) -> dict[str, FeatureBlock] | None:
-    """The features of the Examples at buffer[starts[i]:starts[i] + lengths[i]], by key.
+    """Decode the features of the Examples at buffer[starts[i]:starts[i] + lengths[i]], by key.
 
-    Their bytes are views of the buffer. None if so many features, or columns of so many features
-    and records, would take too much memory: ask for fewer records, and `narrowed` ones.
+    Bytes values are views of the buffer. Returns None if there are too many features, or too many
+    features times records, for the memory limit: pass fewer or `narrowed` records.
 
     Raises:
-        CorruptDataError: a payload does not hold together; its position counts these payloads.
+        CorruptDataError: a payload is malformed; its record number counts these payloads.
     """
     blocks, kinds_of, spans = {}, {}, {}
     surveyed = survey_blocks(buffer, starts, lengths, 1, takes)
@@ -123,14 +121,14 @@ def survey_blocks(
     field: int,
     takes: Takes,
 ) -> list[tuple[FeatureBlock, tuple[int, int]]] | None:
-    """Each feature that is wanted without its values, and the least and the largest length of its
+    """Return each wanted feature without its values, and the shortest and longest length of its
     lists. None if there are too many features.
     """
     survey = FeatureSurvey(FEATURES_AT_A_TIME, UNBOUNDED)
     done = survey.update(buffer, starts, lengths, field, field == LISTS_FIELD)
     if done < len(starts):
         raise CorruptDataError(
-            Defect.MALFORMED_EXAMPLE, "the payload is not well-formed", position=done
+            Defect.MALFORMED_EXAMPLE, "the payload is not well-formed", record=done
         )
     if not survey.settle():
         return None
@@ -154,7 +152,7 @@ def _take_column(block: FeatureBlock, column: RaggedArray, span: tuple[int, int]
         block.lengths, block.rows[kind] = lengths, rows
         return
     block.rows[kind] = np.repeat(rows, lengths)
-    lengths = np.sort(lengths)  # records without the feature have no values either
+    lengths = np.sort(lengths)  # records without the feature have no values
     block.lengths = lengths[len(lengths) - block.present :]
 
 
@@ -164,7 +162,7 @@ def take_rows(
     *,
     has_steps: bool,
 ) -> None:
-    """Add values that were decoded record by record: of each feature a list of steps."""
+    """Add values that were decoded record by record, as a list of steps for each feature."""
     steps: defaultdict[str, list[int]] = defaultdict(list)
     lengths: defaultdict[str, list[int]] = defaultdict(list)
     pieces: defaultdict[tuple[str, Kind], list[Any]] = defaultdict(list)

@@ -1,4 +1,4 @@
-"""What does one feature hold? Who has it, how long its lists are, and its values by kind."""
+"""Statistics of one feature: presence, lengths of its lists, and values by kind."""
 
 from __future__ import annotations
 
@@ -21,16 +21,15 @@ ValueStatistics: TypeAlias = NumberStatistics | BytesStatistics
 
 @dataclass(frozen=True)
 class FeatureStatistics:
-    """What one feature holds.
+    """Statistics of one feature.
 
-    present: how many records have it; missing: how many have not.
-    records: how many records have it of each kind: bytes, float, int64, or none for a feature that
-        has no kind.
-    lengths: how many values its lists have: one list for each record that has it, in a feature list
-        one for each step.
-    steps: of a feature list, how many steps its records have; else None.
-    value_bytes: how many bytes its values take in all.
-    values: what the values of each kind look like.
+    present: number of records that have it.
+    missing: number of records that do not have it.
+    records: number of records by kind: bytes, float, int64, or none for a feature without a kind.
+    lengths: number of values per record, or per step of a feature list.
+    steps: number of steps per record of a feature list; otherwise None.
+    value_bytes: total size of its values in bytes.
+    values: statistics of the values of each kind.
     """
 
     present: int
@@ -43,19 +42,19 @@ class FeatureStatistics:
 
     @property
     def kind(self) -> str:
-        """bytes, float or int64; mixed if records disagree, none if none has a kind."""
+        """bytes, float or int64; mixed if records differ, none if no record has a kind."""
         kinds = [kind for kind in self.records if kind != "none"]
         return "none" if not kinds else kinds[0] if len(kinds) == 1 else "mixed"
 
     @property
     def numbers(self) -> NumberStatistics | None:
-        """What its values look like, if all are numbers of one kind."""
+        """Statistics of its values, if all are numbers of one kind."""
         found = self._only()
         return found if isinstance(found, NumberStatistics) else None
 
     @property
     def bytes(self) -> BytesStatistics | None:
-        """What its values look like, if all are bytes."""
+        """Statistics of its values, if all are bytes."""
         found = self._only()
         return found if isinstance(found, BytesStatistics) else None
 
@@ -63,7 +62,7 @@ class FeatureStatistics:
         return next(iter(self.values.values())) if len(self.values) == 1 else None
 
     def to_json(self) -> dict[str, Any]:
-        """A JSON-able dict."""
+        """Return a JSON-able dict."""
         return {
             "kind": self.kind,
             "present": self.present,
@@ -89,7 +88,7 @@ class FeatureStatisticsSurvey:
         self.bytes: BytesSurvey | None = None
 
     def add(self, block: FeatureBlock) -> Hashes | None:
-        """Add the values of some records; gives back the hashes of bytes."""
+        """Add the values of some records; return the hashes of bytes."""
         self.present += block.present
         self.records.update(block.records)
         self._value_bytes += block.value_bytes
@@ -111,7 +110,7 @@ class FeatureStatisticsSurvey:
         return self.numbers.setdefault(kind, NumberSurvey(dtype))
 
     def merge(self, other: FeatureStatisticsSurvey) -> None:
-        """Add all that another one saw."""
+        """Add everything that another survey collected."""
         self.present += other.present
         self.records.update(other.records)
         self._value_bytes += other._value_bytes
@@ -126,7 +125,7 @@ class FeatureStatisticsSurvey:
             self.bytes.merge(other.bytes)
 
     def finish(self, record_count: int, places: Places) -> FeatureStatistics:
-        """The statistics of everything so far."""
+        """Return the statistics of everything added so far."""
         values: dict[Kind, ValueStatistics] = {}
         if self.bytes is not None:
             values["bytes"] = self.bytes.finish(places)

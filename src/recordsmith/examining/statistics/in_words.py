@@ -1,4 +1,4 @@
-"""What the terminal and the page say of statistics in the same words."""
+"""Texts about statistics that the terminal and the page share."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from recordsmith.examining.statistics.record_survey import MOST_FEATURES, MOST_L
 from recordsmith.examining.statistics.remarks import Remark
 from recordsmith.words import count
 
-_PAYLOADS = {  # what one is called, and several
+_PAYLOADS = {  # singular and plural
     "Example": ("Example", "Examples"),
     "SequenceExample": ("SequenceExample", "SequenceExamples"),
     "ELWC": ("ranking list (ELWC)", "ranking lists (ELWC)"),
     "Event": ("TensorBoard event", "TensorBoard events"),
-    "other": ("record that is no Example", "records that are no Examples"),
+    "other": ("record that is not an Example", "records that are not Examples"),
 }
 _FOREIGN = ("Event", "other")
 
 
 class RemarkGroup(NamedTuple):
-    """Remarks of one kind that say the same of several features.
+    """Remarks with the same kind and text on several features.
 
-    features: the first of them, and how many more there are in `more`; none where a remark is of no
-        feature.
+    features: the first features; empty if the remark is about the dataset.
+    more: the number of further features.
     """
 
     kind: str
@@ -35,7 +35,7 @@ class RemarkGroup(NamedTuple):
 
 
 def payloads_in_words(statistics: Statistics) -> str:
-    """What the records are: "Examples", or so many of each: "12 Examples, 1 TensorBoard event"."""
+    """Describe the message types: "Examples", or "12 Examples, 1 TensorBoard event"."""
     if len(statistics.payloads) == 1:
         ((payload, n),) = statistics.payloads.items()
         return _PAYLOADS[payload][n != 1]
@@ -43,7 +43,7 @@ def payloads_in_words(statistics: Statistics) -> str:
 
 
 def heading_of(section: str) -> tuple[str, str]:
-    """(what a section lists, what is counted that has them)."""
+    """Return (what a section lists, what its counts refer to)."""
     return {
         "features": ("feature", "records"),
         "feature_lists": ("feature list", "records"),
@@ -53,33 +53,32 @@ def heading_of(section: str) -> tuple[str, str]:
 
 
 def left_out_in_words(statistics: Statistics) -> str | None:
-    """What is said of features that have no figures; None if all have."""
+    """Describe features without statistics; None if all have statistics."""
     if not statistics.left_out:
         return None
     least = "at least " if statistics.left_out >= MOST_LEFT_OUT else ""
     have = "has" if statistics.left_out == 1 else "have"
     return (
-        f"{least}{count(statistics.left_out, 'more feature')} {have} no figures: those past the "
-        f"first {MOST_FEATURES:,}. If their names hold values, such as an id, put those into a "
-        "feature that has the same name in all records."
+        f"{least}{count(statistics.left_out, 'more feature')} {have} no statistics: only the "
+        f"first {MOST_FEATURES:,} get them. If feature names contain values, such as an id, "
+        "store these in one feature with the same name in all records."
     )
 
 
 def not_looked_into(statistics: Statistics) -> str | None:
-    """What is said of records of which only sizes are known; None if there are none."""
+    """Describe records with unknown contents; None if all contents are known."""
     number = sum(statistics.payloads.get(payload, 0) for payload in _FOREIGN)
     if not number:
         return None
-    whose = "all records" if number == statistics.record_count else count(number, "record")
-    return (
-        f"of {whose} only the sizes are told, as they are no Examples; `recordsmith head` shows "
-        "what they hold"
-    )
+    records = "all records" if number == statistics.record_count else count(number, "record")
+    are = "is not an Example" if number == 1 != statistics.record_count else "are not Examples"
+    return f"{records} {are}: only sizes are shown. `recordsmith head` shows their contents"
 
 
 def groups_of(remarks: Iterable[Remark], features: int, of_a_kind: int) -> Iterator[RemarkGroup]:
-    """Remarks that say the same as one, with the first few features; and the first few of a kind,
-    the last of which says how many more there are.
+    """Group equal remarks, with the first few features, and keep the first few groups of a kind.
+
+    A last group counts the other remarks of its kind.
     """
     groups: dict[tuple[str, str], list[str | None]] = {}
     for remark in remarks:
@@ -94,4 +93,6 @@ def groups_of(remarks: Iterable[Remark], features: int, of_a_kind: int) -> Itera
         shown[kind] += 1
         yield RemarkGroup(kind, tuple(named[:features]), len(named[features:]), text)
     for kind, number in hidden.items():
-        yield RemarkGroup(kind, (), 0, f"and {count(number, 'more such remark')}; --json has all.")
+        yield RemarkGroup(
+            kind, (), 0, f"and {count(number, 'more such remark')}; the JSON report lists all."
+        )

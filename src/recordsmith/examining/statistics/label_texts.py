@@ -1,7 +1,7 @@
-"""Do the labels of records and the texts beside them agree? Each pair that is there is counted.
+"""Counts pairs of labels and texts, to find labels whose text names another class.
 
-There are as many pairs as classes where all is right, and a few more where something is wrong.
-Where there are very many, the texts are no names of classes: nothing is said of them.
+Good data has as many pairs as classes, bad data a few more. If there are very many pairs, the texts
+are not class names, and nothing is reported.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ TEXT_OF_LABEL = {CLASS_LABEL: CLASS_TEXT, OBJECT_LABEL: OBJECT_TEXT}
 
 MOST_PAIRS = 20_000
 LONGEST_TEXT = 256
-"""In bytes: 20,000 pairs take 10 MB."""
+"""In bytes; 20,000 pairs take 10 MB."""
 
 _SPREAD = np.uint64(0x9E3779B97F4A7C15)
 
 
 class LabelTexts:
-    """Counts which label stands beside which text: of one feature of each."""
+    """Counts the pairs of a label feature and a text feature."""
 
     def __init__(self) -> None:
         self._pairs: dict[int, tuple[int, bytes]] = {}  # by a hash of both
@@ -35,7 +35,7 @@ class LabelTexts:
         self._is_full = False
 
     def add(self, labels: FeatureBlock, texts: FeatureBlock) -> None:
-        """Add some records; those that have not as many texts as labels tell nothing."""
+        """Add some records; records with different numbers of texts and labels are ignored."""
         numbers, names = labels.values.get("int64"), texts.values.get("bytes")
         if self._is_full or numbers is None or not isinstance(names, BytesArray):
             return
@@ -47,22 +47,22 @@ class LabelTexts:
             if key not in self._pairs:
                 place = int(names_at[at])
                 text = bytes(next(iter(names[place : place + 1].views())))
-                if not self._take(key, (int(values[at]), text)):
+                if not self._add_pair(key, (int(values[at]), text)):
                     return
             self._counts[key] += count
 
     def merge(self, other: LabelTexts) -> None:
-        """Add all that another one saw."""
+        """Add everything that another survey collected."""
         if other._is_full:
             self._give_up()
         if self._is_full:
             return
         for key, pair in other._pairs.items():
-            if key not in self._pairs and not self._take(key, pair):
+            if key not in self._pairs and not self._add_pair(key, pair):
                 return
         self._counts += other._counts
 
-    def _take(self, key: int, pair: tuple[int, bytes]) -> bool:
+    def _add_pair(self, key: int, pair: tuple[int, bytes]) -> bool:
         if len(self._pairs) >= MOST_PAIRS or len(pair[1]) > LONGEST_TEXT:
             self._give_up()
             return False
@@ -75,7 +75,7 @@ class LabelTexts:
         self._counts.clear()
 
     def finish(self) -> Mapping[tuple[int, str], int]:
-        """How often each label and text stand together, by label; empty if there are too many."""
+        """Return how often each pair occurs, sorted by label; empty if there are too many pairs."""
         pairs = {
             (label, text.decode("utf-8", "backslashreplace")): self._counts[key]
             for key, (label, text) in self._pairs.items()
@@ -84,7 +84,7 @@ class LabelTexts:
 
 
 def _shared_places(rows: Int64Array, other_rows: Int64Array) -> tuple[Int64Array, Int64Array]:
-    """Which of the values of two features stand beside each other, by the rows they are in."""
+    """Find the values of two features that belong together, by the rows they are in."""
     if np.array_equal(rows, other_rows):
         every = np.arange(len(rows))
         return every, every

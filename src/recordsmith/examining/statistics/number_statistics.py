@@ -1,8 +1,8 @@
-"""What do these numbers look like? Range, mean, spread, quantiles, the most frequent, the odd ones.
+"""Statistics of numbers: range, mean, standard deviation, quantiles, top values, NaN.
 
-Range, counts and mean are exact: sums of int64 are added as Python's integers, of floats as
-float64. The standard deviation is gathered block by block around each block's mean (Chan, Golub and
-LeVeque, 1979), so that large numbers close together keep their digits.
+Range, counts and mean are exact: int64 sums use Python integers, float sums float64. The standard
+deviation is combined from blocks around the mean of each (Chan, Golub and LeVeque, 1979), so that
+large numbers close together keep their precision.
 """
 
 from __future__ import annotations
@@ -27,18 +27,20 @@ _PENDING = 1 << 12
 
 @dataclass(frozen=True)
 class NumberStatistics:
-    """What some numbers look like. All but the counts of odd ones is of finite numbers.
+    """Statistics of numbers; NaN and infinite numbers are only counted.
 
-    count: how many there are, odd ones included.
-    nan, infinite, zero, negative: how many are so; infinite of either sign; negative without
+    count: number of all numbers.
+    nan, infinite, zero, negative: number of such numbers; infinite of either sign; negative without
         minus infinity.
-    min, max, mean, std: None where there are no finite numbers. std divides by their count.
-    distinct: how many differ; distinct_error: by which share that may be off, 0.0 if it is exact.
-    top: the most frequent with their counts; top_error: by how much these may be too low.
-    quantiles: share of the numbers -> the smallest that so many are not above.
-    rank_error: by which share of the numbers a quantile may be off; 0.0 if they are exact.
-    edges, histogram: the borders of bins of equal width, one more than there are bins, and how many
-        numbers lie in each: edges[i] <= number < edges[i + 1], in the last one also its end.
+    min, max, mean, std: None without finite numbers. std divides by their count.
+    distinct: number of different numbers.
+    distinct_error: relative error of `distinct`; 0.0 if exact.
+    top: the most frequent numbers with their counts.
+    top_error: by how much these counts may be too low.
+    quantiles: pairs of share and quantile.
+    rank_error: error of quantiles as a share of the numbers; 0.0 if exact.
+    edges, histogram: edges of bins of equal width, and the count in each bin: edges[i] <= number <
+        edges[i + 1]; the last bin includes its upper edge.
     """
 
     count: int
@@ -60,7 +62,7 @@ class NumberStatistics:
     histogram: tuple[int, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
-        """A JSON-able dict."""
+        """Return a JSON-able dict."""
         return {
             "count": self.count,
             "nan": self.nan,
@@ -93,12 +95,12 @@ class NumberSurvey:
         self._finite: int = 0
         self._min: Any = None
         self._max: Any = None
-        self._sum: Any = 0  # an int of any size, or a float
+        self._sum: Any = 0  # an int or a float
         self._squares = 0.0  # of the distances from the mean
         self._pending: Pending[Keys] = Pending(_PENDING)
 
     def add(self, values: Keys) -> None:
-        """Add numbers of the dtype. The array is kept for a while: do not change it."""
+        """Add numbers of the dtype. Do not change the array afterwards."""
         if self._pending.add(values):
             self._settle()
 
@@ -118,7 +120,7 @@ class NumberSurvey:
         if low == high:
             self._add_repeated(low.item(), len(values))
             return
-        if self._is_integer:  # distances from the lowest fit 64 bits, whatever the numbers are
+        if self._is_integer:  # distances from the minimum always fit 64 bits
             above = (values - low).view(np.uint64)
             total = int(low) * len(values) + _exact_sum(above)
             distances = above.astype(np.float64)
@@ -126,7 +128,7 @@ class NumberSurvey:
             distances = values.astype(np.float64)
             total = float(distances.sum())
         distances -= distances.mean()
-        np.square(distances, out=distances)  # no product of vectors: BLAS would start threads
+        np.square(distances, out=distances)  # not a dot product: BLAS would start threads
         self._combine(len(values), low.item(), high.item(), total, float(distances.sum()))
         if low <= 0:
             self._zero += len(values) - int(np.count_nonzero(values))
@@ -164,7 +166,7 @@ class NumberSurvey:
 
     @property
     def values(self) -> ValueCounts:
-        """How often each finite number came."""
+        """The counts of finite numbers."""
         self._settle()
         return self._values
 
@@ -182,7 +184,7 @@ class NumberSurvey:
         self._values.merge(other._values)
 
     def finish(self) -> NumberStatistics:
-        """The statistics of everything so far."""
+        """Return the statistics of everything added so far."""
         self._settle()
         if not self._finite:
             return NumberStatistics(self.count, self._nan, self._infinite)
@@ -217,7 +219,7 @@ class NumberSurvey:
 
 
 def _exact_sum(values: npt.NDArray[np.uint64]) -> int:
-    """As a Python int: the halves of 2**31 numbers add up within 64 bits."""
+    """Sum as a Python int: the halves of 2**31 numbers add up within 64 bits."""
     half = np.uint64(32)
     total = 0
     for start in range(0, len(values), 1 << 31):
@@ -230,7 +232,7 @@ def _exact_sum(values: npt.NDArray[np.uint64]) -> int:
 def _histogram(
     keys: Keys, weights: Int64Array, low: Any, high: Any
 ) -> tuple[tuple[float, ...], tuple[int, ...]]:
-    """Bins of equal width; of integers in whole steps, one for each where there are few."""
+    """Make bins of equal width; for integers with whole steps, one per value if there are few."""
     edges: list[Any]
     if keys.dtype.kind == "i":
         step = -(-(high - low + 1) // _BINS)

@@ -1,4 +1,4 @@
-"""Small arrays that wait until there are enough of them for one call of NumPy to be worth it."""
+"""Collects small arrays until they are large enough to process together."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ _Array = TypeVar("_Array", bound=npt.NDArray[Any])
 
 
 class Pending(Generic[_Array]):
-    """Arrays of one dtype that are not taken in yet. They are kept: do not change them."""
+    """Arrays of one dtype that wait to be processed. Do not change them afterwards."""
 
     def __init__(self, enough: int) -> None:
-        """`enough`: from how many values on they shall be taken."""
+        """`enough`: how many values to collect before processing them."""
         self._enough = enough
         self._arrays: list[_Array] = []
         self._count = 0
 
     def add(self, values: _Array) -> bool:
-        """Have one more array wait; answers whether there are enough now."""
+        """Add an array; return whether there are enough values now."""
         self._arrays.append(values)
         self._count += len(values)
         return self._count >= self._enough
 
     def take(self) -> _Array | None:
-        """All values in one array, in their order; None if there are none. They wait no longer."""
+        """Remove and return all values as one array, in order; None if empty."""
         arrays, count = self._arrays, self._count
         self._arrays, self._count = [], 0
         return np.concatenate(arrays) if count else None  # type: ignore[return-value]

@@ -1,4 +1,4 @@
-"""Where is a record? As one number while there are many, in words for those that are told."""
+"""Places of records: numbers while there are many, paths and positions for the reported ones."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _POSITION_BITS = 40
 
 @dataclass(frozen=True)
 class Place:
-    """Where a record is: its file, and its position there, counted from 0."""
+    """The place of a record: its file and its position in it, counted from 0."""
 
     path: str
     position: int
@@ -24,12 +24,12 @@ class Place:
         return f"{self.path}, record {self.position}"
 
     def to_json(self) -> dict[str, Any]:
-        """A JSON-able dict."""
+        """Return a JSON-able dict."""
         return {"path": self.path, "position": self.position}
 
 
 def place_numbers(shard: int, position: int, count: int) -> Int64Array:
-    """int64, (count,): of records of a shard from `position` on. They go up with both."""
+    """Number `count` records of a shard from `position`; numbers ascend with shard and position."""
     first = (shard << _POSITION_BITS) + position
     return np.arange(first, first + count)
 
@@ -38,9 +38,9 @@ class Places:
     """Turns the numbers of records back into places."""
 
     def __init__(self, paths: Sequence[str]) -> None:
-        """`paths`: of the shards, by number."""
+        """`paths`: the path of each shard."""
         self._paths = paths
 
     def __call__(self, number: int) -> Place:
-        """The place that a number stands for."""
+        """Return the place of a record number."""
         return Place(self._paths[number >> _POSITION_BITS], number & ((1 << _POSITION_BITS) - 1))

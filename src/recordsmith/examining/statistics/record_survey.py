@@ -1,4 +1,4 @@
-"""What is in the records of a few shards? Each block is taken apart and added to its features."""
+"""Collects the statistics of the records of a few shards, block by block."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from recordsmith.examining.statistics.feature_blocks import (
     example_blocks,
 )
 from recordsmith.examining.statistics.feature_statistics import FeatureStatisticsSurvey
+from recordsmith.examining.statistics.image_statistics import DeclaredSizes, ImageSurvey
 from recordsmith.examining.statistics.label_texts import TEXT_OF_LABEL, LabelTexts
 from recordsmith.examining.statistics.number_statistics import NumberSurvey
-from recordsmith.examining.statistics.picture_statistics import Declared, PictureSurvey
 from recordsmith.examining.statistics.places import Places
 from recordsmith.examining.statistics.sketches import Hashes
 from recordsmith.examining.statistics.step_blocks import list_blocks
@@ -35,22 +35,22 @@ from recordsmith.example import (
     spans_of_field,
 )
 from recordsmith.example.kernel.payloads import classify_many
-from recordsmith.example.keys import HEIGHT, PICTURE, WIDTH, is_of_mask
+from recordsmith.example.keys import HEIGHT, IMAGE, WIDTH, is_of_mask
 from recordsmith.example.payload import PAYLOAD_KINDS
 from recordsmith.example.pieces import narrowed
 from recordsmith.example.spans import are_wide, field_bytes
 from recordsmith.wire import RecordBlock
 
 MOST_FEATURES = 10_000
-"""So many features of a section have statistics, the first that come; others are only counted. It
-is less than are taken at a time, so that a narrowed record can be taken whole.
+"""How many features of a section get statistics, first come first served; others are only counted.
+Less than FEATURES_AT_A_TIME, so that a narrowed record fits into one piece.
 """
 
 MOST_LEFT_OUT = 65_536
-"""So many of the others are counted."""
+"""How many of the other features are counted."""
 
-MOST_PICTURE_FEATURES = 4
-"""So many features are searched for pictures that come twice."""
+MOST_IMAGE_FEATURES = 4
+"""How many features are searched for duplicate images."""
 
 _CONTEXT_TAG = 0x0A
 
@@ -58,28 +58,28 @@ Section = dict[str, FeatureStatisticsSurvey]
 
 
 class DuplicateSearches:
-    """What is looked for in all shards at once: whole records, and the pictures of each feature."""
+    """The duplicate searches over all shards: whole records, and the images of each feature."""
 
     def __init__(self) -> None:
         self.records = DuplicateSearch(None)
-        self._pictures: dict[str, DuplicateSearch] = {}
+        self._images: dict[str, DuplicateSearch] = {}
         self._lock = threading.Lock()
 
-    def of_pictures(self, key: str) -> DuplicateSearch | None:
-        """That of a feature; None if too many features are pictures."""
+    def of_images(self, key: str) -> DuplicateSearch | None:
+        """Return the search for a feature; None if too many features hold images."""
         with self._lock:
-            if key not in self._pictures and len(self._pictures) < MOST_PICTURE_FEATURES:
-                self._pictures[key] = DuplicateSearch(key)
-            return self._pictures.get(key)
+            if key not in self._images and len(self._images) < MOST_IMAGE_FEATURES:
+                self._images[key] = DuplicateSearch(key)
+            return self._images.get(key)
 
     def finish(self, places: Places) -> list[DuplicateStatistics]:
-        """What is there more than once: records, then pictures by key."""
-        searches = [self.records, *(self._pictures[key] for key in sorted(self._pictures))]
+        """Return the duplicates: records, then images by key."""
+        searches = [self.records, *(self._images[key] for key in sorted(self._images))]
         return [search.finish(places) for search in searches]
 
 
 class Messages(NamedTuple):
-    """Messages with features: where they lie, and int64 numbers for where their records are."""
+    """Messages with features: their spans in a buffer, and the place numbers of their records."""
 
     buffer: BytesLike
     starts: Int64Array
@@ -88,27 +88,27 @@ class Messages(NamedTuple):
 
     @classmethod
     def of(cls, payload: bytes, place: int) -> Messages:
-        """One of them."""
+        """Make messages from one payload."""
         return cls(payload, *np.array([[0], [len(payload)], [place]], np.int64))
 
     def some(self, piece: slice) -> Messages:
-        """Neighbours among them."""
+        """Return neighboring messages."""
         return Messages(self.buffer, self.starts[piece], self.lengths[piece], self.places[piece])
 
     def payload(self, row: int) -> memoryview:
-        """The bytes of one."""
+        """Return the bytes of one message."""
         start = int(self.starts[row])
         return as_view(self.buffer)[start : start + int(self.lengths[row])]
 
 
 @contextmanager
 def _counting(owners: Int64Array) -> Iterator[None]:
-    """What an error's position counts here, it counts among their owners outside."""
+    """Change the record number of an error from that of a message to that of its owner."""
     try:
         yield
     except CorruptDataError as error:
-        if error.position is not None:
-            error.position = int(owners[error.position])
+        if error.record is not None:
+            error.record = int(owners[error.record])
         raise
 
 
@@ -116,10 +116,10 @@ class RecordSurvey:
     """Collects statistics of the records of one split, or of a part of it."""
 
     def __init__(self, split: str, duplicates: DuplicateSearches) -> None:
-        """`duplicates` is shared with other surveys, in other threads too.
+        """`duplicates` is shared with other surveys, also in other threads.
 
-        label_texts: which texts stand beside labels, by the key of these.
-        listed_count: how many Examples there are in ranking lists.
+        label_texts: the pairs of labels and texts, by the key of the label.
+        listed_count: number of Examples in ranking lists.
         """
         self.split = split
         self.record_count = 0
@@ -137,11 +137,10 @@ class RecordSurvey:
         """Add some records.
 
         Args:
-            places: int64, (count,): a number for where each record is.
+            places: int64, (count,): number of the place of each record.
 
         Raises:
-            CorruptDataError: a payload does not hold together; its position counts those of the
-                block.
+            CorruptDataError: a payload is malformed; its record number counts within the block.
         """
         self.record_count += len(block)
         self.sizes.add(block.lengths)
@@ -169,7 +168,7 @@ class RecordSurvey:
             self._add_messages("feature_lists", messages)
 
     def _add_ranking_lists(self, lists: Messages) -> None:
-        """Contexts and Examples lie there as Examples do elsewhere."""
+        """Add the contexts and Examples of ranking lists, which are all Examples."""
         contexts, examples = inner_spans(lists.buffer, lists.starts, lists.lengths)
         self.listed_count += len(examples.owners)
         for section, inner in (("context", contexts), ("examples", examples)):
@@ -179,7 +178,7 @@ class RecordSurvey:
                 self._add_messages(section, found)
 
     def _add_contexts(self, sequences: Messages) -> None:
-        """The field that has the context of a SequenceExample is an Example with its features."""
+        """Add contexts; the context field of a SequenceExample has the same bytes as an Example."""
         buffer, starts, lengths, places = sequences
         found = spans_of_field(buffer, starts, lengths, 1)
         fields = field_bytes(found.lengths)
@@ -196,8 +195,8 @@ class RecordSurvey:
                 self._add_messages("context", Messages.of(context, places[row]))
 
     def _add_messages(self, section: str, messages: Messages) -> None:
-        """All at once, or piece by piece where they have little in common; one by one those that
-        have very many features.
+        """Add messages all at once, or in pieces if they have few features in common, or one by
+        one if they have very many features.
         """
         is_lists = section == "feature_lists"
         field = LISTS_FIELD if is_lists else 1
@@ -223,7 +222,7 @@ class RecordSurvey:
             at = piece.stop
 
     def _takes(self, section: str, key: str) -> bool:
-        """Whether a feature has statistics: the first of each section have."""
+        """Return whether a feature gets statistics: the first ones of each section do."""
         features = self.sections[section]
         if key in features:
             return True
@@ -241,13 +240,13 @@ class RecordSurvey:
             feature = section[key]
             hashes = feature.add(block)
             if block.contents[2] and hashes is not None:
-                self._add_pictures(feature, block, blocks, hashes, places)
+                self._add_images(feature, block, blocks, hashes, places)
         for key, text_key in TEXT_OF_LABEL.items():
             if key in blocks and text_key in blocks:
                 texts = self.label_texts.setdefault(key, LabelTexts())
                 texts.add(blocks[key], blocks[text_key])
 
-    def _add_pictures(
+    def _add_images(
         self,
         feature: FeatureStatisticsSurvey,
         block: FeatureBlock,
@@ -258,16 +257,16 @@ class RecordSurvey:
         values, rows = block.values["bytes"], block.rows["bytes"]
         assert isinstance(values, BytesArray)
         assert feature.bytes is not None
-        feature.bytes.pictures = feature.bytes.pictures or PictureSurvey()
+        feature.bytes.images = feature.bytes.images or ImageSurvey()
         declared = _declared(block, blocks, len(places))
-        chosen = feature.bytes.pictures.add(values, places[rows], declared)
-        if not is_of_mask(block.key):  # those of small things are often alike
-            search = self._duplicates.of_pictures(block.key)
+        chosen = feature.bytes.images.add(values, places[rows], declared)
+        if not is_of_mask(block.key):  # masks of small objects are often equal
+            search = self._duplicates.of_images(block.key)
             if search is not None:
                 search.add(self.split, hashes[chosen], places[rows[chosen]])
 
     def merge(self, other: RecordSurvey) -> None:
-        """Add all that another one saw."""
+        """Add everything that another survey collected."""
         self.record_count += other.record_count
         self.sizes.merge(other.sizes)
         self.payloads += other.payloads
@@ -284,7 +283,7 @@ class RecordSurvey:
                     mine.setdefault(key, FeatureStatisticsSurvey()).merge(feature)
 
     def _leave_out(self, keys: set[str]) -> None:
-        """Count features that have no statistics, as far as there is room for their names."""
+        """Count features without statistics, up to MOST_LEFT_OUT."""
         for key in keys:
             if len(self.left_out) >= MOST_LEFT_OUT:
                 return
@@ -293,20 +292,20 @@ class RecordSurvey:
 
 def _declared(
     block: FeatureBlock, blocks: Mapping[str, FeatureBlock], count: int
-) -> Declared | None:
-    """What the features beside pictures say of their sizes, in records that have one of each."""
+) -> DeclaredSizes | None:
+    """Read the image sizes given in records with one image and one size."""
     folder = block.key.rpartition("/")[0]
-    beside = (f"{folder}/height", f"{folder}/width") if folder else ("height", "width")
-    keys = (HEIGHT, WIDTH) if block.key == PICTURE else beside
+    related = (f"{folder}/height", f"{folder}/width") if folder else ("height", "width")
+    keys = (HEIGHT, WIDTH) if block.key == IMAGE else related
     rows = block.rows["bytes"]
     is_known = np.bincount(rows, minlength=count)[rows] == 1
     sides = []
     for key in keys:
-        said = blocks.get(key)
-        if said is None or "int64" not in said.values:
+        given = blocks.get(key)
+        if given is None or "int64" not in given.values:
             return None
         sides_of_rows = np.zeros(count, np.int64)
-        sides_of_rows[said.rows["int64"]] = said.values["int64"]
+        sides_of_rows[given.rows["int64"]] = given.values["int64"]
         sides.append(sides_of_rows[rows])
-        is_known &= np.bincount(said.rows["int64"], minlength=count)[rows] == 1
-    return Declared(sides[0], sides[1], is_known)
+        is_known &= np.bincount(given.rows["int64"], minlength=count)[rows] == 1
+    return DeclaredSizes(sides[0], sides[1], is_known)

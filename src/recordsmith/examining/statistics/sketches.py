@@ -1,17 +1,17 @@
-"""How many values differ, which come most often, where the quantiles are: in bounded memory.
+"""Estimates distinct counts, frequent values and quantiles in bounded memory.
 
-Three summaries of numbers that came by, each with an error that it knows:
+Three sketches, each with a known error:
 
-- `DistinctHashes`: all hashes while there is room, then those that begin with enough zero bits
-  (adaptive sampling: Flajolet, On adaptive sampling, 1990). Chosen over HyperLogLog, as the same
-  memory is exact up to its capacity.
-- `FrequentKeys`: counters for the keys that come often (Misra and Gries; merged as in Agarwal and
+- `DistinctHashes`: all hashes up to its capacity, then those that begin with enough zero bits
+  (adaptive sampling: Flajolet, On adaptive sampling, 1990). Chosen over HyperLogLog,
+  because it is exact up to its capacity with the same memory.
+- `FrequentKeys`: counters for frequent keys (Misra and Gries; merged as in Agarwal and
   others, Mergeable summaries, 2012).
 - `Quantiles`: sorted runs, halved when they grow too long (Munro and Paterson, 1980; as KLL, with
   halves taken in turn instead of at random).
 
-All can be merged, take whole arrays, and draw no random numbers: the same values in the same order
-give the same answers.
+All can be merged, accept arrays, and use no random numbers: the same values in the same order give
+the same results.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _SHIFTS = (np.uint64(30), np.uint64(27), np.uint64(31))
 
 
 def hash_keys(keys: Keys) -> Hashes:
-    """uint64, (count,): of numbers of 4 or 8 bytes by their bits; uint64 are hashes already."""
+    """Hash numbers of 4 or 8 bytes to uint64; uint64 values are returned unchanged."""
     if keys.dtype == np.uint64:
         return keys
     bits = np.ascontiguousarray(keys).view(f"u{keys.itemsize}").astype(np.uint64)
@@ -47,7 +47,7 @@ def hash_keys(keys: Keys) -> Hashes:
 
 
 def count_sorted(values: Keys) -> tuple[Keys, Int64Array]:
-    """Distinct values of some that are in order, and how often each comes."""
+    """Return the distinct values of a sorted array, and their counts."""
     if not len(values):
         return values, np.empty(0, np.int64)
     is_first = np.empty(len(values), bool)
@@ -58,12 +58,12 @@ def count_sorted(values: Keys) -> tuple[Keys, Int64Array]:
 
 
 def begins_with_zeros(hashes: Hashes, bits: int) -> npt.NDArray[np.bool_]:
-    """Which hashes are in the sample of one in 2**bits."""
+    """Return which hashes are in the sample of one in 2**bits."""
     return hashes < np.uint64(1 << (64 - bits)) if bits else np.ones(len(hashes), bool)
 
 
 def find(keys: Keys, wanted: Keys) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.bool_]]:
-    """Where each wanted key stands, or should, among keys in order, and whether it is there."""
+    """Return the insertion index of each wanted key in sorted keys, and whether it is present."""
     places = np.searchsorted(keys, wanted)
     if not len(keys):
         return places, np.zeros(len(wanted), bool)
@@ -73,7 +73,7 @@ def find(keys: Keys, wanted: Keys) -> tuple[npt.NDArray[np.intp], npt.NDArray[np
 def add_counted(
     keys: Keys, counts: Int64Array, more: Keys, more_counts: Int64Array
 ) -> tuple[Keys, Int64Array]:
-    """Two lists of distinct keys in order with their counts -> one. `counts` may be changed."""
+    """Merge two lists of sorted distinct keys with their counts. May change `counts`."""
     places, is_known = find(keys, more)
     counts[places[is_known]] += more_counts[is_known]
     if is_known.all():
@@ -84,22 +84,22 @@ def add_counted(
 
 
 def most_frequent(counts: Int64Array, most: int) -> npt.NDArray[np.intp]:
-    """The places of the largest counts; of equal ones what stands first."""
+    """Return the indices of the largest counts; the first of equal ones."""
     return np.argsort(-counts, kind="stable")[:most]
 
 
 class DistinctHashes:
-    """How many different hashes came by."""
+    """Counts different hashes."""
 
     def __init__(self, capacity: int) -> None:
-        """Exact up to `capacity`; 8 bytes for each."""
+        """Exact up to `capacity`; 8 bytes each."""
         self._capacity = capacity
         self._hashes: Hashes = np.empty(0, np.uint64)
         self._bits = 0
         self._pending: Pending[Hashes] = Pending(_PENDING)
 
     def add(self, hashes: Hashes) -> None:
-        """Add hashes in any order, equal ones too. The array is kept: do not change it."""
+        """Add hashes in any order, with repeats. Do not change the array afterwards."""
         if self._pending.add(hashes):
             self._settle()
 
@@ -115,7 +115,7 @@ class DistinctHashes:
             self._shrink()
 
     def merge(self, other: DistinctHashes) -> None:
-        """Add all that another one saw."""
+        """Add everything that another survey collected."""
         other._settle()
         if other._bits > self._bits:
             self._bits = other._bits
@@ -132,13 +132,13 @@ class DistinctHashes:
 
     @property
     def count(self) -> int:
-        """How many there are; an estimate where `error` is not 0."""
+        """The number of different hashes; an estimate if `error` is not 0."""
         self._settle()
         return len(self._hashes) << self._bits
 
     @property
     def error(self) -> float:
-        """By which share `count` may be off: three standard deviations; 0.0: it is exact."""
+        """The relative error of `count`, as three standard deviations; 0.0 if exact."""
         self._settle()
         if not self._bits:
             return 0.0
@@ -146,17 +146,17 @@ class DistinctHashes:
 
 
 def _smallest(counts: Int64Array, place: int) -> int:
-    """The count that is at a place, from 1, when they are in order. Nearly all are small."""
+    """Return the n-th smallest count, from 1. Nearly all counts are small."""
     up_to = np.cumsum(np.bincount(np.minimum(counts, _SMALL_COUNT)))
     found = int(np.searchsorted(up_to, place))
     return found if found < _SMALL_COUNT else int(np.sort(counts)[place - 1])
 
 
 class FrequentKeys:
-    """Counters for the keys that come most often.
+    """Counters for the most frequent keys.
 
-    A key came between `counts` and `counts + error` times; a key without a counter at most
-    `error` times. The error is at most the number of all that came, divided by the capacity.
+    A key occurred between `counts` and `counts + error` times; a key without a counter at most
+    `error` times. The error is at most the number of added keys divided by the capacity.
     """
 
     def __init__(self, capacity: int, dtype: npt.DTypeLike) -> None:
@@ -166,27 +166,27 @@ class FrequentKeys:
         self.error = 0
 
     def add(self, keys: Keys, counts: Int64Array) -> None:
-        """Add distinct keys in order, each so many times."""
+        """Add sorted distinct keys with their counts."""
         self.keys, self.counts = add_counted(self.keys, self.counts, keys, counts)
         over = len(self.keys) - self._capacity
-        if over > 0:  # all counters fall by the largest that does not fit
+        if over > 0:  # reduce all counters by the largest one that does not fit
             fall = _smallest(self.counts, over)
             stay = self.counts > fall
             self.keys, self.counts = self.keys[stay], self.counts[stay] - fall
             self.error += fall
 
     def merge(self, other: FrequentKeys) -> None:
-        """Add all that another one saw."""
+        """Add everything that another survey collected."""
         self.error += other.error
         self.add(other.keys, other.counts)
 
 
 class Quantiles:
-    """Values by rank. Level n holds values that stand for 2**n each."""
+    """Estimates quantiles. Values on level n have weight 2**n."""
 
     def __init__(self, length: int, dtype: npt.DTypeLike) -> None:
-        """A level is halved when it holds `length` values. The ranks that come out are off by at
-        most count / length for each level that was halved; `rank_error` says by how many.
+        """A level is halved when it holds `length` values. Each halved level adds an error of at
+        most count / length ranks; `rank_error` is the total.
         """
         self._length = length
         self._dtype = np.dtype(dtype)
@@ -201,7 +201,7 @@ class Quantiles:
         self._shrink()
 
     def add_counted(self, keys: Keys, counts: Int64Array) -> None:
-        """Add each key so many times: at the levels of the bits of its count."""
+        """Add each key `count` times, on the levels of the set bits of its count."""
         for level in range(int(counts.max(initial=0)).bit_length()):
             chosen = keys[(counts >> level & 1).astype(bool)]
             if len(chosen):
@@ -209,7 +209,7 @@ class Quantiles:
         self._shrink()
 
     def merge(self, other: Quantiles) -> None:
-        """Add all that another one saw."""
+        """Add everything that another survey collected."""
         self.rank_error += other.rank_error
         for level, pieces in enumerate(other._levels):
             for piece in pieces:
@@ -229,7 +229,7 @@ class Quantiles:
         while level < len(self._levels):
             if self._sizes[level] >= self._length:
                 values = np.concatenate(self._levels[level])
-                values.sort(kind="stable")  # which takes runs that are in order as they are
+                values.sort(kind="stable")  # fast on sorted runs
                 odd, values = values[: len(values) % 2], values[len(values) % 2 :]
                 first = int(self._takes_second[level])
                 self._takes_second[level] = not first
@@ -239,7 +239,7 @@ class Quantiles:
             level += 1
 
     def weighted(self) -> tuple[Keys, Int64Array]:
-        """Distinct values in order, and for how many each stands."""
+        """Return distinct values in order, and their weights."""
         pieces = [np.concatenate(pieces) for pieces in self._levels if pieces]
         if not pieces:
             return np.empty(0, self._dtype), np.empty(0, np.int64)

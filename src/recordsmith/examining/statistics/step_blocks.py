@@ -1,8 +1,8 @@
-"""The feature lists of some neighbouring SequenceExamples -> values of one kind each, as arrays.
+"""Decodes the feature lists of neighboring SequenceExamples to arrays of values, by kind.
 
-Their steps are found level by level in all records at once, and the numbers of all steps decoded
-together. That goes where everything lies as protobuf writes it; a list that is otherwise is decoded
-record by record, which takes many times as long.
+Finds steps level by level in all records at once, and decodes the numbers of all steps together.
+Lists that are not encoded as protobuf writes them are decoded record by record, which is much
+slower.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ from recordsmith.example import (
 from recordsmith.example.payload import KIND_NUMBERS, decode_key
 from recordsmith.example.spans import entries_of, field_bytes, payloads_of
 
-_NUMBER_BYTES = 128  # a byte below is the last of a number
+_NUMBER_BYTES = 128  # smaller bytes end a number
 
 
 def list_blocks(
     buffer: BytesLike, starts: Int64Array, lengths: Int64Array, takes: Takes
 ) -> dict[str, FeatureBlock] | None:
-    """The feature lists of the SequenceExamples at buffer[starts[i]:starts[i] + lengths[i]], by
-    name; None and errors as of `example_blocks`.
+    """Decode the feature lists of the SequenceExamples at buffer[starts[i]:starts[i] + lengths[i]],
+    by name; returns None and raises as `example_blocks` does.
     """
     surveyed = survey_blocks(buffer, starts, lengths, LISTS_FIELD, takes)
     if surveyed is None:
@@ -63,14 +63,14 @@ def list_blocks(
 def _lists_by_name(
     buffer: BytesLike, starts: Int64Array, lengths: Int64Array
 ) -> dict[str, InnerSpans]:
-    """Where the steps of each list are: one span for each record that has it, which is its owner.
-    Those are left out that a record has twice, or that are otherwise not as they are written.
+    """Find the steps of each list: one span for each record that has it. Skips lists that occur
+    twice in a record or are encoded unusually.
     """
     entries = entries_of(buffer, starts, lengths, LISTS_FIELD)
     numbers = np.arange(len(entries.owners))
     keys = spans_of_field(buffer, entries.starts, entries.lengths, 1)
     values = spans_of_field(buffer, entries.starts, entries.lengths, 2)
-    for found in (keys, values):  # one of each in each entry
+    for found in (keys, values):  # one key and one value per entry
         if not np.array_equal(found.owners, numbers):
             return {}
     by_name: dict[bytes, list[int]] = {}
@@ -86,7 +86,7 @@ def _lists_by_name(
 
 
 def _take_steps(block: FeatureBlock, buffer: BytesLike, lists: InnerSpans) -> bool:
-    """Take all values of a feature list; False if its steps are not as protobuf writes them."""
+    """Decode all values of a feature list; False if its steps are encoded unusually."""
     kinds: list[Any] = [kind for kind in block.records if kind != "none"]
     if len(kinds) > 1:
         return False
@@ -108,14 +108,14 @@ def _take_steps(block: FeatureBlock, buffer: BytesLike, lists: InnerSpans) -> bo
 
 
 def _cover(lengths: Int64Array, inner: InnerSpans) -> bool:
-    """Whether messages of these lengths have nothing but the fields that were found in them."""
+    """Return whether messages of these lengths have only the fields found in them."""
     covered = np.zeros(len(lengths), np.int64)
     np.add.at(covered, inner.owners, field_bytes(inner.lengths))
     return np.array_equal(covered, lengths)
 
 
 def _values(kind: str, buffer: BytesLike, found: InnerSpans) -> tuple[Values, Int64Array]:
-    """The values of one kind, of bytes as views, and how many lie in each span."""
+    """Return the values of one kind, bytes as views, and their number in each span."""
     if kind == "bytes":
         ends = np.stack([found.starts, found.starts + found.lengths], axis=1).ravel()
         whole = np.frombuffer(as_view(buffer), np.uint8)

@@ -1,8 +1,7 @@
-"""Which numbers came by, and how often: exactly while few differ, else by sketches.
+"""Counts numbers: exactly while there are few different ones, otherwise with sketches.
 
-Up to EXACT_DISTINCT different values each has its count, and distinct values, the most frequent
-ones and quantiles are exact. One more, and three sketches take over what was counted. Not a number
-and infinities are not for here.
+Up to EXACT_DISTINCT different values, counts, top values and quantiles are exact. Beyond that,
+three sketches take over. Accepts only finite numbers.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from recordsmith.examining.statistics.sketches import (
 )
 
 EXACT_DISTINCT = 100_000
-"""So many different values of a feature are counted one by one."""
+"""How many different values of a feature are counted exactly."""
 
 FREQUENT_COUNTERS = 4096
 QUANTILE_LENGTH = 4096
@@ -44,16 +43,16 @@ class ValueCounts:
         self._pending: Pending[Keys] = Pending(_PENDING)
 
     def add(self, values: Keys) -> None:
-        """Add values in any order. The array is kept for a while: do not change it."""
+        """Add values in any order. Do not change the array afterwards."""
         if self._pending.add(values):
             self._settle()
 
     def add_repeated(self, value: float, count: int) -> None:
-        """Add one value so many times."""
+        """Add one value `count` times."""
         self._add_counted(np.array([value], self._dtype), np.array([count]))
 
     def merge(self, other: ValueCounts) -> None:
-        """Add all that another one saw."""
+        """Add everything that another survey collected."""
         self._settle()
         other._settle()
         if other._sketches is None:
@@ -90,17 +89,17 @@ class ValueCounts:
         return self._sketches
 
     def distinct(self) -> tuple[int, float]:
-        """How many different values there are, and by which share that may be off."""
+        """Return the number of different values, and its relative error."""
         self._settle()
         if self._sketches is None:
             return len(self._keys), 0.0
         return self._sketches[0].count, self._sketches[0].error
 
     def top(self, most: int) -> tuple[list[tuple[Any, int]], int]:
-        """The most frequent values with their counts, and by how much these may be too low.
+        """Return the most frequent values with their counts, and by how much these may be too low.
 
-        A value that is not among them came at most as often as the last of them, or, if it has no
-        counter, as often as that error says.
+        Any other value occurs at most as often as the last one, or, without a counter, at most as
+        often as the error.
         """
         self._settle()
         keys, counts, error = self._keys, self._counts, 0
@@ -111,7 +110,7 @@ class ValueCounts:
         return list(zip(keys[places].tolist(), counts[places].tolist(), strict=True)), error
 
     def weighted(self) -> tuple[Keys, Int64Array, int]:
-        """Distinct values in order, for how many each stands, and by how many ranks that is off."""
+        """Return distinct values in order, their weights, and the error in ranks."""
         self._settle()
         if self._sketches is None:
             return self._keys, self._counts, 0

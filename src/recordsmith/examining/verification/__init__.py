@@ -1,4 +1,4 @@
-"""Are these shards what they should be? Bytes, records, contents, and what lies beside them."""
+"""Verifies shards: their bytes, records and contents, and the files that describe them."""
 
 from recordsmith.examining.verification.dataset_check import verify
 from recordsmith.examining.verification.report import ShardFindings, VerifyReport

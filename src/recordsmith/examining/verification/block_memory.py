@@ -1,9 +1,8 @@
-"""Memory for blocks of a file, one for each thread, used again and again.
+"""Reusable memory for blocks of a file, one buffer per thread.
 
-Blocks lie in one large page of the processor where the system gives such: measured, reading and
-checking a file then takes two thirds of the time, as its pages of 4 KiB lie anywhere and drive each
-other out of the cache. Small files get little memory, as a large page takes longer to make than
-they to read.
+Buffers use one huge page where the system provides it: scattered 4 KiB pages evict each other from
+the cache, and reading and checking takes two thirds of the time with a huge page. Small files use a
+small buffer, because making a huge page takes longer than reading them.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ _local = threading.local()
 
 
 def block_memory(size: int) -> memoryview:
-    """At least `size` bytes, at most 2 MiB; this thread's, until it asks again."""
+    """Return this thread's buffer of at least `size` bytes, at most 2 MiB."""
     name = "small" if size <= _SMALL_BYTES else "large"
     memory: memoryview | None = getattr(_local, name, None)
     if memory is None:
@@ -30,10 +29,10 @@ def block_memory(size: int) -> memoryview:
 
 
 def _large_page() -> memoryview:
-    """2 MiB that begin where a large page can."""
+    """Return 2 MiB aligned to a huge page."""
     memory = mmap.mmap(-1, 2 * _LARGE_PAGE_BYTES)
     if hasattr(mmap, "MADV_HUGEPAGE"):
-        with suppress(OSError):  # a system that has none
+        with suppress(OSError):  # not supported here
             memory.madvise(mmap.MADV_HUGEPAGE)
     address = np.frombuffer(memory, np.uint8).ctypes.data
     start = -address % _LARGE_PAGE_BYTES

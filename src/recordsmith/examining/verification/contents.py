@@ -1,4 +1,4 @@
-"""What is inside of the records of a shard, judged block by block as it is read."""
+"""Checks the contents of the records of a shard, block by block."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from recordsmith.buffers import Int64Array, as_view
 from recordsmith.errors import CorruptDataError, Defect, RecordsmithError
 from recordsmith.examining.rules import SECTION_FIELDS, Rules
 from recordsmith.examining.verification import report
-from recordsmith.examining.verification.picture_check import check_pictures, names_beside
+from recordsmith.examining.verification.image_check import check_example_images, needed_features
 from recordsmith.examining.verification.record_parts import RecordParts
 from recordsmith.examining.verification.report import ShardFindings
 from recordsmith.examining.verification.rule_check import RuleCheck
@@ -21,13 +21,13 @@ from recordsmith.example import Features, decode_example, decode_sequence_exampl
 from recordsmith.example.pieces import narrowed
 from recordsmith.wire import HEADER_BYTES, RecordBlock
 
-_PIECES = 4  # for each thread of a block: pictures differ in size
+_PIECES = 4  # of a block, per thread: images differ in size
 
 
 class ShardContents:
-    """Judges the payloads of one shard.
+    """Checks the payloads of one shard.
 
-    is_cut_short: so much was wrong that the rest was not looked at.
+    is_cut_short: whether the check stopped at the limit of defects.
     """
 
     def __init__(
@@ -37,7 +37,7 @@ class ShardContents:
         pool: ThreadPoolExecutor | None,
         thread_count: int,
     ) -> None:
-        """`pool` decodes pictures; None leaves them alone."""
+        """`pool` decodes images; None skips them."""
         self.check = RuleCheck(rules)
         self.is_cut_short = False
         self._advance = advance
@@ -45,42 +45,42 @@ class ShardContents:
         self._thread_count = thread_count
         self._error_count = 0
 
-    def look(self, block: RecordBlock, findings: ShardFindings) -> None:
-        """Judge the records of a block."""
+    def check_block(self, block: RecordBlock, findings: ShardFindings) -> None:
+        """Check the records of a block."""
         if self.is_cut_short:
             return
         errors = []
-        for error in self.check.look(block.buffer, block.starts, block.lengths):
+        for error in self.check.check_records(block.buffer, block.starts, block.lengths):
             errors.append(error)
             if self._error_count + len(errors) >= report.MAX_DEFECTS_PER_SHARD:
                 self.is_cut_short = True
                 break
         if self._pool is not None and not self.is_cut_short:
-            bad = {error.position for error in errors}
+            bad = {error.record for error in errors}
             rows = np.array([row for row in range(len(block)) if row not in bad], np.int64)
-            count, of_pictures = self._pictures(block, rows)
-            findings.picture_count += count
-            errors += of_pictures
-        errors.sort(key=lambda error: error.position or 0)
+            count, of_images = self._images(block, rows)
+            findings.image_count += count
+            errors += of_images
+        errors.sort(key=lambda error: error.record or 0)
         for error in errors:
-            row = error.position or 0
-            error.position = block.position + row
+            row = error.record or 0
+            error.record = block.position + row
             error.offset = block.offset + int(block.starts[row]) - HEADER_BYTES
         self._error_count += len(errors)
         findings.add(errors)
 
-    def _pictures(self, block: RecordBlock, rows: Int64Array) -> tuple[int, list[CorruptDataError]]:
+    def _images(self, block: RecordBlock, rows: Int64Array) -> tuple[int, list[CorruptDataError]]:
         if self._pool is None or self.check.payload not in SECTION_FIELDS:
             return 0, []
         total = 0
         found: list[CorruptDataError] = []
         for parts in self.check.parts(block.buffer, block.starts, block.lengths, rows):
-            keys = self.check.seen.pictures_of(parts.section)
-            there = np.flatnonzero(parts.lengths)
-            if not keys or not len(there):
+            keys = self.check.seen.images_of(parts.section)
+            nonempty = np.flatnonzero(parts.lengths)
+            if not keys or not len(nonempty):
                 continue
-            decode = partial(self._decode, parts, keys, names_beside(keys))
-            pieces = np.array_split(there, min(len(there), self._thread_count * _PIECES))
+            decode = partial(self._decode, parts, keys, needed_features(keys))
+            pieces = np.array_split(nonempty, min(len(nonempty), self._thread_count * _PIECES))
             for count, errors in self._pool.map(decode, [piece.tolist() for piece in pieces]):
                 total += count
                 found += map(parts.placed, errors)
@@ -89,29 +89,29 @@ class ShardContents:
     def _decode(
         self, parts: RecordParts, keys: Sequence[str], names: Collection[str], rows: Sequence[int]
     ) -> tuple[int, list[CorruptDataError]]:
-        """How many pictures some messages have, and what is wrong with them."""
+        """Decode the images of some messages; return how many there are, and their defects."""
         count, errors = 0, []
         for row in rows:
-            self._advance(0)  # where the user wants to stop, it stops
+            self._advance(0)  # raises if the user cancels
             start = int(parts.starts[row])
             payload = as_view(parts.buffer)[start : start + int(parts.lengths[row])]
             try:
                 features = _features_of(narrowed(payload, names.__contains__), parts)
-                decoded, wrong = check_pictures(features, keys)
+                decoded, wrong = check_example_images(features, keys)
             except CorruptDataError as error:
                 decoded, wrong = 0, [error]
             except (RecordsmithError, MemoryError) as error:
                 decoded = 0
                 wrong = [CorruptDataError(Defect.UNREADABLE_IMAGE, str(error))]
             for one in wrong:
-                one.position = row
+                one.record = row
             count += decoded
             errors += wrong
         return count, errors
 
 
 def _features_of(payload: bytes, parts: RecordParts) -> Features:
-    """What stands beside each other in a message; of a feature list the values of all steps."""
+    """Decode the features of a message; for feature lists, the values of all steps."""
     if parts.are_examples:
         return decode_example(payload)
     context, lists = decode_sequence_example(payload)
@@ -127,7 +127,7 @@ def _features_of(payload: bytes, parts: RecordParts) -> Features:
 
 @dataclass
 class DeepCheck:
-    """What looks at the payloads of shards: made for each of them, and kept by path when it has."""
+    """Makes a ShardContents for each shard, and keeps the finished ones by path."""
 
     new: Callable[[], ShardContents]
     done: dict[str, ShardContents] = field(default_factory=dict)

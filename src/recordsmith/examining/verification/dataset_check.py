@@ -1,8 +1,7 @@
-"""Are these shards what they should be? Every checksum, and what the manifest says of them.
+"""Verifies a dataset: every checksum, and every shard against the manifest.
 
-Shards are read by several threads, a large plain one by all of them. What looks damaged is read
-once more past the system's memory before it is called so. With `deep`, payloads and pictures are
-looked at too.
+Several threads read the shards; all of them share a large uncompressed one. Damaged data is read
+again, bypassing the page cache, before it is reported. `deep` also checks payloads and images.
 """
 
 from __future__ import annotations
@@ -28,13 +27,13 @@ from recordsmith.examining.verification.report import (
 )
 from recordsmith.examining.verification.seen_features import MOST_COMPARED
 from recordsmith.examining.verification.shard_check import ReadingPlan, plan_of
-from recordsmith.examining.verification.siblings import compare_siblings
+from recordsmith.examining.verification.siblings import compare_shards
 from recordsmith.example.payload import PAYLOAD_WORDS
 from recordsmith.example.schema import MOST_FEATURES
 from recordsmith.files import PathLike, Progress
 from recordsmith.work import Work, thread_count
 
-_AHEAD = 4  # jobs for each thread that wait: few, however many shards there are
+_AHEAD = 4  # jobs that wait per thread: few, whatever the number of shards
 
 
 def verify(
@@ -46,25 +45,30 @@ def verify(
     threads: int | None = None,
     progress: Progress | None = None,
 ) -> VerifyReport:
-    """Check every record of every shard, and the shards against their manifest.
+    """Verify every record of every shard, and the shards against the manifest.
 
     Args:
-        paths: a file, folder, glob or a list of these.
-        split: only this one.
-        deep: look into the records as well: each payload must parse, agree with the manifest's
-            schema, or, where there is none, with its siblings, and each picture must decode, with
-            the size and format that its record tells.
-        schema: hold each record against this schema file (see `docs/schema.md`).
-        threads: how many work at once; None: one for each processor.
-        progress: told the bytes done and in all.
+        paths: a file, folder, glob, or a list of these.
+        split: verify only this split.
+        deep: also check the contents. Each payload must parse and match the schema of the manifest
+            or, without a manifest, the other shards. Each image must decode with the size and
+            format given in its record.
+        schema: also check each record against this schema file (see `docs/schema.md`).
+        threads: number of threads; None for one per processor.
+        progress: called as `progress(done_bytes, total_bytes)`.
 
     Returns:
-        The report; defects of the data are in it and never raised.
+        A report with all defects of the data; defects are never raised.
 
     Raises:
         FileAccessError: a path does not exist or cannot be read.
-        OptionError: nothing there looks like a TFRecord, or there is no such split; the schema
-            file is none.
+        OptionError: no file looks like a TFRecord file, the split does not exist, or the schema
+            file is invalid.
+
+    Example:
+        report = rs.verify("out", deep=True)
+        for error in report.defects:
+            print(error)
     """
     count = thread_count(threads)
     report = VerifyReport()
@@ -72,7 +76,7 @@ def verify(
         schema = SchemaFile.load(schema)
     try:
         located = locate(paths, split)
-    except CorruptDataError as error:  # a broken manifest: a finding, not a failure
+    except CorruptDataError as error:  # a broken manifest is a finding, not a failure
         report.add([error])
         return report
     if located.manifest is not None:
@@ -83,7 +87,7 @@ def verify(
     report.add(manifest_check.find_extra_shards(located, split))
     work = Work(count, progress)
     for shard in located.shards if progress else ():
-        with suppress(FileAccessError):  # whoever reads it says that
+        with suppress(FileAccessError):  # reported when the shard is read
             work.total += shard.size_bytes
     if deep or schema is not None:
         report.is_deep = deep
@@ -112,47 +116,47 @@ def _check_deeply(
         pool = decoding if report.is_deep else None
         deep = DeepCheck(partial(ShardContents, rules, work.advance, pool, work.threads))
         found = _check_all(located, work, deep)
-    looked = deep.done
-    by_shard = [(shard, looked[shard.path].check) for shard in found if shard.path in looked]
-    compare_siblings(by_shard, rules)
+    checked = deep.done
+    by_shard = [(shard, checked[shard.path].check) for shard in found if shard.path in checked]
+    compare_shards(by_shard, rules)
     if is_of_manifest and located.manifest is not None and not located.manifest.schema.is_complete:
-        report.remarks.append(f"of the manifest's schema: {located.manifest.schema.remark}")
-    _remark(report, looked)
+        report.remarks.append(f"schema of the manifest: {located.manifest.schema.remark}")
+    _add_remarks(report, checked)
     return found
 
 
-def _remark(report: VerifyReport, looked: Mapping[str, ShardContents]) -> None:
-    """Say what was not looked at."""
-    for path, contents in looked.items():
+def _add_remarks(report: VerifyReport, checked: Mapping[str, ShardContents]) -> None:
+    """Add remarks on what was not checked."""
+    for path, contents in checked.items():
         if contents.is_cut_short:
             report.remarks.append(
-                f"{path} has so many bad records that those behind the first "
-                f"{MAX_DEFECTS_PER_SHARD:,} were not looked into"
+                f"{path} has many bad records: contents were not checked after the first "
+                f"{MAX_DEFECTS_PER_SHARD:,}"
             )
         if contents.check.seen.is_full:
             report.remarks.append(
-                f"{path} has more than {MOST_FEATURES:,} different features; whether the others "
-                "have one kind was not looked at"
+                f"{path} has more than {MOST_FEATURES:,} different features: the kinds of the "
+                "others were not checked"
             )
-        elif contents.check.seen.is_cut and len(looked) > 1:
+        elif contents.check.seen.is_cut and len(checked) > 1:
             report.remarks.append(
-                f"{path} has more than {MOST_COMPARED:,} different features; whether the others "
-                "are of one kind in all shards was not looked at"
+                f"{path} has more than {MOST_COMPARED:,} different features: the kinds of the "
+                "others were not compared between shards"
             )
     foreign = {
         contents.check.payload
-        for contents in looked.values()
+        for contents in checked.values()
         if contents.check.payload not in (None, *SECTION_FIELDS)
     }
     for payload in sorted(filter(None, foreign)):
         report.remarks.append(
-            f"there are payloads that are no Examples but {PAYLOAD_WORDS[payload][1]}: their "
-            "checksums were checked, what they hold was not"
+            f"some payloads are {PAYLOAD_WORDS[payload][1]}, not Examples: their checksums were "
+            "checked, their contents were not"
         )
 
 
 def _check_all(located: Located, work: Work, deep: DeepCheck | None = None) -> list[ShardFindings]:
-    """What is in each shard."""
+    """Check each shard."""
     plans: deque[ReadingPlan] = deque()
 
     def calls() -> Iterator[Callable[[], Any]]:

@@ -1,4 +1,4 @@
-"""What does the name of a defect mean, and what to do? A sentence or two for each, for people."""
+"""Explains each defect for people: what it means and what to do about it."""
 
 from __future__ import annotations
 
@@ -8,150 +8,160 @@ from recordsmith.errors import Defect
 
 
 class Explanation(NamedTuple):
-    """What a defect is, and what helps."""
+    """What a defect means and what to do about it."""
 
     meaning: str
     advice: str
 
 
-_FETCH = "Fetch the file again and compare its size and checksum with those where it came from."
-_SALVAGE = "If there is no other copy, `recordsmith salvage` rescues every intact record."
+_FETCH = "Fetch the file again, then compare its size and checksum with the original."
+_SALVAGE = "If you have no other copy, `recordsmith salvage` recovers every intact record."
 
-_WORDS: dict[Defect, Explanation] = {
+_EXPLANATIONS: dict[Defect, Explanation] = {
     Defect.TRUNCATED_HEADER: Explanation(
-        "The file ends inside of the first 12 bytes of a record.",
-        f"Its writer was stopped, or a copy was. {_FETCH} {_SALVAGE}",
+        "The file ends inside the 12-byte header of a record.",
+        f"The writer or a copy was interrupted. {_FETCH} {_SALVAGE}",
     ),
     Defect.TRUNCATED_PAYLOAD: Explanation(
-        "The file ends before a record does.",
-        f"Its writer was stopped, or a copy was. {_FETCH} {_SALVAGE}",
+        "The file ends inside a record.",
+        f"The writer or a copy was interrupted. {_FETCH} {_SALVAGE}",
     ),
     Defect.LENGTH_CRC: Explanation(
-        "The length of a record does not match its checksum, so nobody knows where the next record "
-        "begins: readers stop here, and the records behind it were not looked at.",
+        "The length of a record does not match its checksum, so the start of the next record is "
+        "unknown. Readers stop here; the rest of the file was not checked.",
         f"{_FETCH} {_SALVAGE}",
     ),
     Defect.PAYLOAD_CRC: Explanation(
-        "At least one bit of a record changed after it was written. The records around it are not "
-        "concerned.",
+        "At least one bit of a record changed after it was written. Other records are not "
+        "affected.",
         f"{_FETCH} {_SALVAGE}",
     ),
     Defect.NOT_A_TFRECORD: Explanation(
-        "The file is something else, whatever its name says.",
-        "The line says what it is and what to do with it.",
+        "The file is not a TFRecord file, whatever its name suggests.",
+        "See the message for the type of the file and how to use it.",
     ),
     Defect.EMPTY_FILE: Explanation(
-        "The file has no bytes at all.",
-        "Its writer was stopped before it wrote anything, or a copy failed. Fetch it again.",
+        "The file has 0 bytes. This is a valid TFRecord file without records; Beam and Spark "
+        "write such files for empty shards.",
+        "If you expect records, the writer or a copy may have been interrupted. Compare its size "
+        "with the original.",
     ),
     Defect.BROKEN_COMPRESSION: Explanation(
-        "The compressed data cannot be decompressed from some byte on.",
+        "The compressed data is damaged and cannot be decompressed past some byte.",
         f"{_FETCH} {_SALVAGE}",
     ),
     Defect.TRUNCATED_COMPRESSION: Explanation(
-        "The compressed data ends without its end mark: records may be missing, though those that "
-        "are there are intact.",
-        f"Its writer was not closed, or the file was cut. {_FETCH} {_SALVAGE}",
+        "The compressed data ends without its end marker. Records may be missing; the records "
+        "found are intact.",
+        f"The writer was not closed, or the file was truncated. {_FETCH} {_SALVAGE}",
     ),
     Defect.DECOMPRESSION_LIMIT: Explanation(
-        "More came out of a compressed file than the cap allows: it may be a decompression bomb.",
-        "If you trust the file, unpack it with another tool and verify what comes out.",
+        "The file decompresses to more data than the limit allows. It may be a decompression bomb.",
+        "If you trust the file, decompress it with another tool and verify the result.",
     ),
     Defect.MALFORMED_EXAMPLE: Explanation(
-        "The checksum of a record is right, but its payload does not hold together as an Example.",
-        "It was written like this: mend the program that wrote it, and leave the record out.",
+        "The checksum of a record matches, but its payload is not a well-formed Example.",
+        "The record was written like this. Fix the program that wrote it, and drop the record.",
     ),
     Defect.NOT_AN_EXAMPLE: Explanation(
-        "A record, or every record of a shard, is another message than the others are.",
-        "Find out which program wrote it. A shard that belongs to another dataset is moved away; "
-        "single records of one that belongs here, leave out.",
+        "A record, or every record of a shard, is a different message type than the others.",
+        "Find the program that wrote it. Move a shard that belongs to another dataset; drop "
+        "single records.",
     ),
     Defect.MISSING_FEATURE: Explanation(
-        "A record lacks a feature that it must have.",
-        "Mend the program that wrote it, or declare the feature optional with a default.",
+        "A record lacks a required feature.",
+        "Fix the program that wrote it, or declare the feature optional with a default.",
     ),
     Defect.FEATURE_KIND: Explanation(
-        "A feature is of another kind (bytes, float or int64) than elsewhere. Readers that declare "
-        "one kind fail at such records.",
-        "Write these records again with one kind for all.",
+        "A feature has a different kind (bytes, float or int64) than expected. Readers that "
+        "declare one kind fail on such records.",
+        "Rewrite these records with one kind for the feature.",
     ),
     Defect.FEATURE_SHAPE: Explanation(
-        "A feature has another number of values than it should have.",
-        "Mend these records, or declare the feature as one of variable length.",
+        "A feature has an unexpected number of values.",
+        "Fix these records, or declare the feature with variable length.",
     ),
     Defect.FEATURE_VALUE: Explanation(
-        "A value of a feature is none that it can be.",
-        "Mend these records, or the rule that they are held against.",
+        "A feature has a value that is not allowed.",
+        "Fix these records, or fix the rule in the schema.",
     ),
     Defect.UNEXPECTED_FEATURE: Explanation(
-        "A record has a feature that the schema does not know.",
-        "It may come from another dataset, or the schema is older than the records.",
+        "A record has a feature that is not in the schema.",
+        "The record may come from another dataset, or the schema may be outdated.",
     ),
     Defect.UNREADABLE_IMAGE: Explanation(
-        "A picture cannot be decoded. As its record's checksum is right, it was packed like this.",
-        "Fetch or mend the original, and pack again; or leave the record out.",
+        "An image cannot be decoded. The checksum of its record matches, so it was packed like "
+        "this.",
+        "Fetch or fix the original and pack again, or drop the record.",
+    ),
+    Defect.DAMAGED_IMAGE: Explanation(
+        "An image is damaged, but decoders accept it with a warning. Its pixels may be wrong "
+        "after the damage. The checksum of its record matches, so it was packed like this.",
+        "Preview the image. Fetch or fix the original and pack again, or drop the record.",
     ),
     Defect.IMAGE_SIZE: Explanation(
-        "A picture has not the height, width or channels that its record tells.",
-        "Boxes and masks may be misplaced. Pack again with sizes read from the pictures.",
+        "The height, width or channels of an image differ from the values in its record.",
+        "Boxes and masks may be misplaced. Pack again with sizes read from the images.",
     ),
     Defect.IMAGE_FORMAT: Explanation(
-        "A picture is in another format than its record tells, as a PNG file named .jpg is.",
-        "Readers that choose their decoder by it fail. Pack again with formats read from the "
-        "pictures.",
+        "The format of an image differs from the format in its record, as for a PNG file named "
+        ".jpg.",
+        "Readers that choose their decoder by the recorded format fail. Pack again with formats "
+        "read from the images.",
     ),
     Defect.UNFINISHED_DATASET: Explanation(
-        "A job was stopped before all files had their names, or is still at work.",
-        "Run the same job again: it finishes the dataset.",
+        "A job was interrupted before it finished the dataset, or is still running.",
+        "Rerun the job to finish the dataset.",
     ),
     Defect.MISSING_SHARD: Explanation(
-        "A shard that the manifest or the numbering promises is not there.",
-        "Fetch it. To use what is there, name the files or use a glob.",
+        "A shard that the manifest or the shard numbering lists is missing.",
+        "Fetch the shard. To use only the existing shards, list the files or use a glob.",
     ),
     Defect.UNREADABLE_SHARD: Explanation(
         "The operating system cannot read a shard.",
-        "Look at its permissions and at the health of the disk.",
+        "Check the permissions of the file and the health of the disk.",
     ),
     Defect.SHARD_SIZE: Explanation(
-        "A shard has not the size that its manifest says.",
-        f"It was cut, grown or replaced after it was packed. Fetch it again. {_SALVAGE}",
+        "The size of a shard differs from the manifest.",
+        f"The shard was truncated, extended or replaced after packing. Fetch it again. {_SALVAGE}",
     ),
     Defect.SHARD_CHECKSUM: Explanation(
-        "All records of a shard are intact, but it is not the file that its manifest lists.",
-        "It was written anew or mixed up with another. Fetch the one that belongs there.",
+        "All records of a shard are intact, but it is not the file that the manifest lists.",
+        "The shard was rewritten, or mixed up with another. Fetch the right file.",
     ),
     Defect.RECORD_COUNT: Explanation(
-        "A shard has not as many records as its manifest says.",
-        f"It was changed after it was packed. Fetch it again. {_SALVAGE}",
+        "The number of records in a shard differs from the manifest.",
+        f"The shard was changed after packing. Fetch it again. {_SALVAGE}",
     ),
     Defect.SWAPPED_SHARD: Explanation(
-        "A shard holds what the manifest lists under another name.",
-        "Give the files their names, or fetch them again.",
+        "A shard has the content that the manifest lists under another name.",
+        "Rename the files, or fetch them again.",
     ),
     Defect.EXTRA_SHARD: Explanation(
-        "A file looks like a shard of this dataset, and is none.",
-        "Readers that take all files of the folder get its records too, maybe twice. Move it away.",
+        "A file looks like a shard of this dataset but does not belong to it.",
+        "Readers that take all files of the folder also read its records, possibly twice. Move it "
+        "to another folder.",
     ),
     Defect.LABELS: Explanation(
-        "Files that name the classes disagree.",
-        "One of them was changed after packing. Fetch it again, or write it anew.",
+        "Files that list the class names disagree.",
+        "One of the files was changed after packing. Fetch it again, or rewrite it.",
     ),
     Defect.BROKEN_MANIFEST: Explanation(
-        "The manifest cannot be understood, or contradicts itself or its shards.",
-        "Fetch it again; without it the shards can be opened by name or with a glob.",
+        "The manifest is malformed, or contradicts itself or its shards.",
+        "Fetch it again. Without it, open the shards by file name or with a glob.",
     ),
     Defect.TRANSIENT_READ: Explanation(
-        "Bytes were wrong when they were read, and right when they were read once more past the "
-        "system's memory. The file is good.",
-        "If it comes again, test the memory, the cables and the disk of this machine.",
+        "The first read returned wrong bytes; a second read that bypassed the page cache returned "
+        "the right ones. The file is intact.",
+        "If this happens again, test the memory, cables and disk of this machine.",
     ),
     Defect.CHANGING_SHARD: Explanation(
-        "The file changed while it was read.",
-        "Another program is writing it. Verify it again when that is done.",
+        "The file changed while it was being read.",
+        "Another program is writing the file. Verify it again when that program is done.",
     ),
 }
 
 
 def explain(name: str | Defect) -> Explanation:
-    """What a defect means and what to do about it."""
-    return _WORDS[Defect(name)]
+    """Return what a defect means and what to do about it."""
+    return _EXPLANATIONS[Defect(name)]

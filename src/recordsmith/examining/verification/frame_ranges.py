@@ -1,12 +1,11 @@
-"""Are the frames of a plain file right? Checked range by range, so that threads can share a file.
+"""Checks the frames of an uncompressed file in ranges, so that several threads can share a file.
 
-Where a range has its first frame is not known before what comes ahead of it is read. So it is
-guessed: the next 12 bytes that are a length with its checksum. Afterwards the ranges are joined:
-each must begin exactly where the frames of the one before end, or it is checked again from there.
-So a guess can cost time, and nothing else.
+The first frame of a range is guessed: the next 12 bytes that are a length with a valid checksum.
+When ranges are joined, each must begin exactly where the frames of the previous one end; otherwise
+it is checked again from there. A wrong guess costs time but never changes the result.
 
-The file is read in blocks that stay in the processor's cache; nothing is kept of its records.
-A frame that is wrong is read once more, past the page cache, before the file is blamed.
+The file is read in blocks that fit the processor's cache. A damaged frame is read again, bypassing
+the page cache, before it is reported.
 """
 
 from __future__ import annotations
@@ -22,17 +21,22 @@ import numpy as np
 
 from recordsmith.errors import CorruptDataError, Defect
 from recordsmith.examining.verification.block_memory import block_memory
-from recordsmith.examining.verification.rereading import WRONG_TWICE, read_again, transient
+from recordsmith.examining.verification.rereading import (
+    BEING_WRITTEN,
+    WRONG_TWICE,
+    read_again,
+    transient,
+)
 from recordsmith.files import accessing
 from recordsmith.wire import FRAME_BYTES, HEAD_BYTES, HEADER_BYTES, check_frames, crc32c
 from recordsmith.wire.framing import Frames, describe_defect, find_header, stored_crc
 from recordsmith.wire.stream import BLOCK_BYTES, foreign_defect
 
 RANGE_BYTES = 64 << 20
-"""What one thread checks at a time of a file that is larger; all of them alike."""
+"""Larger files are divided into ranges of about this size, one per thread at a time."""
 
-_SEARCH_BYTES = 1 << 20  # records that are longer are rare: their ranges wait for those before
-_AGAIN_AT_MOST = 100  # bad frames of a range are read twice; a file that is rotten needs no proof
+_SEARCH_BYTES = 1 << 20  # longer records are rare; such ranges are checked when joined
+_AGAIN_AT_MOST = 100  # bad frames of a range that are read again
 _LISTED_AT_MOST = 1000
 _TAIL_BYTES = 64
 _NONE = np.empty(0, np.int64)
@@ -40,15 +44,15 @@ _NONE = np.empty(0, np.int64)
 
 @dataclass
 class RangeFindings:
-    """What a range holds.
+    """The findings in one range.
 
-    start: where its first frame begins; None if none was found.
-    stop: where the first frame behind it begins, or the frame that ended the walk.
+    start: offset of its first frame; None if none was found.
+    stop: offset of the first frame after it, or of the frame that ended the check.
     record_count: intact records.
-    seen_count: records, intact or not; positions of errors count from the first.
-    errors, error_count: what is wrong; not all are listed.
+    seen_count: records, intact or not; record numbers of errors count from the first.
+    errors, error_count: defects; not all are listed.
     notices: bad reads that were right the second time.
-    is_lost: the way to the next frame is lost, or the file ends.
+    is_lost: the start of the next frame is unknown, or the file ends.
     checksum: CRC-32C of the bytes start:stop.
     """
 
@@ -63,15 +67,15 @@ class RangeFindings:
     checksum: int = 0
 
     def shifted(self, position: int) -> RangeFindings:
-        """The same with positions counted from another record on."""
+        """Add `position` to the record numbers of all errors and notices."""
         for error in (*self.errors, *self.notices):
-            if error.position is not None:
-                error.position += position
+            if error.record is not None:
+                error.record += position
         return self
 
 
 def ranges_of(size: int) -> list[tuple[int, int]]:
-    """How a file of this size is divided."""
+    """Divide a file of this size into ranges."""
     count = max(1, -(-size // RANGE_BYTES))
     return list(pairwise(size * number // count for number in range(count + 1)))
 
@@ -79,10 +83,10 @@ def ranges_of(size: int) -> list[tuple[int, int]]:
 def join_ranges(
     parts: Iterator[RangeFindings], ranges: Sequence[tuple[int, int]], check: RangeCheck
 ) -> Iterator[RangeFindings]:
-    """The ranges of a file, in order, each from where the one before ends."""
+    """Yield the ranges of a file in order, each starting where the previous one ends."""
     at = position = 0
     for part, (_, stop) in zip(parts, ranges, strict=True):
-        if at >= stop:  # one record goes over all of it
+        if at >= stop:  # one record spans the whole range
             continue
         good = part if part.start == at else check.range(at, stop)
         yield good.shifted(position)
@@ -92,9 +96,9 @@ def join_ranges(
 
 
 class RangeCheck:
-    """Checks ranges of one open file. May be used from several threads.
+    """Checks ranges of one open file. Thread-safe.
 
-    Only the first `size` bytes of the file are looked at: those that were there when it began.
+    Only the first `size` bytes are checked: the size of the file when the check began.
     """
 
     def __init__(
@@ -113,7 +117,7 @@ class RangeCheck:
         self.with_checksum = with_checksum
 
     def range(self, start: int, stop: int, *, is_guess: bool = False) -> RangeFindings:
-        """The frames that begin in start:stop; with `is_guess` from the first that is found."""
+        """Check the frames that begin in start:stop; with `is_guess` from the first one found."""
         if is_guess:
             first = self._find(start, stop)
             if first is None:
@@ -127,7 +131,7 @@ class RangeCheck:
         return None if place is None else start + place
 
     def read(self, at: int, size: int) -> memoryview:
-        """Some bytes in this thread's buffer; fewer where what is looked at ends."""
+        """Read bytes into this thread's buffer; fewer at the end of the file."""
         view = block_memory(size)[: max(0, min(size, self.size - at))]
         done = 0
         with accessing(self.path):
@@ -140,104 +144,108 @@ class RangeCheck:
 
 
 class _Place(TypedDict):
-    position: int
+    record: int
     offset: int
 
 
 class _Walk:
-    """The way through one range."""
+    """One pass over a range."""
 
     def __init__(self, check: RangeCheck, start: int, stop: int) -> None:
         self._check = check
         self._stop = stop
         self._at = start
-        self._told = start
+        self._reported = start
         self._again_count = 0
         self._found = RangeFindings(start, start)
 
     def run(self) -> RangeFindings:
-        """Through all of its frames."""
+        """Check all frames of the range."""
         wanted = 0
         while self._at < self._stop and not self._found.is_lost:
             wanted = max(wanted, min(BLOCK_BYTES, self._stop - self._at), HEADER_BYTES)
             block = self._check.read(self._at, wanted)
             frames = check_frames(block)
             is_cut = len(block) < min(wanted, self._check.size - self._at)
-            self._pass(block[: frames.stop], frames.record_count, frames.record_count)
+            self._advance(block[: frames.stop], frames.record_count, frames.record_count)
             wanted = 0
             if frames.defect in (Defect.LENGTH_CRC, Defect.PAYLOAD_CRC):
-                self._judge(block[frames.stop :], frames.defect)
+                self._handle_bad_checksum(block[frames.stop :], frames.defect)
             elif is_cut:
-                self._became_shorter(len(block) - frames.stop)
+                self._add_shrunk(len(block) - frames.stop)
             elif frames.defect is not None and not frames.stop:
-                wanted = self._grasp(block, frames.defect)
-            self._tell()
+                wanted = self._handle_partial_frame(block, frames.defect)
+            self._report_progress()
         self._found.stop = self._at
         return self._found
 
-    def _pass(self, block: memoryview, seen_count: int, good_count: int) -> None:
+    def _advance(self, block: memoryview, seen_count: int, good_count: int) -> None:
         self._found.seen_count += seen_count
         self._found.record_count += good_count
         if self._check.with_checksum:
             self._found.checksum = crc32c(block, self._found.checksum)
         self._at += len(block)
 
-    def _tell(self) -> None:
-        self._check.advance(self._at - self._told)
-        self._told = self._at
+    def _report_progress(self) -> None:
+        self._check.advance(self._at - self._reported)
+        self._reported = self._at
 
-    def _grasp(self, block: memoryview, defect: Defect) -> int:
-        """What to do with a frame that is not in the buffer whole: answers how much to read."""
+    def _handle_partial_frame(self, block: memoryview, defect: Defect) -> int:
+        """Handle a frame that does not fit the buffer; return how many bytes to read next."""
         size = int.from_bytes(block[:8], "little") + FRAME_BYTES
         if defect is Defect.TRUNCATED_HEADER or size > self._check.size - self._at:
-            self._error(describe_defect(Frames(_NONE, _NONE, 0, defect), block, **self._place()))
+            self._add_error(
+                describe_defect(Frames(_NONE, _NONE, 0, defect), block, **self._place())
+            )
             return 0
         if size > BLOCK_BYTES:
-            self._long_frame(bytes(block[:HEADER_BYTES]), size)
+            self._check_long_frame(bytes(block[:HEADER_BYTES]), size)
             return 0
         return size
 
-    def _became_shorter(self, left: int) -> None:
-        self._error(
+    def _add_shrunk(self, left: int) -> None:
+        self._add_error(
             CorruptDataError(
                 Defect.TRUNCATED_HEADER if left < HEADER_BYTES else Defect.TRUNCATED_PAYLOAD,
-                f"the file became shorter while it was read: it had {self._check.size} bytes, and "
-                f"ends {left} bytes behind this place now. Another program is writing it; verify "
-                "it again when that is done.",
+                "the file became shorter while it was being read",
+                found=f"{left} bytes after this offset",
+                expected=f"a file of {self._check.size} bytes",
+                remedy=BEING_WRITTEN,
                 **self._place(),
             )
         )
 
-    def _long_frame(self, header: bytes, size: int) -> None:
-        """A record that is longer than the buffer, piece by piece."""
+    def _check_long_frame(self, header: bytes, size: int) -> None:
+        """Check a record that is longer than the buffer, in pieces."""
         at, stop = self._at + HEADER_BYTES, self._at + size - 4
         payload_crc, whole_crc = 0, crc32c(header, self._found.checksum)
         while at < stop:
             piece = self._check.read(at, min(BLOCK_BYTES, stop - at))
             if not piece:
-                self._became_shorter(at - self._at)
+                self._add_shrunk(at - self._at)
                 return
             payload_crc = crc32c(piece, payload_crc)
             if self._check.with_checksum:
                 whole_crc = crc32c(piece, whole_crc)
             at += len(piece)
-            self._check.advance(at - self._told)
-            self._told = at
+            self._check.advance(at - self._reported)
+            self._reported = at
         footer = bytes(self._check.read(at, 4))
         if footer == stored_crc(payload_crc):
             self._found.record_count += 1
         else:
             again = read_again(self._check.path, self._at, self._at + size)
             if again is not None and check_frames(again).defect is None:
-                self._was_transient()
+                self._add_transient()
                 self._found.record_count += 1
             else:
-                self._error(
+                self._add_error(
                     CorruptDataError(
                         Defect.PAYLOAD_CRC,
-                        f"the payload of {size - FRAME_BYTES} bytes does not match its checksum: "
-                        f"found {footer.hex()}, expected {stored_crc(payload_crc).hex()}. "
-                        + _twice(again is not None),
+                        f"the payload of {size - FRAME_BYTES} bytes does not match its checksum",
+                        found=footer.hex(),
+                        expected=stored_crc(payload_crc).hex(),
+                        remedy=_describe_rereading(again is not None),
                         **self._place(),
                     )
                 )
@@ -245,13 +253,13 @@ class _Walk:
         self._found.checksum = crc32c(footer, whole_crc)
         self._at += size
 
-    def _judge(self, block: memoryview, defect: Defect) -> None:
-        """A frame whose checksum is wrong: is it so a second time?"""
+    def _handle_bad_checksum(self, block: memoryview, defect: Defect) -> None:
+        """Read a frame with a bad checksum again, and report it if it is still bad."""
         size = int.from_bytes(block[:8], "little") + FRAME_BYTES
         again = self._read_again(size if defect is Defect.PAYLOAD_CRC else None)
         if again is not None and check_frames(again).record_count:
-            self._was_transient()
-            self._pass(memoryview(again)[: check_frames(again).stop], 1, 1)
+            self._add_transient()
+            self._advance(memoryview(again)[: check_frames(again).stop], 1, 1)
             return
         error = describe_defect(Frames(_NONE, _NONE, 0, defect), block, **self._place())
         if defect is Defect.LENGTH_CRC and self._at == 0:
@@ -259,13 +267,13 @@ class _Walk:
             tail = bytes(self._check.read(max(0, self._check.size - _TAIL_BYTES), _TAIL_BYTES))
             error = foreign_defect(head, tail) or error
         if error.defect is not Defect.NOT_A_TFRECORD:
-            error.detail += " " + _twice(again is not None)
-        self._error(error)
+            error.advise(_describe_rereading(again is not None))
+        self._add_error(error)
         if defect is Defect.PAYLOAD_CRC:
-            self._pass(block[:size], 1, 0)
+            self._advance(block[:size], 1, 0)
 
     def _read_again(self, size: int | None) -> bytes | None:
-        """The whole frame at hand, past the page cache; its size is that of its second reading."""
+        """Read the current frame again, bypassing the page cache; its size may differ this time."""
         self._again_count += 1
         if self._again_count > _AGAIN_AT_MOST:
             return None
@@ -279,15 +287,15 @@ class _Walk:
             size = int.from_bytes(header[:8], "little") + FRAME_BYTES
         return read_again(path, self._at, min(self._at + size, self._check.size))
 
-    def _was_transient(self) -> None:
+    def _add_transient(self) -> None:
         self._found.notices.append(
             transient(
-                "a checksum was wrong, and right when the same bytes were read once more",
+                "a checksum did not match in the first read",
                 **self._place(),
             )
         )
 
-    def _error(self, error: CorruptDataError) -> None:
+    def _add_error(self, error: CorruptDataError) -> None:
         self._found.error_count += 1
         if len(self._found.errors) < _LISTED_AT_MOST:
             self._found.errors.append(error)
@@ -295,8 +303,8 @@ class _Walk:
             self._found.is_lost = True
 
     def _place(self) -> _Place:
-        return {"position": self._found.seen_count, "offset": self._at}
+        return {"record": self._found.seen_count, "offset": self._at}
 
 
-def _twice(was_read_again: bool) -> str:
-    return WRONG_TWICE if was_read_again else "It was read once."
+def _describe_rereading(was_read_again: bool) -> str:
+    return WRONG_TWICE if was_read_again else "It was read only once."

@@ -1,4 +1,4 @@
-"""Do the shards, and what lies beside them, agree with the manifest and with their names?"""
+"""Compares shards and label files with the manifest, and shards with their numbered names."""
 
 from __future__ import annotations
 
@@ -15,11 +15,12 @@ from recordsmith.examining.verification.report import ShardFindings
 from recordsmith.files import list_folder
 from recordsmith.wire import Compression
 
-_CHANGED = "It was changed, replaced or mixed up with another after it was packed."
+_CHANGED = "The shard was changed, replaced or mixed up with another after packing."
+_FETCH = "Fetch the manifest again."
 
 
 def check_labels(located: Located) -> list[CorruptDataError]:
-    """`labels.txt` must say what the manifest says, and so must a label map, if there is one."""
+    """Check that `labels.txt` and the label map, if any, list the classes of the manifest."""
     manifest = located.manifest
     if manifest is None or manifest.class_names is None or not located.shards:
         return []
@@ -37,8 +38,8 @@ def check_labels(located: Located) -> list[CorruptDataError]:
     return [
         CorruptDataError(
             Defect.LABELS,
-            f"{name} does not name the classes that the manifest names. One of them was "
-            "changed after packing, or the file is missing.",
+            "the class names differ from the manifest",
+            remedy=f"One was changed after packing, or {name} is missing. Fetch both again.",
             path=folder / name,
         )
         for name in wrong
@@ -46,7 +47,7 @@ def check_labels(located: Located) -> list[CorruptDataError]:
 
 
 def find_extra_shards(located: Located, split: str | None) -> list[CorruptDataError]:
-    """Files that pass for shards of the dataset, and are none of it."""
+    """Find files that look like shards of the dataset but do not belong to it."""
     if located.manifest is not None and located.folder is not None:
         return _find_unlisted(located.folder, located.manifest, split)
     return _find_mixed_sets(located)
@@ -70,24 +71,28 @@ def _find_unlisted(folder: Path, manifest: Manifest, split: str | None) -> list[
             continue
         if listed and number.split not in counts:
             continue
-        of_split, count = counts.get(number.split, (number.split, 0))  # none is listed at all
+        of_split, count = counts.get(
+            number.split, (number.split, 0)
+        )  # 0: the manifest lists no shard
         path = folder / found.name
         if (split is not None and of_split != split) or not _is_records(path):
             continue
-        what = (
-            f"it says that there are {number.shard_count} shards of {of_split!r}, the manifest "
-            f"lists {count}: it belongs to another dataset, or to an earlier packing"
-            if number.shard_count != count
-            else "the manifest does not list it"
-        )
-        extra.append(
-            CorruptDataError(
+        if number.shard_count == count:
+            error = CorruptDataError(Defect.EXTRA_SHARD, "the manifest does not list this file")
+        else:
+            error = CorruptDataError(
                 Defect.EXTRA_SHARD,
-                f"{what}. Readers that take all files of this folder get its records too. Move it "
-                "away.",
-                path=path,
+                f"the number of shards of {of_split!r} in the file name differs from the manifest",
+                found=str(number.shard_count),
+                expected=str(count),
+                remedy="The file belongs to another dataset or an earlier version.",
             )
+        error.path = str(path)
+        error.advise(
+            "Readers that take all files of this folder also read its records. Move it to another "
+            "folder."
         )
+        extra.append(error)
     return extra
 
 
@@ -99,7 +104,7 @@ def _is_records(path: Path) -> bool:
 
 
 def _find_mixed_sets(located: Located) -> list[CorruptDataError]:
-    """Without a manifest the names tell: shards 'of 2' and 'of 3' of one split are two sets."""
+    """Compare names if there is no manifest: shards 'of 2' and 'of 3' are two sets."""
     sets: dict[tuple[Path, str], dict[int, list[Path]]] = {}
     for shard in located.shards:
         number = parse_shard_name(shard.path.name)
@@ -110,16 +115,18 @@ def _find_mixed_sets(located: Located) -> list[CorruptDataError]:
     for (_, split), by_count in sets.items():
         if len(by_count) < 2:
             continue
-        # the set that is most complete is taken for the right one, the larger of equals
+        # the most complete set counts as the right one; the larger one of equals
         best = max(by_count, key=lambda count: (len(by_count[count]) / max(1, count), count))
         for count, paths in sorted(by_count.items()):
             extra += [
                 CorruptDataError(
                     Defect.EXTRA_SHARD,
-                    f"its name says that there are {count} shards of {split!r}; beside it lie "
-                    f"{len(by_count[best])} that say {best}. They are of two datasets, or of two "
-                    "packings of one, whose records are then there twice. Move one of the sets "
-                    "away.",
+                    f"the number of shards of {split!r} in the name differs from "
+                    f"{len(by_count[best])} other shards in the folder",
+                    found=str(count),
+                    expected=str(best),
+                    remedy="The folder holds two datasets, or one dataset twice. Move one of the "
+                    "sets to another folder.",
                     path=path,
                 )
                 for path in paths
@@ -129,7 +136,7 @@ def _find_mixed_sets(located: Located) -> list[CorruptDataError]:
 
 
 def compare(located: Located, found: Sequence[ShardFindings]) -> None:
-    """Hold what was found in the shards against their entries; what differs is added there."""
+    """Compare the findings of shards with their manifest entries, and add what differs."""
     if all(shard.entry is None for shard in located.shards):
         return
     entries = {
@@ -137,7 +144,7 @@ def compare(located: Located, found: Sequence[ShardFindings]) -> None:
         for shard in located.shards
         if (entry := shard.entry) is not None
     }
-    holds = {  # what is really in each file
+    holds = {  # the actual content of each file
         shard.entry.file: entries.get((findings.size_bytes, findings.checksum))
         for shard, findings in zip(located.shards, found, strict=True)
         if shard.entry is not None and findings.checksum is not None
@@ -148,7 +155,7 @@ def compare(located: Located, found: Sequence[ShardFindings]) -> None:
 
 
 def check_compression(located: Located, found: Sequence[ShardFindings]) -> list[CorruptDataError]:
-    """The manifest must say how its shards are compressed; those that are as listed prove it."""
+    """Compare the compression in the manifest with that of shards that match their entries."""
     wrong: dict[Path, list[tuple[Shard, Compression]]] = {}
     for shard, findings in zip(located.shards, found, strict=True):
         entry, compression = shard.entry, findings.compression
@@ -161,10 +168,10 @@ def check_compression(located: Located, found: Sequence[ShardFindings]) -> list[
     return [
         CorruptDataError(
             Defect.BROKEN_MANIFEST,
-            f"the manifest says that the compression is {shards[0][0].compression}; by its bytes "
-            f"that of {shards[0][0].path.name} is {shards[0][1]}, and {len(shards)} shards differ "
-            "so. Records cannot be read by position like this; fetch the manifest again, or pack "
-            "again.",
+            f"the compression in the manifest differs from {len(shards)} shards",
+            found=shards[0][0].compression,
+            expected=f"{shards[0][1]}, as in {shards[0][0].path.name}",
+            remedy="Records cannot be read by position. Fetch the manifest again, or pack again.",
             path=folder / MANIFEST_NAME,
         )
         for folder, shards in wrong.items()
@@ -172,17 +179,19 @@ def check_compression(located: Located, found: Sequence[ShardFindings]) -> list[
 
 
 def check_total(located: Located, found: Sequence[ShardFindings]) -> list[CorruptDataError]:
-    """The manifest's number of records must be the sum of its shards'."""
+    """Check that the total number of records in the manifest is the sum over its shards."""
     manifest, folder = located.manifest, located.folder
     if manifest is None or folder is None or manifest.told_total in (None, manifest.record_count):
         return []
     if any(error.defect is Defect.RECORD_COUNT for shard in found for error in shard.defects):
-        return []  # said already: it is a shard's count that is false
+        return []  # reported already: the count of a shard is wrong
     return [
         CorruptDataError(
             Defect.BROKEN_MANIFEST,
-            f"the manifest says that there are {manifest.told_total!r:.60} records; those of its "
-            f"shards are {manifest.record_count}. It was changed after packing; fetch it again.",
+            "the total number of records differs from the sum over the shards",
+            found=f"{manifest.told_total!r:.60}",
+            expected=str(manifest.record_count),
+            remedy=f"The manifest was changed after packing. {_FETCH}",
             path=folder / MANIFEST_NAME,
         )
     ]
@@ -191,33 +200,44 @@ def check_total(located: Located, found: Sequence[ShardFindings]) -> list[Corrup
 def _differences(
     entry: ShardEntry, findings: ShardFindings, holds: dict[str, ShardEntry | None]
 ) -> list[CorruptDataError]:
-    """Says only what the records have not said already."""
+    """Compare a shard with its entry; skip what defects of its records already explain."""
     if (findings.size_bytes, findings.checksum) == (entry.size_bytes, entry.crc32c):
         if findings.is_good and findings.record_count != entry.record_count:
             return [_count_differs(entry, findings)]
         return []
     other = holds.get(entry.file)
     if other is not None and other.file != entry.file:
-        back = holds.get(other.file)
-        both = back is not None and back.file == entry.file
+        content_of_other = holds.get(other.file)
+        are_swapped = content_of_other is not None and content_of_other.file == entry.file
         return [
             CorruptDataError(
                 Defect.SWAPPED_SHARD,
-                f"it holds what the manifest lists as {other.file}"
-                + (
-                    f", and {other.file} holds what belongs here: the two were swapped. Exchange "
-                    "their names."
-                    if both
-                    else f". It is a copy of that file under this name; fetch {entry.file} again."
-                ),
+                f"the shard has the content that the manifest lists as {other.file}",
+                remedy=f"Swap the names of this file and {other.file}."
+                if are_swapped
+                else f"Fetch {entry.file} again.",
             )
         ]
     if findings.size_bytes != entry.size_bytes:
-        return [_differs(Defect.SHARD_SIZE, f"{findings.size_bytes} bytes", f"{entry.size_bytes}")]
+        return [
+            CorruptDataError(
+                Defect.SHARD_SIZE,
+                "the size of the shard differs from the manifest",
+                found=f"{findings.size_bytes} bytes",
+                expected=str(entry.size_bytes),
+                remedy=_CHANGED,
+            )
+        ]
     if not findings.is_good or findings.checksum is None:
         return []
     differences = [
-        _differs(Defect.SHARD_CHECKSUM, f"checksum {findings.checksum:08x}", f"{entry.crc32c:08x}")
+        CorruptDataError(
+            Defect.SHARD_CHECKSUM,
+            "the checksum of the shard differs from the manifest",
+            found=f"{findings.checksum:08x}",
+            expected=f"{entry.crc32c:08x}",
+            remedy=_CHANGED,
+        )
     ]
     if findings.record_count != entry.record_count:
         differences.append(_count_differs(entry, findings))
@@ -225,12 +245,10 @@ def _differences(
 
 
 def _count_differs(entry: ShardEntry, findings: ShardFindings) -> CorruptDataError:
-    return _differs(
-        Defect.RECORD_COUNT, f"{findings.record_count} records", f"{entry.record_count}"
-    )
-
-
-def _differs(defect: Defect, found: str, expected: str) -> CorruptDataError:
     return CorruptDataError(
-        defect, f"the shard has {found}, its manifest says {expected}. {_CHANGED}"
+        Defect.RECORD_COUNT,
+        "the number of records in the shard differs from the manifest",
+        found=str(findings.record_count),
+        expected=str(entry.record_count),
+        remedy=_CHANGED,
     )

@@ -1,7 +1,7 @@
-"""Where in the records of a block are the messages that have features, and whose are they?
+"""Locates the messages that have features within the records of a block.
 
-In an Example and in a SequenceExample it is the record itself. A ranking list has Examples of its
-own, each of which is judged for itself, and their context.
+For an Example or a SequenceExample, this is the record itself. A ranking list contains Examples,
+which are checked one by one, and a context.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from recordsmith.example import InnerSpans, classify, decode_example, inner_span
 from recordsmith.example.payload import malformed_example
 from recordsmith.example.spans import field_bytes
 
-_FIELDS = b"\x0a\x12"  # the first bytes of a list's Examples, and of its context
+_FIELDS = b"\x0a\x12"  # the first bytes of the Examples of a list, and of its context
 
 
 @dataclass
@@ -26,12 +26,12 @@ class RecordParts:
     """The messages of one section in some records.
 
     section: its name in schemas and rules.
-    field: in which field of the messages their features are.
-    is_lists: whether they are lists of steps.
+    field: the field number of the features in each message.
+    is_lists: whether the features are lists of steps.
     are_examples: whether each message is an Example.
-    rows: int64, (count,): in which record of the block each is.
-    numbers: int64, (count,): which Example of its list each is; None if they are in no list.
-    is_context: whether each is the context of a list.
+    rows: int64, (count,): the record of the block that contains each message.
+    numbers: int64, (count,): the number of each Example in its list; None outside of lists.
+    is_context: whether each message is the context of a list.
     """
 
     section: str
@@ -50,24 +50,24 @@ class RecordParts:
 
     @property
     def word(self) -> str:
-        """What each of them is called."""
+        """The name of such a message in error messages."""
         if self.numbers is None:
             return "context" if self.is_context else "record"
         return "Example"
 
     def placed(self, error: CorruptDataError) -> CorruptDataError:
-        """An error whose position counts these messages, with that of its record in the block."""
-        number = error.position or 0
-        error.position = int(self.rows[number])
+        """Change the record number of an error from that of the message to that of its record."""
+        number = error.record or 0
+        error.record = int(self.rows[number])
         if self.numbers is not None:
-            error.detail = in_list(int(self.numbers[number]), error.detail)
+            error.problem = in_list(int(self.numbers[number]), error.problem)
         elif self.is_context:
-            error.detail = f"context of the list: {error.detail}"
+            error.problem = f"context of the list: {error.problem}"
         return error
 
 
 def in_list(number: int, detail: str) -> str:
-    """What is said of one Example of a ranking list; they are counted from 0, as records are."""
+    """Prefix a message with the number of an Example in its ranking list, counted from 0."""
     return f"Example {number} of the list: {detail}"
 
 
@@ -78,7 +78,7 @@ def parts_of(
     lengths: Int64Array,
     rows: Int64Array,
 ) -> Iterator[RecordParts]:
-    """The parts of the records buffer[starts[i]:starts[i] + lengths[i]] for i in rows."""
+    """Yield the parts of the records buffer[starts[i]:starts[i] + lengths[i]] for i in rows."""
     sections = SECTION_FIELDS[payload]
     if payload != "ELWC":
         is_example = payload == "Example"
@@ -95,7 +95,7 @@ def parts_of(
 
 
 def _contexts(buffer: BytesLike, found: InnerSpans, rows: Int64Array) -> Iterator[RecordParts]:
-    """One for each record: an empty one if it has none, and joined if it lies there in pieces."""
+    """Yield one context per record: empty if it has none, joined if it has several pieces."""
 
     def part(
         data: BytesLike, starts: Int64Array, lengths: Int64Array, owners: Int64Array
@@ -119,9 +119,10 @@ def _contexts(buffer: BytesLike, found: InnerSpans, rows: Int64Array) -> Iterato
         yield part(joined, *span, np.full(1, owner, np.int64))
 
 
-def why_no_ranking_list(payload: memoryview) -> CorruptDataError | None:
-    """What keeps a payload from being a ranking list; None if it is one, in which no feature has a
-    value of any kind, so that `classify` could not tell.
+def explain_invalid_list(payload: memoryview) -> CorruptDataError | None:
+    """Explain why a payload is not a ranking list.
+
+    Returns None if it is one, but without any value, so that `classify` could not recognize it.
     """
     contexts, examples = inner_spans(
         payload, np.zeros(1, np.int64), np.full(1, len(payload), np.int64)
@@ -132,10 +133,10 @@ def why_no_ranking_list(payload: memoryview) -> CorruptDataError | None:
         if payload[covered] in _FIELDS:
             return CorruptDataError(
                 Defect.MALFORMED_EXAMPLE,
-                "the payload is no well-formed ranking list: a length in it runs past its end. If "
-                "its checksum is right, it was written like this.",
+                "the payload is not a well-formed ranking list: a length in it exceeds its end",
+                remedy="If its checksum matches, it was written like this.",
             )
-        return CorruptDataError(Defect.NOT_AN_EXAMPLE, "the payload is no ranking list.")
+        return CorruptDataError(Defect.NOT_AN_EXAMPLE, "the payload is not a ranking list")
     for spans, is_context in ((examples, False), (contexts, True)):
         for number in range(len(spans.starts)):
             start = int(spans.starts[number])
@@ -147,9 +148,9 @@ def why_no_ranking_list(payload: memoryview) -> CorruptDataError | None:
                 error = malformed_example()
             except CorruptDataError as found:
                 error = found
-            detail = error.detail
-            error.detail = (
-                f"context of the list: {detail}" if is_context else in_list(number, detail)
+            problem = error.problem
+            error.problem = (
+                f"context of the list: {problem}" if is_context else in_list(number, problem)
             )
             return error
     return None

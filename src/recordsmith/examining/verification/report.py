@@ -1,4 +1,4 @@
-"""What a verification found: of each shard, and of all together."""
+"""The report of a verification: findings for each shard and for the whole dataset."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ from recordsmith.examining.verification.explanations import explain
 from recordsmith.wire import Compression
 
 MAX_DEFECTS_PER_SHARD = 1000
-"""So many are listed one by one; the rest of a shard's are only counted."""
+"""How many defects of a shard are listed; further ones are only counted."""
 
 
 @dataclass
 class ShardFindings:
-    """What was found in one shard.
+    """The findings for one shard.
 
-    path: of the file.
-    size_bytes: as it was when its reading began.
-    compression: none, gzip or zlib, as its first bytes say; None where they were not looked at.
-    record_count: intact records.
-    seen_count: records, intact or not, up to where the way was lost.
-    defects: what is wrong with it; not all are listed.
-    defect_count: how many there are, listed or not.
-    notices: what should be known and condemns nothing.
-    checksum: CRC-32C of the file, if all of it was read.
-    is_read: whether it could be read at all.
-    picture_count: pictures that were decoded.
+    path: path of the file.
+    size_bytes: size of the file when reading began.
+    compression: none, gzip or zlib, detected from the first bytes; None if not detected.
+    record_count: number of intact records.
+    seen_count: number of records, intact or not, up to a damaged length.
+    defects: the first defects, at most MAX_DEFECTS_PER_SHARD.
+    defect_count: number of all defects.
+    notices: findings that are not defects.
+    checksum: CRC-32C of the file; None if it was not read completely.
+    is_read: whether the file could be read.
+    image_count: number of decoded images.
     """
 
     path: str
@@ -41,15 +41,15 @@ class ShardFindings:
     notices: list[CorruptDataError] = field(default_factory=list)
     checksum: int | None = None
     is_read: bool = True
-    picture_count: int = 0
+    image_count: int = 0
 
     @property
     def is_good(self) -> bool:
-        """Nothing is wrong with it."""
+        """Whether the shard has no defects."""
         return self.defect_count == 0
 
     def add(self, errors: Iterable[CorruptDataError], count: int | None = None) -> None:
-        """Add defects; `count` is how many there really are, if not all are among these."""
+        """Add defects; `count` is their total number if `errors` does not hold all of them."""
         given = list(errors)
         for error in given:
             if error.path is None:
@@ -58,7 +58,7 @@ class ShardFindings:
         self.defect_count += len(given) if count is None else count
 
     def notice(self, errors: Iterable[CorruptDataError]) -> None:
-        """Add what should be known."""
+        """Add notices."""
         for error in errors:
             if error.path is None:
                 error.path = self.path
@@ -67,20 +67,21 @@ class ShardFindings:
 
 @dataclass
 class VerifyReport:
-    """What a verification found.
+    """The report of a verification.
 
-    record_count: intact records.
-    expected_record_count: how many the manifest lists, missing shards included; None without one.
-    shard_count: shards that were read.
-    size_bytes: bytes that were read.
-    defects: everything that is wrong, at most 1,000 of each shard.
-    defect_count: how many there are, listed or not.
-    notices: what should be known and condemns nothing: bad reads that were right the second time,
-        files that changed while they were read.
-    shards: what was found in each shard that was read.
-    picture_count: pictures that were decoded, where that was asked for.
-    is_deep: whether payloads and pictures were looked at, not only checksums.
-    remarks: sentences on what was not looked at, and why.
+    record_count: number of intact records.
+    expected_record_count: number of records in the manifest, including missing shards; None without
+        a manifest.
+    shard_count: number of shards read.
+    size_bytes: number of bytes read.
+    defects: the defects found, at most 1,000 per shard.
+    defect_count: number of all defects.
+    notices: findings that are not defects: bad reads that were right the second time, files that
+        changed while they were being read.
+    shards: the findings for each shard.
+    image_count: number of decoded images.
+    is_deep: whether payloads and images were checked, not only checksums.
+    remarks: what was not checked, and why.
     """
 
     record_count: int = 0
@@ -91,18 +92,18 @@ class VerifyReport:
     defect_count: int = 0
     notices: list[CorruptDataError] = field(default_factory=list)
     shards: list[ShardFindings] = field(default_factory=list)
-    picture_count: int = 0
+    image_count: int = 0
     is_deep: bool = False
     remarks: list[str] = field(default_factory=list)
 
     @property
     def is_good(self) -> bool:
-        """Nothing is wrong."""
+        """Whether no defects were found."""
         return self.defect_count == 0
 
     @property
     def compressions(self) -> dict[str, Compression]:
-        """Of the shards that are compressed, by path: offsets count their decompressed bytes."""
+        """The compression of each compressed shard, by path; offsets count decompressed bytes."""
         return {
             shard.path: shard.compression
             for shard in self.shards
@@ -110,26 +111,28 @@ class VerifyReport:
         }
 
     def add(self, defects: Iterable[CorruptDataError]) -> None:
-        """Add defects that are of no shard that was read."""
+        """Add defects that do not belong to a shard that was read."""
         listed = list(defects)
         self.defects += listed
         self.defect_count += len(listed)
 
     def add_shard(self, shard: ShardFindings) -> None:
-        """Add what was found in a shard."""
+        """Add the findings for a shard."""
         self.shards.append(shard)
         self.shard_count += 1
         self.record_count += shard.record_count
         self.size_bytes += shard.size_bytes
-        self.picture_count += shard.picture_count
+        self.image_count += shard.image_count
         self.defects += shard.defects
         self.defect_count += shard.defect_count
         self.notices += shard.notices
 
     def to_json(self) -> dict[str, Any]:
-        """records, expected, shards, size_bytes, pictures, deep, defect_count, defects and notices
-        with defect, path, position, offset, feature (null where none is meant) and detail;
-        explanations: for each name that occurs its meaning and advice; remarks.
+        """Return records, expected, shards, size_bytes, images, deep, defect_count, defects,
+        notices, explanations and remarks.
+
+        Each defect and notice has defect, path, record, offset, feature (null if unknown) and
+        detail. `explanations` maps each defect name that occurs to its meaning and advice.
         """
         names = dict.fromkeys(str(error.defect) for error in (*self.defects, *self.notices))
         return {
@@ -137,7 +140,7 @@ class VerifyReport:
             "expected": self.expected_record_count,
             "shards": self.shard_count,
             "size_bytes": self.size_bytes,
-            "pictures": self.picture_count,
+            "images": self.image_count,
             "deep": self.is_deep,
             "defect_count": self.defect_count,
             "defects": [_to_json(error) for error in self.defects],
@@ -151,7 +154,7 @@ def _to_json(error: CorruptDataError) -> dict[str, Any]:
     return {
         "defect": str(error.defect),
         "path": error.path,
-        "position": error.position,
+        "record": error.record,
         "offset": error.offset,
         "feature": error.feature,
         "detail": error.detail,

@@ -1,8 +1,8 @@
-"""Was it the file that was wrong, or the system's memory of it? The same bytes, read once more.
+"""Reads bytes again, bypassing the page cache, to distinguish bad memory from a damaged file.
 
-A file that was read before lies in the page cache, and a bad bit there looks like a damaged file.
-So before a file is condemned, its bytes are asked of the device itself: `O_DIRECT` where the file
-system has it, else after the system was told to forget them (`POSIX_FADV_DONTNEED`).
+A bad bit in the page cache looks like a damaged file. Before a file is reported as damaged, its
+bytes are read again from the device: with `O_DIRECT` where the file system supports it, otherwise
+after the cached pages were dropped (`POSIX_FADV_DONTNEED`).
 """
 
 from __future__ import annotations
@@ -14,50 +14,51 @@ from pathlib import Path
 
 from recordsmith.errors import CorruptDataError, Defect
 
-_ALIGNMENT = 4096  # of offsets, lengths and memory, for O_DIRECT on any device of today
+_ALIGNMENT = 4096  # of offsets, lengths and memory: enough for O_DIRECT on all current devices
 LONGEST_BYTES = 256 << 20
-"""More than this is not read a second time."""
+"""Longer ranges are not read a second time."""
 
-WRONG_TWICE = "It was read twice, the second time past the system's memory, and was wrong again."
+WRONG_TWICE = "A second read that bypassed the page cache returned the same error."
+BEING_WRITTEN = "Another program is writing it; verify it again when that program is done."
 
 
-def transient(what: str, position: int | None, offset: int | None) -> CorruptDataError:
-    """What should be known of bytes that were right the second time; `what` was wrong with them."""
+def transient(what: str, record: int | None, offset: int | None) -> CorruptDataError:
+    """Make the notice for bytes that were right when read again; `what` was wrong at first."""
     return CorruptDataError(
         Defect.TRANSIENT_READ,
-        f"{what} past the system's memory: the file is good, the copy of it in memory was not. If "
-        "this comes again, test the memory and the disk's cable of this machine.",
-        position=position,
+        f"{what}; a second read that bypassed the page cache was right, so the file is intact",
+        remedy="If this happens again, test the memory, cables and disk of this machine.",
+        record=record,
         offset=offset,
     )
 
 
 def read_again(path: Path, start: int, stop: int) -> bytes | None:
-    """The bytes start:stop of a file, past the page cache; None if they cannot be had.
+    """Read bytes start:stop of a file, bypassing the page cache; None if that fails.
 
-    Fewer bytes where the file ends before.
+    Returns fewer bytes if the file ends earlier.
     """
     if stop - start > LONGEST_BYTES:
         return None
-    forget(path, start, stop)
+    drop_cached(path, start, stop)
     try:
         return _read_direct(path, start, stop)
     except OSError:
         pass
     try:
-        return _read_plainly(path, start, stop)
+        return _read_buffered(path, start, stop)
     except OSError:
         return None
 
 
-def forget(path: Path, start: int = 0, stop: int = 0) -> None:
-    """Have the system drop what it keeps of a file, as far as it can; to its end if stop is 0."""
+def drop_cached(path: Path, start: int = 0, stop: int = 0) -> None:
+    """Drop cached pages of a file, as far as the system allows; to its end if `stop` is 0."""
     if not hasattr(os, "posix_fadvise"):
         return
     with suppress(OSError):
         descriptor = os.open(path, os.O_RDONLY)
         try:
-            begin = start // _ALIGNMENT * _ALIGNMENT  # whole pages only are dropped
+            begin = start // _ALIGNMENT * _ALIGNMENT  # only whole pages are dropped
             length = -(-(stop - begin) // _ALIGNMENT) * _ALIGNMENT if stop else 0
             os.posix_fadvise(descriptor, begin, length, os.POSIX_FADV_DONTNEED)
         finally:
@@ -66,12 +67,12 @@ def forget(path: Path, start: int = 0, stop: int = 0) -> None:
 
 def _read_direct(path: Path, start: int, stop: int) -> bytes:
     if not hasattr(os, "O_DIRECT"):
-        raise OSError("this system has no O_DIRECT")
+        raise OSError("O_DIRECT is not supported on this system")
     begin = start // _ALIGNMENT * _ALIGNMENT
     size = -(-(stop - begin) // _ALIGNMENT) * _ALIGNMENT
     descriptor = os.open(path, os.O_RDONLY | os.O_DIRECT)
     try:
-        with mmap.mmap(-1, size) as memory:  # anonymous memory begins at a page
+        with mmap.mmap(-1, size) as memory:  # anonymous memory is page-aligned
             done = 0
             while done < size:
                 with memoryview(memory) as view, view[done:] as rest:
@@ -84,7 +85,7 @@ def _read_direct(path: Path, start: int, stop: int) -> bytes:
         os.close(descriptor)
 
 
-def _read_plainly(path: Path, start: int, stop: int) -> bytes:
+def _read_buffered(path: Path, start: int, stop: int) -> bytes:
     descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
     try:
         pieces = []

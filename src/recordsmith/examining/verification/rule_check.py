@@ -1,7 +1,7 @@
-"""Does every record keep the rules? First what it is, then the features of its sections.
+"""Checks records against rules: first the message type, then the features of each section.
 
-Without rules, they are learned from the shard itself: the kind that a feature has first is the kind
-that it shall have.
+Without rules, the first records of the shard define them: a feature must keep the kind it has
+first.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from recordsmith.errors import CorruptDataError, Defect
 from recordsmith.examining.rules import SECTION_FIELDS, Rules
 from recordsmith.examining.verification.record_parts import (
     RecordParts,
+    explain_invalid_list,
     parts_of,
-    why_no_ranking_list,
 )
 from recordsmith.examining.verification.section_check import SectionCheck
 from recordsmith.examining.verification.seen_features import SeenFeatures
@@ -30,10 +30,10 @@ _NUMBERS: dict[str, int] = {name: number for number, name in enumerate(PAYLOAD_K
 
 
 class RuleCheck:
-    """Holds the records of one shard against rules, or against what came first in it.
+    """Checks the records of one shard against rules, or against its first records.
 
-    payload: what the records are; None as long as there was none.
-    seen: the features that there were.
+    payload: the message type of the records; None until the first record.
+    seen: the features found so far.
     """
 
     def __init__(self, rules: Rules | None) -> None:
@@ -41,19 +41,19 @@ class RuleCheck:
         self.payload: str | None = None if rules is None else rules.payload
         self.seen = SeenFeatures()
 
-    def look(
+    def check_records(
         self, buffer: BytesLike, starts: Int64Array, lengths: Int64Array
     ) -> Iterator[CorruptDataError]:
-        """What is wrong with the payloads buffer[starts[i]:starts[i] + lengths[i]]; `position`
-        counts among them.
+        """Yield the defects of the payloads buffer[starts[i]:starts[i] + lengths[i]]; the record
+        number of an error is `i`.
         """
         if not len(starts):
             return
         kinds = np.empty(len(starts), np.uint8)
         classify_many(buffer, starts, lengths, kinds)
         if self.payload is None:
-            said = lengths > 0  # an empty payload can be any of them
-            self.payload = _most(kinds[said] if said.any() else kinds)
+            has_data = lengths > 0  # an empty payload is valid for every type
+            self.payload = _most_common(kinds[has_data] if has_data.any() else kinds)
         if self.payload not in SECTION_FIELDS:
             yield from self._foreign_payloads(kinds)
             return
@@ -70,7 +70,7 @@ class RuleCheck:
             if error is None:
                 fits[row] = True
                 continue
-            error.position = row
+            error.record = row
             yield error
         for parts in self.parts(buffer, starts, lengths, np.flatnonzero(fits)):
             for error in SectionCheck(parts, self._rules, self.seen).errors():
@@ -79,27 +79,28 @@ class RuleCheck:
     def parts(
         self, buffer: BytesLike, starts: Int64Array, lengths: Int64Array, rows: Int64Array
     ) -> Iterator[RecordParts]:
-        """The messages with features in these records."""
+        """Return the messages with features in these records."""
         payload: Any = self.payload
         return parts_of(payload, buffer, starts, lengths, rows)
 
-    def let_go(self) -> None:
-        """After the last record: keep what is compared with other shards, of the first features."""
-        self.seen.let_go(has_rules=self._rules is not None)
+    def finish(self) -> None:
+        """Free memory after the last record; keep what is compared with other shards."""
+        self.seen.finish(has_rules=self._rules is not None)
 
     def _foreign_payloads(self, kinds: npt.NDArray[np.uint8]) -> Iterator[CorruptDataError]:
-        """Of what is no Example only the sort of message can be told."""
+        """Yield records of another type than the first ones, in a shard without Examples."""
         for row in np.flatnonzero(kinds != _NUMBERS[str(self.payload)]).tolist():
             yield CorruptDataError(
                 Defect.NOT_AN_EXAMPLE,
-                f"the record is {PAYLOAD_WORDS[PAYLOAD_KINDS[kinds[row]]][0]}; those before it are "
-                f"{PAYLOAD_WORDS[str(self.payload)][1]}.",
-                position=row,
+                "the record differs in type from the records before it",
+                found=PAYLOAD_WORDS[PAYLOAD_KINDS[kinds[row]]][0],
+                expected=PAYLOAD_WORDS[str(self.payload)][0],
+                record=row,
             )
 
 
-def _most(kinds: npt.NDArray[np.uint8]) -> str:
-    """What most payloads are. Lists that are left out make an Example of a SequenceExample."""
+def _most_common(kinds: npt.NDArray[np.uint8]) -> str:
+    """Return the type of most payloads. A SequenceExample without lists looks like an Example."""
     counts = np.bincount(kinds, minlength=len(PAYLOAD_KINDS))
     sequences, examples = counts[_NUMBERS["SequenceExample"]], counts[_NUMBERS["Example"]]
     if sequences + examples > len(kinds) // 2:
@@ -108,17 +109,19 @@ def _most(kinds: npt.NDArray[np.uint8]) -> str:
 
 
 def _not_expected(payload: memoryview, found: Any, expected: str) -> CorruptDataError | None:
-    """The error for a payload that is not what it should be; None if it may be that after all."""
+    """Make the error for a payload of another type; None if it may be of the expected type."""
     if expected == "Example":
         try:
             decode_example(payload)
-        except CorruptDataError as error:  # it knows whether it is another message, or broken
+        except CorruptDataError as error:  # distinguishes another type from a broken message
             return error
-    if expected == "ELWC" and found in ("Example", "other"):
-        wrong = why_no_ranking_list(payload)
+    if expected == "ELWC" and found in ("Example", "SequenceExample", "other"):
+        wrong = explain_invalid_list(payload)
         if wrong is None or (found == "other" and wrong.defect is Defect.MALFORMED_EXAMPLE):
             return wrong
     return CorruptDataError(
         Defect.NOT_AN_EXAMPLE,
-        f"the record is {PAYLOAD_WORDS[found][0]}; the others are {PAYLOAD_WORDS[expected][1]}.",
+        "the record differs in type from the others",
+        found=PAYLOAD_WORDS[found][0],
+        expected=PAYLOAD_WORDS[expected][0],
     )

@@ -1,11 +1,11 @@
-"""Do the features of one section keep their rules? Asked of many records at once.
+"""Checks the features of one section against their rules, many records at once.
 
-A block whose counts (kinds, numbers of values, contents) keep all rules is good, without a look at
-any record. Where they do not, the block is halved until the records are found that break them. So
-what is good costs no Python per record, and what is bad some per bad record.
+A block whose counts (kinds, numbers of values, contents) satisfy all rules needs no check of single
+records. Otherwise the block is halved until the records that break a rule are found. Good records
+therefore cost no Python each.
 
-Features are counted a limited number at a time: records that have more of them together are halved
-as well, and those of a single one are taken in pieces.
+The number of features counted at once is limited: blocks with more are halved too, and a single
+record with more is checked in pieces.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from recordsmith.examining.verification.record_parts import RecordParts
 from recordsmith.examining.verification.seen_features import Counted, SeenFeatures
 from recordsmith.examining.verification.value_check import (
     bad_values,
+    describe_range,
     expected_values,
-    in_words,
     wrong_content,
 )
 from recordsmith.example import (
@@ -38,24 +38,24 @@ from recordsmith.example.schema import UNBOUNDED
 from recordsmith.example.spans import are_wide, entries_of
 
 COUNTED_AT_ONCE = 1 << 14
-"""So many different features are counted at once, as each takes about a kilobyte meanwhile."""
+"""How many different features are counted at once; each takes about a kilobyte."""
 
 _NO_RULE = FeatureRule()
 
 
 class SectionCheck:
-    """Holds the messages of one section against rules, or against what was seen before."""
+    """Checks the messages of one section against rules, or against earlier records."""
 
     def __init__(self, parts: RecordParts, rules: Rules | None, seen: SeenFeatures) -> None:
         self._parts = parts
         self._seen = seen
         self._rules = {} if rules is None else rules.sections.get(parts.section, {})
-        self._default = _NO_RULE if rules is None else None  # of features that no rule speaks of
+        self._default = _NO_RULE if rules is None else None  # for features without a rule
         self._knows_all = rules is not None and rules.knows_all
         self._kinds_agree = rules is None or rules.kinds_agree
 
     def errors(self) -> Iterator[CorruptDataError]:
-        """What is wrong; `position` counts the messages."""
+        """Yield the defects; the record number of an error is that of the message."""
         parts = self._parts
         spans = parts.buffer, parts.starts, parts.lengths
         is_wide = are_wide(*spans, parts.field, COUNTED_AT_ONCE)
@@ -69,7 +69,7 @@ class SectionCheck:
                 yield _placed(malformed_example(), rows[done])
                 waiting += [rows[done + 1 :], rows[:done]]
             elif survey.settle() and self._are_good(counted := _finish(survey), len(rows)):
-                self._seen.learn_pictures(parts.section, counted)
+                self._seen.learn_images(parts.section, counted)
                 yield from self._wrong_values(rows)
             elif len(rows) > 1:
                 waiting += [rows[len(rows) // 2 :], rows[: len(rows) // 2]]
@@ -81,7 +81,7 @@ class SectionCheck:
                 yield _placed(error, row)
 
     def _count(self, rows: Int64Array) -> tuple[FeatureSurvey, int]:
-        """The features of some messages, and how many hold together before one does not."""
+        """Count the features of some messages; also return how many precede a malformed one."""
         parts = self._parts
         survey = FeatureSurvey(COUNTED_AT_ONCE, UNBOUNDED)
         spans = parts.starts[rows], parts.lengths[rows]
@@ -92,19 +92,19 @@ class SectionCheck:
         return next(self._wrong(counted, count), None) is None
 
     def _wrong(self, counted: Counted, count: int) -> Iterator[CorruptDataError]:
-        """What is wrong with what was counted in `count` messages."""
+        """Yield the defects in the counts of `count` messages."""
         full = {key for key, (_, _, present, *_) in counted.items() if present == count}
         yield from self._missing(full)
         for key, about in counted.items():
             yield from self._wrong_feature(key, *about)
 
     def _missing(self, full: Collection[str]) -> Iterator[CorruptDataError]:
-        """`full`: the features that all messages have."""
+        """Yield missing features; `full` holds the features that all messages have."""
         for key, rule in self._rules.items():
             if rule.required and key not in full:
                 yield CorruptDataError(
                     Defect.MISSING_FEATURE,
-                    f"feature {key!r} is missing; every {self._parts.word} must have it",
+                    f"feature {key!r} is missing; it is required in every {self._parts.word}",
                     feature=key,
                 )
 
@@ -116,19 +116,21 @@ class SectionCheck:
             if self._knows_all:
                 yield CorruptDataError(
                     Defect.UNEXPECTED_FEATURE,
-                    f"feature {key!r} is not in the schema, which names all that there are",
+                    f"feature {key!r} is not in the schema",
                     feature=key,
                 )
             return
         kind = rule.kind
-        why = "" if kind else ", as in other records"
+        source = "" if kind else ", as in other records"
         if kind is None and self._kinds_agree:
             kind = self._seen.kinds.get((self._parts.section, key))
         if kind is not None and sum(kinds[1:]) != kinds[KIND_NAMES.index(kind)]:
             found = [name for name, count in zip(KIND_NAMES[1:], kinds[1:], strict=True) if count]
             yield CorruptDataError(
                 Defect.FEATURE_KIND,
-                f"feature {key!r} is {' and '.join(found)}, expected {kind}{why}",
+                f"feature {key!r} has the wrong kind",
+                found=" and ".join(found),
+                expected=f"{kind}{source}",
                 feature=key,
             )
             return
@@ -136,15 +138,17 @@ class SectionCheck:
         if low < rule.min_values or (rule.max_values is not None and high > rule.max_values):
             yield CorruptDataError(
                 Defect.FEATURE_SHAPE,
-                f"feature {key!r} has {in_words(low, high)}, expected {rule.count_in_words()}",
+                f"feature {key!r} has the wrong number of values",
+                found=describe_range(low, high),
+                expected=rule.describe_count(),
                 feature=key,
             )
         yield from wrong_content(key, rule, contents)
 
     def _wrong_values(self, rows: Int64Array) -> Iterator[CorruptDataError]:
-        """Values of these messages that rules do not allow."""
+        """Yield values of these messages that rules do not allow."""
         parts = self._parts
-        rules = {key: rule for key, rule in self._rules.items() if rule.speaks_of_values}
+        rules = {key: rule for key, rule in self._rules.items() if rule.restricts_values}
         if not rules or not parts.are_examples:
             return
         kinds = {
@@ -166,14 +170,15 @@ class SectionCheck:
                 row = int(np.searchsorted(column.row_splits, place, side="right")) - 1
                 error = CorruptDataError(
                     Defect.FEATURE_VALUE,
-                    f"feature {key!r} has the value {value!r:.80}; expected "
-                    f"{expected_values(rules[key])}",
+                    f"feature {key!r} has a value that is not allowed",
+                    found=f"{value!r:.80}",
+                    expected=expected_values(rules[key]),
                     feature=key,
                 )
                 yield _placed(error, rows[row])
 
     def _wrong_in_pieces(self, row: int) -> Iterator[CorruptDataError]:
-        """What is wrong with a message of very many features: COUNTED_AT_ONCE of them at a time."""
+        """Check a message with very many features, COUNTED_AT_ONCE of them at a time."""
         parts = self._parts
         required = {key for key, rule in self._rules.items() if rule.required}
         is_good = True
@@ -189,7 +194,7 @@ class SectionCheck:
                     is_good = False
                     yield error
             if is_good:
-                self._seen.learn_pictures(parts.section, counted)
+                self._seen.learn_images(parts.section, counted)
         for error in self._missing(self._rules.keys() - required):
             is_good = False
             yield error
@@ -198,7 +203,7 @@ class SectionCheck:
 
 
 def _placed(error: CorruptDataError, row: int) -> CorruptDataError:
-    error.position = int(row)
+    error.record = int(row)
     return error
 
 
@@ -207,7 +212,7 @@ def _finish(survey: FeatureSurvey) -> Counted:
 
 
 def _pieces(parts: RecordParts, row: int) -> Iterator[bytes]:
-    """Messages with COUNTED_AT_ONCE of the features of one each, in order."""
+    """Split a message into messages with COUNTED_AT_ONCE of its features each, in order."""
     view = as_view(parts.buffer)
     span = parts.starts[row : row + 1], parts.lengths[row : row + 1]
     found = entries_of(parts.buffer, *span, parts.field)

@@ -1,6 +1,6 @@
-"""Which features has one shard, as far as was seen? Their kinds, and which of them are pictures.
+"""Remembers the features of one shard: their kinds, and which of them hold images.
 
-Names come from the file: of very many not all are remembered.
+Names come from the file, so the number of remembered features is limited.
 """
 
 from __future__ import annotations
@@ -11,35 +11,35 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from recordsmith.examining.verification.picture_check import USUAL_KEYS
+from recordsmith.examining.verification.image_check import USUAL_KEYS
 from recordsmith.example.payload import KIND_NAMES
 from recordsmith.example.schema import MOST_FEATURES
 
 MOST_COMPARED = 4096
-"""The kinds of so many features of a shard are compared with those in other shards."""
+"""How many features of a shard are compared with those in other shards."""
 
 Counted: TypeAlias = Mapping[str, tuple[Any, ...]]
-"""What a FeatureSurvey counted: kinds, contents, present, lengths, steps, value_bytes, by name."""
+"""The result of a FeatureSurvey by name: kinds, contents, present, lengths, steps, value_bytes."""
 
 
 class SeenFeatures:
-    """What was seen of the features of a shard, by section and name.
+    """The features found in a shard, by section and name.
 
-    kinds: the kind of each.
-    picture_keys: those that hold pictures.
-    is_full: whether there are so many that of some of them no kind is remembered.
-    is_cut: whether there are so many that not all are compared with other shards.
+    kinds: the kind of each feature.
+    image_keys: features that hold images.
+    is_full: whether the limit is reached, so that the kinds of more features are not remembered.
+    is_cut: whether only the first features are compared with other shards.
     """
 
     def __init__(self) -> None:
         self.kinds: dict[tuple[str, str], str] = {}
-        self.picture_keys: set[tuple[str, str]] = set()
+        self.image_keys: set[tuple[str, str]] = set()
         self.is_full = False
         self.is_cut = False
         self._contents: dict[tuple[str, str], npt.NDArray[np.int64]] = {}
 
     def learn_kinds(self, section: str, counted: Counted) -> None:
-        """The kind that most records have where a feature is first met is the one it shall have."""
+        """Set the expected kind of new features: the most common one where they first occur."""
         for key, (kinds, *_) in counted.items():
             if any(kinds[1:]) and (section, key) not in self.kinds:
                 if len(self.kinds) >= MOST_FEATURES:
@@ -48,8 +48,8 @@ class SeenFeatures:
                 most = max(range(1, len(kinds)), key=kinds.__getitem__)
                 self.kinds[section, key] = KIND_NAMES[most]
 
-    def learn_pictures(self, section: str, counted: Counted) -> None:
-        """Features hold pictures if most of their values begin like one."""
+    def learn_images(self, section: str, counted: Counted) -> None:
+        """Mark features as images if most of their values begin like one."""
         for key, (_, contents, *_) in counted.items():
             name = section, key
             if not any(contents) or (
@@ -59,15 +59,15 @@ class SeenFeatures:
             seen = self._contents.setdefault(name, np.zeros(3, np.int64))
             seen += contents
             if seen[2] and 2 * seen[2] >= seen.sum():
-                self.picture_keys.add(name)
+                self.image_keys.add(name)
 
-    def pictures_of(self, section: str) -> list[str]:
-        """Its features that hold pictures, or by their names shall."""
+    def images_of(self, section: str) -> list[str]:
+        """Return the features of a section that hold images, or should according to their names."""
         usual = {key for key in USUAL_KEYS if (section, key) in self.kinds}
-        return sorted(usual | {key for its, key in self.picture_keys if its == section})
+        return sorted(usual | {key for its, key in self.image_keys if its == section})
 
-    def let_go(self, *, has_rules: bool) -> None:
-        """After the last record: keep what is compared with other shards, of the first features."""
+    def finish(self, *, has_rules: bool) -> None:
+        """Free memory after the last record; keep what is compared with other shards."""
         self._contents.clear()
         if len(self.kinds) > MOST_COMPARED:
             self.is_cut = not has_rules

@@ -1,7 +1,7 @@
-"""Is one shard right? Read by one thread, or a large plain one in ranges by several.
+"""Verifies one shard: with one thread, or a large uncompressed shard in ranges with several.
 
-A damaged payload does not end the reading of its shard, a damaged length does, as the way to the
-next record is lost.
+Reading continues after a damaged payload. It stops at a damaged length, because the start of the
+next record is unknown.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, BinaryIO
 
-from recordsmith.dataset.shard import Shard, empty_file
+from recordsmith.dataset.shard import Shard
 from recordsmith.errors import CorruptDataError, Defect, FileAccessError, MissingFileError
 from recordsmith.examining.verification.contents import DeepCheck
 from recordsmith.examining.verification.frame_ranges import (
@@ -24,30 +24,31 @@ from recordsmith.examining.verification.frame_ranges import (
     ranges_of,
 )
 from recordsmith.examining.verification.report import ShardFindings
+from recordsmith.examining.verification.rereading import BEING_WRITTEN
 from recordsmith.examining.verification.shard_stream import read_stream
 from recordsmith.files import accessing, open_file, read_head
 from recordsmith.wire import HEAD_BYTES, Compression, detect_compression, join_crc32c
 from recordsmith.work import Work
 
-_SHARED_FROM_BYTES = 128 << 20  # plain shards of this size are read by several threads
+_SHARED_FROM_BYTES = 128 << 20  # several threads share uncompressed shards of this size
 
 
 @dataclass
 class ReadingPlan:
-    """How a shard is read: calls that may run side by side, and what makes one of their answers."""
+    """How to read a shard: calls that may run in parallel, and a function to join their results."""
 
     calls: list[Callable[[], Any]]
     finish: Callable[[Iterator[Any]], ShardFindings]
 
 
 def plan_of(shard: Shard, work: Work, deep: DeepCheck | None) -> ReadingPlan:
-    """How a shard is read: a large plain one in ranges, unless its payloads are looked at.
+    """Plan how to read a shard: large uncompressed shards in ranges, unless payloads are checked.
 
     Args:
-        deep: what looks at the payloads; None: nothing does.
+        deep: checks the payloads; None to check only checksums.
     """
     if deep is None and work.threads > 1:
-        with suppress(FileAccessError):  # whoever reads it says that
+        with suppress(FileAccessError):  # reported when the shard is read
             size = shard.size_bytes
             head = read_head(shard.path, HEAD_BYTES) if size >= _SHARED_FROM_BYTES else None
             if head is not None and detect_compression(head) == "none":
@@ -72,8 +73,8 @@ def _plan_of_ranges(shard: Shard, size: int, work: Work) -> ReadingPlan:
                 checker = _range_check(shard, file, size, work)
                 _take(findings, join_ranges(_raising(parts), ranges, checker))
         except FileAccessError as error:
-            _refused(findings, error)
-        _look_for_changes(shard, findings)
+            _add_unreadable(findings, error)
+        _detect_changes(shard, findings)
         return findings
 
     return ReadingPlan([partial(check, start, stop) for start, stop in ranges], finish)
@@ -93,7 +94,7 @@ def _raising(parts: Iterator[RangeFindings | FileAccessError]) -> Iterator[Range
 
 
 def _take(findings: ShardFindings, parts: Iterable[RangeFindings]) -> None:
-    """Put the ranges of a shard together."""
+    """Join the findings of the ranges of a shard."""
     checksum: int | None = 0
     for part in parts:
         findings.record_count += part.record_count
@@ -110,7 +111,7 @@ def _take(findings: ShardFindings, parts: Iterable[RangeFindings]) -> None:
 
 
 def _check_shard(shard: Shard, work: Work, deep: DeepCheck | None) -> ShardFindings:
-    """One shard by one thread. The file's own bytes say how it is compressed."""
+    """Check a shard with one thread. Compression is detected from the first bytes."""
     findings = ShardFindings(str(shard.path))
     try:
         with open_file(shard.path) as file, accessing(shard.path):
@@ -127,29 +128,36 @@ def _check_shard(shard: Shard, work: Work, deep: DeepCheck | None) -> ShardFindi
                 new = None if deep is None else deep.new
                 contents = read_stream(file, findings, work.advance, new)
                 if deep is not None and contents is not None:
-                    contents.check.let_go()
+                    contents.check.finish()
                     deep.done[findings.path] = contents
             findings.compression = compression
     except FileAccessError as error:
-        _refused(findings, error)
+        _add_unreadable(findings, error)
         return findings
     if is_regular:
-        _look_for_changes(shard, findings)
-    entry = shard.entry
-    if findings.size_bytes == 0 and (entry is None or entry.record_count):
-        findings.add([empty_file(shard.path)])
+        _detect_changes(shard, findings)
+    if findings.size_bytes == 0 and shard.entry is None:
+        findings.notice(
+            [
+                CorruptDataError(
+                    Defect.EMPTY_FILE,
+                    "the file has 0 bytes, which is a valid TFRecord file without records",
+                    remedy="If you expect records, the writer or a copy may have been interrupted.",
+                )
+            ]
+        )
     return findings
 
 
-def _refused(findings: ShardFindings, error: FileAccessError) -> None:
+def _add_unreadable(findings: ShardFindings, error: FileAccessError) -> None:
     is_missing = isinstance(error, MissingFileError)
     defect = Defect.MISSING_SHARD if is_missing else Defect.UNREADABLE_SHARD
     findings.is_read, findings.checksum = False, None
     findings.add([CorruptDataError(defect, str(error))])
 
 
-def _look_for_changes(shard: Shard, findings: ShardFindings) -> None:
-    """A file that grew while it was read: what was there when that began was judged."""
+def _detect_changes(shard: Shard, findings: ShardFindings) -> None:
+    """Report a file that grew or was removed while it was being read."""
     try:
         size = os.stat(shard.path).st_size
     except OSError:
@@ -157,8 +165,8 @@ def _look_for_changes(shard: Shard, findings: ShardFindings) -> None:
             [
                 CorruptDataError(
                     Defect.CHANGING_SHARD,
-                    "the file was removed while it was read; what is said of it holds for what "
-                    "was there.",
+                    "the file was removed while it was being read; the results are for the "
+                    "removed file",
                 )
             ]
         )
@@ -168,9 +176,10 @@ def _look_for_changes(shard: Shard, findings: ShardFindings) -> None:
             [
                 CorruptDataError(
                     Defect.CHANGING_SHARD,
-                    f"the file grew from {findings.size_bytes} to {size} bytes while it was read; "
-                    "what was there at first was judged. Another program is writing it: verify it "
-                    "again when that is done.",
+                    "the file grew while it was being read; only its first "
+                    f"{findings.size_bytes} bytes were checked",
+                    found=f"{size} bytes",
+                    remedy=BEING_WRITTEN,
                 )
             ]
         )

@@ -1,8 +1,7 @@
-"""One shard read in order, through its compression: what is wrong with its records?
+"""Reads one shard in order, decompressing it, and checks its records.
 
-For what cannot be read by ranges: compressed files, pipes, and shards whose payloads are looked at
-as well. If anything is wrong, the file is read a second time past the system's memory before it is
-blamed.
+Used where ranges do not work: compressed files, pipes, and shards whose payloads are checked. If a
+record is damaged, the file is read a second time, bypassing the page cache, before it is reported.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from typing import Any, BinaryIO, Generic, Protocol, TypeVar, cast
 
 from recordsmith.errors import CorruptDataError, Defect
 from recordsmith.examining.verification.report import ShardFindings
-from recordsmith.examining.verification.rereading import WRONG_TWICE, forget, transient
+from recordsmith.examining.verification.rereading import WRONG_TWICE, drop_cached, transient
 from recordsmith.files import open_file
 from recordsmith.wire import RecordBlock, crc32c, read_blocks
 
@@ -24,10 +23,10 @@ _WORTH_A_SECOND_LOOK = (Defect.LENGTH_CRC, Defect.PAYLOAD_CRC, Defect.BROKEN_COM
 
 
 class Contents(Protocol):
-    """Looks at the payloads of one shard."""
+    """Checks the payloads of one shard."""
 
-    def look(self, block: RecordBlock, findings: ShardFindings) -> None:
-        """Judge some records, in order."""
+    def check_block(self, block: RecordBlock, findings: ShardFindings) -> None:
+        """Check some records, in order."""
 
 
 _Contents = TypeVar("_Contents", bound=Contents)
@@ -42,31 +41,31 @@ def read_stream(
     """Read a shard from its beginning to its end.
 
     Args:
-        file: open and not buffered; pipes are read once only.
-        findings: what is found goes there; its path is that of the file.
-        advance: told how many bytes were read.
-        contents: makes what looks at the payloads; None: nothing does.
+        file: open and unbuffered; a pipe is read only once.
+        findings: receives the results; its path is that of the file.
+        advance: called with the number of bytes read.
+        contents: makes the object that checks the payloads; None to skip that check.
 
     Returns:
-        What looked at the payloads.
+        The object that checked the payloads.
     """
     status = os.fstat(file.fileno())
     size = status.st_size if stat.S_ISREG(status.st_mode) else None
     first = _Reading(findings.path, file, size, advance, contents)
     result = first
     if size is not None and first.is_doubtful:
-        forget(Path(findings.path))
+        drop_cached(Path(findings.path))
         with open_file(findings.path) as again:
             result = _Reading(findings.path, again, size, lambda _: None, contents)
         if result.is_doubtful:
             for error in result.found.defects:
                 if error.defect in _WORTH_A_SECOND_LOOK:
-                    error.detail += f" {WRONG_TWICE}"
+                    error.advise(WRONG_TWICE)
         else:
             result.found.notice(
                 transient(
-                    f"{error.defect} when it was read, and right when it was read once more",
-                    error.position,
+                    f"{error.defect} in the first read",
+                    error.record,
                     error.offset,
                 )
                 for error in first.found.defects
@@ -77,7 +76,7 @@ def read_stream(
 
 
 class _Reading(Generic[_Contents]):
-    """One reading of a shard."""
+    """One pass over a shard."""
 
     def __init__(
         self,
@@ -94,7 +93,7 @@ class _Reading(Generic[_Contents]):
         for block in read_blocks(cast(BinaryIO, stream), on_defect=self._add):
             self.found.record_count += len(block)
             if self.contents is not None:
-                self.contents.look(block, self.found)
+                self.contents.check_block(block, self.found)
         stream.drain()
         self.found.seen_count = self.found.record_count + self._bad_count
         self.found.size_bytes = stream.size_bytes
@@ -110,7 +109,7 @@ class _Reading(Generic[_Contents]):
 
 
 class _WatchedStream(io.RawIOBase):
-    """A file, not owned, up to some size, that tells how far it was read and keeps a checksum."""
+    """A file, limited to a size, that reports progress and computes a checksum. Not owned."""
 
     def __init__(self, file: BinaryIO, size: int | None, advance: Callable[[int], None]) -> None:
         self._file = file
@@ -135,7 +134,7 @@ class _WatchedStream(io.RawIOBase):
         return count
 
     def drain(self) -> None:
-        """Read what is left, so that size and checksum are those of the file."""
+        """Read the rest, so that size and checksum cover the whole file."""
         scratch = bytearray(1 << 20)
         while self.readinto(scratch):
             pass

@@ -1,4 +1,4 @@
-"""Do the shards of a dataset agree where no rule tells? On payloads, and on kinds."""
+"""Compares the shards of a dataset where no rule applies: message types and feature kinds."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from recordsmith.examining.verification.report import ShardFindings
 from recordsmith.examining.verification.rule_check import RuleCheck
 from recordsmith.example.payload import PAYLOAD_WORDS
 
-_Looked: TypeAlias = tuple[ShardFindings, RuleCheck]
+_Checked: TypeAlias = tuple[ShardFindings, RuleCheck]
 
 
-def compare_siblings(looked: Sequence[_Looked], rules: Rules | None) -> None:
-    """Add to each shard where it differs from what most shards have, if no rule speaks of it."""
+def compare_shards(checked: Sequence[_Checked], rules: Rules | None) -> None:
+    """Add a defect to each shard that differs from most shards where no rule applies."""
     open_keys = None
     if rules is None:
-        _compare_payloads(looked)
+        _compare_payloads(checked)
     else:
         open_keys = {
             (section, key)
@@ -28,9 +28,11 @@ def compare_siblings(looked: Sequence[_Looked], rules: Rules | None) -> None:
             for key, rule in its.items()
             if rules.kinds_agree and rule.kind is None
         }
-    having = _having_several_kinds(looked)
-    for section, key in sorted(having if open_keys is None else having.keys() & open_keys):
-        shards = having[section, key]
+    shards_by_key = _with_several_kinds(checked)
+    for section, key in sorted(
+        shards_by_key if open_keys is None else shards_by_key.keys() & open_keys
+    ):
+        shards = shards_by_key[section, key]
         kinds = [check.seen.kinds[section, key] for _, check in shards]
         usual = _usual(shards, kinds)
         for (findings, _), kind in zip(shards, kinds, strict=True):
@@ -44,56 +46,60 @@ def compare_siblings(looked: Sequence[_Looked], rules: Rules | None) -> None:
                     [
                         CorruptDataError(
                             Defect.FEATURE_KIND,
-                            f"feature {key!r} is {kind} in this shard, but {usual} in "
-                            f"{_some(others)}. Readers that declare one kind fail at the other.",
+                            f"feature {key!r} has different kinds in different shards",
+                            found=str(kind),
+                            expected=f"{usual}, as in {_some(others)}",
+                            remedy="Readers that declare one kind fail on the other.",
                             feature=key,
                         )
                     ]
                 )
 
 
-def _having_several_kinds(looked: Sequence[_Looked]) -> dict[tuple[str, str], list[_Looked]]:
-    """The shards that have each of the features on which they do not agree."""
+def _with_several_kinds(checked: Sequence[_Checked]) -> dict[tuple[str, str], list[_Checked]]:
+    """For each feature whose kind differs between shards, return the shards that have it."""
     first: dict[tuple[str, str], str] = {}
     differing = set()
-    for _, check in looked:
+    for _, check in checked:
         for key, kind in check.seen.kinds.items():
             if first.setdefault(key, kind) != kind:
                 differing.add(key)
-    having: dict[tuple[str, str], list[_Looked]] = {key: [] for key in differing}
-    for one in looked if differing else ():
+    shards_by_key: dict[tuple[str, str], list[_Checked]] = {key: [] for key in differing}
+    for one in checked if differing else ():
         for key in one[1].seen.kinds:
             if key in differing:
-                having[key].append(one)
-    return having
+                shards_by_key[key].append(one)
+    return shards_by_key
 
 
-def _compare_payloads(looked: Sequence[_Looked]) -> None:
-    payloads = [check.payload for _, check in looked]
-    usual = _usual(looked, payloads)
-    for (findings, _), payload in zip(looked, payloads, strict=True):
+def _compare_payloads(checked: Sequence[_Checked]) -> None:
+    payloads = [check.payload for _, check in checked]
+    usual = _usual(checked, payloads)
+    for (findings, _), payload in zip(checked, payloads, strict=True):
         if payload is not None and payload != usual:
             findings.add(
                 [
                     CorruptDataError(
                         Defect.NOT_AN_EXAMPLE,
-                        f"its records are {_many(payload)}, those of most other shards "
-                        f"{_many(usual)}: it may belong to another dataset.",
+                        "the records differ in type from those of most other shards",
+                        found=_plural(payload),
+                        expected=_plural(usual),
+                        remedy="The shard may belong to another dataset.",
                     )
                 ]
             )
 
 
-def _many(payload: str | None) -> str:
+def _plural(payload: str | None) -> str:
     return PAYLOAD_WORDS[str(payload)][1]
 
 
-def _usual(looked: Sequence[_Looked], said: Sequence[str | None]) -> str | None:
-    """What most records have, by the shards they are in."""
+def _usual(checked: Sequence[_Checked], values: Sequence[str | None]) -> str | None:
+    """Return the value of the shards with the most records."""
     counts: Counter[str] = Counter()
-    for (findings, _), what in zip(looked, said, strict=True):
-        if what is not None:
-            counts[what] += findings.record_count
+    for (findings, _), value in zip(checked, values, strict=True):
+        if value is not None:
+            counts[value] += findings.record_count
     return counts.most_common(1)[0][0] if counts else None
 
 

@@ -1,4 +1,4 @@
-"""Are values what a rule says? Their contents, their bounds, and which there may be."""
+"""Checks values against a rule: their content, their bounds and the allowed values."""
 
 from __future__ import annotations
 
@@ -17,19 +17,20 @@ def wrong_content(key: str, rule: FeatureRule, contents: Any) -> Iterator[Corrup
     if rule.content == "image" and raw + text:
         yield CorruptDataError(
             Defect.UNREADABLE_IMAGE,
-            f"feature {key!r} does not begin like a picture; expected one",
+            f"feature {key!r} does not hold an image",
+            expected="the first bytes of a known image format",
             feature=key,
         )
     if rule.content == "text" and raw + image:
         yield CorruptDataError(
             Defect.FEATURE_VALUE,
-            f"feature {key!r} holds bytes that are no text; expected UTF-8 without control "
-            "characters",
+            f"feature {key!r} holds bytes that are not text",
+            expected="UTF-8 without control characters",
             feature=key,
         )
 
 
-def in_words(low: int, high: int) -> str:
+def describe_range(low: int, high: int) -> str:
     if low == high:
         return "1 value" if low == 1 else f"{low} values"
     return f"{low} to {high} values"

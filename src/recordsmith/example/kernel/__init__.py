@@ -3,7 +3,7 @@
 No policy and no words: buffers and integer arrays in, memory and codes out. All reading goes
 through the spans of message.h, which look at no byte outside the payload; memory grows with the
 bytes that were really there, at most eightfold (a one-byte varint becomes an int64), or by the
-features of one payload that are written anew.
+features of one payload that are rewritten.
 
     payloads    what a payload is, and where in it things lie
     decoding    one payload to a dict

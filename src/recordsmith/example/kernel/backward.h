@@ -1,7 +1,7 @@
 /* The protobuf wire format of tf.train.Example, written back to front.
  *
- * Protobuf puts the length before the content. Written from the end, the content is there when its
- * length is asked for, and nothing is measured twice.
+ * Protobuf stores the length before the content. Writing from the end, the length is known when it
+ * is needed, and nothing is measured twice.
  */
 #ifndef RECORDSMITH_BACKWARD_H
 #define RECORDSMITH_BACKWARD_H
@@ -33,7 +33,7 @@ static inline int make_room(backward *b, size_t extra) {
     return 1;
 }
 
-/* The put functions need room made: 10 bytes for a varint, the size for bytes. */
+/* The put functions need reserved room: 10 bytes for a varint, the size for bytes. */
 static inline void put_varint(backward *b, uint64_t value) {
     if (value < 128) {
         *--b->at = (uint8_t)value;
@@ -60,7 +60,7 @@ static inline void put_delimited(backward *b, int field, size_t mark) {
     *--b->at = (uint8_t)(field << 3 | DELIMITED);
 }
 
-/* Values, last to first, each with room made. Answers 0 when out of memory. */
+/* Write values, last to first, and reserve room. Return 0 when out of memory. */
 static inline int put_int64s(backward *b, const uint8_t *values, size_t count) {
     uint64_t value;
     if (count > SIZE_MAX / 10 - 16 || !make_room(b, 10 * count + 64)) return 0;
@@ -95,7 +95,7 @@ static inline int put_feature_entry(backward *b, size_t mark, int kind, const vo
                                     size_t key_size) {
     if (!make_room(b, key_size + 80)) return 0;
     if (kind == KIND_FLOAT || kind == KIND_INT64) {
-        if (written(b) != mark) put_delimited(b, 1, mark); /* packed; nothing where empty */
+        if (written(b) != mark) put_delimited(b, 1, mark); /* packed; nothing if empty */
     }
     if (kind != KIND_NONE) put_delimited(b, kind, mark);
     put_delimited(b, 2, mark);

@@ -1,6 +1,6 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
 # cython: initializedcheck=False, freethreading_compatible=True
-"""Chosen features of many payloads to columns: ragged where they must be, end to end."""
+"""Decode chosen features of many payloads to columns, ragged where lengths differ."""
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
@@ -40,7 +40,7 @@ import os
 cdef extern from "siphash.h" nogil:
     uint64_t siphash(const uint64_t *key, const uint8_t *at, size_t size)
 
-cdef uint64_t[2] secret  # of this process: nobody can choose keys that crowd a table
+cdef uint64_t[2] secret  # random per process, so that a file cannot choose colliding keys
 memcpy(secret, PyBytes_AS_STRING(os.urandom(16)), 16)
 
 
@@ -48,21 +48,21 @@ cdef struct column_state:
     const uint8_t *key
     size_t key_size
     int kind                # KIND_NONE until a record shows it
-    int found               # the kind in the record at hand
-    bint is_borrowed        # of bytes: not the values, but where they are in the buffer
+    int found               # the kind in the current record
+    bint is_borrowed        # of bytes: stores positions in the buffer, not values
     int64_t required        # how many values a record must have; -1: any number
     int64_t default_count   # -1: no default
     growing default_values
     growing default_ends    # bytes only: the end of each value
     growing values
     growing ends
-    growing splits          # after each record, how many values there are; empty while all
-                            # records have as many
+    growing splits          # the number of values after each record; empty while all
+                            # records have equally many
     int64_t count
     int64_t min_length
     int64_t max_length
     int64_t present
-    # what was there before the record at hand, to start over when a key comes twice
+    # the state before the current record, restored when a key is repeated
     int64_t row
     int64_t row_count
     size_t row_values
@@ -79,7 +79,7 @@ cdef class ColumnBuilder:
     cdef int *slots          # open addressing over the keys: column or -1
     cdef uint64_t slot_mask
     cdef int64_t row
-    cdef const uint8_t *origin  # of the buffer at hand
+    cdef const uint8_t *origin  # of the current buffer
     cdef bint is_finished
     cdef list keys           # the memory of each column's key
 
@@ -135,7 +135,7 @@ cdef class ColumnBuilder:
         free(self.slots)
 
     cdef inline uint64_t hash(self, const uint8_t *key, size_t size) noexcept nogil:
-        """The keys in the table may be those of a file, which could be made to crowd it."""
+        """Hash a key with the secret: a file could contain colliding keys."""
         return siphash(secret, key, size)
 
     cdef inline int find(self, span key, int guess) noexcept nogil:
@@ -157,7 +157,7 @@ cdef class ColumnBuilder:
         cdef span values, items
         if not read_feature(feature, &kind, &values, &odd):
             return MALFORMED
-        if c.row == self.row:  # the key came before in this record: the last one counts
+        if c.row == self.row:  # a repeated key: the last one counts
             c.kind = c.row_kind
             c.count = c.row_count
             c.values.size = c.row_values
@@ -172,7 +172,7 @@ cdef class ColumnBuilder:
         if kind != c.kind:
             if kind == KIND_NONE:
                 return GOOD
-            if c.kind != KIND_NONE:  # end_row refuses it, if the key does not come again
+            if c.kind != KIND_NONE:  # end_row refuses it, unless the key is repeated
                 return GOOD if check_lists(values, kind) else MALFORMED
             c.kind = kind
         while next_list(&values, kind, &items):
@@ -184,7 +184,7 @@ cdef class ColumnBuilder:
         return GOOD
 
     cdef inline int end_row(self, column_state *c) noexcept nogil:
-        """Defaults, the demanded length, the row split."""
+        """Add defaults, check the length, add the row split."""
         cdef int64_t length
         cdef int64_t base, end
         cdef int64_t i
@@ -222,7 +222,7 @@ cdef class ColumnBuilder:
         return GOOD if push_int64(&c.splits, c.count) else NO_MEMORY
 
     cdef bint fill_splits(self, column_state *c) noexcept nogil:
-        """The splits of the records so far, which all have as many values."""
+        """Write the splits of the records so far, which have equally many values."""
         cdef int64_t row
         for row in range(self.row + 1):
             if not push_int64(&c.splits, row * c.max_length):
@@ -315,13 +315,13 @@ cdef class ColumnBuilder:
         return code, i, column, found
 
     def kind(self, int column):
-        """The kind of a column: as asked for, or as the records showed so far."""
+        """Return the kind of a column: declared, or found in the records so far."""
         if not 0 <= column < self.column_count:
             raise IndexError("no such column")
         return self.columns[column].kind
 
     def finish(self, bint with_all_splits=True):
-        """For each column (kind, values, ends, splits, min_length, max_length, present).
+        """Return for each column (kind, values, ends, splits, min_length, max_length, present).
 
         values: int64 or float32 end to end, or bytes, or of bytes that are borrowed int64, (count, 2),
         where each begins and ends in the buffer; ends: int64, (count + 1,), for other bytes;

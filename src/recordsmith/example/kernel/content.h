@@ -1,4 +1,4 @@
-/* What bytes are, by a look at them: a picture, text, or neither. */
+/* Detect whether bytes are an image, text, or neither. */
 #ifndef RECORDSMITH_CONTENT_H
 #define RECORDSMITH_CONTENT_H
 
@@ -6,7 +6,7 @@
 
 enum { CONTENT_RAW = 0, CONTENT_TEXT = 1, CONTENT_IMAGE = 2 };
 
-/* RFC 3629: no overlong forms, no surrogates, nothing past U+10FFFF. */
+/* RFC 3629: without overlong forms, surrogates, and code points above U+10FFFF. */
 static int is_utf8(const uint8_t *p, const uint8_t *end) {
     while (p < end) {
         uint8_t a = *p++;

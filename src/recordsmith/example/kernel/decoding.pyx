@@ -1,6 +1,6 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
 # cython: initializedcheck=False, freethreading_compatible=True
-"""One payload to a dict: an Example, or a SequenceExample to two."""
+"""Decode an Example to a dict, or a SequenceExample to two."""
 
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytearray cimport PyByteArray_FromStringAndSize
@@ -36,7 +36,7 @@ import numpy as np
 
 
 cdef object decode_feature(span feature, growing *scratch):
-    """A list of bytes, an int64 or float32 array, [] without a kind; None if malformed."""
+    """Decode a list of bytes or an int64 or float32 array; [] without a kind, None if malformed."""
     cdef int kind, odd = 0, code
     cdef span values, items, item
     cdef uint32_t tag
@@ -176,7 +176,7 @@ cdef tuple decode_sequence(span payload):
 
 
 def decode_example(payload):
-    """(GOOD, features) or (code, what the payload is)."""
+    """Return (GOOD, features) or (code, payload kind)."""
     cdef Py_buffer view
     PyObject_GetBuffer(payload, &view, PyBUF_SIMPLE)
     try:
@@ -186,7 +186,7 @@ def decode_example(payload):
 
 
 def decode_sequence_example(payload):
-    """(GOOD, (context, feature_lists)) or (MALFORMED, what the payload is)."""
+    """Return (GOOD, (context, feature_lists)) or (MALFORMED, payload kind)."""
     cdef Py_buffer view
     PyObject_GetBuffer(payload, &view, PyBUF_SIMPLE)
     try:

@@ -1,6 +1,6 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
 # cython: initializedcheck=False, freethreading_compatible=True
-"""Values to payloads: those of a dict, or rows of columns."""
+"""Encode dicts or rows of columns as payloads."""
 
 cimport cython
 from cpython.buffer cimport (
@@ -51,7 +51,7 @@ cdef extern from "backward.h" nogil:
 
 
 cdef class Encoder:
-    """Writes payloads back to front; one payload at a time, the memory is used again."""
+    """Writes payloads back to front, one at a time; reuses its memory."""
 
     cdef backward out
 
@@ -77,7 +77,7 @@ cdef class Encoder:
         put_delimited(&self.out, field, mark)
 
     def put_entry(self, size_t mark, int kind, bytes key not None):
-        """Make a map entry of what was written since `mark`.
+        """Make a map entry from what was written since `mark`.
 
         That is a Feature of values of `kind`, or with KIND_NONE a FeatureList of Features.
         """
@@ -146,10 +146,10 @@ cdef class Encoder:
 
     def put_features(self, features not None, kinds not None, encode_key not None,
                      put_value not None):
-        """Put the map entries of a dict, sorted by key; None is left out.
+        """Put the map entries of a dict, sorted by key; None is omitted.
 
         Plain values are put here. For all others, and for all that is wrong,
-        put_value(encoder, key, value, declared) puts the values and answers their kind, or raises;
+        put_value(encoder, key, value, declared) writes the values and returns their kind, or raises;
         encode_key(key) does so for keys that are no plain str.
         """
         cdef size_t mark
@@ -181,7 +181,7 @@ cdef class Encoder:
 
 @cython.boundscheck(True)  # another thread may shorten a list
 cdef int put_plain(backward *out, value) except? -2:
-    """Put a value, if it is one of the usual kinds through and through; its kind, or -1."""
+    """Write a value of common types only; return its kind, or -1 for other types."""
     cdef type kind = type(value)
     cdef Py_ssize_t i
     cdef int code = -1
@@ -238,7 +238,8 @@ cdef inline int put_scalar(backward *out, type kind, item) except? -2:
 
 
 cdef int put_numpy(backward *out, value) except? -2:
-    """Put an array or scalar of int64, float32 or float64 whose memory is as it is needed."""
+    """Put an array of at most one axis, or a scalar, of int64, float32 or float64 with suitable
+    memory."""
     cdef Py_buffer view
     cdef Py_ssize_t i
     cdef double number
@@ -249,7 +250,7 @@ cdef int put_numpy(backward *out, value) except? -2:
     except (BufferError, ValueError, TypeError):
         return -1
     try:
-        if view.format is NULL or view.format[0] == 0 or view.format[1] != 0:
+        if view.ndim > 1 or view.format is NULL or view.format[0] == 0 or view.format[1] != 0:
             return -1
         if view.itemsize == 8 and (view.format[0] == b"l" or view.format[0] == b"q"):
             if not put_int64s(out, <const uint8_t *>view.buf, view.len // 8):
@@ -373,7 +374,7 @@ def encode_columns(list columns not None, Py_ssize_t row_count):
 
 
 cdef int check_splits(const int64_t[::1] splits, Py_ssize_t count, int64_t limit) except -1:
-    """Splits must begin at or after 0, never fall, and end within `limit`."""
+    """Check that splits ascend within 0 to `limit`."""
     cdef Py_ssize_t i
     cdef bint good = splits.shape[0] == count + 1 and count >= 0 and splits[0] >= 0
     if good:

@@ -1,4 +1,4 @@
-/* Memory that grows by what is pushed onto its end. */
+/* Memory that grows at its end. */
 #ifndef RECORDSMITH_GROWING_H
 #define RECORDSMITH_GROWING_H
 
@@ -9,7 +9,7 @@
 
 /* From malloc, whatever its size. Large pages (mmap and MADV_HUGEPAGE) halve the cost of memory
  * that is touched for the first time, but on a virtual machine whose host lends memory lazily they
- * can cost twice as much: the system takes them from where nothing was before. */
+ * can cost twice as much: the system takes them from memory that was never used. */
 typedef struct {
     uint8_t *data;
     size_t size;
@@ -28,7 +28,7 @@ static inline int reserve(growing *g, size_t extra) {
     return 1;
 }
 
-/* Give back what is not used; the bytes stay. */
+/* Release unused memory; the bytes stay. */
 static inline void trim(growing *g) {
     uint8_t *data = (uint8_t *)realloc(g->data, g->size ? g->size : 1);
     if (data) g->data = data;

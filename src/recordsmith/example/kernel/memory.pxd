@@ -1,6 +1,6 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
 # cython: initializedcheck=False, freethreading_compatible=True
-"""Memory that grows in C, and how it is handed to Python."""
+"""Growing memory in C, passed to Python."""
 
 from libc.stdint cimport int64_t, uint8_t
 

@@ -1,6 +1,6 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
 # cython: initializedcheck=False, freethreading_compatible=True
-"""Memory that a kernel allocated, as an object of Python."""
+"""Memory that a kernel allocated, as a Python object."""
 
 from cpython.buffer cimport PyBuffer_FillInfo
 from libc.string cimport memset
@@ -20,13 +20,13 @@ cdef class Memory:
 
 
 cdef Memory take(growing *g):
-    """Hand the memory of `g` over, trimmed to what is used."""
+    """Take the memory of `g`, trimmed to its size."""
     trim(g)
     return take_as_it_is(g)
 
 
 cdef Memory take_as_it_is(growing *g):
-    """The same for memory that is soon given back: pieces of one size are used again."""
+    """Take the memory of `g` untrimmed: freed pieces of equal size are reused."""
     cdef Memory memory = Memory.__new__(Memory)
     memory.held = g[0]
     memset(g, 0, sizeof(growing))

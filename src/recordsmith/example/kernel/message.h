@@ -1,7 +1,7 @@
-/* The protobuf wire format as far as tf.train.Example needs it: read and check.
+/* Read and check the protobuf wire format, as far as tf.train.Example needs it.
  *
- * Reading goes over spans, [at, end), and looks at no byte outside of one. Every reader answers
- * 1 for good and 0 for malformed. Messages, from tensorflow/core/example/{example,feature}.proto:
+ * Readers work on spans, [at, end), and read no byte outside them. They return 1 for good and 0
+ * for malformed. Messages, from tensorflow/core/example/{example,feature}.proto:
  *
  *   Example         { Features features = 1 }
  *   SequenceExample { Features context = 1; FeatureLists feature_lists = 2 }
@@ -34,7 +34,7 @@ typedef struct {
     const uint8_t *end;
 } span;
 
-/* For what is a few instructions and runs for each field: compilers count the calls, and decline. */
+/* For short functions that run for each field: compilers do not inline them by themselves. */
 #if defined(__GNUC__)
 #define ALWAYS_INLINE static inline __attribute__((always_inline))
 #else
@@ -123,7 +123,7 @@ typedef struct {
     int has_value;
 } map_entry;
 
-/* The same as read_entry, for any entry. */
+/* Like read_entry, for any entry. */
 static int read_any_entry(span s, map_entry *entry, int *odd) {
     int has_key = 0;
     uint32_t tag;
@@ -144,13 +144,13 @@ static int read_any_entry(span s, map_entry *entry, int *odd) {
 }
 
 /* Key and value of a map entry, in any order, each at most once. `odd` counts unknown fields.
- * Inlined: a span that was just written is slow to be passed on. */
+ * Inlined: passing a span that was just written is slow. */
 ALWAYS_INLINE int read_entry(span s, map_entry *entry, int *odd) {
     const uint8_t *p = s.at;
     if (s.end - p >= 4 && p[0] == (1 << 3 | DELIMITED) && p[1] <= s.end - p - 4 && p[1] < 128) {
         const uint8_t *value = p + 2 + p[1];
         if (value[0] == (2 << 3 | DELIMITED) && value[1] == s.end - value - 2 && value[1] < 128) {
-            /* as nearly all are: key, value, and both short */
+            /* the common case: key and value, both short */
             entry->key.at = p + 2;
             entry->key.end = value;
             entry->value.at = value + 2;

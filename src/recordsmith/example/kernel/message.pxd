@@ -1,6 +1,6 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
 # cython: initializedcheck=False, freethreading_compatible=True
-"""What all kernels read with: the spans of message.h, what a payload is, codes of what is wrong."""
+"""Shared by all kernels: the spans of message.h, payload kinds, codes of defects."""
 
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 
@@ -44,7 +44,7 @@ cdef extern from "values.h" nogil:
 cdef enum:
     FIELD_1 = 1 << 3 | 2  # the tag of field 1, delimited
     FIELD_2 = 2 << 3 | 2
-    # what can be wrong with a record
+    # defects of a record
     GOOD = 0
     MALFORMED = 1
     NOT_AN_EXAMPLE = 2

@@ -1,6 +1,6 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
 # cython: initializedcheck=False, freethreading_compatible=True
-"""What a payload is, and where in it things lie."""
+"""Classify payloads and find fields in them."""
 
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memset
@@ -24,13 +24,13 @@ KIND_NAMES = ("none", "bytes", "float", "int64")
 
 
 def classify(const uint8_t[::1] payload not None):
-    """What a payload is, by its strict wire form: a PAYLOAD_ number of classify.h."""
+    """Classify a payload by strict rules: a PAYLOAD_ number of classify.h."""
     return c_classify(span_of(&payload[0], payload.shape[0]))
 
 
 def classify_many(const uint8_t[::1] buffer not None, const int64_t[::1] starts not None,
                   const int64_t[::1] lengths not None, uint8_t[::1] kinds not None):
-    """The same for each payload, into `kinds`."""
+    """Classify each payload, into `kinds`."""
     cdef Py_ssize_t i, count = starts.shape[0]
     cdef const uint8_t *base = &buffer[0]
     if not spans_fit(buffer.shape[0], starts, lengths) or kinds.shape[0] != count:
@@ -42,7 +42,7 @@ def classify_many(const uint8_t[::1] buffer not None, const int64_t[::1] starts 
 
 def submessages(const uint8_t[::1] buffer not None, const int64_t[::1] starts not None,
                 const int64_t[::1] lengths not None, int field):
-    """Where the messages of one field lie: (owners, starts, lengths), int64 as Memory.
+    """Find the messages of one field: (owners, starts, lengths), int64 as Memory.
 
     `owners` is the number of the payload that each lies in. Malformed payloads end where they do.
     """

@@ -1,6 +1,6 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
 # cython: initializedcheck=False, freethreading_compatible=True
-"""Where many payloads lie in a buffer: all that a loop over them needs to be told."""
+"""The positions of many payloads in a buffer."""
 
 from libc.stdint cimport int64_t
 

@@ -1,9 +1,9 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
 # cython: initializedcheck=False, freethreading_compatible=True
-"""Many payloads with other features: some left out, renamed, added, or with other values.
+"""Rewrite payloads: drop, rename, add or change features.
 
 A payload is walked down to the keys of its features. What stays is copied as it lies there, with
-its place and its spelling; a length is written anew only around what changes.
+its place and its spelling; a length is rewritten only around a change.
 """
 
 cimport cython
@@ -51,39 +51,39 @@ import os
 cdef extern from "growing.h" nogil:
     int reserve(growing *g, size_t extra)
 
-cdef extern from "answers.h" nogil:
-    ctypedef struct answer:
+cdef extern from "result_cache.h" nogil:
+    ctypedef struct cached_result:
         const uint8_t *asked
         size_t size
         const uint8_t *given
         size_t given_size
         int number
         int next
-    ctypedef struct answers:
-        answer *held
+    ctypedef struct result_cache:
+        cached_result *held
         int count
-    int is_answer_to(const answer *a, const uint8_t *asked, size_t size)
-    int find_answer(const answers *all, const uint64_t *secret, const uint8_t *asked, size_t size)
-    int keep_answer(answers *all, const uint64_t *secret, const uint8_t *asked, size_t size,
+    int is_result_for(const cached_result *a, const uint8_t *asked, size_t size)
+    int find_result(const result_cache *all, const uint64_t *secret, const uint8_t *asked, size_t size)
+    int cache_result(result_cache *all, const uint64_t *secret, const uint8_t *asked, size_t size,
                     const uint8_t *given, size_t given_size, int number)
-    void release_answers(answers *all)
+    void release_results(result_cache *all)
 
-cdef extern from "usual_entry.h" nogil:
-    int read_usual_entry(
+cdef extern from "common_entry.h" nogil:
+    int read_common_entry(
         span *features, const uint8_t *key, size_t key_size, span *items, uint64_t *count
     )
 
-cdef uint64_t[2] secret  # of this process: nobody can choose keys that crowd a table
+cdef uint64_t[2] secret  # random per process, so that a file cannot choose colliding keys
 memcpy(secret, PyBytes_AS_STRING(os.urandom(16)), 16)
 
 
 cdef enum:
-    NOTHING = 0         # the action of a key that stays as it is
-    # what can be wrong with a record, besides what message.pxd has
+    NOTHING = 0         # the action of a key that does not change
+    # defects of a record in addition to those of message.pxd
     CLASH = 7           # two features would have one name
     TOO_LONG = 8
-    KEPT_ANSWERS = 10_000
-    LONGEST_KEPT = 1000  # bytes of what is asked, and of a new value
+    MOST_CACHED = 10_000
+    LONGEST_CACHED = 1000  # bytes of a cached key or value, and of a new value
 
 cdef size_t FAR_TOO_LONG = <size_t>1 << 60
 
@@ -94,17 +94,16 @@ CODES = {
 
 cdef struct action_state:
     bint drops
-    const uint8_t *name     # the field of its new key; NULL: it keeps its name
+    const uint8_t *name     # the field of its new key; NULL keeps the name
     size_t name_size
-    int recoder             # -1: its value stays
+    int recoder             # -1 keeps the value
     int stays_as            # the number of its name among those that must be free, if it keeps it
     int becomes             # that of its new name; -1: none of them
 
 
 cdef struct edited_entry:
-    # a map entry that is written anew, or some neighbours that are left out: where it begins and
-    # ends, with tag and length; its content begins; the fields of its key and value, empty if there
-    # are none
+    # a map entry that is rewritten, or adjacent ones that are dropped: its start and stop, with tag
+    # and length; the start of its content; the fields of its key and value, empty if missing
     const uint8_t *start
     const uint8_t *content
     const uint8_t *stop
@@ -112,7 +111,7 @@ cdef struct edited_entry:
     span value
     int action
     bint is_recoded
-    const uint8_t *new_value  # NULL: it lies at `new_at` in what was answered for this record
+    const uint8_t *new_value  # NULL: at `new_at` in the uncached results for this record
     size_t new_at
     size_t new_value_size
     size_t size             # of its new content
@@ -130,9 +129,9 @@ cdef struct map_section:
 
 @cython.final
 cdef class Rewriter:
-    """Makes other payloads of many. For one thread at a time."""
+    """Rewrites payloads. For one thread at a time."""
 
-    cdef list kept           # the memory of what is pointed to
+    cdef list kept           # owns the memory of the pointers
     cdef action_state *actions
     cdef int action_count
     cdef int recoder_count
@@ -144,19 +143,19 @@ cdef class Rewriter:
     cdef span added
     cdef object action_of
     cdef object new_value_of
-    cdef answers keys
-    cdef answers *values     # [2][recoder_count]
-    cdef growing entries     # of the record at hand
+    cdef result_cache keys
+    cdef result_cache *values     # [2][recoder_count]
+    cdef growing entries     # of the current record
     cdef growing sections
-    cdef growing fresh       # answers that are not remembered
+    cdef growing fresh       # results that are not cached
     cdef int64_t serial
     cdef bint is_free        # no two features of the record get one name
-    cdef const uint8_t *owner  # the map that gets what is added; NULL: there is none
-    cdef int guess           # the key that was met last
+    cdef const uint8_t *owner  # the map that gets the added features, or NULL
+    cdef int guess           # the last key
     cdef size_t most_bytes
-    cdef bint is_busy        # what is above would change under the call that goes on
+    cdef bint is_busy        # a nested call would change the state above
     cdef readonly Py_ssize_t row
-    """The record that the last call came to."""
+    """The record that the last call reached."""
 
     def __cinit__(self, list actions not None, bytes is_added not None, bytes added not None,
                   action_of not None, new_value_of not None, size_t most_bytes):
@@ -199,7 +198,7 @@ cdef class Rewriter:
         self.kept_in = <int64_t *>calloc(2 * names + 1, sizeof(int64_t))
         self.made_in = <int64_t *>calloc(2 * names + 1, sizeof(int64_t))
         self.last_of = <Py_ssize_t *>calloc(2 * self.recoder_count + 1, sizeof(Py_ssize_t))
-        self.values = <answers *>calloc(2 * self.recoder_count + 1, sizeof(answers))
+        self.values = <result_cache *>calloc(2 * self.recoder_count + 1, sizeof(result_cache))
         if (self.is_added is NULL or self.kept_in is NULL or self.made_in is NULL
                 or self.last_of is NULL or self.values is NULL):
             raise MemoryError
@@ -209,8 +208,8 @@ cdef class Rewriter:
         cdef int i
         if self.values is not NULL:
             for i in range(2 * self.recoder_count):
-                release_answers(&self.values[i])
-        release_answers(&self.keys)
+                release_results(&self.values[i])
+        release_results(&self.keys)
         release(&self.entries)
         release(&self.sections)
         release(&self.fresh)
@@ -222,13 +221,13 @@ cdef class Rewriter:
         free(self.values)
 
     cdef inline int action_for(self, span key) except -1 nogil:
-        """The number of the action of a key; mostly of the one that came next before."""
+        """Return the action of a key, usually the one that followed the last key before."""
         cdef size_t size = key.end - key.at
         cdef int place
         if self.keys.count:
             place = self.keys.held[self.guess].next
-            if not is_answer_to(&self.keys.held[place], key.at, size):
-                place = find_answer(&self.keys, secret, key.at, size)
+            if not is_result_for(&self.keys.held[place], key.at, size):
+                place = find_result(&self.keys, secret, key.at, size)
                 if place < 0:
                     return self.ask_action(key)
                 self.keys.held[self.guess].next = place
@@ -242,8 +241,8 @@ cdef class Rewriter:
         number = self.action_of(PyBytes_FromStringAndSize(<char *>key.at, size))
         if not 0 <= number < self.action_count:
             raise IndexError("there is no such action")
-        if size <= LONGEST_KEPT and self.keys.count < KEPT_ANSWERS:
-            place = keep_answer(&self.keys, secret, key.at, size, NULL, 0, number)
+        if size <= LONGEST_CACHED and self.keys.count < MOST_CACHED:
+            place = cache_result(&self.keys, secret, key.at, size, NULL, 0, number)
             if place < 0:
                 raise MemoryError
             self.keys.held[self.guess].next = place
@@ -253,10 +252,10 @@ cdef class Rewriter:
     cdef int recode(self, edited_entry *entry, int field) except -1 nogil:
         """Find the new value of an entry."""
         cdef size_t size = entry.value.end - entry.value.at
-        cdef answers *known
+        cdef result_cache *known
         cdef int place
         known = &self.values[2 * self.actions[entry.action].recoder + field - 1]
-        place = find_answer(known, secret, entry.value.at, size)
+        place = find_result(known, secret, entry.value.at, size)
         if place < 0:
             return self.ask_value(entry, field)
         entry.new_value = known.held[place].given
@@ -265,7 +264,7 @@ cdef class Rewriter:
 
     cdef int ask_value(self, edited_entry *entry, int field) except -1 with gil:
         cdef int recoder = self.actions[entry.action].recoder, place
-        cdef answers *known = &self.values[2 * recoder + field - 1]
+        cdef result_cache *known = &self.values[2 * recoder + field - 1]
         cdef size_t size = entry.value.end - entry.value.at
         cdef const uint8_t *new
         cdef bytes given = self.new_value_of(
@@ -275,8 +274,8 @@ cdef class Rewriter:
             raise TypeError("a new value is None; expected bytes")
         new = <const uint8_t *>PyBytes_AS_STRING(given)
         entry.new_value_size = PyBytes_GET_SIZE(given)
-        if max(size, entry.new_value_size) <= LONGEST_KEPT and known.count < KEPT_ANSWERS:
-            place = keep_answer(known, secret, entry.value.at, size, new, entry.new_value_size, 0)
+        if max(size, entry.new_value_size) <= LONGEST_CACHED and known.count < MOST_CACHED:
+            place = cache_result(known, secret, entry.value.at, size, new, entry.new_value_size, 0)
             if place < 0:
                 raise MemoryError
             entry.new_value = known.held[place].given
@@ -288,7 +287,7 @@ cdef class Rewriter:
         return 0
 
     cdef int find(self, span payload) except -1 nogil:
-        """The sections of a record that do not stay as they are, and which of their entries."""
+        """Collect the sections and entries of a record that change."""
         cdef int odd = 0, kind, code
         self.owner = last_features(payload) if self.added.at < self.added.end else NULL
         self.is_free = True
@@ -304,7 +303,7 @@ cdef class Rewriter:
         return CLASH if code == GOOD and not self.is_free else code
 
     cdef int walk(self, span rest, bint checking, int *odd) except -1 nogil:
-        """`checking`: whether features are to be well-formed; it is not known that they are.
+        """`checking`: whether to check that features are well-formed.
 
         `odd` counts what speaks against an Example.
         """
@@ -313,7 +312,7 @@ cdef class Rewriter:
         cdef edited_entry entry
         cdef map_entry plain
         cdef uint32_t tag
-        cdef answer *next_key
+        cdef cached_result *next_key
         cdef uint64_t count
         cdef int kind, inside = 0
         self.entries.size = self.sections.size = self.fresh.size = 0
@@ -338,7 +337,7 @@ cdef class Rewriter:
                 entry.start = items.at
                 if checking and self.keys.count:
                     next_key = &self.keys.held[self.keys.held[self.guess].next]
-                    kind = read_usual_entry(&items, next_key.asked, next_key.size, &values, &count)
+                    kind = read_common_entry(&items, next_key.asked, next_key.size, &values, &count)
                     if kind != KIND_NONE:
                         if kind == KIND_BYTES and not count_values(values, kind, &count, &inside):
                             return MALFORMED
@@ -380,7 +379,7 @@ cdef class Rewriter:
         return GOOD
 
     cdef inline bint note(self, edited_entry *entry, map_section *section) noexcept nogil:
-        """Note the name of an entry, and the entry, if it does not stay as it is."""
+        """Record the name of an entry, and the entry if it changes."""
         cdef action_state *action = &self.actions[entry.action]
         cdef Py_ssize_t count = self.entries.size // sizeof(edited_entry)
         cdef edited_entry *before
@@ -388,7 +387,7 @@ cdef class Rewriter:
         if action.drops and count > section.first:
             before = &(<edited_entry *>self.entries.data)[count - 1]
             if self.actions[before.action].drops and before.stop == entry.start:
-                before.stop = entry.stop  # one piece that is left out
+                before.stop = entry.stop  # one dropped piece
                 return True
         if action.stays_as >= 0:
             self.kept_in[at + action.stays_as] = self.serial
@@ -407,7 +406,7 @@ cdef class Rewriter:
         return push_bytes(&self.entries, entry, sizeof(edited_entry))
 
     cdef int measure(self, span payload, size_t *size) except -1 nogil:
-        """How long the new content of everything is; asks for new values."""
+        """Compute the new sizes, calling for new values."""
         cdef map_section *sections = <map_section *>self.sections.data
         cdef edited_entry *entries = <edited_entry *>self.entries.data
         cdef Py_ssize_t count = self.sections.size // sizeof(map_section), i, number
@@ -428,7 +427,7 @@ cdef class Rewriter:
                 entry.size = entry.stop - entry.content
                 if action.name is not NULL:
                     entry.size += action.name_size - (entry.key.end - entry.key.at)
-                # of equal keys the last one counts: others need not be in a table
+                # only the last of equal keys counts
                 if (
                     action.recoder >= 0 and entry.value.at < entry.value.end
                     and self.last_of[2 * action.recoder + section.field - 1] == number
@@ -449,7 +448,7 @@ cdef class Rewriter:
         return TOO_LONG if size[0] > self.most_bytes else GOOD
 
     cdef uint8_t *put(self, uint8_t *out, span payload) noexcept nogil:
-        """Write a payload whose parts are measured."""
+        """Write a payload after its parts are measured."""
         cdef map_section *sections = <map_section *>self.sections.data
         cdef edited_entry *entries = <edited_entry *>self.entries.data
         cdef Py_ssize_t count = self.sections.size // sizeof(map_section), i, number
@@ -539,11 +538,11 @@ cdef class Rewriter:
         cdef size_t size = 0
         cdef Py_ssize_t last = self.row
         cdef uint8_t *end
-        while last < starts.shape[0] and size < enough:  # about what there will be
+        while last < starts.shape[0] and size < enough:  # an estimate of the output
             size += lengths[last] + (self.added.end - self.added.at)
             last += 1
         if size > enough // 8:
-            size = max(size, enough)  # always the same, so that there is such a piece already
+            size = max(size, enough)  # one size, so that freed pieces are reused
         if not reserve(data, size + size // 8) or not reserve(offsets, 8 * (last - self.row + 1)):
             return NO_MEMORY
         push_int64(offsets, 0)
@@ -568,7 +567,7 @@ cdef class Rewriter:
 
 
 cdef const uint8_t *last_features(span payload) noexcept nogil:
-    """Where the last map of features is in a payload; NULL if there is none."""
+    """Find the last map of features in a payload, or NULL."""
     cdef const uint8_t *found = NULL
     cdef const uint8_t *field
     cdef uint32_t tag
@@ -588,7 +587,7 @@ cdef bint is_feature(span value) noexcept nogil:
 
 
 cdef bint find_fields(span fields, edited_entry *entry) noexcept nogil:
-    """Where the fields of key and value are in an entry."""
+    """Find the fields of key and value in an entry."""
     cdef const uint8_t *field
     cdef span inner
     cdef uint32_t tag
@@ -612,7 +611,7 @@ cdef bint find_fields(span fields, edited_entry *entry) noexcept nogil:
 
 
 cdef inline size_t field_size(size_t content) noexcept nogil:
-    """Of a field with a tag of one byte, and its length."""
+    """Return the size of a field with a tag of one byte and its length."""
     cdef size_t size = 2 + content, rest = content >> 7
     while rest:
         size += 1

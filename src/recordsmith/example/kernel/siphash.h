@@ -1,7 +1,7 @@
 /* SipHash-1-3, after its authors' description (SipHash: a fast short-input PRF), with a key.
  *
- * For tables of names that a file may have chosen: whoever does not know the key cannot tell which
- * names share a slot. As fast for short names as a hash without a key that goes byte by byte.
+ * For tables of names from files: without the key, a file cannot contain names chosen to share a
+ * slot. As fast for short names as a hash without a key that goes byte by byte.
  */
 #ifndef RECORDSMITH_SIPHASH_H
 #define RECORDSMITH_SIPHASH_H

@@ -1,6 +1,6 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
 # cython: initializedcheck=False, freethreading_compatible=True
-"""Which features many payloads have, counted without making values of them."""
+"""Count the features of many payloads without decoding values."""
 
 cimport cython
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
@@ -30,11 +30,11 @@ from recordsmith.example.kernel.message cimport (
 )
 from recordsmith.example.kernel.places cimport spans_fit
 
-cdef extern from "usual_entry.h" nogil:
-    int read_usual_entry(
+cdef extern from "common_entry.h" nogil:
+    int read_common_entry(
         span *features, const uint8_t *key, size_t key_size, span *items, uint64_t *count
     )
-    int read_usual_feature(
+    int read_common_feature(
         const uint8_t *at, const uint8_t *stop, span *items, uint64_t *count
     )
     int are_same(const uint8_t *a, const uint8_t *b, size_t size)
@@ -44,9 +44,9 @@ cdef extern from "content.h" nogil:
 
 
 cdef enum:
-    # how many keys are searched one by one before Python's dict is asked
+    # how many keys are compared one by one before using Python's dict
     FEW_KEYS = 32
-    # the number that stands for the keys which a survey does not keep
+    # the number of all keys that a survey does not keep
     OTHERS = 0
 
 
@@ -61,7 +61,7 @@ cdef struct feature_state:
     int64_t min_steps
     int64_t max_steps
     int64_t value_bytes
-    # the record at hand: counted when it ends, as the last of two equal keys counts
+    # the current record, counted at its end, as the last of equal keys counts
     int64_t row
     int row_kinds           # one bit a kind: steps of a feature list may differ
     int64_t row_min
@@ -74,7 +74,7 @@ cdef struct feature_state:
 
 @cython.final
 cdef class FeatureSurvey:
-    """Counts which features many payloads have, without making values of them. For one thread.
+    """Counts the features of many payloads without decoding values. For one thread.
 
     Of very many keys only the first few by name are kept, in memory that does not grow beyond that
     of the keys of one record. What is kept does not depend on the order of the records: a key that
@@ -88,13 +88,13 @@ cdef class FeatureSurvey:
     cdef int state_capacity
     cdef dict numbers        # key -> number; Python's dict, as the keys come from the file
     cdef list keys           # the memory of each feature's key
-    cdef growing touched     # numbers of the features of the record at hand
+    cdef growing touched     # numbers of the features of the current record
     cdef int64_t row
     cdef int64_t most_keys, most_key_bytes, listed_keys, listed_key_bytes
-    cdef int64_t room, room_bytes  # beyond these, keys are let go of
+    cdef int64_t room, room_bytes  # limits above which keys are dropped
     cdef int64_t key_bytes
     cdef bint is_over        # there were more keys than are kept
-    cdef bytes last          # of those that are kept, once there were more
+    cdef bytes last          # of the kept keys, once there were more
 
     def __cinit__(self, int64_t most_keys=INT64_MAX, int64_t most_key_bytes=INT64_MAX,
                   int64_t listed_keys=0, int64_t listed_key_bytes=0):
@@ -107,14 +107,14 @@ cdef class FeatureSurvey:
         self.most_keys, self.most_key_bytes = most_keys, most_key_bytes
         self.listed_keys, self.listed_key_bytes = listed_keys, listed_key_bytes
         self.room, self.room_bytes = with_slack(most_keys), with_slack(most_key_bytes)
-        self.add(None)  # what stands for all that are not kept
+        self.add(None)  # the entry of all dropped keys
 
     def __dealloc__(self):
         free(self.states)
         release(&self.touched)
 
     cdef inline int number_of(self, span key) except -1 nogil:
-        """The number of a key that is not the one that came next before."""
+        """Look up the number of a key that did not follow the last key before."""
         cdef int number
         for number in range(1, min(self.state_count, FEW_KEYS)):
             if self.is_key(number, key):
@@ -132,7 +132,7 @@ cdef class FeatureSurvey:
         return self.add(name)
 
     cdef int add(self, bytes name) except -1:
-        """Begin to count a key; None: the keys that are not kept, which no key is equal to."""
+        """Begin to count a key; None stands for the dropped keys and equals no key."""
         cdef feature_state *grown
         cdef int number
         if self.state_count == self.state_capacity:
@@ -159,7 +159,7 @@ cdef class FeatureSurvey:
         return number
 
     cdef int let_go(self) except -1 with gil:
-        """Between two records: forget what was seen in no Example, and of too many keys most."""
+        """Drop keys between two records: those not in Examples, and most of too many."""
         cdef list kept = self.kept()
         cdef list keys = [None, *kept]
         cdef dict numbers = {name: number for number, name in enumerate(kept, 1)}
@@ -181,7 +181,7 @@ cdef class FeatureSurvey:
         return 0
 
     cdef list kept(self):
-        """The keys that Examples have, or of too many the first by name; with them go the bounds."""
+        """Select the keys of Examples, or the first by name of too many, and set the bounds."""
         cdef int i
         cdef list names = [self.keys[i] for i in range(1, self.state_count) if self.states[i].present]
         if not self.is_over and len(names) <= self.most_keys and (
@@ -205,7 +205,7 @@ cdef class FeatureSurvey:
         cdef int kind, odd = 0
         cdef uint64_t count = 0
         cdef span values, items
-        kind = read_usual_feature(feature.at, feature.end, &items, &count)
+        kind = read_common_feature(feature.at, feature.end, &items, &count)
         if kind == KIND_NONE:
             if not read_feature(feature, &kind, &values, &odd):
                 return False
@@ -244,7 +244,7 @@ cdef class FeatureSurvey:
         return True
 
     cdef inline bint begin_entry(self, int number) noexcept nogil:
-        """Forget what an entry of the same record with the same key had."""
+        """Undo an earlier entry of the same record with the same key."""
         cdef feature_state *f = &self.states[number]
         cdef int64_t touched = number
         if f.row != self.row:
@@ -260,7 +260,7 @@ cdef class FeatureSurvey:
     cdef inline bint see_usual(
         self, int number, int kind, span items, uint64_t count
     ) noexcept nogil:
-        """See what read_usual_entry found."""
+        """Count the result of read_common_entry."""
         cdef feature_state *f = &self.states[number]
         if not self.begin_entry(number):
             return False
@@ -293,7 +293,7 @@ cdef class FeatureSurvey:
         return True
 
     cdef inline int end_row(self) except -1 nogil:
-        """Count what was seen of the record at hand."""
+        """Count the current record."""
         cdef size_t at
         cdef int64_t number
         cdef int i
@@ -372,7 +372,7 @@ cdef class FeatureSurvey:
                     self.end_row()
 
     cdef inline int drop_row(self) except -1 nogil:
-        """Count nothing more of the record at hand."""
+        """Discard the current record."""
         self.touched.size = 0
         self.row += 1
         if self.state_count > self.room or self.key_bytes > self.room_bytes:
@@ -380,7 +380,7 @@ cdef class FeatureSurvey:
         return 0
 
     cdef bint see_record(self, span rest, uint32_t wanted, bint lists, int *odd) except -1 nogil:
-        """See one payload, to be counted by end_row; False if it is malformed.
+        """Read one payload, to be counted by end_row; return False if it is malformed.
 
         `odd` counts what does not belong into the map in field `wanted`.
         """
@@ -402,7 +402,7 @@ cdef class FeatureSurvey:
                 number = self.first if guess < 0 else self.states[guess].next
                 if not lists:
                     count = 0
-                    kind = read_usual_entry(
+                    kind = read_common_entry(
                         &features, self.states[number].key, self.states[number].key_size, &inner,
                         &count,
                     )
@@ -433,13 +433,13 @@ cdef class FeatureSurvey:
         return True
 
     def settle(self):
-        """Let go of what is not to be kept; whether all keys of Examples are."""
+        """Drop keys above the limits; return whether all keys of Examples are kept."""
         self.drop_row()
         self.let_go()
         return not self.is_over
 
     def finish(self):
-        """For each key that is kept (key, kinds, contents, present, lengths, steps, value_bytes)."""
+        """Return for each kept key (key, kinds, contents, present, lengths, steps, value_bytes)."""
         self.settle()
         return [
             (
@@ -454,5 +454,5 @@ cdef class FeatureSurvey:
 
 
 cdef inline int64_t with_slack(int64_t most) noexcept nogil:
-    """A quarter more, so that letting go of keys is worth its while."""
+    """Add a quarter, so that keys are not dropped too often."""
     return most if most == INT64_MAX else most + most // 4 + 1

@@ -7,7 +7,7 @@
 
 /* Append the values of one list message: int64 and float32 in machine order, bytes end to end
  * with the end of each in `ends`; or of bytes, if there is an `origin`, two int64: where each
- * begins and ends, from there on. Answers 1, 0 malformed, -1 out of memory. */
+ * begins and ends, from there on. Return 1, 0 if malformed, -1 when out of memory. */
 static inline int append_values(span list, int kind, const uint8_t *origin, growing *values,
                                 growing *ends, int64_t *count) {
     uint32_t tag;
@@ -39,7 +39,7 @@ static inline int append_values(span list, int kind, const uint8_t *origin, grow
 #endif
                 *count += (int64_t)(size / 4);
             } else {
-                /* every byte may be a value: room for all, then no check in the loop */
+                /* every byte may be a value: reserve for all, without checks in the loop */
                 if (!reserve(values, 8 * size)) return -1;
                 uint8_t *out = values->data + values->size;
                 while (inner.at < inner.end) {

@@ -1,7 +1,7 @@
 /* XXH64, after its specification (xxhash's doc/xxhash_spec.md), with seed 0.
  *
- * A hash of 64 bits that reads 32 bytes a step. It tells equal bytes from others where nobody
- * means harm: whoever writes a file can make two values that share a hash.
+ * A 64-bit hash that reads 32 bytes a step. Not secure: the author of a file can create values with
+ * equal hashes.
  */
 #ifndef RECORDSMITH_XXH64_H
 #define RECORDSMITH_XXH64_H

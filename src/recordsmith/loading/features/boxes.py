@@ -1,8 +1,8 @@
-"""The boxes of objects, moved as their picture was: cropped, resized, padded and mirrored with it.
+"""Bounding boxes, transformed with their image: cropped, resized, padded and flipped.
 
-All boxes of a batch are moved at once. First they are laid into the frame as the picture is, then
-cut off where the picture is; those of which too little is left are dropped with their labels.
-Nothing is decoded here: how each picture lies in its frame is told by its feature.
+All boxes of a batch are transformed at once: mapped into the frame and clipped to the image. Boxes
+with too little visible area are dropped with their labels. The image feature provides the
+placement of each image.
 """
 
 from __future__ import annotations
@@ -15,55 +15,54 @@ import numpy as np
 import numpy.typing as npt
 
 from recordsmith.buffers import Int64Array
-from recordsmith.errors import CorruptDataError, Defect, OptionError
+from recordsmith.errors import CorruptDataError, Defect, OptionError, option
 from recordsmith.example import Column, RaggedArray
 from recordsmith.example.keys import BOX, OBJECT_LABEL
 from recordsmith.image.options import check_word
 from recordsmith.loading.features.contract import (
+    BatchRows,
     Feature,
     Filling,
-    PictureFilling,
+    ImageFilling,
     PixelFeature,
     Request,
-    Rows,
 )
-from recordsmith.loading.features.following import check_leader, leading, pictures_in
+from recordsmith.loading.features.following import check_leader, images_in, leading
 from recordsmith.loading.features.padded import TooLong, check_room, pad, too_long
 from recordsmith.loading.options import is_whole
 
 BoxOrder = Literal["yxyx", "xyxy", "xywh", "cxcywh"]
-"""ymin, xmin, ymax, xmax; xmin, ymin, xmax, ymax; xmin, ymin, width, height; the centre's x and y,
+"""ymin, xmin, ymax, xmax; xmin, ymin, xmax, ymax; xmin, ymin, width, height; center x, center y,
 width, height."""
 
 BoxUnit = Literal["fraction", "pixel"]
 
 _Sides = npt.NDArray[np.float64]  # (boxes, 4): ymin, xmin, ymax, xmax
 
-_OUTSIDE = 1.0  # how many pictures beyond the edge a box may reach; further it is in other units
-_SLIVER = 1e-6  # of a side of the picture: what rounding leaves where a box is cut off at its edge
+_OUTSIDE = 1.0  # image sizes that a box may reach beyond the edge; further it is in other units
+_SLIVER = 1e-6  # of a side of the image: what rounding leaves of a box outside the image
 _ROUNDING = 1e-4  # of a box's area
 
 
 @dataclass(frozen=True)
 class Boxes(PixelFeature):
-    """The boxes of a picture's objects, as they lie in its frame: float32, (batch, n, 4).
+    """Bounding boxes in the frame of their image: float32, (batch, n, 4), padded.
 
-    `<name>_labels` is int64, (batch, n), and `<name>_lengths` int64, (batch,): how many boxes each
-    row has; behind them rows are filled up. A record without boxes has none.
+    Adds `<name>_labels`, int64, (batch, n), and `<name>_lengths`, int64, (batch,): the number of
+    boxes in each row.
 
-    keys: the features ymin, xmin, ymax, xmax in the records, fractions of the stored picture.
-    labels: the feature with a number for each box; None for none, then there is no
-        `<name>_labels`.
-    of: the name of the Image whose pictures they follow; if not said, the only one. Without any
-        they are those of the stored picture.
-    order: which numbers a box has.
-    unit: a `fraction` of the frame's height and width, or a `pixel` of the frame.
-    length: how many boxes there is room for in each row; as many as the batch's fullest row has, if
-        not said.
-    fill, label_fill: what stands behind the boxes of a row.
-    too_long: whether a row with more than `length` boxes is an `error`, or is `cut`.
-    min_visible: how much of a box's area must be left in the frame, from 0 to 1. Boxes of which
-        less is left, or nothing, are dropped with their labels.
+    Attributes:
+        keys: the keys of ymin, xmin, ymax and xmax, as fractions of the stored image.
+        labels: the key of the label of each box; None for boxes without labels.
+        of: the name of the Image that they belong to. Default: the only Image; without an Image,
+            boxes are those of the stored image.
+        order: the numbers of a box and their order.
+        unit: a `fraction` of the frame's height and width, or a `pixel` of the frame.
+        length: the number of boxes in each row. Default: that of the longest row of the batch.
+        fill, label_fill: the padding.
+        too_long: for a row with more than `length` boxes: an `error`, or `cut` the rest.
+        min_visible: the share of a box's area, from 0 to 1, that must be visible in the frame.
+            Other boxes, and invisible ones, are dropped with their labels.
     """
 
     has_pixels: ClassVar[bool] = False
@@ -83,15 +82,21 @@ class Boxes(PixelFeature):
     def __post_init__(self) -> None:
         check_room(self.length, self.too_long)
         if not isinstance(self.keys, tuple) or len(set(self.keys)) != 4:
-            raise OptionError(f"keys is {self.keys!r}; expected those of ymin, xmin, ymax, xmax")
+            raise OptionError(
+                option="keys",
+                value=self.keys,
+                expected="a tuple with the keys of ymin, xmin, ymax and xmax",
+            )
         check_word("order", self.order, get_args(BoxOrder))
         check_word("unit", self.unit, get_args(BoxUnit))
         if not isinstance(self.min_visible, (int, float)) or not 0 <= self.min_visible <= 1:
-            raise OptionError(f"min_visible is {self.min_visible!r}; expected 0 to 1")
+            raise OptionError(
+                option="min_visible", value=self.min_visible, expected="a number from 0 to 1"
+            )
         if not isinstance(self.fill, (int, float)):
-            raise OptionError(f"fill is {self.fill!r}; expected a number")
+            raise OptionError(option="fill", value=self.fill, expected="a number")
         if not is_whole(self.label_fill):
-            raise OptionError(f"label_fill is {self.label_fill!r}; expected a whole number")
+            raise OptionError(option="label_fill", value=self.label_fill, expected="an integer")
 
     def requests(self) -> dict[str, Request]:
         requests = dict.fromkeys(self.keys, Request(("float",), "ragged"))
@@ -105,16 +110,18 @@ class Boxes(PixelFeature):
 
     def check(self, name: str, features: Mapping[str, Feature]) -> None:
         check_leader(name, self.of, features)
-        if self.unit == "pixel" and not pictures_in(features):
+        if self.unit == "pixel" and not images_in(features):
             raise OptionError(
-                f"feature {name!r}: unit is 'pixel', which is one of a frame, but there is no "
-                "Image; say 'fraction'"
+                f"feature {name!r}: {option('unit', 'pixel')} needs an Image",
+                option="unit",
+                value=self.unit,
+                remedy=f"Declare an Image, or pass {option('unit', 'fraction')}.",
             )
 
     def leader(self, name: str, features: Mapping[str, Feature]) -> str | None:
-        return self.of or next(iter(pictures_in(features)), None)
+        return self.of or next(iter(images_in(features)), None)
 
-    def begin(self, name: str, rows: Rows) -> BoxFilling:
+    def begin(self, name: str, rows: BatchRows) -> BoxFilling:
         frames = _Frames.of(leading(self.of, rows), rows.count)
         row_of, sides, labels = self._stored(rows)
         sides, is_kept = self._moved(frames, row_of, sides)
@@ -123,7 +130,9 @@ class Boxes(PixelFeature):
         if width is not None and self.too_long == "error":
             for row in np.flatnonzero(lengths > width).tolist():
                 boxes = "1 box" if lengths[row] == 1 else f"{lengths[row]} boxes"
-                rows.fail(row, too_long(f"there are {boxes} in the frame", width, row))
+                rows.fail(
+                    row, too_long(self.keys[0], "the frame has too many boxes", boxes, width, row)
+                )
         numbers = self._numbers(frames, row_of[is_kept], sides[is_kept]).astype(np.float32)
         arrays = list(pad(numbers, lengths, width, self.fill))
         if self.labels is not None:
@@ -132,10 +141,10 @@ class Boxes(PixelFeature):
 
     # -- the steps ---------------------------------------------------------------------------------
 
-    def _stored(self, rows: Rows) -> tuple[Int64Array, _Sides, npt.NDArray[np.int64]]:
-        """The boxes of all rows end to end: the row, the sides and the label of each.
+    def _stored(self, rows: BatchRows) -> tuple[Int64Array, _Sides, npt.NDArray[np.int64]]:
+        """Return the row, the sides and the label of each box of all rows.
 
-        Rows whose boxes are none fail, and have none here.
+        Rows with invalid boxes fail, and are left out.
         """
         columns = {key: _ragged(rows.columns[key]) for key in self.requests()}
         lengths = np.stack([column.lengths for column in columns.values()])
@@ -146,9 +155,10 @@ class Boxes(PixelFeature):
                 row,
                 CorruptDataError(
                     Defect.FEATURE_SHAPE,
-                    f"the features of boxes have different numbers of values: {counts}; expected "
-                    "one for each box in all of them",
-                    position=row,
+                    "the features of boxes have different numbers of values",
+                    found=counts,
+                    expected="one for each box",
+                    record=row,
                 ),
             )
         good = np.flatnonzero(~is_bad)
@@ -162,7 +172,7 @@ class Boxes(PixelFeature):
         is_box = (low >= -_OUTSIDE) & (high <= 1 + _OUTSIDE) & (low <= high)  # never of NaN
         wrong = np.flatnonzero(~is_box.all(axis=1))
         for box in wrong.tolist():
-            rows.fail(int(row_of[box]), self._no_box(int(row_of[box]), sides[box]))
+            rows.fail(int(row_of[box]), self._invalid_box(int(row_of[box]), sides[box]))
         labels: Any = np.zeros(len(sides), np.int64)
         if self.labels is not None:
             labels = values[self.labels]
@@ -171,21 +181,22 @@ class Boxes(PixelFeature):
             row_of, sides, labels = row_of[is_good], sides[is_good], labels[is_good]
         return row_of, sides, labels
 
-    def _no_box(self, row: int, sides: _Sides) -> CorruptDataError:
+    def _invalid_box(self, row: int, sides: _Sides) -> CorruptDataError:
         found = ", ".join(
             f"{key!r} {value:.7g}" for key, value in zip(self.keys, sides.tolist(), strict=True)
         )
         return CorruptDataError(
             Defect.FEATURE_VALUE,
-            f"a box has {found}; expected fractions of the picture, from 0 to 1, no minimum above "
-            "its maximum",
-            position=row,
+            "a box is invalid",
+            found=found,
+            expected="fractions of the image from 0 to 1, minimum before maximum",
+            record=row,
         )
 
     def _moved(
         self, frames: _Frames, row_of: Int64Array, sides: _Sides
     ) -> tuple[_Sides, npt.NDArray[np.bool_]]:
-        """The boxes in pixels of their frames, cut off where the picture is; and which are kept."""
+        """Return the boxes in pixels of their frames, clipped to the image; and which to keep."""
         scale, shift = frames.scale[row_of], frames.shift[row_of]
         first, last = frames.first[row_of], frames.last[row_of]
         whole = np.concatenate([sides[:, :2] * scale + shift, sides[:, 2:] * scale + shift], axis=1)
@@ -193,12 +204,12 @@ class Boxes(PixelFeature):
         visible = high - low
         wanted = (whole[:, 2:] - whole[:, :2]).prod(axis=1) * (self.min_visible * (1 - _ROUNDING))
         is_kept = (visible > _SLIVER * scale).all(axis=1) & (visible.prod(axis=1) >= wanted)
-        is_turned, size = frames.is_turned[row_of], frames.size[row_of]
-        low, high = np.where(is_turned, size - high, low), np.where(is_turned, size - low, high)
+        is_flipped, size = frames.is_flipped[row_of], frames.size[row_of]
+        low, high = np.where(is_flipped, size - high, low), np.where(is_flipped, size - low, high)
         return np.concatenate([low, high], axis=1), is_kept
 
     def _numbers(self, frames: _Frames, row_of: Int64Array, sides: _Sides) -> _Sides:
-        """The boxes in the order and unit that are asked for."""
+        """Return the boxes in the declared order and unit."""
         low, high = sides[:, :2], sides[:, 2:]
         if self.unit == "fraction":
             size = frames.size[row_of]
@@ -213,12 +224,12 @@ class Boxes(PixelFeature):
 
 
 class _Frames(NamedTuple):
-    """How the pictures of a batch lie in their frames; for each row two numbers, of y and x.
+    """The placement of the images of a batch in their frames; two numbers, y and x, for each row.
 
-    scale, shift: a fraction of the picture, times scale, plus shift, is a place in the frame.
-    first, last: between which of them the picture is seen.
+    scale, shift: a fraction of the image times scale plus shift is a place in the frame.
+    first, last: the visible part of the image.
     size: of the frame.
-    is_turned: whether it is turned over, after all of that.
+    is_flipped: whether the frame is flipped afterwards.
     """
 
     scale: _Sides
@@ -226,17 +237,17 @@ class _Frames(NamedTuple):
     first: _Sides
     last: _Sides
     size: _Sides
-    is_turned: npt.NDArray[np.bool_]
+    is_flipped: npt.NDArray[np.bool_]
 
     @classmethod
-    def of(cls, pictures: PictureFilling | None, count: int) -> _Frames:
-        """Of the pictures of `count` rows; without pictures, all frames are the pictures."""
+    def of(cls, images: ImageFilling | None, count: int) -> _Frames:
+        """Create the frames of `count` rows; without images, frames are the images."""
         sizes = np.ones((count, 2))
         placements = np.tile(np.array([0, 0, 1, 1, 1, 1, 0, 0, 1, 1, 0, 0], np.float64), (count, 1))
-        if pictures is not None:
-            for row, placement in enumerate(pictures.placements):
+        if images is not None:
+            for row, placement in enumerate(images.placements):
                 if placement is not None:
-                    sizes[row], placements[row] = pictures.sizes[row], placement
+                    sizes[row], placements[row] = images.sizes[row], placement
         # pairs of y and x in the order of Placement, where "mirrored" comes before "upside down"
         begin, part, to, at, size = (placements[:, i : i + 2] for i in range(0, 10, 2))
         ratio = to / part
@@ -246,12 +257,12 @@ class _Frames(NamedTuple):
             first=np.clip(at, 0, size),
             last=np.clip(at + to, 0, size),
             size=size,
-            is_turned=placements[:, 11:9:-1] != 0,
+            is_flipped=placements[:, 11:9:-1] != 0,
         )
 
 
 class BoxFilling(Filling):
-    """The boxes of a batch: ready when they are begun."""
+    """The boxes of a batch, ready from the beginning."""
 
     def __init__(self, arrays: dict[str, npt.NDArray[Any]]) -> None:
         self._arrays = arrays

@@ -1,4 +1,4 @@
-"""Byte strings, as they are stored: texts, encoded pictures, or anything else."""
+"""Byte strings as stored: text, encoded images, or anything else."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ from recordsmith.loading.features.contract import Request, ValueFeature
 class Bytes(ValueFeature):
     """Byte strings: a BytesArray, (batch, *shape), or a RaggedArray of byte strings.
 
-    key: the feature's name in the records.
-    shape: of one record's values: () for one, (n,) for as many, "ragged" for any number.
-    default: stands in where a record lacks the feature; without it, a row of any number is empty.
+    Attributes:
+        key: the key of the feature in the records.
+        shape: of the values of a record: () for one, (n,) for n, "ragged" for any number.
+        default: the value for records without the feature; without it, a ragged row is empty.
     """
 
     key: str

@@ -1,12 +1,11 @@
-"""What a feature of a batch promises.
+"""The interface of features.
 
-A feature says which columns of the records it reads, and makes arrays of them whose first axis
-counts the rows of the batch. There are two sorts. A `ValueFeature` makes its arrays at once from
-the columns. A `PixelFeature` has work for each row, such as decoding a picture, which threads share
-out: it begins with arrays to be filled, fills them row by row, and finishes. Of these a
-`PictureFeature` can be followed: masks and boxes are moved as its pictures are.
+A feature requests columns of the records and makes arrays of them, whose first axis counts the rows
+of the batch. A `ValueFeature` makes its arrays directly from the columns. A `PixelFeature` works
+row by row, such as decoding an image, in several threads: it allocates arrays, fills them, and
+finishes. Masks and boxes follow an `ImageFeature`: they are transformed as its images are.
 
-Features are immutable and know nothing of datasets, order or threads.
+Features are immutable and independent of datasets, order and threads.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from recordsmith.image.fit import Placement
 from recordsmith.loading.draws import Draws
 
 Allocate: TypeAlias = Callable[[str, tuple[int, ...], Any], npt.NDArray[Any]]
-"""(name, shape, dtype) -> an array whose content does not matter."""
+"""Called as `allocate(name, shape, dtype)`; returns an uninitialized array."""
 
 NUMBERS: tuple[Kind, ...] = ("int64", "float")
 _ALIGNMENT = 64
@@ -36,10 +35,10 @@ _ALIGNMENT = 64
 class Request:
     """A column that a feature reads.
 
-    kinds: what the records may have, of which one must be what all of them have.
-    shape: of one record's values; "ragged" for any number of them.
-    default: stands in where a record lacks the feature; without it, one that has a fixed shape
-        must be there, and one that is ragged is empty.
+    kinds: the allowed kinds; all records must have the same.
+    shape: of the values of a record; "ragged" for any number.
+    default: the value for records without the feature; without it, a fixed shape is required, and
+        a ragged row is empty.
     """
 
     kinds: tuple[Kind, ...]
@@ -48,18 +47,18 @@ class Request:
 
 
 class Feature(ABC):
-    """One entry of a batch, as a user declares it."""
+    """An entry of a batch, as a user declares it."""
 
     @abstractmethod
     def requests(self) -> Mapping[str, Request]:
-        """The columns that it reads, by the records' keys."""
+        """Return the columns to read, by key."""
 
     def outputs(self, name: str) -> tuple[str, ...]:
-        """The entries of the batch that it makes, when it is declared as `name`."""
+        """Return the names of the entries that it makes when declared as `name`."""
         return (name,)
 
     def check(self, name: str, features: Mapping[str, Feature]) -> None:  # noqa: B027 - most need none
-        """Raise OptionError if it does not go together with the others that are declared."""
+        """Raise OptionError if it conflicts with the other features."""
 
 
 class ValueFeature(Feature):
@@ -69,53 +68,53 @@ class ValueFeature(Feature):
     def values(
         self, name: str, columns: Mapping[str, Column], positions: Int64Array
     ) -> dict[str, Column]:
-        """Its entries of the batch, by the names that `outputs` gives.
+        """Return its entries of the batch, by the names of `outputs`.
 
         Args:
-            name: what it is declared as.
-            columns: what was read of the records, by their keys.
-            positions: int64, (batch,): where the records stand in the dataset.
+            name: the name that it is declared as.
+            columns: the columns of the records, by key.
+            positions: int64, (batch,): the positions of the records in the dataset.
 
         Raises:
-            CorruptDataError: a row is not what was declared; `position` is the row.
+            CorruptDataError: a row does not match the feature; `record` is the row.
         """
 
 
 class PixelFeature(Feature):
-    """A feature that has work for each row, or that follows one which has.
+    """A feature with work for each row, or one that follows such a feature.
 
-    has_pixels: whether its arrays are pixels, which is where the time and the memory go.
+    has_pixels: whether its arrays are pixels, which take most of the time and memory.
     """
 
     has_pixels: ClassVar[bool] = True
 
     def leader(self, name: str, features: Mapping[str, Feature]) -> str | None:
-        """The name of the feature that must begin before this one, if it follows another."""
+        """Return the name of the feature that it follows, if any; that one begins first."""
         return None
 
     @abstractmethod
-    def begin(self, name: str, rows: Rows) -> Filling:
-        """Arrays for all rows, to be filled. What is wrong with single rows: see `Rows.fail`."""
+    def begin(self, name: str, rows: BatchRows) -> Filling:
+        """Allocate arrays for all rows. Errors of single rows go to `Rows.fail`."""
 
 
-class PictureFeature(PixelFeature):
-    """A feature that makes pictures, which masks and boxes can follow."""
+class ImageFeature(PixelFeature):
+    """A feature with images, which masks and boxes can follow."""
 
     @abstractmethod
-    def begin(self, name: str, rows: Rows) -> PictureFilling:
-        """As of every feature with work for each row; sizes and placements are ready then."""
+    def begin(self, name: str, rows: BatchRows) -> ImageFilling:
+        """Allocate the images, and compute their sizes and placements."""
 
 
 @dataclass
-class Rows:
-    """The rows of a batch while they are made.
+class BatchRows:
+    """The rows of a batch in the making.
 
-    count: how many there are.
-    columns: what was read of them, by the records' keys.
-    draws: their random numbers.
-    allocate: what gives the arrays to be filled.
+    count: how many rows.
+    columns: the columns of the records, by key.
+    draws: the random numbers of the rows.
+    allocate: allocates the arrays to fill.
     fillings: of the pixel features that began before.
-    failures: row -> what is wrong with it; such rows need not be filled.
+    failures: the errors of rows, which need not be filled.
     """
 
     count: int
@@ -126,36 +125,36 @@ class Rows:
     failures: dict[int, Exception] = field(default_factory=dict)
 
     def fail(self, row: int, error: Exception) -> None:
-        """Note that a row cannot be made; the first error of a row is the one that counts."""
+        """Record the error of a row; the first one counts."""
         self.failures.setdefault(row, error)
 
 
 class Filling(ABC):
-    """The arrays of one pixel feature while they are filled."""
+    """The arrays of a pixel feature in the making."""
 
     @abstractmethod
     def fill(self, row: int) -> None:
-        """Do the work of one row. Threads call it for different rows at the same time.
+        """Fill one row. Threads call it for different rows at the same time.
 
         Raises:
-            CorruptDataError: the row's data are damaged or not what was declared.
+            CorruptDataError: the data of the row are damaged or do not match the feature.
         """
 
     @abstractmethod
     def example(self, row: int) -> dict[str, Any]:
-        """The entries of one row that is filled, as views: what a user's function gets."""
+        """Return views of the entries of a filled row, for the user's map."""
 
     @abstractmethod
     def finish(self) -> dict[str, Column]:
-        """The entries of the batch, when all rows are filled or have failed."""
+        """Return the entries of the batch, when all rows are filled or have failed."""
 
 
-class PictureFilling(Filling):
-    """The pictures of a batch while they are decoded.
+class ImageFilling(Filling):
+    """The images of a batch in the making.
 
-    sizes: height and width of each picture as it is stored; None where a row has failed.
-    placements: how each comes to lie in its frame; None where a row has failed.
-    frame: height and width of what they come to lie in.
+    sizes: height and width of each stored image; None for failed rows.
+    placements: the placement of each image in its frame; None for failed rows.
+    frame: height and width of the frame.
     """
 
     sizes: list[tuple[int, int] | None]
@@ -164,10 +163,7 @@ class PictureFilling(Filling):
 
 
 def empty(name: str, shape: tuple[int, ...], dtype: Any) -> npt.NDArray[Any]:
-    """The usual `Rows.allocate`: memory of its own for each array.
-
-    It begins at a multiple of 64 bytes: then JAX and TensorFlow take it as it is, without a copy.
-    """
+    """Allocate an array, aligned to 64 bytes so that JAX and TensorFlow need not copy it."""
     byte_count = math.prod(shape) * np.dtype(dtype).itemsize
     memory = np.empty(byte_count + _ALIGNMENT - 1, np.uint8)
     start = -memory.ctypes.data % _ALIGNMENT

@@ -1,36 +1,39 @@
-"""Which pictures do masks and boxes follow? Those of the only Image, unless another is named."""
+"""Finds the images that masks and boxes follow: those of the only Image, or of a named one."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from recordsmith.errors import OptionError, names_like
-from recordsmith.loading.features.contract import Feature, PictureFeature, PictureFilling, Rows
+from recordsmith.errors import OptionError, names_like, option
+from recordsmith.loading.features.contract import BatchRows, Feature, ImageFeature, ImageFilling
 
 
-def pictures_in(features: Mapping[str, Feature]) -> list[str]:
-    """The names of the features that make pictures."""
-    return [name for name, feature in features.items() if isinstance(feature, PictureFeature)]
+def images_in(features: Mapping[str, Feature]) -> list[str]:
+    """Return the names of the features that make images."""
+    return [name for name, feature in features.items() if isinstance(feature, ImageFeature)]
 
 
 def check_leader(name: str, of: str | None, features: Mapping[str, Feature]) -> None:
-    """Raise OptionError unless it is clear which pictures the feature `name` follows, if any."""
-    pictures = pictures_in(features)
-    if of is not None and of not in pictures:
-        hint = names_like(of, pictures, "there is none")
-        raise OptionError(f"feature {name!r} is of {of!r}, which is no Image; {hint}")
-    if of is None and len(pictures) > 1:
+    """Raise OptionError if the images that the feature `name` follows are missing or ambiguous."""
+    images = images_in(features)
+    if of is not None and of not in images:
+        hint = names_like(of, images, "the loader has no Image")
         raise OptionError(
-            f"feature {name!r}: there are several Images, {', '.join(pictures)}; say which of them "
-            "it follows, with `of`"
+            f"feature {name!r}: {of!r} is not an Image; {hint}", option="of", value=of
+        )
+    if of is None and len(images) > 1:
+        raise OptionError(
+            f"feature {name!r}: there are several Images, {', '.join(images)}",
+            option="of",
+            remedy=f"Name the one that it follows with {option('of')}.",
         )
 
 
-def leading(of: str | None, rows: Rows) -> PictureFilling | None:
-    """The pictures that are followed, already begun; None where there are none."""
-    pictures = {
+def leading(of: str | None, rows: BatchRows) -> ImageFilling | None:
+    """Return the images to follow, already begun; None without images."""
+    images = {
         name: filling
         for name, filling in rows.fillings.items()
-        if isinstance(filling, PictureFilling)
+        if isinstance(filling, ImageFilling)
     }
-    return next(iter(pictures.values()), None) if of is None else pictures[of]
+    return next(iter(images.values()), None) if of is None else images[of]

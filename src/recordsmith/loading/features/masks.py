@@ -1,4 +1,4 @@
-"""Masks: the class number of each pixel, moved exactly as the picture that they belong to."""
+"""Segmentation masks, transformed exactly as their image."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ from typing import Any, Literal, cast, get_args
 import numpy as np
 import numpy.typing as npt
 
-from recordsmith.errors import CorruptDataError, Defect, OptionError
+from recordsmith.errors import CorruptDataError, Defect, OptionError, option
 from recordsmith.example import Column
 from recordsmith.image import decode_mask
 from recordsmith.image.fit import Fit, FitKind, Placement
 from recordsmith.image.options import MAX_PIXELS, MOST_PIXELS, check_word
 from recordsmith.image.placing import lay_numbers_in_frame
 from recordsmith.loading.features.contract import (
+    BatchRows,
     Feature,
     Filling,
-    PictureFilling,
+    ImageFilling,
     PixelFeature,
     Request,
-    Rows,
 )
-from recordsmith.loading.features.following import check_leader, leading, pictures_in
-from recordsmith.loading.features.picture_frames import checked_size, inner_sizes, place_all
-from recordsmith.loading.features.pictures import Image
+from recordsmith.loading.features.following import check_leader, images_in, leading
+from recordsmith.loading.features.image_frames import checked_size, inner_sizes, place_all
+from recordsmith.loading.features.images import Image
 from recordsmith.loading.features.stored_pixels import RawShape, StoredPixels, raw_shape
 from recordsmith.loading.options import whole_number
 
@@ -34,20 +34,21 @@ MaskType = Literal["uint8", "uint16", "int32", "int64"]
 
 @dataclass(frozen=True)
 class Mask(PixelFeature):
-    """The class numbers of pixels: (batch, height, width), as they are stored, never their colours.
+    """Segmentation masks: the class of each pixel, (batch, height, width).
 
-    A mask is cut, resized, padded and turned over with its picture, by the nearest neighbour, so
-    that no number appears that it has not. Numbers are indices of a palette, or grey levels.
+    A mask is cropped, resized, padded and flipped with its image, by nearest neighbour, so it gets
+    no new values. Values are palette indices or grey levels.
 
-    key: the feature's name in the records.
-    of: the name of the Image that it follows; if not said, the only one there is.
-    size, fit: as of an Image, where there is none to follow.
-    fill: the number that padding gets: 0, or what a loss passes over, such as 255.
-    dtype: uint8, uint16, int32 or int64.
-    raw_shape: where there are no files but rows of numbers: their height and width, each a number
-        or the key of a feature that holds it; a third side must be 1.
-    raw_dtype: of these: uint8 or uint16.
-    max_pixels: larger masks are errors; they are not decoded.
+    Attributes:
+        key: the key of the feature in the records.
+        of: the name of the Image that it follows. Default: the only Image.
+        size, fit: as of an Image, for masks that follow no Image.
+        fill: the value of padding, such as 0, or the value that a loss ignores, such as 255.
+        dtype: uint8, uint16, int32 or int64.
+        raw_shape: for masks stored as raw arrays: height and width, each a number or the key of
+            the feature that holds it; a third side must be 1.
+        raw_dtype: of raw arrays: uint8 or uint16.
+        max_pixels: larger masks are an error and are not decoded.
     """
 
     key: str = "image/segmentation/class/encoded"
@@ -69,15 +70,16 @@ class Mask(PixelFeature):
         raw = self.stored()
         if raw is not None and len(raw.sides) == 3 and raw.sides[2] != 1:
             raise OptionError(
-                f"raw_shape is {self.raw_shape!r}; expected height and width, as a mask has one "
-                "number for each pixel"
+                option="raw_shape", value=self.raw_shape, expected="height and width of a mask"
             )
         if self.fit is not None:
             check_word("fit", self.fit, get_args(FitKind))
         if self.of is not None and (self.size is not None or self.fit is not None):
             raise OptionError(
-                f"the mask follows {self.of!r}, which says what becomes of it; leave size and fit "
-                "out"
+                f"{option('of', self.of)} excludes {option('size')} and {option('fit')}",
+                option="of",
+                value=self.of,
+                remedy=f"Leave {option('size')} and {option('fit')} out.",
             )
         if self.size is not None or self.fit is not None:
             object.__setattr__(self, "size", checked_size(self.size, self.fit or "resize"))
@@ -91,52 +93,56 @@ class Mask(PixelFeature):
 
     @property
     def is_alone(self) -> bool:
-        """Whether it has a size of its own, and follows no picture."""
+        """Whether it has its own size and follows no image."""
         return self.size is not None or self.fit is not None
 
     def leader(self, name: str, features: Mapping[str, Feature]) -> str | None:
-        return None if self.is_alone else self.of or next(iter(pictures_in(features)), None)
+        return None if self.is_alone else self.of or next(iter(images_in(features)), None)
 
     def check(self, name: str, features: Mapping[str, Feature]) -> None:
         if self.is_alone:
             self._check_alone(name, features)
             return
         check_leader(name, self.of, features)
-        if not pictures_in(features):
+        if not images_in(features):
             raise OptionError(
-                f"feature {name!r} is a mask without a size, so it follows an Image, but there is "
-                "none; give it a size"
+                f"feature {name!r}: a Mask needs an Image to follow, or its own {option('size')}",
+                option="size",
+                remedy=f"Declare an Image, or pass {option('size')}.",
             )
 
     def _check_alone(self, name: str, features: Mapping[str, Feature]) -> None:
-        """Raise OptionError if no picture that there is could lie as the mask does."""
-        pictures = {one: features[one] for one in pictures_in(features)}
-        if pictures and all(
-            isinstance(picture, Image) and picture.geometry().number_count
-            for picture in pictures.values()
+        """Raise OptionError if all images are transformed at random."""
+        images = {one: features[one] for one in images_in(features)}
+        if images and all(
+            isinstance(image, Image) and image.geometry().number_count for image in images.values()
         ):
-            first = next(iter(pictures))
+            first = next(iter(images))
             raise OptionError(
-                f"feature {name!r} has a size or fit of its own, so it would not follow {first!r}, "
-                "which is cropped or turned over at random; leave size and fit out"
+                f"feature {name!r}: a Mask with its own size or fit does not follow {first!r}, "
+                "which is cropped or flipped at random",
+                option="size" if self.size is not None else "fit",
+                remedy=f"Leave {option('size')} and {option('fit')} out.",
             )
 
-    def begin(self, name: str, rows: Rows) -> MaskFilling:
+    def begin(self, name: str, rows: BatchRows) -> MaskFilling:
         return MaskFilling(self, name, rows, None if self.is_alone else leading(self.of, rows))
 
     def geometry(self) -> Fit:
-        """How masks without a picture come to lie in their frame."""
+        """Return the placement rule of masks without an image."""
         return Fit(self.fit or "resize", cast("tuple[int, int] | None", self.size))
 
     def stored(self) -> RawShape | None:
-        """How raw numbers lie in the record; None of files."""
+        """Return the layout of raw arrays; None for files."""
         return raw_shape(self.raw_shape, self.raw_dtype, "")
 
 
 class MaskFilling(Filling):
-    """The masks of a batch while they are decoded."""
+    """The masks of a batch in the making."""
 
-    def __init__(self, feature: Mask, name: str, rows: Rows, image: PictureFilling | None) -> None:
+    def __init__(
+        self, feature: Mask, name: str, rows: BatchRows, image: ImageFilling | None
+    ) -> None:
         self._feature = feature
         self._name = name
         self._stored = StoredPixels(rows, feature.key, feature.stored(), feature.max_pixels)
@@ -155,6 +161,10 @@ class MaskFilling(Filling):
         self._out = rows.allocate(name, (rows.count, *frame), np.dtype(feature.dtype))
 
     def fill(self, row: int) -> None:
+        with self._stored.room(row, channels=1):
+            self._fill(row)
+
+    def _fill(self, row: int) -> None:
         feature, placement = self._feature, self._placements[row]
         assert placement is not None
         raw = self._stored.numbers(row)
@@ -164,8 +174,11 @@ class MaskFilling(Filling):
         if np.iinfo(numbers.dtype).max > largest and numbers.max() > largest:
             raise CorruptDataError(
                 Defect.UNREADABLE_IMAGE,
-                f"the mask has the number {numbers.max()}, and {feature.dtype} holds at most "
-                f"{largest}; say dtype='uint16'",
+                f"the mask {feature.key!r} has a value that {feature.dtype} cannot hold",
+                found=str(numbers.max()),
+                expected=f"at most {largest}",
+                remedy=f"Pass {option('dtype', 'uint16')}.",
+                feature=feature.key,
             )
         lay_numbers_in_frame(numbers, placement, self._out[row], fill=feature.fill)
 
@@ -181,14 +194,16 @@ class MaskFilling(Filling):
             entries[f"{self._name}_sizes"] = inner_sizes(self._placements)
         return entries
 
-    def _look(self, row: int, image: PictureFilling | None) -> tuple[int, int]:
-        """The size of a mask, without decoding it; it must be that of its picture."""
+    def _look(self, row: int, image: ImageFilling | None) -> tuple[int, int]:
+        """Return the size of a mask, which must be that of its image, without decoding it."""
         height, width = self._stored.look(row)
         if image is not None and image.sizes[row] != (height, width):
-            picture_height, picture_width = image.sizes[row] or (0, 0)
+            image_height, image_width = image.sizes[row] or (0, 0)
             raise CorruptDataError(
                 Defect.FEATURE_SHAPE,
-                f"the mask {self._feature.key!r} has {width} x {height} pixels, and its picture "
-                f"has {picture_width} x {picture_height}; expected the same",
+                f"the mask {self._feature.key!r} has not the size of its image",
+                found=f"{width} x {height}",
+                expected=f"{image_width} x {image_height}",
+                feature=self._feature.key,
             )
         return height, width

@@ -1,24 +1,26 @@
-"""Numbers of a fixed shape: one for each record, or an array of one shape."""
+"""Numbers of a fixed shape: one per record, or an array."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass
+from importlib import import_module
 from typing import Any, overload
 
 import numpy as np
 import numpy.typing as npt
 
 from recordsmith.buffers import Int64Array
-from recordsmith.errors import CorruptDataError, Defect, OptionError
+from recordsmith.errors import CorruptDataError, Defect, OptionError, option
 from recordsmith.example import Column, RaggedArray
 from recordsmith.loading.features.contract import NUMBERS, Request, ValueFeature
 
 
 @dataclass(frozen=True)
 class _Numbers(ValueFeature):
-    """As many numbers from each record."""
+    """The same number of values from each record."""
 
     key: str
     _: KW_ONLY
@@ -27,6 +29,14 @@ class _Numbers(ValueFeature):
 
     def __post_init__(self) -> None:
         check_dtype(self.dtype)
+        if self.dtype is not None and self.default is not None:
+            is_number = np.asarray(self.default).dtype.kind in "biuf"  # others are rejected later
+            if is_number and not can_hold(number_type(self.dtype), self.default):
+                raise OptionError(
+                    option="default",
+                    value=self.default,
+                    expected=f"a number that {self.dtype} can hold",
+                )
 
     def values(
         self, name: str, columns: Mapping[str, Column], positions: Int64Array
@@ -38,11 +48,13 @@ class _Numbers(ValueFeature):
 class Tensor(_Numbers):
     """An array of numbers from each record: int64 or float32, (batch, *shape).
 
-    key: the feature's name in the records.
-    shape: of one record's values in C order: (13,), (3, 4).
-    dtype: what the numbers become, such as "float16" or "int32"; as they are stored, if not said.
-        Floats lose what is behind the point where they become integers.
-    default: stands in where a record lacks the feature.
+    Attributes:
+        key: the key of the feature in the records.
+        shape: of the values of a record, in C order: (13,), (3, 4).
+        dtype: of the batch, such as "float16" or "int32". Default: as stored. A number that the
+            dtype cannot hold is an error, but floats may lose precision in a narrower float type,
+            such as "float16" or "bfloat16" (which needs the package ml_dtypes).
+        default: the value for records without the feature.
     """
 
     shape: tuple[int, ...]
@@ -53,22 +65,35 @@ class Tensor(_Numbers):
 
 @dataclass(frozen=True)
 class Scalar(_Numbers):
-    """One number from each record: int64 or float32, (batch,). Fields as of `Tensor`."""
+    """One number from each record: int64 or float32, (batch,). Attributes as of `Tensor`."""
 
     def requests(self) -> dict[str, Request]:
         return {self.key: Request(NUMBERS, (), self.default)}
 
 
+def number_type(dtype: Any) -> np.dtype[Any]:
+    """Return the numeric dtype that `dtype` names.
+
+    Raises:
+        OptionError: it is not a numeric dtype.
+    """
+    if dtype == "bfloat16":
+        with suppress(ImportError):
+            import_module("ml_dtypes")  # makes the name known to NumPy
+    with suppress(TypeError):
+        found: np.dtype[Any] = np.dtype(dtype)
+        if dtype is not None and (found.kind in "biuf" or found.name == "bfloat16"):
+            return found
+    remedy = "Install ml_dtypes for bfloat16." if dtype == "bfloat16" else ""
+    raise OptionError(
+        option="dtype", value=dtype, expected="a numeric dtype such as 'float32'", remedy=remedy
+    )
+
+
 def check_dtype(dtype: object) -> None:
-    """Raise OptionError unless it is None, or names a type of numbers."""
-    if dtype is None:
-        return
-    try:
-        is_number = np.dtype(dtype).kind in "biuf"  # type: ignore[call-overload]
-    except TypeError:
-        is_number = False
-    if not is_number:
-        raise OptionError(f"dtype is {dtype!r}; expected a type of numbers, such as 'float32'")
+    """Raise OptionError unless it is None or names a numeric dtype."""
+    if dtype is not None:
+        number_type(dtype)
 
 
 @overload
@@ -76,25 +101,26 @@ def as_dtype(key: str, column: RaggedArray, dtype: str | None) -> RaggedArray: .
 @overload
 def as_dtype(key: str, column: Any, dtype: str | None) -> Any: ...
 def as_dtype(key: str, column: Any, dtype: str | None) -> Any:
-    """Numbers in another type; the same column, if it has that type already.
+    """Convert a column to another dtype; return the same column if it has that dtype.
 
     Raises:
-        CorruptDataError: feature-value-mismatch: one is too large for it; `position` is its row.
+        CorruptDataError: feature-value-mismatch: the dtype cannot hold a number; `record` is its
+            row.
     """
     if dtype is None:
         return column
-    if isinstance(column, RaggedArray):
-        numbers, converted = column.values, _converted(column.values, np.dtype(dtype))
-    else:
-        numbers, converted = column, _converted(column, np.dtype(dtype))
+    numbers: Any = column.values if isinstance(column, RaggedArray) else column
+    # NumPy's own dtypes skip the checks, which would cost time for each batch
+    converted = _converted(numbers, number_type(dtype) if dtype == "bfloat16" else np.dtype(dtype))
     if isinstance(converted, int):
-        row = row_of(column, converted)
         number = numbers.reshape(-1)[converted].item()
         raise CorruptDataError(
             Defect.FEATURE_VALUE,
-            f"feature {key!r} has the number {number!r}, which {np.dtype(dtype)} cannot hold; "
-            "expected one that it can: say another dtype",
-            position=row,
+            f"feature {key!r} has a number that {dtype} cannot hold",
+            found=repr(number),
+            remedy=f"Pass another {option('dtype')}, or leave it out.",
+            feature=key,
+            record=row_of(column, converted),
         )
     if isinstance(column, RaggedArray):
         return RaggedArray(converted, column.row_splits)
@@ -102,27 +128,63 @@ def as_dtype(key: str, column: Any, dtype: str | None) -> Any:
 
 
 def row_of(column: Any, value: int) -> int:
-    """Which row of a column has its value number `value`, counted over all of them."""
+    """Return the row that has value number `value` of a column."""
     if isinstance(column, RaggedArray):
         return int(np.searchsorted(column.row_splits, value, side="right")) - 1
     shape: tuple[int, ...] = column.shape
     return value // math.prod(shape[1:])
 
 
-def _converted(numbers: Any, dtype: np.dtype[Any]) -> npt.NDArray[Any] | int:
-    """The numbers in another type, or which of them is the first that it cannot hold."""
-    if dtype.kind in "iu" and not np.can_cast(numbers.dtype, dtype):
-        lowest, highest = np.iinfo(dtype).min, np.iinfo(dtype).max
-        if numbers.dtype.kind == "f":  # the limits are powers of two, which floats hold
-            fits = (np.trunc(numbers) >= float(lowest)) & (numbers < float(highest) + 1)
-        else:
-            fits = (numbers >= lowest) & (numbers <= highest)
-        if not fits.all():
-            return int(np.argmin(fits))
+def can_hold(dtype: np.dtype[Any], numbers: Any) -> bool:
+    """Whether `as_dtype` can convert numbers to a dtype."""
+    array = np.asarray(numbers)  # of objects, if one is too large for any dtype
+    return array.dtype.kind in "biuf" and not isinstance(_converted(array, dtype), int)
+
+
+def _converted(numbers: npt.NDArray[Any], dtype: np.dtype[Any]) -> npt.NDArray[Any] | int:
+    """Return the numbers in another dtype, or the index of the first one that it cannot hold.
+
+    A float may lose precision in a narrower float type, but not become infinite.
+    """
+    kind, stored = dtype.kind, numbers.dtype
+    fits: npt.NDArray[np.bool_] | None = None  # None: all do
+    if kind == "b" and stored.kind != "b":
+        fits = (numbers == 0) | (numbers == 1)
+    elif kind in "iu" and not np.can_cast(stored, dtype):
+        fits = _is_within(numbers, dtype)
+        if stored.kind == "f":
+            fits &= np.trunc(numbers) == numbers
+    if fits is not None and not fits.all():
+        return int(np.argmin(fits))
     with np.errstate(over="ignore"):
         converted: npt.NDArray[Any] = numbers.astype(dtype, copy=False)
-    if dtype == np.float16:
-        fits = np.isfinite(converted) | ~np.isfinite(numbers)
-        if not fits.all():
-            return int(np.argmin(fits))
-    return converted
+    if kind in "fV":  # bfloat16 is of kind V
+        if stored.kind in "iu":
+            fits = _is_exact(numbers, converted)
+        elif dtype.itemsize < stored.itemsize:
+            fits = np.isfinite(converted)
+            if not fits.all():
+                fits |= ~np.isfinite(numbers)
+    return converted if fits is None or fits.all() else int(np.argmin(fits))
+
+
+def _is_within(numbers: npt.NDArray[Any], integers: np.dtype[Any]) -> npt.NDArray[np.bool_]:
+    """Return which numbers are within the range of an integer type."""
+    least, largest = np.iinfo(integers).min, np.iinfo(integers).max
+    if numbers.dtype.kind == "f":  # these limits are powers of two, which floats hold
+        return (numbers >= float(least)) & (numbers < float(largest + 1))
+    return (numbers >= least) & (numbers <= largest)
+
+
+def _is_exact(integers: npt.NDArray[Any], floats: npt.NDArray[Any]) -> npt.NDArray[np.bool_] | None:
+    """Return which integers equal the floats they were converted to; None if all do."""
+    digits = 8 if floats.dtype.kind == "V" else np.finfo(floats.dtype).nmant + 1
+    most = 1 << digits
+    if np.all((integers >= -most) & (integers <= most)):
+        return None
+    wide = floats.astype(np.float64) if floats.dtype.itemsize < 8 else floats
+    is_within = _is_within(wide, integers.dtype)
+    is_exact: npt.NDArray[np.bool_] = (
+        np.where(is_within, wide, 0).astype(integers.dtype) == integers
+    )
+    return is_within & is_exact

@@ -1,8 +1,7 @@
-"""Lists of numbers of unequal length, filled up to one length."""
+"""Lists of numbers of different lengths, padded to one length."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
 from numbers import Real
@@ -12,30 +11,30 @@ import numpy as np
 import numpy.typing as npt
 
 from recordsmith.buffers import Int64Array
-from recordsmith.errors import CorruptDataError, Defect, OptionError
+from recordsmith.errors import CorruptDataError, Defect, OptionError, option
 from recordsmith.example import Column, Kind, RaggedArray
 from recordsmith.image.options import check_word
 from recordsmith.loading.features.contract import NUMBERS, Request, ValueFeature
-from recordsmith.loading.features.numbers import as_dtype, check_dtype
+from recordsmith.loading.features.numbers import as_dtype, can_hold, check_dtype, number_type
 from recordsmith.loading.options import is_whole
 
 TooLong = Literal["error", "cut"]
-"""What becomes of a row with more values than there is room for: it is an error, or its first
-values are kept."""
+"""For a row that is too long: raise an error, or keep its first values."""
 
 
 @dataclass(frozen=True)
 class Padded(ValueFeature):
-    """Any number of numbers from each record: int64 or float32, (batch, length), filled up.
+    """Any number of values from each record, padded: int64 or float32, (batch, length).
 
-    `<name>_lengths` is int64, (batch,): how many values of each row are the record's. A record that
-    lacks the feature has none.
+    Adds `<name>_lengths`, int64, (batch,): the number of values of each record, 0 for records
+    without the feature.
 
-    key: the feature's name in the records.
-    length: of all rows; that of the batch's longest, if not said.
-    fill: what stands behind the values of a row.
-    dtype: as of `Tensor`.
-    too_long: whether a row that is longer than `length` is an `error`, or is `cut`.
+    Attributes:
+        key: the key of the feature in the records.
+        length: of all rows. Default: that of the longest row of the batch.
+        fill: the padding.
+        dtype: as of `Tensor`.
+        too_long: for a row longer than `length`: an `error`, or `cut` the rest.
     """
 
     key: str
@@ -48,15 +47,15 @@ class Padded(ValueFeature):
     def __post_init__(self) -> None:
         check_dtype(self.dtype)
         check_room(self.length, self.too_long)
-        dtype = np.dtype(self.dtype or "float32")
-        if not holds(dtype, self.fill):
-            raise OptionError(f"fill is {self.fill!r}; expected a number that {dtype} can hold")
+        if not _stored_kinds(self.dtype, self.fill):
+            raise OptionError(
+                option="fill",
+                value=self.fill,
+                expected=f"a number that {self.dtype or 'float32'} can hold",
+            )
 
     def requests(self) -> dict[str, Request]:
-        kinds: tuple[Kind, ...] = NUMBERS
-        if self.dtype is None and not holds(np.dtype(np.int64), self.fill):
-            kinds = ("float",)
-        return {self.key: Request(kinds, "ragged")}
+        return {self.key: Request(_stored_kinds(self.dtype, self.fill), "ragged")}
 
     def outputs(self, name: str) -> tuple[str, ...]:
         return name, f"{name}_lengths"
@@ -70,7 +69,8 @@ class Padded(ValueFeature):
         if width is not None and self.too_long == "error" and (lengths > width).any():
             row = int(np.argmax(lengths > width))
             values = "1 value" if lengths[row] == 1 else f"{lengths[row]} values"
-            raise too_long(f"feature {self.key!r} has {values}", width, row)
+            problem = f"feature {self.key!r} has too many values"
+            raise too_long(self.key, problem, values, width, row)
         column = as_dtype(self.key, column, self.dtype)
         padded, kept = pad(column.values, lengths, width, self.fill)
         return dict(zip(self.outputs(name), (padded, kept), strict=True))
@@ -79,15 +79,15 @@ class Padded(ValueFeature):
 def pad(
     values: Any, lengths: Int64Array, width: int | None, fill: float
 ) -> tuple[npt.NDArray[Any], Int64Array]:
-    """Rows that lie end to end, as rows of one length: what is too long is cut.
+    """Pad or cut rows to one length.
 
     Args:
-        values: (value_count, ...).
+        values: (value_count, ...), all rows end to end.
         lengths: int64, (rows,): how many values each row has.
         width: of all rows; None for that of the longest.
 
     Returns:
-        (rows, width, ...), of the values' dtype, and int64, (rows,): how many of them are values.
+        (rows, width, ...), of the values' dtype, and int64, (rows,): the number of values kept.
     """
     if width is None:
         width = int(lengths.max(initial=0))
@@ -100,31 +100,45 @@ def pad(
     return padded, kept
 
 
-def holds(dtype: np.dtype[Any], number: object) -> bool:
-    """Whether a number can be one of these, but for its last digits."""
-    if not isinstance(number, Real):
-        return False
-    value = float(number)
-    if dtype.kind in "iu":
-        return value.is_integer() and np.iinfo(dtype).min <= value <= np.iinfo(dtype).max
-    return dtype.kind != "f" or not math.isfinite(value) or abs(value) <= float(np.finfo(dtype).max)
+def _stored_kinds(dtype: str | None, fill: object) -> tuple[Kind, ...]:
+    """Return the kinds of features that can be padded with this number."""
+    if not isinstance(fill, Real):
+        return ()
+    if dtype is not None:
+        return NUMBERS if can_hold(number_type(dtype), fill) else ()
+    stored = {"int64": "int64", "float": "float32"}
+    return tuple(kind for kind in NUMBERS if can_hold(np.dtype(stored[kind]), fill))
 
 
 def check_room(length: object, policy: object) -> None:
-    """Raise OptionError unless these are `length` and `too_long` of a feature that is padded."""
+    """Check `length` and `too_long` of a padded feature.
+
+    Raises:
+        OptionError: they are invalid or conflict.
+    """
     if length is not None and not (is_whole(length) and length >= 0):
         raise OptionError(
-            f"length is {length!r}; expected a whole number, or None for the longest of a batch"
+            option="length",
+            value=length,
+            expected="an integer of at least 0, or None for the longest row of a batch",
         )
     check_word("too_long", policy, get_args(TooLong))
     if length is None and policy == "cut":
-        raise OptionError("too_long is 'cut', but there is no length to cut to; say length")
+        raise OptionError(
+            f"{option('too_long', 'cut')} needs {option('length')}",
+            option="length",
+            remedy=f"Pass {option('length')}.",
+        )
 
 
-def too_long(found: str, width: int, row: int) -> CorruptDataError:
-    """The error of a row that has more values than there is room for."""
+def too_long(key: str, problem: str, found: str, width: int, row: int) -> CorruptDataError:
+    """Return the error of a row that is too long."""
     return CorruptDataError(
         Defect.FEATURE_SHAPE,
-        f"{found}, expected at most {width}; too_long='cut' keeps the first of them",
-        position=row,
+        problem,
+        found=found,
+        expected=f"at most {width}",
+        remedy=f"Pass {option('too_long', 'cut')} to keep the first ones.",
+        feature=key,
+        record=row,
     )

@@ -1,4 +1,4 @@
-"""Where a record stands in the dataset."""
+"""The position of a record in the dataset."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from recordsmith.loading.features.contract import Request, ValueFeature
 
 @dataclass(frozen=True)
 class Position(ValueFeature):
-    """The position of each record in the dataset that the loader was given: int64, (batch,).
+    """The position of each record in the loader's dataset: int64, (batch,).
 
-    `dataset[position]` is the record again, whatever the order in which it was loaded.
+    `dataset[position]` is the record, in whatever order it was loaded.
     """
 
     def requests(self) -> dict[str, Request]:

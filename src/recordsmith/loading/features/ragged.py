@@ -1,4 +1,4 @@
-"""Lists of numbers of unequal length, as they are."""
+"""Lists of numbers of different lengths."""
 
 from __future__ import annotations
 
@@ -13,12 +13,13 @@ from recordsmith.loading.features.numbers import as_dtype, check_dtype
 
 @dataclass(frozen=True)
 class Ragged(ValueFeature):
-    """Any number of numbers from each record: a RaggedArray of int64 or float32, batch rows.
+    """Any number of values from each record: a RaggedArray of int64 or float32.
 
-    A record that lacks the feature has an empty row.
+    A record without the feature has an empty row.
 
-    key: the feature's name in the records.
-    dtype: as of `Tensor`.
+    Attributes:
+        key: the key of the feature in the records.
+        dtype: as of `Tensor`.
     """
 
     key: str

@@ -1,4 +1,4 @@
-"""Arrays that are stored as the bytes of their numbers, all of one shape."""
+"""Arrays of one shape that are stored as bytes."""
 
 from __future__ import annotations
 
@@ -18,11 +18,13 @@ from recordsmith.loading.features.contract import Request, ValueFeature
 
 @dataclass(frozen=True)
 class Raw(ValueFeature):
-    """Arrays from the bytes of their numbers, as `ndarray.tobytes` gives them: (batch, *shape).
+    """Arrays stored as bytes, as `ndarray.tobytes` returns them: (batch, *shape).
 
-    key: the feature's name in the records, where it is one byte string.
-    shape: of one record's array, whose numbers lie in C order.
-    dtype: of its numbers: "uint8", "float32". They are little-endian; ">f4" says that they are not.
+    Attributes:
+        key: the key of the feature in the records; its value is one byte string.
+        shape: of the array of a record, in C order.
+        dtype: of its numbers, such as "uint8" or "float32"; little-endian unless it is explicitly
+            big-endian, such as ">f4".
     """
 
     key: str
@@ -35,11 +37,15 @@ class Raw(ValueFeature):
         except TypeError:
             is_number = False
         if not is_number or self.dtype is None:
-            raise OptionError(f"dtype is {self.dtype!r}; expected a type of numbers: 'float32'")
+            raise OptionError(
+                option="dtype", value=self.dtype, expected="a numeric dtype such as 'float32'"
+            )
         if not isinstance(self.shape, tuple) or not all(
             isinstance(side, (int, np.integer)) and side >= 0 for side in self.shape
         ):
-            raise OptionError(f"shape is {self.shape!r}; expected a tuple of lengths: (), (3, 4)")
+            raise OptionError(
+                option="shape", value=self.shape, expected="a tuple of lengths such as () or (3, 4)"
+            )
 
     def requests(self) -> dict[str, Request]:
         return {self.key: Request(("bytes",), ())}
@@ -58,19 +64,21 @@ class Raw(ValueFeature):
             row = int(np.argmax(lengths != size))
             raise CorruptDataError(
                 Defect.FEATURE_SHAPE,
-                f"feature {self.key!r} has {_bytes(int(lengths[row]))}, expected {_bytes(size)}: "
-                f"shape {self.shape} of {np.dtype(self.dtype).name}",
-                position=row,
+                f"feature {self.key!r} has the wrong size",
+                found=_bytes(int(lengths[row])),
+                expected=f"{_bytes(size)} for shape {self.shape} of {np.dtype(self.dtype).name}",
+                feature=self.key,
+                record=row,
             )
         numbers = _in_place(column.packed().buffer, stored).reshape(len(column), *self.shape)
         return {name: numbers}
 
 
 def _in_place(memory: npt.NDArray[np.uint8], stored: np.dtype[Any]) -> npt.NDArray[Any]:
-    """The numbers in this machine's order, without a copy where it is that already."""
+    """Return the numbers in native byte order, without a copy if possible."""
     if stored.kind == "b":
         return memory.astype(np.bool_)
-    if memory.ctypes.data % stored.alignment:  # what C code cannot read
+    if memory.ctypes.data % stored.alignment:  # unaligned arrays break C code
         memory = memory.copy()
     native: npt.NDArray[Any] = memory.view(stored).astype(stored.newbyteorder("="), copy=False)
     return native

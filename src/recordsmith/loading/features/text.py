@@ -1,4 +1,4 @@
-"""Text: byte strings that are UTF-8, as Python's str."""
+"""UTF-8 text as Python's str."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any, Literal
 import numpy as np
 
 from recordsmith.buffers import Int64Array
-from recordsmith.errors import CorruptDataError, Defect, OptionError
+from recordsmith.errors import CorruptDataError, Defect, OptionError, option
 from recordsmith.example import BytesArray, Column, RaggedArray
 from recordsmith.loading.features.contract import Request, ValueFeature
 from recordsmith.loading.features.numbers import row_of
@@ -19,12 +19,13 @@ from recordsmith.loading.features.numbers import row_of
 
 @dataclass(frozen=True)
 class Text(ValueFeature):
-    """Texts: an ndarray of str objects, (batch, *shape); of lists of str, (batch,), if ragged.
+    """Text: an ndarray of str objects, (batch, *shape); of lists of str, (batch,), if ragged.
 
-    key: the feature's name in the records.
-    shape, default: as of `Bytes`.
-    errors: what becomes of bytes that are no UTF-8, as in `bytes.decode`: "strict" for an error,
-        "replace", "ignore", "surrogateescape", "backslashreplace".
+    Attributes:
+        key: the key of the feature in the records.
+        shape, default: as of `Bytes`.
+        errors: how invalid UTF-8 is handled, as in `bytes.decode`: "strict" for an error,
+            "replace", "ignore", "surrogateescape", "backslashreplace".
     """
 
     key: str
@@ -38,8 +39,9 @@ class Text(ValueFeature):
             codecs.lookup_error(self.errors)
         except (LookupError, TypeError):
             raise OptionError(
-                f"errors is {self.errors!r}; expected 'strict', 'replace', 'ignore' or another "
-                "word that bytes.decode knows"
+                option="errors",
+                value=self.errors,
+                expected="'strict', 'replace', 'ignore' or another error handler of bytes.decode",
             ) from None
 
     def requests(self) -> dict[str, Request]:
@@ -60,7 +62,7 @@ class Text(ValueFeature):
         return {name: array.reshape(column.shape)}
 
     def _decoded(self, column: Column) -> list[str]:
-        """All texts of a column, end to end."""
+        """Return all texts of a column, end to end."""
         values = column.values if isinstance(column, RaggedArray) else column.reshape(-1)
         assert isinstance(values, BytesArray)
         texts = []
@@ -70,9 +72,11 @@ class Text(ValueFeature):
             except UnicodeDecodeError as error:
                 raise CorruptDataError(
                     Defect.FEATURE_VALUE,
-                    f"feature {self.key!r} is {value!r:.80}, expected UTF-8: byte {error.start} is "
-                    f"0x{value[error.start]:02x} ({error.reason}); take it as Bytes, or say "
-                    "errors='replace'",
-                    position=row_of(column, len(texts)),
+                    f"feature {self.key!r} is not UTF-8: byte {error.start} is "
+                    f"0x{value[error.start]:02x} ({error.reason})",
+                    found=f"{value!r:.80}",
+                    remedy=f"Load it as Bytes, or pass {option('errors', 'replace')}.",
+                    feature=self.key,
+                    record=row_of(column, len(texts)),
                 ) from None
         return texts

@@ -1,7 +1,7 @@
-"""What in these figures should somebody look at, and what to do about it?
+"""Finds likely problems in the statistics of a dataset, and suggests what to do about them.
 
-Each remark is a rule over finished statistics. A rule that would fire on good datasets too is left
-out: whoever reads ten remarks that mean nothing reads no eleventh.
+Each remark comes from a rule over finished statistics. Rules must not fire on good datasets:
+readers who see many false alarms ignore the next one.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ def make_remarks(
     label_texts: Mapping[str, Mapping[tuple[int, str], int]],
     duplicates: Sequence[DuplicateStatistics],
 ) -> Iterator[Remark]:
-    """What should be looked at: what spoils a training first.
+    """Yield remarks, those that harm training most first.
 
     Args:
-        label_texts: for each label feature how often a label and a text stand together.
+        label_texts: for each label feature, how often each pair of label and text occurs.
     """
     for found in duplicates:
         yield from leakage(found)

@@ -1,4 +1,4 @@
-"""Classes: labels that no training takes, classes that a split lacks, and those that are rare."""
+"""Remarks on classes: unusable labels, classes missing from a split, and class imbalance."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from recordsmith.words import count
 _IMBALANCE = 10
 _GAPS = 10
 _MANY_OUTPUTS = 100
-_SEEN_OFTEN = 3  # with fewer of each class, others may be missing by chance
+_SEEN_OFTEN = 3  # with fewer values per class, classes may be missing by chance
 
 
 def wrong_classes(
     key: str, found: ClassStatistics, class_names: ClassNames | None
 ) -> Iterator[Remark]:
-    """Labels that are no numbers of classes, and classes that only some splits have."""
+    """Yield labels that are not class numbers, and classes missing from some splits."""
     every = {counted.label: str(counted) for counts in found.splits.values() for counted in counts}
     if found.is_numbered and every:
         labels = [int(label) for label in every]
@@ -38,8 +38,8 @@ def wrong_classes(
             yield Remark(
                 "class-missing",
                 key,
-                f"split {split!r} has none of {count(len(missing), 'class', 'classes')} that other "
-                f"splits have: {some(missing)}. Split again, so that each class is in each split.",
+                f"split {split!r} lacks {count(len(missing), 'class', 'classes')} of the other "
+                f"splits: {some(missing)}. Split again so that every split has every class.",
             )
 
 
@@ -56,8 +56,8 @@ def _numbers_of_classes(
         yield Remark(
             "label-negative",
             key,
-            f"labels go down to {low}; a loss that counts classes from 0 fails or is wrong there. "
-            "Leave these records out, or give them a class.",
+            f"the lowest label is {low}; a loss that expects labels from 0 fails or is wrong. "
+            "Drop these records, or assign them a class.",
         )
     if names is not None:
         unknown = sorted(
@@ -71,35 +71,35 @@ def _numbers_of_classes(
                 key,
                 f"{count(len(unknown), 'label')} {have(len(unknown))} no class name: "
                 f"{some(list(map(str, unknown)))}; labels.txt names "
-                f"{sum(name is not None for name in names):,}. Mend the labels or the names.",
+                f"{sum(name is not None for name in names):,}. Fix the labels or the names.",
             )
     if low == 1 and (names is None or not names or names[0] is None):
         yield Remark(
             "labels-from-1",
             key,
-            "labels begin at 1, as where 0 is the background: a model needs "
-            f"{high + 1:,} outputs, or subtract 1.",
+            f"labels start at 1, as if 0 were the background: use {high + 1:,} model outputs, or "
+            "subtract 1.",
         )
 
 
 def _gaps(key: str, labels: list[int], class_names: ClassNames | None) -> Iterator[Remark]:
-    """Numbers that cannot all be classes: a few of very many."""
+    """Yield sparse label numbers, which are unlikely to be class numbers."""
     outputs = labels[-1] + 1
     if labels[0] < 0 or outputs < max(_MANY_OUTPUTS, _GAPS * len(labels)):
         return
     if key in NUMBERED_KEYS and class_names is not None and len(class_names) >= outputs:
-        return  # there are classes that have no records
+        return  # the gaps are classes without records
     yield Remark(
         "labels-with-gaps",
         key,
-        f"of the numbers from 0 to {labels[-1]} only {len(labels):,} are labels: "
-        f"{some(list(map(str, labels)))}. A loss that counts classes from 0 needs {outputs:,} "
-        "outputs; if these are classes, number them anew with `recordsmith edit --recode`.",
+        f"only {len(labels):,} of the numbers from 0 to {labels[-1]} are labels: "
+        f"{some(list(map(str, labels)))}. A loss that expects labels from 0 needs {outputs:,} "
+        "outputs; if these are classes, renumber them with `recordsmith edit --recode`.",
     )
 
 
 def imbalance(key: str, found: ClassStatistics) -> Iterator[Remark]:
-    """A class that comes much more often than another."""
+    """Yield splits in which one class is much more frequent than another."""
     if found.error:
         return
     for split, counts in found.splits.items():
@@ -110,7 +110,8 @@ def imbalance(key: str, found: ClassStatistics) -> Iterator[Remark]:
             yield Remark(
                 "imbalance",
                 key,
-                f"in split {split!r} class {most} comes {ratio:,.0f} times as often as {least} "
-                f"({most.count:,} to {least.count:,}); always saying {most} would be right in "
-                f"{share:.0%}. Weigh or resample the classes, and measure each for itself.",
+                f"in split {split!r} class {most} is {ratio:,.0f} times as frequent as {least} "
+                f"({most.count:,} to {least.count:,}); a majority-class baseline reaches "
+                f"{share:.0%} accuracy. Weight or resample the classes, and report metrics per "
+                "class.",
             )

@@ -1,12 +1,12 @@
-"""Values: those that end a training, and those that tell it nothing."""
+"""Remarks on feature values that break training, or that are useless for it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from recordsmith.examining.statistics.feature_statistics import FeatureStatistics
+from recordsmith.examining.statistics.image_statistics import ImageStatistics
 from recordsmith.examining.statistics.number_statistics import NumberStatistics
-from recordsmith.examining.statistics.picture_statistics import PictureStatistics
 from recordsmith.examining.statistics.remarks.remark import Remark, are, have
 from recordsmith.example.keys import DEPTH, DTYPE, FORMAT, HEIGHT, MASK_DTYPE, MASK_FORMAT, WIDTH
 from recordsmith.words import count
@@ -30,20 +30,20 @@ _EASY_PIXELS = 4_000_000
 
 
 def wrong_values(key: str, feature: FeatureStatistics) -> Iterator[Remark]:
-    """Kinds that do not agree, numbers that are none, and pictures that are odd."""
+    """Yield mixed kinds, NaN and infinite numbers, and unusual images."""
     if feature.kind == "mixed":
         kinds = ", ".join(f"{kind} in {records:,}" for kind, records in feature.records.items())
         yield Remark(
             "mixed-kinds",
             key,
-            f"records disagree on its kind: {kinds}. TensorFlow refuses to parse some of them; "
-            "write them again with one kind.",
+            f"records have different kinds: {kinds}. TensorFlow cannot parse all of them; "
+            "rewrite them with one kind.",
         )
     for values in feature.values.values():
         if isinstance(values, NumberStatistics):
             yield from _odd_numbers(key, values)
-        elif values.pictures is not None:
-            yield from _pictures(key, values.pictures)
+        elif values.images is not None:
+            yield from _images(key, values.images)
 
 
 def _odd_numbers(key: str, values: NumberStatistics) -> Iterator[Remark]:
@@ -55,55 +55,54 @@ def _odd_numbers(key: str, values: NumberStatistics) -> Iterator[Remark]:
             yield Remark(
                 kind,
                 key,
-                f"{odd:,} of {count(values.count, 'value')} {are(odd)} {name}: one of them turns a "
-                "whole training into NaN. Leave these records out, or put a number there.",
+                f"{odd:,} of {count(values.count, 'value')} {are(odd)} {name}: a single one can "
+                "turn the loss into NaN. Drop these records, or replace the values.",
             )
 
 
-def _pictures(key: str, pictures: PictureStatistics) -> Iterator[Remark]:
-    if pictures.unreadable:
-        begin = "begins" if pictures.unreadable == 1 else "begin"
+def _images(key: str, images: ImageStatistics) -> Iterator[Remark]:
+    if images.unreadable:
+        begin = "begins" if images.unreadable == 1 else "begin"
         yield Remark(
-            "unreadable-pictures",
+            "unreadable-images",
             key,
-            f"{count(pictures.unreadable, 'value')} {begin} like a picture, and the header makes "
-            "no sense: `recordsmith verify --deep` says which.",
+            f"{count(images.unreadable, 'value')} {begin} like an image but cannot be read: "
+            "run `recordsmith verify --deep` to list the records.",
         )
-    if pictures.differing:
-        turned = (
-            f", of {pictures.turned:,} with height and width swapped, as of pictures that were "
-            "turned by their EXIF data"
-            if pictures.turned
+    if images.differing:
+        swapped = (
+            f" ({images.turned:,} with height and width swapped, as after an EXIF rotation)"
+            if images.turned
             else ""
         )
         yield Remark(
             "declared-size",
             key,
-            f"of {count(pictures.differing, 'picture')} in {pictures.declared:,} the declared "
-            f"height or width is not that of its header{turned}. The first: "
-            f"{pictures.differing_place}. Trust the header, and mend the numbers.",
+            f"the declared height or width of {count(images.differing, 'image')} in "
+            f"{images.declared:,} differs from the image header{swapped}. First image: "
+            f"{images.differing_place}. Fix the declared values.",
         )
-    quantiles = dict(pictures.pixels.quantiles)
-    largest = pictures.pixels.max
+    quantiles = dict(images.pixels.quantiles)
+    largest = images.pixels.max
     if largest is not None and largest >= max(_EASY_PIXELS, _LARGER * quantiles[0.5]):
         times = largest / max(1, quantiles[0.5])
         yield Remark(
-            "large-pictures",
+            "large-images",
             key,
-            f"the largest has {largest:,} pixels, {times:,.0f} times as many as the median: "
-            f"{pictures.largest_place}. Such pictures hold up a batch; pack them smaller.",
+            f"the largest image has {largest:,} pixels, {times:,.0f} times the median: "
+            f"{images.largest_place}. Such images slow down batches; resize them when packing.",
         )
 
 
 def useless_values(key: str, feature: FeatureStatistics) -> Iterator[Remark]:
-    """A feature that hardly any record has, or that is the same in all."""
+    """Yield features that few records have, or that are constant."""
     records = feature.present + feature.missing
     if feature.present < _FEW * records:
         yield Remark(
             "sparse",
             key,
             f"only {count(feature.present, 'record')} of {records:,} {have(feature.present)} it: "
-            "give it a default when you read it, or look at how it was written.",
+            "set a default for readers, or check the program that wrote it.",
         )
     values = list(feature.values.values())
     if (
@@ -115,5 +114,5 @@ def useless_values(key: str, feature: FeatureStatistics) -> Iterator[Remark]:
         and key not in _USUALLY_CONSTANT
     ):
         yield Remark(
-            "constant", key, "all values are the same: it tells a model nothing, and takes room."
+            "constant", key, "all values are equal: a model learns nothing from this feature."
         )

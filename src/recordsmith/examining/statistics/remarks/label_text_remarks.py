@@ -1,4 +1,4 @@
-"""Labels and the texts beside them, where the one says another class than the other."""
+"""Remarks on labels whose text names another class."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _SHOWN = 3
 def contradictions(
     key: str, pairs: Mapping[tuple[int, str], int], class_names: ClassNames | None
 ) -> Iterator[Remark]:
-    """Labels with several texts, texts with several labels, and texts that labels.txt denies.
+    """Yield labels with several texts, texts with several labels, and texts not in labels.txt.
 
     Args:
-        pairs: how often each label and text stand together.
+        pairs: how often each pair of label and text occurs.
     """
     texts: dict[int, list[str]] = {}
     labels: dict[str, list[str]] = {}
@@ -26,22 +26,22 @@ def contradictions(
         texts.setdefault(label, []).append(f"{text!r:.80} ({often:,})")
         labels.setdefault(text, []).append(f"{label} ({often:,})")
     several = {str(label): its for label, its in texts.items() if len(its) > 1}
-    said = [
+    problems = [
         *_of_several("label", "texts", several),
         *_of_several(
             "text", "labels", {f"{t!r:.80}": its for t, its in labels.items() if len(its) > 1}
         ),
     ]
-    denied = [] if class_names is None else _denied(pairs, class_names)
-    if denied:
-        said.append(f"labels.txt says otherwise: {some(denied)}")
-    if said:
+    mismatched = [] if class_names is None else _find_mismatched(pairs, class_names)
+    if mismatched:
+        problems.append(f"labels.txt differs: {some(mismatched)}")
+    if problems:
         yield Remark(
             "label-text",
             key,
-            f"{key} and {TEXT_OF_LABEL[key]} contradict each other: {'; '.join(said)}. Who reads "
-            "the one trains on other classes than who reads the other. Recode both, or drop the "
-            "texts, with `recordsmith edit`.",
+            f"{key} and {TEXT_OF_LABEL[key]} contradict each other: {'; '.join(problems)}. "
+            "Programs that read one of them train on different classes than programs that read the "
+            "other. Recode both, or drop the texts, with `recordsmith edit`.",
         )
 
 
@@ -52,14 +52,14 @@ def _of_several(one: str, others: str, found: Mapping[str, list[str]]) -> Iterat
         yield f"{many} {have(len(found))} several {others}: {first_of(shown, _SHOWN)}"
 
 
-def _denied(pairs: Mapping[tuple[int, str], int], class_names: ClassNames) -> list[str]:
-    """Texts that are not their label's name; none where no text is a name: of another language."""
+def _find_mismatched(pairs: Mapping[tuple[int, str], int], class_names: ClassNames) -> list[str]:
+    """List texts that differ from the class name; none if no text is a class name at all."""
     names = {label: name for label, name in enumerate(class_names) if name is not None}
     known = set(names.values())
     if not any(label in names and text in known for label, text in pairs):
         return []
     return [
-        f"{label} is {names[label]!r:.80} there, {text!r:.80} in records"
+        f"{label} is {names[label]!r:.80} in labels.txt, {text!r:.80} in records"
         for label, text in pairs
         if names.get(label, text) != text
     ]

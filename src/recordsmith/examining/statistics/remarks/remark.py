@@ -1,4 +1,4 @@
-"""One remark, and the words that its sentence may need."""
+"""One remark, and helpers to phrase it."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ _NAMED = 5
 
 @dataclass(frozen=True)
 class Remark:
-    """Something to look at.
+    """A likely problem in a dataset.
 
-    kind: what it is, by a name that stays: see docs/inspect.md.
-    feature: which feature it is about; None: the dataset.
-    text: what was found, and what to do, in words.
+    kind: a stable name for the problem; see docs/inspect.md.
+    feature: the feature with the problem; None for the dataset.
+    text: what was found, and what to do about it.
     """
 
     kind: str
@@ -25,20 +25,20 @@ class Remark:
     text: str
 
     def to_json(self) -> dict[str, Any]:
-        """A JSON-able dict."""
+        """Return kind, feature and text."""
         return {"kind": self.kind, "feature": self.feature, "text": self.text}
 
 
 def are(count: int) -> str:
-    """The verb for so many."""
+    """Return "is" or "are"."""
     return "is" if count == 1 else "are"
 
 
 def have(count: int) -> str:
-    """The verb for so many."""
+    """Return "has" or "have"."""
     return "has" if count == 1 else "have"
 
 
 def some(names: Sequence[str]) -> str:
-    """The first few of some names, and how many more there are."""
+    """Join the first few names, and count the others."""
     return first_of(names, _NAMED)

@@ -1,4 +1,4 @@
-"""Shards: one that holds up the readers of the others, and those that hold nothing."""
+"""Remarks on shards: uneven sizes and empty shards."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _UNEVEN_BYTES = 1 << 20
 
 
 def odd_shards(shards: Sequence[ShardSummary]) -> Iterator[Remark]:
-    """What is wrong with how records are divided among files, split by split."""
+    """Yield uneven and empty shards of each split."""
     splits: dict[str, list[ShardSummary]] = {}
     for shard in shards:
         splits.setdefault(shard.split, []).append(shard)
@@ -26,9 +26,9 @@ def odd_shards(shards: Sequence[ShardSummary]) -> Iterator[Remark]:
             yield Remark(
                 "uneven-shards",
                 None,
-                f"shards of split {split!r} differ: {largest.path} is {times:.1f} times as large "
-                "as the mean, so that whoever reads it holds up the others. `recordsmith reshard` "
-                "makes them even.",
+                f"shards of split {split!r} differ in size: {largest.path} is {times:.1f} times as "
+                "large as the mean, so parallel readers wait for it. Run `recordsmith reshard` to "
+                "balance them.",
             )
         empty = [shard.path for shard in members if not shard.record_count]
         if empty:

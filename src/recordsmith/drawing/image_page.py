@@ -1,4 +1,4 @@
-"""A page of tiles as a picture file: where it may be written, and how."""
+"""Write a page of tiles as an image file."""
 
 from __future__ import annotations
 
@@ -20,22 +20,27 @@ _LARGEST_SIDE = 65_000  # a JPEG cannot have more
 
 
 def check_page(path: Path, count: int, columns: int, *, overwrite: bool) -> None:
-    """Raise OptionError if no page of `count` tiles can be written there."""
+    """Raise OptionError if a page of `count` tiles cannot be written to a path."""
     if path.suffix.lower() not in _FORMATS:
-        raise OptionError(f"{path} does not say its format; expected a name in .png or .jpg")
+        raise OptionError(
+            option="out", value=str(path), expected="a file name ending in .png or .jpg"
+        )
     for name, value in (("count", count), ("columns", columns)):
         if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-            raise OptionError(f"{name} is {value!r}; expected 1 or more")
+            raise OptionError(option=name, value=value, expected="a positive integer")
     side = TILE * 3 // 2
     if columns * side > _LARGEST_SIDE or -(-count // columns) * side > _LARGEST_SIDE:
         raise OptionError(
-            f"{count:,} examples in {columns:,} columns are too large for one page; ask for fewer"
+            f"{count:,} examples in {columns:,} columns are too large for one page",
+            option="count",
+            value=count,
+            remedy="Request fewer.",
         )
     check_target(path, overwrite=overwrite)
 
 
 def write_page(page: Image.Image, path: Path, *, overwrite: bool) -> None:
-    """Write a page, whole or not at all."""
+    """Write a page atomically."""
     stream = io.BytesIO()
     page.save(stream, _FORMATS[path.suffix.lower()], quality=92)
     write_atomically(path, stream.getvalue(), overwrite=overwrite)

@@ -1,8 +1,7 @@
-"""Picture files that the rows of a table name: where are they, and how large?
+"""Find the image files that the rows of a table name.
 
-A name is taken as relative to the folder of its table, and may not lead out of the folder that is
-read; links that lie in there are followed. Of an absolute path, of this system or of Windows, only
-the last part counts.
+A name is relative to the folder of its table and must not lead out of the folder that is read;
+links inside it are followed. Of an absolute path, also from Windows, only the last part is used.
 """
 
 from __future__ import annotations
@@ -22,62 +21,62 @@ from recordsmith.sources.contract import Note, unheard
 from recordsmith.sources.foreign_paths import is_absolute, leads_out
 from recordsmith.sources.versions import size_and_time
 
-_LAST_PART = "of an absolute path of a picture only the last part counts"
+_LAST_PART = "images were found by the last part of an absolute path"
 
 
-class NamedPictures:
-    """The pictures that a column names. Hears of the column while the table is listed."""
+class NamedImages:
+    """The images in a column; receives the values of the column while the table is listed."""
 
-    def __init__(self, column: str, folder: Path, beside: Sequence[str]) -> None:
-        """`folder` has all pictures; `beside` are the folders in it where the tables lie."""
+    def __init__(self, column: str, folder: Path, table_folders: Sequence[str]) -> None:
+        """`folder` contains all images; `table_folders` are the folders of the tables in it."""
         self.folder = folder
         self._column = column
-        self._beside = beside
+        self._table_folders = table_folders
         self._sizes = array("q")
         self._times = array("q")
 
     def append(self, value: str | None, table: int) -> None:
-        """Look up size and time of the picture of the next row; 0 if there is none."""
+        """Look up size and modification time of the next row's image; 0 if there is none."""
         size = time = 0
         if value is not None:
-            with suppress(SourceError):  # reading it will say so
+            with suppress(SourceError):  # reading the row raises it
                 path = self.path(value, table, "", unheard)
                 size, time = size_and_time(self.folder / path)
         self._sizes.append(size)
         self._times.append(time)
 
     def sizes(self) -> npt.NDArray[np.int64]:
-        """int64, (rows,): the size of each row's picture in bytes."""
+        """int64, (rows,): the size of each row's image in bytes."""
         return np.array(self._sizes, np.int64)
 
     def versions(self, of_tables: int) -> npt.NDArray[np.int64]:
-        """int64, (rows,): the version of each row's picture and of the tables together."""
+        """int64, (rows,): the version of each row's image and of the tables together."""
         return np.array(self._times, np.int64) ^ of_tables
 
     def path(self, value: Any, table: int, place: str, note: Note) -> str:
-        """The path of a picture, relative to the folder.
+        """The path of an image, relative to the folder.
 
         Raises:
-            SourceError: the row names none, or one outside of the folder.
+            SourceError: the row names no image, or one outside the folder.
         """
         text = text_of(value)
         if not text:
-            raise SourceError(f"{place}: column {self._column!r} names no picture")
+            raise SourceError(f"{place}: column {self._column!r} is empty; expected an image file")
         name = text.replace("\\", "/")
         if is_absolute(name):
             name = name.rpartition("/")[2]
             note(_LAST_PART, f"{place}: {text}")
-        name = posixpath.normpath(posixpath.join(self._beside[table], name))
+        name = posixpath.normpath(posixpath.join(self._table_folders[table], name))
         if leads_out(name) or name == "." or "\0" in name:
             raise SourceError(
-                f"{place}: {text!r} leads out of the folder {self.folder}; pictures have to lie in "
-                "it"
+                f"{place}: the image {text!r} is outside the folder {self.folder}",
+                remedy="Move the image into the folder.",
             )
         return name
 
 
 def text_of(value: Any) -> str:
-    """A value of a feature as text; empty where there is none."""
+    """A feature's value as text; empty for a missing one."""
     if isinstance(value, (list, np.ndarray)):
         value = value[0] if len(value) else b""
     if value is None:

@@ -1,10 +1,9 @@
-/* Features and entries as nearly all are, read in few steps: for surveys and edits, which do little
- * else.
+/* Fast readers of the most common features and entries, for surveys and edits.
  *
- * KIND_NONE is the answer to any other, well-formed or not: message.h has to walk that.
+ * They return KIND_NONE for all others, well-formed or not, which message.h must walk.
  */
-#ifndef RECORDSMITH_USUAL_ENTRY_H
-#define RECORDSMITH_USUAL_ENTRY_H
+#ifndef RECORDSMITH_COMMON_ENTRY_H
+#define RECORDSMITH_COMMON_ENTRY_H
 
 #include "message.h"
 
@@ -29,7 +28,7 @@ ALWAYS_INLINE int are_same(const uint8_t *a, const uint8_t *b, size_t size) {
     return 1;
 }
 
-/* How many varints a short packed list has; -1 if one may be too long, which are_varints tells. */
+/* Count the varints of a short packed list; -1 if one may be too long: see are_varints. */
 ALWAYS_INLINE int64_t count_short_varints(const uint8_t *p, const uint8_t *end) {
     const uint64_t tops = 0x8080808080808080ull;
     int64_t count = 0;
@@ -47,7 +46,7 @@ ALWAYS_INLINE int64_t count_short_varints(const uint8_t *p, const uint8_t *end) 
 
 /* The kind of the Feature in [p, stop), if it is one list and nothing else, its length in one byte,
  * numbers packed. `items` is the list message; `count` is not set for bytes. */
-ALWAYS_INLINE int read_usual_feature(const uint8_t *p, const uint8_t *stop, span *items,
+ALWAYS_INLINE int read_common_feature(const uint8_t *p, const uint8_t *stop, span *items,
                                      uint64_t *count) {
     if (stop - p < 2 || (p[0] & 7) != DELIMITED || p[1] >= 128 || p + 2 + p[1] != stop)
         return KIND_NONE;
@@ -64,9 +63,9 @@ ALWAYS_INLINE int read_usual_feature(const uint8_t *p, const uint8_t *stop, span
     return kind;
 }
 
-/* The same for the next entry of Features, if it has the key that is expected, and its length is in
- * one byte, too. What is behind it is left in `features`. */
-ALWAYS_INLINE int read_usual_entry(span *features, const uint8_t *key, size_t key_size, span *items,
+/* The same for the next entry of Features, if it has the expected key and its length is one byte
+ * too. The rest stays in `features`. */
+ALWAYS_INLINE int read_common_entry(span *features, const uint8_t *key, size_t key_size, span *items,
                                    uint64_t *count) {
     const uint8_t *p = features->at;
     size_t left = (size_t)(features->end - p);
@@ -77,7 +76,7 @@ ALWAYS_INLINE int read_usual_entry(span *features, const uint8_t *key, size_t ke
     if (p[1] >= 128 || p[1] + 2u > left || !are_same(key, p + 4, key_size)) return KIND_NONE;
     /* the value is as long as what is left of the entry, and so below 128, too */
     if (value[0] != (2 << 3 | DELIMITED) || value + 2 + value[1] != stop) return KIND_NONE;
-    int kind = read_usual_feature(value + 2, stop, items, count);
+    int kind = read_common_feature(value + 2, stop, items, count);
     if (kind != KIND_NONE) features->at = stop;
     return kind;
 }

@@ -1,8 +1,7 @@
-"""Pictures: encoded ones, or rows of pixels, decoded straight into the array of a batch.
+"""Decodes encoded images, or raw pixels, straight into the array of a batch.
 
-Which part of a picture is taken and where it goes is known for all rows before the first is
-decoded: masks and boxes follow the same placements. Each row is then decoded, resized into its
-place, turned over, and written as the numbers that are wanted.
+The placements of all rows are computed before the first is decoded; masks and boxes use them too.
+Then each row is decoded, resized into its place, flipped and normalized.
 """
 
 from __future__ import annotations
@@ -15,21 +14,22 @@ from typing import Any, Literal, cast, get_args
 import numpy as np
 import numpy.typing as npt
 
-from recordsmith.errors import CorruptDataError, OptionError
+from recordsmith.errors import CorruptDataError, OptionError, option
 from recordsmith.example import Column
 from recordsmith.image.fit import CROP_AREA, CROP_RATIO, Fit, FitKind, Flip, Placement
+from recordsmith.image.memory import UNCOUNTED_PIXELS
 from recordsmith.image.normalising import Layout, Normaliser
 from recordsmith.image.options import MAX_PIXELS, MOST_PIXELS, check_word
 from recordsmith.image.pixels import decode_pixels, with_bits, with_channels
 from recordsmith.image.placing import Interpolation, divisor_for, lay_in_frame
 from recordsmith.loading.features.contract import (
+    BatchRows,
     Feature,
-    PictureFeature,
-    PictureFilling,
+    ImageFeature,
+    ImageFilling,
     Request,
-    Rows,
 )
-from recordsmith.loading.features.picture_frames import (
+from recordsmith.loading.features.image_frames import (
     LARGEST_SIDE,
     checked_size,
     inner_sizes,
@@ -43,42 +43,44 @@ PixelType = Literal["uint8", "uint16", "float32"]
 
 
 @dataclass(frozen=True)
-class Image(PictureFeature):
-    """Pictures of one size: (batch, height, width, channels), uint8 and RGB if not said otherwise.
+class Image(ImageFeature):
+    """Images of one size: (batch, height, width, channels), by default uint8 and RGB.
 
-    OpenCV is set to one thread for the whole process when a loader with pictures is made
-    (`cv2.setNumThreads(1)`): the loader's threads share out the rows, and OpenCV's own would be
-    in their way; they also hang in a process that is forked after they began.
+        Image(size=224, fit="random-crop", flip="horizontal")
 
-    key: the feature's name in the records.
-    size: height and width in pixels; one number for both.
-    fit: how a picture comes to have this size. `resize` stretches it. `crop-or-pad` scales nothing
-        and cuts off or pads on both sides alike, as TensorFlow's resize_with_crop_or_pad does.
-        `center-crop` keeps the proportions and cuts off what is too much. `contain` keeps the
-        proportions and pads, as TensorFlow's resize_with_pad does. `random-crop` stretches a random
-        part, as torchvision's RandomResizedCrop does. `pad` needs no size: all are padded at the
-        bottom and on the right to the largest of their batch, and `<name>_sizes` (int64,
-        (batch, 2)) has the height and the width of what is no padding. Padding is black.
-    channels: 1 grey, 3 RGB, 4 RGB and alpha; alpha that is not wanted is dropped.
-    dtype: uint8; uint16; or float32, where pixels become 0 to 1.
-    mean, std: for float32, (x - mean) / std with x from 0 to 1; one number, or one a channel.
-    layout: HWC, or CHW for (batch, channels, height, width).
-    flip: which sides change places at random, one time in two.
-    shorter_side: for `center-crop` and `pad`, what the shorter side is scaled to before; without
-        it as little as covers the size, or not at all.
-    longer_side: for `pad`, what the longer side is scaled to; with both the smaller picture counts.
-    crop_area, crop_ratio: for `random-crop`, the smallest and the largest share of the picture's
-        area, and width for a height of 1; (0.08, 1) and (3/4, 4/3), if not said.
-    interpolation: `auto` is linear, and by area where a picture shrinks to less than half.
-    exact: decode all pixels of the picture, resize them as fractions, linearly, and round once:
-        what TensorFlow's decode_jpeg and resize give, to 0.02 of 255 levels. Otherwise a JPEG that
-        shrinks to half or less is decoded at a half, a quarter or an eighth of its size, which is
-        faster and looks better; where only a part is taken, it lies then within half a pixel of
-        the batch of where it should.
-    raw_shape: where there are no files but rows of pixels: their height, width and channels, each
-        a number or the key of a feature that holds it: ("height", "width", 3).
-    raw_dtype: of these: uint8 or uint16.
-    max_pixels: larger pictures are errors; they are not decoded.
+    A loader with images sets OpenCV to one thread for the whole process (`cv2.setNumThreads(1)`),
+    because OpenCV's threads would compete with the loader's, and hang in forked processes.
+
+    Attributes:
+        key: the key of the feature in the records.
+        size: height and width in pixels; one number for both.
+        fit: how images get this size. `resize` stretches. `crop-or-pad` crops or pads evenly
+            without scaling, as TensorFlow's resize_with_crop_or_pad. `center-crop` keeps the
+            aspect ratio and crops. `contain` keeps the aspect ratio and pads, as TensorFlow's
+            resize_with_pad. `random-crop` stretches a random part, as torchvision's
+            RandomResizedCrop. `pad` has no size: it pads at the bottom and right to the largest
+            image of the batch, and adds `<name>_sizes`, int64, (batch, 2), with height and width
+            without padding. Padding is black.
+        channels: 1 for grey, 3 for RGB, 4 for RGB and alpha; alpha is dropped unless requested.
+        dtype: uint8, uint16, or float32 with pixels from 0 to 1.
+        mean, std: for float32, (x - mean) / std with x from 0 to 1; one number, or one per channel.
+        layout: HWC, or CHW for (batch, channels, height, width).
+        flip: the direction of random flips, with probability 1/2.
+        shorter_side: for `center-crop` and `pad`, scale the shorter side to this first. Default:
+            as little as covers the size for `center-crop`, no scaling for `pad`.
+        longer_side: for `pad`, scale the longer side to this; with both, the smaller image counts.
+        crop_area, crop_ratio: for `random-crop`, the range of the share of the image's area and
+            of the aspect ratio (width / height). Defaults: (0.08, 1) and (3/4, 4/3).
+        interpolation: `auto` is linear, or area for images that shrink to less than half.
+        exact: decode all pixels, resize linearly in floating point and round once, which equals
+            TensorFlow's decode_jpeg and resize to 0.02 of 255 levels. By default, a JPEG that
+            shrinks to half or less is decoded at 1/2, 1/4 or 1/8 of its size, which is faster and
+            looks better; a crop is then exact to half a pixel of the batch.
+        raw_shape: for images stored as raw pixels: height, width and channels, each a number or
+            the key of the feature that holds it: ("height", "width", 3).
+        raw_dtype: of raw pixels: uint8 or uint16.
+        max_pixels: larger images are an error and are not decoded, nor are images whose decoding
+            needs more than 4 bytes for each of that many pixels.
     """
 
     key: str = "image/encoded"
@@ -104,8 +106,10 @@ class Image(PictureFeature):
     def __post_init__(self) -> None:
         if not isinstance(self.key, str):
             raise OptionError(
-                f"key is {self.key!r:.60}; expected the feature that holds the pictures, such as "
-                "'image/encoded'; the size is what comes after it, or size=..."
+                option="key",
+                value=self.key,
+                expected="the key of the images, such as 'image/encoded'",
+                remedy=f"Pass the size as {option('size')}.",
             )
         check_word("fit", self.fit, get_args(FitKind))
         check_word("dtype", self.dtype, get_args(PixelType))
@@ -114,18 +118,21 @@ class Image(PictureFeature):
         if self.flip is not None:
             check_word("flip", self.flip, get_args(Flip))
         if type(self.channels) is not int or self.channels not in (1, 3, 4):
-            raise OptionError(f"channels is {self.channels!r}; expected 1, 3 or 4")
+            raise OptionError(option="channels", value=self.channels, expected="1, 3 or 4")
         whole_number("max_pixels", self.max_pixels, 1, MOST_PIXELS)
         self._keep("size", checked_size(self.size, self.fit))
         self._check_fit()
         self._check_numbers()
         self.stored()
         if not isinstance(self.exact, bool):
-            raise OptionError(f"exact is {self.exact!r:.60}; expected True or False")
+            raise OptionError(option="exact", value=self.exact, expected="True or False")
         if self.exact and self.interpolation not in ("auto", "linear"):
             raise OptionError(
-                f"exact is linear, as TensorFlow's resize, but interpolation is "
-                f"{self.interpolation!r}; leave one of them out"
+                f"{option('exact', True)} interpolates linearly and excludes "
+                f"{option('interpolation', self.interpolation)}",
+                option="interpolation",
+                value=self.interpolation,
+                remedy="Leave one of them out.",
             )
 
     def requests(self) -> Mapping[str, Request]:
@@ -138,12 +145,12 @@ class Image(PictureFeature):
     def check(self, name: str, features: Mapping[str, Feature]) -> None:
         one_thread_in_opencv()
 
-    def begin(self, name: str, rows: Rows) -> ImageFilling:
-        one_thread_in_opencv()  # in a process that got the loader by pickle
-        return ImageFilling(self, name, rows)
+    def begin(self, name: str, rows: BatchRows) -> PixelFilling:
+        one_thread_in_opencv()  # for processes that unpickle the loader
+        return PixelFilling(self, name, rows)
 
     def geometry(self) -> Fit:
-        """How pictures come to lie in their frame."""
+        """Return the placement rule."""
         return Fit(
             self.fit,
             cast("tuple[int, int] | None", self.size),
@@ -155,11 +162,11 @@ class Image(PictureFeature):
         )
 
     def stored(self) -> RawShape | None:
-        """How raw pixels lie in the record; None of files."""
+        """Return the layout of raw pixels; None for files."""
         return raw_shape(self.raw_shape, self.raw_dtype, " and channels")
 
     def normaliser(self) -> Normaliser:
-        """What writes pixels as the numbers that are wanted."""
+        """Return the object that normalizes pixels."""
         mean = _for_each_channel(self.mean, self.channels, 0.0)
         std = _for_each_channel(self.std, self.channels, 1.0)
         return Normaliser(self.dtype, self.layout, mean, std)
@@ -175,8 +182,13 @@ class Image(PictureFeature):
             ("crop_ratio", ("random-crop",)),
         ):
             if getattr(self, name) is not None and self.fit not in kinds:
-                words = " or ".join(f"fit={kind!r}" for kind in kinds)
-                raise OptionError(f"{name} is for {words}, but fit is {self.fit!r}; leave it out")
+                allowed = " or ".join(option("fit", kind) for kind in kinds)
+                raise OptionError(
+                    f"{option(name)} needs {allowed}, but {option('fit', self.fit)}",
+                    option=name,
+                    value=getattr(self, name),
+                    remedy="Leave it out.",
+                )
         for name in ("shorter_side", "longer_side"):
             if getattr(self, name) is not None:
                 self._keep(name, whole_number(name, getattr(self, name), 1, LARGEST_SIDE))
@@ -184,8 +196,9 @@ class Image(PictureFeature):
             least = min(cast("tuple[int, int]", self.size))
             if self.shorter_side < least:
                 raise OptionError(
-                    f"shorter_side is {self.shorter_side}, which does not cover the size "
-                    f"{self.size}; expected at least {least}"
+                    option="shorter_side",
+                    value=self.shorter_side,
+                    expected=f"at least {least}, to cover the size {self.size}",
                 )
         if self.crop_area is not None:
             self._keep("crop_area", _checked_range("crop_area", self.crop_area, 1.0))
@@ -196,8 +209,11 @@ class Image(PictureFeature):
         )
         if is_unscaled and self.interpolation != "auto":
             raise OptionError(
-                f"interpolation is {self.interpolation!r}, but fit={self.fit!r} scales nothing; "
-                "leave it out"
+                f"{option('fit', self.fit)} does not scale images, so "
+                f"{option('interpolation', self.interpolation)} has no effect",
+                option="interpolation",
+                value=self.interpolation,
+                remedy="Leave it out.",
             )
 
     def _check_numbers(self) -> None:
@@ -207,34 +223,36 @@ class Image(PictureFeature):
                 continue
             if self.dtype != "float32":
                 raise OptionError(
-                    f"{name} is given, but dtype is {self.dtype!r}; say dtype='float32'"
+                    f"{option(name)} needs {option('dtype', 'float32')}, but "
+                    f"{option('dtype', self.dtype)}",
+                    option=name,
+                    value=value,
+                    remedy=f"Pass {option('dtype', 'float32')}.",
                 )
             values = _for_each_channel(value, self.channels, 0.0)
             if len(values) != self.channels or not all(map(_is_finite, values)):
                 raise OptionError(
-                    f"{name} is {value!r}; expected one number, or one for each of the "
-                    f"{self.channels} channels"
+                    option=name,
+                    value=value,
+                    expected=f"one number, or one for each of the {self.channels} channels",
                 )
             if name == "std" and min(values) <= 0:
-                raise OptionError(f"std is {value!r}; expected numbers above 0")
+                raise OptionError(option="std", value=value, expected="positive")
             self._keep(name, values)
 
 
-class ImageFilling(PictureFilling):
-    """The pictures of a batch while they are decoded.
+class PixelFilling(ImageFilling):
+    """The images of a batch in the making; attributes as of ImageFilling."""
 
-    sizes: height and width as stored; None where a picture is none.
-    placements: where each comes to lie; None where a picture is none.
-    frame: height and width of what they come to lie in.
-    """
-
-    def __init__(self, feature: Image, name: str, rows: Rows) -> None:
+    def __init__(self, feature: Image, name: str, rows: BatchRows) -> None:
         self._feature = feature
         self._name = name
         self._stored = StoredPixels(rows, feature.key, feature.stored(), feature.max_pixels)
         self._normaliser = feature.normaliser()
         self._bits = {"uint8": 8, "uint16": 16, "float32": None}[feature.dtype]
         self._interpolation: Interpolation = "linear" if feature.exact else feature.interpolation
+        # memory needed after decoding: floats of all pixels, or 16 bits from 8
+        self._extra = (4 if feature.exact else 2 if self._bits == 16 else 0) * feature.channels
         self._is_direct = feature.dtype != "float32" and feature.layout == "HWC"
         self.sizes: list[tuple[int, int] | None] = [None] * rows.count
         for row in range(rows.count):
@@ -251,8 +269,18 @@ class ImageFilling(PictureFilling):
         self._out = rows.allocate(name, (rows.count, *shape), np.dtype(feature.dtype))
 
     def fill(self, row: int) -> None:
-        feature, placement = self._feature, self.placements[row]
+        placement, size = self.placements[row], self.sizes[row]
         assert placement is not None
+        assert size is not None
+        if size[0] * size[1] <= UNCOUNTED_PIXELS:
+            self._fill(row, placement)
+            return
+        channels, divisor = self._feature.channels, self._divisor(row, placement)
+        with self._stored.room(row, channels=channels, divisor=divisor, extra=self._extra):
+            self._fill(row, placement)
+
+    def _fill(self, row: int, placement: Placement) -> None:
+        feature = self._feature
         pixels, divisor = self._decode(row, placement)
         is_resized = placement[2:4] != placement[4:6]
         dtype: Any = np.float32 if feature.exact and is_resized else pixels.dtype
@@ -276,17 +304,22 @@ class ImageFilling(PictureFilling):
             entries[f"{self._name}_sizes"] = inner_sizes(self.placements)
         return entries
 
+    def _divisor(self, row: int, placement: Placement) -> int:
+        """Return the divisor of the size at which an image is decoded."""
+        if self._feature.exact or self._feature.raw_shape is not None:
+            return 1
+        head = self._stored.file(row)[1]
+        return divisor_for(placement, head.height, head.width) if head.format == "jpeg" else 1
+
     def _decode(self, row: int, placement: Placement) -> tuple[npt.NDArray[Any], int]:
-        """Pixels, and at which part of their size."""
+        """Decode an image; return pixels and the divisor of their size."""
         feature = self._feature
         raw = self._stored.numbers(row)
         if raw is not None:
             pixels = with_channels(raw, feature.channels)
             return (pixels if self._bits is None else with_bits(pixels, self._bits)), 1
         data, head = self._stored.file(row)
-        divisor = 1
-        if head.format == "jpeg" and not feature.exact:
-            divisor = divisor_for(placement, head.height, head.width)
+        divisor = self._divisor(row, placement)
         pixels = decode_pixels(
             data, head, channels=feature.channels, bits=self._bits, divisor=divisor
         )
@@ -311,8 +344,8 @@ def _checked_range(name: str, values: object, highest: float) -> tuple[float, fl
     )
     low, high = cast("tuple[float, float]", values) if is_range else (0.0, 0.0)
     if not 0 < low <= high <= highest:
-        words = " and at most 1" if highest == 1 else ""
+        limit = " and at most 1" if highest == 1 else ""
         raise OptionError(
-            f"{name} is {values!r}; expected the smallest and the largest, above 0{words}"
+            option=name, value=values, expected=f"the smallest and the largest, above 0{limit}"
         )
     return low, high

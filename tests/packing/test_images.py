@@ -1,4 +1,4 @@
-"""Picture options on a sample's features: picture, masks, boxes and areas together."""
+"""Image options on a sample's features: image, masks, boxes and areas together."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from PIL import Image, ImageOps
 
 from recordsmith.errors import CorruptDataError, SourceError
 from recordsmith.example import decode_example, encode_example
-from recordsmith.image import PictureOptions, decode_mask, is_progressive
-from recordsmith.packing import apply_picture_options, note_of_picture
-from recordsmith.packing.pictures import (
+from recordsmith.image import ImageOptions, decode_mask, is_progressive
+from recordsmith.packing import apply_image_options, note_of_image
+from recordsmith.packing.images import (
     AREAS_SCALED,
-    BOXES_TURNED,
+    BOXES_ROTATED,
     HAS_ORIENTATION,
     IS_PROGRESSIVE,
-    MASK_FOLLOWED,
+    MASK_CHANGED,
     MASK_RAW,
 )
 
 MASK = "image/segmentation/class"
 BOX = "image/object/bbox"
-UPRIGHT = PictureOptions(orientation="apply")
+UPRIGHT = ImageOptions(orientation="apply")
 
 
 class Notes(list[tuple[str, str]]):
@@ -44,7 +44,7 @@ def _png(values: np.ndarray, **options: Any) -> bytes:
 
 
 def sample(orientation: int = 1) -> dict[str, Any]:
-    """A red box on black; its mask, its instance mask, its box and area say where it is."""
+    """A red box on black, with its mask, instance mask, box and area."""
     pixels = np.zeros((20, 40, 3), np.uint8)
     pixels[4:8, 10:30] = (255, 0, 0)
     mask = (pixels[:, :, 0] > 0).astype(np.uint8) * 7
@@ -79,12 +79,12 @@ def _box(features: dict[str, Any], height: int, width: int) -> tuple[slice, slic
 
 @pytest.mark.parametrize("side", [None, 20])
 @pytest.mark.parametrize("orientation", range(1, 9))
-def test_everything_stays_on_the_object(orientation: int, side: int | None) -> None:
+def test_masks_and_boxes_stay_on_the_object(orientation: int, side: int | None) -> None:
     given = sample(orientation)
     before = dict(given)
     notes = Notes()
-    options = PictureOptions(orientation="apply", longer_side=side)
-    stored = apply_picture_options(given, options, notes)
+    options = ImageOptions(orientation="apply", longer_side=side)
+    stored = apply_image_options(given, options, notes)
     assert given == before
     with Image.open(io.BytesIO(stored["image/encoded"])) as image:
         pixels = np.array(image)
@@ -104,16 +104,16 @@ def test_everything_stays_on_the_object(orientation: int, side: int | None) -> N
     np.testing.assert_array_equal(decode_mask(instance), expected)
     assert stored["image/object/area"] == [expected.sum()]
     assert stored["image/class/label"] == 3
-    assert (BOXES_TURNED in notes.sentences) == (orientation != 1)
+    assert (BOXES_ROTATED in notes.sentences) == (orientation != 1)
     assert (AREAS_SCALED in notes.sentences) == (side is not None)
-    assert (MASK_FOLLOWED in notes.sentences) == (orientation != 1 or side is not None)
+    assert (MASK_CHANGED in notes.sentences) == (orientation != 1 or side is not None)
     assert {where for _, where in notes} <= {"folder/a.png"}
     encode_example(stored, {})
 
 
 def test_raw() -> None:
     notes = Notes()
-    stored = apply_picture_options(sample(), PictureOptions(format="raw"), notes)
+    stored = apply_image_options(sample(), ImageOptions(store="raw"), notes)
     assert stored["image/format"] == stored[f"{MASK}/format"] == "raw"
     assert stored["image/dtype"] == stored[f"{MASK}/dtype"] == b"uint8"
     shape = [stored[f"image/{name}"] for name in ("height", "width", "depth")]
@@ -125,72 +125,77 @@ def test_raw() -> None:
     assert MASK_RAW in notes.sentences
 
 
-def test_decoded_examples_are_as_good_as_fresh_features() -> None:
-    """Packing existing shards anew: every feature is a list."""
-    fresh = apply_picture_options(sample(6), UPRIGHT, Notes())
+def test_decoded_examples_give_the_same_result() -> None:
+    """In records that are packed again, every feature is a list."""
+    fresh = apply_image_options(sample(6), UPRIGHT, Notes())
     decoded = decode_example(encode_example(sample(6), {}))
-    again = apply_picture_options(decoded, UPRIGHT, Notes())
+    again = apply_image_options(decoded, UPRIGHT, Notes())
     assert encode_example(again, {}) == encode_example(fresh, {})
 
 
-@pytest.mark.parametrize("options", [PictureOptions(), PictureOptions(format="raw")])
-def test_features_without_a_picture_pass(options: PictureOptions) -> None:
+@pytest.mark.parametrize("options", [ImageOptions(), ImageOptions(store="raw")])
+def test_features_without_image_are_unchanged(options: ImageOptions) -> None:
     features = {"label": 3, "name": b"x", f"{BOX}/xmin": []}
     notes = Notes()
-    assert apply_picture_options(features, options, notes) == features
-    assert apply_picture_options({"image/encoded": []}, options, notes) == {"image/encoded": []}
+    assert apply_image_options(features, options, notes) == features
+    assert apply_image_options({"image/encoded": []}, options, notes) == {"image/encoded": []}
     assert notes == []
 
 
 @pytest.mark.parametrize("orientation", [1, 6])
-def test_pictures_without_objects(orientation: int) -> None:
+def test_images_without_objects(orientation: int) -> None:
     features = {
         key: [] if key.startswith("image/object") else value
         for key, value in sample(orientation).items()
     }
-    stored = apply_picture_options(features, UPRIGHT, Notes())
+    stored = apply_image_options(features, UPRIGHT, Notes())
     assert all(stored[key] == [] for key in features if key.startswith("image/object"))
 
 
-def test_errors_say_which_picture(pictures: ModuleType) -> None:
-    transparent = pictures.encode(Image.new("RGBA", (4, 4)), "PNG")
+def test_errors_name_the_image(images: ModuleType) -> None:
+    transparent = images.encode(Image.new("RGBA", (4, 4)), "PNG")
     features = sample() | {"image/encoded": transparent}
-    with pytest.raises(SourceError, match=r"folder/a\.png: the picture is transparent") as caught:
-        apply_picture_options(features, PictureOptions(format="jpeg"), Notes())
+    with pytest.raises(SourceError, match="transparent") as caught:
+        apply_image_options(features, ImageOptions(store="jpeg"), Notes())
+    assert caught.value.sample == "folder/a.png"
     assert len(caught.value.problems) == 1
     with pytest.raises(CorruptDataError) as broken:
-        apply_picture_options(sample() | {"image/encoded": b"words"}, UPRIGHT, Notes())
+        apply_image_options(sample() | {"image/encoded": b"words"}, UPRIGHT, Notes())
     assert broken.value.path == "folder/a.png"
     coloured = sample() | {f"{MASK}/encoded": sample()["image/encoded"]}
-    with pytest.raises(CorruptDataError, match=r"folder/a\.png, its mask.*one number a pixel"):
-        apply_picture_options(coloured, PictureOptions(format="raw"), Notes())
+    with pytest.raises(CorruptDataError) as broken:
+        apply_image_options(coloured, ImageOptions(store="raw"), Notes())
+    assert (broken.value.path, broken.value.feature) == ("folder/a.png", f"{MASK}/encoded")
     coloured = sample() | {"image/object/mask": [_png(np.zeros((20, 40), np.uint8)), b"?"]}
-    with pytest.raises(CorruptDataError, match="the mask of object 2"):
-        apply_picture_options(coloured, PictureOptions(shorter_side=5), Notes())
-    with pytest.raises(SourceError, match="has 2 values"):
-        apply_picture_options(sample() | {"image/encoded": [b"a", b"b"]}, UPRIGHT, Notes())
-    with pytest.raises(SourceError, match="raw pixels already"):
-        apply_picture_options(sample() | {"image/format": "raw"}, UPRIGHT, Notes())
+    with pytest.raises(CorruptDataError, match="object 2") as broken:
+        apply_image_options(coloured, ImageOptions(shorter_side=5), Notes())
+    assert (broken.value.path, broken.value.feature) == ("folder/a.png", "image/object/mask")
+    with pytest.raises(SourceError, match="2 values") as caught:
+        apply_image_options(sample() | {"image/encoded": [b"a", b"b"]}, UPRIGHT, Notes())
+    assert caught.value.sample == "folder/a.png"
+    with pytest.raises(SourceError, match="raw pixels") as caught:
+        apply_image_options(sample() | {"image/format": "raw"}, UPRIGHT, Notes())
+    assert caught.value.sample == "folder/a.png"
 
 
-def test_what_should_be_known_of_a_picture(pictures: ModuleType) -> None:
-    said = {}
-    for name, data in pictures.odd().items():
+def test_progressive_and_rotated_jpegs_are_noted(images: ModuleType) -> None:
+    noted = {}
+    for name, data in images.odd().items():
         notes = Notes()
-        note_of_picture({"image/encoded": data, "image/filename": b"x.jpg"}, notes)
-        said[name] = notes
-    assert said.pop("progressive jpeg") == [(IS_PROGRESSIVE, "x.jpg")]
-    assert said.pop("jpeg to be turned") == [(HAS_ORIENTATION, "x.jpg")]
-    assert all(notes == [] for notes in said.values())
+        note_of_image({"image/encoded": data, "image/filename": b"x.jpg"}, notes)
+        noted[name] = notes
+    assert noted.pop("progressive jpeg") == [(IS_PROGRESSIVE, "x.jpg")]
+    assert noted.pop("jpeg to be turned") == [(HAS_ORIENTATION, "x.jpg")]
+    assert all(notes == [] for notes in noted.values())
 
 
-def test_default_options_say_it_too(pictures: ModuleType) -> None:
-    features = {"image/encoded": pictures.odd()["progressive jpeg"], "image/filename": "a/ü.jpg"}
+def test_default_options_note_progressive_jpegs(images: ModuleType) -> None:
+    features = {"image/encoded": images.odd()["progressive jpeg"], "image/filename": "a/ü.jpg"}
     notes = Notes()
-    assert apply_picture_options(features, PictureOptions(), notes) == features
+    assert apply_image_options(features, ImageOptions(), notes) == features
     assert notes == [(IS_PROGRESSIVE, "a/ü.jpg")]
     pytest.importorskip("jpeglib")
     notes = Notes()
-    stored = apply_picture_options(features, PictureOptions(baseline=True), notes)
+    stored = apply_image_options(features, ImageOptions(baseline=True), notes)
     assert not is_progressive(stored["image/encoded"])
     assert IS_PROGRESSIVE not in notes.sentences

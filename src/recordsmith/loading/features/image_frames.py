@@ -1,4 +1,4 @@
-"""The frames of a batch: their size as declared, and where each picture comes to lie in them."""
+"""The frames of a batch: their size, and the placement of each image in them."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ from functools import lru_cache
 import numpy as np
 
 from recordsmith.buffers import Int64Array
-from recordsmith.errors import OptionError
+from recordsmith.errors import OptionError, option
 from recordsmith.image.fit import Fit, Placement, in_frame
 from recordsmith.image.options import MOST_PIXELS
-from recordsmith.loading.features.contract import Rows
+from recordsmith.loading.features.contract import BatchRows
 from recordsmith.loading.options import whole_number
 
 LARGEST_SIDE = 65_535
 
 
 def place_all(
-    fit: Fit, sizes: Sequence[tuple[int, int] | None], name: str, rows: Rows
+    fit: Fit, sizes: Sequence[tuple[int, int] | None], name: str, rows: BatchRows
 ) -> tuple[list[Placement | None], tuple[int, int]]:
-    """Where all pictures of a batch come to lie, and the size of their frame.
+    """Return the placements of all images of a batch and the size of their frame.
 
     Raises:
-        OptionError: those that are padded to each other make a frame that is too large.
+        OptionError: the images are padded to a common size, which is too large.
     """
     numbers: list[list[float]] = [[]] * rows.count
     if fit.number_count:
@@ -39,47 +39,55 @@ def place_all(
     width = max((placement.to_width for placement in there), default=0)
     if height * width > MOST_PIXELS:
         raise OptionError(
-            f"feature {name!r}: the pictures of a batch would be padded to {width:,} x {height:,} "
-            f"pixels, more than {MOST_PIXELS:,}; say longer_side"
+            f"feature {name!r}: the images of a batch need {width:,} x {height:,} pixels",
+            option="longer_side",
+            expected=f"at most {MOST_PIXELS:,} pixels",
+            remedy=f"Pass {option('longer_side')}.",
         )
     return [place and in_frame(place, height, width) for place in placements], (height, width)
 
 
 def inner_sizes(placements: Sequence[Placement | None]) -> Int64Array:
-    """Height and width of what is no padding: int64, (rows, 2); 0 where there is no picture."""
+    """Return height and width without padding: int64, (rows, 2); 0 for failed rows."""
     sizes = [(place.to_height, place.to_width) if place else (0, 0) for place in placements]
     return np.array(sizes, np.int64).reshape(len(sizes), 2)
 
 
 def checked_size(size: object, fit: str) -> tuple[int, int] | None:
-    """Height and width of a frame.
+    """Check a size and return height and width; None for fit='pad', which has no size.
 
     Raises:
-        OptionError: there is none where one is needed, or one where none is.
+        OptionError: the size is invalid, missing, or not allowed with this fit.
     """
     if fit == "pad":
         if size is not None:
             raise OptionError(
-                f"size is {size!r}, but with fit='pad' frames are as large as the largest of "
-                "their batch; leave size out, or say another fit"
+                f"{option('size', size)} and {option('fit', 'pad')} exclude each other",
+                option="size",
+                value=size,
+                remedy=f"Leave {option('size')} out, or use another {option('fit')}.",
             )
         return None
     sides = size if isinstance(size, (tuple, list)) else (size, size)
     try:
         height, width = (whole_number("size", side, 1, LARGEST_SIDE) for side in sides)
-    except (OptionError, ValueError):  # no such numbers, or not two of them
+    except (OptionError, ValueError):  # invalid numbers, or not two of them
         raise OptionError(
-            f"size is {size!r}; expected height and width in pixels, such as (224, 224), or one "
-            "number for both; pictures of different sizes need fit='pad'"
+            option="size",
+            value=size,
+            expected="height and width in pixels, such as (224, 224), or one number for both",
+            remedy=f"For batches of different sizes pass {option('fit', 'pad')}.",
         ) from None
     if height * width > MOST_PIXELS:
-        raise OptionError(f"size is {size!r}; expected at most {MOST_PIXELS:,} pixels")
+        raise OptionError(
+            option="size", value=size, expected=f"a size of at most {MOST_PIXELS:,} pixels"
+        )
     return height, width
 
 
 @lru_cache(maxsize=1)
 def one_thread_in_opencv() -> None:
-    """Once: OpenCV works in the threads that call it. Whoever wants others says so afterwards."""
+    """Set OpenCV to one thread, once; users may change it afterwards."""
     import cv2
 
     cv2.setNumThreads(1)

@@ -1,6 +1,6 @@
-"""Small pictures in every format, drawn by Pillow, for the tests that need some.
+"""Small images in every format, drawn by Pillow, for the tests that need some.
 
-The conftest of each folder loads this file and hands it to the tests as the fixture `pictures`.
+The conftest of each folder loads this file and hands it to the tests as the fixture `images`.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from PIL import Image
 
 
 def noise(width: int, height: int, mode: str = "RGB", seed: int = 0) -> Image.Image:
-    """A picture that does not compress well, so that a cut anywhere matters."""
+    """An image that does not compress well, so that a cut anywhere matters."""
     rgb = Image.frombytes("RGB", (width, height), random.Random(seed).randbytes(3 * width * height))
     return rgb.convert(mode)
 
 
 def smooth(width: int, height: int, mode: str = "RGB") -> Image.Image:
-    """A picture that survives JPEG nearly unchanged."""
+    """An image that survives JPEG nearly unchanged."""
     ramp = Image.linear_gradient("L").resize((width, height))
     return Image.merge("RGB", (ramp, ramp.rotate(180), ramp)).convert(mode)
 
@@ -39,6 +39,53 @@ def jpeg(seed: int = 0, width: int = 12, height: int = 8) -> bytes:
 def segment(marker: int, body: bytes) -> bytes:
     """One segment of a JPEG file."""
     return bytes((0xFF, marker)) + struct.pack(">H", len(body) + 2) + body
+
+
+def sampled_jpeg(height: int, width: int, factors: list[tuple[int, int]], seed: int = 0) -> bytes:
+    """A baseline JPEG of random coefficients with these sampling factors, across and down.
+
+    Encoders write only the usual ones. All codes have 8 bits, so that they are the symbols' places.
+    """
+    rng = random.Random(seed)
+    sizes = list(range(12))
+    runs = [0x00, *(16 * run + size for run in range(16) for size in range(1, 9)), 0xF0]
+    bits: list[str] = []
+
+    def put(symbols: list[int], run: int, value: int) -> None:
+        size = abs(value).bit_length()
+        bits.append(f"{symbols.index(16 * run + size):08b}")
+        if size:
+            bits.append(f"{value if value > 0 else value + (1 << size) - 1:0{size}b}")
+
+    across, down = (8 * max(sides) for sides in zip(*factors, strict=True))
+    blocks = sum(x * y for x, y in factors) * -(-height // down) * -(-width // across)
+    for _ in range(blocks):
+        put(sizes, 0, rng.randint(-60, 60))
+        for _ in range(rng.randrange(6)):
+            put(runs, rng.randrange(4), rng.choice((-1, 1)) * rng.randint(1, 30))
+        put(runs, 0, 0)
+    joined = "".join(bits)
+    joined += "1" * (-len(joined) % 8)
+    coded = int(joined, 2).to_bytes(len(joined) // 8, "big").replace(b"\xff", b"\xff\0")
+    numbers = range(1, len(factors) + 1)
+    components = b"".join(
+        bytes((number, 16 * x + y, 0)) for number, (x, y) in zip(numbers, factors, strict=True)
+    )
+    tables = b"".join(
+        bytes((kind, *[0] * 7, len(symbols), *[0] * 8, *symbols))
+        for kind, symbols in ((0x00, sizes), (0x10, runs))
+    )
+    return b"".join(
+        (
+            b"\xff\xd8",
+            segment(0xDB, bytes((0, *[4] * 64))),
+            segment(0xC0, struct.pack(">BHHB", 8, height, width, len(factors)) + components),
+            segment(0xC4, tables),
+            segment(0xDA, bytes((len(factors), *(x for n in numbers for x in (n, 0)), 0, 63, 0))),
+            coded,
+            b"\xff\xd9",
+        )
+    )
 
 
 def _tables_first(data: bytes) -> bytes:
@@ -71,7 +118,7 @@ def _turned() -> bytes:
 
 
 def odd() -> dict[str, bytes]:
-    """Pictures of 13 by 9 pixels that an ordinary reader gets wrong sooner or later."""
+    """Images of 13 by 9 pixels that an ordinary reader gets wrong sooner or later."""
     image = noise(13, 9)
     plain = encode(image, "JPEG")
     thumbnail = segment(0xE1, b"Exif\0\0" + jpeg(seed=5, width=4, height=4))
@@ -136,7 +183,7 @@ def make_folder(root: Path, classes: dict[str, int], *, seed: int = 0) -> Path:
     for label, (name, count) in enumerate(classes.items()):
         (root / name).mkdir(parents=True)
         for number in range(count):
-            picture = noise(6 + number % 5, 4 + label, seed=seed + 1000 * label + number)
+            image = noise(6 + number % 5, 4 + label, seed=seed + 1000 * label + number)
             kind, suffix = ("PNG", "png") if number % 3 == 0 else ("JPEG", "jpg")
-            (root / name / f"{number:03d}.{suffix}").write_bytes(encode(picture, kind))
+            (root / name / f"{number:03d}.{suffix}").write_bytes(encode(image, kind))
     return root

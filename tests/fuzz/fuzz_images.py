@@ -1,8 +1,8 @@
-"""Headers of pictures.
+"""Headers of images.
 
 The invariant: any bytes give what a header says, or unreadable-image, and nothing else; what is
 said is a format with positive sides. Segments and chunks lie within the bytes, one behind the
-other, and end. A picture that was accepted and is small decodes to pixels of just the sides that it
+other, and end. An image that was accepted and is small decodes to pixels of just the sides that it
 told, or is unreadable after all.
 """
 
@@ -12,6 +12,7 @@ import io
 import random
 import struct
 from collections import Counter
+from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -25,8 +26,16 @@ from recordsmith.image.decode import decode_image
 from recordsmith.image.jpeg import all_segments, is_progressive, read_frame, read_head
 from recordsmith.image.mask_header import probe_mask
 from recordsmith.image.orientation import exif_orientation
-from recordsmith.image.pixels import look_at_picture
-from recordsmith.image.png import chunks_before_pixels, palette_colours, transparent_colour
+from recordsmith.image.pixels import look_at_image
+from recordsmith.image.png import (
+    GREY,
+    RGB,
+    chunks_before_pixels,
+    palette_colours,
+    plain_png,
+    read_header,
+    transparent_colour,
+)
 
 SMALL_PIXELS = 1 << 16
 
@@ -66,7 +75,7 @@ class Fuzz:
         for name, ask in (
             ("probed", probe_image),
             ("masks", probe_mask),
-            ("looked", look_at_picture),
+            ("looked", look_at_image),
         ):
             try:
                 found[name] = ask(data)  # type: ignore[operator]
@@ -95,7 +104,11 @@ class Fuzz:
             chunks = list(chunks_before_pixels(data))
             assert sum(12 + len(chunk.body) for chunk in chunks) <= len(data)
             assert len(palette_colours(data)) <= len(data)
-            transparent_colour(data)
+            header = read_header(data)
+            if header is not None and header.colour_type in (GREY, RGB):
+                transparent_colour(data, header)
+            with suppress(CorruptDataError):
+                assert len(plain_png(data)) <= len(data)
             counts["chunks"] += len(chunks)
         if "looked" in found and found["looked"].height * found["looked"].width <= SMALL_PIXELS:
             try:

@@ -1,6 +1,6 @@
-"""What are these pictures? Formats, channels and sizes from their headers; nothing is decoded.
+"""Statistics of images: formats, channels and sizes, read from headers without decoding.
 
-Where an example also says how high and wide its picture is, that is compared.
+Sizes are compared with the height and width in the record, if it has them.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from recordsmith.examining.statistics.number_statistics import (
 from recordsmith.examining.statistics.places import Place, Places
 from recordsmith.examining.statistics.value_counts import ValueCounts
 from recordsmith.example import BytesArray
-from recordsmith.image import read_picture_header
+from recordsmith.image import read_image_header
 
 _SIGNATURES = (b"\xff\xd8\xff", b"\x89PNG", b"GIF8", b"RIFF", b"II*\0", b"MM\0*", b"BM")
 _LARGEST_SIDE = 2**31 - 1
 
 
-class Declared(NamedTuple):
-    """What examples say of their pictures, (count,) each, and of which they say it at all."""
+class DeclaredSizes(NamedTuple):
+    """The sizes of images given in their records, (count,) each; `is_known`: which are given."""
 
     heights: Int64Array
     widths: Int64Array
@@ -36,18 +36,19 @@ class Declared(NamedTuple):
 
 
 @dataclass(frozen=True)
-class PictureStatistics:
-    """What some pictures are.
+class ImageStatistics:
+    """Statistics of images.
 
-    count: how many have a header that is understood; unreadable: how many begin like a picture and
-        have none.
-    formats, channels: how many pictures have each; formats as TensorFlow names them.
-    heights, widths, pixels: in pixels, as stored.
+    count: number of images with a readable header.
+    unreadable: number of values that begin like an image but have no readable header.
+    formats, channels: number of images by format (named as in TensorFlow) and by channels.
+    heights, widths, pixels: sizes in pixels, as stored.
     sizes: the most frequent (width, height) with their counts.
-    largest_place: where the first of the largest pictures is; None without any.
-    declared: how many examples say height and width of their picture; differing: of how many that
-        is not what the header says, turned: of these, for how many height and width are swapped.
-    differing_place: where the first of these is.
+    largest_place: place of the first of the largest images; None without images.
+    declared: number of images whose record has a height and width.
+    differing: how many of them differ from the header.
+    turned: how many of those have height and width swapped.
+    differing_place: place of the first that differs.
     """
 
     count: int
@@ -65,7 +66,7 @@ class PictureStatistics:
     differing_place: Place | None
 
     def to_json(self) -> dict[str, Any]:
-        """A JSON-able dict."""
+        """Return a JSON-able dict."""
         return {
             "count": self.count,
             "unreadable": self.unreadable,
@@ -88,8 +89,8 @@ class PictureStatistics:
         }
 
 
-class PictureSurvey:
-    """Collects statistics of encoded pictures."""
+class ImageSurvey:
+    """Collects statistics of encoded images."""
 
     def __init__(self) -> None:
         self._formats: Counter[str] = Counter()
@@ -100,21 +101,23 @@ class PictureSurvey:
         self._largest = (-1, 0)
         self._differing_place: int | None = None
 
-    def add(self, values: BytesArray, places: Int64Array, declared: Declared | None) -> Int64Array:
-        """Add those of some values that begin like pictures.
+    def add(
+        self, values: BytesArray, places: Int64Array, declared: DeclaredSizes | None
+    ) -> Int64Array:
+        """Add those of some values that begin like images.
 
         Args:
-            places: int64, (count,): a number for where each is.
-            declared: what the examples say of these values.
+            places: int64, (count,): number of the place of each value.
+            declared: sizes given in the records of these values.
 
         Returns:
-            int64: which of the values are pictures.
+            int64: indices of the values that are images.
         """
         found, sides = [], []
         for number, view in enumerate(values.views()):
             if not bytes(view[:4]).startswith(_SIGNATURES):
                 continue
-            header = read_picture_header(view)
+            header = read_image_header(view)
             if header is None or max(header.height, header.width) > _LARGEST_SIDE:
                 self._unreadable += 1
                 continue
@@ -127,10 +130,10 @@ class PictureSurvey:
             heights, widths = np.array(sides, np.int64).T
             self._add_sizes(heights, widths, places[chosen])
             if declared is not None:
-                said = Declared(
+                given = DeclaredSizes(
                     declared.heights[chosen], declared.widths[chosen], declared.is_known[chosen]
                 )
-                self._compare(heights, widths, said, places[chosen])
+                self._compare(heights, widths, given, places[chosen])
         return chosen
 
     def _add_sizes(self, heights: Int64Array, widths: Int64Array, places: Int64Array) -> None:
@@ -140,33 +143,33 @@ class PictureSurvey:
         pixels = heights * widths
         self._pixels.add(pixels)
         largest = int(pixels.argmax())
-        self._see_largest(int(pixels[largest]), int(places[largest]))
+        self._update_largest(int(pixels[largest]), int(places[largest]))
 
-    def _see_largest(self, pixels: int, place: int) -> None:
+    def _update_largest(self, pixels: int, place: int) -> None:
         self._largest = min(self._largest, (pixels, place), key=lambda seen: (-seen[0], seen[1]))
 
     def _compare(
         self,
         heights: Int64Array,
         widths: Int64Array,
-        said: Declared,
+        given: DeclaredSizes,
         places: Int64Array,
     ) -> None:
-        self._declared += int(np.count_nonzero(said.is_known))
-        differs = (heights != said.heights) | (widths != said.widths)
-        differs &= said.is_known
+        self._declared += int(np.count_nonzero(given.is_known))
+        differs = (heights != given.heights) | (widths != given.widths)
+        differs &= given.is_known
         if differs.any():
-            turned = differs & (heights == said.widths) & (widths == said.heights)
+            swapped = differs & (heights == given.widths) & (widths == given.heights)
             self._differing += int(np.count_nonzero(differs))
-            self._turned += int(np.count_nonzero(turned))
-            self._see_differing(int(places[differs].min()))
+            self._turned += int(np.count_nonzero(swapped))
+            self._update_differing(int(places[differs].min()))
 
-    def _see_differing(self, place: int | None) -> None:
+    def _update_differing(self, place: int | None) -> None:
         seen = [other for other in (self._differing_place, place) if other is not None]
         self._differing_place = min(seen, default=None)
 
-    def merge(self, other: PictureSurvey) -> None:
-        """Add all that another one saw."""
+    def merge(self, other: ImageSurvey) -> None:
+        """Add everything that another survey collected."""
         self._formats += other._formats
         self._channels += other._channels
         self._heights.merge(other._heights)
@@ -177,17 +180,17 @@ class PictureSurvey:
         self._declared += other._declared
         self._differing += other._differing
         self._turned += other._turned
-        self._see_largest(*other._largest)
-        self._see_differing(other._differing_place)
+        self._update_largest(*other._largest)
+        self._update_differing(other._differing_place)
 
-    def finish(self, places: Places) -> PictureStatistics:
-        """The statistics of everything so far."""
+    def finish(self, places: Places) -> ImageStatistics:
+        """Return the statistics of everything added so far."""
         heights = self._heights.finish()
         sizes = [
             ((size >> 32, size & 0xFFFFFFFF), count)
             for size, count in self._sizes.top(TOP_VALUES)[0]
         ]
-        return PictureStatistics(
+        return ImageStatistics(
             count=heights.count,
             unreadable=self._unreadable,
             formats=dict(self._formats.most_common()),

@@ -1,9 +1,9 @@
-/* What was answered for some bytes, remembered: a table that its user keeps small.
+/* A cache of results by byte strings, a hash table that its user keeps small.
  *
- * The bytes come from files: whoever does not know the secret cannot choose such that share a slot.
+ * The bytes come from files, which cannot choose colliding ones without the secret.
  */
-#ifndef RECORDSMITH_ANSWERS_H
-#define RECORDSMITH_ANSWERS_H
+#ifndef RECORDSMITH_RESULT_CACHE_H
+#define RECORDSMITH_RESULT_CACHE_H
 
 #include <stdint.h>
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 
 #include "siphash.h"
 
-/* `number` and `given`, which lies behind `asked` in one piece of memory, are the answer. */
+/* `number` and `given`, stored after `asked` in one piece of memory, are the result. */
 typedef struct {
     uint8_t *asked;
     size_t size;
@@ -19,45 +19,45 @@ typedef struct {
     size_t given_size;
     uint64_t hash;
     int number;
-    int next; /* whose turn it was after this one last time */
-} answer;
+    int next; /* the entry that followed this one last time */
+} cached_result;
 
 typedef struct {
-    answer *held;
-    int *slots; /* open addressing: a place in `held`, or -1 */
+    cached_result *held;
+    int *slots; /* open addressing: an index of `held`, or -1 */
     size_t slot_count;
     int count;
     int capacity;
-} answers;
+} result_cache;
 
-static inline int is_answer_to(const answer *a, const uint8_t *asked, size_t size) {
+static inline int is_result_for(const cached_result *a, const uint8_t *asked, size_t size) {
     return a->size == size && !memcmp(a->asked, asked, size);
 }
 
-/* The place in `held`, or -1. */
-static inline int find_answer(const answers *all, const uint64_t secret[2], const uint8_t *asked,
+/* Return the index in `held`, or -1. */
+static inline int find_result(const result_cache *all, const uint64_t secret[2], const uint8_t *asked,
                               size_t size) {
     if (!all->count) return -1;
     uint64_t hash = siphash(secret, asked, size);
     for (size_t slot = hash & (all->slot_count - 1);; slot = (slot + 1) & (all->slot_count - 1)) {
         int place = all->slots[slot];
         if (place < 0) return -1;
-        if (all->held[place].hash == hash && is_answer_to(&all->held[place], asked, size))
+        if (all->held[place].hash == hash && is_result_for(&all->held[place], asked, size))
             return place;
     }
 }
 
-static void fill_slot(answers *all, int place) {
+static void fill_slot(result_cache *all, int place) {
     size_t slot = all->held[place].hash & (all->slot_count - 1);
     while (all->slots[slot] >= 0) slot = (slot + 1) & (all->slot_count - 1);
     all->slots[slot] = place;
 }
 
-/* Room for one more, with half of the slots free. */
-static int make_room_for_answer(answers *all) {
+/* Make room for one more, with half of the slots free. */
+static int reserve_result(result_cache *all) {
     if (all->count == all->capacity) {
         int capacity = 2 * all->capacity + 8;
-        answer *held = (answer *)realloc(all->held, (size_t)capacity * sizeof(answer));
+        cached_result *held = (cached_result *)realloc(all->held, (size_t)capacity * sizeof(cached_result));
         if (!held) return 0;
         all->held = held;
         all->capacity = capacity;
@@ -75,21 +75,21 @@ static int make_room_for_answer(answers *all) {
     return 1;
 }
 
-/* Remember an answer to what has none; its place, or -1 when out of memory. */
-static int keep_answer(answers *all, const uint64_t secret[2], const uint8_t *asked, size_t size,
+/* Cache a result for a new key; return its index, or -1 when out of memory. */
+static int cache_result(result_cache *all, const uint64_t secret[2], const uint8_t *asked, size_t size,
                        const uint8_t *given, size_t given_size, int number) {
-    if (size > SIZE_MAX / 4 || given_size > SIZE_MAX / 4 || !make_room_for_answer(all)) return -1;
+    if (size > SIZE_MAX / 4 || given_size > SIZE_MAX / 4 || !reserve_result(all)) return -1;
     uint8_t *memory = (uint8_t *)malloc(size + given_size + 1);
     if (!memory) return -1;
     if (size) memcpy(memory, asked, size);
     if (given_size) memcpy(memory + size, given, given_size);
-    answer kept = {memory, size, memory + size, given_size, siphash(secret, asked, size), number, 0};
+    cached_result kept = {memory, size, memory + size, given_size, siphash(secret, asked, size), number, 0};
     all->held[all->count] = kept;
     fill_slot(all, all->count);
     return all->count++;
 }
 
-static void release_answers(answers *all) {
+static void release_results(result_cache *all) {
     for (int place = 0; place < all->count; place++) free(all->held[place].asked);
     free(all->held);
     free(all->slots);

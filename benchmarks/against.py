@@ -1,0 +1,231 @@
+"""Measure this working tree against an earlier commit: the CPU time of the same jobs in both.
+
+    python benchmarks/against.py                            the jobs of all rows, 15 pairs
+    python benchmarks/against.py --only pack-png --pairs 5
+    python benchmarks/against.py --commit COMMIT
+
+Both are built the same way (`pip install --target`). Each job has a process for each build, which
+runs it once to warm up. Then the two run in turn, and which one goes first alternates. The figure
+is the median over the pairs of (CPU seconds of this tree) / (CPU seconds of the commit). The jobs
+use only names that both builds have.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from clock import cpu_seconds
+from inputs import Inputs
+
+HERE = Path(__file__).resolve().parent
+BASE_COMMIT = "6c76153"
+"""The commit whose speed later changes are held to, as a sum over all of them."""
+
+Job = Callable[[], Any]
+
+
+def _verify(name: str, inputs: Inputs) -> Job:
+    import recordsmith as rs
+
+    def run() -> None:
+        assert rs.verify(inputs.path(name)).is_good
+
+    return run
+
+
+def _pack(name: str, inputs: Inputs) -> Job:
+    import recordsmith as rs
+
+    out = Path(tempfile.mkdtemp(dir=inputs.folder))
+
+    def run() -> None:
+        shutil.rmtree(out, ignore_errors=True)
+        shares = {"train": 0.7, "validation": 0.3}
+        rs.pack(rs.ImageFiles(inputs.path(name)), out, splits=shares, shards=1)
+
+    return run
+
+
+def _columns(inputs: Inputs) -> Job:
+    import recordsmith as rs
+
+    path = inputs.path("small.tfrecord")
+    names = ["user", "label", "time", "dense", "items", "country"]
+    return lambda: rs.open(path).read_columns(names)
+
+
+def _batches(inputs: Inputs) -> Job:
+    import recordsmith as rs
+
+    dataset = rs.open(inputs.path("small.tfrecord"))
+    return lambda: sum(1 for _ in dataset.batches(256))
+
+
+def _random_reads(inputs: Inputs) -> Job:
+    import numpy as np
+
+    import recordsmith as rs
+
+    dataset = rs.open(inputs.path("small.tfrecord"))
+    positions = np.random.default_rng(6).integers(0, len(dataset), 5 * inputs.random_count)
+    return lambda: dataset.read_records(positions)
+
+
+def _loader_images(inputs: Inputs) -> Job:
+    import recordsmith as rs
+
+    dataset = rs.open(inputs.path("camera-packed"))
+    features = {"image": rs.Image(size=(224, 224)), "label": rs.Scalar("image/class/label")}
+    loader = rs.Loader(dataset, features, batch_size=32, shuffle=True, threads=2)
+    return lambda: sum(1 for _ in loader)
+
+
+def _loader_small(inputs: Inputs) -> Job:
+    import recordsmith as rs
+
+    dataset = rs.open(inputs.path("small.tfrecord"))
+    features = {
+        **{name: rs.Scalar(name) for name in ("user", "label", "time")},
+        "dense": rs.Tensor("dense", (13,)),
+        "items": rs.Ragged("items"),
+        "country": rs.Bytes("country"),
+    }
+    loader = rs.Loader(dataset, features, batch_size=1024, shuffle=True, threads=1)
+    return lambda: sum(1 for _ in loader)
+
+
+JOBS: dict[str, tuple[str, Callable[[Inputs], Job]]] = {
+    "verify-small": ("small-4-times.tfrecord", partial(_verify, "small-4-times.tfrecord")),
+    "verify-large": ("large.tfrecord", partial(_verify, "large.tfrecord")),
+    "pack-jpeg": ("images", partial(_pack, "images")),
+    "pack-png": ("pngs", partial(_pack, "pngs")),
+    "columns": ("small.tfrecord", _columns),
+    "batches-256": ("small.tfrecord", _batches),
+    "random-reads": ("small.tfrecord", _random_reads),
+    "loader-images": ("camera-packed", _loader_images),
+    "loader-small": ("small.tfrecord", _loader_small),
+}
+"""The input and the job of each row of the table."""
+
+
+def main() -> None:
+    """Print the table, or be the process of one job."""
+    arguments = _parse()
+    inputs = Inputs(arguments.data, quick=False)
+    if arguments.job:
+        _work(arguments.job, inputs)
+        return
+    names = [name for name in JOBS if not arguments.only or name in arguments.only]
+    for name in names:
+        inputs.make(JOBS[name][0])
+    with tempfile.TemporaryDirectory() as folder:
+        base = _build_commit(arguments.commit, arguments.data)
+        tree = _install(HERE.parent, Path(folder) / "tree")
+        print(f"CPU time, this tree / {arguments.commit}, {arguments.pairs} pairs\n")
+        print("| job | median | lowest | highest |\n| --- | ---: | ---: | ---: |", flush=True)
+        for name in names:
+            ratios = _compare(name, tree, base, arguments)
+            print(f"| {name} | {statistics.median(ratios):.3f} | {ratios[0]:.3f} "
+                  f"| {ratios[-1]:.3f} |", flush=True)  # fmt: skip
+
+
+def _compare(name: str, tree: Path, base: Path, arguments: argparse.Namespace) -> list[float]:
+    """The ratios of all pairs, sorted."""
+    both = [_start(name, build, arguments.data) for build in (tree, base)]
+    try:
+        for process in both:
+            _seconds(process)
+        ratios = []
+        for pair in range(arguments.pairs):
+            taken = [0.0, 0.0]
+            for which in (0, 1) if pair % 2 else (1, 0):
+                taken[which] = _seconds(both[which])
+            ratios.append(taken[0] / taken[1])
+    finally:
+        for process in both:
+            process.communicate()
+    return sorted(ratios)
+
+
+def _start(name: str, build: Path, data: Path) -> subprocess.Popen[str]:
+    command = [sys.executable, str(HERE / "against.py"), "--data", str(data), "--job", name]
+    environment = {**os.environ, "PYTHONPATH": str(build)}
+    return subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
+    )
+
+
+def _seconds(process: subprocess.Popen[str]) -> float:
+    assert process.stdin is not None
+    assert process.stdout is not None
+    process.stdin.write("run\n")
+    process.stdin.flush()
+    return float(json.loads(process.stdout.readline()))
+
+
+def _work(name: str, inputs: Inputs) -> None:
+    job = JOBS[name][1](inputs)
+    for _ in sys.stdin:
+        before = cpu_seconds()
+        result = job()
+        print(cpu_seconds() - before, flush=True)
+        del result
+
+
+def _build_commit(commit: str, data: Path) -> Path:
+    """Where the package of a commit is installed; built once and kept with the inputs."""
+    target = data / f"build-{commit}-{sys.implementation.cache_tag}"
+    if not target.exists():
+        with tempfile.TemporaryDirectory(dir=data) as folder:
+            archive = subprocess.run(
+                ["git", "archive", commit], cwd=HERE.parent, check=True, stdout=subprocess.PIPE
+            )
+            source = Path(folder) / "source"
+            source.mkdir()
+            subprocess.run(["tar", "-x", "-C", source], input=archive.stdout, check=True)
+            _install(source, Path(folder) / "installed").rename(target)
+    return target
+
+
+def _install(source: Path, target: Path) -> Path:
+    """Build the package of a source tree without leaving anything in it."""
+    with tempfile.TemporaryDirectory() as folder:
+        copy = Path(folder) / "copy"
+        ignored = shutil.ignore_patterns(".*", "build", "*.so", "*.egg-info", "tests")
+        shutil.copytree(source, copy, ignore=ignored)
+        command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps"]
+        environment = {**os.environ, "PYTHONWARNINGS": "ignore"}  # setuptools' about itself
+        subprocess.run([*command, "--target", target, copy], check=True, env=environment)
+    return target
+
+
+def _parse() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description="Measure this tree against an earlier commit.")
+    parser.add_argument("--commit", default=BASE_COMMIT, help=f"default: {BASE_COMMIT}")
+    parser.add_argument("--only", nargs="+", choices=list(JOBS), metavar="JOB", help="these rows")
+    parser.add_argument("--pairs", type=int, default=15, metavar="N", help="default: 15")
+    parser.add_argument(
+        "--data",
+        type=Path,
+        default=Path(tempfile.gettempdir()) / "recordsmith-benchmarks",
+        help="where inputs and builds are kept",
+    )
+    parser.add_argument("--job", choices=list(JOBS), help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    arguments.data.mkdir(parents=True, exist_ok=True)
+    return arguments
+
+
+if __name__ == "__main__":
+    main()

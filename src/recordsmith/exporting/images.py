@@ -1,0 +1,174 @@
+"""Get the image and the mask of an example as file bytes.
+
+Encoded images are kept byte for byte. If the header and the record differ, the header is used and
+the difference reported. Raw pixels are encoded as PNG, without loss.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from recordsmith.errors import CorruptDataError, SourceError
+from recordsmith.example import Features
+from recordsmith.example.keys import (
+    DEPTH,
+    DTYPE,
+    FILENAME,
+    FORMAT,
+    HEIGHT,
+    IMAGE,
+    MASK,
+    MASK_DTYPE,
+    MASK_FORMAT,
+    WIDTH,
+)
+from recordsmith.exporting.values import bytes_of, has, int_of, text_of
+from recordsmith.image import IMAGE_SUFFIXES, encode_png, probe_image
+
+IMAGE_KEYS = frozenset((IMAGE, FORMAT, HEIGHT, WIDTH, DEPTH, DTYPE, FILENAME))
+MASK_KEYS = frozenset((MASK, MASK_FORMAT, MASK_DTYPE))
+
+Warn = Callable[[str], None]
+"""Called with a description of a problem."""
+
+_SUFFIXES = {
+    "jpeg": (".jpg", ".jpeg", ".jpe", ".jfif"),
+    "png": (".png",),
+    "gif": (".gif",),
+    "bmp": (".bmp", ".dib"),
+    "webp": (".webp",),
+    "tiff": (".tif", ".tiff"),
+    "ppm": (".ppm", ".pgm", ".pbm", ".pnm"),
+    "jpeg2000": (".jp2", ".j2k"),
+    "ico": (".ico",),
+    "avif": (".avif",),
+    "pcx": (".pcx",),
+    "tga": (".tga",),
+}
+_OTHER_SPELLINGS = {"jpg": "jpeg", "tif": "tiff"}
+_RAW_TYPES = {"bool": "uint8", "uint8": "uint8", "uint16": "uint16"}
+
+
+class ExportedImage(NamedTuple):
+    """The bytes of an image file.
+
+    Attributes:
+        data: the file.
+        format: from the header, or else from the record; None if unknown.
+        height, width: in pixels, as stored; 0 if unknown.
+    """
+
+    data: bytes
+    format: str | None
+    height: int
+    width: int
+
+    def split_name(self, name: str) -> tuple[str, str]:
+        """Split a name into stem and suffix; a suffix of another format is replaced."""
+        stem, suffix = os.path.splitext(name)
+        if self.format is None:
+            return (stem, suffix) if suffix.lower() in IMAGE_SUFFIXES else (name, ".bin")
+        suffixes = _SUFFIXES.get(self.format, (f".{self.format}",))
+        if suffix.lower() in suffixes:
+            return stem, suffix
+        return (stem if suffix.lower() in IMAGE_SUFFIXES else name), suffixes[0]
+
+
+def read_image(example: Features, warn: Warn) -> ExportedImage:
+    """The image of an example.
+
+    Raises:
+        SourceError: the image is missing, or its raw pixels cannot be encoded as PNG.
+    """
+    data = bytes_of(example, IMAGE)
+    if data is None:
+        keys = ", ".join(sorted(example)[:5]) or "no features"
+        raise SourceError(f"the image is missing: expected {IMAGE}, found {keys}")
+    declared = _declared_format(example, FORMAT)
+    height, width = int_of(example, HEIGHT), int_of(example, WIDTH)
+    if declared == "raw":
+        return _from_raw(example, data, height, width)
+    image = _from_encoded(data, declared, warn)
+    if image.height == 0:
+        return image._replace(height=height or 0, width=width or 0)
+    declared_size = (height or image.height, width or image.width)
+    if declared_size != (image.height, image.width):
+        warn(
+            f"the record declares {declared_size[1]} x {declared_size[0]} pixels, but the image "
+            f"has {image.width} x {image.height}"
+        )
+    return image
+
+
+def read_mask(example: Features, image: ExportedImage, warn: Warn) -> ExportedImage | None:
+    """The mask of an example, or None. A raw mask has the size of the image."""
+    data = bytes_of(example, MASK)
+    if data is None:
+        return None
+    declared = _declared_format(example, MASK_FORMAT)
+    if declared == "raw":
+        guessed = "uint8" if len(data) == image.height * image.width else "uint16"
+        kind = (text_of(example, MASK_DTYPE) or guessed).lower()
+        return _as_png(data, (image.height, image.width, 1), kind, "the mask")
+    mask = _from_encoded(data, declared, warn, "mask")
+    if mask.height and (mask.height, mask.width) != (image.height, image.width):
+        warn(
+            f"the mask has {mask.width} x {mask.height} pixels, but its image has "
+            f"{image.width} x {image.height}"
+        )
+    return mask
+
+
+def _declared_format(example: Features, key: str) -> str | None:
+    text = (text_of(example, key) or "").lower().lstrip(".")
+    return _OTHER_SPELLINGS.get(text, text) or None
+
+
+def _from_encoded(
+    data: bytes, declared: str | None, warn: Warn, noun: str = "image"
+) -> ExportedImage:
+    try:
+        info = probe_image(data)
+    except CorruptDataError as error:
+        warn(f"the {noun} cannot be read and is exported unchanged: {error.detail}")
+        return ExportedImage(data, declared if declared in _SUFFIXES else None, 0, 0)
+    if declared not in (None, info.format):
+        warn(f"the record declares the {noun} as {declared}, but it is {info.format}")
+    return ExportedImage(data, info.format, info.height, info.width)
+
+
+def _from_raw(
+    example: Features, data: bytes, height: int | None, width: int | None
+) -> ExportedImage:
+    if not height or not width:
+        raise SourceError(f"raw pixels need {HEIGHT} and {WIDTH}")
+    depth = int_of(example, DEPTH)
+    if depth is None and not has(example, DEPTH):
+        depth = len(data) // (height * width)
+    kind = (text_of(example, DTYPE) or "uint8").lower()
+    return _as_png(data, (height, width, depth or 0), kind, "the image")
+
+
+def _as_png(data: bytes, shape: tuple[int, int, int], kind: str, noun: str) -> ExportedImage:
+    if kind not in _RAW_TYPES:
+        raise SourceError(
+            f"{noun} is raw {kind}, which PNG cannot hold without loss",
+            remedy="Export as npz or parquet.",
+        )
+    dtype = np.dtype(_RAW_TYPES[kind]).newbyteorder("<")
+    if len(data) != shape[0] * shape[1] * shape[2] * dtype.itemsize:
+        raise SourceError(
+            f"{noun} has {len(data)} raw bytes, expected height x width x depth x bytes per value "
+            f"= {shape[0]} x {shape[1]} x {shape[2]} x {dtype.itemsize}"
+        )
+    if not (0 < shape[0] < 2**31 and 0 < shape[1] < 2**31 and 1 <= shape[2] <= 4):
+        raise SourceError(
+            f"{noun} has {shape[1]} x {shape[0]} raw pixels with {shape[2]} channels, but PNG "
+            "needs 1 to 4 channels and at least one pixel"
+        )
+    pixels = np.frombuffer(data, dtype).astype(dtype.newbyteorder("=")).reshape(shape)
+    return ExportedImage(encode_png(pixels), "png", shape[0], shape[1])

@@ -1,0 +1,307 @@
+"""Applies `ImageOptions` to the images of a sample, and updates its masks and boxes to match.
+
+Works on the canonical keys (`image/encoded`, `image/segmentation/class/encoded`, …) before they
+are renamed. Every change is noted. Progressive JPEGs and JPEGs with an EXIF orientation are noted
+too, because they affect training.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
+from itertools import chain
+from typing import Any
+
+from recordsmith.errors import CorruptDataError, SourceError
+from recordsmith.examining.verification.image_check import check_example_images
+from recordsmith.example import SequenceExample, decode_payload
+from recordsmith.example.keys import (
+    BOX,
+    DEPTH,
+    DTYPE,
+    FILENAME,
+    FORMAT,
+    HEIGHT,
+    IMAGE,
+    MASK,
+    MASK_DTYPE,
+    MASK_FORMAT,
+    OBJECT_AREA,
+    OBJECT_MASK,
+    WIDTH,
+)
+from recordsmith.image import (
+    ImageOptions,
+    StoredImage,
+    StoredMask,
+    check_chunks,
+    look_at_jpeg,
+    store_image,
+    store_mask,
+    turn_box,
+)
+from recordsmith.image.png import SIGNATURE
+from recordsmith.sources import Note
+
+IMAGES = (IMAGE, MASK, OBJECT_MASK)
+"""The canonical keys of features that hold encoded images."""
+
+_BEGINNINGS = (b"\xff\xd8\xff", SIGNATURE, b"GIF87a", b"GIF89a")
+IS_PROGRESSIVE = (
+    "JPEGs are progressive, so they take two to three times as long to decode; conversion to "
+    "baseline keeps every pixel and adds about 3 % to their size"
+)
+HAS_ORIENTATION = (
+    "JPEGs have an EXIF orientation, which TensorFlow ignores when it decodes; apply the "
+    "orientation when you pack, so that images, masks and boxes are rotated"
+)
+MASK_CHANGED = "masks were rotated or resized with their image"
+MASK_RAW = "masks were decoded and stored as raw values"
+BOXES_ROTATED = "images had their boxes rotated with them"
+AREAS_SCALED = "images had the areas of their objects scaled with them"
+
+
+def apply_image_options(
+    features: Mapping[str, Any], options: ImageOptions, note: Note
+) -> dict[str, Any]:
+    """Apply image options to the image, masks and boxes of a sample.
+
+    Args:
+        features: from a source or from `decode_example`; not modified.
+        note: called as `note(change, file_name)` for each change.
+
+    Returns:
+        New features: `image/encoded`, `image/format`, `image/height` and `image/width` of the
+        stored image, for raw images also `image/depth` and `image/dtype`, and the updated masks,
+        boxes and areas.
+
+    Raises:
+        CorruptDataError: the image or a mask cannot be decoded, or is too large to decode.
+        SourceError: the conversion would lose information that the options do not allow to lose.
+        MissingExtraError: the package that shrinks images or converts them to baseline is not
+            installed.
+    """
+    given = dict(features)
+    if options.is_default:
+        note_of_image(given, note)
+        return given
+    data = _only(given, IMAGE, bytes)
+    if data is None:
+        return given
+    where = _name_of(given)
+    stored = _store(data, given, options, where)
+    for change in stored.changes:
+        note(change, where)
+    given[IMAGE] = stored.data
+    if _only(given, FORMAT, (str, bytes)) not in (stored.format, stored.format.encode()):
+        given[FORMAT] = stored.format
+    sizes = _only(given, HEIGHT, int), _only(given, WIDTH, int)
+    given[HEIGHT], given[WIDTH] = stored.height, stored.width
+    if stored.dtype is not None:
+        given[DEPTH], given[DTYPE] = stored.depth, stored.dtype.encode()
+    _move_masks(given, stored, note, where)
+    _move_boxes(given, stored, note, where)
+    _scale_areas(given, stored, sizes, note, where)
+    if stored.data is data:
+        note_of_image(given, note)
+    return given
+
+
+def check_png_chunks(features: Mapping[str, Any]) -> None:
+    """Verify the chunk checksums of the PNGs of a sample.
+
+    Raises:
+        CorruptDataError: unreadable-image.
+    """
+    for key in IMAGES:
+        for data in _listed(features.get(key)):
+            if isinstance(data, bytes) and data[:8] == SIGNATURE:
+                try:
+                    check_chunks(data)
+                except CorruptDataError as error:
+                    error.path, error.feature = _name_of(features), key
+                    raise
+
+
+def check_images(payload: bytes, keys: Collection[str]) -> None:
+    """Decode all images of a record completely, as `verify --deep` does.
+
+    Args:
+        keys: the features that hold images. Other features are decoded if their first bytes are
+            those of an image.
+
+    Raises:
+        CorruptDataError: an image is damaged (the first one is reported), or the payload is not an
+            Example.
+    """
+    message = decode_payload(payload)
+    parts: list[Mapping[str, Any]]
+    if isinstance(message, SequenceExample):
+        steps = {key: list(chain(*values)) for key, values in message.feature_lists.items()}
+        parts = [message.context, steps]
+    else:
+        parts = [message]
+    for features in parts:
+        found = [
+            key
+            for key, values in features.items()
+            if len(values) and (key in keys or _starts_like_image(values[0]))
+        ]
+        errors = check_example_images(features, found)[1]
+        if errors:
+            errors[0].path = _name_of(features)
+            raise errors[0]
+
+
+def _starts_like_image(value: object) -> bool:
+    if not isinstance(value, bytes):
+        return False
+    return value.startswith(_BEGINNINGS) or (value[:4], value[8:12]) == (b"RIFF", b"WEBP")
+
+
+def note_of_image(features: Mapping[str, Any], note: Note) -> None:
+    """Note whether a JPEG is progressive or has an orientation. Reads only its header."""
+    data = features.get(IMAGE)
+    if type(data) is list and len(data) == 1:
+        data = data[0]
+    if type(data) is not bytes:
+        return
+    is_progressive, orientation = look_at_jpeg(data)
+    if is_progressive:
+        note(IS_PROGRESSIVE, _name_of(features))
+    if orientation != 1:
+        note(HAS_ORIENTATION, _name_of(features))
+
+
+def _store(data: bytes, given: Mapping[str, Any], options: ImageOptions, where: str) -> StoredImage:
+    if _only(given, FORMAT, (str, bytes)) in ("raw", b"raw"):
+        raise SourceError(
+            "the image is stored as raw pixels, which cannot be converted",
+            sample=where,
+            remedy="Pack it without image options.",
+        )
+    with _sample_errors(where):
+        return store_image(data, options)
+
+
+@contextmanager
+def _sample_errors(where: str, key: str = IMAGE, part: str = "") -> Iterator[None]:
+    """Add the file name of the image, and the feature at fault, to errors in the block.
+
+    Args:
+        part: what the feature is, such as `the mask`; empty for the image itself.
+    """
+    try:
+        yield
+    except CorruptDataError as error:
+        error.path = error.path or where
+        error.feature = error.feature or key
+        if part:
+            error.problem = f"{part}: {error.problem}"
+        raise
+    except SourceError as error:
+        raise SourceError(
+            f"{part}: {error.problem}" if part else error.problem,
+            path=error.path,
+            line=error.line,
+            sample=error.sample or where,
+            remedy=error.remedy,
+        ) from None
+
+
+def _move_masks(given: dict[str, Any], stored: StoredImage, note: Note, where: str) -> None:
+    data = _only(given, MASK, bytes)
+    if data is not None:
+        with _sample_errors(where, MASK, "the mask"):
+            mask = _store_mask(data, stored, raw=stored.format == "raw")
+        if mask.is_changed:
+            given[MASK] = mask.data
+            given[MASK_FORMAT] = mask.format
+            note(MASK_RAW if mask.format == "raw" else MASK_CHANGED, where)
+        if mask.format == "raw":
+            given[MASK_DTYPE] = mask.dtype.encode()
+    masks = []
+    for number, one in enumerate(_listed(given.get(OBJECT_MASK)), 1):
+        with _sample_errors(where, OBJECT_MASK, f"the mask of object {number}"):
+            masks.append(_store_mask(one, stored))
+    if any(mask.is_changed for mask in masks):
+        given[OBJECT_MASK] = [mask.data for mask in masks]
+        note(MASK_CHANGED, where)
+
+
+def _store_mask(data: bytes, stored: StoredImage, *, raw: bool = False) -> StoredMask:
+    return store_mask(
+        data,
+        height=stored.height,
+        width=stored.width,
+        orientation_applied=stored.orientation_applied,
+        raw=raw,
+    )
+
+
+def _move_boxes(given: dict[str, Any], stored: StoredImage, note: Note, where: str) -> None:
+    """Coordinates are fractions of the sides, so only rotation changes them."""
+    if stored.orientation_applied == 1 or not all(key in given for key in BOX):
+        return
+    sides = [[float(place) for place in _listed(given[key])] for key in BOX]
+    if not sides[0]:
+        return
+    boxes = [turn_box(box, stored.orientation_applied) for box in zip(*sides, strict=True)]
+    for key, places in zip(BOX, zip(*boxes, strict=True), strict=True):
+        given[key] = list(places)
+    note(BOXES_ROTATED, where)
+
+
+def _scale_areas(
+    given: dict[str, Any],
+    stored: StoredImage,
+    sizes: tuple[int | None, int | None],
+    note: Note,
+    where: str,
+) -> None:
+    """Areas are in pixels, so they change with the size of the image."""
+    height, width = sizes
+    areas = _listed(given.get(OBJECT_AREA))
+    if not areas or not height or not width or height * width == stored.height * stored.width:
+        return
+    scale = stored.height * stored.width / (height * width)
+    given[OBJECT_AREA] = [float(area) * scale for area in areas]
+    note(AREAS_SCALED, where)
+
+
+def _only(features: Mapping[str, Any], key: str, kind: Any) -> Any:
+    """The single value of a feature, as a scalar or in a list; None if it is missing.
+
+    Raises:
+        SourceError: it has several values, or a value of another type.
+    """
+    value = features.get(key)
+    if value is None or isinstance(value, kind):
+        return value
+    listed = _listed(value)
+    if len(listed) > 1:
+        raise SourceError(
+            f"feature {key!r} has {len(listed)} values; image options need exactly one",
+            sample=_name_of(features),
+        )
+    if not listed:
+        return None
+    if kind is not int and not isinstance(listed[0], kind):
+        raise SourceError(
+            f"feature {key!r} must be bytes, got {listed[0]!r:.60}", sample=_name_of(features)
+        )
+    return int(listed[0]) if kind is int else listed[0]
+
+
+def _listed(value: Any) -> list[Any]:
+    if value is None:
+        return []
+    return [value] if isinstance(value, (bytes, str, int, float)) else list(value)
+
+
+def _name_of(features: Mapping[str, Any]) -> str:
+    listed = _listed(features.get(FILENAME))
+    if len(listed) != 1:
+        return "an image without image/filename"
+    return os.fsdecode(listed[0])

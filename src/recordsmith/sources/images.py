@@ -1,0 +1,72 @@
+"""Recognize and read image files.
+
+A file counts as an image if its content or its suffix is that of an image.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from recordsmith.errors import CorruptDataError, located
+from recordsmith.example.keys import FILENAME, FORMAT, HEIGHT, IMAGE, WIDTH
+from recordsmith.files import PathLike, open_file, read_file
+from recordsmith.image import IMAGE_SUFFIXES, ImageInfo, is_image, probe_image
+from recordsmith.wire import HEAD_BYTES, describe_foreign
+
+
+def read_image(path: PathLike, name: str) -> dict[str, Any]:
+    """Read the features of an image file; `name` becomes `image/filename`.
+
+    Raises:
+        CorruptDataError: unreadable-image.
+        FileAccessError: the file cannot be read.
+    """
+    data = read_file(path)
+    with located(os.fspath(path)):
+        return image_features(data, name)
+
+
+def image_features(data: bytes, name: str) -> dict[str, Any]:
+    """The features of an image from its encoded bytes.
+
+    Raises:
+        CorruptDataError: unreadable-image.
+    """
+    info = _probe(data)
+    return {
+        IMAGE: data,
+        FILENAME: os.fsencode(name),
+        FORMAT: info.format,
+        HEIGHT: info.height,
+        WIDTH: info.width,
+    }
+
+
+def is_image_file(entry: os.DirEntry[str]) -> bool:
+    """Whether a file is an image, by suffix or content; a dangling link counts by its suffix."""
+    try:
+        is_file = entry.is_file()
+        is_dangling = entry.is_symlink() and not os.path.exists(entry)
+    except OSError:  # circular links
+        is_file, is_dangling = False, True
+    if has_image_name(entry.name):
+        return is_file or is_dangling
+    if not is_file:
+        return False
+    with open_file(entry.path) as file:
+        return is_image(file)
+
+
+def has_image_name(name: str) -> bool:
+    return os.path.splitext(name)[1].lower() in IMAGE_SUFFIXES
+
+
+def _probe(data: bytes) -> ImageInfo:
+    try:
+        return probe_image(data)
+    except CorruptDataError as error:
+        foreign = describe_foreign(data[:HEAD_BYTES])
+        if foreign is not None and not foreign.name.endswith("image"):
+            error.problem, error.remedy = f"this is {foreign.name}, not an image", foreign.advice
+        raise

@@ -1,0 +1,102 @@
+"""Pairs of jobs that start in one new folder at the same moment: one of them always makes it.
+
+python tests/soak/simultaneous_packs.py --count 500
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import shutil
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from PIL import Image
+
+import recordsmith as rs
+
+RECORDS = 3
+
+
+def pairs(count: int, seed: int, root: Path) -> Counter[str]:
+    """How each of `count` pairs of packs ended, and of a fifth as many of each other job."""
+    source = root / "source"
+    (source / "a").mkdir(parents=True)
+    for number in range(RECORDS):
+        Image.new("RGB", (4, 4), (number, 0, 0)).save(source / "a" / f"{number}.png")
+    rs.pack(rs.ImageFolder(source), root / "dataset", shards=2)
+    jobs: dict[str, Callable[[Path], Any]] = {
+        "pack": lambda out: rs.pack(rs.ImageFolder(source), out, shards=2, threads=1),
+        "reshard": lambda out: rs.reshard(root / "dataset", out, shards=2, threads=1),
+        "export": lambda out: rs.export(root / "dataset", out, "csv"),
+    }
+    moments = random.Random(seed)
+    ends: Counter[str] = Counter()
+    names = ["pack"] * count + ["reshard", "export"] * (count // 5)
+    for number, name in enumerate(names):
+        out = root / "new" / f"{number}"
+        start = time.monotonic() + 0.002
+        delays = [0.0, moments.choice([0.0, moments.random() * 0.01])]
+        children = [_start(jobs[name], out, start + delay) for delay in delays]
+        codes = sorted(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children)
+        ends[f"{name}: {_judged(name, out, codes)}"] += 1
+        shutil.rmtree(root / "new", ignore_errors=True)
+    return ends
+
+
+def _start(job: Callable[[Path], Any], out: Path, start: float) -> int:
+    child = os.fork()
+    if child:
+        return child
+    code = 9
+    try:
+        while time.monotonic() < start:
+            pass
+        job(out)
+        code = 0
+    except rs.FileAccessError as error:
+        code = 1 if "another process is writing" in str(error) else 8
+    except rs.OptionError as error:  # the other one was done before this one looked
+        code = 2 if "is not empty" in str(error) else 7
+    finally:
+        os._exit(code)
+
+
+def _judged(name: str, out: Path, codes: list[int]) -> str:
+    what = {0: "done", 1: "refused", 2: "too late"}
+    if codes[0] != 0 or not set(codes) <= {*what}:
+        return f"WRONG: exit codes {codes}"
+    if name == "export":
+        is_whole = sum(1 for path in out.glob("*.csv")) == 1
+        left = [path.name for path in out.glob(".*.partial")]
+    else:
+        is_whole = rs.verify(out).is_good and len(rs.open(out)) == RECORDS
+        left = [path.name for path in (out / ".recordsmith").iterdir() if path.suffix != ".index"]
+    left += [path.name for path in out.parent.glob(".*")]
+    if not is_whole or left:
+        return f"WRONG: complete: {is_whole}, left over: {left}"
+    return f"{what[codes[0]]}, {what[codes[1]]}"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--count", type=int, default=500)
+    parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 32))
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as root:
+        ends = pairs(arguments.count, arguments.seed, Path(root))
+    for how, count in sorted(ends.items()):
+        print(f"{count:6,}  {how}")
+    is_wrong = any("WRONG" in how for how in ends)
+    print(f"seed {arguments.seed}: {'FAILED' if is_wrong else 'one of each pair was done'}")
+    return int(is_wrong)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
