@@ -67,15 +67,16 @@ def test_advice_names_what_was_loaded(capsys: pytest.CaptureFixture[str], packed
     assert "\x1b" not in out
 
 
-@pytest.mark.parametrize("width", [100, 60])
+@pytest.mark.parametrize(("width", "count"), [(100, 12_345), (60, 1_234_567)])
 def test_a_narrow_terminal(
     packed: Path,
     width: int,
+    count: int,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     """Only commands exceed the width; columns that do not fit are left out."""
-    one = Measured(seconds=1.0, record_count=1_234_567, byte_count=10**10, reading_seconds=1.0)
+    one = Measured(seconds=1.0, record_count=count, byte_count=10**9, reading_seconds=1.0)
     trials = [
         Trial("asked", 128, "shuffled", rounds=(one, one)),
         Trial("threads", 64, "shuffled", rounds=(one, one)),
