@@ -69,7 +69,7 @@ def pack_in_steps(source: Any, out: Path) -> tuple[Steps, int]:
     from recordsmith.building import read_back
     from recordsmith.dataset import ShardWriter
     from recordsmith.packing.recipe import Recipe
-    from recordsmith.sources.contract import unheard
+    from recordsmith.sources.source import unheard
 
     steps = Steps()
     recipe = Recipe(shards=1)

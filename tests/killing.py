@@ -120,7 +120,7 @@ def _import_all() -> None:
     """Before the first copy is made, so that each of them spends its time on the job."""
     import PIL.Image  # noqa: F401
 
-    import recordsmith.image.probe  # noqa: F401
+    import recordsmith.image.formats.probe  # noqa: F401
 
     for name in ("pack", "reshard", "open", "verify"):
         getattr(rs, name)

@@ -21,7 +21,7 @@ import recordsmith as rs
 from recordsmith import loading
 from recordsmith.cli import app
 from recordsmith.exporting.outbox import ChangedName
-from recordsmith.measuring.report import ResizedSample
+from recordsmith.measuring.bench_report import ResizedSample
 from recordsmith.wire import Repair
 
 REPOSITORY = Path(__file__).parent.parent

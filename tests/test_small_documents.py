@@ -21,7 +21,7 @@ from recordsmith.dataset.labels import read_labels
 from recordsmith.dataset.shard_index import index_paths, load_index
 from recordsmith.exporting.staging import EXPORT_NOTE, _earlier_entries
 from recordsmith.packing import PackPlan
-from recordsmith.sources.small_texts import read_lines
+from recordsmith.sources.name_files import read_lines
 from recordsmith.sources.voc_xml import read_voc_xml
 from recordsmith.sources.yolo_lists import read_data_yaml
 

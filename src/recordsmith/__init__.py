@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     )
     from recordsmith.examining import FeatureRule, Inspection, SchemaFile, inspect, schema
     from recordsmith.examining.diff import DiffReport, diff
-    from recordsmith.examining.statistics import Statistics, statistics
+    from recordsmith.examining.stats import Statistics, statistics
     from recordsmith.examining.verification import VerifyReport, verify
     from recordsmith.example import (
         BytesArray,
@@ -147,7 +147,7 @@ _HOMES = {
         "DiffReport",
         "diff",
     ),
-    "recordsmith.examining.statistics": (
+    "recordsmith.examining.stats": (
         "Statistics",
         "statistics",
     ),

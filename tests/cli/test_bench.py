@@ -11,7 +11,7 @@ import pytest
 import recordsmith as rs
 from recordsmith.cli import console
 from recordsmith.cli.bench import print_bench_report
-from recordsmith.measuring.report import Measured, Trial
+from recordsmith.measuring.bench_report import Measured, Trial
 
 QUICK = ("--size", 8, "--batch-size", 4)
 

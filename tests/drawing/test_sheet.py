@@ -14,7 +14,7 @@ from PIL import Image
 
 import recordsmith as rs
 from recordsmith.errors import MissingFileError
-from recordsmith.image.overlay import colour_of
+from recordsmith.image.drawing.overlay import colour_of
 
 
 def colour(number: int) -> tuple[int, int, int]:

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 import recordsmith as rs
 from recordsmith.cli import app
 from recordsmith.dataset import read_manifest
-from recordsmith.examining.statistics import feature_blocks, record_survey
+from recordsmith.examining.stats import feature_blocks, record_survey
 from recordsmith.examining.verification import section_check, seen_features
 from recordsmith.example import encode_example, schema
 

@@ -22,12 +22,11 @@ from PIL import Image
 
 from recordsmith.errors import CorruptDataError, Defect
 from recordsmith.image import probe_image
-from recordsmith.image.decode import decode_image
-from recordsmith.image.jpeg import all_segments, is_progressive, read_frame, read_head
-from recordsmith.image.mask_header import probe_mask
-from recordsmith.image.orientation import exif_orientation
-from recordsmith.image.pixels import look_at_image
-from recordsmith.image.png import (
+from recordsmith.image.decoding.decode import decode_image
+from recordsmith.image.decoding.pixels import look_at_image
+from recordsmith.image.formats.jpeg import all_segments, is_progressive, read_frame, read_head
+from recordsmith.image.formats.orientation import exif_orientation
+from recordsmith.image.formats.png import (
     GREY,
     RGB,
     chunks_before_pixels,
@@ -36,6 +35,7 @@ from recordsmith.image.png import (
     read_header,
     transparent_colour,
 )
+from recordsmith.image.masks.mask_header import probe_mask
 
 SMALL_PIXELS = 1 << 16
 

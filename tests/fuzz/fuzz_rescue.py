@@ -16,7 +16,7 @@ from pathlib import Path
 from harness import corpus_files, mutated
 
 from recordsmith.wire import encode_record, rescue, scan
-from recordsmith.wire.rescuing import LostRange, Repair, Whole
+from recordsmith.wire.recovery import LostRange, Repair, Whole
 
 
 class Fuzz:

@@ -16,7 +16,7 @@ from harness import mutated
 
 from recordsmith.errors import CorruptDataError, OptionError
 from recordsmith.examining import SchemaFile
-from recordsmith.reshaping.where import parse_where
+from recordsmith.where.expression import parse_where
 
 CONDITIONS = [
     b"image/class/label in (1, 2)",

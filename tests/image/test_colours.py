@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recordsmith.image.colours import (
+from recordsmith.image.masks.colours import (
     Unknown,
     colours_in,
     grey_colours,

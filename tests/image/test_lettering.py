@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from recordsmith.image import lettering
-from recordsmith.image.contact_sheet import Tile, contact_sheet
-from recordsmith.image.lettering import drawable, font_name_for, font_of
+from recordsmith.image.drawing import lettering
+from recordsmith.image.drawing.contact_sheet import Tile, contact_sheet
+from recordsmith.image.drawing.lettering import drawable, font_name_for, font_of
 
 
 @pytest.fixture

@@ -14,8 +14,8 @@ from PIL import Image
 
 from recordsmith.errors import MissingExtraError
 from recordsmith.image import ImageOptions, is_progressive, store_image
-from recordsmith.image.jpeg import all_segments, read_frame
-from recordsmith.image.store import NOT_REWRITTEN, SHRUNK, TO_BASELINE
+from recordsmith.image.formats.jpeg import all_segments, read_frame
+from recordsmith.image.storing.store import NOT_REWRITTEN, SHRUNK, TO_BASELINE
 
 BASELINE = ImageOptions(baseline=True)
 SHRINK = ImageOptions(shrink=True)

@@ -9,8 +9,8 @@ import pytest
 from PIL import Image
 
 import recordsmith as rs
-from recordsmith.image.mask_header import MaskInfo, probe_mask
-from recordsmith.image.png import palette_colours
+from recordsmith.image.formats.png import palette_colours
+from recordsmith.image.masks.mask_header import MaskInfo, probe_mask
 
 
 def _palette_image(colours: int) -> Image.Image:

@@ -16,8 +16,9 @@ from PIL import Image
 
 import recordsmith as rs
 from recordsmith.errors import CorruptDataError, Defect, SourceError
-from recordsmith.image import decode_image, decode_mask, memory, probe_image, store_image
-from recordsmith.image.memory import (
+from recordsmith.image import decode_image, decode_mask, probe_image, store_image
+from recordsmith.image.decoding import memory
+from recordsmith.image.decoding.memory import (
     BYTES_PER_PIXEL,
     Memory,
     array_of,
@@ -26,10 +27,10 @@ from recordsmith.image.memory import (
     room_to_decode,
     take_more,
 )
-from recordsmith.image.options import MAX_PIXELS, ImageOptions
-from recordsmith.image.pixels import decode_pixels, look_at_image
-from recordsmith.image.png import SIGNATURE, encode_chunk, encode_png_values
-from recordsmith.image.store import _smaller
+from recordsmith.image.decoding.pixels import decode_pixels, look_at_image
+from recordsmith.image.formats.png import SIGNATURE, encode_chunk, encode_png_values
+from recordsmith.image.storing.image_options import MAX_PIXELS, ImageOptions
+from recordsmith.image.storing.store import _smaller
 
 SIDE = 2500
 MIB = 1 << 20
@@ -38,8 +39,8 @@ MIB = 1 << 20
 _MEASURE = """
 import sys
 from pathlib import Path
-from recordsmith.image.memory import peak_bytes
-from recordsmith.image.pixels import decode_pixels, look_at_image
+from recordsmith.image.decoding.memory import peak_bytes
+from recordsmith.image.decoding.pixels import decode_pixels, look_at_image
 
 def peak():
     lines = Path("/proc/self/status").read_text().splitlines()
@@ -236,7 +237,8 @@ def test_requests_above_the_total_wait_for_all_memory(shared: Memory) -> None:
 def test_forked_process_starts_with_all_memory() -> None:
     code = """
 import os, threading
-from recordsmith.image import decode_image, decode_mask, memory, probe_image, store_image
+from recordsmith.image import decode_image, decode_mask, probe_image, store_image
+from recordsmith.image.decoding import memory
 is_held, may_end = threading.Event(), threading.Event()
 def work():
     with memory.hold(memory.MOST_BYTES):

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from recordsmith.image.normalising import Normaliser
+from recordsmith.image.geometry.normalising import Normaliser
 
 MEAN, STD = (0.485, 0.456, 0.406, 0.5), (0.229, 0.224, 0.225, 0.25)
 

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import ImageFont
 
-from recordsmith.image.lettering import drawable
-from recordsmith.image.overlay import (
+from recordsmith.image.drawing.lettering import drawable
+from recordsmith.image.drawing.overlay import (
     blend_mask,
     colour_of,
     draw_boxes,

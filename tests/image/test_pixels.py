@@ -14,9 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recordsmith.errors import CorruptDataError, Defect
-from recordsmith.image.exact import decode_exact
-from recordsmith.image.pixels import decode_pixels, look_at_image
-from recordsmith.image.png import GREY, RGB, Chunk, encode_chunk, encode_png_values
+from recordsmith.image.decoding.exact import decode_exact
+from recordsmith.image.decoding.pixels import decode_pixels, look_at_image
+from recordsmith.image.formats.png import GREY, RGB, Chunk, encode_chunk, encode_png_values
 
 
 def _decode(data: bytes, **options: Any) -> np.ndarray:

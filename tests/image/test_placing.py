@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recordsmith.image import resize_nearest
-from recordsmith.image.fit import Fit, Placement
-from recordsmith.image.placing import divisor_for, lay_in_frame, lay_numbers_in_frame
+from recordsmith.image.geometry.fit import Fit, Placement
+from recordsmith.image.geometry.placing import divisor_for, lay_in_frame, lay_numbers_in_frame
 
 KINDS = ["resize", "crop-or-pad", "center-crop", "contain", "random-crop"]
 DTYPES = [np.uint8, np.uint16, np.float32]

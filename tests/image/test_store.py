@@ -24,9 +24,9 @@ from recordsmith.image import (
     probe_image,
     store_image,
 )
-from recordsmith.image.encode import lay_on_background
-from recordsmith.image.png import GREY, GREY_ALPHA, RGB, RGBA, Chunk, encode_png_values
-from recordsmith.image.store import (
+from recordsmith.image.formats.png import GREY, GREY_ALPHA, RGB, RGBA, Chunk, encode_png_values
+from recordsmith.image.storing.encode import lay_on_background
+from recordsmith.image.storing.store import (
     DROPPED,
     ENCODED,
     FIRST_FRAME,

@@ -11,7 +11,7 @@ from PIL import Image
 
 from recordsmith.errors import CorruptDataError
 from recordsmith.image import decode_mask, store_mask, turn
-from recordsmith.image.png import GREY, PALETTE, Chunk, encode_png_values, read_header
+from recordsmith.image.formats.png import GREY, PALETTE, Chunk, encode_png_values, read_header
 
 RANDOM = np.random.default_rng(5)
 COLOURS = RANDOM.integers(0, 256, 768, np.uint8).tobytes()

@@ -9,7 +9,7 @@ import pytest
 
 from recordsmith.measuring import BenchReport, Measured, Trial
 from recordsmith.measuring.advice import advise, is_faster
-from recordsmith.measuring.report import ResizedSample
+from recordsmith.measuring.bench_report import ResizedSample
 
 
 def trial(name: str, *rates: float, threads: int = 2, order: str = "shuffled", side=None) -> Trial:

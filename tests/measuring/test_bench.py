@@ -14,8 +14,8 @@ import pytest
 
 import recordsmith as rs
 from recordsmith.dataset import Shard
+from recordsmith.measuring.alternatives import Way, other_ways
 from recordsmith.measuring.page_cache import cached_share
-from recordsmith.measuring.ways import Way, other_ways
 
 
 @pytest.fixture(scope="module")

@@ -94,7 +94,7 @@ def arm(name, left):
     setattr(os, name, armed)
 
 rs.pack, rs.open, rs.ShardWriter  # everything is imported before the first fork
-import PIL.Image, recordsmith.image.probe
+import PIL.Image, recordsmith.image.formats.probe
 for kind, number in moments:
     folder = f"{out}/{kind}-{number}"
     child = os.fork()

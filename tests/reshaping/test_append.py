@@ -14,7 +14,7 @@ import pytest
 
 import recordsmith as rs
 from recordsmith.dataset import LABELS_NAME, read_manifest
-from recordsmith.reshaping.renumbering import renumbered
+from recordsmith.reshaping.appending.renumbering import renumbered
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 import recordsmith as rs
 from recordsmith.cli import app
-from recordsmith.reshaping import parse_where
+from recordsmith.where import parse_where
 
 PAGE = (Path(__file__).parent.parent.parent / "docs" / "editing.md").read_text("utf-8")
 

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 import recordsmith as rs
 from recordsmith.errors import Defect
 from recordsmith.example import Schema, SchemaSurvey, classify
-from recordsmith.reshaping.edits import Edits
+from recordsmith.reshaping.editing.edits import Edits
 
 
 def schema_of(*payloads: bytes) -> Schema:

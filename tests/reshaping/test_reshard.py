@@ -199,7 +199,7 @@ def test_records_longer_than_what_is_read_at_a_time(
 ) -> None:
     rs.reshard(foreign, tmp_path / "plain", shards=2, **options)
     for name in ("_READ_BYTES", "_SCATTERED_BYTES"):
-        monkeypatch.setattr(f"recordsmith.reshaping.copying.{name}", 50)
+        monkeypatch.setattr(f"recordsmith.reshaping.resharding.shard_copies.{name}", 50)
     assert min(rs.open(foreign).record_sizes(range(200))) > 50
     rs.reshard(foreign, tmp_path / "out", shards=2, **options)
     assert shard_bytes(tmp_path / "out") == shard_bytes(tmp_path / "plain")

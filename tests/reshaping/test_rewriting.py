@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 
 import recordsmith as rs
 from recordsmith.example import KeyAction, Rewriter, classify, rewriting
-from recordsmith.reshaping.contract import RefusedError
-from recordsmith.reshaping.edits import Edits
-from recordsmith.reshaping.recode_table import RecodeTable
-from recordsmith.reshaping.recoder import Recoder
+from recordsmith.reshaping.changes import RefusedError
+from recordsmith.reshaping.editing.edits import Edits
+from recordsmith.reshaping.editing.recode_table import RecodeTable
+from recordsmith.reshaping.editing.recoder import Recoder
 from recordsmith.wire import RecordBlock
 
 KEYS = ["a", "b", "label", "größe", "😀", "x" * 130, ""]

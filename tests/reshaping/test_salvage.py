@@ -24,7 +24,7 @@ from recordsmith.dataset import LABEL_MAP_NAME, begun_path, label_map_to_bytes
 from recordsmith.errors import CorruptDataError, Defect, FileAccessError, OptionError
 from recordsmith.example import SchemaSurvey
 from recordsmith.files import INTERNAL_FOLDER, accessing
-from recordsmith.reshaping.salvage_report import MOST_LISTED, SalvagedShard
+from recordsmith.reshaping.salvaging.salvage_report import MOST_LISTED, SalvagedShard
 from recordsmith.wire import LostRange, Repair, encode_records, inflate_around_breaks, read_records
 
 SHARD = "train-00000-of-00002.tfrecord"
@@ -79,9 +79,11 @@ def test_the_schema_is_that_of_what_is_written(
     held_bytes: int, compression: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whether records are seen on their way or read back, and with bits turned back."""
-    monkeypatch.setattr("recordsmith.reshaping.proved_frames.LONGEST_HELD_BYTES", held_bytes)
-    monkeypatch.setattr("recordsmith.wire.rescuing.LONGEST_HELD_BYTES", held_bytes // 2)
-    monkeypatch.setattr("recordsmith.wire.rescuing.BLOCK_BYTES", 64)
+    monkeypatch.setattr(
+        "recordsmith.reshaping.salvaging.verified_frames.LONGEST_HELD_BYTES", held_bytes
+    )
+    monkeypatch.setattr("recordsmith.wire.recovery.LONGEST_HELD_BYTES", held_bytes // 2)
+    monkeypatch.setattr("recordsmith.wire.recovery.BLOCK_BYTES", 64)
     path = tmp_path / "shard.tfrecord"
     with rs.ShardWriter(path) as writer:
         for number in range(40):
@@ -530,7 +532,7 @@ def test_a_disk_that_fails_here_and_there(
 ) -> None:
     (packed / SHARD).unlink()
     made.write_shard(packed / SHARD, range(1000))
-    module = sys.modules["recordsmith.reshaping.shard_rescue"]
+    module = sys.modules["recordsmith.reshaping.salvaging.shard_rescue"]
 
     class Failing(io.FileIO):
         """Bytes 8,192 to 16,384 cannot be read."""
@@ -563,7 +565,7 @@ def test_what_the_system_refuses_is_not_damage(
     """Nothing is noted, so that the same job rescues everything once the system allows it."""
     if (step, number) == ("read", errno.EIO):
         pytest.skip("that is a failing disk")
-    module = sys.modules["recordsmith.reshaping.shard_rescue"]
+    module = sys.modules["recordsmith.reshaping.salvaging.shard_rescue"]
     open_file = module.open_file
 
     class Failing(io.FileIO):

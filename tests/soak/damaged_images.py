@@ -29,11 +29,11 @@ from PIL import Image
 
 from recordsmith.errors import CorruptDataError
 from recordsmith.examining.verification.image_check import check_example_images
-from recordsmith.image.exact import decode_exact
-from recordsmith.image.flowers import SPECIES, draw_flower
-from recordsmith.image.jpeg import is_progressive
-from recordsmith.image.options import MAX_PIXELS
-from recordsmith.image.pixels import decode_pixels, look_at_image, with_bits, with_channels
+from recordsmith.image.decoding.exact import decode_exact
+from recordsmith.image.decoding.pixels import decode_pixels, look_at_image, with_bits, with_channels
+from recordsmith.image.drawing.flowers import SPECIES, draw_flower
+from recordsmith.image.formats.jpeg import is_progressive
+from recordsmith.image.storing.image_options import MAX_PIXELS
 
 FORMATS = ("jpeg", "png", "webp", "gif", "bmp")
 STRICT = ("jpeg", "png", "webp")

@@ -14,7 +14,7 @@ import pytest
 from PIL import Image
 
 import recordsmith as rs
-from recordsmith.image.colours import voc_colours
+from recordsmith.image.masks.colours import voc_colours
 from recordsmith.sources import ImagePairs, Listing, Source
 
 from .source_contract import SourceContract

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from recordsmith.sources.wording import some, tally
+from recordsmith.sources.problems import some, tally
 
 
 @pytest.mark.parametrize(

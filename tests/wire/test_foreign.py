@@ -25,8 +25,8 @@ from recordsmith.errors import CorruptDataError, Defect
 from recordsmith.example import encode_example
 from recordsmith.wire import encode_records, read_records
 from recordsmith.wire.compression import HEAD_BYTES
-from recordsmith.wire.foreign import describe_foreign
 from recordsmith.wire.kernel import masked_crc32c
+from recordsmith.wire.other_formats import describe_foreign
 
 
 def _image(kind: str) -> bytes:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from recordsmith.errors import CorruptDataError, Defect
 from recordsmith.wire import LostRange, Repair, Whole, encode_record, encode_records, rescue
 from recordsmith.wire.kernel import find_header
-from recordsmith.wire.rescuing import BLOCK_BYTES, LONGEST_HELD_BYTES
+from recordsmith.wire.recovery import BLOCK_BYTES, LONGEST_HELD_BYTES
 
 HEADER, FRAME = 12, 16
 
@@ -248,9 +248,9 @@ def test_wrong_lengths_cost_a_bounded_number_of_passes(monkeypatch: pytest.Monke
             Counted.count += count
             return count
 
-    monkeypatch.setattr("recordsmith.wire.rescuing.BLOCK_BYTES", 1 << 12)
-    monkeypatch.setattr("recordsmith.wire.rescuing.LONGEST_HELD_BYTES", 1 << 13)
-    monkeypatch.setattr("recordsmith.wire.rescuing._LEAST_WASTED_BYTES", 0)
+    monkeypatch.setattr("recordsmith.wire.recovery.BLOCK_BYTES", 1 << 12)
+    monkeypatch.setattr("recordsmith.wire.recovery.LONGEST_HELD_BYTES", 1 << 13)
+    monkeypatch.setattr("recordsmith.wire.recovery._LEAST_WASTED_BYTES", 0)
     size = 40_000
     data = b""
     while len(data) < size:
@@ -272,7 +272,7 @@ def test_wrong_lengths_cost_a_bounded_number_of_passes(monkeypatch: pytest.Monke
 
 
 def test_a_long_record_takes_little_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("recordsmith.wire.rescuing.LONGEST_HELD_BYTES", BLOCK_BYTES)
+    monkeypatch.setattr("recordsmith.wire.recovery.LONGEST_HELD_BYTES", BLOCK_BYTES)
     long = bytes(8 * BLOCK_BYTES) + b"x"
     data = bytearray(encode_records([b"a", long, b"b"]))
     stream = io.BytesIO(data)
@@ -312,7 +312,7 @@ def test_a_file_that_shrinks_while_it_is_read() -> None:
 
 
 def test_a_long_record_that_shrinks_while_it_is_copied(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("recordsmith.wire.rescuing.LONGEST_HELD_BYTES", BLOCK_BYTES)
+    monkeypatch.setattr("recordsmith.wire.recovery.LONGEST_HELD_BYTES", BLOCK_BYTES)
     stream = io.BytesIO(encode_record(bytes(4 * BLOCK_BYTES)))
     findings = rescue(stream)
     next(findings)

@@ -108,7 +108,7 @@ def _shares() -> str:
 
 
 def _draw(folder: Path) -> None:
-    from recordsmith.image.flowers import SPECIES, draw_flower
+    from recordsmith.image.drawing.flowers import SPECIES, draw_flower
 
     total = len(SPECIES) * _IMAGES_PER_CLASS
     with console.progress_bar("drawing") as progress:

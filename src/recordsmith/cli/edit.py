@@ -8,7 +8,6 @@ import typer
 
 import recordsmith as rs
 from recordsmith.cli import console
-from recordsmith.cli.kept import reporting_complete_shards
 from recordsmith.cli.options import (
     SHARDS,
     Json,
@@ -27,6 +26,7 @@ from recordsmith.cli.options import (
     shards_option,
 )
 from recordsmith.cli.reshard import print_reshard_report
+from recordsmith.cli.resuming import reporting_complete_shards
 
 _WHAT = "What changes"
 

@@ -43,7 +43,7 @@ def head(
     Messages: `recordsmith head a.tfrecord --descriptors my.pb --message my.package.Detection`
     """
     from recordsmith.cli.examples import describe, to_document  # needs NumPy: not for --help
-    from recordsmith.cli.messages import describe_message, message_document
+    from recordsmith.cli.other_payloads import describe_message, message_document
 
     if (descriptors is None) != (message is None):
         raise OptionError(

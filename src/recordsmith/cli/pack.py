@@ -10,7 +10,6 @@ import typer
 
 import recordsmith as rs
 from recordsmith.cli import console
-from recordsmith.cli.kept import reporting_complete_shards
 from recordsmith.cli.options import (
     Json,
     Out,
@@ -25,6 +24,7 @@ from recordsmith.cli.options import (
     shard_size_option,
     shards_option,
 )
+from recordsmith.cli.resuming import reporting_complete_shards
 from recordsmith.errors import MOST_PROBLEMS, OptionError, option
 
 _NOUNS = {"table": "row", "shards": "record", "webdataset": "sample"}

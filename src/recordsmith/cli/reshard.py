@@ -8,7 +8,6 @@ import typer
 
 import recordsmith as rs
 from recordsmith.cli import console
-from recordsmith.cli.kept import reporting_complete_shards
 from recordsmith.cli.options import (
     SHARDS,
     WHICH,
@@ -28,6 +27,7 @@ from recordsmith.cli.options import (
     shard_size_option,
     shards_option,
 )
+from recordsmith.cli.resuming import reporting_complete_shards
 from recordsmith.errors import OptionError, option
 
 _ORDER = "Order and splits"

@@ -8,17 +8,17 @@ from itertools import islice
 
 import recordsmith as rs
 from recordsmith.cli import console
-from recordsmith.examining.statistics.bytes_statistics import BytesStatistics
-from recordsmith.examining.statistics.class_counts import ClassStatistics
-from recordsmith.examining.statistics.feature_statistics import FeatureStatistics
-from recordsmith.examining.statistics.in_words import (
+from recordsmith.examining.stats.bytes_statistics import BytesStatistics
+from recordsmith.examining.stats.class_counts import ClassStatistics
+from recordsmith.examining.stats.feature_statistics import FeatureStatistics
+from recordsmith.examining.stats.number_statistics import NumberStatistics
+from recordsmith.examining.stats.stats_text import (
     groups_of,
     heading_of,
     left_out_in_words,
     not_looked_into,
     payloads_in_words,
 )
-from recordsmith.examining.statistics.number_statistics import NumberStatistics
 
 _BLOCKS = " ▁▂▃▄▅▆▇█"
 _BAR = 24

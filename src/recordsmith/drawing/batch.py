@@ -17,7 +17,7 @@ from recordsmith.drawing.image_page import TILE, check_page, write_page
 from recordsmith.errors import OptionError, option
 from recordsmith.files import PathLike, as_path
 from recordsmith.image import Pixels
-from recordsmith.image.overlay import blend_mask, draw_boxes, fit_to_tile
+from recordsmith.image.drawing.overlay import blend_mask, draw_boxes, fit_to_tile
 
 _CHANNELS = (1, 3, 4)
 _LARGEST_FRACTION = 2  # boxes may extend slightly beyond the image
@@ -57,7 +57,7 @@ def draw_batch(
         OptionError: the arrays are not a batch of images, or differ in length.
         FileAccessError: the file cannot be written.
     """
-    from recordsmith.image.contact_sheet import Tile, contact_sheet
+    from recordsmith.image.drawing.contact_sheet import Tile, contact_sheet
 
     path = as_path(out)
     shown = _channels_last(images)

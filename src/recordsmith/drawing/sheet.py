@@ -22,7 +22,7 @@ from recordsmith.drawing.scene import Scene, SceneReader
 from recordsmith.errors import CorruptDataError, Defect, OptionError
 from recordsmith.example import Schema, SchemaSurvey, SequenceExample, decode_payload
 from recordsmith.files import PathLike, as_path
-from recordsmith.image.overlay import (
+from recordsmith.image.drawing.overlay import (
     blend_mask,
     colour_of,
     draw_boxes,
@@ -178,7 +178,7 @@ def _draw(
     columns: int,
     subtitle: str,
 ) -> Any:
-    from recordsmith.image.contact_sheet import Tile, contact_sheet
+    from recordsmith.image.drawing.contact_sheet import Tile, contact_sheet
 
     tiles = []
     legend: Counter[tuple[int, str]] = Counter()

@@ -7,20 +7,20 @@ from itertools import islice
 from pathlib import Path
 
 from recordsmith.drawing.html_page import cards, check_html_path, prose, text, write_html
-from recordsmith.examining.statistics import Statistics
-from recordsmith.examining.statistics.bytes_statistics import BytesStatistics
-from recordsmith.examining.statistics.class_counts import ClassStatistics
-from recordsmith.examining.statistics.duplicates import DuplicateStatistics
-from recordsmith.examining.statistics.feature_statistics import FeatureStatistics
-from recordsmith.examining.statistics.image_statistics import ImageStatistics
-from recordsmith.examining.statistics.in_words import (
+from recordsmith.examining.stats import Statistics
+from recordsmith.examining.stats.bytes_statistics import BytesStatistics
+from recordsmith.examining.stats.class_counts import ClassStatistics
+from recordsmith.examining.stats.duplicates import DuplicateStatistics
+from recordsmith.examining.stats.feature_statistics import FeatureStatistics
+from recordsmith.examining.stats.image_statistics import ImageStatistics
+from recordsmith.examining.stats.number_statistics import NumberStatistics
+from recordsmith.examining.stats.stats_text import (
     groups_of,
     heading_of,
     left_out_in_words,
     not_looked_into,
     payloads_in_words,
 )
-from recordsmith.examining.statistics.number_statistics import NumberStatistics
 from recordsmith.files import PathLike, as_path
 from recordsmith.words import count as counted
 from recordsmith.words import size as size_in_words

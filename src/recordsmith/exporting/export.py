@@ -19,8 +19,8 @@ from recordsmith.errors import CorruptDataError, OptionError, Problems, SourceEr
 from recordsmith.example import Features, classify, decode_example
 from recordsmith.exporting.class_folders import ClassFolders
 from recordsmith.exporting.coco import CocoFiles
-from recordsmith.exporting.contract import Exporter
 from recordsmith.exporting.csv_tables import CsvTables
+from recordsmith.exporting.exporter import Exporter
 from recordsmith.exporting.npz import NpzFiles
 from recordsmith.exporting.outbox import ChangedName, Outbox
 from recordsmith.exporting.parquet import ParquetTables

@@ -1,16 +1,11 @@
 """Read image headers, and decode, resize, encode and draw images. Independent of datasets."""
 
-from recordsmith.image.colours import Colour
-from recordsmith.image.decode import Pixels, decode_image, resize_image
-from recordsmith.image.encode import encode_png
-from recordsmith.image.jpeg import is_progressive
-from recordsmith.image.mask import MaskValues, decode_mask, encode_mask, resize_nearest
-from recordsmith.image.mask_header import MaskInfo, probe_mask
-from recordsmith.image.options import MAX_PIXELS, ImageOptions
-from recordsmith.image.orientation import UPRIGHT, exif_orientation, look_at_jpeg
-from recordsmith.image.pillow import read_by_pillow
-from recordsmith.image.png import check_chunks, palette_colours
-from recordsmith.image.probe import (
+from recordsmith.image.decoding.decode import Pixels, decode_image, resize_image
+from recordsmith.image.formats.jpeg import is_progressive
+from recordsmith.image.formats.orientation import UPRIGHT, exif_orientation, look_at_jpeg
+from recordsmith.image.formats.pillow import read_by_pillow
+from recordsmith.image.formats.png import check_chunks, palette_colours
+from recordsmith.image.formats.probe import (
     IMAGE_SUFFIXES,
     ImageInfo,
     channel_count,
@@ -18,9 +13,14 @@ from recordsmith.image.probe import (
     probe_image,
     read_image_header,
 )
-from recordsmith.image.store import StoredImage, store_image
-from recordsmith.image.stored_mask import StoredMask, store_mask
-from recordsmith.image.turning import Box, swaps_sides, turn, turn_box, undone_by
+from recordsmith.image.geometry.rotation import Box, swaps_sides, turn, turn_box, undone_by
+from recordsmith.image.masks.colours import Colour
+from recordsmith.image.masks.mask import MaskValues, decode_mask, encode_mask, resize_nearest
+from recordsmith.image.masks.mask_header import MaskInfo, probe_mask
+from recordsmith.image.masks.stored_mask import StoredMask, store_mask
+from recordsmith.image.storing.encode import encode_png
+from recordsmith.image.storing.image_options import MAX_PIXELS, ImageOptions
+from recordsmith.image.storing.store import StoredImage, store_image
 
 __all__ = [
     "IMAGE_SUFFIXES",

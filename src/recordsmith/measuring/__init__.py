@@ -6,6 +6,6 @@ them, and `bench` combines these. All advice is based on measurements.
 """
 
 from recordsmith.measuring.bench import bench
-from recordsmith.measuring.report import BenchReport, Measured, Trial
+from recordsmith.measuring.bench_report import BenchReport, Measured, Trial
 
 __all__ = ["BenchReport", "Measured", "Trial", "bench"]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from recordsmith.measuring.report import BenchReport, Trial
+from recordsmith.measuring.bench_report import BenchReport, Trial
 
 _CLEAR, _CLEAR_IN_ONE_ROUND = 1.2, 1.4
 _FEWEST_BATCHES = 8

@@ -17,15 +17,15 @@ from typing import Any
 from recordsmith.dataset import Dataset, dataset_of
 from recordsmith.dataset.locate import Paths
 from recordsmith.errors import OptionError
-from recordsmith.image.fit import FitKind
+from recordsmith.image.geometry.fit import FitKind
 from recordsmith.loading import Image, Loader, LoaderStats
 from recordsmith.measuring.advice import advise
+from recordsmith.measuring.alternatives import Way, other_ways
+from recordsmith.measuring.bench_report import BenchReport, Measured, Trial
 from recordsmith.measuring.page_cache import cached_share
-from recordsmith.measuring.report import BenchReport, Measured, Trial
 from recordsmith.measuring.selection import columns_of, image_key, image_of, in_words
-from recordsmith.measuring.smaller import sampled, side_for
+from recordsmith.measuring.smaller_sample import sampled, side_for
 from recordsmith.measuring.trial import load_for
-from recordsmith.measuring.ways import Way, other_ways
 
 _ROUNDS = 2
 _ASKED_WEIGHT = 3  # its time, relative to that of another trial

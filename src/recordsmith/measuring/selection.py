@@ -5,7 +5,7 @@ from __future__ import annotations
 from recordsmith.errors import OptionError, option
 from recordsmith.example import Schema
 from recordsmith.example.keys import IMAGE, is_of_mask
-from recordsmith.image.fit import FitKind
+from recordsmith.image.geometry.fit import FitKind
 from recordsmith.loading import Image
 from recordsmith.loading.features import Feature
 from recordsmith.loading.options import whole_number

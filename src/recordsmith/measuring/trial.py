@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 
 from recordsmith.loading import Loader, LoaderStats
-from recordsmith.measuring.report import Measured
+from recordsmith.measuring.bench_report import Measured
 
 _FIRST_BATCHES = 3
 _UPDATE_SECONDS = 0.25

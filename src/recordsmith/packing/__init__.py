@@ -3,8 +3,8 @@
 from recordsmith.packing.images import apply_image_options, note_of_image
 from recordsmith.packing.pack import pack
 from recordsmith.packing.pack_plan import PackPlan, plan
+from recordsmith.packing.pack_report import PackReport
 from recordsmith.packing.planning import Plan, make_plan
-from recordsmith.packing.report import PackReport
 
 __all__ = [
     "PackPlan",

@@ -41,7 +41,7 @@ from recordsmith.image import (
     store_mask,
     turn_box,
 )
-from recordsmith.image.png import SIGNATURE
+from recordsmith.image.formats.png import SIGNATURE
 from recordsmith.sources import Note
 
 IMAGES = (IMAGE, MASK, OBJECT_MASK)

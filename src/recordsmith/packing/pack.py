@@ -29,9 +29,9 @@ from recordsmith.dataset import DEFAULT_TEMPLATE, Manifest
 from recordsmith.errors import MOST_PROBLEMS, OptionError, Problems, SourceError, option
 from recordsmith.files import PathLike, Progress, as_path
 from recordsmith.image import ImageOptions
+from recordsmith.packing.pack_report import PackReport
 from recordsmith.packing.planning import Plan
 from recordsmith.packing.recipe import Recipe
-from recordsmith.packing.report import PackReport
 from recordsmith.packing.writing import ShardJobs
 from recordsmith.sources import Listing, Source
 from recordsmith.work import Work, thread_count

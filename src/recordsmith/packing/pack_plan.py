@@ -30,9 +30,9 @@ from recordsmith.packing.pack import (
     check_source,
     pack_by,
 )
+from recordsmith.packing.pack_report import PackReport
 from recordsmith.packing.planning import Plan
 from recordsmith.packing.recipe import Recipe
-from recordsmith.packing.report import PackReport
 from recordsmith.packing.writing import ShardJobs
 from recordsmith.sources import Listing, Source
 from recordsmith.work import Work, thread_count

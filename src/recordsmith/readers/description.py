@@ -20,7 +20,7 @@ from recordsmith.example import FeatureSchema, FeatureValue, SequenceExample, de
 from recordsmith.example.keys import is_of_classes, is_of_mask
 from recordsmith.files import Progress
 from recordsmith.image import probe_image
-from recordsmith.image.png import GREY, PALETTE, read_header
+from recordsmith.image.formats.png import GREY, PALETTE, read_header
 from recordsmith.readers.object_boxes import ObjectBoxes, boxes_among
 
 _SAMPLE_COUNT = 64

@@ -1,14 +1,13 @@
 """Rewriting of datasets: reshard, edit, append and salvage."""
 
-from recordsmith.reshaping.append import append
-from recordsmith.reshaping.contract import Change, Payloads, Selection, one_by_one
-from recordsmith.reshaping.edit import edit
-from recordsmith.reshaping.edits import Edits
-from recordsmith.reshaping.report import AppendReport, ReshardReport
-from recordsmith.reshaping.reshard import reshard
-from recordsmith.reshaping.salvage import salvage
-from recordsmith.reshaping.salvage_report import SalvagedShard, SalvageReport
-from recordsmith.reshaping.where import Where, parse_where
+from recordsmith.reshaping.appending.append import append
+from recordsmith.reshaping.changes import Change, Payloads, Selection, one_by_one
+from recordsmith.reshaping.editing.edit import edit
+from recordsmith.reshaping.editing.edits import Edits
+from recordsmith.reshaping.resharding.reshard import reshard
+from recordsmith.reshaping.resharding.reshard_report import AppendReport, ReshardReport
+from recordsmith.reshaping.salvaging.salvage import salvage
+from recordsmith.reshaping.salvaging.salvage_report import SalvagedShard, SalvageReport
 
 __all__ = [
     "AppendReport",
@@ -19,11 +18,9 @@ __all__ = [
     "SalvageReport",
     "SalvagedShard",
     "Selection",
-    "Where",
     "append",
     "edit",
     "one_by_one",
-    "parse_where",
     "reshard",
     "salvage",
 ]

@@ -4,13 +4,13 @@ To add a source, write a class that implements `contract.Source` and add it to `
 """
 
 from recordsmith.sources.coco import Coco
-from recordsmith.sources.contract import Content, Listing, Note, Sample, Source, unheard
 from recordsmith.sources.image_files import ImageFiles
 from recordsmith.sources.image_folder import ImageFolder
 from recordsmith.sources.image_pairs import ImagePairs
 from recordsmith.sources.recognition import KINDS, Recognised, make_source
 from recordsmith.sources.rows import Rows
 from recordsmith.sources.shards import Shards
+from recordsmith.sources.source import Content, Listing, Note, Sample, Source, unheard
 from recordsmith.sources.table import Table
 from recordsmith.sources.voc import Voc
 from recordsmith.sources.webdataset import WebDataset

@@ -26,8 +26,8 @@ from recordsmith.example.keys import (
 )
 from recordsmith.image import UPRIGHT, Box, exif_orientation, swaps_sides, turn_box, undone_by
 from recordsmith.sources.classes import Classes
-from recordsmith.sources.contract import Note
-from recordsmith.sources.wording import in_full
+from recordsmith.sources.problems import in_full
+from recordsmith.sources.source import Note
 
 Corners: TypeAlias = tuple[float, float, float, float]
 """xmin, ymin, xmax, ymax, in the units of a frame."""

@@ -12,7 +12,7 @@ from pathlib import Path
 from recordsmith.dataset import ClassNames, class_names_of, read_label_map
 from recordsmith.errors import OptionError, SourceError, option
 from recordsmith.files import PathLike, as_path
-from recordsmith.sources.wording import in_full, some
+from recordsmith.sources.problems import in_full, some
 from recordsmith.words import count
 
 _MOST_SUGGESTED = 100

@@ -43,17 +43,17 @@ from recordsmith.sources.boxes import (
 from recordsmith.sources.classes import Classes, classes_by_label
 from recordsmith.sources.coco_json import CocoFile
 from recordsmith.sources.coco_layout import Described, entry_of, find_files, image_folders
-from recordsmith.sources.contract import Listing, Note, Sample, look_up, unheard
 from recordsmith.sources.entries import Entry, samples_of
 from recordsmith.sources.file_index import FileIndex
 from recordsmith.sources.images import has_image_name
+from recordsmith.sources.problems import Fault, in_full, notice, some
 from recordsmith.sources.regions import (
     ClassMask,
     RegionError,
     rasterize,
 )
+from recordsmith.sources.source import Listing, Note, Sample, look_up, unheard
 from recordsmith.sources.splits import in_split_order
-from recordsmith.sources.wording import Fault, in_full, notice, some
 from recordsmith.words import count
 
 Masks = Literal["instance", "class"]

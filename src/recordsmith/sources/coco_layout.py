@@ -18,7 +18,7 @@ from recordsmith.sources.coco_json import CocoFile, looks_like_coco
 from recordsmith.sources.entries import Entry, notes_of
 from recordsmith.sources.file_index import FileIndex, Found, no_files, not_found
 from recordsmith.sources.images import has_image_name
-from recordsmith.sources.wording import Fault, some
+from recordsmith.sources.problems import Fault, some
 
 _EXPECTED = (
     "annotations/instances_<split>.json with one folder of images per split, "

@@ -13,11 +13,11 @@ from recordsmith.buffers import Int64Array
 from recordsmith.errors import OptionError, Problems, SourceError
 from recordsmith.example import Kind
 from recordsmith.sources.cells import Column, check_number, kind_of_cell
-from recordsmith.sources.contract import Note
 from recordsmith.sources.json_values import as_float
 from recordsmith.sources.lines import TextRows, TextTable
-from recordsmith.sources.marks import Mark
-from recordsmith.sources.wording import notice, raise_problems, some
+from recordsmith.sources.problems import notice, raise_problems, some
+from recordsmith.sources.row_columns import Mark
+from recordsmith.sources.source import Note
 from recordsmith.words import count
 
 _BATCH_ROWS = 4096

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from recordsmith.sources.contract import Note, Sample
 from recordsmith.sources.file_index import FileIndex, Found
 from recordsmith.sources.images import read_image
+from recordsmith.sources.problems import Fault
+from recordsmith.sources.source import Note, Sample
 from recordsmith.sources.versions import version_of_times
-from recordsmith.sources.wording import Fault
 
 Annotation = TypeVar("Annotation")
 

@@ -18,8 +18,8 @@ from recordsmith.errors import SourceError
 from recordsmith.sources.folders import check_folder, files_below
 from recordsmith.sources.foreign_paths import with_slashes
 from recordsmith.sources.images import has_image_name
+from recordsmith.sources.problems import some
 from recordsmith.sources.versions import size_and_time
-from recordsmith.sources.wording import some
 
 FOUND_BY_LAST_PART = "images were found by the last part of the path in their annotation"
 FOUND_BY_OTHER_SPELLING = "images were found under another spelling than in their annotation"

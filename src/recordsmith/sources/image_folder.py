@@ -16,11 +16,11 @@ from recordsmith.example import Kind
 from recordsmith.example.keys import CLASS_LABEL, CLASS_TEXT
 from recordsmith.files import PathLike, as_path
 from recordsmith.sources.classes import check_class_names
-from recordsmith.sources.contract import Listing, Note, Sample, unheard
 from recordsmith.sources.folders import Folder, check_folder, names_below, read_folder
 from recordsmith.sources.images import has_image_name, read_image
+from recordsmith.sources.problems import notice, some, tally
+from recordsmith.sources.source import Listing, Note, Sample, unheard
 from recordsmith.sources.splits import are_split_names, in_split_order
-from recordsmith.sources.wording import notice, some, tally
 from recordsmith.words import count
 
 _LAYOUT = "one folder per class, {}/<class>/<image>"

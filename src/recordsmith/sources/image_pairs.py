@@ -14,7 +14,6 @@ from typing import Any, TypeAlias
 from recordsmith.errors import OptionError, option
 from recordsmith.example import Kind
 from recordsmith.files import PathLike, as_path
-from recordsmith.sources.contract import Listing, Note, Sample, look_up, unheard
 from recordsmith.sources.folders import check_folder
 from recordsmith.sources.images import read_image
 from recordsmith.sources.masks import ColoursOption, check_colours, read_mask
@@ -26,6 +25,7 @@ from recordsmith.sources.pair_folders import (
 )
 from recordsmith.sources.pair_lists import pairs_of_list, pairs_of_paths
 from recordsmith.sources.pairing import Pair, Pairing
+from recordsmith.sources.source import Listing, Note, Sample, look_up, unheard
 from recordsmith.sources.splits import in_split_order
 
 Pairs: TypeAlias = PathLike | Iterable[tuple[PathLike, PathLike]]

@@ -14,10 +14,10 @@ from typing import Any
 from recordsmith.dataset.documents import json_fault
 from recordsmith.errors import OptionError, SourceError
 from recordsmith.example import Kind
-from recordsmith.sources.contract import Note
 from recordsmith.sources.json_values import KindSurvey, json_features
 from recordsmith.sources.lines import TextRows, TextTable
-from recordsmith.sources.marks import Mark, mark_text
+from recordsmith.sources.row_columns import Mark, mark_text
+from recordsmith.sources.source import Note
 
 
 class JsonRows(TextTable["_JsonFile"]):

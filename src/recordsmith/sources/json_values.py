@@ -16,8 +16,8 @@ import numpy as np
 
 from recordsmith.errors import Problems, option
 from recordsmith.example import Kind
-from recordsmith.sources.contract import Note
-from recordsmith.sources.wording import notice, raise_problems
+from recordsmith.sources.problems import notice, raise_problems
+from recordsmith.sources.source import Note
 
 LOST_DIGITS = "numbers beyond 16,777,216 lost digits in 32-bit floats"
 EXACT = float(1 << 24)

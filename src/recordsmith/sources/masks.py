@@ -24,7 +24,7 @@ from recordsmith.image import (
     probe_mask,
     read_by_pillow,
 )
-from recordsmith.image.colours import (
+from recordsmith.image.masks.colours import (
     LARGEST_NUMBER,
     Colour,
     Unknown,
@@ -33,7 +33,7 @@ from recordsmith.image.colours import (
     number_colours,
     voc_colours,
 )
-from recordsmith.sources.contract import Note
+from recordsmith.sources.source import Note
 from recordsmith.words import count
 
 Colours: TypeAlias = Mapping[Colour, int]

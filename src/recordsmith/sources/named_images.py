@@ -17,8 +17,8 @@ import numpy as np
 import numpy.typing as npt
 
 from recordsmith.errors import SourceError
-from recordsmith.sources.contract import Note, unheard
 from recordsmith.sources.foreign_paths import is_absolute, leads_out
+from recordsmith.sources.source import Note, unheard
 from recordsmith.sources.versions import size_and_time
 
 _LAST_PART = "images were found by the last part of an absolute path"

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from recordsmith.buffers import Int64Array
 from recordsmith.example import BytesArray
-from recordsmith.sources.contract import Sample, not_listed
+from recordsmith.sources.source import Sample, not_listed
 
 Coding: TypeAlias = tuple[Sequence[str], npt.NDArray[np.int32]]
 """Names, and for each row which of them it has; -1: none."""

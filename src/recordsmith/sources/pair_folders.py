@@ -33,12 +33,12 @@ from recordsmith.sources.pairing import (
     match_within,
     without_suffix,
 )
+from recordsmith.sources.problems import Fault, some
 from recordsmith.sources.splits import (
     are_split_names,
     in_split_order,
     split_lists,
 )
-from recordsmith.sources.wording import Fault, some
 from recordsmith.words import count
 
 _FOLDER_NAMES = (

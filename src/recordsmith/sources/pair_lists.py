@@ -17,9 +17,9 @@ from recordsmith.errors import OptionError, SourceError
 from recordsmith.files import PathLike
 from recordsmith.sources.foreign_paths import is_absolute, leads_out, tails
 from recordsmith.sources.images import has_image_name
+from recordsmith.sources.name_files import read_lines
 from recordsmith.sources.pairing import Pairing
-from recordsmith.sources.small_texts import read_lines
-from recordsmith.sources.wording import Fault, some
+from recordsmith.sources.problems import Fault, some
 from recordsmith.words import count
 
 

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 
 from recordsmith.errors import option
 from recordsmith.sources.images import has_image_name
+from recordsmith.sources.problems import Fault, notice, some
 from recordsmith.sources.versions import size_and_time, version_of_times
-from recordsmith.sources.wording import Fault, notice, some
 
 _MASK_WORDS = ("mask", "masks", "seg", "segmentation", "label", "labels", "gt")
 MASK_ENDINGS = tuple(f"{mark}{word}" for word in _MASK_WORDS for mark in "_-.")

@@ -16,11 +16,11 @@ import numpy as np
 
 from recordsmith.errors import MissingExtraError, OptionError, Problems, SourceError
 from recordsmith.example import BytesArray, Kind, RaggedArray, encode_columns, encode_example
-from recordsmith.sources.contract import Note
 from recordsmith.sources.json_values import EXACT, LOST_DIGITS
-from recordsmith.sources.marks import Mark, mark_text
+from recordsmith.sources.problems import notice, raise_problems, some
+from recordsmith.sources.row_columns import Mark, mark_text
+from recordsmith.sources.source import Note
 from recordsmith.sources.spool import Spool
-from recordsmith.sources.wording import notice, raise_problems, some
 
 _BATCH_ROWS = 8192
 _BATCH_BYTES = 16 << 20

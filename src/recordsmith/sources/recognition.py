@@ -14,12 +14,12 @@ from recordsmith.dataset.names import RECORD_SUFFIXES
 from recordsmith.errors import OptionError, SourceError, option
 from recordsmith.files import PathLike, as_path, is_folder
 from recordsmith.sources.coco import Coco
-from recordsmith.sources.contract import Source
 from recordsmith.sources.image_files import ImageFiles
 from recordsmith.sources.image_folder import ImageFolder
 from recordsmith.sources.image_pairs import ImagePairs
 from recordsmith.sources.images import has_image_name
 from recordsmith.sources.shards import Shards
+from recordsmith.sources.source import Source
 from recordsmith.sources.splits import are_split_names, split_in
 from recordsmith.sources.table import Table
 from recordsmith.sources.voc import Voc

@@ -23,12 +23,12 @@ from recordsmith.example import (
     encode_example,
     encode_sequence_example,
 )
-from recordsmith.sources.contract import Listing, Note, Sample, unheard
 from recordsmith.sources.json_values import LOST_DIGITS
-from recordsmith.sources.marks import Coded, as_labels, as_splits, mark_text
 from recordsmith.sources.numbered import NumberedSamples, RowNames, number_of
+from recordsmith.sources.problems import in_full, raise_problems, some
+from recordsmith.sources.row_columns import Coded, as_labels, as_splits, mark_text
+from recordsmith.sources.source import Listing, Note, Sample, unheard
 from recordsmith.sources.spool import Spool
-from recordsmith.sources.wording import in_full, raise_problems, some
 from recordsmith.words import count
 
 Row: TypeAlias = Mapping[str, Any] | tuple[Mapping[str, Any], Mapping[str, Iterable[Any]]]

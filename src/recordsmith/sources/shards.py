@@ -25,12 +25,12 @@ from recordsmith.dataset.decompressing import decompress
 from recordsmith.errors import OptionError, SourceError
 from recordsmith.example import Kind
 from recordsmith.files import PathLike, as_path
-from recordsmith.sources.contract import Listing, Note, Sample, unheard
 from recordsmith.sources.numbered import NumberedSamples, RowNames, number_of
+from recordsmith.sources.problems import some
+from recordsmith.sources.source import Listing, Note, Sample, unheard
 from recordsmith.sources.splits import joined_notice, splits_of_shards
 from recordsmith.sources.spool import Spool
 from recordsmith.sources.versions import version_of_files
-from recordsmith.sources.wording import some
 from recordsmith.wire import FRAME_BYTES, RecordBlock
 
 

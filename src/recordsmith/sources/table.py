@@ -29,15 +29,15 @@ from recordsmith.example.keys import (
     WIDTH,
 )
 from recordsmith.files import PathLike, as_path, is_folder, list_folder, read_head
-from recordsmith.sources.contract import Content, Listing, Note, Sample, unheard
 from recordsmith.sources.folders import check_folder, leads_to_folder
 from recordsmith.sources.images import read_image
-from recordsmith.sources.marks import Coded, Mark, as_labels, as_splits
 from recordsmith.sources.named_images import NamedImages, text_of
 from recordsmith.sources.numbered import Coding, NumberedSamples, RowNames, number_of
+from recordsmith.sources.problems import some
+from recordsmith.sources.row_columns import Coded, Mark, as_labels, as_splits
+from recordsmith.sources.source import Content, Listing, Note, Sample, unheard
 from recordsmith.sources.splits import in_split_order
 from recordsmith.sources.versions import version_of_files
-from recordsmith.sources.wording import some
 from recordsmith.words import count
 
 _METADATA_NAMES = ("metadata.csv", "metadata.jsonl", "metadata.parquet")

@@ -20,8 +20,8 @@ from recordsmith.dataset.documents import json_fault
 from recordsmith.errors import SourceError
 from recordsmith.example import Kind
 from recordsmith.sources.json_values import KindSurvey, restore_base64
+from recordsmith.sources.problems import notice, some, tally
 from recordsmith.sources.tar import TarFile
-from recordsmith.sources.wording import notice, some, tally
 from recordsmith.words import count
 
 EMPTY_KINDS = "recordsmith/empty"

@@ -30,9 +30,9 @@ from recordsmith.sources.boxes import (
     check_policy,
 )
 from recordsmith.sources.classes import Classes, classes_of
-from recordsmith.sources.contract import Listing, Note, Sample, look_up, unheard
 from recordsmith.sources.entries import Entry, samples_of
 from recordsmith.sources.file_index import FileIndex
+from recordsmith.sources.source import Listing, Note, Sample, look_up, unheard
 from recordsmith.sources.splits import in_split_order
 from recordsmith.sources.voc_layout import Annotated, find_samples
 from recordsmith.sources.voc_xml import VocAnnotation, VocObject, load_annotation

@@ -16,10 +16,10 @@ from recordsmith.errors import RecordsmithError, SourceError
 from recordsmith.sources.entries import Entry, notes_of
 from recordsmith.sources.file_index import FileIndex, Found, no_files, not_found
 from recordsmith.sources.images import has_image_name
-from recordsmith.sources.small_texts import Lines, read_lines
+from recordsmith.sources.name_files import Lines, read_lines
+from recordsmith.sources.problems import Fault, notice, some
 from recordsmith.sources.splits import split_lists, splits_by_folder
 from recordsmith.sources.voc_xml import dump_annotation, read_voc_xml
-from recordsmith.sources.wording import Fault, notice, some
 
 _EXPECTED = (
     "Annotations/*.xml with JPEGImages/, annotations/*.xml with images/, or .xml files next to "

@@ -23,17 +23,17 @@ from recordsmith.example import BytesArray, Kind
 from recordsmith.example.keys import CLASS_LABEL, FILENAME, FORMAT, IMAGE, MASK, MASK_FORMAT
 from recordsmith.files import PathLike, as_path, is_folder, is_special, list_folder
 from recordsmith.image import IMAGE_SUFFIXES
-from recordsmith.sources.contract import Listing, Note, Sample, unheard
 from recordsmith.sources.folders import leads_to_folder
 from recordsmith.sources.images import image_features
 from recordsmith.sources.json_values import KindSurvey, as_json_text, json_features
-from recordsmith.sources.marks import Coded, as_splits
 from recordsmith.sources.npy import npy_features
 from recordsmith.sources.numbered import Names, NumberedSamples, number_of
+from recordsmith.sources.problems import raise_problems, some, tally
+from recordsmith.sources.row_columns import Coded, as_splits
+from recordsmith.sources.source import Listing, Note, Sample, unheard
 from recordsmith.sources.tar import TarFile
 from recordsmith.sources.tar_samples import TarSamples, empty_kinds, parsed_json
 from recordsmith.sources.versions import version_of_files
-from recordsmith.sources.wording import raise_problems, some, tally
 
 _SUFFIXES = (".tar", ".tar.gz", ".tgz")
 _MASKS = ("seg", "mask")

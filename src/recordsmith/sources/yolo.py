@@ -24,10 +24,10 @@ from recordsmith.sources.boxes import (
     number,
 )
 from recordsmith.sources.classes import Classes, classes_by_label
-from recordsmith.sources.contract import Listing, Note, Sample, look_up, unheard
 from recordsmith.sources.entries import Entry, samples_of
 from recordsmith.sources.file_index import FileIndex
-from recordsmith.sources.small_texts import read_lines
+from recordsmith.sources.name_files import read_lines
+from recordsmith.sources.source import Listing, Note, Sample, look_up, unheard
 from recordsmith.sources.splits import in_split_order
 from recordsmith.sources.versions import version_of_times
 from recordsmith.sources.yolo_layout import find_samples

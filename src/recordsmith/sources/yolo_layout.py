@@ -17,9 +17,9 @@ from recordsmith.sources.entries import Entry, notes_of
 from recordsmith.sources.file_index import FileIndex, Found, no_files, not_found
 from recordsmith.sources.foreign_paths import is_absolute, tails
 from recordsmith.sources.images import has_image_name
-from recordsmith.sources.small_texts import read_lines
+from recordsmith.sources.name_files import read_lines
+from recordsmith.sources.problems import Fault, in_full, notice, some
 from recordsmith.sources.splits import split_lists, splits_by_folder
-from recordsmith.sources.wording import Fault, in_full, notice, some
 from recordsmith.sources.yolo_lists import DataFile, read_darknet_data, read_data_yaml, read_names
 from recordsmith.words import count as counted
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from recordsmith.dataset.labels import is_label
 from recordsmith.errors import SourceError
-from recordsmith.sources.small_texts import Lines, read_lines, read_text
+from recordsmith.sources.name_files import Lines, read_lines, read_text
 
 _SPLIT_KEYS = ("train", "val", "valid", "validation", "test")
 _KEY = re.compile(r"""(?P<key>[A-Za-z_][\w-]*|"[^"]*"|'[^']*')\s*:(?:\s+|$)(?P<value>.*)""")

@@ -10,7 +10,7 @@ from recordsmith.wire.compression import (
     check_compression,
     detect_compression,
 )
-from recordsmith.wire.foreign import describe_foreign
+from recordsmith.wire.damaged_compression import inflate_around_breaks
 from recordsmith.wire.framing import (
     FOOTER_BYTES,
     FRAME_BYTES,
@@ -29,8 +29,8 @@ from recordsmith.wire.framing import (
     read_pieces,
     scan,
 )
-from recordsmith.wire.reinflating import inflate_around_breaks
-from recordsmith.wire.rescuing import Finding, LostRange, Repair, Whole, rescue
+from recordsmith.wire.other_formats import describe_foreign
+from recordsmith.wire.recovery import Finding, LostRange, Repair, Whole, rescue
 from recordsmith.wire.stream import RecordBlock, RecordWriter, read_blocks, read_records
 
 __all__ = [

@@ -24,7 +24,6 @@ from recordsmith.wire.compression import (
     check_compression,
     detect_compression,
 )
-from recordsmith.wire.foreign import describe_foreign
 from recordsmith.wire.framing import (
     FOOTER_BYTES,
     FRAME_BYTES,
@@ -34,6 +33,7 @@ from recordsmith.wire.framing import (
     encode_record,
     scan,
 )
+from recordsmith.wire.other_formats import describe_foreign
 
 BLOCK_BYTES = 1 << 20
 """The read size: smaller blocks cost calls, larger ones exceed the processor's cache (measured)."""

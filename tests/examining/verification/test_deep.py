@@ -16,7 +16,7 @@ from PIL import Image
 
 import recordsmith as rs
 from recordsmith.dataset import MANIFEST_NAME
-from recordsmith.examining.verification import report as verification_report
+from recordsmith.examining.verification import verify_report as verification_report
 
 D = rs.Defect
 

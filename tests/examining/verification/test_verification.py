@@ -12,7 +12,7 @@ import pytest
 
 import recordsmith as rs
 from recordsmith.dataset import MANIFEST_NAME, ShardWriter
-from recordsmith.examining.verification import report as verification_report
+from recordsmith.examining.verification import verify_report as verification_report
 from recordsmith.wire import COMPRESSIONS, encode_record
 
 

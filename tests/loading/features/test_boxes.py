@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import recordsmith as rs
 from recordsmith.errors import CorruptDataError, Defect, OptionError
 from recordsmith.example.keys import BOX, OBJECT_LABEL
-from recordsmith.image.fit import Placement
+from recordsmith.image.geometry.fit import Placement
 from recordsmith.loading.draws import Draws
 from recordsmith.loading.features import BatchRows, ImageFeature, ImageFilling, Request
 from recordsmith.loading.features.contract import empty

@@ -14,6 +14,14 @@ import numpy as np
 from recordsmith.buffers import Int64Array
 from recordsmith.dataset.locate import Paths, locate_whole
 from recordsmith.examining.diff.comparing import Reading, Side, each
+from recordsmith.examining.diff.diff_report import (
+    MAX_COMPARED,
+    MAX_LISTED,
+    DatasetSummary,
+    DiffReport,
+    LoneRecord,
+    RecordChange,
+)
 from recordsmith.examining.diff.matching import digest_of
 from recordsmith.examining.diff.naming import check_key, is_unique, pairs_by_key, usual_keys
 from recordsmith.examining.diff.partners import Partners
@@ -23,14 +31,6 @@ from recordsmith.examining.diff.record_changes import (
     describe_value,
     key_of,
     take_notes,
-)
-from recordsmith.examining.diff.report import (
-    MAX_COMPARED,
-    MAX_LISTED,
-    DatasetSummary,
-    DiffReport,
-    LoneRecord,
-    RecordChange,
 )
 from recordsmith.examining.diff.schema_changes import schema_changes
 from recordsmith.examining.shard_summaries import compression_of

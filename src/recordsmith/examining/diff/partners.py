@@ -10,8 +10,8 @@ import numpy.typing as npt
 
 from recordsmith.buffers import Int64Array
 from recordsmith.examining.diff.comparing import DigestStore, MakeDigests, Reading, Wanted
+from recordsmith.examining.diff.diff_report import Move
 from recordsmith.examining.diff.matching import pairs_of, with_tag
-from recordsmith.examining.diff.report import Move
 
 
 class Partners:

@@ -1,7 +1,7 @@
 """Verifies shards: their bytes, records and contents, and the files that describe them."""
 
 from recordsmith.examining.verification.dataset_check import verify
-from recordsmith.examining.verification.report import ShardFindings, VerifyReport
+from recordsmith.examining.verification.verify_report import ShardFindings, VerifyReport
 
 __all__ = [
     "ShardFindings",

@@ -14,9 +14,9 @@ import numpy as np
 from recordsmith.errors import CorruptDataError, Defect
 from recordsmith.example.keys import DTYPE, IMAGE, MASK, MASK_DTYPE, OBJECT_MASK, is_of_mask
 from recordsmith.image import channel_count
-from recordsmith.image.memory import room_to_decode
-from recordsmith.image.options import MAX_PIXELS
-from recordsmith.image.pixels import ImageHead, decode_pixels, look_at_image
+from recordsmith.image.decoding.memory import room_to_decode
+from recordsmith.image.decoding.pixels import ImageHead, decode_pixels, look_at_image
+from recordsmith.image.storing.image_options import MAX_PIXELS
 
 USUAL_KEYS = (IMAGE, MASK, OBJECT_MASK)
 """Features that must hold images, even if their bytes do not look like an image."""

@@ -11,7 +11,7 @@ from recordsmith.dataset.manifest import MANIFEST_NAME, Manifest, ShardEntry
 from recordsmith.dataset.names import parse_shard_name
 from recordsmith.dataset.shard import Shard
 from recordsmith.errors import CorruptDataError, Defect, FileAccessError, OptionError
-from recordsmith.examining.verification.report import ShardFindings
+from recordsmith.examining.verification.verify_report import ShardFindings
 from recordsmith.files import list_folder
 from recordsmith.wire import Compression
 

@@ -16,16 +16,16 @@ from typing import Any, BinaryIO
 
 from recordsmith.dataset.shard import Shard
 from recordsmith.errors import CorruptDataError, Defect, FileAccessError, MissingFileError
-from recordsmith.examining.verification.contents import DeepCheck
+from recordsmith.examining.verification.deep_check import DeepCheck
 from recordsmith.examining.verification.frame_ranges import (
     RangeCheck,
     RangeFindings,
     join_ranges,
     ranges_of,
 )
-from recordsmith.examining.verification.report import ShardFindings
 from recordsmith.examining.verification.rereading import BEING_WRITTEN
 from recordsmith.examining.verification.shard_stream import read_stream
+from recordsmith.examining.verification.verify_report import ShardFindings
 from recordsmith.files import accessing, open_file, read_head
 from recordsmith.wire import HEAD_BYTES, Compression, detect_compression, join_crc32c
 from recordsmith.work import Work

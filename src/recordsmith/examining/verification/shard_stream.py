@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any, BinaryIO, Generic, Protocol, TypeVar, cast
 
 from recordsmith.errors import CorruptDataError, Defect
-from recordsmith.examining.verification.report import ShardFindings
 from recordsmith.examining.verification.rereading import WRONG_TWICE, drop_cached, transient
+from recordsmith.examining.verification.verify_report import ShardFindings
 from recordsmith.files import open_file
 from recordsmith.wire import RecordBlock, crc32c, read_blocks
 

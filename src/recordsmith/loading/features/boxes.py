@@ -18,7 +18,7 @@ from recordsmith.buffers import Int64Array
 from recordsmith.errors import CorruptDataError, Defect, OptionError, option
 from recordsmith.example import Column, RaggedArray
 from recordsmith.example.keys import BOX, OBJECT_LABEL
-from recordsmith.image.options import check_word
+from recordsmith.image.storing.image_options import check_word
 from recordsmith.loading.features.contract import (
     BatchRows,
     Feature,

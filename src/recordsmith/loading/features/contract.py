@@ -21,7 +21,7 @@ import numpy.typing as npt
 
 from recordsmith.buffers import Int64Array
 from recordsmith.example import Column, Kind
-from recordsmith.image.fit import Placement
+from recordsmith.image.geometry.fit import Placement
 from recordsmith.loading.draws import Draws
 
 Allocate: TypeAlias = Callable[[str, tuple[int, ...], Any], npt.NDArray[Any]]

@@ -9,8 +9,8 @@ import numpy as np
 
 from recordsmith.buffers import Int64Array
 from recordsmith.errors import OptionError, option
-from recordsmith.image.fit import Fit, Placement, in_frame
-from recordsmith.image.options import MOST_PIXELS
+from recordsmith.image.geometry.fit import Fit, Placement, in_frame
+from recordsmith.image.storing.image_options import MOST_PIXELS
 from recordsmith.loading.features.contract import BatchRows
 from recordsmith.loading.options import whole_number
 

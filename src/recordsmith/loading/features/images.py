@@ -16,12 +16,12 @@ import numpy.typing as npt
 
 from recordsmith.errors import CorruptDataError, OptionError, option
 from recordsmith.example import Column
-from recordsmith.image.fit import CROP_AREA, CROP_RATIO, Fit, FitKind, Flip, Placement
-from recordsmith.image.memory import UNCOUNTED_PIXELS
-from recordsmith.image.normalising import Layout, Normaliser
-from recordsmith.image.options import MAX_PIXELS, MOST_PIXELS, check_word
-from recordsmith.image.pixels import decode_pixels, with_bits, with_channels
-from recordsmith.image.placing import Interpolation, divisor_for, lay_in_frame
+from recordsmith.image.decoding.memory import UNCOUNTED_PIXELS
+from recordsmith.image.decoding.pixels import decode_pixels, with_bits, with_channels
+from recordsmith.image.geometry.fit import CROP_AREA, CROP_RATIO, Fit, FitKind, Flip, Placement
+from recordsmith.image.geometry.normalising import Layout, Normaliser
+from recordsmith.image.geometry.placing import Interpolation, divisor_for, lay_in_frame
+from recordsmith.image.storing.image_options import MAX_PIXELS, MOST_PIXELS, check_word
 from recordsmith.loading.features.contract import (
     BatchRows,
     Feature,

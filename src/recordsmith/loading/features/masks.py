@@ -12,9 +12,9 @@ import numpy.typing as npt
 from recordsmith.errors import CorruptDataError, Defect, OptionError, option
 from recordsmith.example import Column
 from recordsmith.image import decode_mask
-from recordsmith.image.fit import Fit, FitKind, Placement
-from recordsmith.image.options import MAX_PIXELS, MOST_PIXELS, check_word
-from recordsmith.image.placing import lay_numbers_in_frame
+from recordsmith.image.geometry.fit import Fit, FitKind, Placement
+from recordsmith.image.geometry.placing import lay_numbers_in_frame
+from recordsmith.image.storing.image_options import MAX_PIXELS, MOST_PIXELS, check_word
 from recordsmith.loading.features.contract import (
     BatchRows,
     Feature,

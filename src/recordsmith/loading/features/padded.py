@@ -13,7 +13,7 @@ import numpy.typing as npt
 from recordsmith.buffers import Int64Array
 from recordsmith.errors import CorruptDataError, Defect, OptionError, option
 from recordsmith.example import Column, Kind, RaggedArray
-from recordsmith.image.options import check_word
+from recordsmith.image.storing.image_options import check_word
 from recordsmith.loading.features.contract import NUMBERS, Request, ValueFeature
 from recordsmith.loading.features.numbers import as_dtype, can_hold, check_dtype, number_type
 from recordsmith.loading.options import is_whole

@@ -17,8 +17,8 @@ import numpy.typing as npt
 
 from recordsmith.errors import CorruptDataError, Defect, OptionError, option
 from recordsmith.example import Column
-from recordsmith.image.memory import room_to_decode
-from recordsmith.image.pixels import ImageHead, look_at_image
+from recordsmith.image.decoding.memory import room_to_decode
+from recordsmith.image.decoding.pixels import ImageHead, look_at_image
 from recordsmith.loading.features.contract import NUMBERS, BatchRows, Request
 from recordsmith.loading.options import is_whole
 

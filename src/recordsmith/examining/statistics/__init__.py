@@ -1,8 +1,0 @@
-"""Computes statistics of a dataset: features, classes, images and duplicates."""
-
-from recordsmith.examining.statistics.dataset_statistics import Statistics, statistics
-
-__all__ = [
-    "Statistics",
-    "statistics",
-]

@@ -1,0 +1,152 @@
+"""Counts the classes of label features in each split.
+
+A feature is a label if its key is a conventional one, or ends in a word such as label or class.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from recordsmith.dataset.labels import ClassNames
+from recordsmith.examining.stats.bytes_statistics import FrequentValues
+from recordsmith.examining.stats.feature_statistics import FeatureStatisticsSurvey
+from recordsmith.examining.stats.value_counts import EXACT_DISTINCT, ValueCounts
+from recordsmith.example.keys import CLASS_LABEL, CLASS_TEXT, OBJECT_LABEL, OBJECT_TEXT
+
+NUMBERED_KEYS = (CLASS_LABEL, OBJECT_LABEL)
+"""Features whose labels are the classes in `labels.txt`."""
+
+_KEYS = frozenset((*NUMBERED_KEYS, CLASS_TEXT, OBJECT_TEXT))
+_WORDS = frozenset(
+    [
+        "label",
+        "labels",
+        "class",
+        "classes",
+        "category",
+        "categories",
+        "target",
+        "class_id",
+        "class_label",
+        "class_name",
+        "category_id",
+        "label_id",
+    ]
+)
+
+
+def is_label(key: str) -> bool:
+    """Return whether a feature is a label according to its key."""
+    return key in _KEYS or key.rsplit("/", 1)[-1].lower() in _WORDS
+
+
+@dataclass(frozen=True)
+class ClassCount:
+    """The count of one class.
+
+    label: a number or a text.
+    name: the name of a number in `labels.txt`; None if it has no name.
+    """
+
+    label: int | str
+    name: str | None
+    count: int
+
+    def __str__(self) -> str:
+        return str(self.label) if self.name is None else f"{self.label} {self.name}"
+
+    def to_json(self) -> dict[str, Any]:
+        """Return a JSON-able dict."""
+        return {"label": self.label, "name": self.name, "count": self.count}
+
+
+@dataclass(frozen=True)
+class ClassStatistics:
+    """The classes of one feature.
+
+    splits: the classes of each split, most frequent first.
+    is_numbered: whether the labels are numbers.
+    error: by how much a count may be too low; 0 if all counts are exact and complete.
+    """
+
+    splits: dict[str, tuple[ClassCount, ...]]
+    is_numbered: bool
+    error: int
+
+    def by_name(self) -> list[tuple[str, dict[str, int]]]:
+        """Return the counts of each class by split, most frequent class first."""
+        totals: dict[str, dict[str, int]] = {}
+        for split, counts in self.splits.items():
+            for count in counts:
+                totals.setdefault(str(count), {})[split] = count.count
+        return sorted(totals.items(), key=lambda item: (-sum(item[1].values()), item[0]))
+
+    def imbalance(self, split: str) -> float | None:
+        """Return the count of the most frequent class divided by that of the rarest one."""
+        counts = self.splits[split]
+        return counts[0].count / counts[-1].count if counts else None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return a JSON-able dict."""
+        return {
+            "error": self.error,
+            "splits": {
+                split: {
+                    "imbalance": self.imbalance(split),
+                    "classes": [count.to_json() for count in counts],
+                }
+                for split, counts in self.splits.items()
+            },
+        }
+
+
+class ClassSurvey:
+    """Collects the labels of one feature by split."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[str, ValueCounts] = {}
+        self._texts: dict[str, FrequentValues] = {}
+
+    def add(self, split: str, feature: FeatureStatisticsSurvey) -> None:
+        """Add the labels of a feature, collected from records of one split."""
+        if "int64" in feature.numbers:
+            numbers = self._numbers.setdefault(split, ValueCounts(np.int64))
+            numbers.merge(feature.numbers["int64"].values)
+        if feature.bytes is not None:
+            self._texts.setdefault(split, FrequentValues()).merge(feature.bytes.frequent)
+
+    def finish(self, class_names: ClassNames | None) -> ClassStatistics | None:
+        """Return the classes; None if the feature does not hold labels."""
+        if self._numbers and not self._texts:
+            return self._finish_numbers(class_names or ())
+        if self._texts and not self._numbers:
+            return self._finish_texts()
+        return None
+
+    def _finish_numbers(self, class_names: ClassNames) -> ClassStatistics:
+        splits, error = {}, 0
+        for split, numbers in self._numbers.items():
+            top, top_error = numbers.top(EXACT_DISTINCT)
+            error = max(error, top_error)
+            splits[split] = tuple(
+                ClassCount(label, _name(label, class_names), count) for label, count in top
+            )
+        return ClassStatistics(splits, is_numbered=True, error=error)
+
+    def _finish_texts(self) -> ClassStatistics | None:
+        splits, error = {}, 0
+        for split, texts in self._texts.items():
+            top, top_error = texts.top(EXACT_DISTINCT)
+            error = max(error, top_error)
+            counts = [(value.text, value.count) for value in top]
+            if any(text is None for text, _ in counts):  # images, such as masks
+                return None
+            splits[split] = tuple(ClassCount(text or "", None, count) for text, count in counts)
+        return ClassStatistics(splits, is_numbered=False, error=error)
+
+
+def _name(label: int, class_names: ClassNames) -> str | None:
+    return class_names[label] if 0 <= label < len(class_names) else None

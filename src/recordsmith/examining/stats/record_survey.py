@@ -1,0 +1,311 @@
+"""Collects the statistics of the records of a few shards, block by block."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+
+from recordsmith.buffers import BytesLike, Int64Array, as_view
+from recordsmith.errors import CorruptDataError
+from recordsmith.examining.stats import feature_blocks
+from recordsmith.examining.stats.duplicates import DuplicateSearch, DuplicateStatistics
+from recordsmith.examining.stats.feature_blocks import (
+    LISTS_FIELD,
+    FeatureBlock,
+    example_blocks,
+)
+from recordsmith.examining.stats.feature_statistics import FeatureStatisticsSurvey
+from recordsmith.examining.stats.image_statistics import DeclaredSizes, ImageSurvey
+from recordsmith.examining.stats.label_texts import TEXT_OF_LABEL, LabelTexts
+from recordsmith.examining.stats.number_statistics import NumberSurvey
+from recordsmith.examining.stats.places import Places
+from recordsmith.examining.stats.sketches import Hashes
+from recordsmith.examining.stats.step_blocks import list_blocks
+from recordsmith.example import (
+    BytesArray,
+    context_payload,
+    hash_spans,
+    inner_spans,
+    spans_of_field,
+)
+from recordsmith.example.kernel.payloads import classify_many
+from recordsmith.example.keys import HEIGHT, IMAGE, WIDTH, is_of_mask
+from recordsmith.example.payload import PAYLOAD_KINDS
+from recordsmith.example.pieces import narrowed
+from recordsmith.example.spans import are_wide, field_bytes
+from recordsmith.wire import RecordBlock
+
+MOST_FEATURES = 10_000
+"""How many features of a section get statistics, first come first served; others are only counted.
+Less than FEATURES_AT_A_TIME, so that a narrowed record fits into one piece.
+"""
+
+MOST_LEFT_OUT = 65_536
+"""How many of the other features are counted."""
+
+MOST_IMAGE_FEATURES = 4
+"""How many features are searched for duplicate images."""
+
+_CONTEXT_TAG = 0x0A
+
+Section = dict[str, FeatureStatisticsSurvey]
+
+
+class DuplicateSearches:
+    """The duplicate searches over all shards: whole records, and the images of each feature."""
+
+    def __init__(self) -> None:
+        self.records = DuplicateSearch(None)
+        self._images: dict[str, DuplicateSearch] = {}
+        self._lock = threading.Lock()
+
+    def of_images(self, key: str) -> DuplicateSearch | None:
+        """Return the search for a feature; None if too many features hold images."""
+        with self._lock:
+            if key not in self._images and len(self._images) < MOST_IMAGE_FEATURES:
+                self._images[key] = DuplicateSearch(key)
+            return self._images.get(key)
+
+    def finish(self, places: Places) -> list[DuplicateStatistics]:
+        """Return the duplicates: records, then images by key."""
+        searches = [self.records, *(self._images[key] for key in sorted(self._images))]
+        return [search.finish(places) for search in searches]
+
+
+class Messages(NamedTuple):
+    """Messages with features: their spans in a buffer, and the place numbers of their records."""
+
+    buffer: BytesLike
+    starts: Int64Array
+    lengths: Int64Array
+    places: Int64Array
+
+    @classmethod
+    def of(cls, payload: bytes, place: int) -> Messages:
+        """Make messages from one payload."""
+        return cls(payload, *np.array([[0], [len(payload)], [place]], np.int64))
+
+    def some(self, piece: slice) -> Messages:
+        """Return neighboring messages."""
+        return Messages(self.buffer, self.starts[piece], self.lengths[piece], self.places[piece])
+
+    def payload(self, row: int) -> memoryview:
+        """Return the bytes of one message."""
+        start = int(self.starts[row])
+        return as_view(self.buffer)[start : start + int(self.lengths[row])]
+
+
+@contextmanager
+def _counting(owners: Int64Array) -> Iterator[None]:
+    """Change the record number of an error from that of a message to that of its owner."""
+    try:
+        yield
+    except CorruptDataError as error:
+        if error.record is not None:
+            error.record = int(owners[error.record])
+        raise
+
+
+class RecordSurvey:
+    """Collects statistics of the records of one split, or of a part of it."""
+
+    def __init__(self, split: str, duplicates: DuplicateSearches) -> None:
+        """`duplicates` is shared with other surveys, also in other threads.
+
+        label_texts: the pairs of labels and texts, by the key of the label.
+        listed_count: number of Examples in ranking lists.
+        """
+        self.split = split
+        self.record_count = 0
+        self.sizes = NumberSurvey()
+        self.payloads: Counter[str] = Counter()
+        self.sections: dict[str, Section] = {
+            name: {} for name in ("features", "context", "feature_lists", "examples")
+        }
+        self.label_texts: dict[str, LabelTexts] = {}
+        self.listed_count = 0
+        self.left_out: set[str] = set()
+        self._duplicates = duplicates
+
+    def add(self, block: RecordBlock, places: Int64Array) -> None:
+        """Add some records.
+
+        Args:
+            places: int64, (count,): number of the place of each record.
+
+        Raises:
+            CorruptDataError: a payload is malformed; its record number counts within the block.
+        """
+        self.record_count += len(block)
+        self.sizes.add(block.lengths)
+        hashes = hash_spans(block.buffer, block.starts, block.lengths)
+        self._duplicates.records.add(self.split, hashes, places)
+        kinds = np.empty(len(block), np.uint8)
+        classify_many(block.buffer, block.starts, block.lengths, kinds)
+        for number in np.flatnonzero(np.bincount(kinds)).tolist():
+            rows = np.flatnonzero(kinds == number)
+            payload = PAYLOAD_KINDS[number]
+            self.payloads[payload] += len(rows)
+            with _counting(rows):
+                self._add_payloads(payload, block, rows, places[rows])
+
+    def _add_payloads(
+        self, payload: str, block: RecordBlock, rows: Int64Array, places: Int64Array
+    ) -> None:
+        messages = Messages(block.buffer, block.starts[rows], block.lengths[rows], places)
+        if payload == "Example":
+            self._add_messages("features", messages)
+        elif payload == "ELWC":
+            self._add_ranking_lists(messages)
+        elif payload == "SequenceExample":
+            self._add_contexts(messages)
+            self._add_messages("feature_lists", messages)
+
+    def _add_ranking_lists(self, lists: Messages) -> None:
+        """Add the contexts and Examples of ranking lists, which are all Examples."""
+        contexts, examples = inner_spans(lists.buffer, lists.starts, lists.lengths)
+        self.listed_count += len(examples.owners)
+        for section, inner in (("context", contexts), ("examples", examples)):
+            places = lists.places[inner.owners]
+            with _counting(inner.owners):
+                found = Messages(lists.buffer, inner.starts, inner.lengths, places)
+                self._add_messages(section, found)
+
+    def _add_contexts(self, sequences: Messages) -> None:
+        """Add contexts; the context field of a SequenceExample has the same bytes as an Example."""
+        buffer, starts, lengths, places = sequences
+        found = spans_of_field(buffer, starts, lengths, 1)
+        fields = field_bytes(found.lengths)
+        begins = found.starts + found.lengths - fields
+        is_plain = (np.bincount(found.owners, minlength=len(starts)) == 1)[found.owners]
+        is_plain &= np.frombuffer(as_view(buffer), np.uint8)[begins] == _CONTEXT_TAG
+        owners = found.owners[is_plain]
+        with _counting(owners):
+            plain = Messages(buffer, begins[is_plain], fields[is_plain], places[owners])
+            self._add_messages("context", plain)
+        for row in np.setdiff1d(found.owners, owners):
+            context = context_payload(sequences.payload(row))
+            with _counting(np.array([row])):
+                self._add_messages("context", Messages.of(context, places[row]))
+
+    def _add_messages(self, section: str, messages: Messages) -> None:
+        """Add messages all at once, or in pieces if they have few features in common, or one by
+        one if they have very many features.
+        """
+        is_lists = section == "feature_lists"
+        field = LISTS_FIELD if is_lists else 1
+        read = list_blocks if is_lists else example_blocks
+        takes = partial(self._takes, section)
+        spans = messages.buffer, messages.starts, messages.lengths
+        wide = np.flatnonzero(are_wide(*spans, field, feature_blocks.FEATURES_AT_A_TIME))
+        at, size, count = 0, len(messages.starts), len(messages.starts)
+        while at < count:
+            until = int(wide[np.searchsorted(wide, at)]) if len(wide) and wide[-1] >= at else count
+            if until == at:
+                some = narrowed(messages.payload(at), takes, [field])
+                piece, part = slice(at, at + 1), Messages.of(some, messages.places[at])
+            else:
+                piece = slice(at, min(at + size, until))
+                part = messages.some(piece)
+            with _counting(np.arange(at, count)):
+                blocks = read(part.buffer, part.starts, part.lengths, takes)
+            if blocks is None:
+                size = max(1, size // 2)
+                continue
+            self._add_section(section, blocks, part.places)
+            at = piece.stop
+
+    def _takes(self, section: str, key: str) -> bool:
+        """Return whether a feature gets statistics: the first ones of each section do."""
+        features = self.sections[section]
+        if key in features:
+            return True
+        if len(features) >= MOST_FEATURES:
+            self._leave_out({key})
+            return False
+        features[key] = FeatureStatisticsSurvey()
+        return True
+
+    def _add_section(
+        self, name: str, blocks: Mapping[str, FeatureBlock], places: Int64Array
+    ) -> None:
+        section = self.sections[name]
+        for key, block in blocks.items():
+            feature = section[key]
+            hashes = feature.add(block)
+            if block.contents[2] and hashes is not None:
+                self._add_images(feature, block, blocks, hashes, places)
+        for key, text_key in TEXT_OF_LABEL.items():
+            if key in blocks and text_key in blocks:
+                texts = self.label_texts.setdefault(key, LabelTexts())
+                texts.add(blocks[key], blocks[text_key])
+
+    def _add_images(
+        self,
+        feature: FeatureStatisticsSurvey,
+        block: FeatureBlock,
+        blocks: Mapping[str, FeatureBlock],
+        hashes: Hashes,
+        places: Int64Array,
+    ) -> None:
+        values, rows = block.values["bytes"], block.rows["bytes"]
+        assert isinstance(values, BytesArray)
+        assert feature.bytes is not None
+        feature.bytes.images = feature.bytes.images or ImageSurvey()
+        declared = _declared(block, blocks, len(places))
+        chosen = feature.bytes.images.add(values, places[rows], declared)
+        if not is_of_mask(block.key):  # masks of small objects are often equal
+            search = self._duplicates.of_images(block.key)
+            if search is not None:
+                search.add(self.split, hashes[chosen], places[rows[chosen]])
+
+    def merge(self, other: RecordSurvey) -> None:
+        """Add everything that another survey collected."""
+        self.record_count += other.record_count
+        self.sizes.merge(other.sizes)
+        self.payloads += other.payloads
+        self.listed_count += other.listed_count
+        for key, texts in other.label_texts.items():
+            self.label_texts.setdefault(key, LabelTexts()).merge(texts)
+        self._leave_out(other.left_out)
+        for name, section in other.sections.items():
+            mine = self.sections[name]
+            for key, feature in section.items():
+                if key not in mine and len(mine) >= MOST_FEATURES:
+                    self._leave_out({key})
+                else:
+                    mine.setdefault(key, FeatureStatisticsSurvey()).merge(feature)
+
+    def _leave_out(self, keys: set[str]) -> None:
+        """Count features without statistics, up to MOST_LEFT_OUT."""
+        for key in keys:
+            if len(self.left_out) >= MOST_LEFT_OUT:
+                return
+            self.left_out.add(key)
+
+
+def _declared(
+    block: FeatureBlock, blocks: Mapping[str, FeatureBlock], count: int
+) -> DeclaredSizes | None:
+    """Read the image sizes given in records with one image and one size."""
+    folder = block.key.rpartition("/")[0]
+    related = (f"{folder}/height", f"{folder}/width") if folder else ("height", "width")
+    keys = (HEIGHT, WIDTH) if block.key == IMAGE else related
+    rows = block.rows["bytes"]
+    is_known = np.bincount(rows, minlength=count)[rows] == 1
+    sides = []
+    for key in keys:
+        given = blocks.get(key)
+        if given is None or "int64" not in given.values:
+            return None
+        sides_of_rows = np.zeros(count, np.int64)
+        sides_of_rows[given.rows["int64"]] = given.values["int64"]
+        sides.append(sides_of_rows[rows])
+        is_known &= np.bincount(given.rows["int64"], minlength=count)[rows] == 1
+    return DeclaredSizes(sides[0], sides[1], is_known)

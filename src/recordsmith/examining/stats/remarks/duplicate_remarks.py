@@ -1,0 +1,41 @@
+"""Remarks on records and images that occur more than once, in two splits or in one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from recordsmith.examining.stats.duplicates import DuplicateStatistics
+from recordsmith.examining.stats.remarks.remark import Remark, are
+from recordsmith.words import count
+
+
+def leakage(found: DuplicateStatistics) -> Iterator[Remark]:
+    """Yield duplicates shared by two splits."""
+    for shared in found.shared:
+        one, other = shared.splits
+        text = (
+            f"{_how_many(found, shared.contents)} of split {one!r} {are(shared.contents)} also in "
+            f"{other!r}, byte for byte: evaluation on these is optimistic (leakage). Drop them "
+            "from one of the splits, or split again."
+        )
+        if shared.places:
+            text += f" First duplicate: {shared.places[0][0]} and {shared.places[0][1]}."
+        yield Remark("leakage", found.feature, text)
+
+
+def repeated(found: DuplicateStatistics) -> Iterator[Remark]:
+    """Yield duplicates within a split."""
+    again = sum(found.within.values())
+    if again:
+        text = (
+            f"{_how_many(found, again)} of {found.count:,} {are(again)} exact duplicates in the "
+            "same split: duplicates are weighted twice in training."
+        )
+        if found.places:
+            text += f" First duplicate: {found.places[0][0]} and {found.places[0][1]}."
+        yield Remark("duplicates", found.feature, text)
+
+
+def _how_many(found: DuplicateStatistics, number: int) -> str:
+    about = "about " if found.sampled > 1 else ""
+    return about + count(number, "record" if found.feature is None else "image")

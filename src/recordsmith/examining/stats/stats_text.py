@@ -1,0 +1,98 @@
+"""Texts about statistics that the terminal and the page share."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from recordsmith.examining.stats.dataset_statistics import Statistics
+from recordsmith.examining.stats.record_survey import MOST_FEATURES, MOST_LEFT_OUT
+from recordsmith.examining.stats.remarks import Remark
+from recordsmith.words import count
+
+_PAYLOADS = {  # singular and plural
+    "Example": ("Example", "Examples"),
+    "SequenceExample": ("SequenceExample", "SequenceExamples"),
+    "ELWC": ("ranking list (ELWC)", "ranking lists (ELWC)"),
+    "Event": ("TensorBoard event", "TensorBoard events"),
+    "other": ("record that is not an Example", "records that are not Examples"),
+}
+_FOREIGN = ("Event", "other")
+
+
+class RemarkGroup(NamedTuple):
+    """Remarks with the same kind and text on several features.
+
+    features: the first features; empty if the remark is about the dataset.
+    more: the number of further features.
+    """
+
+    kind: str
+    features: tuple[str, ...]
+    more: int
+    text: str
+
+
+def payloads_in_words(statistics: Statistics) -> str:
+    """Describe the message types: "Examples", or "12 Examples, 1 TensorBoard event"."""
+    if len(statistics.payloads) == 1:
+        ((payload, n),) = statistics.payloads.items()
+        return _PAYLOADS[payload][n != 1]
+    return ", ".join(count(n, *_PAYLOADS[payload]) for payload, n in statistics.payloads.items())
+
+
+def heading_of(section: str) -> tuple[str, str]:
+    """Return (what a section lists, what its counts refer to)."""
+    return {
+        "features": ("feature", "records"),
+        "feature_lists": ("feature list", "records"),
+        "context": ("feature of the context", "records"),
+        "examples": ("feature of the Examples", "Examples"),
+    }[section]
+
+
+def left_out_in_words(statistics: Statistics) -> str | None:
+    """Describe features without statistics; None if all have statistics."""
+    if not statistics.left_out:
+        return None
+    least = "at least " if statistics.left_out >= MOST_LEFT_OUT else ""
+    have = "has" if statistics.left_out == 1 else "have"
+    return (
+        f"{least}{count(statistics.left_out, 'more feature')} {have} no statistics: only the "
+        f"first {MOST_FEATURES:,} get them. If feature names contain values, such as an id, "
+        "store these in one feature with the same name in all records."
+    )
+
+
+def not_looked_into(statistics: Statistics) -> str | None:
+    """Describe records with unknown contents; None if all contents are known."""
+    number = sum(statistics.payloads.get(payload, 0) for payload in _FOREIGN)
+    if not number:
+        return None
+    records = "all records" if number == statistics.record_count else count(number, "record")
+    are = "is not an Example" if number == 1 != statistics.record_count else "are not Examples"
+    return f"{records} {are}: only sizes are shown. `recordsmith head` shows their contents"
+
+
+def groups_of(remarks: Iterable[Remark], features: int, of_a_kind: int) -> Iterator[RemarkGroup]:
+    """Group equal remarks, with the first few features, and keep the first few groups of a kind.
+
+    A last group counts the other remarks of its kind.
+    """
+    groups: dict[tuple[str, str], list[str | None]] = {}
+    for remark in remarks:
+        groups.setdefault((remark.kind, remark.text), []).append(remark.feature)
+    shown: Counter[str] = Counter()
+    hidden: Counter[str] = Counter()
+    for (kind, text), keys in groups.items():
+        named = [key for key in keys if key is not None]
+        if shown[kind] == of_a_kind:
+            hidden[kind] += len(keys)
+            continue
+        shown[kind] += 1
+        yield RemarkGroup(kind, tuple(named[:features]), len(named[features:]), text)
+    for kind, number in hidden.items():
+        yield RemarkGroup(
+            kind, (), 0, f"and {count(number, 'more such remark')}; the JSON report lists all."
+        )

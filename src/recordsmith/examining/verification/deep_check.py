@@ -1,0 +1,133 @@
+"""Checks the contents of the records of a shard, block by block."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import partial
+
+import numpy as np
+
+from recordsmith.buffers import Int64Array, as_view
+from recordsmith.errors import CorruptDataError, Defect, RecordsmithError
+from recordsmith.examining.rules import SECTION_FIELDS, Rules
+from recordsmith.examining.verification import verify_report as report
+from recordsmith.examining.verification.image_check import check_example_images, needed_features
+from recordsmith.examining.verification.record_parts import RecordParts
+from recordsmith.examining.verification.rule_check import RuleCheck
+from recordsmith.examining.verification.verify_report import ShardFindings
+from recordsmith.example import Features, decode_example, decode_sequence_example
+from recordsmith.example.pieces import narrowed
+from recordsmith.wire import HEADER_BYTES, RecordBlock
+
+_PIECES = 4  # of a block, per thread: images differ in size
+
+
+class ShardContents:
+    """Checks the payloads of one shard.
+
+    is_cut_short: whether the check stopped at the limit of defects.
+    """
+
+    def __init__(
+        self,
+        rules: Rules | None,
+        advance: Callable[[int], None],
+        pool: ThreadPoolExecutor | None,
+        thread_count: int,
+    ) -> None:
+        """`pool` decodes images; None skips them."""
+        self.check = RuleCheck(rules)
+        self.is_cut_short = False
+        self._advance = advance
+        self._pool = pool
+        self._thread_count = thread_count
+        self._error_count = 0
+
+    def check_block(self, block: RecordBlock, findings: ShardFindings) -> None:
+        """Check the records of a block."""
+        if self.is_cut_short:
+            return
+        errors = []
+        for error in self.check.check_records(block.buffer, block.starts, block.lengths):
+            errors.append(error)
+            if self._error_count + len(errors) >= report.MAX_DEFECTS_PER_SHARD:
+                self.is_cut_short = True
+                break
+        if self._pool is not None and not self.is_cut_short:
+            bad = {error.record for error in errors}
+            rows = np.array([row for row in range(len(block)) if row not in bad], np.int64)
+            count, of_images = self._images(block, rows)
+            findings.image_count += count
+            errors += of_images
+        errors.sort(key=lambda error: error.record or 0)
+        for error in errors:
+            row = error.record or 0
+            error.record = block.position + row
+            error.offset = block.offset + int(block.starts[row]) - HEADER_BYTES
+        self._error_count += len(errors)
+        findings.add(errors)
+
+    def _images(self, block: RecordBlock, rows: Int64Array) -> tuple[int, list[CorruptDataError]]:
+        if self._pool is None or self.check.payload not in SECTION_FIELDS:
+            return 0, []
+        total = 0
+        found: list[CorruptDataError] = []
+        for parts in self.check.parts(block.buffer, block.starts, block.lengths, rows):
+            keys = self.check.seen.images_of(parts.section)
+            nonempty = np.flatnonzero(parts.lengths)
+            if not keys or not len(nonempty):
+                continue
+            decode = partial(self._decode, parts, keys, needed_features(keys))
+            pieces = np.array_split(nonempty, min(len(nonempty), self._thread_count * _PIECES))
+            for count, errors in self._pool.map(decode, [piece.tolist() for piece in pieces]):
+                total += count
+                found += map(parts.placed, errors)
+        return total, found
+
+    def _decode(
+        self, parts: RecordParts, keys: Sequence[str], names: Collection[str], rows: Sequence[int]
+    ) -> tuple[int, list[CorruptDataError]]:
+        """Decode the images of some messages; return how many there are, and their defects."""
+        count, errors = 0, []
+        for row in rows:
+            self._advance(0)  # raises if the user cancels
+            start = int(parts.starts[row])
+            payload = as_view(parts.buffer)[start : start + int(parts.lengths[row])]
+            try:
+                features = _features_of(narrowed(payload, names.__contains__), parts)
+                decoded, wrong = check_example_images(features, keys)
+            except CorruptDataError as error:
+                decoded, wrong = 0, [error]
+            except (RecordsmithError, MemoryError) as error:
+                decoded = 0
+                wrong = [CorruptDataError(Defect.UNREADABLE_IMAGE, str(error))]
+            for one in wrong:
+                one.record = row
+            count += decoded
+            errors += wrong
+        return count, errors
+
+
+def _features_of(payload: bytes, parts: RecordParts) -> Features:
+    """Decode the features of a message; for feature lists, the values of all steps."""
+    if parts.are_examples:
+        return decode_example(payload)
+    context, lists = decode_sequence_example(payload)
+    if not parts.is_lists:
+        return context
+    of_bytes = {
+        key: [value for step in steps for value in step]
+        for key, steps in lists.items()
+        if all(isinstance(step, list) for step in steps)
+    }
+    return {**context, **of_bytes}
+
+
+@dataclass
+class DeepCheck:
+    """Makes a ShardContents for each shard, and keeps the finished ones by path."""
+
+    new: Callable[[], ShardContents]
+    done: dict[str, ShardContents] = field(default_factory=dict)

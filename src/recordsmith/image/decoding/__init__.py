@@ -1,0 +1,1 @@
+"""Pixels from image files, within a memory limit."""

@@ -1,0 +1,47 @@
+"""Decode images to 8-bit RGB, and resize them."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from recordsmith.buffers import BytesLike
+from recordsmith.image.decoding.memory import room_to_decode
+from recordsmith.image.decoding.pixels import decode_pixels, look_at_image
+from recordsmith.image.formats.pillow import unreadable
+from recordsmith.image.storing.image_options import MOST_PIXELS
+
+Pixels: TypeAlias = npt.NDArray[np.uint8]
+
+
+def decode_image(data: BytesLike) -> Pixels:
+    """Decode an image to RGB. Like TensorFlow, ignores the EXIF orientation.
+
+    Returns:
+        uint8, (height, width, 3), RGB, 0-255. Grey is repeated in all channels; alpha is dropped.
+
+    Raises:
+        CorruptDataError: unreadable-image: the image is damaged, unsupported or too large.
+    """
+    head = look_at_image(data, max_pixels=None)
+    if head.height * head.width > MOST_PIXELS:
+        raise unreadable(
+            "the image is too large to decode",
+            found=f"{head.width:,} x {head.height:,} pixels",
+            expected=f"at most {MOST_PIXELS:,}",
+        )
+    with room_to_decode(data, *head[:3], max_pixels=MOST_PIXELS):
+        pixels: Any = decode_pixels(data, head)
+    return pixels  # type: ignore[no-any-return]
+
+
+def resize_image(pixels: Pixels, height: int, width: int) -> Pixels:
+    """Resize to (height, width, channels): by area when shrinking, bilinear when growing."""
+    import cv2
+
+    shrinks = height < pixels.shape[0] and width < pixels.shape[1]
+    method = cv2.INTER_AREA if shrinks else cv2.INTER_LINEAR
+    resized = cv2.resize(pixels, (width, height), interpolation=method)
+    return resized.reshape(height, width, pixels.shape[2]).astype(np.uint8, copy=False)

@@ -1,0 +1,317 @@
+"""Limit the memory of image decoding: per image by `max_pixels`, for all threads to 1 GiB.
+
+The peak is estimated from the header before decoding: the decoder's memory and all copies. An image
+that exceeds its limit raises CorruptDataError. A thread waits while the images of other threads
+leave too little memory. Images of up to a megapixel are not counted and never wait.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections import deque
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from recordsmith.buffers import BytesLike, as_view
+from recordsmith.errors import option
+from recordsmith.image.formats.jpeg import (
+    PROGRESSIVE,
+    SCAN,
+    FrameHeader,
+    find_frame,
+    sampling_factors,
+    segments,
+)
+from recordsmith.image.formats.pillow import unreadable
+from recordsmith.image.formats.png import (
+    GREY,
+    GREY_ALPHA,
+    PALETTE,
+    RGB,
+    RGBA,
+    chunks_before_pixels,
+    read_header,
+)
+from recordsmith.image.storing.image_options import MAX_PIXELS
+
+MOST_BYTES = 1 << 30
+"""The limit for all threads of a process together."""
+
+BYTES_PER_PIXEL = 4
+"""Multiplied by `max_pixels`, the limit for one image."""
+
+UNCOUNTED_PIXELS = 1 << 20
+"""Images of at most this size are not counted; they take a few megabytes per thread."""
+
+_STRIP = 1 << 17  # pixels of larger images to convert at once
+
+# Measured peak in bytes per pixel of formats that Pillow decodes: its own pixels (up to 4 bytes),
+# the memory of its decoder, and the array.
+_USUAL_PEAK = 8
+_PEAKS = {"gif": 5, "avif": 12, "jpeg2000": 20, "icns": 20}
+_ANIMATED_WEBP = 20
+_PNG_PEAKS = {GREY: 4, RGB: 6, PALETTE: 6, GREY_ALPHA: 8, RGBA: 8}  # OpenCV decodes into a copy
+_PNG_PEAK_OF_MORE = 12  # with a transparent colour, or animated
+
+Number = TypeVar("Number", bound=np.generic)
+
+
+class Memory:
+    """A number of bytes that threads share, first come, first served."""
+
+    def __init__(self, byte_count: int) -> None:
+        self._byte_count = byte_count
+        self.renew_lock()
+
+    def renew_lock(self) -> None:
+        """Free everything: in a forked process, no other thread holds memory."""
+        self._changed = threading.Condition()
+        self._free = self._byte_count
+        self._queue: deque[object] = deque()
+
+    def take(self, byte_count: int) -> int:
+        """Wait until bytes are free, and take them.
+
+        Returns:
+            How many were taken: `byte_count`, or all if it is more than all.
+        """
+        byte_count = min(byte_count, self._byte_count)
+        ticket = object()
+        with self._changed:
+            self._queue.append(ticket)
+            try:
+                self._changed.wait_for(
+                    lambda: self._queue[0] is ticket and self._free >= byte_count
+                )
+                self._free -= byte_count
+            finally:
+                self._queue.remove(ticket)
+                self._changed.notify_all()
+        return byte_count
+
+    def give_back(self, byte_count: int) -> None:
+        """Free what `take` returned."""
+        with self._changed:
+            self._free = min(
+                self._free + byte_count, self._byte_count
+            )  # may be free already after a fork
+            self._changed.notify_all()
+
+
+_memory = Memory(MOST_BYTES)
+_thread = threading.local()  # `room`: the _Room of this thread
+_NOTHING_HELD: AbstractContextManager[None] = nullcontext()
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_memory.renew_lock)
+
+
+def room_to_decode(
+    data: BytesLike,
+    format_: str,
+    height: int,
+    width: int,
+    *,
+    max_pixels: int,
+    channels: int = 3,
+    divisor: int = 1,
+    extra: int = 0,
+) -> AbstractContextManager[None]:
+    """Reserve the memory for decoding an image and using its pixels, for the duration of the block.
+
+    A thread that already holds memory for the image reserves nothing more, to avoid deadlocks.
+
+    Args:
+        format_: as `probe_image` names it.
+        channels: the number of channels after decoding.
+        divisor: for JPEG, decode at 1/`divisor` of its size.
+        extra: bytes per pixel that are needed after decoding. They do not count for the limit of
+            one image.
+
+    Raises:
+        CorruptDataError: unreadable-image: the image has more pixels than `max_pixels`, or needs
+            more than 4 bytes times `max_pixels`.
+    """
+    pixel_count = height * width
+    if pixel_count > max_pixels:
+        check_size(height, width, max_pixels)
+    if pixel_count <= UNCOUNTED_PIXELS or getattr(_thread, "room", None) is not None:
+        return _NOTHING_HELD
+    peak = peak_bytes(data, format_, pixel_count, channels=channels, divisor=divisor)
+    limit = BYTES_PER_PIXEL * max(max_pixels, MAX_PIXELS)
+    _check_peak(peak, limit)
+    return _Room(peak + extra * pixel_count, limit)
+
+
+def hold(byte_count: int) -> AbstractContextManager[None]:
+    """Reserve memory for another operation on a large image, for the duration of the block.
+
+    Small amounts are not counted. A thread that already holds memory reserves nothing more.
+    """
+    if (
+        byte_count <= BYTES_PER_PIXEL * UNCOUNTED_PIXELS
+        or getattr(_thread, "room", None) is not None
+    ):
+        return _NOTHING_HELD
+    return _Room(byte_count, MOST_BYTES)
+
+
+def take_more(byte_count: int) -> None:
+    """Increase the memory that this thread holds, before another decoder tries the same image.
+
+    Call it only while no pixels are in memory: other threads may take the memory in between.
+
+    Raises:
+        CorruptDataError: unreadable-image: this is more than one image may use.
+    """
+    room = getattr(_thread, "room", None)
+    if room is not None:
+        room.exchange(byte_count)
+
+
+def check_size(height: int, width: int, max_pixels: int) -> None:
+    """Raise CorruptDataError if an image has more pixels than `max_pixels`."""
+    if height * width > max_pixels:
+        raise unreadable(
+            "the image is too large to decode",
+            found=f"{width:,} x {height:,} pixels",
+            expected=f"at most {max_pixels:,}",
+            remedy=f"If you trust the file, increase {option('max_pixels')}.",
+        )
+
+
+class _Room:
+    """The memory that one thread holds for one image."""
+
+    def __init__(self, byte_count: int, limit: int) -> None:
+        self._wanted = byte_count
+        self._limit = limit
+        self._held = 0
+
+    def __enter__(self) -> None:
+        self._held = _memory.take(self._wanted)
+        _thread.room = self
+
+    def __exit__(self, *error: object) -> None:
+        _thread.room = None
+        _memory.give_back(self._held)
+
+    def exchange(self, byte_count: int) -> None:
+        _check_peak(byte_count, self._limit)
+        if byte_count <= self._held:
+            return
+        held, self._held = self._held, 0
+        _memory.give_back(held)
+        self._held = _memory.take(byte_count)
+
+
+def _check_peak(peak: int, limit: int) -> None:
+    if peak > limit:
+        raise unreadable(
+            "the image needs too much memory to decode",
+            found=f"about {peak >> 20:,} MiB",
+            expected=f"at most {limit >> 20:,} MiB",
+            remedy=(
+                f"Resize the image, or increase {option('max_pixels')}, which allows "
+                f"{BYTES_PER_PIXEL} bytes for each pixel."
+            ),
+        )
+
+
+def peak_bytes(
+    data: BytesLike, format_: str, pixel_count: int, *, channels: int = 3, divisor: int = 1
+) -> int:
+    """Estimate the peak memory of decoding in bytes, without the encoded image itself."""
+    view = as_view(data)
+    depth = 1
+    if format_ == "jpeg":
+        frame = find_frame(view)
+        assert frame is not None
+        decoded = 7 if channels == 4 else 4 if frame.component_count == 4 else 3
+        coefficients = pixel_count * _bytes_of_coefficients(view, frame)
+        return coefficients + pixel_count * decoded // divisor**2
+    if format_ == "png":
+        peak, depth = _peak_of_png(bytes(data))  # bytes are not copied
+    elif format_ == "webp":
+        kind = bytes(view[12:16])
+        is_animated = kind == b"VP8X" and bool(view[20] & 2)
+        peak = _ANIMATED_WEBP if is_animated else 6 if kind == b"VP8 " else 8
+    else:
+        peak = _PEAKS.get(format_, _USUAL_PEAK)
+    if channels == 4:
+        peak = max(peak, 7)  # alpha is added to a copy
+    return peak * depth * pixel_count
+
+
+def _bytes_of_coefficients(data: memoryview, frame: FrameHeader) -> int:
+    """The bytes per pixel that libjpeg keeps for a JPEG with several scans: 2 per coefficient."""
+    if frame.marker not in PROGRESSIVE:
+        scan = next((segment for segment in segments(data) if segment.marker == SCAN), None)
+        if scan is None or data[scan.start + 4] == frame.component_count:
+            return 0
+    factors = sampling_factors(data, frame) or [(1, 1)]
+    samples = sum(across * down for across, down in factors)
+    largest = max(across for across, _ in factors) * max(down for _, down in factors)
+    return -(-2 * samples // max(1, largest))
+
+
+def _peak_of_png(data: bytes) -> tuple[int, int]:
+    """The bytes per pixel for 8-bit channels, and the bytes of a channel."""
+    header = read_header(data)
+    assert header is not None
+    depth = 2 if header.bits == 16 else 1
+    names = {chunk.name for chunk in chunks_before_pixels(data)}
+    if b"acTL" in names or b"tRNS" in names:
+        return _PNG_PEAK_OF_MORE, depth
+    return _PNG_PEAKS.get(header.colour_type, _USUAL_PEAK), depth
+
+
+def convert_rows(
+    pixels: npt.NDArray[Any], convert: Callable[[npt.NDArray[Any]], npt.NDArray[Any]]
+) -> npt.NDArray[Any]:
+    """Convert pixels, in strips of rows if the image is large.
+
+    Args:
+        pixels: (height, width, …), contiguous. Overwritten if the result is not larger, to avoid a
+            second copy.
+        convert: converts some rows; each row is independent of the others.
+    """
+    height, width = pixels.shape[:2]
+    step = max(1, _STRIP // max(1, width))
+    if height <= step or height * width <= UNCOUNTED_PIXELS:
+        return convert(pixels)
+    first = convert(pixels[:step])
+    row_bytes = first.nbytes // step
+    shape = (height, *first.shape[1:])
+    if row_bytes <= pixels.nbytes // height and pixels.flags.writeable:
+        flat = pixels.reshape(-1).view(np.uint8)[: height * row_bytes]
+        out = flat.view(first.dtype).reshape(shape)
+    else:
+        out = np.empty(shape, first.dtype)
+    out[:step] = first
+    for top in range(step, height, step):
+        out[top : top + step] = convert(pixels[top : top + step])
+    return out
+
+
+def array_of(image: Any, convert: Callable[[Any], npt.NDArray[Any]]) -> npt.NDArray[Any]:
+    """Convert a Pillow image to an array, in strips of rows if it is large.
+
+    Pillow makes several copies when it converts and exports; strips keep them small.
+    """
+    step = max(1, _STRIP // max(1, image.width))
+    if image.height <= step or image.height * image.width <= UNCOUNTED_PIXELS:
+        return convert(image)
+    out: Any = None
+    for top in range(0, image.height, step):
+        bottom = min(top + step, image.height)
+        part = convert(image.crop((0, top, image.width, bottom)))
+        if out is None:
+            out = np.empty((image.height, *part.shape[1:]), part.dtype)
+        out[top:bottom] = part
+    return out  # type: ignore[no-any-return]

@@ -1,0 +1,1 @@
+"""Images for people: contact sheets, boxes, labels, demo flowers."""

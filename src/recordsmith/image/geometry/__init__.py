@@ -1,0 +1,1 @@
+"""Where pixels go: fit, crop, pad, flip, rotate, normalise."""

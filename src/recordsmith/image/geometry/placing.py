@@ -1,0 +1,143 @@
+"""Crop, resize, pad and flip pixels into a frame, as a `Placement` from `fit` specifies.
+
+OpenCV writes directly into the frame and releases the interpreter lock.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from recordsmith.image.geometry.fit import Placement
+from recordsmith.image.masks.mask import nearest
+
+Interpolation = Literal["auto", "linear", "area", "nearest", "cubic"]
+Number = TypeVar("Number", bound=np.generic)
+
+_FEWEST_ROWS = 16  # below this, different divisors give the same size
+
+
+def divisor_for(placement: Placement, height: int, width: int) -> int:
+    """The largest divisor (8, 4, 2 or 1) at which the image can be decoded.
+
+    The cropped part is still at least as large as its target.
+    """
+    if height < _FEWEST_ROWS or width < _FEWEST_ROWS:
+        return 1
+    factor = min(placement.height // placement.to_height, placement.width // placement.to_width)
+    return 8 if factor >= 8 else 4 if factor >= 4 else 2 if factor >= 2 else 1
+
+
+def lay_in_frame(
+    pixels: npt.NDArray[Any],
+    placement: Placement,
+    frame: npt.NDArray[Any],
+    *,
+    divisor: int = 1,
+    interpolation: Interpolation = "auto",
+) -> None:
+    """Write the part of an image that a placement selects into a frame.
+
+    Args:
+        pixels: uint8 or uint16, (height, width, channels), decoded at 1/`divisor` of its size.
+        frame: (frame_height, frame_width, channels), overwritten entirely. It has the dtype of the
+            pixels, or float32, to which they are converted before resizing.
+        interpolation: `auto` is `area` if the part shrinks on both sides and has more than four
+            times the pixels of its target, otherwise `linear`. `nearest` selects the same pixels
+            as for masks.
+    """
+    part, target = _part_of(pixels, placement, divisor), frame
+    to_height, to_width = placement.to_height, placement.to_width
+    if frame.shape[:2] != (to_height, to_width):
+        top, left = placement.at_top, placement.at_left
+        _blacken_around(frame, placement)
+        target = frame[top : top + to_height, left : left + to_width]
+    if part.shape == target.shape:
+        np.copyto(target, part)
+    else:
+        _resize(part, target, interpolation)
+    if placement.is_mirrored or placement.is_upside_down:
+        _flip(frame, placement)
+
+
+def lay_numbers_in_frame(
+    numbers: npt.NDArray[Number], placement: Placement, frame: npt.NDArray[Any], *, fill: int
+) -> None:
+    """Write class numbers into a frame by nearest neighbour, as `resize_nearest` does.
+
+    Args:
+        numbers: (height, width).
+        frame: (frame_height, frame_width), overwritten entirely, with a dtype that holds the
+            numbers.
+        fill: the value of the padding.
+    """
+    rows = placement.top + nearest(placement.height, placement.to_height)
+    columns = placement.left + nearest(placement.width, placement.to_width)
+    part = numbers.take(rows, axis=0).take(columns, axis=1)
+    if part.shape != frame.shape:
+        frame.fill(fill)
+    top, left = placement.at_top, placement.at_left
+    frame[top : top + placement.to_height, left : left + placement.to_width] = part
+    if placement.is_mirrored or placement.is_upside_down:
+        rows_step = -1 if placement.is_upside_down else 1
+        columns_step = -1 if placement.is_mirrored else 1
+        frame[:] = frame[::rows_step, ::columns_step].copy()
+
+
+def _part_of(pixels: npt.NDArray[Any], placement: Placement, divisor: int) -> npt.NDArray[Any]:
+    top, left, height, width = placement[:4]
+    if pixels.shape[:2] == (height, width) and divisor == 1:
+        return pixels
+    bottom, right = top + height, left + width
+    if divisor > 1:  # round to the nearest pixel of the smaller image
+        half = divisor // 2
+        top, left = (top + half) // divisor, (left + half) // divisor
+        bottom, right = (bottom + half) // divisor, (right + half) // divisor
+    return pixels[top:bottom, left:right]
+
+
+def _resize(part: npt.NDArray[Any], target: npt.NDArray[Any], interpolation: str) -> None:
+    import cv2
+
+    height, width = target.shape[:2]
+    if interpolation == "nearest":
+        rows, columns = nearest(part.shape[0], height), nearest(part.shape[1], width)
+        target[...] = part.take(rows, axis=0).take(columns, axis=1)
+        return
+    if interpolation == "auto":
+        shrinks = part.shape[0] >= height and part.shape[1] >= width
+        is_much = part.shape[0] * part.shape[1] > 4 * height * width
+        interpolation = "area" if shrinks and is_much else "linear"
+    method = {
+        "linear": cv2.INTER_LINEAR,
+        "area": cv2.INTER_AREA,
+        "cubic": cv2.INTER_CUBIC,
+    }[interpolation]
+    if target.shape[2] == 1:  # OpenCV has no axis for a single channel
+        part, target = part[:, :, 0], target[:, :, 0]
+    if part.dtype != target.dtype:
+        part = part.astype(target.dtype)
+    written = cv2.resize(part, (width, height), dst=target, interpolation=method)
+    if written is not target:  # OpenCV silently allocated another array
+        target[...] = written
+
+
+def _blacken_around(frame: npt.NDArray[Any], placement: Placement) -> None:
+    top, left = placement.at_top, placement.at_left
+    bottom, right = top + placement.to_height, left + placement.to_width
+    frame[:top] = 0
+    frame[bottom:] = 0
+    frame[top:bottom, :left] = 0
+    frame[top:bottom, right:] = 0
+
+
+def _flip(frame: npt.NDArray[Any], placement: Placement) -> None:
+    import cv2
+
+    code = 1 if not placement.is_upside_down else -1 if placement.is_mirrored else 0
+    whole = frame[:, :, 0] if frame.shape[2] == 1 else frame
+    written = cv2.flip(whole, code, dst=whole)
+    if written is not whole:
+        whole[...] = written

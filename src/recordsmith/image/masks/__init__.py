@@ -1,0 +1,1 @@
+"""Masks: images whose pixel values are class numbers."""

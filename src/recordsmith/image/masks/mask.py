@@ -1,0 +1,96 @@
+"""Decode and encode masks: images whose pixel values are class numbers.
+
+Values are palette indices or grey levels of 1 to 16 bits. Image decoders scale them (a 1 becomes
+255, an index becomes its colour), so masks have a decoder of their own. Colours are never
+interpreted.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from recordsmith.buffers import BytesLike
+from recordsmith.image.decoding.memory import array_of, room_to_decode
+from recordsmith.image.formats.pillow import format_of, read_by_pillow, unreadable
+from recordsmith.image.formats.png import GREY, encode_png_values, read_header
+from recordsmith.image.storing.image_options import MOST_PIXELS
+
+MaskValues: TypeAlias = npt.NDArray[np.uint8 | np.uint16]
+Number = TypeVar("Number", bound=np.generic)
+
+_SCALE_OF_BITS = {2: 85, 4: 17}  # Pillow scales these grey levels to 0-255
+_COLOUR_MODES = {"RGB": "colour", "RGBA": "colour with alpha", "CMYK": "colour",
+                 "YCbCr": "colour", "LAB": "colour", "HSV": "colour",
+                 "LA": "grey with alpha", "PA": "a palette with alpha"}  # fmt: skip
+
+
+def decode_mask(data: BytesLike) -> MaskValues:
+    """Decode a mask to the class numbers that it stores.
+
+    Returns:
+        A new uint8 array (uint16 for 16-bit masks), (height, width): palette indices, 0 and 1 for
+        1-bit masks, otherwise unscaled grey levels.
+
+    Raises:
+        CorruptDataError: unreadable-image: the mask cannot be decoded, or stores colours.
+    """
+    encoded = bytes(data)
+    with read_by_pillow(encoded, "mask") as image:
+        mode = image.mode
+        if mode in _COLOUR_MODES:
+            raise unreadable(
+                "the mask stores colours instead of class numbers",
+                found=f"{_COLOUR_MODES[mode]} (mode {mode})",
+                expected="a greyscale or palette image",
+                remedy="Map each colour to its class number first.",
+            )
+        size = image.height, image.width
+        with room_to_decode(encoded, format_of(image), *size, max_pixels=MOST_PIXELS, channels=1):
+            scale = _grey_scale(encoded)
+            return array_of(image, lambda part: _as_numbers(np.array(part), mode, scale))
+
+
+def encode_mask(values: MaskValues) -> bytes:
+    """Encode a mask, (height, width), as a greyscale PNG of 8 or 16 bits with the same values."""
+    return encode_png_values(values, bits=8 * values.itemsize, colour_type=GREY)
+
+
+def resize_nearest(values: npt.NDArray[Number], height: int, width: int) -> npt.NDArray[Number]:
+    """Resize a mask, (height, width), by nearest neighbour, so that no new values appear.
+
+    Returns the same array if the size is already right.
+    """
+    if values.shape == (height, width):
+        return values
+    rows, columns = nearest(values.shape[0], height), nearest(values.shape[1], width)
+    resized: npt.NDArray[Number] = values[rows[:, np.newaxis], columns]
+    return resized
+
+
+def nearest(length: int, to_length: int) -> npt.NDArray[np.int64]:
+    """For each of `to_length` pixels, the index of the source pixel that contains its centre."""
+    return (2 * np.arange(to_length) + 1) * length // (2 * to_length)
+
+
+def _as_numbers(values: Any, mode: str, scale: int) -> MaskValues:
+    if mode in ("1", "L", "P"):
+        numbers: npt.NDArray[np.uint8] = values.astype(np.uint8, copy=False)
+        return numbers // np.uint8(scale) if scale > 1 else numbers
+    if mode.startswith("I") and not ((values < 0) | (values > 0xFFFF)).any():
+        return values.astype(np.uint16, copy=False)  # type: ignore[no-any-return]
+    raise unreadable(
+        "the mask has values that are not class numbers",
+        found=f"values from {values.min()} to {values.max()} (mode {mode})",
+        expected="integers from 0 to 65,535",
+    )
+
+
+def _grey_scale(encoded: bytes) -> int:
+    """The factor by which Pillow multiplied the grey levels of a PNG."""
+    header = read_header(encoded)
+    if header is None or header.colour_type != GREY:
+        return 1
+    return _SCALE_OF_BITS.get(header.bits, 1)

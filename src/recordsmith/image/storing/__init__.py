@@ -1,0 +1,1 @@
+"""Image files as datasets store them: original, re-encoded, resized, lossless."""

@@ -1,0 +1,185 @@
+"""Rewrite image files losslessly, to be smaller or faster to decode. The packages are extras.
+
+oxipng recompresses PNG and keeps colour type and bit depth. mozjpeg makes JPEG progressive; jpeglib
+converts progressive to baseline by moving the coefficients. All metadata segments of a JPEG are
+copied byte for byte from the original; an image that cannot be rewritten so is left unchanged.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from recordsmith.errors import CorruptDataError, MissingExtraError
+from recordsmith.image.decoding.jpeg_pixels import decode_jpeg
+from recordsmith.image.formats.jpeg import (
+    APP0,
+    APP15,
+    COMMENT,
+    PROGRESSIVE_HUFFMAN,
+    SCAN,
+    Segment,
+    all_segments,
+    read_frame,
+    segments,
+)
+
+_BASELINE = frozenset((0xC0, 0xC1))
+_PNG_LEVEL = 2
+
+
+class CannotKeepError(Exception):
+    """An image cannot be rewritten without loss. Internal to this package."""
+
+
+def shrink_png(data: bytes) -> bytes:
+    """Recompress a PNG. Returns `data` itself if that gains nothing.
+
+    Raises:
+        CannotKeepError: the image is damaged.
+        MissingExtraError: pyoxipng is not installed.
+    """
+    try:
+        import oxipng
+    except ImportError:
+        raise MissingExtraError("shrink", "pyoxipng") from None
+    try:
+        smaller = oxipng.optimize_from_memory(
+            data,
+            level=_PNG_LEVEL,
+            strip=oxipng.StripChunks.none(),
+            bit_depth_reduction=False,
+            color_type_reduction=False,
+            palette_reduction=False,
+            grayscale_reduction=False,
+        )
+    except oxipng.PngError as error:
+        raise CannotKeepError(str(error)) from None
+    return smaller if len(smaller) < len(data) else data
+
+
+def shrink_jpeg(data: bytes) -> bytes:
+    """Recompress a JPEG as progressive. Returns `data` itself if that gains nothing.
+
+    Raises:
+        CannotKeepError: the image is damaged, or rewriting would lose something.
+        MissingExtraError: mozjpeg-lossless-optimization is not installed.
+    """
+    try:
+        import mozjpeg_lossless_optimization
+    except ImportError:
+        raise MissingExtraError("shrink", "mozjpeg-lossless-optimization") from None
+    _check_is_plain(data)
+    try:
+        coded = mozjpeg_lossless_optimization.optimize(data)
+    except ValueError as error:
+        raise CannotKeepError(str(error)) from None
+    smaller = _with_metadata_of(data, coded)
+    return smaller if len(smaller) < len(data) else data
+
+
+def to_baseline(data: bytes) -> bytes:
+    """Convert a JPEG to baseline with optimal Huffman tables.
+
+    Both images are decoded to verify that the pixels are the same.
+
+    Raises:
+        CannotKeepError: the image is damaged, or rewriting would lose something.
+        MissingExtraError: jpeglib is not installed.
+    """
+    try:
+        import jpeglib
+    except ImportError:
+        raise MissingExtraError("shrink", "jpeglib") from None
+    _check_is_plain(data)
+    coded = _coded_pixels(data)
+    rewritten = _with_metadata_of(data, _recode(jpeglib, coded))
+    if not _same_pixels(data, rewritten):
+        raise CannotKeepError("the pixels changed")
+    return rewritten
+
+
+def _check_is_plain(data: bytes) -> None:
+    """Raise CannotKeepError for kinds of JPEG that the packages may not rewrite correctly."""
+    frame = read_frame(data)
+    if frame is None or frame.marker not in _BASELINE | {PROGRESSIVE_HUFFMAN}:
+        raise CannotKeepError("it is not Huffman-coded")
+    if frame.precision != 8 or frame.component_count not in (1, 3, 4):
+        raise CannotKeepError("it does not have 1, 3 or 4 channels of 8 bits")
+    parts, stop = all_segments(data)
+    if stop is None or not frame.height or not frame.width:
+        raise CannotKeepError("its size or its end is missing")
+    if data[stop:].strip(b"\0"):
+        raise CannotKeepError("data follows the image")
+    if any(_is_metadata(part) for part in parts[_first_scan(parts) :]):
+        raise CannotKeepError("metadata lies between its scans")
+
+
+def _first_scan(parts: list[Segment]) -> int:
+    return next(number for number, part in enumerate(parts) if part.marker == SCAN)
+
+
+def _is_metadata(segment: Segment) -> bool:
+    """Whether a segment holds metadata: APP0 to APP15, or a comment."""
+    return APP0 <= segment.marker <= APP15 or segment.marker == COMMENT
+
+
+def _coded_pixels(data: bytes) -> bytes:
+    """A JPEG without metadata."""
+    return data[:2] + _select(data, lambda segment: not _is_metadata(segment)) + _scans(data)
+
+
+def _with_metadata_of(data: bytes, coded: bytes) -> bytes:
+    """The coded pixels of one JPEG with the metadata of another."""
+    without_metadata = _select(coded, lambda segment: not _is_metadata(segment))
+    return data[:2] + _select(data, _is_metadata) + without_metadata + _scans(coded)
+
+
+def _select(data: bytes, wanted: Callable[[Segment], bool]) -> bytes:
+    return b"".join(data[part.start : part.stop] for part in segments(data) if wanted(part))
+
+
+def _scans(data: bytes) -> bytes:
+    """Everything after the first scan's header."""
+    parts, stop = all_segments(data)
+    return data[parts[_first_scan(parts)].stop : stop]
+
+
+def _recode(jpeglib: Any, coded: bytes) -> bytes:
+    """Rewrite through temporary files, which jpeglib requires; thread-safe without metadata."""
+    with tempfile.TemporaryDirectory(prefix="recordsmith-") as folder:
+        source, target = os.path.join(folder, "in.jpg"), os.path.join(folder, "out.jpg")
+        with open(source, "wb") as file:
+            file.write(coded)
+        try:
+            image = jpeglib.read_dct(source)
+            image.load()
+            image.qt = -1  # keep the quantization tables and component names of the file
+            image.write_dct(target, flags=["+OPTIMIZE_CODING"])
+        except (OSError, ValueError, KeyError) as error:
+            raise CannotKeepError(str(error)) from None
+        with open(target, "rb") as file:
+            rewritten = file.read()
+    frame = read_frame(rewritten)
+    if frame is None or frame.marker not in _BASELINE or all_segments(rewritten)[1] is None:
+        raise CannotKeepError("jpeglib did not write an image")
+    return rewritten
+
+
+def _same_pixels(first: bytes, second: bytes) -> bool:
+    damage: list[str] = []
+    try:
+        one, two = (
+            decode_jpeg(data, *frame[3:], on_damage=damage.append)
+            for data in (first, second)
+            if (frame := read_frame(data)) is not None
+        )
+    except CorruptDataError as error:
+        raise CannotKeepError(error.detail) from None
+    if damage:
+        raise CannotKeepError(damage[0])
+    return np.array_equal(one, two)

@@ -1,0 +1,265 @@
+"""Convert an encoded image to the form that `ImageOptions` requests.
+
+An image that already has the requested format, size and orientation keeps its bytes. Others are
+decoded with all channels and bits, rotated, resized and encoded. Then, if requested, the file is
+recompressed losslessly or converted to baseline. The result is deterministic. The codecs release
+the interpreter lock, except oxipng, which has its own threads.
+
+- PNG and raw keep grey, alpha and 16 bits. Palettes become RGB, with alpha if an entry is
+  transparent, unless the file keeps its bytes.
+- JPEG has neither alpha nor 16 bits. Opaque alpha is dropped; other alpha is composited on the
+  background, dropped if requested, or an error. 16 bits are an error.
+- CMYK becomes RGB, and only the first frame is kept; both are reported.
+- With `store="original"`, an image that must be encoded becomes JPEG if it was one, otherwise PNG.
+- Resizing averages by area.
+- An EXIF orientation that is not applied and the colour profile are copied if the new file can hold
+  them.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from recordsmith.errors import SourceError, option
+from recordsmith.image.decoding.exact import Decoded, ExactPixels, decode_exact
+from recordsmith.image.decoding.memory import check_size, convert_rows, hold, room_to_decode
+from recordsmith.image.formats.jpeg import is_progressive
+from recordsmith.image.formats.orientation import exif_orientation
+from recordsmith.image.formats.probe import probe_image
+from recordsmith.image.geometry.rotation import swaps_sides, turn
+from recordsmith.image.storing.encode import (
+    check_bits_for_jpeg,
+    encode_jpeg,
+    encode_png,
+    lay_on_background,
+)
+from recordsmith.image.storing.image_options import ImageOptions
+from recordsmith.image.storing.lossless import CannotKeepError, shrink_jpeg, shrink_png, to_baseline
+from recordsmith.image.storing.metadata import colour_profile, fits, with_metadata
+
+TURNED = "images were rotated upright by their EXIF orientation"
+RESIZED = "images were resized"
+ENCODED = {
+    "jpeg": "images were encoded as JPEG",
+    "png": "images were encoded as PNG",
+    "raw": "images were decoded and stored as raw pixels",
+}
+ON_BACKGROUND = "transparent images were composited on the background"
+DROPPED = "transparent images lost their alpha and kept their colours"
+OPAQUE = "opaque images lost their alpha"
+FIRST_FRAME = "animated images were stored with their first frame only"
+FROM_CMYK = "CMYK images were converted to RGB"
+NO_PROFILE = "images lost their colour profile, because the new format cannot hold it"
+NO_ORIENTATION = "images lost their EXIF orientation, because raw pixels cannot hold it"
+TO_BASELINE = "JPEGs were converted to baseline losslessly"
+SHRUNK = "image files were recompressed losslessly"
+_REWRITING = 12  # bytes per pixel
+NOT_REWRITTEN = "image files were kept, because they cannot be rewritten losslessly"
+
+
+class StoredImage(NamedTuple):
+    """An image as it is stored.
+
+    Attributes:
+        data: the file, or raw pixels.
+        format: as `probe_image` names it, or raw: rows of grey, RGB or RGBA pixels.
+        height, width: of the pixels in `data`.
+        depth: channels of raw pixels; otherwise None.
+        dtype: uint8 or uint16 in native byte order for raw pixels; otherwise None.
+        orientation_applied: the EXIF orientation that was applied to the pixels; 1 if none was.
+        changes: a sentence for each change; empty if the bytes were kept.
+    """
+
+    data: bytes
+    format: str
+    height: int
+    width: int
+    depth: int | None = None
+    dtype: str | None = None
+    orientation_applied: int = 1
+    changes: tuple[str, ...] = ()
+
+
+def store_image(data: bytes, options: ImageOptions) -> StoredImage:
+    """Convert an encoded image to the requested form.
+
+    Args:
+        data: the image file.
+        options: the requested form.
+
+    Returns:
+        The image; `data` itself if it already has the requested form.
+
+    Raises:
+        CorruptDataError: unreadable-image: `data` is not an image, is damaged, or has more than
+            `max_pixels` pixels and would have to be decoded.
+        SourceError: the conversion would lose transparency or bits.
+        MissingExtraError: a package for lossless recompression is not installed.
+    """
+    info = probe_image(data)
+    upright = info.height, info.width
+    if options.orientation == "apply" and swaps_sides(exif_orientation(data)):
+        upright = info.width, info.height
+    size = _target_size(*upright, options)
+    is_kept = (
+        options.store in ("original", info.format)
+        and not options.recompress
+        and size == upright
+        and (options.orientation == "keep" or exif_orientation(data) == 1)
+    )
+    if is_kept:
+        stored = StoredImage(data, info.format, *size)
+    else:
+        # after decoding: another copy to encode; for alpha, also rows as floats
+        extra = 4 if size == upright else 4 + 16 * size[1] // upright[1]
+        with room_to_decode(data, *info, max_pixels=options.max_pixels, extra=extra):
+            stored = _store_anew(data, _target_format(info.format, options), size, options)
+    return _rewrite(stored, options)
+
+
+def _target_size(height: int, width: int, options: ImageOptions) -> tuple[int, int]:
+    side = options.shorter_side or options.longer_side
+    if side is None:
+        return height, width
+    given = min(height, width) if options.shorter_side else max(height, width)
+    if given <= side:
+        return height, width
+    return max(1, _rounded(height * side, given)), max(1, _rounded(width * side, given))
+
+
+def _rounded(number: int, divisor: int) -> int:
+    return (2 * number + divisor) // (2 * divisor)
+
+
+def _target_format(format_: str, options: ImageOptions) -> str:
+    if options.store != "original":
+        return options.store
+    return "jpeg" if format_ == "jpeg" else "png"
+
+
+def _store_anew(
+    data: bytes, format_: str, size: tuple[int, int], options: ImageOptions
+) -> StoredImage:
+    """Decode, rotate, resize and encode an image."""
+    decoded = decode_exact(data, max_pixels=options.max_pixels)
+    changes = _changes_of(decoded)
+    pixels = decoded.pixels
+    orientation = exif_orientation(data)
+    applied, kept = (orientation, 1) if options.orientation == "apply" else (1, orientation)
+    if applied != 1:
+        pixels = turn(pixels, applied)
+        changes.append(TURNED)
+    if format_ == "jpeg":
+        check_bits_for_jpeg(pixels)
+    if decoded.has_alpha and (format_ == "jpeg" or options.drop_alpha):
+        pixels, change = _without_alpha(pixels, options)
+        changes.append(change)
+    if pixels.shape[:2] != size:
+        pixels = _smaller(pixels, *size)
+        changes.append(RESIZED)
+    changes.append(ENCODED[format_])
+    profile = colour_profile(data)
+    if profile is not None and (format_ == "raw" or not fits(profile, pixels.shape[2])):
+        profile = None
+        changes.append(NO_PROFILE)
+    depth, dtype = pixels.shape[2], str(pixels.dtype)
+    if format_ == "raw":
+        if kept != 1:
+            changes.append(NO_ORIENTATION)
+        return StoredImage(pixels.tobytes(), "raw", *size, depth, dtype, applied, tuple(changes))
+    if format_ == "jpeg":
+        encoded = encode_jpeg(pixels, quality=options.quality, optimizes=options.baseline)
+    else:
+        encoded = encode_png(pixels)
+    if kept != 1 or profile:
+        encoded = with_metadata(encoded, orientation=kept, profile=profile)
+    return StoredImage(encoded, format_, *size, None, None, applied, tuple(changes))
+
+
+def _changes_of(decoded: Decoded) -> list[str]:
+    changes = []
+    if decoded.is_animated:
+        changes.append(FIRST_FRAME)
+    if decoded.was_cmyk:
+        changes.append(FROM_CMYK)
+    return changes
+
+
+def _without_alpha(pixels: ExactPixels, options: ImageOptions) -> tuple[ExactPixels, str]:
+    """Remove alpha. Returns grey or RGB pixels and a sentence about the change."""
+    opaque = np.iinfo(pixels.dtype).max
+    transparent_count = int(np.count_nonzero(pixels[:, :, -1] != opaque))
+    if options.drop_alpha or not transparent_count:
+        colours = convert_rows(pixels, lambda rows: rows[:, :, :-1].copy())
+        return colours, DROPPED if transparent_count else OPAQUE
+    if options.background is None:
+        raise SourceError(
+            f"the image has {transparent_count:,} transparent pixels, which a JPEG cannot hold",
+            remedy=(
+                f"Choose a background with {option('background', (255, 255, 255))}, keep the "
+                f"colours with {option('drop_alpha', True)}, or store it as PNG or unchanged."
+            ),
+        )
+    background = options.background
+    return convert_rows(pixels, lambda rows: lay_on_background(rows, background)), ON_BACKGROUND
+
+
+def _smaller(pixels: ExactPixels, height: int, width: int) -> ExactPixels:
+    """Resize by area, weighting colours by their alpha."""
+    import cv2
+
+    channel_count = pixels.shape[2]
+    if channel_count in (1, 3):
+        resized = cv2.resize(pixels, (width, height), interpolation=cv2.INTER_AREA)
+        return resized.reshape(height, width, channel_count)  # type: ignore[return-value]
+
+    def narrowed(rows: ExactPixels) -> Any:
+        weighted: Any = rows.astype(np.float32 if rows.dtype == np.uint8 else np.float64)
+        weighted[:, :, :-1] *= weighted[:, :, -1:]
+        lower = height if len(rows) == len(pixels) else len(rows)
+        return cv2.resize(weighted, (width, lower), interpolation=cv2.INTER_AREA)
+
+    summed: Any = convert_rows(pixels, narrowed)
+    if len(summed) != height:  # large image: first the width strip by strip, then the height
+        summed = cv2.resize(summed, (width, height), interpolation=cv2.INTER_AREA)
+    colours = summed[:, :, :-1] / np.maximum(summed[:, :, -1:], 1e-9)
+    whole = np.concatenate((colours, summed[:, :, -1:]), axis=2)
+    smaller: ExactPixels = np.rint(whole).astype(pixels.dtype)
+    return smaller
+
+
+def _rewrite(stored: StoredImage, options: ImageOptions) -> StoredImage:
+    """Recompress a file losslessly, or convert it to baseline, if requested."""
+    is_rewritten = (stored.format == "png" and options.shrink) or (
+        stored.format == "jpeg"
+        and (options.shrink or (options.baseline and is_progressive(stored.data)))
+    )
+    if not is_rewritten:
+        return stored
+    check_size(stored.height, stored.width, options.max_pixels)  # the packages have no limit
+    with hold(_REWRITING * stored.height * stored.width):
+        return _rewritten(stored, options)
+
+
+def _rewritten(stored: StoredImage, options: ImageOptions) -> StoredImage:
+    try:
+        if stored.format == "png":
+            return _changed(stored, shrink_png(stored.data), SHRUNK)
+        if not options.baseline:
+            return _changed(stored, shrink_jpeg(stored.data), SHRUNK)
+        if is_progressive(stored.data):
+            return _changed(stored, to_baseline(stored.data), TO_BASELINE)
+        if options.shrink and not stored.changes:  # images encoded here already have optimal tables
+            smaller = to_baseline(stored.data)
+            return _changed(stored, min(smaller, stored.data, key=len), SHRUNK)
+    except CannotKeepError:
+        return stored._replace(changes=(*stored.changes, NOT_REWRITTEN))
+    return stored
+
+
+def _changed(stored: StoredImage, data: bytes, change: str) -> StoredImage:
+    if data == stored.data:
+        return stored
+    return stored._replace(data=data, changes=(*stored.changes, change))

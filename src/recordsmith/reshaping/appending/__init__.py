@@ -1,0 +1,1 @@
+"""`append`: add records to a dataset."""

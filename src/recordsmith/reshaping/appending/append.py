@@ -1,0 +1,262 @@
+"""`recordsmith.append`: add records to a dataset, completely or not at all.
+
+New shards are written under temporary names. Then all shards are renamed for their new number, and
+the manifest is replaced last. A note in the hidden folder lists all names until then, so that the
+same command finishes an interrupted job. The manifest records what was appended, so that it is not
+appended twice.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from recordsmith.building import (
+    WRITING_THREADS,
+    check_folder,
+    clean_up,
+    finish_publishing,
+    is_no_file_name,
+    publish_dataset,
+    tidying_up,
+    working_in,
+)
+from recordsmith.dataset import (
+    LABEL_MAP_NAME,
+    MANIFEST_NAME,
+    Manifest,
+    begun_path,
+    read_begun,
+    read_manifest,
+)
+from recordsmith.dataset.labels import read_labels
+from recordsmith.dataset.locate import Paths, locate
+from recordsmith.errors import OptionError
+from recordsmith.examining.verification.manifest_check import check_labels
+from recordsmith.example import Schema
+from recordsmith.files import (
+    NOTE_BYTES,
+    PathLike,
+    Progress,
+    as_path,
+    list_folder,
+    read_document,
+    remove,
+)
+from recordsmith.reshaping.appending.joined_manifest import (
+    compare_schemas,
+    joined,
+    joined_class_names,
+    repeated,
+    steps_of,
+)
+from recordsmith.reshaping.appending.renumbering import Renumbered, renumbered
+from recordsmith.reshaping.inputs.decompressed_shards import open_records
+from recordsmith.reshaping.inputs.fingerprints import fingerprint, fingerprint_of_bytes
+from recordsmith.reshaping.inputs.input_shards import Inputs, find_inputs
+from recordsmith.reshaping.resharding.reshard_options import ReshardOptions
+from recordsmith.reshaping.resharding.reshard_plan import ReshardPlan, make_plan
+from recordsmith.reshaping.resharding.reshard_report import AppendReport
+from recordsmith.reshaping.resharding.shard_copies import ShardCopies
+from recordsmith.work import Work, thread_count
+
+_VERSION = 1  # changes if the same inputs give other shards
+
+
+def append(
+    paths: Paths,
+    out: PathLike,
+    *,
+    split: str | None = None,
+    again: bool = False,
+    lock: bool = True,
+    threads: int | None = None,
+    progress: Progress | None = None,
+) -> AppendReport:
+    """Add records to a dataset as new shards.
+
+    Copies the records of each file to a shard with the compression of the dataset. Renames all
+    shards of a split, because their names contain the number of shards, and updates schema, class
+    names and manifest. Processes that are reading the dataset must open it again.
+
+    Args:
+        paths: a file, a folder, a glob pattern, or a list of these.
+        out: the folder of a dataset with a manifest.
+        split: the split to add the records to; None: the split of each file.
+        again: append files even if they were appended before.
+        lock: fail on file systems without locks. With False, the job runs there without a lock;
+            make sure that no other job changes the dataset.
+        threads: number of threads; None: one per processor, at most 8.
+        progress: called as `progress(done, total)` with bytes.
+
+    Returns:
+        A report. Files that were appended before are skipped, unless `again` is set; rerun an
+        interrupted job to finish it. Files are the same if name, size and checksum or modification
+        time are equal.
+
+    Raises:
+        OptionError: `out` is not a dataset with a manifest; classes or kinds of features differ;
+            shards are not numbered; the folder cannot be locked.
+        SourceError: the inputs have no records.
+        CorruptDataError: an input is damaged, a shard is missing, or a file of class names
+            contradicts the manifest. The dataset is unchanged.
+        FileAccessError: a file cannot be read or written, or the disk is full.
+    """
+    folder = as_path(out)
+    check_folder(folder)
+    if split is not None and (not isinstance(split, str) or is_no_file_name(split)):
+        raise OptionError(option="split", value=split, expected="part of a valid file name")
+    if not folder.is_dir():
+        raise OptionError(
+            f"no such folder: {folder}",
+            option="out",
+            value=str(folder),
+            remedy="`recordsmith reshard` creates a dataset.",
+        )
+    work = Work(thread_count(threads, most=WRITING_THREADS), progress)
+    inputs = find_inputs(paths, None, folder)
+    if split is not None:
+        inputs = _of_one_split(inputs, split)
+    with working_in(folder, needs_lock=lock) as notices:
+        report = _Job(inputs, folder, work).run(again=again)
+    report.notices += notices
+    return report
+
+
+class _Job:
+    """One call of `append`, with the folder locked."""
+
+    def __init__(self, inputs: Inputs, folder: Path, work: Work) -> None:
+        self._inputs = inputs
+        self._folder = folder
+        self._work = work
+
+    def run(self, *, again: bool) -> AppendReport:
+        folder = self._folder
+        manifest = read_manifest(folder)
+        begun = read_begun(folder)
+        if begun is not None and begun.base:
+            if begun.plan == self._fingerprint(begun.base):
+                finished = finish_publishing(folder, begun)
+                clean_up(folder)
+                return AppendReport.of(folder, finished, steps_of(finished)[-1])
+            if (
+                manifest is not None
+            ):  # another append, which has not renamed anything or is complete
+                remove(begun_path(folder))
+        manifest = self._checked(manifest)
+        for step in steps_of(manifest):
+            if not again and step.get("plan") == self._fingerprint(str(step.get("base"))):
+                report = AppendReport.of(folder, manifest, step)
+                report.is_new = False
+                clean_up(folder)
+                return report
+        files: list[str] = []
+        with tidying_up(folder, files):
+            new = self._build(manifest, files)
+        return AppendReport.of(folder, new, steps_of(new)[-1])
+
+    def _checked(self, manifest: Manifest | None) -> Manifest:
+        """Return the manifest if the dataset is complete."""
+        located = locate(self._folder)
+        located.check_whole()
+        if manifest is None:
+            raise OptionError(
+                f"{self._folder} has no {MANIFEST_NAME}",
+                option="out",
+                value=str(self._folder),
+                remedy="Rewrite the dataset with `recordsmith reshard` and append to the copy.",
+            )
+        for wrong in check_labels(located):
+            if wrong.path is not None and Path(wrong.path).exists():  # would be overwritten
+                wrong.advise("Nothing was appended. `recordsmith verify` lists all defects.")
+                raise wrong
+        return manifest
+
+    def _fingerprint(self, base: str) -> str:
+        """Return a hash of the inputs and of the dataset they are appended to."""
+        inputs = self._inputs
+        document: list[Any] = [
+            _VERSION,
+            base,
+            [shard.identity() for shard in inputs.shards],
+            inputs.class_names,
+        ]
+        return fingerprint(document)
+
+    def _build(self, manifest: Manifest, files: list[str]) -> Manifest:
+        """Write the new shards, whose names are stored in `files`, and publish them."""
+        folder, inputs, work = self._folder, self._inputs, self._work
+        old_names = manifest.class_names
+        if old_names is None:
+            old_names = read_labels(folder)
+        names, more = joined_class_names(old_names, inputs.class_names, folder)
+        compare_schemas(manifest.schema, Schema.merged(list(inputs.schemas.values())))
+        base = fingerprint_of_bytes(read_document(folder / MANIFEST_NAME, NOTE_BYTES))
+        job = self._fingerprint(base)
+        records, notices = open_records(inputs, folder, work)
+        options = ReshardOptions(keep_shards=True, compression=manifest.compression)
+        plan, renamed = self._with_names(manifest, make_plan(options, inputs, records, None))
+        files[:] = [shard.file for shard in plan.shards]
+        work.total += plan.size_bytes
+        results = ShardCopies(folder, plan, job, inputs, records, work, surveyed=plan.pools).run()
+        schema = Schema.merged(result.schema for result in results)
+        notices += [*plan.notices, *more, *compare_schemas(manifest.schema, schema)]
+        notices += repeated(manifest, results)
+        step = {
+            "plan": job,
+            "base": base,
+            "files": list(inputs.names),
+            "records": sum(result.record_count for result in results),
+            "renamed": len(renamed),
+            "notices": notices,
+        }
+        splits = [shard.split for shard in plan.shards]
+        added = list(zip(splits, results, strict=True))
+        new = joined(manifest, added, renamed, names, step)
+        publish_dataset(
+            folder,
+            job,
+            new,
+            has_label_map=(folder / LABEL_MAP_NAME).exists(),
+            replaced=set(),
+            renamed=renamed,
+            base=base,
+        )
+        return new
+
+    def _with_names(
+        self, manifest: Manifest, plan: ReshardPlan
+    ) -> tuple[ReshardPlan, dict[str, str]]:
+        """Return the plan with final names, and the new names of existing shards."""
+        there = {
+            split: [shard.file for shard in shards] for split, shards in manifest.splits.items()
+        }
+        counts = Counter(shard.split for shard in plan.shards)
+        names = renumbered(there, counts, manifest.compression)
+        self._check_unused(names)
+        left = {split: iter(files) for split, files in names.added.items()}
+        shards = tuple(replace(shard, file=next(left[shard.split])) for shard in plan.shards)
+        return replace(plan, shards=shards), names.renamed
+
+    def _check_unused(self, names: Renumbered) -> None:
+        there = {entry.name for entry in list_folder(self._folder)}
+        wanted = {*names.renamed.values(), *(file for of in names.added.values() for file in of)}
+        for name in sorted(there & wanted):
+            raise OptionError(
+                f"{self._folder / name} is not part of the dataset and has the name of a new shard",
+                option="out",
+                value=str(self._folder),
+                remedy="Move it to another folder.",
+            )
+
+
+def _of_one_split(inputs: Inputs, split: str) -> Inputs:
+    return replace(
+        inputs,
+        shards=tuple(replace(shard, split=split) for shard in inputs.shards),
+        splits=(split,),
+        schemas={} if inputs.schema is None else {split: inputs.schema},
+    )

@@ -1,0 +1,1 @@
+"""`edit`: drop, rename, add and recode features."""

@@ -1,0 +1,93 @@
+"""`recordsmith.edit`: rewrite a dataset with changed features."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from recordsmith.building import Shards
+from recordsmith.dataset import DEFAULT_TEMPLATE
+from recordsmith.dataset.locate import Paths
+from recordsmith.errors import OptionError, option
+from recordsmith.files import PathLike, Progress
+from recordsmith.reshaping.changes import Selection
+from recordsmith.reshaping.editing.edits import Edits
+from recordsmith.reshaping.editing.recode_table import TableLike
+from recordsmith.reshaping.resharding.reshard import reshard_by
+from recordsmith.reshaping.resharding.reshard_options import ReshardOptions, selection_of
+from recordsmith.reshaping.resharding.reshard_report import ReshardReport
+
+
+def edit(
+    paths: Paths,
+    out: PathLike,
+    *,
+    drop: Iterable[str] = (),
+    rename: Mapping[str, str] | None = None,
+    add: Mapping[str, Any] | None = None,
+    recode: Mapping[str, TableLike] | None = None,
+    where: Selection | str | None = None,
+    split: str | None = None,
+    shards: Shards | None = None,
+    shard_size_bytes: int | None = None,
+    compression: str | None = None,
+    shard_names: str = DEFAULT_TEMPLATE,
+    overwrite: bool = False,
+    threads: int | None = None,
+    progress: Progress | None = None,
+) -> ReshardReport:
+    """Rewrite a dataset with features dropped, renamed, added or recoded.
+
+    Records keep their order and shards, and unchanged parts are copied byte for byte. `drop`,
+    `rename`, `recode` and `where` use the features of the input; features are added last.
+
+    Args:
+        paths, out: as in `reshard`.
+        drop: names of features, or patterns such as `image/object/*`.
+        rename: new names by old ones.
+        add: values by name, equal for all records, as in `encode_example`. In SequenceExamples
+            they are added to the context.
+        recode: a table of new values by old ones for each feature: a dict, or the path of a CSV,
+            TSV or JSON file with the columns old, new and optionally name. The old value `*` is
+            the default for values without a row; the new value `*` leaves those unchanged. Class
+            names follow recoded labels.
+        where: a condition that records must match, such as "image/class/label in (1, 2)".
+        split: only this split.
+        shards, shard_size_bytes, shard_names: write other shards, as in `reshard`.
+        compression: none, gzip or zlib; None: that of the inputs if all are equal, else none.
+        overwrite: replace an existing dataset.
+        threads: number of threads; None: one per processor, at most 8.
+        progress: called as `progress(done, total)` with bytes.
+
+    Returns:
+        A report.
+
+    Raises:
+        OptionError: nothing would change; no record has a given feature; a new name exists; a
+            table does not fit; and as in `reshard`.
+        CorruptDataError: a value is missing in its table (feature-value-mismatch), or a record is
+            not an Example or is damaged. No output is left.
+        SourceError, FileAccessError: as in `reshard`.
+
+    Example:
+        >>> recordsmith.edit("out", "smaller", drop=["image/object/*"])  # doctest: +SKIP
+    """
+    change = Edits(drop=drop, rename=rename, add=add, recode=recode)
+    if change.is_empty:
+        raise OptionError(
+            "no edits",
+            remedy=f"Pass {option('drop')}, {option('rename')}, {option('add')} or "
+            f"{option('recode')}; to select records only, use `reshard`.",
+        )
+    has_shard_options = (shards, shard_size_bytes, shard_names) != (None, None, DEFAULT_TEMPLATE)
+    options = ReshardOptions(
+        split=split,
+        shards=shards,
+        shard_size_bytes=shard_size_bytes,
+        where=selection_of(where),
+        change=change,
+        compression=compression,
+        shard_names=shard_names,
+        keep_shards=not has_shard_options,
+    )
+    return reshard_by(options, paths, out, overwrite=overwrite, threads=threads, progress=progress)

@@ -1,0 +1,216 @@
+"""Edits of features: drop, rename, add and recode.
+
+Works on serialized payloads: unchanged parts, including unknown fields, are copied byte for byte,
+and only recoded features are decoded. Keys refer to the input: features are dropped, renamed and
+recoded first, then added.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from recordsmith.buffers import BytesLike
+from recordsmith.dataset import ClassNames
+from recordsmith.errors import CorruptDataError, OptionError, names_like, option
+from recordsmith.example import Rewriter, Schema, encode_example
+from recordsmith.example.keys import text_of_label
+from recordsmith.example.payload import encode_key
+from recordsmith.reshaping.changes import Payloads, RefusedError
+from recordsmith.reshaping.editing.edit_actions import Actions
+from recordsmith.reshaping.editing.recode_table import RecodeTable, TableLike
+from recordsmith.reshaping.editing.recoded_classes import check_class_names, recoded_class_names
+from recordsmith.reshaping.editing.recoder import Recoder
+from recordsmith.wire import RecordBlock
+
+
+class Edits:
+    """Features to drop, rename, add and recode: a `Change`. Thread-safe."""
+
+    def __init__(
+        self,
+        *,
+        drop: Iterable[str] = (),
+        rename: Mapping[str, str] | None = None,
+        add: Mapping[str, Any] | None = None,
+        recode: Mapping[str, TableLike] | None = None,
+    ) -> None:
+        """
+        Args:
+            drop: names of features, or patterns such as `image/object/*`.
+            rename: new names by old ones.
+            add: values by name, as in `encode_example`, equal for all records. In
+                SequenceExamples they are added to the context.
+            recode: a table of new values by old ones for each feature: a dict, or the path of a
+                CSV, TSV or JSON file with the columns old, new and optionally name.
+
+        Raises:
+            OptionError: they contradict each other, or a table is invalid.
+            FileAccessError: a table cannot be read.
+        """
+        self.drop = _names(drop)
+        self.rename = dict(_checked("rename", rename))
+        self.add = dict(_checked("add", add))
+        tables = _checked("recode", recode)
+        self.recode = {key: RecodeTable.of(table, key) for key, table in tables.items()}
+        recoders = {key: Recoder(key, table) for key, table in self.recode.items()}
+        self._actions = Actions(self.drop, self.rename, self.add, recoders)
+        self._added = {encode_key(key): _field_of(key, value) for key, value in self.add.items()}
+        self._idle: list[Rewriter] = []
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave the caches out of copies and pickles."""
+        return {**self.__dict__, "_idle": []}
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing would change."""
+        return not (self.drop or self.rename or self.add or self.recode)
+
+    def changed(self, block: RecordBlock) -> Iterator[Payloads]:
+        """Yield the payloads of a block with these edits.
+
+        Raises:
+            CorruptDataError: a payload is neither an Example nor a SequenceExample; a value is
+                missing in its table (feature-value-mismatch). `record` counts from the start of
+                the block.
+            RefusedError: a feature gets the name of another feature of the record.
+        """
+        rewriter = self._rewriter()
+        try:
+            for payloads in rewriter.rewrite(block.buffer, block.starts, block.lengths):
+                yield Payloads(*payloads)
+        except CorruptDataError as error:
+            error.record = rewriter.row
+            raise
+        except OptionError as error:
+            raise RefusedError(rewriter.row, error) from None
+        self._idle.append(rewriter)
+
+    def apply(self, payload: BytesLike) -> bytes:
+        """Return one payload with these edits.
+
+        Raises:
+            CorruptDataError: as in `changed`.
+            OptionError: a feature gets the name of another feature of the record.
+        """
+        starts, lengths = np.array([0], np.int64), np.array([len(payload)], np.int64)
+        rewriter = self._rewriter()
+        ((data, _),) = rewriter.rewrite(payload, starts, lengths)
+        self._idle.append(rewriter)
+        return bytes(data)
+
+    def check(self, schema: Schema, class_names: ClassNames | None = None) -> None:
+        """Check against the schema of all records, before reading any.
+
+        Raises:
+            OptionError: no record has a given feature; a new name exists; a table does not fit
+                its feature; class names would become wrong.
+        """
+        if schema.payload in ("none", "mixed"):
+            return
+        known = {key: feature for part in schema.sections.values() for key, feature in part.items()}
+        for key in (*self.rename, *self.recode):
+            if key not in known and schema.is_complete:
+                raise _unknown(key, known)
+        for name in self.drop:
+            if schema.is_complete and not any(self._actions.matches(name, key) for key in known):
+                raise _unknown(name, known)
+        for name, features in schema.sections.items():
+            field = 2 if name == "feature_lists" else 1
+            self._actions.check_section(field, features, schema.record_count)
+        for key, table in self.recode.items():
+            if key in known and known[key].kind in ("bytes", "float", "int64"):
+                table.of_kind(known[key].kind, key)
+        staying = [key for key in known if self._actions.dropped_by(key) is None]
+        check_class_names(self.recode, schema, staying, class_names)
+
+    def notices(self, schema: Schema) -> list[str]:
+        """What should be known of the result; `schema` is that of all records after the edit."""
+        known = {key for part in schema.sections.values() for key in part}
+        notices = []
+        for key in self.recode:
+            text = text_of_label(key)
+            if text is None or text in self.recode or self._actions.dropped_by(text) is not None:
+                continue
+            now = self.rename.get(text, text)
+            is_new = now == text and (text in self.add or text in self.rename.values())
+            if now in known and not is_new:
+                notices.append(
+                    f"{key!r} was recoded but {text!r} was not, so they may name different "
+                    "classes; recode or drop the texts as well"
+                )
+        return notices
+
+    def class_names(self, names: ClassNames | None) -> ClassNames | None:
+        """Return the class names after the edit: names follow recoded labels."""
+        return recoded_class_names(self.recode, names)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return drop, rename, add and recode if they are set."""
+        document: dict[str, Any] = {
+            "drop": list(self.drop),
+            "rename": self.rename,
+            "add": {key: _shown(value) for key, value in self.add.items()},
+            "recode": {key: table.to_json() for key, table in self.recode.items()},
+        }
+        return {name: value for name, value in document.items() if value}
+
+    def _rewriter(self) -> Rewriter:
+        """Return a rewriter that no other thread uses, with warm caches if possible."""
+        try:
+            return self._idle.pop()
+        except IndexError:
+            actions = self._actions
+            return Rewriter(actions.numbered, actions.number_of, self._added, actions.check_record)
+
+
+def _names(drop: Iterable[str]) -> tuple[str, ...]:
+    if isinstance(drop, (str, bytes)) or not isinstance(drop, Iterable):
+        raise OptionError(option="drop", value=drop, expected="a list of names")
+    names = tuple(dict.fromkeys(drop))
+    for name in names:
+        encode_key(name)
+    return names
+
+
+def _checked(name: str, given: Any) -> Mapping[str, Any]:
+    if given is None:
+        return {}
+    if not isinstance(given, Mapping):
+        raise OptionError(
+            option=name, value=given, expected="a dict with names of features as keys"
+        )
+    for key in given:
+        encode_key(key)
+    return given
+
+
+def _field_of(key: str, value: Any) -> bytes:
+    """Encode an added feature as a map entry."""
+    if value is None:
+        raise OptionError(f"{option('add')} has no value for {key!r}", option="add")
+    payload = encode_example({key: value})
+    after_length = next(at for at in range(1, len(payload)) if payload[at] < 128) + 1
+    return payload[after_length:]
+
+
+def _unknown(name: str, known: Mapping[str, Any]) -> OptionError:
+    hint = names_like(name, known, "the records have no features")
+    return OptionError(f"no record has a feature {name!r}; {hint}", value=name)
+
+
+def _shown(value: Any) -> Any:
+    """Convert an added value to JSON."""
+    if hasattr(value, "tolist"):
+        value = value.tolist()
+    if isinstance(value, (list, tuple)):
+        return [_shown(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        return bytes(value).decode("utf-8", "surrogateescape")
+    return value

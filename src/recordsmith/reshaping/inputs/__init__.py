@@ -1,0 +1,1 @@
+"""The input shards of a job and their records."""

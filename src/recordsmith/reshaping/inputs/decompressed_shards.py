@@ -1,0 +1,51 @@
+"""Decompress shards to temporary files for random access.
+
+The files have unpredictable names in the hidden folder of the output, which is cleaned up with
+other unfinished files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from recordsmith.dataset.decompressing import decompress
+from recordsmith.files import INTERNAL_FOLDER, accessing, create, temporary_name
+from recordsmith.reshaping.inputs.input_records import InputRecords
+from recordsmith.reshaping.inputs.input_shards import Inputs, InputShard
+from recordsmith.wire import RecordBlock
+from recordsmith.work import Work
+
+
+def open_records(inputs: Inputs, folder: Path, work: Work) -> tuple[InputRecords, list[str]]:
+    """Return the records of all inputs, decompressed if necessary, and notices.
+
+    Raises:
+        CorruptDataError: a shard is damaged, or its number of records differs from the manifest.
+        FileAccessError: a shard cannot be read, or the disk is full.
+    """
+    packed = [shard for shard in inputs.shards if shard.compression != "none"]
+    work.total += sum(shard.size_bytes for shard in packed)
+    internal = folder / INTERNAL_FOLDER
+    unpacked = {
+        shard.number: temporary_name(internal / f"unpacked-{shard.number}") for shard in packed
+    }
+    notices = [*inputs.notices]
+    for found in work.each(
+        lambda shard: _unpack(shard, unpacked[shard.number], work.advance), packed
+    ):
+        notices += found
+    return InputRecords(inputs.shards, unpacked, work), notices
+
+
+def _unpack(shard: InputShard, target: Path, advance: Callable[[int], None]) -> list[str]:
+    """Write the records of a compressed shard to `target`; return notices."""
+
+    def put(block: RecordBlock) -> None:
+        frames = block.frames()
+        with accessing(target, "write"):
+            while frames:
+                frames = frames[plain.write(frames) :]
+
+    with create(target) as plain:
+        return decompress(shard.path, shard.compression, shard.record_count, put, advance)

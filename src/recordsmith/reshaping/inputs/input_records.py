@@ -1,0 +1,111 @@
+"""The records of all inputs: their numbers, and access to each.
+
+Only the indexes of the latest shards are in memory; they take eight bytes per record.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from recordsmith.dataset import Dataset, Shard
+from recordsmith.errors import CorruptDataError, Defect
+from recordsmith.reshaping.inputs.cache import Recent
+from recordsmith.reshaping.inputs.input_shards import InputShard
+from recordsmith.wire import FRAME_BYTES
+from recordsmith.work import Work
+
+_REMEMBERED = 32 << 20  # indexed records in memory: 256 MiB
+
+
+class InputRecords:
+    """The records of all inputs. Thread-safe.
+
+    counts: number of records of each input.
+    sizes: their size in bytes with framing, before compression.
+    """
+
+    def __init__(
+        self,
+        shards: Sequence[InputShard],
+        unpacked: Mapping[int, Path],
+        work: Work,
+    ) -> None:
+        """
+        Args:
+            shards: the inputs.
+            unpacked: the decompressed file of each compressed shard, by number.
+            work: for counting in parallel.
+        """
+        self._shards = tuple(shards)
+        self._unpacked = unpacked
+        self._recent: Recent[Shard] = Recent(lambda number, _: self.counts[number], _REMEMBERED)
+        measured = work.each(self._measure, self._shards)
+        self.counts = [count for count, _ in measured]
+        self.sizes = [size for _, size in measured]
+
+    def __len__(self) -> int:
+        return len(self._shards)
+
+    def path(self, number: int) -> Path:
+        """Return the given file, for messages."""
+        return self._shards[number].path
+
+    def given(self, path: Path) -> Path:
+        """Return the given file of which `path` is the decompressed one."""
+        return next(
+            (self.path(number) for number, plain in self._unpacked.items() if plain == path), path
+        )
+
+    def shard(self, number: int) -> Shard:
+        """Return the shard to read input `number` from."""
+        return self._recent.get(number, lambda number: self._open(self._shards[number]))
+
+    def joined(self) -> Dataset:
+        """Return all inputs as one dataset, which keeps all indexes in memory.
+
+        Raises:
+            CorruptDataError: the number of records differs from the manifest.
+        """
+        shards = [self._open(shard) for shard in self._shards]
+        for number, shard in enumerate(shards):
+            if shard.index.record_count != self.counts[number]:
+                raise self.count_error(number, shard.index.record_count)
+        return Dataset(shards)
+
+    def count_error(self, number: int, found: int) -> CorruptDataError:
+        """Return the error for an input with a wrong number of records."""
+        return CorruptDataError(
+            Defect.RECORD_COUNT,
+            "the shard was modified after it was packed, or while it was read",
+            found=f"{found} records",
+            expected=f"{self.counts[number]} records",
+            remedy="Fetch it again.",
+            path=self.path(number),
+        )
+
+    def _open(self, shard: InputShard) -> Shard:
+        path = self._unpacked.get(shard.number)
+        if path is None:
+            return Shard(shard.path, shard.split, compression="none")
+        return Shard(path, shard.split, compression="none", keeps_index=False)
+
+    def _measure(self, shard: InputShard) -> tuple[int, int]:
+        """Return the number of records and their size; reads the index only if necessary."""
+        if not shard.size_bytes:
+            return 0, 0
+        opened = self._open(shard)
+        count = shard.record_count
+        if count is None:
+            count = opened.index.record_count
+        size = opened.size_bytes
+        if size < FRAME_BYTES * count:
+            raise CorruptDataError(
+                Defect.RECORD_COUNT,
+                "the shard is too small for the number of records in its manifest",
+                found=f"{size} bytes",
+                expected=f"{count} records",
+                remedy="Fetch it again.",
+                path=shard.path,
+            )
+        return count, size

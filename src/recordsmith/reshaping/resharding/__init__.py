@@ -1,0 +1,1 @@
+"""`reshard`: select, order and copy records to new shards."""

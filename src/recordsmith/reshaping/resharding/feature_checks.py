@@ -1,0 +1,61 @@
+"""Checks that the records have the features used by a condition and a change.
+
+Uses the schema from manifests, or else reads all records. Custom Selections and Changes are not
+checked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from recordsmith.dataset import ClassNames
+from recordsmith.errors import located
+from recordsmith.example import Schema, SchemaSurvey
+from recordsmith.reshaping.changes import Selection
+from recordsmith.reshaping.editing.edits import Edits
+from recordsmith.reshaping.inputs.input_records import InputRecords
+from recordsmith.reshaping.resharding.reshard_options import ReshardOptions
+from recordsmith.where.expression import Where
+
+
+def check_with(schema: Schema, options: ReshardOptions, class_names: ClassNames | None) -> None:
+    """Check the condition and the change against a schema.
+
+    Raises:
+        OptionError: no record has a feature, or it cannot be changed this way.
+    """
+    if isinstance(options.where, Where):
+        options.where.check(schema)
+    if isinstance(options.change, Edits):
+        options.change.check(schema, class_names)
+
+
+def check_features_found(where: Selection) -> None:
+    """Check that all features were found, after the condition was evaluated for all records.
+
+    Raises:
+        OptionError: no record had a feature.
+    """
+    if isinstance(where, Where):
+        where.check_features_found()
+
+
+def survey(records: InputRecords, number: int, advance: Callable[[int], None]) -> Schema:
+    """Return the schema of input `number`.
+
+    Args:
+        records: of all inputs.
+        number: of the input.
+        advance: called with the number of bytes read since the last call.
+
+    Raises:
+        CorruptDataError: a record is damaged or cannot be parsed.
+    """
+    found = SchemaSurvey()
+    if records.counts[number]:
+        path = records.path(number)
+        for block in records.shard(number).blocks():
+            with located(path, block.position):
+                found.update(block.buffer, block.starts, block.lengths)
+            advance(len(block.frames()))
+    return found.finish().packed()

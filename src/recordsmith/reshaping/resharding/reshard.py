@@ -1,0 +1,309 @@
+"""`recordsmith.reshard`: rewrite records to new shards, completely or not at all.
+
+Steps: decompress, evaluate the condition, plan, copy every shard under a temporary name, rename all
+shards, write the manifest. As in packing, an interrupted job leaves the folder unchanged and keeps
+complete shards in a hidden folder for resuming.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from recordsmith.building import (
+    WRITING_THREADS,
+    ShardResult,
+    Shards,
+    check_folder,
+    clean_up_after,
+    complete_shards,
+    earlier_dataset,
+    manifest_of,
+    publish_dataset,
+    replaced_names,
+    tidying_up,
+    working_in,
+)
+from recordsmith.dataset import DEFAULT_TEMPLATE, Manifest
+from recordsmith.dataset.locate import Paths
+from recordsmith.errors import DAMAGED_RECORDS, CorruptDataError
+from recordsmith.example import Schema
+from recordsmith.files import PathLike, Progress, as_path
+from recordsmith.reshaping.changes import Change, Selection
+from recordsmith.reshaping.editing.edits import Edits
+from recordsmith.reshaping.inputs.decompressed_shards import open_records
+from recordsmith.reshaping.inputs.input_records import InputRecords
+from recordsmith.reshaping.inputs.input_shards import Inputs, find_inputs
+from recordsmith.reshaping.resharding.feature_checks import check_features_found, check_with, survey
+from recordsmith.reshaping.resharding.record_selection import KeptRecords
+from recordsmith.reshaping.resharding.reshard_options import ReshardOptions, selection_of
+from recordsmith.reshaping.resharding.reshard_plan import ReshardPlan, fingerprint_of, make_plan
+from recordsmith.reshaping.resharding.reshard_report import ReshardReport
+from recordsmith.reshaping.resharding.shard_copies import ShardCopies
+from recordsmith.reshaping.resharding.where_selection import select
+from recordsmith.work import Work, thread_count
+
+
+def reshard(
+    paths: Paths,
+    out: PathLike,
+    *,
+    split: str | None = None,
+    shards: Shards | None = None,
+    shard_size_bytes: int | None = None,
+    shuffle: bool = False,
+    seed: int = 0,
+    take: int | None = None,
+    sample: float | None = None,
+    splits: Mapping[str, float] | None = None,
+    where: Selection | str | None = None,
+    change: Change | None = None,
+    compression: str | None = None,
+    shard_names: str = DEFAULT_TEMPLATE,
+    overwrite: bool = False,
+    threads: int | None = None,
+    progress: Progress | None = None,
+) -> ReshardReport:
+    """Rewrite the records of TFRecord files to new shards, byte for byte.
+
+    Applies `where`, then `sample`, then `splits`, then `shuffle`, and finally `take`.
+
+    Args:
+        paths: a file, a folder, a glob pattern, or a list of these; splits with the same name
+            are joined in this order.
+        out: the folder of the new dataset; created if necessary.
+        split: only this split.
+        shards: number of shards of each split, or one number for all.
+        shard_size_bytes: approximate size of a shard before compression, instead of a number; by
+            default 256 MB.
+        shuffle: shuffle each split, over all its files.
+        seed: of everything random.
+        take: the first records of each split, at most this number.
+        sample: an exact random share of each split, in the original order.
+        splits: new random splits instead of the existing ones, as shares by name.
+        where: a condition that records must match, such as "image/class/label in (1, 2)".
+        change: changes payloads.
+        compression: none, gzip or zlib; None: that of the inputs if all are equal, else none.
+        shard_names: template of file names, with {split}, {shard} and {shards}.
+        overwrite: replace an existing dataset.
+        threads: number of threads; None: one per processor, at most 8.
+        progress: called as `progress(done, total)` with bytes.
+
+    Returns:
+        A report. Equal inputs, options and seed give equal bytes, for any number of threads and
+        interruptions.
+
+    Raises:
+        OptionError: options contradict each other or the data; the inputs have different classes;
+            the folder contains another dataset.
+        SourceError: the inputs have no records.
+        CorruptDataError: an input is damaged, or was modified during the job. No output is left.
+        FileAccessError: a file cannot be read or written, or the disk is full.
+
+    Example:
+        >>> recordsmith.reshard("out", "shuffled", shuffle=True, shards=16)  # doctest: +SKIP
+    """
+    options = ReshardOptions(
+        split=split,
+        shards=shards,
+        shard_size_bytes=shard_size_bytes,
+        shuffle=shuffle,
+        seed=seed,
+        take=take,
+        sample=sample,
+        splits=splits,
+        where=selection_of(where),
+        change=change,
+        compression=compression,
+        shard_names=shard_names,
+    )
+    return reshard_by(options, paths, out, overwrite=overwrite, threads=threads, progress=progress)
+
+
+def reshard_by(
+    options: ReshardOptions,
+    paths: Paths,
+    out: PathLike,
+    *,
+    overwrite: bool,
+    threads: int | None,
+    progress: Progress | None,
+) -> ReshardReport:
+    """Run `reshard` with the options that determine the output as one object."""
+    folder = as_path(out)
+    check_folder(folder)
+    work = Work(thread_count(threads, most=WRITING_THREADS), progress)
+    inputs = find_inputs(paths, options.split, folder)
+    return _Job(options, inputs, folder, work, overwrite=overwrite).run()
+
+
+class _Job:
+    """One call of `reshard`, with checked inputs and options."""
+
+    def __init__(
+        self,
+        options: ReshardOptions,
+        inputs: Inputs,
+        folder: Path,
+        work: Work,
+        *,
+        overwrite: bool,
+    ) -> None:
+        self._options = options
+        self._inputs = inputs
+        self._folder = folder
+        self._work = work
+        self._overwrite = overwrite
+        self._fingerprint = fingerprint_of(options, inputs)
+        names = inputs.class_names
+        self._class_names = names if options.change is None else options.change.class_names(names)
+        if inputs.schema is not None:
+            check_with(inputs.schema, options, names)
+
+    def run(self) -> ReshardReport:
+        with working_in(self._folder) as notices:
+            report = self._run()
+        report.notices += notices
+        return report
+
+    def _run(self) -> ReshardReport:
+        earlier = self._earlier(())
+        if earlier is not None and not self._overwrite:
+            clean_up_after(self._folder)
+            return ReshardReport.of(self._folder, earlier, is_new=False)
+        files = complete_shards(self._folder)  # perhaps of this job; its files are not known yet
+        try:
+            with tidying_up(self._folder, files):
+                manifest, kept_count = self._build(earlier, files)
+        except CorruptDataError as error:
+            for shard in self._inputs.shards:
+                shard.check_unchanged()  # explains the defect better
+            if error.defect in DAMAGED_RECORDS:
+                error.advise(
+                    "Nothing was written. Recover the intact records with `recordsmith salvage` "
+                    "and use its output instead."
+                )
+            raise
+        return ReshardReport.of(self._folder, manifest, is_new=True, kept_count=kept_count)
+
+    def _earlier(self, files: Sequence[str]) -> Manifest | None:
+        return earlier_dataset(
+            self._folder,
+            self._fingerprint,
+            files,
+            has_label_map=self._inputs.has_label_map,
+            overwrite=self._overwrite,
+        )
+
+    def _build(self, earlier: Manifest | None, files: list[str]) -> tuple[Manifest, int]:
+        """Write the dataset; return its manifest and the number of shards of an earlier run.
+
+        The names of the shards are stored in `files` as soon as they are known.
+        """
+        inputs, work = self._inputs, self._work
+        passes = 0 if self._options.where is None else 1
+        work.total = (1 + passes) * inputs.size_bytes
+        records, notices = open_records(inputs, self._folder, work)
+        work.total += (1 + passes) * (sum(records.sizes) - inputs.size_bytes)
+        self._check(records)
+        plan = make_plan(self._options, inputs, records, self._choose(records))
+        notices += plan.notices
+        work.total += plan.size_bytes - sum(records.sizes)
+        files[:] = [shard.file for shard in plan.shards]
+        self._earlier(files)
+        schemas = self._known_schemas(plan)
+        copies = ShardCopies(
+            self._folder,
+            plan,
+            self._fingerprint,
+            inputs,
+            records,
+            work,
+            surveyed=plan.pools.keys() - schemas.keys(),
+            change=self._options.change,
+        )
+        results = copies.run(trusting=not self._overwrite)
+        manifest = self._manifest(plan, results, schemas, records, notices)
+        publish_dataset(
+            self._folder,
+            self._fingerprint,
+            manifest,
+            has_label_map=inputs.has_label_map,
+            replaced=replaced_names(self._folder, plan.pools, earlier),
+        )
+        return manifest, sum(result.was_kept for result in results)
+
+    def _check(self, records: InputRecords) -> None:
+        """Check the options against the features if no manifest contains the schema."""
+        inputs, work = self._inputs, self._work
+        if self._options.change is None or inputs.schema is not None:
+            return
+        numbers = range(len(records))
+        work.total += sum(records.sizes)
+        schemas = work.each(lambda number: survey(records, number, work.advance), numbers)
+        check_with(Schema.merged(schemas), self._options, inputs.class_names)
+
+    def _choose(self, records: InputRecords) -> dict[int, KeptRecords] | None:
+        """Return the records of each input that match the condition."""
+        where = self._options.where
+        if where is None:
+            return None
+        numbers = range(len(records))
+        kept = self._work.each(
+            lambda number: select(records, number, where, self._work.advance), numbers
+        )
+        check_features_found(where)
+        return dict(zip(numbers, kept, strict=True))
+
+    def _known_schemas(self, plan: ReshardPlan) -> dict[str, Schema]:
+        """Return the schemas of unchanged splits, if known from manifests."""
+        if self._options.change is not None or self._options.splits is not None:
+            return {}
+        return {
+            split: schema
+            for split, schema in self._inputs.schemas.items()
+            if split in plan.pools
+            and plan.is_unchanged(split)
+            and schema.record_count == len(plan.pools[split])
+        }
+
+    def _manifest(
+        self,
+        plan: ReshardPlan,
+        results: Sequence[ShardResult],
+        schemas: dict[str, Schema],
+        records: InputRecords,
+        notices: list[str],
+    ) -> Manifest:
+        made_from: dict[str, Any] = {
+            "reshard": self._options.to_json(),
+            "plan": self._fingerprint,
+            "source": {
+                "kind": "Shards",
+                "files": list(self._inputs.names),
+                "made_from": list(self._inputs.made_from),
+            },
+            "records_in": sum(records.counts),
+            "bytes_in": self._inputs.size_bytes,
+            "notices": notices,
+        }
+        manifest = manifest_of(
+            plan.pools,
+            zip([shard.split for shard in plan.shards], results, strict=True),
+            plan.compression,
+            self._class_names,
+            made_from,
+            schemas=schemas,
+        )
+        notices += [  # `made_from` has the same list
+            f"feature {key!r} has several kinds"
+            for section in manifest.schema.sections.values()
+            for key, feature in section.items()
+            if feature.kind == "mixed"
+        ]
+        if isinstance(self._options.change, Edits):
+            notices += self._options.change.notices(manifest.schema)
+        if manifest.schema.remark is not None:
+            notices.append(manifest.schema.remark)
+        return manifest

@@ -1,0 +1,94 @@
+"""The options of `reshard`: checked early, and converted to JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from recordsmith.building import Shards, check_shard_options, check_shares, is_no_file_name
+from recordsmith.dataset import DEFAULT_TEMPLATE
+from recordsmith.errors import OptionError
+from recordsmith.reshaping.changes import Change, Selection
+from recordsmith.where.expression import parse_where
+from recordsmith.wire import check_compression
+
+
+@dataclass(frozen=True)
+class ReshardOptions:
+    """The options of `reshard` that determine the output, as described there.
+
+    Raises:
+        OptionError: one is invalid, or they contradict each other.
+    """
+
+    split: str | None = None
+    shards: Shards | None = None
+    shard_size_bytes: int | None = None
+    shuffle: bool = False
+    seed: int = 0
+    take: int | None = None
+    sample: float | None = None
+    splits: Mapping[str, float] | None = None
+    where: Selection | None = None
+    change: Change | None = None
+    compression: str | None = None
+    shard_names: str = DEFAULT_TEMPLATE
+    keep_shards: bool = False
+    """Each input becomes one shard, with the same name if possible."""
+
+    def __post_init__(self) -> None:
+        check_shard_options(self.shards, self.shard_size_bytes, self.shard_names)
+        if self.compression is not None:
+            check_compression(self.compression)
+        if not isinstance(self.seed, int):
+            raise OptionError(option="seed", value=self.seed, expected="an integer")
+        if self.take is not None and (not isinstance(self.take, int) or self.take < 1):
+            raise OptionError(option="take", value=self.take, expected="a positive integer")
+        if self.sample is not None and not (
+            isinstance(self.sample, (int, float)) and 0 < self.sample <= 1
+        ):
+            raise OptionError(
+                option="sample", value=self.sample, expected="a number above 0 and at most 1"
+            )
+        if self.splits is not None:
+            check_shares(self.splits)
+            for name in self.splits:
+                if is_no_file_name(name):
+                    raise OptionError(
+                        f"split name {name!r} is not valid in a file name",
+                        option="splits",
+                        value=name,
+                    )
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the options that are set as a JSON-able dict."""
+        document: dict[str, Any] = {
+            "split": self.split,
+            "shards": dict(self.shards) if isinstance(self.shards, Mapping) else self.shards,
+            "shard_size_bytes": self.shard_size_bytes,
+            "shuffle": self.shuffle or None,
+            "seed": self.seed,
+            "take": self.take,
+            "sample": self.sample,
+            "splits": None if self.splits is None else dict(self.splits),
+            "where": None if self.where is None else self.where.to_json(),
+            "change": None if self.change is None else self.change.to_json(),
+            "compression": self.compression,
+            "shard_names": self.shard_names,
+            "keep_shards": self.keep_shards or None,
+        }
+        return {name: value for name, value in document.items() if value is not None}
+
+
+def selection_of(where: Selection | str | None) -> Selection | None:
+    """Parse `where` if it is text."""
+    if not isinstance(where, str):
+        if where is not None and not hasattr(where, "chosen"):
+            raise OptionError(
+                option="where",
+                value=where,
+                expected='a condition such as "image/class/label == 1"',
+            )
+        return where
+    return parse_where(where)

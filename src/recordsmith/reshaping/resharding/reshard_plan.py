@@ -1,0 +1,276 @@
+"""The plan of new shards and their records, made before any record is copied."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from recordsmith.buffers import Int64Array
+from recordsmith.building import (
+    bounds_of,
+    exact_share,
+    files_of_splits,
+    is_no_file_name,
+    shard_counts,
+    share_counts,
+)
+from recordsmith.dataset import LABEL_MAP_NAME, LABELS_NAME, MANIFEST_NAME
+from recordsmith.errors import OptionError, SourceError, option
+from recordsmith.permutation import Permutations
+from recordsmith.reshaping.inputs.fingerprints import fingerprint
+from recordsmith.reshaping.inputs.input_records import InputRecords
+from recordsmith.reshaping.inputs.input_shards import Inputs
+from recordsmith.reshaping.resharding.record_selection import (
+    Draw,
+    KeptRecords,
+    Pool,
+    PoolOrder,
+    count_drawn,
+)
+from recordsmith.reshaping.resharding.reshard_options import ReshardOptions
+from recordsmith.wire import Compression, check_compression
+
+_TAKEN = frozenset((LABEL_MAP_NAME, LABELS_NAME, MANIFEST_NAME))
+_VERSION = 1  # changes if the same options give other bytes
+
+
+@dataclass(frozen=True)
+class ReshardedShard:
+    """One new shard: the records at places start:stop in the order of its split."""
+
+    file: str
+    split: str
+    start: int
+    stop: int
+
+
+@dataclass(frozen=True)
+class ReshardPlan:
+    """The plan of a job.
+
+    pools: the available records of each split.
+    orders: their order, and how many are written.
+    notices: about skipped splits.
+    """
+
+    shards: tuple[ReshardedShard, ...]
+    pools: Mapping[str, Pool]
+    orders: Mapping[str, PoolOrder]
+    compression: Compression
+    notices: tuple[str, ...]
+
+    @property
+    def size_bytes(self) -> int:
+        """Approximate size of the copied records."""
+        return sum(_size_of(pool, self.orders[split]) for split, pool in self.pools.items())
+
+    def is_unchanged(self, split: str) -> bool:
+        """Whether the split keeps all its records, in any order."""
+        return self.pools[split].is_whole and self.orders[split].count == len(self.pools[split])
+
+
+def compression_of(options: ReshardOptions, inputs: Inputs) -> Compression:
+    """Return the compression of the new shards; by default that of the inputs."""
+    if options.compression is None:
+        return inputs.common_compression()
+    return check_compression(options.compression)
+
+
+def fingerprint_of(options: ReshardOptions, inputs: Inputs) -> str:
+    """Return a hash of everything that determines the output, without reading records."""
+    document: list[Any] = [
+        _VERSION,
+        options.to_json(),
+        compression_of(options, inputs),
+        [shard.identity() for shard in inputs.shards],
+        inputs.class_names,
+        inputs.has_label_map,
+    ]
+    return fingerprint(document)
+
+
+def make_plan(
+    options: ReshardOptions,
+    inputs: Inputs,
+    records: InputRecords,
+    kept: Mapping[int, KeptRecords] | None,
+) -> ReshardPlan:
+    """Assign records to shards.
+
+    Args:
+        kept: the records of each input that match the condition; None without a condition.
+
+    Raises:
+        SourceError: the inputs have no records.
+        OptionError: no record is selected, or options ask for more shards than records.
+    """
+    if not sum(records.counts):
+        raise SourceError(f"no records in {', '.join(inputs.names)}", path=inputs.names[0])
+    pools, notices = _pools(options, inputs, records, kept)
+    orders = {split: _order(options, split, len(pool)) for split, pool in pools.items()}
+    compression = compression_of(options, inputs)
+    if options.keep_shards:
+        kept_shards = _shards_as_they_are(inputs, pools, compression, options.shard_names)
+        return ReshardPlan(kept_shards, pools, orders, compression, tuple(notices))
+    counts = shard_counts(
+        {split: order.count for split, order in orders.items()},
+        {split: _size_of(pool, orders[split]) for split, pool in pools.items()},
+        options.shards,
+        options.shard_size_bytes,
+    )
+    shards = []
+    for split, files in files_of_splits(counts, compression, options.shard_names).items():
+        bounds = bounds_of(orders[split].count, len(files))
+        shards += [
+            ReshardedShard(file, split, start, stop)
+            for file, start, stop in zip(files, bounds[:-1], bounds[1:], strict=True)
+        ]
+    return ReshardPlan(tuple(shards), pools, orders, compression, tuple(notices))
+
+
+def _shards_as_they_are(
+    inputs: Inputs, pools: Mapping[str, Pool], compression: Compression, template: str
+) -> tuple[ReshardedShard, ...]:
+    """Plan one shard per input with records.
+
+    They keep the names of the inputs if possible; otherwise the template names all of them.
+    """
+    bounds = {
+        split: [
+            (pool.inputs[at], int(pool.starts[at]), int(pool.starts[at + 1]))
+            for at in range(len(pool.inputs))
+            if pool.starts[at] < pool.starts[at + 1]
+        ]
+        for split, pool in pools.items()
+    }
+    files = files_of_splits(
+        {split: len(runs) for split, runs in bounds.items()}, compression, template
+    )
+    given = {
+        split: [inputs.shards[number].path.name for number, _, _ in runs]
+        for split, runs in bounds.items()
+    }
+    names = [name for of_split in given.values() for name in of_split]
+    is_whole = sum(map(len, bounds.values())) == len(inputs.shards)
+    is_alike = all(shard.compression == compression for shard in inputs.shards)
+    if is_whole and is_alike and _can_be_kept(names):
+        files = given
+    return tuple(
+        ReshardedShard(file, split, start, stop)
+        for split, runs in bounds.items()
+        for file, (_, start, stop) in zip(files[split], runs, strict=True)
+    )
+
+
+def _can_be_kept(names: Sequence[str]) -> bool:
+    """Whether these names of inputs are valid, distinct names of shards."""
+    return (
+        len(set(names)) == len(names)
+        and _TAKEN.isdisjoint(names)
+        and not any(map(is_no_file_name, names))
+    )
+
+
+def _pools(
+    options: ReshardOptions,
+    inputs: Inputs,
+    records: InputRecords,
+    kept: Mapping[int, KeptRecords] | None,
+) -> tuple[dict[str, Pool], list[str]]:
+    """Return the non-empty pools by split, and notices about empty ones."""
+    whole = _pool(records, range(len(records)), kept)
+    if options.where is not None and not len(whole):
+        raise OptionError(
+            f"none of the {sum(records.counts):,} records match {option('where')}",
+            option="where",
+            value=str(options.where),
+        )
+    if options.splits is not None:
+        drawn = _share_of(len(whole), options.sample)
+        shares = share_counts(drawn, options.splits)
+        for split, count in shares.items():
+            if not count:
+                raise OptionError(
+                    f"split {split!r} would be empty: {options.splits[split]:g} of {drawn} records",
+                    option="splits",
+                    value=split,
+                    remedy="Give it a larger share.",
+                )
+        return _drawn(options, "", whole, shares, records, kept), []
+    pools: dict[str, Pool] = {}
+    notices = []
+    for split in inputs.splits:
+        numbers = [shard.number for shard in inputs.shards if shard.split == split]
+        pool = _pool(records, numbers, kept)
+        if options.sample is not None:
+            share = {split: _share_of(len(pool), options.sample)}
+            pool = _drawn(options, split, pool, share, records, kept)[split]
+        if len(pool):
+            pools[split] = pool
+        else:
+            notices.append(f"split {split!r} was skipped: no records are left")
+    if not pools:
+        raise OptionError(
+            f"none of the {sum(records.counts):,} records are left",
+            option="sample",
+            value=options.sample,
+            remedy="Select more records.",
+        )
+    return pools, notices
+
+
+def _pool(
+    records: InputRecords,
+    numbers: Sequence[int],
+    kept: Mapping[int, KeptRecords] | None,
+    draw: Draw | None = None,
+    drawn_counts: Int64Array | None = None,
+) -> Pool:
+    counts = [records.counts[number] for number in numbers]
+    sizes = [records.sizes[number] for number in numbers]
+    return Pool(numbers, counts, sizes, kept, draw, drawn_counts)
+
+
+def _drawn(
+    options: ReshardOptions,
+    split: str,
+    pool: Pool,
+    shares: Mapping[str, int],
+    records: InputRecords,
+    kept: Mapping[int, KeptRecords] | None,
+) -> dict[str, Pool]:
+    """Draw disjoint pools of `shares` records, as runs of one random order."""
+    permutation = Permutations(len(pool), options.seed, "reshard", "draw", split)
+    bounds = [0, *itertools.accumulate(shares.values())]
+    counts = count_drawn(permutation, pool.drawn_from, bounds)
+    return {
+        name: _pool(
+            records,
+            pool.inputs,
+            kept,
+            Draw(permutation, bounds[place], bounds[place + 1]),
+            counts[place],
+        )
+        for place, name in enumerate(shares)
+    }
+
+
+def _order(options: ReshardOptions, split: str, count: int) -> PoolOrder:
+    permutation = Permutations(count, options.seed, "reshard", "shuffle", split)
+    return PoolOrder(
+        count if options.take is None else min(count, options.take),
+        permutation if options.shuffle else None,
+    )
+
+
+def _size_of(pool: Pool, order: PoolOrder) -> int:
+    """Approximate size of the written records of a pool."""
+    return pool.size_bytes * order.count // len(pool)
+
+
+def _share_of(count: int, share: float | None) -> int:
+    """Return a share of a count, rounded half up."""
+    return count if share is None else math.floor(count * exact_share(share) + exact_share(0.5))

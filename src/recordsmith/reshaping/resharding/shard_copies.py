@@ -1,0 +1,248 @@
+"""Write the new shards of a plan, each completely or not at all.
+
+Consecutive records are read in blocks, verified and written byte for byte; others are gathered,
+many at a time. Shards with changed or compressed records are read back and verified.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator
+from copy import copy
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from recordsmith.buffers import Int64Array, as_view
+from recordsmith.building import ShardResult, complete_shard, read_back
+from recordsmith.dataset import Dataset, RecordLocation, ShardWriter
+from recordsmith.errors import CorruptDataError, FunctionError, OptionError
+from recordsmith.example import Schema, SchemaSurvey
+from recordsmith.reshaping.changes import Change, RefusedError
+from recordsmith.reshaping.inputs.input_records import InputRecords
+from recordsmith.reshaping.inputs.input_shards import Inputs
+from recordsmith.reshaping.resharding.record_selection import Pool
+from recordsmith.reshaping.resharding.reshard_plan import ReshardedShard, ReshardPlan
+from recordsmith.wire import FRAME_BYTES, HEADER_BYTES, RecordBlock
+from recordsmith.work import Work
+
+_POSITIONS = 1 << 16  # per lookup
+_READ_BYTES = 4 << 20  # per read of scattered records in one file
+_SCATTERED_BYTES = 16 << 20  # in many files, which may have to be opened
+
+
+class _Piece(NamedTuple):
+    """Some records; `place` returns the origin of a record of the block."""
+
+    block: RecordBlock
+    place: Callable[[int], RecordLocation]
+
+
+class ShardCopies:
+    """Writes all new shards of a plan."""
+
+    def __init__(
+        self,
+        folder: Path,
+        plan: ReshardPlan,
+        fingerprint: str,
+        inputs: Inputs,
+        records: InputRecords,
+        work: Work,
+        *,
+        surveyed: Collection[str],
+        change: Change | None = None,
+    ) -> None:
+        """`surveyed`: the splits whose schemas are not known yet."""
+        self._folder = folder
+        self._plan = plan
+        self._fingerprint = fingerprint
+        self._inputs = inputs
+        self._versions = inputs.versions()
+        self._records = records
+        self._work = work
+        self._surveyed = surveyed
+        self._change = change
+        # random orders need the positions of all records
+        self._positions = {
+            split: _Positions(records, pool)
+            for split, pool in plan.pools.items()
+            if plan.orders[split].permutation is not None
+        }
+        self._everything = records.joined() if self._positions else Dataset(())
+
+    def run(self, *, trusting: bool = True) -> list[ShardResult]:
+        """Write all shards under temporary names.
+
+        Args:
+            trusting: whether to keep complete shards of an earlier run.
+
+        Returns:
+            A result per shard, in the order of the plan.
+
+        Raises:
+            CorruptDataError: an input is damaged, or was modified during the job.
+            OptionError: the change does not fit a record.
+            FileAccessError: a file cannot be read or written.
+        """
+        results = self._work.each(
+            lambda shard: self._complete(shard, trusting=trusting), self._plan.shards
+        )
+        for shard in self._inputs.shards:
+            shard.check_unchanged()
+        return results
+
+    def _complete(self, shard: ReshardedShard, *, trusting: bool) -> ShardResult:
+        """Write one shard under its temporary name, unless it is complete."""
+        result, is_new = complete_shard(
+            self._folder,
+            shard.file,
+            self._plan.compression,
+            lambda writer: (ShardResult.of(writer, *self._write(shard, writer)), self._versions),
+            fingerprint=self._fingerprint,
+            versions=lambda: self._versions,
+            trusting=trusting,
+        )
+        if not is_new:
+            self._work.advance(result.bytes_in)
+        return result
+
+    def _write(self, shard: ReshardedShard, writer: ShardWriter) -> tuple[Schema, int]:
+        """Write the records; return their schema (empty if not needed) and input bytes."""
+        survey = SchemaSurvey()
+        is_as_checked = self._change is None and self._plan.compression == "none"
+        is_surveyed = shard.split in self._surveyed and is_as_checked
+        bytes_in = 0
+        for piece in self._pieces(shard):
+            block = piece.block
+            frames = block.frames()
+            try:
+                if self._change is None:
+                    writer.write_frames(frames, block.lengths)
+                else:
+                    _write_changed(writer, block, self._change)
+                if is_surveyed:
+                    survey.update(block.buffer, block.starts, block.lengths)
+            except CorruptDataError as error:
+                error.path, error.record, error.offset = piece.place(error.record or 0)
+                raise
+            except RefusedError as refused:
+                raise _located(refused, piece.place(refused.number)) from None
+            bytes_in += len(frames)
+            self._work.advance(len(frames))
+        if is_as_checked:
+            writer.seal()
+            return survey.finish(), bytes_in
+        schema = read_back(writer)
+        return schema if shard.split in self._surveyed else survey.finish(), bytes_in
+
+    def _pieces(self, shard: ReshardedShard) -> Iterator[_Piece]:
+        positions = self._positions.get(shard.split)
+        if positions is not None:
+            order = self._plan.orders[shard.split]
+            for start in range(shard.start, shard.stop, _POSITIONS):
+                ranks = order.ranks(start, min(start + _POSITIONS, shard.stop))
+                yield from _gathered(
+                    self._records, self._everything, positions.of(ranks), _SCATTERED_BYTES
+                )
+            return
+        pool = self._plan.pools[shard.split]
+        first = int(np.searchsorted(pool.starts, shard.start, side="right")) - 1
+        for at in range(first, len(pool.inputs)):
+            low, high = int(pool.starts[at]), int(pool.starts[at + 1])
+            start, stop = max(low, shard.start) - low, min(high, shard.stop) - low
+            if low >= shard.stop:
+                return
+            if start < stop and pool.has_all_of(at):
+                yield from _consecutive(self._records, pool.inputs[at], start, stop)
+            elif start < stop:
+                dataset = Dataset((self._records.shard(pool.inputs[at]),))
+                numbers = pool.numbers(at)[start:stop]
+                for begin in range(0, len(numbers), _POSITIONS):
+                    chosen = numbers[begin : begin + _POSITIONS]
+                    yield from _gathered(self._records, dataset, chosen, _READ_BYTES)
+
+
+def _located(refused: RefusedError, where: RecordLocation) -> OptionError:
+    """Return the error of a change with the place of the record."""
+    error = copy(refused.error)
+    error.problem = f"{where.path}, record {where.number}: {error.problem}"
+    return error
+
+
+def _consecutive(records: InputRecords, number: int, start: int, stop: int) -> Iterator[_Piece]:
+    """Yield the records start:stop of an input in blocks.
+
+    Raises:
+        CorruptDataError: a record is damaged, or the file has too few or too many.
+    """
+    path = str(records.path(number))
+    is_to_end = stop == records.counts[number]
+    seen = start
+    for block in records.shard(number).blocks(start, None if is_to_end else stop):
+        seen = block.position + len(block)
+
+        def place(at: int, block: RecordBlock = block) -> RecordLocation:
+            offset = block.offset + int(block.starts[at]) - HEADER_BYTES
+            return RecordLocation(path, block.position + at, offset)
+
+        yield _Piece(block, place)
+    if seen != stop:
+        raise records.count_error(number, seen)
+
+
+class _Positions:
+    """Positions of the records of a pool among those of all inputs."""
+
+    def __init__(self, records: InputRecords, pool: Pool) -> None:
+        firsts = np.cumsum([0, *records.counts[:-1]])[list(pool.inputs)]
+        self._starts = pool.starts
+        self._shifts = firsts - pool.starts[:-1]
+        self._chosen: Int64Array | None = None  # by rank, if the pool is not whole
+        if not pool.is_whole:
+            self._chosen = np.concatenate(
+                [pool.numbers(at) + first for at, first in enumerate(firsts.tolist())]
+            )
+
+    def of(self, ranks: Int64Array) -> Int64Array:
+        """Return the positions of ranks, int64."""
+        if self._chosen is not None:
+            return self._chosen[ranks]
+        at = np.searchsorted(self._starts, ranks, side="right") - 1
+        return ranks + self._shifts[at]
+
+
+def _gathered(
+    records: InputRecords, dataset: Dataset, positions: Int64Array, read_bytes: int
+) -> Iterator[_Piece]:
+    """Yield scattered records, about `read_bytes` at a time."""
+    stops = np.cumsum(dataset.record_sizes(positions) + FRAME_BYTES)
+    begin = 0
+    while begin < len(positions):
+        before = int(stops[begin - 1]) if begin else 0
+        end = max(begin + 1, int(np.searchsorted(stops, before + read_bytes, side="right")))
+        frames = dataset.read_frames(positions[begin:end])
+        offsets = frames.offsets
+
+        def place(at: int, begin: int = begin) -> RecordLocation:
+            location = dataset.locate_record(int(positions[begin + at]))
+            return location._replace(path=str(records.given(Path(location.path))))
+
+        lengths = np.diff(offsets) - FRAME_BYTES
+        yield _Piece(
+            RecordBlock(as_view(frames.buffer), offsets[:-1] + HEADER_BYTES, lengths, 0, 0), place
+        )
+        begin = end
+
+
+def _write_changed(writer: ShardWriter, block: RecordBlock, change: Change) -> None:
+    count = writer.record_count
+    for payloads in change.changed(block):
+        writer.write_slices(*payloads)
+    count = writer.record_count - count
+    if count != len(block):
+        raise FunctionError(
+            f"{type(change).__name__}.changed returned {count} payloads for {len(block)} records",
+            function="change",
+            remedy="Return one payload per record.",
+        )

@@ -1,0 +1,1 @@
+"""`salvage`: recover intact records from damaged shards."""

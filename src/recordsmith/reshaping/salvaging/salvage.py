@@ -1,0 +1,259 @@
+"""`recordsmith.salvage`: recover intact records from damaged shards.
+
+Each shard becomes one of the same name in a new folder, with every record whose checksums match.
+All shards appear together when they are written and synced. The damaged files are only read.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from recordsmith.building import (
+    WRITING_THREADS,
+    ShardResult,
+    check_folder,
+    clean_up,
+    clean_up_after,
+    earlier_dataset,
+    manifest_of,
+    publish_dataset,
+    replaced_names,
+    tidying_up,
+    working_in,
+)
+from recordsmith.dataset import LABEL_MAP_NAME, Manifest, Shard
+from recordsmith.dataset.locate import Located, Paths, as_paths, locate
+from recordsmith.errors import CorruptDataError, Defect, OptionError, SourceError
+from recordsmith.files import PathLike, Progress, accessing, as_path, open_file
+from recordsmith.reshaping.inputs.fingerprints import fingerprint
+from recordsmith.reshaping.inputs.input_shards import check_separate
+from recordsmith.reshaping.salvaging.fault_tolerant_file import FaultTolerantFile
+from recordsmith.reshaping.salvaging.salvage_note import load_findings, save_findings
+from recordsmith.reshaping.salvaging.salvage_report import SalvageReport
+from recordsmith.reshaping.salvaging.shard_rescue import ShardRescue
+from recordsmith.wire import HEAD_BYTES, Compression, detect_compression
+from recordsmith.words import first_of
+from recordsmith.work import Work, thread_count
+
+_NAMED = 5  # files in a message
+_NOT_IN_NAMES = re.compile(r"[/\\:\0]")
+
+
+def salvage(
+    paths: Paths,
+    out: PathLike,
+    *,
+    split: str | None = None,
+    overwrite: bool = False,
+    threads: int | None = None,
+    progress: Progress | None = None,
+) -> SalvageReport:
+    """Recover every intact record from damaged shards into a new dataset.
+
+    Recovers each record whose two checksums match, anywhere in its file. Fixes and reports single
+    flipped bits in lengths and checksums. Never joins pieces of records.
+
+    Args:
+        paths: a file, folder, glob or a list of these. If the manifest of a folder is broken or
+            missing, all its files are used.
+        out: the folder of the new dataset, outside of the input folders.
+        split: only this split.
+        overwrite: replace an existing dataset, including one that this job wrote.
+        threads: number of threads; None: one per processor, at most 8.
+        progress: called as `progress(done, total)` with bytes.
+
+    Returns:
+        A report of recovered, lost and repaired records by shard. A shard without intact records
+        has no file in `out`. If the same job ran before, its report.
+
+    Raises:
+        CorruptDataError: not-a-tfrecord, missing-shard: no record can be recovered. Nothing is
+            written.
+        SourceError: no shard is damaged, and none has records.
+        OptionError: no TFRecord files; `out` contains another dataset or an input.
+        FileAccessError: a path does not exist, or `out` cannot be written.
+
+    Example:
+        >>> recordsmith.salvage("damaged", "recovered")  # doctest: +SKIP
+    """
+    folder = as_path(out)
+    check_folder(folder)
+    work = Work(thread_count(threads, most=WRITING_THREADS), progress)
+    found = locate(paths, split, around_defects=True)
+    check_separate(folder, [*as_paths(paths), *(shard.path for shard in found.shards)])
+    names = _names_of(found.shards)
+    job = _Salvage(found, folder, names, work)
+    with working_in(folder) as notices:
+        job.report.notices += notices
+        earlier = earlier_dataset(
+            folder,
+            job.fingerprint,
+            list(names.values()),
+            has_label_map=job.has_label_map,
+            overwrite=overwrite,
+        )
+        if earlier is not None and not overwrite:
+            findings = load_findings(folder, job.fingerprint, found.shards)
+            if findings is not None:
+                clean_up_after(folder)
+                job.report.shards, job.report.is_new = findings, False
+                return job.report
+        clean_up(folder)
+        with tidying_up(folder, ()):
+            results = job.run()
+            manifest = job.manifest(results)
+            publish_dataset(
+                folder,
+                job.fingerprint,
+                manifest,
+                has_label_map=job.has_label_map,
+                replaced=replaced_names(folder, list(manifest.splits), earlier),
+            )
+            save_findings(folder, job.fingerprint, job.report.shards)
+    return job.report
+
+
+class _Salvage:
+    """One call of `salvage`."""
+
+    def __init__(
+        self,
+        found: Located,
+        folder: Path,
+        names: Mapping[Path, str],
+        work: Work,
+    ) -> None:
+        self._found = found
+        self._folder = folder
+        self._names = names
+        self._work = work
+        self._compression = _compression_of(found)
+        self.fingerprint = self._fingerprint()
+        self.has_label_map = found.class_names is not None and any(
+            (shard.path.parent / LABEL_MAP_NAME).is_file() for shard in found.shards[:1]
+        )
+        self.report = SalvageReport(
+            folder,
+            missing=[str(error) for _, error in found.missing],
+            notices=[str(error) for error in found.ignored],
+        )
+
+    def _fingerprint(self) -> str:
+        """Return a hash of names, sizes, modification times and manifest of the inputs."""
+        found, files = self._found, list[Any]()
+        for shard in found.shards:
+            with accessing(shard.path):
+                status = os.stat(shard.path)
+            expected = None if shard.entry is None else shard.entry.record_count
+            known = (self._names[shard.path], shard.split, expected)
+            files.append((os.path.realpath(shard.path), *known, status.st_size, status.st_mtime_ns))
+        missing = [(split, os.path.basename(error.path or "")) for split, error in found.missing]
+        return fingerprint(["salvage", files, missing, self._compression, found.class_names])
+
+    def run(self) -> list[ShardResult | None]:
+        """Recover all shards; a result is None for a shard without intact records.
+
+        Raises:
+            CorruptDataError: no shard has intact records.
+            SourceError: no shard is damaged, and none has records.
+        """
+        shards = self._found.shards
+        self._work.total += sum(shard.size_bytes for shard in shards)
+        rescue = ShardRescue(self._folder, self._compression, self._work.advance)
+        outcomes = self._work.each(
+            lambda shard: rescue.rewrite(shard, self._names[shard.path]), shards
+        )
+        self.report.shards = [salvaged for salvaged, _ in outcomes]
+        results = [result for _, result in outcomes]
+        is_empty = not self.report.record_count and self.report.expected_count != 0
+        if not any(results) or is_empty:
+            raise self._failure()
+        return results
+
+    def manifest(self, results: list[ShardResult | None]) -> Manifest:
+        """Return the manifest of the new dataset."""
+        rescued = [
+            (shard.split, result)
+            for shard, result in zip(self._found.shards, results, strict=True)
+            if result is not None
+        ]
+        old = self._found.manifest
+        report = self.report
+        return manifest_of(
+            dict.fromkeys(split for split, _ in rescued),
+            rescued,
+            self._compression,
+            self._found.class_names,
+            {
+                "salvage": {
+                    "expected": report.expected_count,
+                    "lost_bytes": report.lost_bytes,
+                    "repair_count": report.repair_count,
+                },
+                "plan": self.fingerprint,
+                "before": None if old is None else dict(old.made_from),
+            },
+        )
+
+    def _failure(self) -> CorruptDataError | SourceError:
+        """Return the error for shards without intact records."""
+        if not self.report.shards:
+            for _, error in self._found.missing:
+                return error
+            return CorruptDataError(
+                Defect.BROKEN_MANIFEST,
+                "the manifest lists no shards",
+                remedy="If there are shards, pass them as a glob, or remove the manifest.",
+            )
+        shards = self.report.shards
+        first = next((shard for shard in shards if shard.problem), None)
+        if first is None:
+            names = first_of([str(shard.path) for shard in shards], _NAMED)
+            return SourceError(f"no records and no damage in {names}", path=shards[0].path)
+        others = len(shards) - 1
+        more = f" or {others:,} other files" if others else ""
+        return CorruptDataError(
+            Defect.NOT_A_TFRECORD,
+            f"no record could be recovered from this{more}: {first.problem}",
+            remedy="Nothing was written.",
+            path=first.path,
+        )
+
+
+def _compression_of(found: Located) -> Compression:
+    """Return the compression for the new dataset: that of the manifest, or of most shards."""
+    if found.manifest is not None:
+        return found.manifest.compression
+    heads: Counter[Compression] = Counter()
+    for shard in found.shards:
+        with open_file(shard.path) as file, accessing(shard.path):
+            head = FaultTolerantFile(file).read(HEAD_BYTES) or b""
+        heads[detect_compression(head)] += bool(head)
+    return heads.most_common(1)[0][0] if heads else "none"
+
+
+def _names_of(shards: list[Shard]) -> dict[Path, str]:
+    """Return the name of each shard in the new folder.
+
+    Raises:
+        OptionError: two shards have the same name.
+    """
+    names: dict[Path, str] = {}
+    taken: dict[str, Path] = {}
+    for shard in shards:
+        name = _NOT_IN_NAMES.sub("_", shard.path.name)
+        other = taken.setdefault(name, shard.path)
+        if shard.path in names or other != shard.path:
+            raise OptionError(
+                f"{other} and {shard.path} would have the same name in the new dataset",
+                option="paths",
+                value=name,
+                remedy="Salvage them into separate folders.",
+            )
+        names[shard.path] = name
+    return names

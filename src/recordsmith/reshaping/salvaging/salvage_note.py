@@ -1,0 +1,75 @@
+"""The report of a salvage, saved in the hidden folder so that a rerun can return it.
+
+The note is used if it is valid and of the same job and files; otherwise the job runs again.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from recordsmith.dataset import Shard
+from recordsmith.dataset.documents import NOT_AS_EXPECTED, integer_in_json
+from recordsmith.errors import Defect, FileAccessError
+from recordsmith.files import INTERNAL_FOLDER, read_note, write_atomically
+from recordsmith.reshaping.salvaging.salvage_report import SalvagedShard
+from recordsmith.wire import LostRange, Repair
+
+_NAME = "salvage.json"
+
+
+def save_findings(folder: Path, plan: str, shards: Sequence[SalvagedShard]) -> None:
+    """Save the results of all shards; `plan` is the fingerprint of the job."""
+    found = [shard.to_json() for shard in shards]
+    for of_shard in found:
+        del of_shard["path"]  # paths of the inputs are private
+    document = {"plan": plan, "shards": found}
+    write_atomically(_path(folder), json.dumps(document).encode())
+
+
+def load_findings(folder: Path, plan: str, shards: Sequence[Shard]) -> list[SalvagedShard] | None:
+    """Load the results of these shards; None if they are not known."""
+    try:
+        document = json.loads(read_note(_path(folder)))
+        if document["plan"] != plan:
+            return None
+        return [
+            _parse(shard, found) for shard, found in zip(shards, document["shards"], strict=True)
+        ]
+    except (FileAccessError, *NOT_AS_EXPECTED):
+        return None
+
+
+def _path(folder: Path) -> Path:
+    return folder / INTERNAL_FOLDER / _NAME
+
+
+def _parse(shard: Shard, found: Any) -> SalvagedShard:
+    """Parse the result of a shard, with its current path."""
+    return SalvagedShard(
+        shard.path,
+        shard.split,
+        file=None if found["file"] is None else str(found["file"]),
+        record_count=integer_in_json(found["records"]),
+        expected_count=None if found["expected"] is None else integer_in_json(found["expected"]),
+        size_bytes=integer_in_json(found["size_bytes"]),
+        compression=str(found["compression"]),
+        lost=list(map(_range, found["lost"])),
+        lost_count=integer_in_json(found["lost_count"]),
+        lost_bytes=integer_in_json(found["lost_bytes"]),
+        breaks=list(map(_range, found["breaks"])),
+        repairs=[
+            Repair(integer_in_json(one["offset"]), integer_in_json(one["bit"]), str(one["field"]))
+            for one in found["repairs"]
+        ],
+        repair_count=integer_in_json(found["repair_count"]),
+        problem=str(found["problem"]),
+    )
+
+
+def _range(found: Any) -> LostRange:
+    return LostRange(
+        integer_in_json(found["start"]), integer_in_json(found["stop"]), Defect(found["defect"])
+    )

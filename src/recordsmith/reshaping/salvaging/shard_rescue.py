@@ -1,0 +1,152 @@
+"""Recover the intact records of one damaged shard.
+
+Skips what cannot be read or decompressed, searches for frames whose two checksums match, and writes
+them byte for byte. Compressed shards, and those with very long frames, are read back.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+from typing import BinaryIO, Literal, cast
+
+from recordsmith.building import ShardResult, read_back, writing_partial
+from recordsmith.dataset import Shard, ShardWriter
+from recordsmith.errors import located
+from recordsmith.files import INTERNAL_FOLDER, accessing, open_file
+from recordsmith.reshaping.salvaging.fault_tolerant_file import FaultTolerantFile
+from recordsmith.reshaping.salvaging.salvage_report import SalvagedShard
+from recordsmith.reshaping.salvaging.verified_frames import VerifiedFrames
+from recordsmith.wire import (
+    HEAD_BYTES,
+    Compression,
+    LostRange,
+    Repair,
+    Whole,
+    describe_foreign,
+    detect_compression,
+    inflate_around_breaks,
+    rescue,
+)
+
+
+class ShardRescue:
+    """Writes the intact records of damaged shards. Thread-safe."""
+
+    def __init__(
+        self, folder: Path, compression: Compression, advance: Callable[[int], None]
+    ) -> None:
+        """
+        Args:
+            folder: of the new dataset.
+            compression: of its shards.
+            advance: called with the number of bytes processed since the last call.
+        """
+        self._folder = folder
+        self._compression = compression
+        self._advance = advance
+
+    def rewrite(self, shard: Shard, name: str) -> tuple[SalvagedShard, ShardResult | None]:
+        """Write the intact records under a temporary name.
+
+        Returns:
+            The report, and the written shard; None if a damaged shard has no intact records.
+
+        Raises:
+            FileAccessError: the shard cannot be opened, read or written. Read errors of the disk
+                are not raised: they count as lost data.
+        """
+        salvaged = SalvagedShard(
+            shard.path,
+            shard.split,
+            expected_count=None if shard.entry is None else shard.entry.record_count,
+        )
+        return salvaged, self._rewrite(salvaged, name)
+
+    def _rewrite(self, salvaged: SalvagedShard, name: str) -> ShardResult | None:
+        path = salvaged.path
+        with ExitStack() as stack:
+            opened = stack.enter_context(open_file(path))
+            stack.enter_context(accessing(path))
+            stack.enter_context(located(path))
+            salvaged.size_bytes = os.fstat(opened.fileno()).st_size
+            tolerant = FaultTolerantFile(opened)
+            file = cast(BinaryIO, tolerant)
+            head = file.read(HEAD_BYTES)
+            salvaged.compression = detect_compression(head)
+            stream = file
+            if salvaged.compression != "none":
+                stream = self._inflated(file, salvaged, stack)
+            writer = stack.enter_context(writing_partial(self._folder, name, self._compression))
+            verified = self._copy(stream, writer, salvaged, counted=stream is file)
+            salvaged.add_unreadable(tolerant.unreadable)
+            salvaged.record_count = writer.record_count
+            is_damaged = salvaged.lost_count or salvaged.breaks or salvaged.expected_count
+            if not writer.record_count and salvaged.expected_count != 0 and is_damaged:
+                salvaged.problem = _failure_reason(head)
+                writer.discard()
+                return None
+            is_verbatim = self._compression == "none"
+            schema = verified.schema_of(writer.record_count) if is_verbatim else None
+            if schema is None:
+                schema = read_back(writer)
+        salvaged.file = name
+        return ShardResult.of(writer, schema, salvaged.size_bytes)
+
+    def _copy(
+        self, stream: BinaryIO, writer: ShardWriter, salvaged: SalvagedShard, *, counted: bool
+    ) -> VerifiedFrames:
+        """Copy all intact frames."""
+        reported = 0
+        verified = VerifiedFrames()
+        for finding in rescue(stream):
+            if isinstance(finding, Whole):
+                writer.write_piece(finding.frames, finding.lengths)
+                if self._compression == "none":
+                    verified.add(finding)
+                reached = finding.offset + len(finding.frames)
+            elif isinstance(finding, Repair):
+                salvaged.add_repair(finding)
+                reached = finding.offset
+            else:
+                salvaged.add_lost(finding)
+                reached = finding.stop
+            self._advance(max(0, reached - reported) if counted else 0)
+            reported = max(reported, reached)
+        return verified
+
+    def _inflated(self, file: BinaryIO, salvaged: SalvagedShard, stack: ExitStack) -> BinaryIO:
+        """Decompress a shard to an unnamed temporary file, which is seekable."""
+        internal = self._folder / INTERNAL_FOLDER
+        with accessing(internal, "write"):
+            spool = tempfile.TemporaryFile(dir=internal)  # noqa: SIM115 - closed by the stack
+        stack.enter_context(spool)
+        compression = cast(Literal["gzip", "zlib"], salvaged.compression)
+        reported = 0
+        for piece in inflate_around_breaks(file, compression):
+            if isinstance(piece, LostRange):
+                salvaged.breaks.append(piece)
+                continue
+            with accessing(internal, "write"):
+                spool.write(piece)
+            reached = file.tell()
+            self._advance(max(0, reached - reported))
+            reported = max(reported, reached)
+        with accessing(internal, "write"):
+            spool.flush()
+        return spool
+
+
+def _failure_reason(head: bytes) -> str:
+    """Explain from the first bytes of a file why no record was recovered."""
+    if not head:
+        return "it is empty"
+    foreign = describe_foreign(head)
+    if foreign is not None:
+        return foreign.sentences.removesuffix(".")
+    if not any(head):
+        return "it begins with zeros and has no record with matching checksums"
+    return "it has no record with matching checksums"

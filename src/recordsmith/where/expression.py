@@ -1,0 +1,175 @@
+"""Selection of records by an expression over their features.
+
+Decodes only the features in the expression, a block of records at a time, without copying bytes.
+Records are Examples, or SequenceExamples whose context is used.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+import numpy as np
+import numpy.typing as npt
+
+from recordsmith.buffers import BytesLike, Int64Array, as_view
+from recordsmith.errors import CorruptDataError, Defect
+from recordsmith.example import (
+    ColumnDecoder,
+    FeatureSpec,
+    Schema,
+    SchemaSurvey,
+    classify,
+    context_payload,
+)
+from recordsmith.where.conditions import Condition
+from recordsmith.where.parser import parse_condition, unknown_feature
+from recordsmith.wire import RecordBlock
+
+_SAMPLED = 100
+
+
+class Where:
+    """A condition on the features of a record: a `Selection`. Thread-safe."""
+
+    def __init__(self, condition: Condition) -> None:
+        self._condition = condition
+        self.keys = tuple(sorted(set(condition.keys())))
+        """The features in the expression."""
+        self._specs = dict.fromkeys(self.keys, FeatureSpec(shape="ragged"))
+        self._unseen = set(self.keys)
+        self._known: tuple[str, ...] | None = None  # the features of the first records
+
+    def chosen(self, block: RecordBlock) -> npt.NDArray[np.bool_]:
+        """Return whether each record of a block matches: bool, (len(block),).
+
+        Raises:
+            CorruptDataError: a payload cannot be parsed; `record` counts from the stream's start.
+            OptionError: a feature has a kind that cannot be compared this way.
+        """
+        if self._known is None and len(block):
+            self._known = _features_of(block)
+        try:
+            return self._holds(block.buffer, block.starts, block.lengths)
+        except CorruptDataError as error:
+            if error.record is not None:
+                error.record += block.position
+            raise
+
+    def check(self, schema: Schema) -> None:
+        """Check against the schema of all records, before reading any.
+
+        Raises:
+            OptionError: no record has a feature, or it has another kind.
+        """
+        if schema.payload in ("none", "mixed"):
+            return
+        known = schema.sections.get("context", schema.features)
+        for key in self.keys:
+            if key not in known and schema.is_complete:
+                raise unknown_feature(key, known)
+        for comparison in self._condition.comparisons():
+            if comparison.key in known:
+                comparison.check_kind(known[comparison.key].kind)
+
+    def check_features_found(self) -> None:
+        """Check that all features were found, after all records were evaluated.
+
+        Raises:
+            OptionError: no record had a value of a feature.
+        """
+        if self._known is not None:
+            for key in self.keys:
+                if key in self._unseen:
+                    raise unknown_feature(key, self._known)
+
+    def to_json(self) -> str:
+        """Return the expression in a normal form."""
+        return str(self._condition)
+
+    def __str__(self) -> str:
+        return str(self._condition)
+
+    def __repr__(self) -> str:
+        return f"Where({str(self)!r})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Where) and self._condition == other._condition
+
+    def __hash__(self) -> int:
+        return hash(self._condition)
+
+    def _holds(
+        self,
+        buffer: BytesLike,
+        starts: Int64Array,
+        lengths: Int64Array,
+        *,
+        may_be_sequences: bool = True,
+    ) -> npt.NDArray[np.bool_]:
+        decoder = ColumnDecoder(self._specs, borrowed=self.keys)
+        try:
+            decoder.append(buffer, starts, lengths)
+        except CorruptDataError as error:
+            if error.defect is Defect.FEATURE_KIND and len(starts) > 1:
+                return self._holds_one_by_one(buffer, starts, lengths)
+            if error.defect is Defect.NOT_AN_EXAMPLE and may_be_sequences:
+                contexts = _contexts(buffer, starts, lengths)
+                if contexts is not None:
+                    return self._holds(*contexts, may_be_sequences=False)
+            raise
+        columns = decoder.finish(all_there=False)
+        self._unseen.difference_update(columns)
+        return self._condition.holds(columns, len(starts))  # type: ignore[arg-type]
+
+    def _holds_one_by_one(
+        self, buffer: BytesLike, starts: Int64Array, lengths: Int64Array
+    ) -> npt.NDArray[np.bool_]:
+        """Evaluate single records, for features with several kinds in one block."""
+        held = np.zeros(len(starts), np.bool_)
+        for row in range(len(starts)):
+            try:
+                held[row] = self._holds(buffer, starts[row : row + 1], lengths[row : row + 1])[0]
+            except CorruptDataError as error:
+                error.record = row
+                raise
+        return held
+
+
+def parse_where(text: str) -> Where:
+    """Parse a where expression.
+
+    Such as `image/class/label in (1, 2)` or `image/height >= 256 and not has(image/object/mask)`.
+    A comparison is true for a record if it is true for any value of the feature, and false if the
+    feature is missing. `all(feature)` requires all values, `len(feature)` is their number. Write
+    text in quotes, and names with characters other than letters, digits and `_ / . : -` in
+    backticks.
+
+    Raises:
+        OptionError: the expression is invalid; the excerpt shows the place.
+    """
+    return Where(parse_condition(text))
+
+
+def _features_of(block: RecordBlock) -> tuple[str, ...]:
+    """Return the names of the features of the first records."""
+    survey = SchemaSurvey()
+    with suppress(CorruptDataError):
+        survey.update(block.buffer, block.starts[:_SAMPLED], block.lengths[:_SAMPLED])
+    schema = survey.finish()
+    return tuple(schema.sections.get("context", schema.features))
+
+
+def _contexts(
+    buffer: BytesLike, starts: Int64Array, lengths: Int64Array
+) -> tuple[bytes, Int64Array, Int64Array] | None:
+    """Return the contexts of SequenceExamples as Examples; None for other payloads."""
+    view = as_view(buffer)
+    pieces = []
+    for start, length in zip(starts.tolist(), lengths.tolist(), strict=True):
+        payload = view[start : start + length]
+        kind = classify(payload)
+        if kind not in ("Example", "SequenceExample"):
+            return None
+        pieces.append(payload if kind == "Example" else context_payload(payload))
+    sizes = np.fromiter(map(len, pieces), np.int64, len(pieces))
+    return b"".join(pieces), np.cumsum(sizes) - sizes, sizes

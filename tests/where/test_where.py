@@ -1,0 +1,311 @@
+"""Where expressions, against the same conditions in plain Python over decoded examples."""
+
+from __future__ import annotations
+
+import io
+import math
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import recordsmith as rs
+from recordsmith.errors import Defect
+from recordsmith.example import Schema, SchemaSurvey
+from recordsmith.where.expression import parse_where
+from recordsmith.wire import RecordBlock, encode_records, read_blocks
+
+Holds: TypeAlias = Callable[[dict[str, Any]], bool]
+
+OPERATORS: dict[str, Callable[[Any, Any], bool]] = {
+    "==": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+
+
+def block_of(payloads: Sequence[bytes], position: int = 0) -> RecordBlock:
+    """The payloads as a reader hands them on."""
+    if not payloads:
+        none = np.empty(0, np.int64)
+        return RecordBlock(memoryview(b""), none, none, position, 0)
+    (block,) = read_blocks(io.BytesIO(encode_records(payloads)))
+    return RecordBlock(block.buffer, block.starts, block.lengths, position, 0)
+
+
+def chosen(text: str, *examples: dict[str, Any]) -> list[bool]:
+    payloads = [rs.encode_example(example) for example in examples]
+    return parse_where(text).chosen(block_of(payloads)).tolist()  # type: ignore[no-any-return]
+
+
+def schema_of(*payloads: bytes) -> Schema:
+    survey, block = SchemaSurvey(), block_of(payloads)
+    survey.update(block.buffer, block.starts, block.lengths)
+    return survey.finish()
+
+
+# ---- against plain Python ----------------------------------------------------------------------
+
+INTS = st.integers(-3, 3) | st.sampled_from([2**63 - 1, -(2**63), 2**53 + 1])
+FLOATS = st.sampled_from([0.0, -1.5, 0.1, 2.0, math.inf, math.nan]) | st.floats(width=32)
+TEXTS = st.sampled_from([b"", b"a", b"b", b"ab", "ö".encode(), b"\xff\0", b"'\"\\", b"x" * 40])
+VALUES = {"i": INTS, "image/f.1": FLOATS, "a text": TEXTS}
+WRITTEN = {"i": "i", "image/f.1": "image/f.1", "a text": "`a text`"}
+LITERALS = {
+    "i": INTS | st.sampled_from([2**70, -(2**64), 0.5, -1.5, 2.0**53, 1e300, 3.0]),
+    "image/f.1": st.sampled_from([0.1, 2, -1.5, 0.0]),
+    "a text": TEXTS,
+}
+KINDS: Any = {"i": "int64", "image/f.1": "float", "a text": "bytes"}
+
+RECORDS = st.lists(
+    st.fixed_dictionaries(
+        {}, optional={key: st.lists(values, max_size=3) for key, values in VALUES.items()}
+    ),
+    max_size=6,
+)
+
+
+def written(literal: Any) -> str:
+    """A literal in another spelling than recordsmith's own."""
+    if not isinstance(literal, bytes):
+        return repr(literal)
+    return "'" + "".join(f"\\x{byte:02X}" for byte in literal) + "'"
+
+
+def stored(value: Any, literal: Any) -> Any:
+    """A literal as the feature of a value stores it."""
+    return np.float32(literal) if isinstance(value, np.floating) else literal
+
+
+@st.composite
+def expressions(draw: Any, depth: int = 2) -> tuple[str, Holds]:
+    """A text, and what it means for a decoded example."""
+    form = draw(st.integers(0, 6 if depth else 3))
+    if form == 4:
+        text, part = draw(expressions(depth - 1))
+        return f"not({text})", lambda example: not part(example)
+    if form > 4:
+        parts = [draw(expressions(depth - 1)) for _ in range(draw(st.integers(1, 3)))]
+        word, decide = ("and", all) if form == 5 else ("or", any)
+        text = f" {word}  ".join(f"({text})" for text, _ in parts)
+        return text, lambda example: decide(part(example) for _, part in parts)
+    key = draw(st.sampled_from(list(VALUES)))
+    if form == 0:
+        word = draw(st.sampled_from(["has", "missing"]))
+        return f"{word} ({WRITTEN[key]})", lambda e: bool(len(e.get(key, ()))) == (word == "has")
+    compare = OPERATORS[name := draw(st.sampled_from(list(OPERATORS)))]
+    if form == 1:
+        number = draw(st.integers(-1, 3))
+        return f"len({WRITTEN[key]}){name}{number}", lambda e: compare(len(e.get(key, ())), number)
+    decide = all if (of_all := draw(st.booleans())) else any
+    measured = f"all({WRITTEN[key]})" if of_all else WRITTEN[key]
+    wanted = draw(st.lists(LITERALS[key], min_size=1, max_size=8))
+    if form == 2:
+        is_in = draw(st.booleans())
+        text = f"{measured} {'in' if is_in else 'not  in'} ({', '.join(map(written, wanted))})"
+    else:
+        text = f"{measured} {name} {written(wanted[0])}"
+
+    def hits(value: Any) -> bool:
+        if isinstance(value, np.floating) and math.isnan(value):
+            return False
+        if form == 2:
+            return any(value == stored(value, literal) for literal in wanted) == is_in
+        return bool(compare(value, stored(value, wanted[0])))
+
+    return text, lambda e: bool(len(e.get(key, ()))) and decide(hits(v) for v in e[key])
+
+
+def decoded(payload: bytes) -> dict[str, Any]:
+    """With Python's ints, which compare exactly with floats."""
+    return {
+        key: [int(v) for v in values] if key == "i" else list(values)
+        for key, values in rs.decode_example(payload).items()
+    }
+
+
+@settings(max_examples=300)
+@given(records=RECORDS, expression=expressions())
+def test_as_plain_python_has_it(
+    records: list[dict[str, Any]], expression: tuple[str, Holds]
+) -> None:
+    text, holds = expression
+    payloads = [rs.encode_example(record, KINDS) for record in records]
+    expected = [holds(decoded(payload)) for payload in payloads]
+    where = parse_where(text)
+    assert where.chosen(block_of(payloads)).tolist() == expected
+    again = parse_where(str(where))
+    assert again == where
+    assert again.to_json() == where.to_json()
+
+
+def test_the_expressions_of_the_documentation() -> None:
+    daisy = {"image/class/label": 1, "image/class/text": "daisy", "image/height": 300}
+    rose = {"image/class/label": 2, "image/class/text": "rose", "image/height": 200}
+    boxes = {"image/object/bbox/xmin": [0.1, 0.2], "image/height": 256}
+    records = (daisy, rose, boxes)
+    assert chosen("image/class/label in (1, 2)", *records) == [True, True, False]
+    text = 'image/height >= 256 and not image/class/text == "daisy"'
+    assert chosen(text, *records) == [False, False, True]
+    assert chosen("len(image/object/bbox/xmin) > 0", *records) == [False, False, True]
+    assert chosen("missing(image/class/label)", *records) == [False, False, True]
+    assert chosen("has(image/class/label)", *records) == [True, True, False]
+
+
+def test_and_binds_closer_than_or_and_not_closest() -> None:
+    records = [{"a": a, "b": b, "c": c} for a in (0, 1) for b in (0, 1) for c in (0, 1)]
+    found = chosen("not a == 1 or b == 1 and c == 1", *records)
+    assert found == [not r["a"] or (bool(r["b"]) and bool(r["c"])) for r in records]
+
+
+def test_numbers_that_do_not_fit() -> None:
+    values = [{"f": value} for value in (3e38, -3e38, math.inf, -math.inf, math.nan)]
+    assert chosen("f < 1e39", *values) == [True, True, False, True, False]
+    assert chosen(f"f > -{10**400}", *values) == [True, True, True, False, False]
+    assert chosen("f != 1e39", *values) == [True, True, True, True, False]
+    assert chosen("f == 1e39", *values) == [False] * 5
+    largest = [{"i": 2**63 - 1}, {"i": -(2**63)}]
+    assert chosen("i < 9223372036854775808", *largest) == [True, True]
+    assert chosen("i > 9223372036854775806.5", *largest) == [False, False]  # it is 2.0**63
+    assert chosen("i >= -9223372036854775808", *largest) == [True, True]
+
+
+def test_values_are_compared_without_looking_at_others() -> None:
+    """Features outside of the expression may have any kind."""
+    assert chosen("a == 1", {"a": 1, "b": "x"}, {"a": 1, "b": 2.0}) == [True, True]
+
+
+def test_keys_in_backticks() -> None:
+    record = {"a`b": 1, "in": 2, "größe": 3, "1": 4, "a-b:c": 5}
+    text = "`a``b` == 1 and `in` == 2 and größe == 3 and `1` == 4 and a-b:c == 5"
+    assert chosen(text, record) == [True]
+    assert chosen("`\udcff` == 1", {"\udcff": 1}) == [True]
+
+
+# ---- what cannot be understood -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "place", "expected"),
+    [
+        ("", 1, "expected a feature"),
+        ("a", 2, r"expected a comparison.*found the end.*has\(a\)"),
+        ("a = 1", 3, "=="),
+        ("a == 1 && b == 2", 8, "did you mean and?"),
+        ("a == 1 AND b == 2", 8, "did you mean and?"),
+        ("a == daisy", 6, 'in quotes: "daisy"'),
+        ("3 == a", 1, "on the left"),
+        ("0 < a < 3", 1, "on the left"),
+        ("a < 1 < 2", 7, "expected and, or, or the end"),
+        ('a == "x', 6, "not closed"),
+        ("`a == 3", 1, "not closed"),
+        ("(a == 1", 8, r"expected and, or, or \), found the end"),
+        ("a == 1)", 7, "or the end"),
+        ("a in 1", 6, "values in parentheses"),
+        ("a in ()", 7, "expected a number"),
+        ('a in (1, "x")', 6, "mixed"),
+        ("1a == 1", 1, "backticks"),
+        ("a == 1_000", 6, "found 1_000"),
+        ('len(a) == "x"', 11, "expected a number"),
+        ("len > 3", 5, "after len"),
+        ("in == 3", 1, "expected a feature"),
+        ("a not == 3", 7, "expected in"),
+        ("a == 1e999", 6, "too large"),
+        (f"a == {'9' * 5000}", 6, "too large"),
+        ('a == "\\q"', 6, r"\\q is not"),
+        ("a == '\ud800'", 6, "surrogates"),
+        ("a == 1;", 7, "found ;"),
+        ("__import__('os')", 11, "expected a comparison"),
+    ],
+)
+def test_invalid_expressions(text: str, place: int, expected: str) -> None:
+    with pytest.raises(rs.OptionError, match=expected) as caught:
+        parse_where(text)
+    message, shown, caret = caught.value.lines
+    assert f"at character {place}:" in message
+    if len(text) < 60:
+        assert shown[2:] == text
+        assert caret.index("^") - 2 == place - 1
+
+
+@pytest.mark.parametrize("opening", ["(", "not ", "not ("])
+def test_nested_too_deep(opening: str) -> None:
+    with pytest.raises(rs.OptionError, match="at most 100"):
+        parse_where(opening * 10_000 + "a == 1")
+    assert parse_where(opening * 49 + "a == 1" + ")" * 49 * opening.count("("))
+
+
+def test_long_without_being_deep() -> None:
+    text = " or ".join(f"a == {number}" for number in range(3000))
+    assert chosen(text, {"a": 2999}, {"a": 3000}) == [True, False]
+    text = f"a in ({', '.join(map(str, range(3000)))})"
+    assert chosen(text, {"a": 2999}, {"a": 3000}) == [True, False]
+
+
+@pytest.mark.parametrize("given", [None, 3, b"a == 1"])
+def test_expressions_must_be_text(given: Any) -> None:
+    with pytest.raises(rs.OptionError) as caught:
+        parse_where(given)
+    assert (caught.value.option, caught.value.value) == ("where", repr(given))
+
+
+# ---- features that do not match ---------------------------------------------------------------
+
+
+def test_kinds_that_cannot_be_compared() -> None:
+    with pytest.raises(rs.OptionError, match="'t' is bytes"):
+        chosen("t == 3", {"t": "x"})
+    with pytest.raises(rs.OptionError, match="'i' is int64"):
+        chosen("i in ('x', 'y')", {"i": 3})
+    with pytest.raises(rs.OptionError, match="'f' is float"):
+        chosen("not f < 'x'", {"f": 0.5})
+    assert chosen("len(t) == 1 and has(t)", {"t": "x"}) == [True]
+
+
+def test_features_of_several_kinds() -> None:
+    assert chosen("a > 1", {"a": 2}, {"a": 0.5}, {}, {"a": 1.5}) == [True, False, False, True]
+    with pytest.raises(rs.OptionError, match="'a' is bytes"):
+        chosen("a > 1", {"a": 2}, {"a": "x"})
+
+
+def test_checked_with_the_schema() -> None:
+    schema = schema_of(rs.encode_example({"image/class/label": 1, "image/class/text": "x"}))
+    parse_where("image/class/label == 1 and image/class/text == 'x'").check(schema)
+    with pytest.raises(rs.OptionError, match=r"'image/clas/label'.*'image/class/l"):
+        parse_where("image/clas/label == 1").check(schema)
+    with pytest.raises(rs.OptionError, match="is bytes"):
+        parse_where("image/class/text == 1").check(schema)
+    parse_where("image/clas/label == 1").check(schema_of())  # no records: features are unknown
+
+
+def test_the_context_of_sequences() -> None:
+    def sequence(number: int) -> bytes:
+        return rs.encode_sequence_example({"id": number, "t": "x"}, {"steps": [[1], [2, 3]]})
+
+    payloads = [sequence(1), rs.encode_example({"id": 2}), sequence(3)]
+    where = parse_where("id in (2, 3) and missing(steps)")
+    assert where.chosen(block_of(payloads)).tolist() == [False, True, True]
+    parse_where("id == 1").check(schema_of(*payloads))
+    with pytest.raises(rs.OptionError, match="id, t"):
+        parse_where("steps == 1").check(schema_of(*payloads))
+
+
+@pytest.mark.parametrize(
+    ("payload", "defect"),
+    [(b"\x0a\xff", Defect.MALFORMED_EXAMPLE), (b"plain bytes", Defect.NOT_AN_EXAMPLE)],
+)
+def test_payloads_that_are_no_examples(payload: bytes, defect: Defect) -> None:
+    good = [rs.encode_example({"a": 1}), rs.encode_sequence_example({"a": 1}, {"b": [1]})]
+    for before in (good[:1], good):
+        with pytest.raises(rs.CorruptDataError) as caught:
+            parse_where("a == 1").chosen(block_of([*before, payload], position=100))
+        assert caught.value.defect in (defect, Defect.NOT_AN_EXAMPLE)
+        assert caught.value.record is not None
