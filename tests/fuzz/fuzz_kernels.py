@@ -378,7 +378,9 @@ def drive_columns(
         )
         required.append(2 if with_default else dice.choice((-1,) * 12 + (0, 1, 2)))
     are_borrowed = [default is None and dice.random() < 0.3 for default in defaults]
-    builder = ColumnBuilder(keys, kinds, required, defaults, are_borrowed)
+    # a fixed shape with validity needs a kind
+    with_validity = all(kinds) and dice.random() < 0.5
+    builder = ColumnBuilder(keys, kinds, required, defaults, are_borrowed, with_validity)
     rows = 0
     for _ in range(dice.choice((1, 1, 2))):
         code, row, column, _ = builder.append(buffer, starts, lengths)
@@ -393,9 +395,10 @@ def drive_columns(
         rows += len(starts)
     else:
         counts["columns"] += len(keys)
-    for is_borrowed, (kind, values, end_memory, split_memory, _, _, _) in zip(
+    for is_borrowed, (kind, values, end_memory, split_memory, _, _, _, validity) in zip(
         are_borrowed, builder.finish(), strict=True
     ):
+        assert len(validity) in ((0, (rows + 7) // 8) if with_validity else (0,))
         if is_borrowed and kind == BYTES:
             spans = as_array(values, np.int64).reshape(-1, 2)
             assert ((spans[:, 0] >= 0) & (spans[:, 0] <= spans[:, 1])).all()

@@ -78,15 +78,33 @@ FeatureRequest: TypeAlias = Mapping[str, FeatureSpec | None] | Iterable[str]
 class ColumnDecoder:
     """Decodes some features of many Example payloads to columns. Safe to use from threads."""
 
-    def __init__(self, features: FeatureRequest, *, borrowed: Collection[str] = ()) -> None:
+    def __init__(
+        self,
+        features: FeatureRequest,
+        *,
+        borrowed: Collection[str] = (),
+        with_validity: bool = False,
+    ) -> None:
         """Prepare for the first payloads.
 
         Args:
             features: the names of the columns, or a FeatureSpec or None by name.
             borrowed: columns of bytes, without defaults, that share the memory of the appended
                 buffer instead of copying; then only one buffer can be appended.
+            with_validity: whether `finish_with_validity` reports which records lack a feature.
+                A record that lacks a feature of fixed shape without a default gets zeros or empty
+                bytes instead of an error; such a feature needs a declared kind.
         """
         self._specs = _specs(features)
+        self._with_validity = with_validity
+        for key, spec in self._specs.items():
+            if with_validity and isinstance(spec.shape, tuple) and spec.kind is None:
+                raise OptionError(
+                    f"feature {key!r} has a shape but no kind",
+                    option="features",
+                    value=spec,
+                    expected="a FeatureSpec with kind and shape, as missing values are filled",
+                )
         self._borrowed = frozenset(borrowed)
         if any(self._specs[key].default is not None for key in self._borrowed):
             raise OptionError("a borrowed column cannot have a default", option="borrowed")
@@ -100,7 +118,7 @@ class ColumnDecoder:
             required.append(math.prod(spec.shape) if isinstance(spec.shape, tuple) else -1)
             defaults.append(None if default is None else default[1])
         are_borrowed = [key in self._borrowed for key in self._specs]
-        self._arguments = (keys, kinds, required, defaults, are_borrowed)
+        self._arguments = (keys, kinds, required, defaults, are_borrowed, with_validity)
         self._begin()
 
     def _begin(self) -> None:
@@ -145,14 +163,27 @@ class ColumnDecoder:
             CorruptDataError: missing-feature, if no record has the feature with a kind and none is
                 declared.
         """
+        return self.finish_with_validity(all_there=all_there)[0]
+
+    def finish_with_validity(
+        self, *, all_there: bool = True
+    ) -> tuple[dict[str, Column], dict[str, npt.NDArray[np.uint8]]]:
+        """Return the columns as `finish`, and the validity of those that some record lacks.
+
+        Returns:
+            The columns; and by name uint8, (ceil(rows / 8),): a bit for each record, lowest bit
+            first, as in Arrow: 1 if the record has the feature, even with an empty list or without
+            a kind. Columns that all records have are left out.
+        """
         with self._lock:
             self._check_open()
             finished = self._builder.finish(with_all_splits=False)
             row_count, buffer = self._row_count, self._buffer
             self._begin()
         columns: dict[str, Column] = {}
+        validity: dict[str, npt.NDArray[np.uint8]] = {}
         for (key, spec), built in zip(self._specs.items(), finished, strict=True):
-            kind, values, ends, splits, shortest, longest, present = built
+            kind, values, ends, splits, shortest, longest, present, valid = built
             if kind == 0 and not all_there:
                 continue
             if kind == 0:
@@ -182,7 +213,9 @@ class ColumnDecoder:
                 if not row_splits.size:
                     row_splits = np.arange(row_count + 1) * longest
                 columns[key] = RaggedArray(flat, row_splits)
-        return columns
+            if len(valid):
+                validity[key] = _array(valid, np.uint8)
+        return columns, validity
 
     def _error(self, code: int, column: int, found: int) -> CorruptDataError:
         key, spec = list(self._specs.items())[column] if self._specs else ("", FeatureSpec())

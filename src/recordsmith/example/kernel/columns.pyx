@@ -12,6 +12,7 @@ from recordsmith.example.kernel.message cimport (
     FIELD_1,
     GOOD,
     KIND_BYTES,
+    KIND_FLOAT,
     KIND_NONE,
     MALFORMED,
     MISSING,
@@ -62,6 +63,7 @@ cdef struct column_state:
     int64_t min_length
     int64_t max_length
     int64_t present
+    growing validity        # a bit for each record, as in Arrow; empty while no key is missing
     # the state before the current record, restored when a key is repeated
     int64_t row
     int64_t row_count
@@ -81,14 +83,16 @@ cdef class ColumnBuilder:
     cdef int64_t row
     cdef const uint8_t *origin  # of the current buffer
     cdef bint is_finished
+    cdef bint with_validity
     cdef list keys           # the memory of each column's key
 
     def __cinit__(self, list keys not None, list kinds not None, list required not None,
-                  list defaults not None, list are_borrowed not None):
+                  list defaults not None, list are_borrowed not None, bint with_validity=False):
         cdef uint64_t slot_count = 4
         cdef int i
         cdef bytes key
         self.keys = keys
+        self.with_validity = with_validity
         self.column_count = <int>len(keys)
         self.columns = <column_state *>calloc(self.column_count + 1, sizeof(column_state))
         while slot_count < 2 * <uint64_t>self.column_count + 2:
@@ -131,6 +135,7 @@ cdef class ColumnBuilder:
                 release(&self.columns[i].values)
                 release(&self.columns[i].ends)
                 release(&self.columns[i].splits)
+                release(&self.columns[i].validity)
         free(self.columns)
         free(self.slots)
 
@@ -184,13 +189,17 @@ cdef class ColumnBuilder:
         return GOOD
 
     cdef inline int end_row(self, column_state *c) noexcept nogil:
-        """Add defaults, check the length, add the row split."""
+        """Add defaults, check the length, add the row split and the validity."""
         cdef int64_t length
         cdef int64_t base, end
         cdef int64_t i
-        if c.row != self.row:
+        cdef bint is_missing = c.row != self.row
+        if is_missing:
             c.row_count = c.count
             c.found = KIND_NONE
+        if self.with_validity and (is_missing or c.validity.size):
+            if not self.push_validity(c, not is_missing):
+                return NO_MEMORY
         if c.found != KIND_NONE:
             if c.found != c.kind:
                 return WRONG_KIND
@@ -206,7 +215,10 @@ cdef class ColumnBuilder:
                         return NO_MEMORY
             c.count += c.default_count
         elif c.required >= 0:
-            return MISSING
+            if not self.with_validity:
+                return MISSING
+            if is_missing and not self.push_zeros(c):
+                return NO_MEMORY
         length = c.count - c.row_count
         if c.required >= 0 and length != c.required:
             return WRONG_LENGTH
@@ -220,6 +232,41 @@ cdef class ColumnBuilder:
         c.min_length = min(c.min_length, length)
         c.max_length = max(c.max_length, length)
         return GOOD if push_int64(&c.splits, c.count) else NO_MEMORY
+
+    cdef bint push_validity(self, column_state *c, bint is_valid) noexcept nogil:
+        """Write the validity of the current record, and at the first missing key of those before."""
+        cdef int64_t row
+        cdef uint8_t byte = 255
+        if c.validity.size == 0:
+            for row in range(self.row // 8):
+                if not push_bytes(&c.validity, &byte, 1):
+                    return False
+            byte = (1 << (self.row % 8)) - 1
+            if not push_bytes(&c.validity, &byte, 1):
+                return False
+        elif self.row % 8 == 0:
+            byte = 0
+            if not push_bytes(&c.validity, &byte, 1):
+                return False
+        if is_valid:
+            c.validity.data[self.row // 8] |= 1 << (self.row % 8)
+        return True
+
+    cdef bint push_zeros(self, column_state *c) noexcept nogil:
+        """Add the values of a missing row of fixed shape: zeros or empty bytes."""
+        cdef int64_t number
+        cdef int64_t zero = 0
+        for number in range(c.required):
+            if c.kind == KIND_BYTES and c.is_borrowed:
+                if not push_int64(&c.values, 0) or not push_int64(&c.values, 0):
+                    return False
+            elif c.kind == KIND_BYTES:
+                if not push_int64(&c.ends, c.values.size):
+                    return False
+            elif not push_bytes(&c.values, &zero, 4 if c.kind == KIND_FLOAT else 8):
+                return False
+        c.count += c.required
+        return True
 
     cdef bint fill_splits(self, column_state *c) noexcept nogil:
         """Write the splits of the records so far, which have equally many values."""
@@ -321,12 +368,14 @@ cdef class ColumnBuilder:
         return self.columns[column].kind
 
     def finish(self, bint with_all_splits=True):
-        """Return for each column (kind, values, ends, splits, min_length, max_length, present).
+        """Return for each column (kind, values, ends, splits, min_length, max_length, present,
+        validity).
 
         values: int64 or float32 end to end, or bytes, or of bytes that are borrowed int64, (count, 2),
         where each begins and ends in the buffer; ends: int64, (count + 1,), for other bytes;
         splits: int64, (records + 1,), or if not wanted, none where all records have min_length
-        values. All as Memory. The builder can do nothing more.
+        values; validity: a bit for each record, lowest bit first, or none if all records have the
+        key. All as Memory. The builder can do nothing more.
         """
         cdef int i
         if self.is_finished:
@@ -339,6 +388,6 @@ cdef class ColumnBuilder:
                 raise MemoryError
             result.append((
                 c.kind, take(&c.values), take(&c.ends), take(&c.splits),
-                c.min_length, c.max_length, c.present,
+                c.min_length, c.max_length, c.present, take(&c.validity),
             ))
         return result
