@@ -514,7 +514,11 @@ def drive_encoders(data: bytes, dice: random.Random, counts: Counter[str]) -> No
             values.view(np.uint8)[:] = np.frombuffer(dice.randbytes(values.nbytes), np.uint8)
         if dice.random() < 0.5:
             splits = random_splits(dice, row_count, count)
-        columns.append((key, kind, values, ends, splits, length))
+        valid = None
+        if dice.random() < 0.3:
+            size = row_count if dice.random() < 0.9 else dice.randrange(9)
+            valid = np.frombuffer(dice.randbytes(size), np.uint8) & 1
+        columns.append((key, kind, values, ends, splits, length, valid))
     try:
         memory, offset_memory = encoding.encode_columns(columns, row_count)
     except ValueError:
@@ -524,10 +528,10 @@ def drive_encoders(data: bytes, dice: random.Random, counts: Counter[str]) -> No
         rows, offsets = as_array(memory, np.uint8), as_array(offset_memory, np.int64)
         assert len(offsets) == row_count + 1
         check_offsets(offsets, len(rows))
-        for a, b in zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True):
+        for row, (a, b) in enumerate(zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True)):
             code, features = decoding.decode_example(rows[a:b])
             assert code == GOOD
-            assert len(features) == len(columns)
+            assert len(features) == sum(valid is None or valid[row] for *_, valid in columns)
     drive_frames(data, dice, counts)
 
 

@@ -314,8 +314,12 @@ class ColumnEncoder:
     Checks all rows when it is made, so that `encode` cannot fail on a value.
     """
 
-    def __init__(self, columns: Mapping[str, Column | Sequence[Any]]) -> None:
-        """`columns` and errors as in `encode_columns`; do not change the columns until the end."""
+    def __init__(
+        self,
+        columns: Mapping[str, Column | Sequence[Any]],
+        validity: Mapping[str, npt.ArrayLike] | None = None,
+    ) -> None:
+        """Arguments and errors as in `encode_columns`; do not change the columns until the end."""
         if not isinstance(columns, Mapping):
             raise OptionError(
                 f"the columns are a {type(columns).__name__}",
@@ -336,6 +340,21 @@ class ColumnEncoder:
             counts = ", ".join(f"{key!r} {count}" for key, count in row_counts.items())
             raise OptionError(f"the columns have different numbers of rows: {counts}")
         self.row_count = next(iter(row_counts.values()), 0)
+        self._validity = {
+            keys[key]: self._valid_rows(key, valid)
+            for key, valid in (validity or {}).items()
+            if key in keys
+        }
+
+    def _valid_rows(self, key: str, valid: npt.ArrayLike) -> npt.NDArray[np.uint8]:
+        rows = np.ascontiguousarray(valid)
+        if rows.dtype != np.bool_ or rows.shape != (self.row_count,):
+            raise OptionError(
+                f"the validity of {key!r} is an array of {rows.dtype}, shape {rows.shape}",
+                option="validity",
+                expected=f"bool, ({self.row_count},)",
+            )
+        return rows.view(np.uint8)
 
     def encode(self, start: int, stop: int) -> tuple[npt.NDArray[np.uint8], Int64Array]:
         """Encode rows start:stop; memory depends only on these rows.
@@ -347,13 +366,18 @@ class ColumnEncoder:
             raise OptionError(
                 f"rows {start}:{stop} do not exist", expected=f"rows within 0:{self.row_count}"
             )
-        pieces = [(key, *_memory(column[start:stop])) for key, column in self._columns]
+        pieces = []
+        for key, column in self._columns:
+            valid = self._validity.get(key)
+            part = None if valid is None else valid[start:stop]
+            pieces.append((key, *_memory(column[start:stop]), part))
         data, offsets = encoding.encode_columns(pieces, stop - start)
         return _array(data, np.uint8), _array(offsets, np.int64)
 
 
 def encode_columns(
     columns: Mapping[str, Column | Sequence[Any]],
+    validity: Mapping[str, npt.ArrayLike] | None = None,
 ) -> tuple[npt.NDArray[np.uint8], Int64Array]:
     """Encode columns as Example payloads, one for each row.
 
@@ -362,6 +386,8 @@ def encode_columns(
             RaggedArray, a BytesArray, an array of str, or a sequence with an int, float, str,
             bytes or a list of these for each row; the lists may differ in length. A row without
             values is an empty list, not None.
+        validity: by name, bool, (rows,): False omits the feature from the row's payload. Columns
+            without one are in all payloads.
 
     Returns:
         The payloads end to end: uint8, (bytes,), and int64 offsets, (rows + 1,).
@@ -370,7 +396,7 @@ def encode_columns(
         OptionError: the columns have different numbers of rows, values that a feature cannot
             store, or more than two axes.
     """
-    encoder = ColumnEncoder(columns)
+    encoder = ColumnEncoder(columns, validity)
     return encoder.encode(0, encoder.row_count)
 
 

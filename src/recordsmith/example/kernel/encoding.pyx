@@ -282,14 +282,16 @@ cdef struct column_source:
     const int64_t *ends     # bytes: ends[i]:ends[i + 1] is value i
     const int64_t *splits   # ragged: splits[row]:splits[row + 1] are the values of a row
     int64_t length          # fixed: how many values each row has
+    const uint8_t *valid    # for each row, 0 omits the feature; NULL: all rows have it
 
 
 def encode_columns(list columns not None, Py_ssize_t row_count):
     """Encode rows of columns as Example payloads, end to end.
 
-    Each column is (key, kind, values, ends, splits, length), sorted by key: values an int64,
-    float32 or uint8 array, ends and splits int64 arrays or None. Returns (data, offsets) as
-    Memory: uint8 and int64 (row_count + 1,).
+    Each column is (key, kind, values, ends, splits, length, valid), sorted by key: values an int64,
+    float32 or uint8 array, ends and splits int64 arrays or None, valid a uint8 array with a number
+    for each row, where 0 omits the feature, or None. Returns (data, offsets) as Memory: uint8 and
+    int64 (row_count + 1,).
     """
     cdef int count = <int>len(columns), i
     cdef Py_ssize_t row
@@ -298,7 +300,7 @@ def encode_columns(list columns not None, Py_ssize_t row_count):
     cdef column_source *c
     cdef backward scratch
     cdef growing data, offsets
-    cdef const uint8_t[::1] values
+    cdef const uint8_t[::1] values, valid
     cdef const int64_t[::1] ends, splits
     cdef bint good = True
     cdef size_t mark
@@ -311,7 +313,7 @@ def encode_columns(list columns not None, Py_ssize_t row_count):
     try:
         for i in range(count):
             c = &sources[i]
-            key, c.kind, value_array, end_array, split_array, c.length = columns[i]
+            key, c.kind, value_array, end_array, split_array, c.length, valid_array = columns[i]
             c.key = <const uint8_t *>PyBytes_AS_STRING(key)
             c.key_size = PyBytes_GET_SIZE(key)
             values = value_array.view(np.uint8)
@@ -333,12 +335,20 @@ def encode_columns(list columns not None, Py_ssize_t row_count):
                 splits = split_array
                 check_splits(splits, row_count, item_count)
                 c.splits = &splits[0]
+            if valid_array is not None:
+                valid = valid_array
+                if valid.shape[0] != row_count:
+                    raise ValueError("a column does not have a validity for each row")
+                if row_count:
+                    c.valid = &valid[0]
         with nogil:
             good = push_int64(&offsets, 0)
             for row in range(row_count):
                 scratch.at = scratch.base + scratch.capacity
                 for i in range(count - 1, -1, -1):
                     c = &sources[i]
+                    if c.valid is not NULL and not c.valid[row]:
+                        continue
                     if c.splits is not NULL:
                         first = c.splits[row]
                         last = c.splits[row + 1]
