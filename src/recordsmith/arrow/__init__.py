@@ -1,0 +1,11 @@
+"""Columns and schemas of records as Arrow arrays and schemas, and back. Needs pyarrow.
+
+Memory is shared where the layouts agree: numbers, the bytes and offsets of a `BytesArray`, the
+values and row splits of a `RaggedArray`.
+"""
+
+from recordsmith.arrow.arrays import ArrowDecoder
+from recordsmith.arrow.columns import ArrowColumns
+from recordsmith.arrow.schema import arrow_schema
+
+__all__ = ["ArrowColumns", "ArrowDecoder", "arrow_schema"]

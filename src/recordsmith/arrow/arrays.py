@@ -1,0 +1,233 @@
+"""Decodes payloads to Arrow record batches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from recordsmith.arrow.library import import_pyarrow
+from recordsmith.arrow.schema import NESTED_SECTIONS, arrow_schema, columns_of
+from recordsmith.buffers import BytesLike, Int64Array
+from recordsmith.errors import CorruptDataError, Defect
+from recordsmith.example import (
+    BytesArray,
+    ColumnDecoder,
+    FeatureSpec,
+    RaggedArray,
+    Schema,
+    decode_payload,
+)
+from recordsmith.example.ranking_list import RankingList, decode_ranking_list
+from recordsmith.example.spans import payloads_of
+
+_DTYPES = {"int64": np.int64, "float": np.float32}
+
+
+class ArrowDecoder:
+    """Decodes payloads to record batches with the columns of a schema. Thread-safe.
+
+    schema: pyarrow.Schema of the batches; see `arrow_schema`.
+    """
+
+    def __init__(
+        self,
+        schema: Schema,
+        columns: Iterable[str] | None = None,
+        class_names: Sequence[str | None] | None = None,
+    ) -> None:
+        """Arguments and errors as in `arrow_schema`."""
+        self._pa = import_pyarrow()
+        self.schema = arrow_schema(schema, columns, class_names)
+        found = columns_of(schema)
+        self._columns = [(field, *found[field.name]) for field in self.schema]
+        self._is_flat = schema.payload in ("Example", "none")
+        self._decode_record: Callable[[BytesLike], Any] = (
+            decode_ranking_list if schema.payload == "ELWC" else decode_payload
+        )
+        self._specs = {
+            key: FeatureSpec(feature.kind, _shape(self._pa, field.type))  # type: ignore[arg-type]
+            for field, _, key, feature in self._columns
+            if feature.kind != "none"
+        }
+
+    def decode(self, buffer: BytesLike, starts: Int64Array, lengths: Int64Array) -> Any:
+        """Decode the payloads buffer[starts[i]:starts[i] + lengths[i]].
+
+        Returns:
+            pyarrow.RecordBatch with a row for each payload, which owns its memory.
+
+        Raises:
+            CorruptDataError: a payload is malformed, or its features do not match the schema;
+                `record` counts the payloads.
+        """
+        if self._is_flat:
+            arrays = self._decode_examples(buffer, starts, lengths)
+        else:
+            arrays = self._decode_nested(buffer, starts, lengths)
+        return self._pa.RecordBatch.from_arrays(arrays, schema=self.schema)
+
+    def _decode_examples(
+        self, buffer: BytesLike, starts: Int64Array, lengths: Int64Array
+    ) -> list[Any]:
+        decoder = ColumnDecoder(self._specs, with_validity=True)
+        decoder.append(buffer, starts, lengths)
+        columns, validity = decoder.finish_with_validity()
+        return [
+            self._array(field.type, columns[key], validity.get(key), key)
+            if key in columns
+            else self._pa.nulls(len(starts))
+            for field, _, key, _ in self._columns
+        ]
+
+    def _decode_nested(
+        self, buffer: BytesLike, starts: Int64Array, lengths: Int64Array
+    ) -> list[Any]:
+        """Decode SequenceExamples or ranking lists, record by record."""
+        rows: list[list[Any]] = [[] for _ in self._columns]
+        for number, payload in enumerate(payloads_of(buffer, starts, lengths)):
+            try:
+                record = self._decode_record(payload)
+            except CorruptDataError as error:
+                error.record = number
+                raise
+            for (_, section, key, _), values in zip(self._columns, rows, strict=True):
+                values.append(_value(record, section, key))
+        return [
+            self._nested_array(field, feature.kind, section, values)
+            for (field, section, _, feature), values in zip(self._columns, rows, strict=True)
+        ]
+
+    def _nested_array(self, field: Any, kind: str, section: str, rows: list[Any]) -> Any:
+        """Return the array of one column from the lists of its rows; None is a null."""
+        pa = self._pa
+        if kind == "none":
+            return pa.nulls(len(rows))
+        present = np.array([row is not None for row in rows])
+        if section not in NESTED_SECTIONS:
+            values, offsets = _joined(
+                kind, [[] if row is None else row for row in rows], field.name
+            )
+            column: Any = RaggedArray(values, offsets)
+            if not pa.types.is_large_list(field.type):
+                return self._fixed_array(field, column, present)
+            return self._array(field.type, column, _bits(present), field.name)
+        steps = [step for row in rows for step in row or ()]
+        values, offsets = _joined(kind, steps, field.name)
+        inner = self._array(field.type.value_type, RaggedArray(values, offsets), None, field.name)
+        splits = np.zeros(len(rows) + 1, np.int64)
+        np.cumsum([len(row or ()) for row in rows], out=splits[1:])
+        buffers = [_buffer(pa, _bits(present)), pa.py_buffer(splits)]
+        return pa.Array.from_buffers(field.type, len(rows), buffers, children=[inner])
+
+    def _fixed_array(self, field: Any, column: RaggedArray, present: npt.NDArray[np.bool_]) -> Any:
+        """Return an array of a scalar or a fixed-size list."""
+        pa = self._pa
+        size = field.type.list_size if pa.types.is_fixed_size_list(field.type) else 1
+        wrong = np.flatnonzero(present & (column.lengths != size))
+        if len(wrong):
+            raise CorruptDataError(
+                Defect.FEATURE_SHAPE,
+                f"feature {field.name!r} has the wrong number of values",
+                found=str(column.lengths[wrong[0]]),
+                expected=str(size),
+                feature=field.name,
+                record=int(wrong[0]),
+            )
+        filled = column.values.tolist()
+        rows = iter(filled[start : start + size] for start in range(0, len(filled), size))
+        values = [next(rows) if there else None for there in present]
+        if size == 1 and not pa.types.is_fixed_size_list(field.type):
+            values = [None if row is None else row[0] for row in values]
+        return pa.array(values, field.type)
+
+    def _array(
+        self, arrow_type: Any, column: Any, validity: npt.NDArray[np.uint8] | None, key: str
+    ) -> Any:
+        """Return a column as an array that shares its memory."""
+        pa = self._pa
+        valid = _buffer(pa, validity)
+        if isinstance(column, RaggedArray):
+            child = self._values(arrow_type.value_type, column.values, None, key)
+            buffers = [valid, pa.py_buffer(column.row_splits)]
+            return pa.Array.from_buffers(arrow_type, len(column), buffers, children=[child])
+        if len(column.shape) > 1:
+            child = self._values(arrow_type.value_type, column.reshape(-1), None, key)
+            return pa.Array.from_buffers(arrow_type, len(column), [valid], children=[child])
+        return self._values(arrow_type, column, valid, key)
+
+    def _values(self, arrow_type: Any, values: Any, valid: Any, key: str) -> Any:
+        pa = self._pa
+        if not isinstance(values, BytesArray):
+            buffers = [valid, pa.py_buffer(values)]
+            return pa.Array.from_buffers(arrow_type, len(values), buffers)
+        packed = values.packed()
+        buffers = [valid, pa.py_buffer(packed.offsets), pa.py_buffer(packed.buffer)]
+        array = pa.Array.from_buffers(arrow_type, len(values), buffers)
+        if pa.types.is_large_string(arrow_type):
+            try:
+                array.validate(full=True)
+            except pa.ArrowInvalid:
+                raise _not_text(key) from None
+        return array
+
+
+def _not_text(key: str) -> CorruptDataError:
+    return CorruptDataError(
+        Defect.FEATURE_VALUE,
+        f"feature {key!r} is not text",
+        found="bytes that are not UTF-8",
+        expected="UTF-8, as in the schema",
+        feature=key,
+    )
+
+
+def _shape(pa: Any, arrow_type: Any) -> Any:
+    if pa.types.is_large_list(arrow_type):
+        return "ragged"
+    return (arrow_type.list_size,) if pa.types.is_fixed_size_list(arrow_type) else ()
+
+
+def _bits(present: npt.NDArray[np.bool_]) -> npt.NDArray[np.uint8] | None:
+    return None if present.all() else np.packbits(present, bitorder="little")
+
+
+def _buffer(pa: Any, bits: npt.NDArray[np.uint8] | None) -> Any:
+    return None if bits is None else pa.py_buffer(bits)
+
+
+def _value(record: Any, section: str, key: str) -> Any:
+    """Return the values of a feature of one record; None if it lacks the feature."""
+    if isinstance(record, dict):  # an Example: the context of a record without lists
+        return record.get(key) if section == "context" else None
+    if section == "context":
+        return record.context.get(key)
+    if isinstance(record, RankingList):
+        lists = [example.get(key) for example in record.examples]
+        return None if all(values is None for values in lists) else [
+            () if values is None else values for values in lists
+        ]  # fmt: skip
+    return record.feature_lists.get(key)
+
+
+def _joined(kind: str, lists: Sequence[Any], key: str) -> tuple[Any, Int64Array]:
+    """Return the values of all lists end to end, and their offsets."""
+    offsets = np.zeros(len(lists) + 1, np.int64)
+    np.cumsum([len(values) for values in lists], out=offsets[1:])
+    pieces = [values for values in lists if len(values)]
+    for values in pieces:
+        found = str(values.dtype) if isinstance(values, np.ndarray) else "bytes"
+        expected = "bytes" if kind == "bytes" else str(np.dtype(_DTYPES[kind]))
+        if found != expected:
+            raise CorruptDataError(
+                Defect.FEATURE_KIND,
+                f"feature {key!r} has the wrong kind",
+                found=found,
+                expected=expected,
+                feature=key,
+            )
+    if kind == "bytes":
+        return BytesArray.from_values([value for values in pieces for value in values]), offsets
+    return (np.concatenate(pieces) if pieces else np.empty(0, _DTYPES[kind])), offsets

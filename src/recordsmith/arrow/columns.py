@@ -1,0 +1,228 @@
+"""Converts Arrow tables to columns that can be encoded as Examples.
+
+| Arrow | feature |
+| --- | --- |
+| bool, integers | int64 |
+| floats | float; float64 is rounded to float32 |
+| strings, binaries, and dictionaries of them | bytes; text as UTF-8 |
+| dictionaries of other types | their values |
+| timestamps, times, dates, durations | int64 in the unit of the type |
+| decimals | int64 if they have no fraction and fit, otherwise bytes as text |
+| lists | any number of values |
+| fixed-size lists | n values |
+| null elements of a column | the record lacks the feature |
+
+Null elements within a list, structs, maps, unions and lists of lists are refused.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from recordsmith.arrow.library import import_pyarrow
+from recordsmith.errors import OptionError, Problems
+from recordsmith.example import BytesArray, Column, Kind, RaggedArray
+
+_MOST_DECIMAL_DIGITS = 18  # that always fit int64
+
+
+class ArrowColumns:
+    """Converts batches of one Arrow schema.
+
+    kinds: the kind of feature by column name; columns of type null are left out.
+    """
+
+    def __init__(self, schema: Any) -> None:
+        """Check all columns of a pyarrow.Schema.
+
+        Raises:
+            MissingExtraError: pyarrow is not installed.
+            OptionError: columns have types that a feature cannot store; names all of them.
+        """
+        self._pa = import_pyarrow()
+        self.kinds: dict[str, Kind] = {}
+        problems = Problems()
+        for field in schema:
+            if self._pa.types.is_null(field.type):
+                continue
+            try:
+                self.kinds[field.name] = self._kind(field.type)
+            except TypeError as error:
+                problems.add(f"column {field.name!r} has the type {field.type}: {error}")
+        repeated = sorted({name for name in schema.names if schema.names.count(name) > 1})
+        for name in repeated:
+            problems.add(f"column {name!r} occurs more than once")
+        if problems:
+            raise OptionError(
+                "some columns cannot be stored as features:\n  " + "\n  ".join(problems),
+                option="columns",
+            )
+
+    def convert(
+        self, batch: Any, first_row: int = 0
+    ) -> tuple[dict[str, Column], dict[str, npt.NDArray[np.bool_]]]:
+        """Convert a pyarrow.RecordBatch.
+
+        Args:
+            first_row: the number of its first row in the whole table, for errors.
+
+        Returns:
+            The columns by name, which share the memory of the batch where the layouts agree; and
+            the validity of those with nulls: bool, (rows,).
+
+        Raises:
+            OptionError: a value does not fit, or a list contains null; names the column and row.
+        """
+        columns: dict[str, Column] = {}
+        validity: dict[str, npt.NDArray[np.bool_]] = {}
+        for name in self.kinds:
+            array = batch.column(name)
+            if array.null_count:
+                validity[name] = _numpy(array.is_valid())
+            try:
+                columns[name] = self._column(array)
+            except _RowError as error:
+                raise OptionError(
+                    f"column {name!r}, row {first_row + error.row}: {error.problem}",
+                    option="columns",
+                    value=name,
+                ) from None
+        return columns, validity
+
+    def _kind(self, arrow_type: Any, *, is_inner: bool = False) -> Kind:
+        """Return the kind of a type; TypeError with what to do if it cannot be stored."""
+        pa = self._pa
+        is_type = pa.types
+        if is_type.is_dictionary(arrow_type):
+            return self._kind(arrow_type.value_type, is_inner=is_inner)
+        if isinstance(arrow_type, pa.BaseExtensionType):
+            return self._kind(arrow_type.storage_type, is_inner=is_inner)
+        if _is_list(pa, arrow_type):
+            if is_inner:
+                raise TypeError("lists of lists have no equivalent; flatten the inner lists")
+            return self._kind(arrow_type.value_type, is_inner=True)
+        if is_type.is_boolean(arrow_type) or is_type.is_integer(arrow_type):
+            return "int64"
+        if is_type.is_temporal(arrow_type) and not is_type.is_interval(arrow_type):
+            return "int64"
+        if is_type.is_floating(arrow_type):
+            return "float"
+        if is_type.is_decimal(arrow_type):
+            fits = arrow_type.scale == 0 and arrow_type.precision <= _MOST_DECIMAL_DIGITS
+            return "int64" if fits else "bytes"
+        if _is_bytes(pa, arrow_type):
+            return "bytes"
+        if is_type.is_struct(arrow_type):
+            raise TypeError("a struct has no equivalent; flatten it, as pyarrow.Table.flatten does")
+        raise TypeError("it has no equivalent; convert it to numbers, text or lists of them")
+
+    def _column(self, array: Any) -> Column:
+        pa = self._pa
+        if isinstance(array, pa.ExtensionArray):
+            array = array.storage
+        if pa.types.is_dictionary(array.type):
+            array = array.dictionary_decode()
+        if not _is_list(pa, array.type):
+            return self._values(array)
+        if pa.types.is_fixed_size_list(array.type) and not array.null_count:
+            size = array.type.list_size
+            values = array.flatten()
+            if values.null_count:
+                raise _RowError(_first_null(values) // size, "a list contains null")
+            inner: Any = self._column(values)
+            return inner.reshape(len(array), size)
+        if not pa.types.is_large_list(array.type):
+            array = array.cast(pa.large_list(array.type.value_type))
+        values = array.flatten()  # without the values of null rows
+        lengths = _numpy(array.value_lengths().fill_null(0))
+        splits = np.zeros(len(array) + 1, np.int64)
+        np.cumsum(lengths, out=splits[1:])
+        if values.null_count:
+            row = int(np.searchsorted(splits, _first_null(values), side="right")) - 1
+            raise _RowError(row, "a list contains null")
+        try:
+            flat: Any = self._column(values)
+        except _RowError as error:
+            row = int(np.searchsorted(splits, error.row, side="right")) - 1
+            raise _RowError(row, error.problem) from None
+        return RaggedArray(flat, splits)
+
+    def _values(self, array: Any) -> Any:
+        """Return the values of an array that is not a list; zeros or empty bytes for nulls."""
+        pa = self._pa
+        arrow_type = array.type
+        if pa.types.is_decimal(arrow_type):
+            array = array.cast(pa.int64() if self._kind(arrow_type) == "int64" else pa.string())
+            arrow_type = array.type
+        if _is_bytes(pa, arrow_type):
+            array = array.cast(pa.large_binary())
+            _, offsets, data = array.buffers()
+            numbers = np.frombuffer(offsets, np.int64)[array.offset : array.offset + len(array) + 1]
+            content = np.frombuffer(data, np.uint8) if data is not None else np.empty(0, np.uint8)
+            if not len(array):
+                numbers = np.zeros(1, np.int64)
+            return BytesArray(content, numbers)
+        if pa.types.is_temporal(arrow_type):
+            width = pa.int32() if arrow_type.bit_width == 32 else pa.int64()
+            array = array.view(width)
+        if array.null_count:
+            array = array.fill_null(_zero(pa, array.type))
+        numbers = _numpy(array)
+        if numbers.dtype == np.uint64 and len(numbers) and numbers.max() >= 2**63:
+            row = int((numbers >= 2**63).argmax())
+            raise _RowError(row, f"{numbers[row]} does not fit int64")
+        return numbers
+
+
+class _RowError(Exception):
+    """A value of a row cannot be stored."""
+
+    def __init__(self, row: int, problem: str) -> None:
+        super().__init__(row, problem)
+        self.row = row
+        self.problem = problem
+
+
+def _is_list(pa: Any, arrow_type: Any) -> bool:
+    kinds = pa.types
+    return any(
+        check(arrow_type)
+        for check in (
+            kinds.is_list,
+            kinds.is_large_list,
+            kinds.is_fixed_size_list,
+            kinds.is_list_view,
+            kinds.is_large_list_view,
+        )
+    )
+
+
+def _is_bytes(pa: Any, arrow_type: Any) -> bool:
+    kinds = pa.types
+    return any(
+        check(arrow_type)
+        for check in (
+            kinds.is_string,
+            kinds.is_large_string,
+            kinds.is_string_view,
+            kinds.is_binary,
+            kinds.is_large_binary,
+            kinds.is_binary_view,
+            kinds.is_fixed_size_binary,
+        )
+    )
+
+
+def _zero(pa: Any, arrow_type: Any) -> Any:
+    return pa.scalar(0, pa.int64()).cast(arrow_type)
+
+
+def _first_null(array: Any) -> int:
+    return int(_numpy(array.is_null()).argmax())
+
+
+def _numpy(array: Any) -> npt.NDArray[Any]:
+    return array.to_numpy(zero_copy_only=False)  # type: ignore[no-any-return]

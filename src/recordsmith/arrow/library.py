@@ -1,0 +1,20 @@
+"""Imports pyarrow, which is optional."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from recordsmith.errors import MissingExtraError
+
+
+def import_pyarrow() -> Any:
+    """Return the module `pyarrow`.
+
+    Raises:
+        MissingExtraError: it is not installed.
+    """
+    try:
+        import pyarrow as pa
+    except ImportError:
+        raise MissingExtraError("arrow", "pyarrow") from None
+    return pa
