@@ -84,7 +84,8 @@ def test_every_type_becomes_the_same_values(data: Any) -> None:
     survey = SchemaSurvey()
     survey.update(payloads, offsets[:-1], np.diff(offsets))
     decoder = ArrowDecoder(survey.finish())
-    back = decoder.decode(payloads, offsets[:-1], np.diff(offsets))
+    decoder.append(payloads, offsets[:-1], np.diff(offsets))
+    back = decoder.finish()
     back.validate(full=True)
     if any(cell not in (None, []) for cell in cells[start:]):
         for cell, returned in zip(cells[start:], back.column("a").to_pylist(), strict=True):

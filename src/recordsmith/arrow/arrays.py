@@ -24,10 +24,11 @@ from recordsmith.example.ranking_list import RankingList, decode_ranking_list
 from recordsmith.example.spans import payloads_of
 
 _DTYPES = {"int64": np.int64, "float": np.float32}
+_KINDS = {"i8": "int64", "f4": "float"}
 
 
 class ArrowDecoder:
-    """Decodes payloads to record batches with the columns of a schema. Thread-safe.
+    """Decodes payloads to record batches with the columns of a schema.
 
     schema: pyarrow.Schema of the batches; see `arrow_schema`.
     """
@@ -47,58 +48,64 @@ class ArrowDecoder:
         self._decode_record: Callable[[BytesLike], Any] = (
             decode_ranking_list if schema.payload == "ELWC" else decode_payload
         )
-        self._specs = {
+        specs = {
             key: FeatureSpec(feature.kind, _shape(self._pa, field.type))  # type: ignore[arg-type]
             for field, _, key, feature in self._columns
             if feature.kind != "none"
         }
+        self._decoder = ColumnDecoder(specs if self._is_flat else {}, with_validity=True)
+        self._rows: list[list[Any]] = [[] for _ in self._columns]
+        self._row_count = 0
 
-    def decode(self, buffer: BytesLike, starts: Int64Array, lengths: Int64Array) -> Any:
-        """Decode the payloads buffer[starts[i]:starts[i] + lengths[i]].
-
-        Returns:
-            pyarrow.RecordBatch with a row for each payload, which owns its memory.
+    def append(self, buffer: BytesLike, starts: Int64Array, lengths: Int64Array) -> None:
+        """Add the payloads buffer[starts[i]:starts[i] + lengths[i]]; the buffer is not kept.
 
         Raises:
             CorruptDataError: a payload is malformed, or its features do not match the schema;
-                `record` counts the payloads.
+                `record` counts the payloads of this call. The decoder cannot be used again.
         """
         if self._is_flat:
-            arrays = self._decode_examples(buffer, starts, lengths)
-        else:
-            arrays = self._decode_nested(buffer, starts, lengths)
-        return self._pa.RecordBatch.from_arrays(arrays, schema=self.schema)
-
-    def _decode_examples(
-        self, buffer: BytesLike, starts: Int64Array, lengths: Int64Array
-    ) -> list[Any]:
-        decoder = ColumnDecoder(self._specs, with_validity=True)
-        decoder.append(buffer, starts, lengths)
-        columns, validity = decoder.finish_with_validity()
-        return [
-            self._array(field.type, columns[key], validity.get(key), key)
-            if key in columns
-            else self._pa.nulls(len(starts))
-            for field, _, key, _ in self._columns
-        ]
-
-    def _decode_nested(
-        self, buffer: BytesLike, starts: Int64Array, lengths: Int64Array
-    ) -> list[Any]:
-        """Decode SequenceExamples or ranking lists, record by record."""
-        rows: list[list[Any]] = [[] for _ in self._columns]
+            self._decoder.append(buffer, starts, lengths)
+            self._row_count += len(starts)
+            return
         for number, payload in enumerate(payloads_of(buffer, starts, lengths)):
             try:
                 record = self._decode_record(payload)
+                for (_, section, key, feature), rows in zip(self._columns, self._rows, strict=True):
+                    values = _value(record, section, key)
+                    _check_kind(key, feature.kind, values, is_nested=section in NESTED_SECTIONS)
+                    rows.append(values)
             except CorruptDataError as error:
                 error.record = number
                 raise
-            for (_, section, key, _), values in zip(self._columns, rows, strict=True):
-                values.append(_value(record, section, key))
-        return [
-            self._nested_array(field, feature.kind, section, values)
-            for (field, section, _, feature), values in zip(self._columns, rows, strict=True)
-        ]
+            self._row_count += 1
+
+    def finish(self) -> Any:
+        """Return a pyarrow.RecordBatch of the payloads, which owns its memory; empty the decoder.
+
+        Raises:
+            CorruptDataError: a feature does not match the schema.
+        """
+        row_count, self._row_count = self._row_count, 0
+        if self._is_flat:
+            columns, validity = self._decoder.finish_with_validity()
+            arrays = [
+                self._array(field.type, columns[key], validity.get(key), key)
+                if key in columns
+                else self._pa.nulls(row_count)
+                for field, _, key, _ in self._columns
+            ]
+        else:
+            arrays = [
+                self._nested_array(field, feature.kind, section, values)
+                for (field, section, _, feature), values in zip(
+                    self._columns, self._rows, strict=True
+                )
+            ]
+            self._rows = [[] for _ in self._columns]
+        if not arrays:
+            return self._pa.RecordBatch.from_struct_array(self._pa.array([{}] * row_count))
+        return self._pa.RecordBatch.from_arrays(arrays, schema=self.schema)
 
     def _nested_array(self, field: Any, kind: str, section: str, rows: list[Any]) -> Any:
         """Return the array of one column from the lists of its rows; None is a null."""
@@ -107,15 +114,13 @@ class ArrowDecoder:
             return pa.nulls(len(rows))
         present = np.array([row is not None for row in rows])
         if section not in NESTED_SECTIONS:
-            values, offsets = _joined(
-                kind, [[] if row is None else row for row in rows], field.name
-            )
+            values, offsets = _joined(kind, [[] if row is None else row for row in rows])
             column: Any = RaggedArray(values, offsets)
             if not pa.types.is_large_list(field.type):
                 return self._fixed_array(field, column, present)
             return self._array(field.type, column, _bits(present), field.name)
         steps = [step for row in rows for step in row or ()]
-        values, offsets = _joined(kind, steps, field.name)
+        values, offsets = _joined(kind, steps)
         inner = self._array(field.type.value_type, RaggedArray(values, offsets), None, field.name)
         splits = np.zeros(len(rows) + 1, np.int64)
         np.cumsum([len(row or ()) for row in rows], out=splits[1:])
@@ -212,22 +217,30 @@ def _value(record: Any, section: str, key: str) -> Any:
     return record.feature_lists.get(key)
 
 
-def _joined(kind: str, lists: Sequence[Any], key: str) -> tuple[Any, Int64Array]:
+def _joined(kind: str, lists: Sequence[Any]) -> tuple[Any, Int64Array]:
     """Return the values of all lists end to end, and their offsets."""
     offsets = np.zeros(len(lists) + 1, np.int64)
     np.cumsum([len(values) for values in lists], out=offsets[1:])
-    pieces = [values for values in lists if len(values)]
-    for values in pieces:
-        found = str(values.dtype) if isinstance(values, np.ndarray) else "bytes"
-        expected = "bytes" if kind == "bytes" else str(np.dtype(_DTYPES[kind]))
-        if found != expected:
-            raise CorruptDataError(
-                Defect.FEATURE_KIND,
-                f"feature {key!r} has the wrong kind",
-                found=found,
-                expected=expected,
-                feature=key,
-            )
     if kind == "bytes":
-        return BytesArray.from_values([value for values in pieces for value in values]), offsets
+        return BytesArray.from_values([value for values in lists for value in values]), offsets
+    pieces = [values for values in lists if len(values)]
     return (np.concatenate(pieces) if pieces else np.empty(0, _DTYPES[kind])), offsets
+
+
+def _check_kind(key: str, kind: str, values: Any, *, is_nested: bool) -> None:
+    """Check the kind of the values of one record.
+
+    Raises:
+        CorruptDataError: it is not `kind`.
+    """
+    for each in (values or ()) if is_nested else (() if values is None else (values,)):
+        if len(each):
+            found = "bytes" if isinstance(each, list) else _KINDS[each.dtype.str[1:]]
+            if found != kind:
+                raise CorruptDataError(
+                    Defect.FEATURE_KIND,
+                    f"feature {key!r} has the wrong kind",
+                    found=found,
+                    expected=kind,
+                    feature=key,
+                )

@@ -119,7 +119,7 @@ class ArrowColumns:
             raise TypeError("a struct has no equivalent; flatten it, as pyarrow.Table.flatten does")
         raise TypeError("it has no equivalent; convert it to numbers, text or lists of them")
 
-    def _column(self, array: Any) -> Column:
+    def _column(self, array: Any) -> Any:
         pa = self._pa
         if isinstance(array, pa.ExtensionArray):
             array = array.storage

@@ -120,7 +120,7 @@ def _field(name: str, section: str, feature: FeatureSchema, class_names: str | N
             value=name,
             remedy=f"Leave it out of {option('columns')}.",
         )
-    metadata = {"tfrecord.kind": feature.kind}
+    metadata: dict[str, str] = {"tfrecord.kind": feature.kind}
     if feature.content is not None:
         metadata["tfrecord.content"] = feature.content
     if class_names is not None and feature.kind == "int64" and is_of_classes(name):

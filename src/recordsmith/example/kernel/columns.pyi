@@ -9,6 +9,7 @@ class ColumnBuilder:
         required: list[int],
         defaults: list[tuple[bytes, bytes, int] | None],
         are_borrowed: list[bool],
+        with_validity: bool = False,
     ) -> None: ...
     def append(
         self, buffer: BytesLike, starts: Int64Array, lengths: Int64Array
@@ -16,4 +17,4 @@ class ColumnBuilder:
     def kind(self, column: int) -> int: ...
     def finish(
         self, with_all_splits: bool = True
-    ) -> list[tuple[int, Memory, Memory, Memory, int, int, int]]: ...
+    ) -> list[tuple[int, Memory, Memory, Memory, int, int, int, Memory]]: ...

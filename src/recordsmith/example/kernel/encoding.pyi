@@ -26,6 +26,16 @@ class Encoder:
     ) -> None: ...
 
 def encode_columns(
-    columns: list[tuple[bytes, int, npt.NDArray[Any], Int64Array | None, Int64Array | None, int]],
+    columns: list[
+        tuple[
+            bytes,
+            int,
+            npt.NDArray[Any],
+            Int64Array | None,
+            Int64Array | None,
+            int,
+            npt.NDArray[np.uint8] | None,
+        ]
+    ],
     row_count: int,
 ) -> tuple[Memory, Memory]: ...
