@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import datetime
+import datetime as dt
 import decimal
 import math
 from typing import Any
@@ -106,18 +106,20 @@ def encoded(value: Any) -> Any:
 
 
 def same(one: Any, other: Any) -> bool:
-    return one == other or (one != one and other != other)
+    if isinstance(other, float) and math.isnan(other):
+        return math.isnan(one)
+    return bool(one == other)
 
 
 @pytest.mark.parametrize(
     ("array", "expected"),
     [
         (pa.array([1, 2**62], pa.timestamp("ns")), [1, 2**62]),
-        (pa.array([datetime.date(1970, 1, 3)], pa.date32()), [2]),
-        (pa.array([datetime.date(1970, 1, 3)], pa.date64()), [2 * 86_400_000]),
-        (pa.array([datetime.timedelta(seconds=3)], pa.duration("ms")), [3000]),
-        (pa.array([datetime.time(0, 0, 5)], pa.time32("s")), [5]),
-        (pa.array([datetime.time(0, 0, 5)], pa.time64("us")), [5_000_000]),
+        (pa.array([dt.date(1970, 1, 3)], pa.date32()), [2]),
+        (pa.array([dt.date(1970, 1, 3)], pa.date64()), [2 * 86_400_000]),
+        (pa.array([dt.timedelta(seconds=3)], pa.duration("ms")), [3000]),
+        (pa.array([dt.time(0, 0, 5)], pa.time32("s")), [5]),
+        (pa.array([dt.time(0, 0, 5)], pa.time64("us")), [5_000_000]),
         (pa.array([decimal.Decimal(12)], pa.decimal128(18, 0)), [12]),
         (pa.array([decimal.Decimal("1.50")], pa.decimal128(5, 2)), [b"1.50"]),
         (pa.array([decimal.Decimal(10**30)], pa.decimal256(40, 0)), [str(10**30).encode()]),
