@@ -5,7 +5,7 @@ values and row splits of a `RaggedArray`.
 """
 
 from recordsmith.arrow.arrays import ArrowDecoder
-from recordsmith.arrow.columns import ArrowColumns
+from recordsmith.arrow.columns import ArrowColumns, ArrowStream, read_stream
 from recordsmith.arrow.schema import arrow_schema
 
-__all__ = ["ArrowColumns", "ArrowDecoder", "arrow_schema"]
+__all__ = ["ArrowColumns", "ArrowDecoder", "ArrowStream", "arrow_schema", "read_stream"]

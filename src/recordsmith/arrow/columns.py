@@ -17,7 +17,8 @@ Null elements within a list, structs, maps, unions and lists of lists are refuse
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -175,6 +176,29 @@ class ArrowColumns:
             row = int((numbers >= 2**63).argmax())
             raise _RowError(row, f"{numbers[row]} does not fit int64")
         return numbers
+
+
+@runtime_checkable
+class ArrowStream(Protocol):
+    """A table of any library, by Arrow's PyCapsule interface."""
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any: ...
+
+
+def read_stream(
+    table: ArrowStream,
+) -> Iterator[tuple[dict[str, Column], dict[str, npt.NDArray[np.bool_]]]]:
+    """Yield the columns and validity of each batch of a table.
+
+    Raises:
+        MissingExtraError, OptionError: as in `ArrowColumns`.
+    """
+    reader = import_pyarrow().RecordBatchReader.from_stream(table)
+    columns = ArrowColumns(reader.schema)
+    row = 0
+    for batch in reader:
+        yield columns.convert(batch, row)
+        row += len(batch)
 
 
 class _RowError(Exception):

@@ -15,7 +15,9 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 import numpy as np
+import numpy.typing as npt
 
+from recordsmith.arrow import ArrowStream, read_stream
 from recordsmith.buffers import BytesLike, Int64Array, as_view
 from recordsmith.dataset.shard import Shard
 from recordsmith.dataset.shard_index import KEEP_FROM_BYTES, ShardIndex, index_pieces, save_index
@@ -150,10 +152,40 @@ class ShardWriter:
         """
         self.write(encode_example(features, kinds))
 
-    def write_columns(self, columns: Mapping[str, Column | Sequence[Any]]) -> None:
-        """Write one Example for each row of columns, as in `encode_columns`."""
+    def write_columns(
+        self,
+        columns: Mapping[str, Column | Sequence[Any]] | ArrowStream,
+        validity: Mapping[str, npt.ArrayLike] | None = None,
+    ) -> None:
+        """Write one Example for each row of columns.
+
+        Args:
+            columns: as in `encode_columns`; or a table with `__arrow_c_stream__`, such as one of
+                pyarrow, Polars, pandas or DuckDB, where null means that the record lacks the
+                feature.
+            validity: as in `encode_columns`.
+
+        Raises:
+            OptionError: the columns cannot be encoded; of a stream, earlier batches are written.
+            MissingExtraError: an Arrow table needs pyarrow.
+
+        Example:
+            with rs.ShardWriter("rows.tfrecord") as writer:
+                writer.write_columns({"x": [1, 2], "tags": [["a"], ["b", "c"]]})
+        """
+        if isinstance(columns, ArrowStream):
+            for part, valid in read_stream(columns):
+                self._write_columns(part, valid)
+        else:
+            self._write_columns(columns, validity)
+
+    def _write_columns(
+        self,
+        columns: Mapping[str, Column | Sequence[Any]],
+        validity: Mapping[str, npt.ArrayLike] | None,
+    ) -> None:
         self._check_open()
-        encoder = ColumnEncoder(columns)
+        encoder = ColumnEncoder(columns, validity)
         for start in range(0, encoder.row_count, _ROWS_AT_A_TIME):
             stop = min(start + _ROWS_AT_A_TIME, encoder.row_count)
             self.write_slices(*encoder.encode(start, stop))
