@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,26 +18,27 @@ from recordsmith.dataset import Dataset, dataset_of
 from recordsmith.dataset.locate import Paths
 from recordsmith.errors import CorruptDataError, OptionError, Problems, SourceError, located, option
 from recordsmith.example import Features, classify, decode_example
+from recordsmith.exporting.arrow_tables import ArrowTables
 from recordsmith.exporting.class_folders import ClassFolders
 from recordsmith.exporting.coco import CocoFiles
 from recordsmith.exporting.csv_tables import CsvTables
 from recordsmith.exporting.exporter import Exporter
 from recordsmith.exporting.npz import NpzFiles
 from recordsmith.exporting.outbox import ChangedName, Outbox
-from recordsmith.exporting.parquet import ParquetTables
 from recordsmith.exporting.staging import staged
 from recordsmith.exporting.voc import VocFiles
 from recordsmith.exporting.webdataset import SHARD_SIZE_BYTES, WebDatasetShards
 from recordsmith.exporting.yolo import YoloFiles
 from recordsmith.files import PathLike, Progress, as_path
 
-_EXPORTERS: dict[str, Callable[[], Exporter]] = {
+_EXPORTERS: dict[str, Callable[[], Exporter | ArrowTables]] = {
     "folder": ClassFolders,
     "voc": VocFiles,
     "coco": CocoFiles,
     "yolo": YoloFiles,
     "csv": CsvTables,
-    "parquet": ParquetTables,
+    "parquet": partial(ArrowTables, "parquet"),
+    "feather": partial(ArrowTables, "feather"),
     "webdataset": WebDatasetShards,
     "npz": NpzFiles,
 }
@@ -49,7 +51,7 @@ class ExportReport:
 
     Attributes:
         folder: the folder that was written.
-        format: folder, voc, coco, yolo, csv, parquet, webdataset or npz.
+        format: folder, voc, coco, yolo, csv, parquet, feather, webdataset or npz.
         record_count: the number of exported records.
         splits: the number of records of each split.
         file_count, size_bytes: the number of files and their size.
@@ -113,8 +115,8 @@ def export(
     Args:
         path_or_dataset: a path as for `open`, or a Dataset, such as a slice.
         out: the folder to create.
-        format: folder (a folder for each class, or images and masks), voc, coco, yolo, csv, parquet
-            (extra `parquet`), webdataset, or npz.
+        format: folder (a folder for each class, or images and masks), voc, coco, yolo, csv,
+            parquet or feather (extra `arrow`), webdataset, or npz.
         split: export only this split of a path.
         shard_size_bytes: for webdataset, the approximate size of a tar file; 256 MB by default.
         skip_errors: skip and report records that cannot be exported. By default, they are an error
@@ -148,9 +150,14 @@ def export(
     with staged(folder, note, overwrite=overwrite, keeping=shards, report=problems.add) as staging:
         outbox = Outbox(staging, dict.fromkeys(shard.split for shard in dataset.shards))
         try:
-            exporter.begin(dataset, outbox)
-            _export_all(dataset, exporter, outbox, report, skip_errors, progress)
-            exporter.finish()
+            if isinstance(exporter, ArrowTables):
+                exporter.export(dataset, outbox, partial(_advance, report, dataset, progress))
+            else:
+                exporter.begin(dataset, outbox)
+                _export_all(dataset, exporter, outbox, report, skip_errors, progress)
+                exporter.finish()
+            if not report.record_count:
+                raise SourceError("the dataset has no records to export")
         finally:
             outbox.discard()
     report.file_count, report.size_bytes = outbox.file_count, outbox.size_bytes
@@ -161,7 +168,7 @@ def export(
     return report
 
 
-def _exporter(name: str, shard_size_bytes: int | None) -> Exporter:
+def _exporter(name: str, shard_size_bytes: int | None) -> Exporter | ArrowTables:
     if name not in _EXPORTERS:
         raise OptionError(option="format", value=name, expected=f"one of {', '.join(FORMATS)}")
     if name == "webdataset":
@@ -221,8 +228,15 @@ def _export_all(
             ),
             lists_problems=True,
         )
-    if not report.record_count:
-        raise SourceError("the dataset has no records to export")
+
+
+def _advance(
+    report: ExportReport, dataset: Dataset, progress: Progress | None, split: str, count: int
+) -> None:
+    report.record_count += count
+    report.splits[split] = report.splits.get(split, 0) + count
+    if progress is not None:
+        progress(report.record_count, dataset.known_record_count or 0)
 
 
 def _examples(dataset: Dataset) -> Iterator[tuple[str, Features]]:
