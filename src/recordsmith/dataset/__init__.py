@@ -2,10 +2,11 @@
 
 from recordsmith.dataset.dataset import (
     Dataset,
-    Positions,
-    RecordLocation,
-    ShardSpan,
-    integer_positions,
+    DatasetSource,
+    known_schema,
+    preview_schema,
+    records_of,
+    source_of,
 )
 from recordsmith.dataset.indexing import IndexFile, IndexReport, index
 from recordsmith.dataset.labels import (
@@ -34,6 +35,14 @@ from recordsmith.dataset.names import (
     shard_name,
 )
 from recordsmith.dataset.opening import dataset_of, open  # noqa: A004 - named as users say it
+from recordsmith.dataset.selected_records import (
+    AnyShard,
+    LocatedBlock,
+    RecordLocation,
+    SelectedRecords,
+    joined_shards,
+)
+from recordsmith.dataset.selection import Positions, integer_positions
 from recordsmith.dataset.shard import Shard
 from recordsmith.dataset.splits import is_split_name, tells_split
 from recordsmith.dataset.writer import ShardWriter
@@ -43,17 +52,20 @@ __all__ = [
     "LABELS_NAME",
     "LABEL_MAP_NAME",
     "MANIFEST_NAME",
+    "AnyShard",
     "Begun",
     "ClassNames",
     "Dataset",
+    "DatasetSource",
     "IndexFile",
     "IndexReport",
+    "LocatedBlock",
     "Manifest",
     "Positions",
     "RecordLocation",
+    "SelectedRecords",
     "Shard",
     "ShardEntry",
-    "ShardSpan",
     "ShardWriter",
     "begun_path",
     "carried_class_names",
@@ -63,13 +75,18 @@ __all__ = [
     "integer_positions",
     "is_shard_name",
     "is_split_name",
+    "joined_shards",
+    "known_schema",
     "label_map_to_bytes",
     "labels_to_bytes",
     "open",
     "parse_shard_name",
+    "preview_schema",
     "read_begun",
     "read_label_map",
     "read_manifest",
+    "records_of",
     "shard_name",
+    "source_of",
     "tells_split",
 ]

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from recordsmith.building import Shards, check_shard_options, check_shares, is_no_file_name
+from recordsmith.building import Shards, check_shard_options, is_no_file_name
 from recordsmith.dataset import DEFAULT_TEMPLATE
+from recordsmith.dataset.shares import check_shares
 from recordsmith.errors import OptionError
 from recordsmith.reshaping.changes import Change, Selection
 from recordsmith.where.expression import parse_where
@@ -23,6 +24,8 @@ class ReshardOptions:
     """
 
     split: str | None = None
+    selection: Any = None
+    """The description of the selected records of a Dataset; None for all."""
     shards: Shards | None = None
     shard_size_bytes: int | None = None
     shuffle: bool = False
@@ -65,6 +68,7 @@ class ReshardOptions:
         """Return the options that are set as a JSON-able dict."""
         document: dict[str, Any] = {
             "split": self.split,
+            "selection": self.selection,
             "shards": dict(self.shards) if isinstance(self.shards, Mapping) else self.shards,
             "shard_size_bytes": self.shard_size_bytes,
             "shuffle": self.shuffle or None,
