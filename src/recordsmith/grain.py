@@ -20,10 +20,10 @@ from recordsmith.dataset import Dataset
 from recordsmith.errors import MissingExtraError, OptionError, option
 from recordsmith.example import BytesArray, RaggedArray
 from recordsmith.loading import Examples, Loader
+from recordsmith.loading.adapter_checks import Rank, check_loader, check_rank
+from recordsmith.loading.batches.user_functions import Map
 from recordsmith.loading.examples import decoded_or_plain
 from recordsmith.loading.features import Feature
-from recordsmith.loading.functions import Map
-from recordsmith.loading.suitable import Rank, check_loader, check_rank
 
 try:
     import grain

@@ -8,12 +8,12 @@ from typing import Any, SupportsIndex
 
 from recordsmith.dataset import Dataset, Positions, integer_positions
 from recordsmith.errors import OptionError, option
+from recordsmith.loading.batches.batch_maker import batch_maker
+from recordsmith.loading.batches.user_functions import Map, UserFunctions
 from recordsmith.loading.features import Feature
-from recordsmith.loading.functions import Changes, Map
-from recordsmith.loading.making import batch_maker
-from recordsmith.loading.options import seed_number, whole_number
-from recordsmith.loading.ordering import check_readable_at_positions
-from recordsmith.loading.schedule import Progress, Step
+from recordsmith.loading.number_options import seed_number, whole_number
+from recordsmith.loading.order.schedule import EpochProgress, Step
+from recordsmith.loading.reading import check_random_access
 
 
 class Examples:
@@ -44,11 +44,11 @@ class Examples:
         Raises:
             OptionError: options conflict with the dataset, or its shards are compressed.
         """
-        check_readable_at_positions(dataset)
+        check_random_access(dataset)
         self._dataset = dataset
         self._epoch = 0
-        changes = Changes(map_examples=map_examples)
-        self._maker = batch_maker(dataset, features, seed=seed_number(seed), changes=changes)
+        functions = UserFunctions(map_examples=map_examples)
+        self._maker = batch_maker(dataset, features, seed=seed_number(seed), functions=functions)
 
     def __repr__(self) -> str:
         return f"Examples({', '.join(self._maker.names)}; {len(self)} of them)"
@@ -82,7 +82,7 @@ class Examples:
             CorruptDataError: a record is damaged, or does not match the features.
         """
         chosen = integer_positions(positions, len(self))
-        return self._maker.make(Step(self._epoch, chosen, chosen, Progress())).batch
+        return self._maker.make(Step(self._epoch, chosen, chosen, EpochProgress())).batch
 
 
 def decoded_or_plain(
@@ -105,5 +105,5 @@ def decoded_or_plain(
             option="map_examples",
             remedy=f"Pass {option('features')}.",
         )
-    check_readable_at_positions(dataset)
+    check_random_access(dataset)
     return dataset

@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from recordsmith.loading.features.contract import empty
+from recordsmith.loading.memory import empty
 from recordsmith.torch.conversion import TorchRagged
 
 _FREE, _IN_USE = b"\0", b"\1"  # the first byte of a file

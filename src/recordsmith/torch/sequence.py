@@ -10,9 +10,9 @@ import torch.utils.data
 
 from recordsmith.dataset import Dataset
 from recordsmith.loading import Examples
+from recordsmith.loading.batches.user_functions import Map
 from recordsmith.loading.examples import decoded_or_plain
 from recordsmith.loading.features import Feature
-from recordsmith.loading.functions import Map
 from recordsmith.torch.conversion import convert, rows
 
 
