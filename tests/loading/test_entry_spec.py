@@ -169,17 +169,17 @@ def test_a_spec_needs_no_file(dataset: rs.Dataset, tmp_path: Path) -> None:
 def test_why_batches_may_be_shorter(dataset: rs.Dataset, options: Any, words: str | None) -> None:
     loader = rs.Loader(dataset, {"id": "id"}, **options)
     if words is None:
-        assert loader.shorter_batches is None
+        assert loader._shorter_batches is None
         assert {len(batch["id"]) for batch in loader} == {loader.batch_size}
     else:
-        assert re.search(words, loader.shorter_batches or "")
+        assert re.search(words, loader._shorter_batches or "")
 
 
 def test_batches_may_be_shorter_after_going_on(dataset: rs.Dataset) -> None:
     one = rs.Loader(dataset[:4], {"id": "id"}, batch_size=1)
     loader = rs.Loader(dataset[:4], {"id": "id"}, batch_size=2)
-    assert loader.shorter_batches is None
+    assert loader._shorter_batches is None
     loader.load_state_dict(one.state_after(1))
-    assert loader.shorter_batches is not None
+    assert loader._shorter_batches is not None
     assert [len(batch["id"]) for batch in loader] == [2, 1]
-    assert loader.shorter_batches is None
+    assert loader._shorter_batches is None

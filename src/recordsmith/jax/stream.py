@@ -132,7 +132,7 @@ class JaxBatches:
                     value=loader.batch_size,
                     expected=f"a multiple of {split.part_count}",
                 )
-            reason = loader.shorter_batches
+            reason = loader._shorter_batches  # noqa: SLF001 - for adapters
             if reason is not None and (split.part_count > 1 or split.world_size > 1):
                 raise OptionError(
                     f"{split.description}, so all batches need {loader.batch_size} rows, but "

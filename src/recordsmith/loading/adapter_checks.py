@@ -23,7 +23,7 @@ def check_loader(loader: object, *, reuse: str | None = None) -> None:
     """
     if not isinstance(loader, Loader):
         raise OptionError(option="loader", value=loader, expected="a recordsmith.Loader")
-    if reuse is not None and loader.reuses_batches:
+    if reuse is not None and loader._reuses:  # noqa: SLF001 - in the same package
         raise OptionError(
             f"the loader has {option('reuse_batches', True)}, but {reuse}",
             option="reuse_batches",

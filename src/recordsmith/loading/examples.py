@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Mapping
 from typing import Any, SupportsIndex
 
 from recordsmith.dataset import Dataset, Positions, integer_positions
 from recordsmith.errors import OptionError, option
 from recordsmith.loading.batches.batch_maker import batch_maker
 from recordsmith.loading.batches.user_functions import Map, UserFunctions
-from recordsmith.loading.features import Feature
+from recordsmith.loading.features.declaration import Features
 from recordsmith.loading.number_options import seed_number, whole_number
 from recordsmith.loading.order.schedule import EpochProgress, Step
 from recordsmith.loading.reading import check_random_access
@@ -29,7 +28,7 @@ class Examples:
     def __init__(
         self,
         dataset: Dataset,
-        features: Mapping[str, Feature | str] | None = None,
+        features: Features | None = None,
         *,
         seed: int = 0,
         map_examples: Map | None = None,
@@ -47,7 +46,7 @@ class Examples:
         check_random_access(dataset)
         self._dataset = dataset
         self._epoch = 0
-        functions = UserFunctions(map_examples=map_examples)
+        functions = UserFunctions.checked(map_examples=map_examples)
         self._maker = batch_maker(dataset, features, seed=seed_number(seed), functions=functions)
 
     def __repr__(self) -> str:
@@ -87,7 +86,7 @@ class Examples:
 
 def decoded_or_plain(
     dataset: Dataset,
-    features: Mapping[str, Feature | str] | None,
+    features: Features | None,
     *,
     seed: int,
     map_examples: Map | None,

@@ -13,7 +13,7 @@ import time
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
@@ -25,7 +25,7 @@ from recordsmith.loading.batches.engine import Engine
 from recordsmith.loading.batches.sequential_reader import HeldRecords
 from recordsmith.loading.batches.user_functions import Filter, Map, UserFunctions, is_calling
 from recordsmith.loading.entry_spec import EntrySpec, specs_of
-from recordsmith.loading.features import Feature
+from recordsmith.loading.features.declaration import Features
 from recordsmith.loading.loader_stats import LoaderStats, Tally
 from recordsmith.loading.memory import ReusedMemory, empty
 from recordsmith.loading.number_options import seed_number, whole_number
@@ -37,6 +37,8 @@ from recordsmith.loading.order.schedule import EpochProgress, Step
 from recordsmith.loading.order.shuffle import BlockShuffle
 from recordsmith.loading.reading import plan_reading
 from recordsmith.work import processor_count
+
+_NAMES_SHOWN = 8
 
 
 class Loader:
@@ -54,7 +56,7 @@ class Loader:
     def __init__(
         self,
         dataset: Dataset | Mix,
-        features: Mapping[str, Feature | str] | None = None,
+        features: Features | None = None,
         *,
         batch_size: int,
         shuffle: bool | BlockShuffle | BufferShuffle = False,
@@ -78,8 +80,9 @@ class Loader:
 
         Args:
             dataset: a Dataset, or a Mix of several.
-            features: features by name, or keys, which take their type from the schema. None for
-                every feature of the schema that has a kind; images are bytes then.
+            features: a list of keys, or a dict of features and keys by name. A key takes its type
+                from the schema; an image gets the size of all images. None for every feature of
+                the schema that has a kind; images are bytes then.
             batch_size: examples in a batch of one rank.
             shuffle: True shuffles all records; a BlockShuffle reads neighbouring records together;
                 a BufferShuffle is for compressed shards, which support only sequential reads.
@@ -93,13 +96,15 @@ class Loader:
                 or `pad` it with the first records of the epoch.
             threads: how many threads decode; None for one per processor, 0 for the caller's.
             prefetch: how many batches are made ahead.
-            filter: called as `filter(example)`; keeps the example if true. The example has the
-                features without pixels and boxes. Batches have fewer rows where it rejects some.
-            map_examples: called as `map_examples(example, generator)` after decoding; returns an
-                example. An entry must have the same shape and dtype in all examples, except that
-                ragged entries stay ragged. Entries returned unchanged are not copied.
-            map_batches: called as `map_batches(batch, generator)`; returns a batch. Neither map is
-                called for a batch without rows.
+            filter, map_examples, map_batches: functions of an example or a batch, or of it and a
+                `numpy.random.Generator`, which they receive if their second parameter is required
+                or is called `generator`.
+            filter: keeps the example if true. The example has the features without pixels and
+                boxes. Batches have fewer rows where it rejects some.
+            map_examples: called after decoding; returns an example. An entry must have the same
+                shape and dtype in all examples, except that ragged entries stay ragged. Entries
+                returned unchanged are not copied.
+            map_batches: returns a batch. Neither map is called for a batch without rows.
             skip_errors: how many damaged records to skip before the next one stops the iteration.
                 A record counts once, in however many epochs it is read.
             reuse_batches: reuse the memory of pixels. A batch is valid until the second batch
@@ -115,7 +120,7 @@ class Loader:
         self._thread_count = _thread_count(threads)
         if not isinstance(reuse_batches, bool):
             raise OptionError(option="reuse_batches", value=reuse_batches, expected="True or False")
-        functions = UserFunctions(filter, map_examples, map_batches)
+        functions = UserFunctions.checked(filter, map_examples, map_batches)
         self._schedule, self._reader = plan_reading(
             dataset,
             shuffle=shuffle,
@@ -161,7 +166,16 @@ class Loader:
         self._iterations = weakref.WeakSet()
 
     def __repr__(self) -> str:
-        return f"Loader({', '.join(self._maker.names)}; epoch {self.epoch})"
+        share, names = self._schedule.share, self._maker.names
+        shown = [*names[:_NAMES_SHOWN], *([] if len(names) <= _NAMES_SHOWN else ["…"])]
+        try:
+            steps = f"{len(self)} steps"
+        except TypeError:
+            steps = "endless"
+        return (
+            f"Loader({share.count} records: {', '.join(shown)}; batch_size={share.batch_size}, "
+            f"{steps}, rank {share.rank} of {share.world_size}, epoch {self.epoch})"
+        )
 
     def __iter__(self) -> Iteration:
         """Return an iteration. It begins when its first batch is requested."""
@@ -176,6 +190,14 @@ class Loader:
             TypeError: the iteration is endless.
         """
         return self._schedule.length(self._progress if self._is_resumed else EpochProgress())
+
+    def __getitem__(self, index: object) -> NoReturn:
+        """Raise OptionError: a loader has no items, which torch's DataLoader would ask for."""
+        raise OptionError(
+            "a Loader makes batches in order and cannot be indexed",
+            remedy="Iterate over it. For torch, use DataLoader(recordsmith.torch.batches(loader), "
+            "batch_size=None); for single examples use Examples, or recordsmith.torch.examples.",
+        )
 
     def __enter__(self) -> Loader:  # noqa: PYI034 - Self is for Python 3.11 and later
         return self
@@ -202,39 +224,6 @@ class Loader:
     def world_size(self) -> int:
         """The number of ranks."""
         return self._schedule.share.world_size
-
-    @property
-    def shorter_batches(self) -> str | None:
-        """Why some batches, on any rank, may have fewer rows than `batch_size`, and what to do.
-
-        None if all batches have as many; changes by `map_batches` are not considered.
-        """
-        share, functions = self._schedule.share, self._maker.functions
-        if functions.filter is not None:
-            return "filter removes rows; select records before packing, or with a slice"
-        if self._skip_errors:
-            return "skip_errors removes rows; leave it out"
-        read = self._progress.read if self._is_resumed else 0
-        is_even = share.count % share.step_size == 0 == (share.count - read) % share.step_size
-        if share.last_batch == "keep" and not is_even:
-            return (
-                f"the last step of an epoch has {share.count % share.step_size or 'fewer'} of the "
-                f"{share.step_size} records of a step; pass last_batch='drop' or last_batch='pad'"
-            )
-        return None
-
-    @property
-    def reuses_batches(self) -> bool:
-        """Whether the memory of pixels is reused."""
-        return self._reuses
-
-    @property
-    def is_resuming(self) -> bool:
-        """Whether the next iteration is the rest of one that a loaded state interrupted."""
-        is_at_begin = self._progress == EpochProgress(
-            self._progress.begun, begun=self._progress.begun
-        )
-        return self._is_resumed and not is_at_begin
 
     @property
     def epoch(self) -> int:
@@ -354,6 +343,36 @@ class Loader:
             _is_resumed=True,
             _steps_skipped_count=skipped_count,
         )
+
+    # -- for adapters ------------------------------------------------------------------------------
+
+    @property
+    def _shorter_batches(self) -> str | None:
+        """Why some batches, on any rank, may have fewer rows than `batch_size`, and what to do.
+
+        None if all batches have as many; changes by `map_batches` are not considered.
+        """
+        share, functions = self._schedule.share, self._maker.functions
+        if functions.filter is not None:
+            return "filter removes rows; select records before packing, or with a slice"
+        if self._skip_errors:
+            return "skip_errors removes rows; leave it out"
+        read = self._progress.read if self._is_resumed else 0
+        is_even = share.count % share.step_size == 0 == (share.count - read) % share.step_size
+        if share.last_batch == "keep" and not is_even:
+            return (
+                f"the last step of an epoch has {share.count % share.step_size or 'fewer'} of the "
+                f"{share.step_size} records of a step; pass last_batch='drop' or last_batch='pad'"
+            )
+        return None
+
+    @property
+    def _is_resuming(self) -> bool:
+        """Whether the next iteration is the rest of one that a loaded state interrupted."""
+        is_at_begin = self._progress == EpochProgress(
+            self._progress.begun, begun=self._progress.begun
+        )
+        return self._is_resumed and not is_at_begin
 
     # -- for its iterations ------------------------------------------------------------------------
 

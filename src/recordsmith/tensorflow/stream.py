@@ -148,7 +148,7 @@ class _Running:
         self._numbers = itertools.count()
         self._lock = threading.Lock()
         self._iterations: dict[int, tuple[Iteration, Iterator[dict[str, Any]]]] = {}
-        self.count = None if loader.is_resuming else _length(loader)
+        self.count = None if loader._is_resuming else _length(loader)  # noqa: SLF001 - for adapters
         _calls.streams.add(self)
 
     def close(self) -> None:

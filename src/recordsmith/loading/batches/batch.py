@@ -8,9 +8,10 @@ batches keep their records.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from copy import copy
 from dataclasses import dataclass
+from functools import partial
 from time import perf_counter
 from typing import Any, Protocol
 
@@ -317,7 +318,9 @@ class BatchJob:
         with calling(self._maker):
             kept = [
                 row for row in range(count)
-                if accepts(function, self._example(row), row, self._locate)
+                if accepts(
+                    function, self._example(row), self._generator("filter", row), row, self._locate
+                )
             ]  # fmt: skip
         self._cost.refused_count = count - len(kept)
         if len(kept) < count:
@@ -326,18 +329,21 @@ class BatchJob:
     def _example(self, row: int) -> dict[str, Any]:
         return {name: column[row] for name, column in self._values.items()}
 
+    def _generator(self, purpose: str, row: int | None = None) -> Callable[[], np.random.Generator]:
+        return partial(self._random_numbers.generator, purpose, row)
+
     def _map_example(self, mapped: MappedRows, row: int) -> None:
         example = self._example(row)
         for filling in self._fillings.values():
             example |= filling.example(row)
-        mapped.add(row, example, self._random_numbers.generator("map_examples", row))
+        mapped.add(row, example, self._generator("map_examples", row))
 
     def _map_batch(self, batch: dict[str, Any]) -> dict[str, Any]:
         function, step = self._maker.functions.map_batches, self._step
         assert function is not None
         places = f"places {step.places[0]} to {step.places[-1]}"
         with calling(self._maker):
-            generator = self._random_numbers.generator("map_batches")
+            generator = self._generator("map_batches")
             return mapped_batch(function, batch, generator, f"epoch {step.epoch}, {places}")
 
 

@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from itertools import islice
+
+import numpy as np
 
 from recordsmith.dataset import Dataset
+from recordsmith.errors import CorruptDataError, OptionError
+from recordsmith.example import FeatureSpec, decode_columns
 from recordsmith.loading.batches.batch import BatchMaker
 from recordsmith.loading.batches.user_functions import UserFunctions
-from recordsmith.loading.features import Feature
-from recordsmith.loading.features.declaration import declare_features
+from recordsmith.loading.features import Image
+from recordsmith.loading.features.declaration import Features, declare_features
+from recordsmith.loading.features.images.image import in_words, line_with_size
 from recordsmith.loading.features.requests import merged_glance, resolve_for_all
 from recordsmith.loading.order.mix import Mix
 
-_GLANCE_COUNT = 64  # records read to infer an unknown schema
+_GLANCE_COUNT = 64  # records read to infer an unknown schema, or the one size of all images
 
 
 def batch_maker(
     dataset: Dataset | Mix,
-    features: Mapping[str, Feature | str] | None,
+    features: Features | None,
     *,
     seed: int,
     functions: UserFunctions,
@@ -32,11 +39,59 @@ def batch_maker(
     glances = [one.glance(_GLANCE_COUNT) for one in datasets]
     schema, is_complete = merged_glance(glances)
     declared = declare_features(features, schema, is_complete=is_complete)
+    specs = resolve_for_all(declared, glances, may_skip=may_skip)
+    for name, feature in declared.items():
+        if isinstance(feature, Image) and feature.needs_one_size:
+            declared[name] = _of_one_size(name, feature, specs, datasets)
     return BatchMaker(
         dataset,
         declared,
-        resolve_for_all(declared, glances, may_skip=may_skip),
+        specs,
         seed=seed,
         functions=functions,
         may_skip=may_skip,
     )
+
+
+def _of_one_size(
+    name: str, image: Image, specs: Mapping[str, FeatureSpec], datasets: Sequence[Dataset]
+) -> Image:
+    """Return an Image with the size of the first images; the others are checked when loaded.
+
+    Raises:
+        OptionError: they differ, or none can be read.
+    """
+    sizes: dict[tuple[int, int], str] = {}  # with the record that first has it
+    for number, dataset in enumerate(datasets):
+        of_mix = f" of dataset {number}" if len(datasets) > 1 else ""
+        for position, size in _first_sizes(image, specs, dataset):
+            sizes.setdefault(size, f"record {position}{of_mix}")
+    if len(sizes) == 1:
+        return image.of_one_size(next(iter(sizes)))
+    if not any(map(len, datasets)):
+        return image
+    problem = f"none of the first {_GLANCE_COUNT} images can be read, so their size is unknown"
+    if sizes:
+        some = list(sizes.items())[:2]
+        found = " and ".join(f"{in_words(size)} ({record})" for size, record in some)
+        problem = f"the images have different sizes, {found}"
+    raise OptionError(
+        f"feature {name!r}: {problem}",
+        option="size",
+        value=list(sizes) or None,
+        expected="one size for all images, or a size to fit them to",
+        remedy=f"Declare one: {line_with_size(name, image)}.",
+    )
+
+
+def _first_sizes(
+    image: Image, specs: Mapping[str, FeatureSpec], dataset: Dataset
+) -> Iterator[tuple[int, tuple[int, int]]]:
+    """Yield positions and sizes of the first images, up to the first damaged record."""
+    wanted = {key: specs[key] for key in image.requests()}
+    start = np.zeros(1, np.int64)
+    with suppress(CorruptDataError):
+        for position, payload in enumerate(islice(dataset.records(), _GLANCE_COUNT)):
+            with suppress(CorruptDataError):
+                columns = decode_columns(payload, start, start + len(payload), wanted)
+                yield position, image.size_of(columns)

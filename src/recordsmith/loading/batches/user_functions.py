@@ -23,8 +23,11 @@ from recordsmith.example import BytesArray, Column, RaggedArray
 from recordsmith.loading.features.values.numbers import can_hold
 
 Example: TypeAlias = dict[str, Any]
-Filter: TypeAlias = Callable[[Example], Any]
-Map: TypeAlias = Callable[[dict[str, Any], np.random.Generator], Mapping[str, Any]]
+Filter: TypeAlias = Callable[[Example], Any] | Callable[[Example, np.random.Generator], Any]
+Map: TypeAlias = (
+    Callable[[dict[str, Any]], Mapping[str, Any]]
+    | Callable[[dict[str, Any], np.random.Generator], Mapping[str, Any]]
+)
 Locate: TypeAlias = Callable[[int], RecordLocation]
 """Returns the location of the record of a row."""
 
@@ -33,40 +36,78 @@ _NOTHING = object()
 
 @dataclass(frozen=True)
 class UserFunctions:
-    """The user's functions: filter(example), map_examples(example, generator) and
-    map_batches(batch, generator).
+    """The user's functions: of an example or a batch alone, or of it and a generator."""
+
+    filter: UserFunction | None = None
+    map_examples: UserFunction | None = None
+    map_batches: UserFunction | None = None
+
+    @classmethod
+    def checked(
+        cls,
+        filter: Filter | None = None,
+        map_examples: Map | None = None,
+        map_batches: Map | None = None,
+    ) -> UserFunctions:
+        """Check what was passed as `filter`, `map_examples` and `map_batches`.
+
+        Raises:
+            OptionError: one of them cannot be called with one argument, nor with two.
+        """
+        return cls(
+            filter=_user_function("filter", filter, "example"),
+            map_examples=_user_function("map_examples", map_examples, "example"),
+            map_batches=_user_function("map_batches", map_batches, "batch"),
+        )
+
+
+@dataclass(frozen=True)
+class UserFunction:
+    """A user's function, and whether it is called with a generator."""
+
+    function: Callable[..., Any]
+    takes_generator: bool
+
+    def __call__(self, given: dict[str, Any], generator: Callable[[], np.random.Generator]) -> Any:
+        """Call it with an example or a batch; `generator` creates the generator if needed."""
+        return self.function(given, generator()) if self.takes_generator else self.function(given)
+
+
+def _user_function(what: str, function: Any, argument: str) -> UserFunction | None:
+    """Check a function, as far as its signature is known, and find whether it takes a generator.
+
+    It does if its second parameter is required or is called `generator`. Others with a default
+    are the function's own, as in `f(example, size=224)`. A function without a signature, such as
+    some compiled ones, is called with one argument.
     """
-
-    filter: Filter | None = None
-    map_examples: Map | None = None
-    map_batches: Map | None = None
-
-    def __post_init__(self) -> None:
-        _check_function("filter", self.filter, ("example",))
-        _check_function("map_examples", self.map_examples, ("example", "generator"))
-        _check_function("map_batches", self.map_batches, ("batch", "generator"))
-
-
-def _check_function(what: str, function: object, arguments: tuple[str, ...]) -> None:
-    """Check that a function accepts these arguments, as far as its signature is known."""
     if function is None:
-        return
-    expected = f"a function of ({', '.join(arguments)})"
+        return None
+    expected = f"a function of ({argument}) or ({argument}, generator)"
     if not callable(function):
         raise OptionError(option=what, value=function, expected=expected)
     try:
         signature = inspect.signature(function)
-    except (TypeError, ValueError):  # some compiled functions have none
-        return
-    try:
-        signature.bind(*arguments)
-    except TypeError as error:
+    except (TypeError, ValueError):
+        return UserFunction(function, takes_generator=False)
+    fits_one, fits_two = (_fits_arguments(signature, count) for count in (1, 2))
+    if not (fits_one or fits_two):
         raise OptionError(
-            f"{option(what)} has the arguments {signature}: {error}",
+            f"{option(what)} has the parameters {signature}",
             option=what,
             value=function,
             expected=expected,
-        ) from None
+        )
+    second = [*signature.parameters.values(), None, None][1]
+    is_named = fits_two and second is not None and second.name == "generator"
+    return UserFunction(function, takes_generator=is_named or not fits_one)
+
+
+def _fits_arguments(signature: inspect.Signature, count: int) -> bool:
+    try:
+        signature.bind(*range(count))
+    except TypeError:
+        return False
+    return True
 
 
 # -- calling ---------------------------------------------------------------------------------------
@@ -90,10 +131,16 @@ def is_calling(owner: object) -> bool:
     return getattr(_inside, "owner", None) is owner
 
 
-def accepts(function: Filter, example: Example, row: int, locate: Locate) -> bool:
+def accepts(
+    function: UserFunction,
+    example: Example,
+    generator: Callable[[], np.random.Generator],
+    row: int,
+    locate: Locate,
+) -> bool:
     """Whether a filter keeps an example."""
     try:
-        result = function(example)
+        result = function(example, generator)
         is_kept = bool(result)
     except Exception as error:
         raise _raised("filter", error, locate(row)) from error
@@ -103,7 +150,10 @@ def accepts(function: Filter, example: Example, row: int, locate: Locate) -> boo
 
 
 def mapped_batch(
-    function: Map, batch: dict[str, Any], generator: np.random.Generator, which: str
+    function: UserFunction,
+    batch: dict[str, Any],
+    generator: Callable[[], np.random.Generator],
+    which: str,
 ) -> dict[str, Any]:
     """Call a batch map and check its result; `which` describes the batch for errors."""
     what = "map_batches"
@@ -135,13 +185,13 @@ def mapped_batch(
 class MappedRows:
     """The results of an example map for the rows of a batch. Threads add different rows."""
 
-    def __init__(self, function: Map, locate: Locate) -> None:
+    def __init__(self, function: UserFunction, locate: Locate) -> None:
         self._function = function
         self._locate = locate
         self._results: dict[int, Mapping[str, Any]] = {}
         self._changed: set[str] = set()
 
-    def add(self, row: int, example: Example, generator: np.random.Generator) -> None:
+    def add(self, row: int, example: Example, generator: Callable[[], np.random.Generator]) -> None:
         """Call the function with the example of a row."""
         given = dict(example)  # the function may change the example itself
         try:

@@ -1,43 +1,52 @@
 """Turns the `features` argument into Feature objects and checks that they go together.
 
-A plain key takes its type from the schema. `requests` checks that the records have the features.
+A key alone takes its type from the schema. `requests` checks that the records have the features.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import TypeAlias
 
 from recordsmith.errors import OptionError, option
 from recordsmith.example import FeatureSchema, Schema
-from recordsmith.loading.features import Bytes, Feature, Ragged, Scalar, Tensor
+from recordsmith.example.keys import is_of_mask
+from recordsmith.loading.features import Bytes, Feature, Image, Mask, Ragged, Scalar, Tensor
+from recordsmith.loading.features.images.followed_image import images_in
 from recordsmith.loading.features.requests import no_such_key
+
+Features: TypeAlias = Sequence[str] | Mapping[str, Feature | str]
+"""Keys, or features and keys by name."""
 
 
 def declare_features(
-    features: Mapping[str, Feature | str] | None, schema: Schema, *, is_complete: bool
+    features: Features | None, schema: Schema, *, is_complete: bool
 ) -> dict[str, Feature]:
     """Return a Feature for each name.
 
     Args:
-        features: features or keys by name. A plain key becomes a Scalar or Tensor if all records
-            have the same number of values, else Ragged; byte strings become Bytes. None selects
-            all features of the schema that have a kind.
+        features: a key alone becomes a Scalar or Tensor if all records have the same number of
+            values, else Ragged; an image becomes an Image, its mask a Mask, other byte strings
+            Bytes. None selects all features of the schema that have a kind, with images as Bytes.
         schema, is_complete: as of `resolve_requests`.
 
     Raises:
         OptionError: a value is not a feature; a key is missing or has several kinds; features
             conflict, or two of them make an entry of the same name.
     """
+    decodes_images = features is not None
     if features is None:
         schema.check_complete("name the features that you want")
         features = {key: key for key, known in schema.features.items() if known.kind != "none"}
+    elif isinstance(features, (list, tuple)):
+        features = _by_key(features)
     elif not isinstance(features, Mapping):
         raise OptionError(
             option="features",
             value=features,
-            expected="a dict of features by name, or None for all",
+            expected="a list of keys, a dict of features by name, or None for all",
         )
-    elif not features:
+    if not features and decodes_images:
         raise OptionError(
             f"{option('features')} is empty",
             option="features",
@@ -48,6 +57,11 @@ def declare_features(
         name: _declared(name, feature, schema, is_complete=is_complete)
         for name, feature in features.items()
     }
+    has_image = bool(images_in(declared))
+    for name, feature in declared.items():
+        if features[name] is not feature and isinstance(feature, (Image, Mask)):
+            is_usable = decodes_images and (has_image or isinstance(feature, Image))
+            declared[name] = feature if is_usable else Bytes(feature.key)
     made_by: dict[str, str] = {}
     for name, feature in declared.items():
         feature.check(name, declared)
@@ -60,6 +74,23 @@ def declare_features(
                 )
             made_by[entry] = name
     return declared
+
+
+def _by_key(features: Sequence[object]) -> dict[str, Feature | str]:
+    """Return a list of keys as a dict."""
+    for at, key in enumerate(features):
+        if not isinstance(key, str):
+            raise OptionError(
+                f"{option('features')} has the item {key!r:.60}",
+                option="features",
+                value=key,
+                expected="a list of keys, or a dict of features by name",
+            )
+        if key in features[:at]:
+            raise OptionError(
+                f"{option('features')} has {key!r} twice", option="features", value=key
+            )
+    return {str(key): str(key) for key in features}
 
 
 def _declared(name: object, feature: object, schema: Schema, *, is_complete: bool) -> Feature:
@@ -103,6 +134,8 @@ def _of_schema(name: str, key: str, known: FeatureSchema) -> Feature:
             remedy=f"Declare it, such as Scalar({key!r}) or Bytes({key!r}), and skip the records "
             f"that do not match with {option('skip_errors')}; or leave it out.",
         )
+    if known.content == "image" and known.shape == ():
+        return Mask(key) if is_of_mask(key) else Image(key)
     if known.kind == "bytes":
         return Bytes(key, "ragged" if known.shape is None else known.shape)
     if known.shape is None:

@@ -53,8 +53,8 @@ def inner_sizes(placements: Sequence[Placement | None]) -> Int64Array:
     return np.array(sizes, np.int64).reshape(len(sizes), 2)
 
 
-def checked_size(size: object, fit: str) -> tuple[int, int] | None:
-    """Check a size and return height and width; None for fit='pad', which has no size.
+def checked_size(size: object, fit: str, *, is_required: bool = True) -> tuple[int, int] | None:
+    """Check a size and return height and width; None for fit='pad', and where no size is passed.
 
     Raises:
         OptionError: the size is invalid, missing, or not allowed with this fit.
@@ -67,6 +67,8 @@ def checked_size(size: object, fit: str) -> tuple[int, int] | None:
                 value=size,
                 remedy=f"Leave {option('size')} out, or use another {option('fit')}.",
             )
+        return None
+    if size is None and not is_required:
         return None
     sides = size if isinstance(size, (tuple, list)) else (size, size)
     try:

@@ -6,16 +6,18 @@ Then each row is decoded, resized into its place, flipped and normalized.
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Any, Literal, cast, get_args
 
 import numpy as np
 import numpy.typing as npt
 
-from recordsmith.errors import CorruptDataError, OptionError, option
+from recordsmith.errors import CorruptDataError, Defect, OptionError, option
 from recordsmith.example import Column
+from recordsmith.example.keys import IMAGE
 from recordsmith.image.decoding.memory import UNCOUNTED_PIXELS
 from recordsmith.image.decoding.pixels import decode_pixels, with_bits, with_channels
 from recordsmith.image.geometry.fit import CROP_AREA, CROP_RATIO, Fit, FitKind, Flip, Placement
@@ -37,6 +39,8 @@ from recordsmith.loading.features.images.frames import (
     place_all,
 )
 from recordsmith.loading.features.images.stored_pixels import RawShape, StoredPixels, raw_shape
+from recordsmith.loading.features.random_numbers import RandomNumbers
+from recordsmith.loading.memory import empty
 from recordsmith.loading.number_options import whole_number
 
 PixelType = Literal["uint8", "uint16", "float32"]
@@ -53,7 +57,8 @@ class Image(ImageFeature):
 
     Attributes:
         key: the key of the feature in the records.
-        size: height and width in pixels; one number for both.
+        size: height and width in pixels; one number for both. Default: that of the stored images,
+            which must all have the same size.
         fit: how images get this size. `resize` stretches. `crop-or-pad` crops or pads evenly
             without scaling, as TensorFlow's resize_with_crop_or_pad. `center-crop` keeps the
             aspect ratio and crops. `contain` keeps the aspect ratio and pads, as TensorFlow's
@@ -83,7 +88,7 @@ class Image(ImageFeature):
             needs more than 4 bytes for each of that many pixels.
     """
 
-    key: str = "image/encoded"
+    key: str = IMAGE
     size: tuple[int, int] | int | None = None
     fit: FitKind = "resize"
     _: KW_ONLY
@@ -102,6 +107,7 @@ class Image(ImageFeature):
     raw_shape: Sequence[int | str] | None = None
     raw_dtype: Literal["uint8", "uint16"] = "uint8"
     max_pixels: int = MAX_PIXELS
+    stored_size: tuple[int, int] | None = field(default=None, init=False, repr=False)
 
     def __post_init__(self) -> None:
         if not isinstance(self.key, str):
@@ -120,7 +126,7 @@ class Image(ImageFeature):
         if type(self.channels) is not int or self.channels not in (1, 3, 4):
             raise OptionError(option="channels", value=self.channels, expected="1, 3 or 4")
         whole_number("max_pixels", self.max_pixels, 1, MOST_PIXELS)
-        self._keep("size", checked_size(self.size, self.fit))
+        self._keep("size", checked_size(self.size, self.fit, is_required=False))
         self._check_fit()
         self._check_numbers()
         self.stored()
@@ -165,6 +171,26 @@ class Image(ImageFeature):
         """Return the layout of raw pixels; None for files."""
         return raw_shape(self.raw_shape, self.raw_dtype, " and channels")
 
+    @property
+    def needs_one_size(self) -> bool:
+        """Whether it is to have the size of the stored images, which is not known yet."""
+        return self.size is None and self.fit != "pad"
+
+    def size_of(self, columns: Mapping[str, Column]) -> tuple[int, int]:
+        """Return the size of the first image of some columns, without decoding it.
+
+        Raises:
+            CorruptDataError: it is not an image, or too large.
+        """
+        rows = BatchRows(1, columns, RandomNumbers(0, 0, np.zeros(1, np.int64)), empty)
+        return StoredPixels(rows, self.key, self.stored(), self.max_pixels).look(0)
+
+    def of_one_size(self, size: tuple[int, int]) -> Image:
+        """Return this feature for images that are all stored in this size."""
+        image = replace(self, size=size)
+        image._keep("stored_size", size)  # noqa: SLF001 - its own
+        return image
+
     def normaliser(self) -> Normaliser:
         """Return the object that normalizes pixels."""
         mean = _for_each_channel(self.mean, self.channels, 0.0)
@@ -192,7 +218,7 @@ class Image(ImageFeature):
         for name in ("shorter_side", "longer_side"):
             if getattr(self, name) is not None:
                 self._keep(name, whole_number(name, getattr(self, name), 1, LARGEST_SIDE))
-        if self.fit == "center-crop" and self.shorter_side is not None:
+        if self.fit == "center-crop" and self.shorter_side is not None and self.size is not None:
             least = min(cast("tuple[int, int]", self.size))
             if self.shorter_side < least:
                 raise OptionError(
@@ -258,7 +284,7 @@ class PixelFilling(ImageFilling):
         for row in range(rows.count):
             if row not in rows.failures:
                 try:
-                    self.sizes[row] = self._stored.look(row)
+                    self.sizes[row] = self._checked(self._stored.look(row))
                 except CorruptDataError as error:
                     rows.fail(row, error)
         self.placements, self.frame = place_all(feature.geometry(), self.sizes, name, rows)
@@ -267,6 +293,20 @@ class PixelFilling(ImageFilling):
         if feature.layout == "CHW":
             shape = (feature.channels, *self.frame)
         self._out = rows.allocate(name, (rows.count, *shape), np.dtype(feature.dtype))
+
+    def _checked(self, size: tuple[int, int]) -> tuple[int, int]:
+        """Raise CorruptDataError if all images should have one size, but this one has another."""
+        feature = self._feature
+        if feature.stored_size not in (None, size):
+            raise CorruptDataError(
+                Defect.FEATURE_SHAPE,
+                f"the image {feature.key!r} has another size than the first image",
+                found=in_words(size),
+                expected=in_words(feature.stored_size),
+                remedy=f"Declare a size: {line_with_size(self._name, feature)}.",
+                feature=feature.key,
+            )
+        return size
 
     def fill(self, row: int) -> None:
         placement, size = self.placements[row], self.sizes[row]
@@ -324,6 +364,17 @@ class PixelFilling(ImageFilling):
             data, head, channels=feature.channels, bits=self._bits, divisor=divisor
         )
         return pixels, divisor
+
+
+def in_words(size: tuple[int, int]) -> str:
+    """Return a size as text, width before height."""
+    return f"{size[1]} x {size[0]}"
+
+
+def line_with_size(name: str, image: Image) -> str:
+    """Return the code that declares an image with a size."""
+    key = "" if image.key == IMAGE else f"{json.dumps(image.key)}, "
+    return f"{{{json.dumps(name)}: rs.Image({key}size=224)}}"
 
 
 def _for_each_channel(value: object, channels: int, default: float) -> tuple[float, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, Literal, cast, get_args
 
 import numpy as np
@@ -27,7 +27,9 @@ from recordsmith.loading.features.images.followed_image import check_leader, ima
 from recordsmith.loading.features.images.frames import checked_size, inner_sizes, place_all
 from recordsmith.loading.features.images.image import Image
 from recordsmith.loading.features.images.stored_pixels import RawShape, StoredPixels, raw_shape
-from recordsmith.loading.number_options import whole_number
+from recordsmith.loading.number_options import is_whole, whole_number
+
+_LARGEST_STORED = 65_535
 
 MaskType = Literal["uint8", "uint16", "int32", "int64"]
 
@@ -43,6 +45,8 @@ class Mask(PixelFeature):
         key: the key of the feature in the records.
         of: the name of the Image that it follows. Default: the only Image.
         size, fit: as of an Image, for masks that follow no Image.
+        values: new class numbers by stored ones, such as {255: 1} for masks of 0 and 255; others
+            stay. They are replaced before the mask is resized and padded.
         fill: the value of padding, such as 0, or the value that a loss ignores, such as 255.
         dtype: uint8, uint16, int32 or int64.
         raw_shape: for masks stored as raw arrays: height and width, each a number or the key of
@@ -56,6 +60,7 @@ class Mask(PixelFeature):
     _: KW_ONLY
     size: tuple[int, int] | int | None = None
     fit: FitKind | None = None
+    values: Mapping[int, int] | None = field(default=None, hash=False)
     fill: int = 0
     dtype: MaskType = "uint8"
     raw_shape: Sequence[int | str] | None = None
@@ -66,6 +71,8 @@ class Mask(PixelFeature):
         check_word("dtype", self.dtype, get_args(MaskType))
         limits = np.iinfo(self.dtype)
         whole_number("fill", self.fill, int(limits.min), int(limits.max))
+        if self.values is not None:
+            object.__setattr__(self, "values", _checked_values(self.values, limits))
         whole_number("max_pixels", self.max_pixels, 1, MOST_PIXELS)
         raw = self.stored()
         if raw is not None and len(raw.sides) == 3 and raw.sides[2] != 1:
@@ -145,6 +152,7 @@ class MaskFilling(Filling):
     ) -> None:
         self._feature = feature
         self._name = name
+        self._tables: dict[np.dtype[Any], npt.NDArray[Any]] = {}  # of `values`, by stored dtype
         self._stored = StoredPixels(rows, feature.key, feature.stored(), feature.max_pixels)
         self._sizes: list[tuple[int, int] | None] = [None] * rows.count
         for row in range(rows.count):
@@ -170,6 +178,7 @@ class MaskFilling(Filling):
         raw = self._stored.numbers(row)
         numbers: npt.NDArray[Any]
         numbers = decode_mask(self._stored.file(row)[0]) if raw is None else raw[:, :, 0]
+        numbers = self._replaced(numbers)
         largest = np.iinfo(feature.dtype).max
         if np.iinfo(numbers.dtype).max > largest and numbers.max() > largest:
             raise CorruptDataError(
@@ -181,6 +190,23 @@ class MaskFilling(Filling):
                 feature=feature.key,
             )
         lay_numbers_in_frame(numbers, placement, self._out[row], fill=feature.fill)
+
+    def _replaced(self, numbers: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Return a mask with the values that the feature declares, in a dtype that holds them."""
+        values = self._feature.values
+        if not values:
+            return numbers
+        table = self._tables.get(numbers.dtype)
+        if table is None:
+            stored = np.iinfo(numbers.dtype)
+            table = np.arange(stored.max + 1, dtype=np.int64)
+            for old, new in values.items():
+                if old <= stored.max:
+                    table[old] = new
+            if table.min() >= 0 and table.max() <= stored.max:
+                table = table.astype(numbers.dtype)
+            self._tables[numbers.dtype] = table
+        return table.take(numbers)
 
     def example(self, row: int) -> dict[str, Any]:
         entries = {self._name: self._out[row]}
@@ -207,3 +233,27 @@ class MaskFilling(Filling):
                 feature=self._feature.key,
             )
         return height, width
+
+
+def _checked_values(values: object, limits: np.iinfo[Any]) -> dict[int, int]:
+    expected = "a dict of class numbers by stored ones, such as {255: 1}"
+    if not isinstance(values, Mapping):
+        raise OptionError(option="values", value=values, expected=expected)
+    checked = {}
+    for old, new in values.items():
+        if not (is_whole(old) and 0 <= old <= _LARGEST_STORED):
+            raise OptionError(
+                f"{option('values')} has the stored class number {old!r:.40}",
+                option="values",
+                value=old,
+                expected=f"an integer from 0 to {_LARGEST_STORED}",
+            )
+        if not (is_whole(new) and limits.min <= new <= limits.max):
+            raise OptionError(
+                f"{option('values')} has the class number {new!r:.40}",
+                option="values",
+                value=new,
+                expected=f"an integer that {limits.dtype} can hold",
+            )
+        checked[int(old)] = int(new)
+    return checked
