@@ -41,7 +41,12 @@ def recordsmith(folder: Path, packed: str = "camera-packed", threads: int = WORK
     return epoch
 
 
-def image_loader(folder: Path, packed: str = "camera-packed", threads: int = WORKERS) -> Any:
+def image_loader(
+    folder: Path,
+    packed: str = "camera-packed",
+    threads: int = WORKERS,
+    map_examples: Callable[[Any], Any] | None = None,
+) -> Any:
     """What recordsmith and its adapters read with."""
     import recordsmith as rs
 
@@ -54,6 +59,7 @@ def image_loader(folder: Path, packed: str = "camera-packed", threads: int = WOR
         batch_size=BATCH,
         shuffle=True,
         threads=threads,
+        map_examples=map_examples,
     )
 
 
@@ -280,15 +286,53 @@ def torch(folder: Path) -> Epochs:
     return epoch
 
 
-def torch_adapter(folder: Path, workers: int, packed: str = "camera-packed") -> Epochs:
-    """recordsmith.torch under torch's DataLoader: two threads, or worker processes of one each."""
-    from torch.utils.data import DataLoader
+def slow_map(example: dict[str, Any]) -> dict[str, Any]:
+    """What pure Python does to an example, for some milliseconds."""
+    total = 0
+    for number in range(50_000):
+        total += number & 3
+    return {**example, "label": example["label"] + total * 0}
 
+
+def torch_adapter(
+    folder: Path,
+    workers: int,
+    packed: str = "camera-packed",
+    map_examples: Callable[[Any], Any] | None = None,
+) -> Epochs:
+    """recordsmith.torch under torch's DataLoader: two threads, or worker processes of one each."""
     from recordsmith.torch import batches
 
-    loader = image_loader(folder, packed, 1 if workers else WORKERS)
-    stream = DataLoader(
-        batches(loader), batch_size=None, num_workers=workers, persistent_workers=workers > 0
+    loader = image_loader(folder, packed, 1 if workers else WORKERS, map_examples)
+    return _torch_epochs(batches(loader), workers)
+
+
+def torch_plain(
+    folder: Path,
+    workers: int,
+    packed: str = "camera-packed",
+    map_examples: Callable[[Any], Any] | None = None,
+) -> Epochs:
+    """The same by hand: each worker has a part of the loader, batches are sent as torch does."""
+    from torch.utils.data import IterableDataset, get_worker_info
+
+    from recordsmith.torch import convert
+
+    loader = image_loader(folder, packed, 1, map_examples)
+
+    class Plain(IterableDataset[Any]):  # type: ignore[misc]
+        def __iter__(self) -> Iterator[Any]:
+            info: Any = get_worker_info()
+            return map(convert, loader.for_worker(info.id, info.num_workers))
+
+    return _torch_epochs(Plain(), workers)
+
+
+def _torch_epochs(dataset: Any, workers: int) -> Epochs:
+    from torch.utils.data import DataLoader
+
+    stream: Any = DataLoader(
+        dataset, batch_size=None, num_workers=workers, persistent_workers=workers > 0
     )
 
     def epoch() -> Iterator[Seen]:

@@ -20,10 +20,10 @@ from recordsmith.dataset import Dataset
 from recordsmith.errors import MissingExtraError, OptionError, option
 from recordsmith.example import BytesArray, RaggedArray
 from recordsmith.loading import Examples, Loader
+from recordsmith.loading.adapter_checks import Rank, check_loader, check_rank
+from recordsmith.loading.batches.user_functions import Map
 from recordsmith.loading.examples import decoded_or_plain
-from recordsmith.loading.features import Feature
-from recordsmith.loading.functions import Map
-from recordsmith.loading.suitable import Rank, check_loader, check_rank
+from recordsmith.loading.features.declaration import Features
 
 try:
     import grain
@@ -48,7 +48,7 @@ class GrainRagged(NamedTuple):
 
 def examples(
     dataset: Dataset,
-    features: Mapping[str, Feature | str] | None = None,
+    features: Features | None = None,
     *,
     seed: int = 0,
     map_examples: Map | None = None,

@@ -14,8 +14,8 @@ from typing import Any
 
 from recordsmith.errors import MissingExtraError, OptionError, names_like, option
 from recordsmith.loading import Loader
+from recordsmith.loading.adapter_checks import check_loader
 from recordsmith.loading.loader import Iteration
-from recordsmith.loading.suitable import check_loader
 
 try:
     import keras

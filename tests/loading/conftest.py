@@ -17,7 +17,7 @@ import recordsmith as rs
 from recordsmith.dataset import ShardWriter, records_of
 from recordsmith.errors import CorruptDataError, Defect
 from recordsmith.example import Column
-from recordsmith.loading.features import BatchRows, Filling, PixelFeature, Request
+from recordsmith.loading.features import BatchRows, ColumnRequest, Filling, PixelFeature
 
 
 def features(number: int) -> dict[str, Any]:
@@ -64,8 +64,8 @@ class Painted(PixelFeature):
     side: int = 6
     bad: tuple[int, ...] = ()
 
-    def requests(self) -> dict[str, Request]:
-        return {self.key: Request(("int64", "float"))}
+    def requests(self) -> dict[str, ColumnRequest]:
+        return {self.key: ColumnRequest(("int64", "float"))}
 
     def begin(self, name: str, rows: BatchRows) -> Filling:
         ids: Any = rows.columns[self.key]

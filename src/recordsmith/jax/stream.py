@@ -12,10 +12,10 @@ from typing import Any, NamedTuple, TypeAlias
 
 from recordsmith.errors import OptionError
 from recordsmith.jax.conversion import convert
-from recordsmith.jax.shardings import Shardings, Split, splits_of, this_rank
+from recordsmith.jax.shardings import RowSplit, Shardings, splits_of, this_rank
 from recordsmith.loading import Loader
-from recordsmith.loading.options import whole_number
-from recordsmith.loading.suitable import check_loader, check_rank
+from recordsmith.loading.adapter_checks import check_loader, check_rank
+from recordsmith.loading.number_options import whole_number
 
 Batch: TypeAlias = dict[str, Any]
 
@@ -61,7 +61,7 @@ class JaxBatches:
     """
 
     def __init__(
-        self, loader: Loader, sharding: Shardings, splits: list[Split], prefetch: int
+        self, loader: Loader, sharding: Shardings, splits: list[RowSplit], prefetch: int
     ) -> None:
         self._loader = loader
         self._sharding = sharding
@@ -132,7 +132,7 @@ class JaxBatches:
                     value=loader.batch_size,
                     expected=f"a multiple of {split.part_count}",
                 )
-            reason = loader.shorter_batches
+            reason = loader._shorter_batches  # noqa: SLF001 - for adapters
             if reason is not None and (split.part_count > 1 or split.world_size > 1):
                 raise OptionError(
                     f"{split.description}, so all batches need {loader.batch_size} rows, but "

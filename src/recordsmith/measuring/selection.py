@@ -8,7 +8,7 @@ from recordsmith.example.keys import IMAGE, is_of_mask
 from recordsmith.image.geometry.fit import FitKind
 from recordsmith.loading import Image
 from recordsmith.loading.features import Feature
-from recordsmith.loading.options import whole_number
+from recordsmith.loading.number_options import whole_number
 
 
 def image_key(schema: Schema, key: str | None) -> str | None:

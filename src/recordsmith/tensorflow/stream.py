@@ -23,10 +23,10 @@ import tensorflow as tf
 
 from recordsmith.errors import FunctionError, OptionError, option
 from recordsmith.loading import Loader
+from recordsmith.loading.adapter_checks import check_loader, check_rank
 from recordsmith.loading.loader import Iteration
-from recordsmith.loading.suitable import check_loader, check_rank
 from recordsmith.tensorflow.ranks import this_rank
-from recordsmith.tensorflow.tensors import ALIGNMENT, Parts
+from recordsmith.tensorflow.tensors import ALIGNMENT, EntryParts
 from recordsmith.tensorflow.tensors import element_spec as spec_of
 
 _FOREVER = 2**62  # batches
@@ -57,7 +57,7 @@ def batches(
     if not any_rank:
         check_rank(loader, this_rank())
     specs = spec_of(loader) if element_spec is None else element_spec
-    entries = {name: Parts(name, spec) for name, spec in specs.items()}
+    entries = {name: EntryParts(name, spec) for name, spec in specs.items()}
     flat_specs = [spec for parts in entries.values() for spec in parts.specs]
     running = _Running(loader, entries)
 
@@ -142,13 +142,13 @@ class _Running:
         fewer than the others.
     """
 
-    def __init__(self, loader: Loader, entries: Mapping[str, Parts]) -> None:
+    def __init__(self, loader: Loader, entries: Mapping[str, EntryParts]) -> None:
         self._loader = loader
         self._entries = entries
         self._numbers = itertools.count()
         self._lock = threading.Lock()
         self._iterations: dict[int, tuple[Iteration, Iterator[dict[str, Any]]]] = {}
-        self.count = None if loader.is_resuming else _length(loader)
+        self.count = None if loader._is_resuming else _length(loader)  # noqa: SLF001 - for adapters
         _calls.streams.add(self)
 
     def close(self) -> None:

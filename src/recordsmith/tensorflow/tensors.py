@@ -104,7 +104,7 @@ def _ragged_parts(entry: Any) -> list[npt.NDArray[Any]]:
     return [values, row_splits]
 
 
-class Parts:
+class EntryParts:
     """One entry on its way through `tf.data`: one array, or two if it is ragged.
 
     specs: of these arrays.
