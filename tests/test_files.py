@@ -18,7 +18,7 @@ import pytest
 
 import recordsmith as rs
 from recordsmith import files
-from recordsmith.building import working_in
+from recordsmith.building import locked_folder
 from recordsmith.dataset import Shard, ShardWriter
 from recordsmith.dataset.shard_index import index_pieces
 from recordsmith.errors import FileAccessError, OptionError
@@ -170,14 +170,14 @@ def test_exclusive_refuses_a_second_lock_and_releases_at_the_end(tmp_path: Path)
 
 
 def test_shared_locks(tmp_path: Path) -> None:
-    with files.exclusive(tmp_path, among_equals=True):
-        with files.exclusive(tmp_path, among_equals=True):
+    with files.exclusive(tmp_path, is_shared=True):
+        with files.exclusive(tmp_path, is_shared=True):
             pass
         with pytest.raises(FileAccessError) as caught:
             files.exclusive(tmp_path).__enter__()
         assert caught.value.errno == errno.EBUSY
     with files.exclusive(tmp_path), pytest.raises(FileAccessError) as caught:
-        files.exclusive(tmp_path, among_equals=True).__enter__()
+        files.exclusive(tmp_path, is_shared=True).__enter__()
     assert caught.value.errno == errno.EBUSY
 
 
@@ -470,9 +470,9 @@ def test_a_lock_of_a_removed_file_does_not_count(
 
 def test_a_refused_job_leaves_the_folder_to_the_running_one(tmp_path: Path) -> None:
     out = tmp_path / "out"
-    with working_in(out):
+    with locked_folder(out):
         for _ in range(2):
-            with pytest.raises(FileAccessError) as caught, working_in(out):
+            with pytest.raises(FileAccessError) as caught, locked_folder(out):
                 pass
             assert caught.value.errno == errno.EBUSY
             assert os.listdir(out / ".recordsmith") == ["lock"]

@@ -430,10 +430,10 @@ def publish(temporary: PathLike, path: PathLike, *, overwrite: bool = True) -> N
                     return
             os.replace(temporary, path)
         except IsADirectoryError:
-            raise is_a_folder(path) from None
+            raise folder_error(path) from None
 
 
-def is_a_folder(path: PathLike) -> OptionError:
+def folder_error(path: PathLike) -> OptionError:
     """Return the error for a folder where a job must write a file."""
     return OptionError(
         f"{os.fspath(path)} is a folder, but the job writes a file of this name",
@@ -443,7 +443,7 @@ def is_a_folder(path: PathLike) -> OptionError:
 
 @contextmanager
 def exclusive(
-    folder: PathLike, named: PathLike | None = None, *, among_equals: bool = False
+    folder: PathLike, named: PathLike | None = None, *, is_shared: bool = False
 ) -> Iterator[bool]:
     """Lock a hidden folder, so that no other process does the same job there.
 
@@ -453,7 +453,7 @@ def exclusive(
     Args:
         folder: the hidden folder.
         named: the path to show in messages; None means `folder`.
-        among_equals: take a shared lock, which several processes can hold.
+        is_shared: take a shared lock, which several processes can hold.
 
     Yields:
         Whether the folder is locked: False if the file system does not support locks.
@@ -463,11 +463,11 @@ def exclusive(
         OptionError: the lock file is a link or a folder.
     """
     path = Path(folder) / LOCK_NAME
-    descriptor, is_locked = _hold(path, folder if named is None else named, shared=among_equals)
+    descriptor, is_locked = _hold(path, folder if named is None else named, shared=is_shared)
     try:
         yield is_locked
     finally:
-        if not among_equals:  # still locked: a waiting process sees that it is gone
+        if not is_shared:  # still locked: a waiting process sees that it is gone
             with suppress(OSError):
                 os.unlink(path)
                 os.rmdir(folder)
@@ -534,7 +534,7 @@ def _is_at(path: PathLike, descriptor: int) -> bool:
         return False
 
 
-def no_lock(folder: Path) -> str:
+def no_lock_notice(folder: Path) -> str:
     """Return the notice for a job that runs without a lock."""
     return (
         f"{folder} could not be locked: its file system does not support locks. Do not run a "

@@ -204,7 +204,7 @@ def compression_that_hides(folder: Path, made: Any) -> None:
 @case
 def origins_of_no_sense(folder: Path, made: Any) -> None:
     origin = {"plan": [1], "skipped": 5, "bytes_in": "x", "source": float("nan")}
-    changed(folder, made, lambda d: d.update(made_from=origin, version=float("nan")))
+    changed(folder, made, lambda d: d.update(provenance=origin, version=float("nan")))
 
 
 @case

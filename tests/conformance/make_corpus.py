@@ -690,7 +690,7 @@ class Folder:
             },
             "class_names": ["daisy", "rose"],
             "schema": self.schema,
-            "made_from": {},
+            "provenance": {},
         }
 
     @property

@@ -200,7 +200,7 @@ SHARD = ("splits", "train", 0)
         _change(("class_names",), 5),
         _change(("schema",), None),
         _change(("schema", "features", "id"), "int64"),
-        _change(("made_from",), 5),
+        _change(("provenance",), 5),
     ],
 )
 def test_invalid_manifest_is_a_defect(tmp_path: Path, made: SimpleNamespace, change: Any) -> None:

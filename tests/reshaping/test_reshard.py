@@ -19,7 +19,7 @@ from hypothesis import HealthCheck, given, settings
 
 import recordsmith as rs
 from recordsmith.dataset import LABEL_MAP_NAME, label_map_to_bytes, read_manifest
-from recordsmith.reshaping import Payloads, one_by_one
+from recordsmith.reshaping import Payloads, change_each
 from recordsmith.wire import RecordBlock
 
 
@@ -40,7 +40,7 @@ class Negate:
     """Makes other Examples: those with the negative ids."""
 
     def changed(self, block: RecordBlock) -> Any:
-        return one_by_one(block, self._negated)
+        return change_each(block, self._negated)
 
     def _negated(self, payload: memoryview) -> bytes:
         features = rs.decode_example(payload)
@@ -95,7 +95,7 @@ def test_there_and_back_again_gives_the_same_file(tmp_path: Path, foreign: Path)
         assert_is_true(path := tmp_path / str(number))
         assert ids_in(path) == list(range(200))
     assert (path / "flowers-00000-of-00001.tfrecord").read_bytes() == foreign.read_bytes()
-    steps = read_manifest(path).made_from["source"]["made_from"]
+    steps = read_manifest(path).provenance["source"]["provenance"]
     assert [step["reshard"]["shards"] for step in steps] == [7, 3]
 
 
@@ -266,7 +266,7 @@ def test_changed_records(tmp_path: Path, made, options: Any, compression: str) -
     assert ids_in(report.folder) == [-number for number in ids_in(tmp_path / "plain")]
     assert rs.open(report.folder).class_names == tuple(f"not {name}" for name in made.class_names)
     assert "not a b" in (report.folder / "labels.txt").read_text()
-    assert read_manifest(report.folder).made_from["reshard"]["change"] == {"negate": True}
+    assert read_manifest(report.folder).provenance["reshard"]["change"] == {"negate": True}
 
 
 @pytest.mark.parametrize("options", [{}, {"shuffle": True}, {"where": Where(7, 1)}])
@@ -304,7 +304,7 @@ def test_a_change_gives_a_payload_for_each_record(tmp_path: Path, made, count: i
 def test_what_a_change_makes_is_written_piece_by_piece(tmp_path: Path, made) -> None:
     class Longer(Negate):
         def changed(self, block: RecordBlock) -> Any:
-            return one_by_one(block, lambda _: b"\x1a\x80\x80\x10" + bytes(1 << 18))
+            return change_each(block, lambda _: b"\x1a\x80\x80\x10" + bytes(1 << 18))
 
     made.packed(tmp_path / "in", {"train": [10]})
     (shard,) = rs.open(tmp_path / "in").shards

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import recordsmith as rs
 from recordsmith.example import KeyAction, Rewriter, classify, rewriting
-from recordsmith.reshaping.changes import RefusedError
+from recordsmith.reshaping.changes import RecordOptionError
 from recordsmith.reshaping.editing.edits import Edits
 from recordsmith.reshaping.editing.recode_table import RecodeTable
 from recordsmith.reshaping.editing.recoder import Recoder
@@ -156,11 +156,11 @@ def test_payloads_of_any_writer_become_those_of_plain_python(
 
 def assert_refused(change: Edits, good: list[bytes], bad: bytes, error: Exception) -> None:
     """Assert that the error has the same place and the same fields."""
-    with pytest.raises((rs.CorruptDataError, RefusedError)) as caught:
+    with pytest.raises((rs.CorruptDataError, RecordOptionError)) as caught:
         changed(change, [*good, bad])
     found: Any = caught.value
     if not isinstance(error, rs.CorruptDataError):
-        assert isinstance(found, RefusedError)
+        assert isinstance(found, RecordOptionError)
         if isinstance(error, rs.OptionError):  # of a table
             assert type(found.error) is rs.OptionError
             assert vars(found.error) == vars(error)

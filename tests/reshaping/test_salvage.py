@@ -20,12 +20,12 @@ import numpy as np
 import pytest
 
 import recordsmith as rs
-from recordsmith.dataset import LABEL_MAP_NAME, begun_path, label_map_to_bytes
+from recordsmith.dataset import LABEL_MAP_NAME, label_map_to_bytes, publish_note_path
 from recordsmith.errors import CorruptDataError, Defect, FileAccessError, OptionError
 from recordsmith.example import SchemaSurvey
 from recordsmith.files import INTERNAL_FOLDER, accessing
 from recordsmith.reshaping.salvaging.salvage_report import MOST_LISTED, SalvagedShard
-from recordsmith.wire import LostRange, Repair, encode_records, inflate_around_breaks, read_records
+from recordsmith.wire import LostBytes, Repair, encode_records, inflate_damaged, read_records
 
 SHARD = "train-00000-of-00002.tfrecord"
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
@@ -177,8 +177,8 @@ def test_what_is_lost_and_repaired_is_told(made, packed: Path, tmp_path: Path) -
     first = report.shards[0]
     assert (first.record_count, first.expected_count, first.file) == (17, 20, SHARD)
     assert first.lost == [
-        LostRange(borders[3], borders[4], Defect.PAYLOAD_CRC),
-        LostRange(borders[10], borders[12], Defect.LENGTH_CRC),
+        LostBytes(borders[3], borders[4], Defect.PAYLOAD_CRC),
+        LostBytes(borders[10], borders[12], Defect.LENGTH_CRC),
     ]
     assert first.repairs == [
         Repair(borders[5] + 1, 1, "length"),
@@ -251,8 +251,8 @@ def test_around_a_broken_manifest(made, packed: Path, tmp_path: Path) -> None:
 def test_around_a_job_that_was_stopped(made, packed: Path, tmp_path: Path) -> None:
     (packed / "dataset.json").unlink()
     (packed / "train-00001-of-00002.tfrecord").unlink()
-    begun_path(packed).parent.mkdir()
-    begun_path(packed).write_text("{}")
+    publish_note_path(packed).parent.mkdir()
+    publish_note_path(packed).write_text("{}")
     report = rs.salvage(packed, tmp_path / "out")
     assert "unfinished-dataset" in report.notices[0]
     assert len(report.missing) == 1
@@ -291,7 +291,7 @@ def test_a_compressed_shard_without_its_end_mark(made, tmp_path: Path) -> None:
     assert report.record_count == 10
     assert not report.is_whole  # records may be missing
     size = path.stat().st_size
-    assert report.shards[0].breaks == [LostRange(size, size, Defect.TRUNCATED_COMPRESSION)]
+    assert report.shards[0].breaks == [LostBytes(size, size, Defect.TRUNCATED_COMPRESSION)]
 
 
 def test_members_behind_a_break(made, tmp_path: Path) -> None:
@@ -315,7 +315,7 @@ def test_members_behind_a_break(made, tmp_path: Path) -> None:
 
 def test_decompression_bombs_are_cut(tmp_path: Path) -> None:
     data = zlib.compress(bytes(1 << 20))
-    pieces = list(inflate_around_breaks(io.BytesIO(data), "zlib", max_bytes=1000))
+    pieces = list(inflate_damaged(io.BytesIO(data), "zlib", max_bytes=1000))
     assert pieces[-1].defect is Defect.DECOMPRESSION_LIMIT
 
 
@@ -547,7 +547,7 @@ def test_a_disk_that_fails_here_and_there(
     (packed / "dataset.json").unlink()
     report = rs.salvage(packed, tmp_path / "out")
     first = next(shard for shard in report.shards if shard.path == packed / SHARD)
-    assert first.breaks == [LostRange(8192, 16384, Defect.UNREADABLE_SHARD)]
+    assert first.breaks == [LostBytes(8192, 16384, Defect.UNREADABLE_SHARD)]
     (lost,) = first.lost
     assert 8192 - 100 < lost.start <= 8192
     assert 16384 <= lost.stop < 16384 + 100
@@ -618,7 +618,7 @@ def test_no_thread_is_left(packed: Path, tmp_path: Path) -> None:
 def test_long_lists_are_cut_and_counted() -> None:
     shard = SalvagedShard(Path("a"), "train")
     for number in range(MOST_LISTED + 5):
-        shard.add_lost(LostRange(2 * number, 2 * number + 1, Defect.LENGTH_CRC))
+        shard.add_lost(LostBytes(2 * number, 2 * number + 1, Defect.LENGTH_CRC))
         shard.add_repair(Repair(number, 0, "length"))
     assert len(shard.lost) == len(shard.repairs) == MOST_LISTED
     assert shard.lost_count == shard.lost_bytes == shard.repair_count == MOST_LISTED + 5

@@ -19,7 +19,7 @@ from recordsmith.buffers import Int64Array
 from recordsmith.dataset.labels import ClassNames
 from recordsmith.dataset.open_shards import OpenShards
 from recordsmith.dataset.shard import Shard
-from recordsmith.errors import CorruptDataError, Defect, OptionError, located, names_like, option
+from recordsmith.errors import CorruptDataError, Defect, OptionError, located, option, suggest_names
 from recordsmith.example import (
     BytesArray,
     Column,
@@ -533,7 +533,7 @@ class Dataset:
         for key in keys:
             if key not in known and self._known_schema.is_complete:
                 none = "records have no features" if len(self) else "the dataset is empty"
-                hint = names_like(key, known, none)
+                hint = suggest_names(key, known, none)
                 raise OptionError(
                     f"no record has a feature {key!r}; {hint}", option="keys", value=key
                 )

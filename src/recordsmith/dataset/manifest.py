@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from recordsmith.dataset.documents import NOT_AS_EXPECTED, fault_of, json_of
+from recordsmith.dataset.documents import NOT_AS_EXPECTED, describe_fault, json_of
 from recordsmith.dataset.labels import LABEL_MAP_NAME, LABELS_NAME, ClassNames
 from recordsmith.errors import CorruptDataError, Defect, FileAccessError
 from recordsmith.example import Schema
@@ -30,7 +30,7 @@ from recordsmith.files import (
 from recordsmith.wire import COMPRESSIONS, Compression
 
 MANIFEST_NAME = "dataset.json"
-BEGUN_NAME = "begun"
+PUBLISH_NOTE_NAME = "begun"
 FORMAT = "recordsmith-dataset"
 VERSION = 1
 
@@ -60,8 +60,8 @@ class Manifest:
     schemas: the schema of each split; may lack some or all splits.
     schema: the schema of all records.
     class_names: names indexed by label, with None for labels without a name; None without classes.
-    made_from: source, seed, options and fingerprint of the plan.
-    told_total: the total number of records in the file, correct or not; None if missing.
+    provenance: source, seed, options and fingerprint of the plan.
+    stated_record_count: the total number of records in the file, correct or not; None if missing.
     """
 
     splits: Mapping[str, tuple[ShardEntry, ...]]
@@ -69,8 +69,8 @@ class Manifest:
     schemas: Mapping[str, Schema] = field(default_factory=dict)
     compression: Compression = "none"
     class_names: ClassNames | None = None
-    made_from: Mapping[str, Any] = field(default_factory=dict)
-    told_total: Any = field(default=None, compare=False)
+    provenance: Mapping[str, Any] = field(default_factory=dict)
+    stated_record_count: Any = field(default=None, compare=False)
 
     @property
     def shards(self) -> list[ShardEntry]:
@@ -138,7 +138,7 @@ class Manifest:
             "class_names": None if self.class_names is None else list(self.class_names),
             "schema": self.schema.to_json(),
             "schemas": {split: schema.to_json() for split, schema in schemas.items()},
-            "made_from": self.made_from,
+            "provenance": self.provenance,
         }
         return json.dumps(document, indent=1, ensure_ascii=True).encode() + b"\n"
 
@@ -164,14 +164,14 @@ def read_manifest(folder: Path, path: Path | None = None) -> Manifest | None:
     except NOT_AS_EXPECTED as error:
         raise CorruptDataError(
             Defect.BROKEN_MANIFEST,
-            f"the manifest is invalid: {fault_of(error)}",
+            f"the manifest is invalid: {describe_fault(error)}",
             remedy="Pack again, or remove the manifest and open the shards by name.",
             path=path,
         ) from None
 
 
 @dataclass(frozen=True)
-class Begun:
+class PublishNote:
     """A note that publication has begun: the folder is not a dataset while it exists.
 
     plan: the fingerprint of the job.
@@ -192,20 +192,20 @@ class Begun:
         return json.dumps(document).encode()
 
 
-def begun_path(folder: Path) -> Path:
+def publish_note_path(folder: Path) -> Path:
     """The path of the note."""
-    return folder / INTERNAL_FOLDER / BEGUN_NAME
+    return folder / INTERNAL_FOLDER / PUBLISH_NOTE_NAME
 
 
-def read_begun(folder: Path) -> Begun | None:
+def read_publish_note(folder: Path) -> PublishNote | None:
     """Read the note of a folder; None if it does not exist."""
-    path = begun_path(folder)
+    path = publish_note_path(folder)
     with accessing(path):
         if path.is_symlink() or not path.is_file():
             return None
     try:
         document = json.loads(read_note(path))
-        return Begun(
+        return PublishNote(
             str(document["plan"]),
             tuple(map(_plain_name, document["removing"])),
             {
@@ -215,7 +215,7 @@ def read_begun(folder: Path) -> Begun | None:
             str(document.get("base", "")),
         )
     except NOT_AS_EXPECTED:
-        return Begun("")  # truncated: begun, but nothing renamed yet
+        return PublishNote("")  # truncated: begun, but nothing renamed yet
 
 
 def _parse(document: Any) -> Manifest:
@@ -255,7 +255,7 @@ def _parse(document: Any) -> Manifest:
         },
         document["compression"],
         None if names is None else tuple(None if name is None else _line(name) for name in names),
-        dict(document["made_from"]),
+        dict(document["provenance"]),
         document.get("records"),
     )
 

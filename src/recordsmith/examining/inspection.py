@@ -11,7 +11,7 @@ from recordsmith.dataset.locate import Paths, locate_whole
 from recordsmith.dataset.shard import Shard
 from recordsmith.errors import located
 from recordsmith.examining.field_survey import FieldSurvey, survey_fields
-from recordsmith.examining.shard_summaries import ShardSummary, ShardTotals, compression_of
+from recordsmith.examining.shard_summaries import ShardSummary, ShardTotals, output_compression
 from recordsmith.example import Schema, SchemaSurvey
 from recordsmith.files import Progress
 
@@ -87,7 +87,7 @@ def inspect(
     )
     return Inspection(
         summaries,
-        compression_of(summaries),
+        output_compression(summaries),
         schema,
         found.class_names,
         from_manifest=found.manifest is not None,

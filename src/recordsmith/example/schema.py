@@ -22,7 +22,7 @@ from recordsmith.buffers import BytesLike, Int64Array
 from recordsmith.errors import CorruptDataError, Defect, OptionError
 from recordsmith.example.kernel.payloads import submessages
 from recordsmith.example.kernel.survey import FeatureSurvey
-from recordsmith.example.packed_section import PackedSection
+from recordsmith.example.packed_section import CompressedSection
 from recordsmith.example.payload import KIND_NAMES, PAYLOAD_KINDS, decode_key
 
 Content: TypeAlias = Literal["image", "text", "raw"]
@@ -188,7 +188,7 @@ class Schema:
     def packed(self) -> Schema:
         """Return the schema in less memory, to be merged or written later."""
         sections = {
-            name: PackedSection(section, FeatureSchema.from_json)
+            name: CompressedSection(section, FeatureSchema.from_json)
             if len(section) >= PACKED_FROM
             else section
             for name, section in self.sections.items()

@@ -22,7 +22,7 @@ from recordsmith.exporting.coco import CocoFiles
 from recordsmith.exporting.csv_tables import CsvTables
 from recordsmith.exporting.exporter import Exporter
 from recordsmith.exporting.npz import NpzFiles
-from recordsmith.exporting.outbox import ChangedName, Outbox
+from recordsmith.exporting.outbox import ChangedName, ExportWriter
 from recordsmith.exporting.parquet import ParquetTables
 from recordsmith.exporting.staging import staged
 from recordsmith.exporting.voc import VocFiles
@@ -70,7 +70,7 @@ class ExportReport:
     changed_names: list[ChangedName] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
     problem_count: int = 0
-    left_out: dict[str, int] = field(default_factory=dict)
+    dropped_features: dict[str, int] = field(default_factory=dict)
     skipped: list[str] = field(default_factory=list)
     skipped_count: int = 0
 
@@ -87,7 +87,7 @@ class ExportReport:
             "problems": self.problems,
             "problem_count": self.problem_count,
             "left_out": [
-                {"feature": key, "records": count} for key, count in self.left_out.items()
+                {"feature": key, "records": count} for key, count in self.dropped_features.items()
             ],
             "skipped": self.skipped,
             "skipped_count": self.skipped_count,
@@ -146,7 +146,7 @@ def export(
     shards = [shard.path for shard in dataset.shards]
     problems = Problems()
     with staged(folder, note, overwrite=overwrite, keeping=shards, report=problems.add) as staging:
-        outbox = Outbox(staging, dict.fromkeys(shard.split for shard in dataset.shards))
+        outbox = ExportWriter(staging, dict.fromkeys(shard.split for shard in dataset.shards))
         try:
             exporter.begin(dataset, outbox)
             _export_all(dataset, exporter, outbox, report, skip_errors, progress)
@@ -157,7 +157,7 @@ def export(
     report.changed_names = outbox.changed_names
     problems.extend(outbox.problems)
     report.problems, report.problem_count = problems.first, problems.count
-    report.left_out = dict(sorted(outbox.left_out.items()))
+    report.dropped_features = dict(sorted(outbox.dropped_features.items()))
     return report
 
 
@@ -191,7 +191,7 @@ def _check_apart(dataset: Dataset, folder: Path) -> None:
 def _export_all(
     dataset: Dataset,
     exporter: Exporter,
-    outbox: Outbox,
+    outbox: ExportWriter,
     report: ExportReport,
     skip_errors: bool,
     progress: Progress | None,

@@ -6,13 +6,13 @@ from typing import Protocol
 
 from recordsmith.dataset import Dataset
 from recordsmith.example import Features
-from recordsmith.exporting.outbox import Outbox
+from recordsmith.exporting.outbox import ExportWriter
 
 
 class Exporter(Protocol):
     """Writes examples in one format, with as little memory as possible. Used by one thread."""
 
-    def begin(self, dataset: Dataset, out: Outbox) -> None:
+    def begin(self, dataset: Dataset, out: ExportWriter) -> None:
         """Prepare for a dataset, given its schema and class names.
 
         Raises:

@@ -24,7 +24,7 @@ import numpy.typing as npt
 from recordsmith.dataset import Dataset
 from recordsmith.errors import OptionError, SourceError
 from recordsmith.example import Features, FeatureValue
-from recordsmith.exporting.outbox import Outbox
+from recordsmith.exporting.outbox import ExportWriter
 
 _DTYPES: dict[str, np.dtype[Any]] = {
     "bytes": np.dtype(np.uint8),
@@ -37,7 +37,7 @@ _BLOCK_BYTES = 1 << 20
 class NpzFiles:
     """Writes the features of each split as arrays."""
 
-    def begin(self, dataset: Dataset, out: Outbox) -> None:
+    def begin(self, dataset: Dataset, out: ExportWriter) -> None:
         self._out = out
         self._counts: dict[str, int] = {}  # split -> its records
         self._arrays: dict[tuple[str, str], _Feature] = {}  # of a split and key

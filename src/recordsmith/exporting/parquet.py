@@ -14,7 +14,7 @@ from typing import Any
 from recordsmith.dataset import Dataset
 from recordsmith.errors import MissingExtraError, OptionError, SourceError
 from recordsmith.example import Features, FeatureSchema
-from recordsmith.exporting.outbox import Outbox
+from recordsmith.exporting.outbox import ExportWriter
 
 _GROUP_BYTES = 32 << 20
 _GROUP_ROWS = 10_000
@@ -23,7 +23,7 @@ _GROUP_ROWS = 10_000
 class ParquetTables:
     """Writes a table for each split."""
 
-    def begin(self, dataset: Dataset, out: Outbox) -> None:
+    def begin(self, dataset: Dataset, out: ExportWriter) -> None:
         try:
             import pyarrow  # noqa: ICN001 - not `pa`, as it is optional
             import pyarrow.parquet
@@ -77,7 +77,7 @@ class ParquetTables:
 class _Table:
     """One file and its buffered rows."""
 
-    def __init__(self, arrow: Any, fields: list[Any], out: Outbox, split: str) -> None:
+    def __init__(self, arrow: Any, fields: list[Any], out: ExportWriter, split: str) -> None:
         self._arrow = arrow
         self._fields = fields
         self._out = out

@@ -26,7 +26,7 @@ from recordsmith.files import (
     exclusive,
     list_folder,
     make_folder,
-    no_lock,
+    no_lock_notice,
     read_note,
     remove,
     remove_tree,
@@ -75,7 +75,7 @@ def staged(
     try:
         with exclusive(staging, named) as is_locked:
             if not is_locked:
-                report(no_lock(named))
+                report(no_lock_notice(named))
             try:
                 if _is_folder(folder, named) != is_there:
                     raise busy(named)

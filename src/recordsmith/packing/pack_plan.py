@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from recordsmith.building import WRITING_THREADS, ShardResult
-from recordsmith.dataset.documents import NOT_AS_EXPECTED, fault_of, json_of
+from recordsmith.dataset.documents import NOT_AS_EXPECTED, describe_fault, json_of
 from recordsmith.errors import OptionError, SourceError, option
 from recordsmith.files import (
     INTERNAL_FOLDER,
@@ -28,7 +28,7 @@ from recordsmith.files import (
 from recordsmith.packing.pack import (
     check_arguments,
     check_source,
-    pack_by,
+    pack_with,
 )
 from recordsmith.packing.pack_report import PackReport
 from recordsmith.packing.planning import Plan
@@ -113,7 +113,7 @@ class PackPlan:
                     expected=f"integers from 0 to {len(plan.shards) - 1}",
                 )
             chosen.append(plan.shards[number])
-        with exclusive(folder / INTERNAL_FOLDER, folder, among_equals=True):
+        with exclusive(folder / INTERNAL_FOLDER, folder, is_shared=True):
             work = Work(thread_count(threads, most=WRITING_THREADS), progress)
             jobs = ShardJobs(source, listing, plan, folder, self.recipe.preparation(source), work)
             return jobs.run(shards=chosen)
@@ -137,7 +137,7 @@ class PackPlan:
                 `recordsmith.pack`.
         """
         self._matching_plan(source)
-        return pack_by(
+        return pack_with(
             self.recipe,
             source,
             out,
@@ -188,7 +188,7 @@ class PackPlan:
             )
         except NOT_AS_EXPECTED as error:
             raise OptionError(
-                f"{Path(path)} is not a plan that this version can read: {fault_of(error)}",
+                f"{Path(path)} is not a plan that this version can read: {describe_fault(error)}",
                 option="path",
                 value=str(path),
                 remedy="`recordsmith pack SOURCE OUT --write-plan FILE` writes one.",

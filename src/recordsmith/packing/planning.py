@@ -19,13 +19,13 @@ import numpy as np
 
 from recordsmith.buffers import Int64Array
 from recordsmith.building import (
-    Shards,
-    bounds_of,
+    ShardCounts,
     check_shard_options,
     check_shares,
-    files_of_splits,
-    is_no_file_name,
+    is_valid_file_name,
+    shard_bounds,
     shard_counts,
+    shard_files_by_split,
     share_counts,
 )
 from recordsmith.dataset import DEFAULT_TEMPLATE
@@ -63,7 +63,7 @@ def make_plan(
     listing: Listing,
     *,
     splits: Mapping[str, float] | None = None,
-    shards: Shards | None = None,
+    shards: ShardCounts | None = None,
     shard_size_bytes: int | None = None,
     seed: int = 0,
     stratify: bool = False,
@@ -113,8 +113,8 @@ def make_plan(
         noun="sample",
     )
     planned: list[PackShard] = []
-    for split, files in files_of_splits(counts, compression, shard_names).items():
-        bounds = bounds_of(len(parts[split]), len(files))
+    for split, files in shard_files_by_split(counts, compression, shard_names).items():
+        bounds = shard_bounds(len(parts[split]), len(files))
         planned += [
             PackShard(file, split, _as_array(parts[split][start:stop]))
             for file, start, stop in zip(files, bounds[:-1], bounds[1:], strict=True)
@@ -141,7 +141,7 @@ def _check_names(listing: Listing) -> None:
     problems += [
         f"the source's split {split!r:.80} cannot be part of a file name"
         for split in listing.splits
-        if is_no_file_name(split)
+        if not is_valid_file_name(split)
     ]
     if problems:
         raise SourceError("; ".join(problems[:3]), problems, remedy="Rename it in the source.")

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from recordsmith.building import Shards
+from recordsmith.building import ShardCounts
 from recordsmith.dataset import DEFAULT_TEMPLATE
 from recordsmith.errors import OptionError
 from recordsmith.image import ImageOptions
@@ -27,7 +27,7 @@ class Recipe:
     """The options of `pack` that determine the content of the shards; see `pack`."""
 
     splits: Mapping[str, float] | None = None
-    shards: Shards | None = None
+    shards: ShardCounts | None = None
     shard_size_bytes: int | None = None
     seed: int = 0
     stratify: bool = False

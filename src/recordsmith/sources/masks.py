@@ -27,7 +27,7 @@ from recordsmith.image import (
 from recordsmith.image.masks.colours import (
     LARGEST_NUMBER,
     Colour,
-    Unknown,
+    UnknownColours,
     colours_in,
     grey_colours,
     number_colours,
@@ -193,7 +193,7 @@ def _numbered(name: str, data: bytes, info: MaskInfo, colours: Colours, note: No
     """A PNG of class numbers from a color-coded mask."""
     pixels = _pixels(name, data, "RGBA")[:, :, :3]
     numbers = number_colours(pixels, colours)
-    if isinstance(numbers, Unknown):
+    if isinstance(numbers, UnknownColours):
         raise _unknown_colours(name, numbers, info)
     if info.has_alpha:
         note(_NO_ALPHA, name)
@@ -201,7 +201,7 @@ def _numbered(name: str, data: bytes, info: MaskInfo, colours: Colours, note: No
     return encode_mask(numbers)
 
 
-def _unknown_colours(name: str, unknown: Unknown, info: MaskInfo) -> SourceError:
+def _unknown_colours(name: str, unknown: UnknownColours, info: MaskInfo) -> SourceError:
     pixels, colours = count(unknown.pixel_count, "pixel"), count(unknown.colour_count, "colour")
     remedy = (
         "Add them to the table of colours. If they are blended edges, resize masks only with "

@@ -28,12 +28,12 @@ from recordsmith.sources.pairing import (
     Matches,
     Pairing,
     ambiguity,
-    has_masks_beside,
+    has_adjacent_masks,
     match_names,
     match_within,
     without_suffix,
 )
-from recordsmith.sources.problems import Fault, some
+from recordsmith.sources.problems import Fault, join_names
 from recordsmith.sources.splits import (
     are_split_names,
     in_split_order,
@@ -85,7 +85,7 @@ def find_folders(root: Path) -> tuple[Path, list[FolderPair]]:
         if len(folders) != 1:
             break
         (base,) = folders.values()
-    if any(has_masks_beside(files) for _, files in names_below(root)):
+    if any(has_adjacent_masks(files) for _, files in names_below(root)):
         return root, [FolderPair(root, root)]
     raise _no_folders(root)
 
@@ -180,9 +180,9 @@ def _add_all(found: Pairing, names: _Names) -> None:
 
 def _notice_lone(found: Pairing, names: _Names) -> None:
     folders, matches = names.folders, names.matches
-    images = [str(folders.images / image) for image in matches.lone_images]
+    images = [str(folders.images / image) for image in matches.unmatched_images]
     found.notice(images, "image", "without a mask skipped")
-    masks = [str(folders.masks / mask) for mask in matches.lone_masks]
+    masks = [str(folders.masks / mask) for mask in matches.unmatched_masks]
     found.notice(masks, "mask", "without an image skipped")
 
 
@@ -190,7 +190,7 @@ def _add_listed(found: Pairing, names: _Names, listed: dict[str, Path], lists: P
     """Add the names in VOC's lists; each fault has the line of its name."""
     matches = names.matches
     pairs = {without_suffix(image): (image, mask) for image, mask in matches.pairs}
-    lone = {without_suffix(image) for image in matches.lone_images}
+    lone = {without_suffix(image) for image in matches.unmatched_images}
     folders = names.folders
     ambiguous = {without_suffix(files[0][0]): files for files in matches.ambiguous}
     known = {*pairs, *lone, *ambiguous}
@@ -269,7 +269,7 @@ def _of_split(folders: dict[str, Path], name: str) -> Iterator[FolderPair]:
 def _no_folders(root: Path) -> SourceError:
     """The error for a folder without folders of images and masks."""
     entries = [entry.name for entry in list_folder(root) if not entry.name.startswith(".")]
-    found = f"found {some(entries)}" if entries else "the folder is empty"
+    found = f"found {join_names(entries)}" if entries else "the folder is empty"
     pairs = ", ".join(f"{images} + {masks}" for images, masks in _FOLDER_NAMES)
     return SourceError(
         f"no masks to pack: {found}; expected two folders with the same file names ({pairs}), or "
@@ -288,9 +288,9 @@ def _no_pairs(
     if problems:
         fault = f"none of {count(len(problems), 'name')} has an image and a mask: {problems[0]}"
     elif empty := [str(tree.path) for tree in trees if not tree.images]:
-        fault = f"found no images in {some(empty)}"
+        fault = f"found no images in {join_names(empty)}"
     else:
-        where = some(f"{pair.images} and {pair.masks}" for pair in folders)
+        where = join_names(f"{pair.images} and {pair.masks}" for pair in folders)
         names = f"{trees[0].images[0].name} and {trees[-1].images[0].name}"
         fault = f"no common names in {where}, such as {names}"
     return SourceError(

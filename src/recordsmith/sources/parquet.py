@@ -17,8 +17,8 @@ import numpy as np
 from recordsmith.errors import MissingExtraError, OptionError, Problems, SourceError
 from recordsmith.example import BytesArray, Kind, RaggedArray, encode_columns, encode_example
 from recordsmith.sources.json_values import EXACT, LOST_DIGITS
-from recordsmith.sources.problems import notice, raise_problems, some
-from recordsmith.sources.row_columns import Mark, mark_text
+from recordsmith.sources.problems import join_names, notice, raise_problems
+from recordsmith.sources.row_columns import Mark, category_text
 from recordsmith.sources.source import Note
 from recordsmith.sources.spool import Spool
 
@@ -56,7 +56,7 @@ class ParquetRows:
             for row, columns in file.batches(self.kinds):
                 for name, mark in marks:
                     for value in columns[name].to_pylist():
-                        mark.append(mark_text(value), number)
+                        mark.append(category_text(value), number)
                 self._append(file.path, row, columns)
             self._starts.append(len(self._spool))
             self.notices += file.notices
@@ -160,7 +160,7 @@ class _ParquetFile:
         names = self._file.schema_arrow.names
         twice = sorted(name for name, count in Counter(names).items() if count > 1)
         if twice:
-            raise SourceError(f"repeated column names: {some(twice)}", path=path)
+            raise SourceError(f"repeated column names: {join_names(twice)}", path=path)
         for field in self._file.schema_arrow:
             if pa.types.is_null(field.type):
                 nothing.append(field.name)

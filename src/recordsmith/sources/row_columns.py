@@ -26,7 +26,7 @@ class Mark(Protocol):
         ...
 
 
-class Coded:
+class CategoryColumn:
     """Text values, one for each row, as numbers of distinct ones: four bytes a row."""
 
     def __init__(self) -> None:
@@ -61,7 +61,7 @@ class Coded:
         return table[self.numbers()]
 
 
-def mark_text(value: Any) -> str | None:
+def category_text(value: Any) -> str | None:
     """A value that names a split, a group or a class, as text; None for one that cannot."""
     if isinstance(value, (bytes, bytearray)):
         value = value.decode("utf-8", "surrogateescape")
@@ -70,7 +70,7 @@ def mark_text(value: Any) -> str | None:
     return str(value) if isinstance(value, (str, int, np.integer)) and value != "" else None
 
 
-def as_splits(values: Coded) -> Coding:
+def as_splits(values: CategoryColumn) -> Coding:
     """Names of splits in order, and which each row has: the first, if it has none.
 
     Rows without a split cannot be read, so that does not matter.
@@ -80,7 +80,9 @@ def as_splits(values: Coded) -> Coding:
     return names, np.maximum(numbers, 0)
 
 
-def as_labels(values: Coded, *, are_integers: bool) -> tuple[npt.NDArray[np.int32], ClassNames]:
+def as_labels(
+    values: CategoryColumn, *, are_integers: bool
+) -> tuple[npt.NDArray[np.int32], ClassNames]:
     """The label of each row, and the names of classes.
 
     Whole numbers from 0 on are labels as they are, and each is its own name. Others, and texts,

@@ -20,7 +20,7 @@ from recordsmith.dataset.documents import json_fault
 from recordsmith.errors import SourceError
 from recordsmith.example import Kind
 from recordsmith.sources.json_values import KindSurvey, restore_base64
-from recordsmith.sources.problems import notice, some, tally
+from recordsmith.sources.problems import join_names, notice, summarize_paths
 from recordsmith.sources.tar import TarFile
 from recordsmith.words import count
 
@@ -113,12 +113,14 @@ class TarSamples:
             if found < len(self)
         ]
         if lacking:
-            notices.append(f"{count(len(self), 'sample')}, {some(lacking)}")
+            notices.append(f"{count(len(self), 'sample')}, {join_names(lacking)}")
         return notices
 
     def found(self) -> str:
         """What was found instead of samples, for a message."""
-        return f"found {tally(self._skipped)}" if self._skipped else "the archives are empty"
+        return (
+            f"found {summarize_paths(self._skipped)}" if self._skipped else "the archives are empty"
+        )
 
     def archive_name(self, number: int) -> str:
         """The name of a sample's archive."""

@@ -32,7 +32,7 @@ from recordsmith.sources.boxes import (
 from recordsmith.sources.classes import Classes, classes_of
 from recordsmith.sources.entries import Entry, samples_of
 from recordsmith.sources.file_index import FileIndex
-from recordsmith.sources.source import Listing, Note, Sample, look_up, unheard
+from recordsmith.sources.source import Listing, Note, Sample, ignore_note, look_up
 from recordsmith.sources.splits import in_split_order
 from recordsmith.sources.voc_layout import Annotated, find_samples
 from recordsmith.sources.voc_xml import VocAnnotation, VocObject, load_annotation
@@ -93,7 +93,7 @@ class Voc:
             has_label_map=True,
         )
 
-    def read_sample(self, sample: Sample, note: Note = unheard) -> Mapping[str, Any]:
+    def read_sample(self, sample: Sample, note: Note = ignore_note) -> Mapping[str, Any]:
         """Read one image and its annotations.
 
         Raises:

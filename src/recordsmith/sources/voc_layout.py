@@ -17,7 +17,7 @@ from recordsmith.sources.entries import Entry, notes_of
 from recordsmith.sources.file_index import FileIndex, Found, no_files, not_found
 from recordsmith.sources.images import has_image_name
 from recordsmith.sources.name_files import Lines, read_lines
-from recordsmith.sources.problems import Fault, notice, some
+from recordsmith.sources.problems import Fault, join_names, notice
 from recordsmith.sources.splits import split_lists, splits_by_folder
 from recordsmith.sources.voc_xml import dump_annotation, read_voc_xml
 
@@ -122,7 +122,7 @@ def _base(index: FileIndex) -> str:
         if (match := re.search(r"(?:^|(?<=/))Annotations/", path)) and path.endswith(".xml")
     }
     if len(bases) > 1 and "" not in bases:
-        found = some(sorted(str(index.root / base) for base in bases), "or")
+        found = join_names(sorted(str(index.root / base) for base in bases), "or")
         raise SourceError(
             f"the folder contains {len(bases)} datasets, each with its own Annotations/",
             path=index.root,

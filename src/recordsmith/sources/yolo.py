@@ -27,7 +27,7 @@ from recordsmith.sources.classes import Classes, classes_by_label
 from recordsmith.sources.entries import Entry, samples_of
 from recordsmith.sources.file_index import FileIndex
 from recordsmith.sources.name_files import read_lines
-from recordsmith.sources.source import Listing, Note, Sample, look_up, unheard
+from recordsmith.sources.source import Listing, Note, Sample, ignore_note, look_up
 from recordsmith.sources.splits import in_split_order
 from recordsmith.sources.versions import version_of_times
 from recordsmith.sources.yolo_layout import find_samples
@@ -107,7 +107,7 @@ class Yolo:
             has_label_map=True,
         )
 
-    def read_sample(self, sample: Sample, note: Note = unheard) -> Mapping[str, Any]:
+    def read_sample(self, sample: Sample, note: Note = ignore_note) -> Mapping[str, Any]:
         """Read one image and its label file.
 
         Raises:

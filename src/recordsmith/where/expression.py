@@ -19,7 +19,7 @@ from recordsmith.example import (
     Schema,
     SchemaSurvey,
     classify,
-    context_payload,
+    context_as_example,
 )
 from recordsmith.where.conditions import Condition
 from recordsmith.where.parser import parse_condition, unknown_feature
@@ -170,6 +170,6 @@ def _contexts(
         kind = classify(payload)
         if kind not in ("Example", "SequenceExample"):
             return None
-        pieces.append(payload if kind == "Example" else context_payload(payload))
+        pieces.append(payload if kind == "Example" else context_as_example(payload))
     sizes = np.fromiter(map(len, pieces), np.int64, len(pieces))
     return b"".join(pieces), np.cumsum(sizes) - sizes, sizes

@@ -18,7 +18,7 @@ from __future__ import annotations
 import re
 from typing import Any, Literal, NamedTuple, NoReturn
 
-from recordsmith.errors import OptionError, names_like, option
+from recordsmith.errors import OptionError, option, suggest_names
 from recordsmith.where.conditions import (
     BARE_KEY,
     KEYWORDS,
@@ -288,7 +288,7 @@ def unknown_feature(key: str, known: Any) -> OptionError:
     """Return the error for a feature that no record has."""
     return OptionError(
         f"{option('where')} uses the feature {key!r}, but no record has it; "
-        + names_like(key, known, "the records have no features"),
+        + suggest_names(key, known, "the records have no features"),
         option="where",
         value=key,
     )

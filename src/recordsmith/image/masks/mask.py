@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from recordsmith.buffers import BytesLike
-from recordsmith.image.decoding.memory import array_of, room_to_decode
+from recordsmith.image.decoding.memory import array_of, reserve_for_decoding
 from recordsmith.image.formats.pillow import format_of, read_by_pillow, unreadable
 from recordsmith.image.formats.png import GREY, encode_png_values, read_header
 from recordsmith.image.storing.image_options import MOST_PIXELS
@@ -48,7 +48,9 @@ def decode_mask(data: BytesLike) -> MaskValues:
                 remedy="Map each colour to its class number first.",
             )
         size = image.height, image.width
-        with room_to_decode(encoded, format_of(image), *size, max_pixels=MOST_PIXELS, channels=1):
+        with reserve_for_decoding(
+            encoded, format_of(image), *size, max_pixels=MOST_PIXELS, channels=1
+        ):
             scale = _grey_scale(encoded)
             return array_of(image, lambda part: _as_numbers(np.array(part), mode, scale))
 

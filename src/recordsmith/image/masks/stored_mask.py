@@ -16,7 +16,7 @@ from recordsmith.image.formats.png import (
     encode_png_values,
     read_header,
 )
-from recordsmith.image.geometry.rotation import turn
+from recordsmith.image.geometry.rotation import apply_orientation
 from recordsmith.image.masks.mask import MaskValues, decode_mask, encode_mask, resize_nearest
 
 
@@ -62,7 +62,7 @@ def store_mask(
     dtype = str(values.dtype)
     if (values.shape, orientation_applied, raw) == ((height, width), 1, False):
         return StoredMask(data, None, dtype, is_changed=False)
-    moved = resize_nearest(turn(values, orientation_applied), height, width)
+    moved = resize_nearest(apply_orientation(values, orientation_applied), height, width)
     if raw:
         return StoredMask(moved.tobytes(), "raw", dtype, is_changed=True)
     return StoredMask(_encode_like(data, moved), "png", dtype, is_changed=True)

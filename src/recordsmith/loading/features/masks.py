@@ -13,7 +13,7 @@ from recordsmith.errors import CorruptDataError, Defect, OptionError, option
 from recordsmith.example import Column
 from recordsmith.image import decode_mask
 from recordsmith.image.geometry.fit import Fit, FitKind, Placement
-from recordsmith.image.geometry.placing import lay_numbers_in_frame
+from recordsmith.image.geometry.placing import place_mask
 from recordsmith.image.storing.image_options import MAX_PIXELS, MOST_PIXELS, check_word
 from recordsmith.loading.features.contract import (
     BatchRows,
@@ -180,7 +180,7 @@ class MaskFilling(Filling):
                 remedy=f"Pass {option('dtype', 'uint16')}.",
                 feature=feature.key,
             )
-        lay_numbers_in_frame(numbers, placement, self._out[row], fill=feature.fill)
+        place_mask(numbers, placement, self._out[row], fill=feature.fill)
 
     def example(self, row: int) -> dict[str, Any]:
         entries = {self._name: self._out[row]}

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from recordsmith.buffers import Int64Array
 from recordsmith.permutation import Permutations
-from recordsmith.reshaping.inputs.cache import Recent
+from recordsmith.reshaping.inputs.cache import LruCache
 
 _AT_A_TIME = 1 << 20
 _REMEMBERED = 32 << 20  # record numbers in memory: 256 MiB
@@ -61,7 +61,7 @@ def count_drawn(
     return counts
 
 
-class KeptRecords:
+class SelectedRecords:
     """The records of one input that match a condition, one bit per record."""
 
     def __init__(self, chosen: Sequence[npt.NDArray[np.bool_]], size_bytes: int) -> None:
@@ -93,7 +93,7 @@ class Pool:
         inputs: Sequence[int],
         record_counts: Sequence[int],
         sizes: Sequence[int],
-        kept: Mapping[int, KeptRecords] | None,
+        kept: Mapping[int, SelectedRecords] | None,
         draw: Draw | None,
         drawn_counts: Int64Array | None,
     ) -> None:
@@ -114,7 +114,7 @@ class Pool:
         self.drawn_from = _starts(record_counts)
         self.starts = self.drawn_from if drawn_counts is None else _starts(drawn_counts)
         self.size_bytes = sum(sizes) * len(self) // max(1, int(self.drawn_from[-1]))
-        self._recent: Recent[Int64Array] = Recent(lambda _, numbers: len(numbers), _REMEMBERED)
+        self._recent: LruCache[Int64Array] = LruCache(lambda _, numbers: len(numbers), _REMEMBERED)
         self.is_whole = len(self) == sum(self._record_counts)
 
     def __len__(self) -> int:

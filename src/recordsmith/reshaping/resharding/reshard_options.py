@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from recordsmith.building import Shards, check_shard_options, check_shares, is_no_file_name
+from recordsmith.building import ShardCounts, check_shard_options, check_shares, is_valid_file_name
 from recordsmith.dataset import DEFAULT_TEMPLATE
 from recordsmith.errors import OptionError
 from recordsmith.reshaping.changes import Change, Selection
@@ -23,7 +23,7 @@ class ReshardOptions:
     """
 
     split: str | None = None
-    shards: Shards | None = None
+    shards: ShardCounts | None = None
     shard_size_bytes: int | None = None
     shuffle: bool = False
     seed: int = 0
@@ -54,7 +54,7 @@ class ReshardOptions:
         if self.splits is not None:
             check_shares(self.splits)
             for name in self.splits:
-                if is_no_file_name(name):
+                if not is_valid_file_name(name):
                     raise OptionError(
                         f"split name {name!r} is not valid in a file name",
                         option="splits",

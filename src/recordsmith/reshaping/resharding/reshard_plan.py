@@ -10,11 +10,11 @@ from typing import Any
 
 from recordsmith.buffers import Int64Array
 from recordsmith.building import (
-    bounds_of,
     exact_share,
-    files_of_splits,
-    is_no_file_name,
+    is_valid_file_name,
+    shard_bounds,
     shard_counts,
+    shard_files_by_split,
     share_counts,
 )
 from recordsmith.dataset import LABEL_MAP_NAME, LABELS_NAME, MANIFEST_NAME
@@ -25,9 +25,9 @@ from recordsmith.reshaping.inputs.input_records import InputRecords
 from recordsmith.reshaping.inputs.input_shards import Inputs
 from recordsmith.reshaping.resharding.record_selection import (
     Draw,
-    KeptRecords,
     Pool,
     PoolOrder,
+    SelectedRecords,
     count_drawn,
 )
 from recordsmith.reshaping.resharding.reshard_options import ReshardOptions
@@ -72,19 +72,19 @@ class ReshardPlan:
         return self.pools[split].is_whole and self.orders[split].count == len(self.pools[split])
 
 
-def compression_of(options: ReshardOptions, inputs: Inputs) -> Compression:
+def output_compression(options: ReshardOptions, inputs: Inputs) -> Compression:
     """Return the compression of the new shards; by default that of the inputs."""
     if options.compression is None:
         return inputs.common_compression()
     return check_compression(options.compression)
 
 
-def fingerprint_of(options: ReshardOptions, inputs: Inputs) -> str:
+def reshard_fingerprint(options: ReshardOptions, inputs: Inputs) -> str:
     """Return a hash of everything that determines the output, without reading records."""
     document: list[Any] = [
         _VERSION,
         options.to_json(),
-        compression_of(options, inputs),
+        output_compression(options, inputs),
         [shard.identity() for shard in inputs.shards],
         inputs.class_names,
         inputs.has_label_map,
@@ -96,7 +96,7 @@ def make_plan(
     options: ReshardOptions,
     inputs: Inputs,
     records: InputRecords,
-    kept: Mapping[int, KeptRecords] | None,
+    kept: Mapping[int, SelectedRecords] | None,
 ) -> ReshardPlan:
     """Assign records to shards.
 
@@ -111,9 +111,9 @@ def make_plan(
         raise SourceError(f"no records in {', '.join(inputs.names)}", path=inputs.names[0])
     pools, notices = _pools(options, inputs, records, kept)
     orders = {split: _order(options, split, len(pool)) for split, pool in pools.items()}
-    compression = compression_of(options, inputs)
+    compression = output_compression(options, inputs)
     if options.keep_shards:
-        kept_shards = _shards_as_they_are(inputs, pools, compression, options.shard_names)
+        kept_shards = _keep_shards(inputs, pools, compression, options.shard_names)
         return ReshardPlan(kept_shards, pools, orders, compression, tuple(notices))
     counts = shard_counts(
         {split: order.count for split, order in orders.items()},
@@ -122,8 +122,8 @@ def make_plan(
         options.shard_size_bytes,
     )
     shards = []
-    for split, files in files_of_splits(counts, compression, options.shard_names).items():
-        bounds = bounds_of(orders[split].count, len(files))
+    for split, files in shard_files_by_split(counts, compression, options.shard_names).items():
+        bounds = shard_bounds(orders[split].count, len(files))
         shards += [
             ReshardedShard(file, split, start, stop)
             for file, start, stop in zip(files, bounds[:-1], bounds[1:], strict=True)
@@ -131,7 +131,7 @@ def make_plan(
     return ReshardPlan(tuple(shards), pools, orders, compression, tuple(notices))
 
 
-def _shards_as_they_are(
+def _keep_shards(
     inputs: Inputs, pools: Mapping[str, Pool], compression: Compression, template: str
 ) -> tuple[ReshardedShard, ...]:
     """Plan one shard per input with records.
@@ -146,7 +146,7 @@ def _shards_as_they_are(
         ]
         for split, pool in pools.items()
     }
-    files = files_of_splits(
+    files = shard_files_by_split(
         {split: len(runs) for split, runs in bounds.items()}, compression, template
     )
     given = {
@@ -170,7 +170,7 @@ def _can_be_kept(names: Sequence[str]) -> bool:
     return (
         len(set(names)) == len(names)
         and _TAKEN.isdisjoint(names)
-        and not any(map(is_no_file_name, names))
+        and all(map(is_valid_file_name, names))
     )
 
 
@@ -178,7 +178,7 @@ def _pools(
     options: ReshardOptions,
     inputs: Inputs,
     records: InputRecords,
-    kept: Mapping[int, KeptRecords] | None,
+    kept: Mapping[int, SelectedRecords] | None,
 ) -> tuple[dict[str, Pool], list[str]]:
     """Return the non-empty pools by split, and notices about empty ones."""
     whole = _pool(records, range(len(records)), kept)
@@ -225,7 +225,7 @@ def _pools(
 def _pool(
     records: InputRecords,
     numbers: Sequence[int],
-    kept: Mapping[int, KeptRecords] | None,
+    kept: Mapping[int, SelectedRecords] | None,
     draw: Draw | None = None,
     drawn_counts: Int64Array | None = None,
 ) -> Pool:
@@ -240,7 +240,7 @@ def _drawn(
     pool: Pool,
     shares: Mapping[str, int],
     records: InputRecords,
-    kept: Mapping[int, KeptRecords] | None,
+    kept: Mapping[int, SelectedRecords] | None,
 ) -> dict[str, Pool]:
     """Draw disjoint pools of `shares` records, as runs of one random order."""
     permutation = Permutations(len(pool), options.seed, "reshard", "draw", split)

@@ -14,11 +14,11 @@ from typing import NamedTuple
 import numpy as np
 
 from recordsmith.buffers import Int64Array, as_view
-from recordsmith.building import ShardResult, complete_shard, read_back
+from recordsmith.building import ShardResult, complete_shard, survey_written
 from recordsmith.dataset import Dataset, RecordLocation, ShardWriter
 from recordsmith.errors import CorruptDataError, FunctionError, OptionError
 from recordsmith.example import Schema, SchemaSurvey
-from recordsmith.reshaping.changes import Change, RefusedError
+from recordsmith.reshaping.changes import Change, RecordOptionError
 from recordsmith.reshaping.inputs.input_records import InputRecords
 from recordsmith.reshaping.inputs.input_shards import Inputs
 from recordsmith.reshaping.resharding.record_selection import Pool
@@ -126,14 +126,14 @@ class ShardCopies:
             except CorruptDataError as error:
                 error.path, error.record, error.offset = piece.place(error.record or 0)
                 raise
-            except RefusedError as refused:
+            except RecordOptionError as refused:
                 raise _located(refused, piece.place(refused.number)) from None
             bytes_in += len(frames)
             self._work.advance(len(frames))
         if is_as_checked:
             writer.seal()
             return survey.finish(), bytes_in
-        schema = read_back(writer)
+        schema = survey_written(writer)
         return schema if shard.split in self._surveyed else survey.finish(), bytes_in
 
     def _pieces(self, shard: ReshardedShard) -> Iterator[_Piece]:
@@ -163,7 +163,7 @@ class ShardCopies:
                     yield from _gathered(self._records, dataset, chosen, _READ_BYTES)
 
 
-def _located(refused: RefusedError, where: RecordLocation) -> OptionError:
+def _located(refused: RecordOptionError, where: RecordLocation) -> OptionError:
     """Return the error of a change with the place of the record."""
     error = copy(refused.error)
     error.problem = f"{where.path}, record {where.number}: {error.problem}"

@@ -9,13 +9,13 @@ import numpy as np
 from recordsmith.errors import located
 from recordsmith.reshaping.changes import Selection
 from recordsmith.reshaping.inputs.input_records import InputRecords
-from recordsmith.reshaping.resharding.record_selection import KeptRecords
+from recordsmith.reshaping.resharding.record_selection import SelectedRecords
 from recordsmith.wire import FRAME_BYTES
 
 
 def select(
     records: InputRecords, number: int, where: Selection, advance: Callable[[int], None]
-) -> KeptRecords:
+) -> SelectedRecords:
     """Return the records of input `number` that match `where`.
 
     Args:
@@ -36,4 +36,4 @@ def select(
                 chosen.append(flags)
                 size_bytes += int((block.lengths[flags] + FRAME_BYTES).sum())
                 advance(len(block.frames()))
-    return KeptRecords(chosen, size_bytes)
+    return SelectedRecords(chosen, size_bytes)

@@ -15,12 +15,12 @@ from recordsmith.dataset.documents import NOT_AS_EXPECTED, integer_in_json
 from recordsmith.errors import Defect, FileAccessError
 from recordsmith.files import INTERNAL_FOLDER, read_note, write_atomically
 from recordsmith.reshaping.salvaging.salvage_report import SalvagedShard
-from recordsmith.wire import LostRange, Repair
+from recordsmith.wire import LostBytes, Repair
 
 _NAME = "salvage.json"
 
 
-def save_findings(folder: Path, plan: str, shards: Sequence[SalvagedShard]) -> None:
+def save_results(folder: Path, plan: str, shards: Sequence[SalvagedShard]) -> None:
     """Save the results of all shards; `plan` is the fingerprint of the job."""
     found = [shard.to_json() for shard in shards]
     for of_shard in found:
@@ -29,7 +29,7 @@ def save_findings(folder: Path, plan: str, shards: Sequence[SalvagedShard]) -> N
     write_atomically(_path(folder), json.dumps(document).encode())
 
 
-def load_findings(folder: Path, plan: str, shards: Sequence[Shard]) -> list[SalvagedShard] | None:
+def load_results(folder: Path, plan: str, shards: Sequence[Shard]) -> list[SalvagedShard] | None:
     """Load the results of these shards; None if they are not known."""
     try:
         document = json.loads(read_note(_path(folder)))
@@ -69,7 +69,7 @@ def _parse(shard: Shard, found: Any) -> SalvagedShard:
     )
 
 
-def _range(found: Any) -> LostRange:
-    return LostRange(
+def _range(found: Any) -> LostBytes:
+    return LostBytes(
         integer_in_json(found["start"]), integer_in_json(found["stop"]), Defect(found["defect"])
     )

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from recordsmith.errors import Defect
-from recordsmith.wire import LostRange, Repair
+from recordsmith.wire import LostBytes, Repair
 
 MOST_LISTED = 1000
 """The most ranges and repairs of a shard that are listed; all are counted."""
@@ -41,10 +41,10 @@ class SalvagedShard:
     expected_count: int | None = None
     size_bytes: int = 0
     compression: str = "none"
-    lost: list[LostRange] = field(default_factory=list)
+    lost: list[LostBytes] = field(default_factory=list)
     lost_count: int = 0
     lost_bytes: int = 0
-    breaks: list[LostRange] = field(default_factory=list)
+    breaks: list[LostBytes] = field(default_factory=list)
     repairs: list[Repair] = field(default_factory=list)
     repair_count: int = 0
     problem: str = ""
@@ -59,7 +59,7 @@ class SalvagedShard:
             or (self.expected_count or 0) > self.record_count
         )
 
-    def add_lost(self, lost: LostRange) -> None:
+    def add_lost(self, lost: LostBytes) -> None:
         """Add a lost range."""
         self.lost_count += 1
         self.lost_bytes += lost.stop - lost.start
@@ -68,7 +68,7 @@ class SalvagedShard:
 
     def add_unreadable(self, ranges: Iterable[tuple[int, int]]) -> None:
         """Add ranges that the disk cannot read."""
-        self.breaks += [LostRange(*span, Defect.UNREADABLE_SHARD) for span in ranges]
+        self.breaks += [LostBytes(*span, Defect.UNREADABLE_SHARD) for span in ranges]
         self.breaks = sorted(self.breaks)[:MOST_LISTED]
 
     def add_repair(self, repair: Repair) -> None:
@@ -157,5 +157,5 @@ class SalvageReport:
         }
 
 
-def _range_to_json(lost: LostRange) -> dict[str, Any]:
+def _range_to_json(lost: LostBytes) -> dict[str, Any]:
     return {"start": lost.start, "stop": lost.stop, "defect": str(lost.defect)}

@@ -13,7 +13,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import BinaryIO, Literal, cast
 
-from recordsmith.building import ShardResult, read_back, writing_partial
+from recordsmith.building import ShardResult, open_partial_shard, survey_written
 from recordsmith.dataset import Shard, ShardWriter
 from recordsmith.errors import located
 from recordsmith.files import INTERNAL_FOLDER, accessing, open_file
@@ -23,17 +23,17 @@ from recordsmith.reshaping.salvaging.verified_frames import VerifiedFrames
 from recordsmith.wire import (
     HEAD_BYTES,
     Compression,
-    LostRange,
+    IntactFrames,
+    LostBytes,
     Repair,
-    Whole,
-    describe_foreign,
     detect_compression,
-    inflate_around_breaks,
+    detect_other_format,
+    inflate_damaged,
     rescue,
 )
 
 
-class ShardRescue:
+class ShardRecovery:
     """Writes the intact records of damaged shards. Thread-safe."""
 
     def __init__(
@@ -80,7 +80,7 @@ class ShardRescue:
             stream = file
             if salvaged.compression != "none":
                 stream = self._inflated(file, salvaged, stack)
-            writer = stack.enter_context(writing_partial(self._folder, name, self._compression))
+            writer = stack.enter_context(open_partial_shard(self._folder, name, self._compression))
             verified = self._copy(stream, writer, salvaged, counted=stream is file)
             salvaged.add_unreadable(tolerant.unreadable)
             salvaged.record_count = writer.record_count
@@ -92,7 +92,7 @@ class ShardRescue:
             is_verbatim = self._compression == "none"
             schema = verified.schema_of(writer.record_count) if is_verbatim else None
             if schema is None:
-                schema = read_back(writer)
+                schema = survey_written(writer)
         salvaged.file = name
         return ShardResult.of(writer, schema, salvaged.size_bytes)
 
@@ -103,7 +103,7 @@ class ShardRescue:
         reported = 0
         verified = VerifiedFrames()
         for finding in rescue(stream):
-            if isinstance(finding, Whole):
+            if isinstance(finding, IntactFrames):
                 writer.write_piece(finding.frames, finding.lengths)
                 if self._compression == "none":
                     verified.add(finding)
@@ -126,8 +126,8 @@ class ShardRescue:
         stack.enter_context(spool)
         compression = cast(Literal["gzip", "zlib"], salvaged.compression)
         reported = 0
-        for piece in inflate_around_breaks(file, compression):
-            if isinstance(piece, LostRange):
+        for piece in inflate_damaged(file, compression):
+            if isinstance(piece, LostBytes):
                 salvaged.breaks.append(piece)
                 continue
             with accessing(internal, "write"):
@@ -144,7 +144,7 @@ def _failure_reason(head: bytes) -> str:
     """Explain from the first bytes of a file why no record was recovered."""
     if not head:
         return "it is empty"
-    foreign = describe_foreign(head)
+    foreign = detect_other_format(head)
     if foreign is not None:
         return foreign.sentences.removesuffix(".")
     if not any(head):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from recordsmith.example import Schema, SchemaSurvey
-from recordsmith.wire import FRAME_BYTES, HEADER_BYTES, Whole, scan
+from recordsmith.wire import FRAME_BYTES, HEADER_BYTES, IntactFrames, scan
 from recordsmith.wire.recovery import LONGEST_HELD_BYTES
 
 
@@ -21,7 +21,7 @@ class VerifiedFrames:
         self._pieces = bytearray()  # of an incomplete frame
         self._is_active = True
 
-    def add(self, whole: Whole) -> None:
+    def add(self, whole: IntactFrames) -> None:
         """Add the next written piece."""
         if not self._is_active:
             return
@@ -38,7 +38,7 @@ class VerifiedFrames:
         schema = self._survey.finish()
         return schema if schema.record_count == record_count else None
 
-    def _add_piece(self, whole: Whole) -> None:
+    def _add_piece(self, whole: IntactFrames) -> None:
         if len(self._pieces) + len(whole.frames) > LONGEST_HELD_BYTES:
             self._stop()
             return
