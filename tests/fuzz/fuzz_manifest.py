@@ -37,7 +37,7 @@ NAMES = (None, "daisy", 'a "b" \\c', "it's", "müsli", "", "x\ty")
 
 class Fuzz:
     watches_memory = False
-    reached = ("manifests", "broken", "opened", "labels", "label maps", "notes", "begun")
+    reached = ("manifests", "broken", "opened", "labels", "label maps", "notes", "publishing")
 
     def __init__(self, folder: Path) -> None:
         self.last = b""
@@ -56,7 +56,7 @@ class Fuzz:
             {"train": schema, "test": schema},
             "none",
             NAMES,
-            {"plan": "x", "skipped": [], "bytes_in": 5, "source": {"kind": "Rows"}},
+            {"fingerprint": "x", "skipped": [], "bytes_in": 5, "source": {"kind": "Rows"}},
         )
         self.manifest = manifest.to_bytes()
         self.labels = [labels_to_bytes(NAMES), b"1:a\r\n2:b", b"0:x\n\n 5 :y\n", b"item {"]
@@ -70,7 +70,7 @@ class Fuzz:
         )
         save_result(folder, "plan", None, result)
         self.note = done_path(folder, "s").read_bytes()
-        self.begun = PublishNote("x", ("a.tfrecord", "b")).to_bytes()
+        self.note = PublishNote("x", ("a.tfrecord", "b")).to_bytes()
 
     def text(self, good: bytes, dice: random.Random) -> bytes:
         if dice.random() < 0.8:
@@ -107,11 +107,11 @@ class Fuzz:
             assert note is None  # there is no such shard
             counts["notes"] += 1
         else:
-            publish_note_path(self.folder).write_bytes(self.text(self.begun, dice))
-            begun = read_publish_note(self.folder)
-            assert begun is not None
-            assert all(Path(name).name == name for name in begun.removing)
-            counts["begun"] += bool(begun.removing)
+            publish_note_path(self.folder).write_bytes(self.text(self.note, dice))
+            note = read_publish_note(self.folder)
+            assert note is not None
+            assert all(Path(name).name == name for name in note.removed)
+            counts["publishing"] += bool(note.removed)
             publish_note_path(self.folder).unlink()
 
     def one_manifest(self, dice: random.Random, counts: Counter[str]) -> None:

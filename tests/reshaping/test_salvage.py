@@ -142,7 +142,7 @@ def test_a_label_map_goes_along(made, packed: Path, tmp_path: Path, *, has_one: 
 def test_an_undamaged_dataset_comes_out_as_it_is(packed: Path, tmp_path: Path) -> None:
     before = contents(packed)
     report = rs.salvage(packed, tmp_path / "out")
-    assert report.is_whole
+    assert report.is_complete
     assert report.record_count == report.expected_count == 35
     assert contents(packed) == before
     after = contents(tmp_path / "out")
@@ -171,7 +171,7 @@ def test_what_is_lost_and_repaired_is_told(made, packed: Path, tmp_path: Path) -
     report = rs.salvage(
         packed, tmp_path / "out", progress=lambda done, total: progress.append((done, total))
     )
-    assert not report.is_whole
+    assert not report.is_complete
     assert report.record_count == 32
     assert report.expected_count == 35
     first = report.shards[0]
@@ -184,7 +184,7 @@ def test_what_is_lost_and_repaired_is_told(made, packed: Path, tmp_path: Path) -
         Repair(borders[5] + 1, 1, "length"),
         Repair(borders[8] - 1, 7, "payload-crc"),
     ]
-    assert [shard.is_whole for shard in report.shards] == [False, True, True]
+    assert [shard.is_complete for shard in report.shards] == [False, True, True]
     ids = made.ids_of(rs.open(tmp_path / "out"))
     assert ids == [number for number in range(35) if number not in (3, 10, 11)]
     for example, number in zip(rs.open(tmp_path / "out"), ids, strict=True):
@@ -220,7 +220,7 @@ def test_threads_give_the_same_bytes(packed: Path, tmp_path: Path, threads: int)
 def test_a_shard_of_which_nothing_is_left(made, packed: Path, tmp_path: Path) -> None:
     (packed / SHARD).write_bytes(b"<html><body>404</body></html>")
     report = rs.salvage(packed, tmp_path / "out")
-    assert not report.is_whole
+    assert not report.is_complete
     assert report.shards[0].file is None
     assert "an HTML page" in report.shards[0].problem
     assert report.expected_count == 35
@@ -233,7 +233,7 @@ def test_a_missing_shard(packed: Path, tmp_path: Path) -> None:
     (packed / SHARD).unlink()
     report = rs.salvage(packed, tmp_path / "out")
     assert report.record_count == 15
-    assert not report.is_whole
+    assert not report.is_complete
     assert len(report.missing) == 1
     assert SHARD in report.missing[0]
 
@@ -289,7 +289,7 @@ def test_a_compressed_shard_without_its_end_mark(made, tmp_path: Path) -> None:
     change(path, lambda data: data.__delitem__(slice(-8, None)))
     report = rs.salvage(path, tmp_path / "out")
     assert report.record_count == 10
-    assert not report.is_whole  # records may be missing
+    assert not report.is_complete  # records may be missing
     size = path.stat().st_size
     assert report.shards[0].breaks == [LostBytes(size, size, Defect.TRUNCATED_COMPRESSION)]
 
@@ -361,7 +361,7 @@ def test_a_manifest_without_shards(packed: Path, tmp_path: Path) -> None:
 def test_a_dataset_without_records(made, tmp_path: Path) -> None:
     folder = made.packed(tmp_path / "in", {"train": [0]})
     report = rs.salvage(folder, tmp_path / "out")
-    assert report.is_whole
+    assert report.is_complete
     assert len(rs.open(tmp_path / "out")) == 0
 
 
@@ -438,7 +438,7 @@ def test_what_is_done_is_not_done_again(
     (packed / "train-00001-of-00002.tfrecord").write_bytes(b"a text")
     (packed / "validation-00000-of-00001.tfrecord").unlink()
     first = rs.salvage(packed, out)
-    assert (first.is_new, first.is_whole) == (True, False)
+    assert (first.is_new, first.is_complete) == (True, False)
 
     def times() -> dict[Path, int]:
         return {path: path.stat().st_mtime_ns for path in out.rglob("*") if path.is_file()}
@@ -588,7 +588,7 @@ def test_what_the_system_refuses_is_not_damage(
     monkeypatch.undo()
     report = rs.salvage(packed, tmp_path / "out")
     assert report.is_new
-    assert report.is_whole
+    assert report.is_complete
 
 
 def test_a_full_disk_ends_a_salvage(

@@ -32,6 +32,7 @@ from recordsmith.wire import crc32c
 
 MAX_PLACES = 1000
 _BLOCK_BYTES = 1 << 20
+_VERSION = 2
 
 
 @dataclass
@@ -134,11 +135,12 @@ def completed_files(folder: Path) -> list[str]:
     return sorted(note.stem for note in (folder / INTERNAL_FOLDER).glob(f"*{DONE_SUFFIX}"))
 
 
-def save_result(folder: Path, plan: str, versions: str | None, result: ShardResult) -> None:
-    """Write the note that a shard is complete; `plan` is the fingerprint."""
+def save_result(folder: Path, fingerprint: str, versions: str | None, result: ShardResult) -> None:
+    """Write the note that a shard is complete; `fingerprint` is of the job."""
     document = {
-        "plan": plan,
-        "versions": versions,
+        "version": _VERSION,
+        "fingerprint": fingerprint,
+        "versions_hash": versions,
         "file": result.file,
         "records": result.record_count,
         "size_bytes": result.size_bytes,
@@ -152,7 +154,7 @@ def save_result(folder: Path, plan: str, versions: str | None, result: ShardResu
 
 
 def load_result(
-    folder: Path, plan: str, versions: Callable[[], str | None], file: str, *, trusting: bool
+    folder: Path, fingerprint: str, versions: Callable[[], str | None], file: str, *, trusting: bool
 ) -> ShardResult | None:
     """The result of a complete and verified shard; None if it must be written.
 
@@ -165,10 +167,10 @@ def load_result(
         result = _parse(document)
     except (FileAccessError, *NOT_AS_EXPECTED):
         return None
-    if document.get("plan") != plan or result.file != file:
+    if document.get("fingerprint") != fingerprint or result.file != file:
         return None
     known = versions()
-    if document.get("versions") != known or (known is None and not trusting):
+    if document.get("versions_hash") != known or (known is None and not trusting):
         return None
     expected = (result.size_bytes, result.crc32c)
     for path in (

@@ -101,7 +101,7 @@ def existing_dataset(
     if overwrite:
         return manifest
     if manifest is not None:
-        if manifest.provenance.get("plan") != fingerprint:
+        if manifest.provenance.get("fingerprint") != fingerprint:
             raise OptionError(
                 f"{folder} contains another dataset of {manifest.record_count} records, made from "
                 "other files or with other options",
@@ -110,10 +110,10 @@ def existing_dataset(
                 remedy=_REPLACE,
             )
         return manifest if _is_complete(folder, manifest, has_label_map=has_label_map) else None
-    begun = read_publish_note(folder)
-    if begun is not None and begun.plan == fingerprint:
+    note = read_publish_note(folder)
+    if note is not None and note.fingerprint == fingerprint:
         return None  # this same job was killed while it published its files
-    if begun is not None and begun.base:
+    if note is not None and note.base:
         raise OptionError(
             f"{folder} contains a dataset with an interrupted append",
             option="out",
@@ -121,7 +121,7 @@ def existing_dataset(
             remedy="Rerun the append to finish the dataset, or pass "
             f"{option('overwrite', True)} to replace it.",
         )
-    wanted = {*files, LABELS_NAME, LABEL_MAP_NAME, *(begun.removing if begun else ())}
+    wanted = {*files, LABELS_NAME, LABEL_MAP_NAME, *(note.removed if note else ())}
     splits = {number.split for file in files if (number := parse_shard_name(file))}
     in_the_way = [
         entry.name

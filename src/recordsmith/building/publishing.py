@@ -108,14 +108,14 @@ def publish_dataset(
     for name, data in small_files.items():
         write_atomically(partial_path(folder, name), data)
     renamed = renamed or {}
-    removing = {*replaced, *renamed, *_shard_files(manifest), *small_files}
-    begun = PublishNote(fingerprint, tuple(sorted(removing)), renamed, base)
-    write_atomically(publish_note_path(folder), begun.to_bytes())
+    removed = {*replaced, *renamed, *_shard_files(manifest), *small_files}
+    note = PublishNote(fingerprint, tuple(sorted(removed)), renamed, base)
+    write_atomically(publish_note_path(folder), note.to_bytes())
     sync_folder(folder / INTERNAL_FOLDER)
     _rename_files(folder, manifest, list(small_files), replaced, renamed)
 
 
-def finish_publishing(folder: Path, begun: PublishNote) -> Manifest:
+def finish_publishing(folder: Path, note: PublishNote) -> Manifest:
     """Finish the publication of a killed job that adds to a dataset.
 
     Needs only the note and the files; the inputs of the job may be gone.
@@ -127,7 +127,7 @@ def finish_publishing(folder: Path, begun: PublishNote) -> Manifest:
     manifest = read_manifest(folder, path)
     if manifest is not None:
         small_files = [LABELS_NAME, LABEL_MAP_NAME, MANIFEST_NAME]
-        _rename_files(folder, manifest, small_files, set(), begun.renamed)
+        _rename_files(folder, manifest, small_files, set(), note.renamed)
         return manifest
     manifest = read_manifest(folder)
     if manifest is None:
@@ -204,9 +204,9 @@ def files_to_replace(folder: Path, splits: Collection[str], earlier: Manifest | 
             number = parse_shard_name(entry.name)
             if number is not None and number.split in splits:
                 names.add(entry.name)
-    begun = read_publish_note(folder)
-    if begun is not None:
-        names.update(begun.removing)
+    note = read_publish_note(folder)
+    if note is not None:
+        names.update(note.removed)
     # a manifest or a note may name any file: remove only names of shards
     return {name for name in names if is_shard_name(name)}
 
@@ -240,8 +240,8 @@ def clean_up(folder: Path, *, keeping: Sequence[str] = ()) -> None:
 
     Removes nothing while an interrupted job that adds to a dataset needs its files to finish.
     """
-    begun = read_publish_note(folder)
-    if begun is not None and begun.base:
+    note = read_publish_note(folder)
+    if note is not None and note.base:
         return
     kept = set()
     for file in keeping:

@@ -26,6 +26,7 @@ from recordsmith.dataset.manifest import (
     publish_note_path,
     read_manifest,
     read_publish_note,
+    upgrade_manifest,
 )
 from recordsmith.dataset.names import (
     DEFAULT_TEMPLATE,
@@ -72,4 +73,5 @@ __all__ = [
     "read_publish_note",
     "shard_name",
     "tells_split",
+    "upgrade_manifest",
 ]

@@ -56,7 +56,7 @@ class ExportReport:
         changed_names: names that were changed, with their new names.
         problems: the first 100 problems of exported records and of the folder.
         problem_count: the number of all problems.
-        left_out: features that the format cannot hold -> how many records have them.
+        dropped_features: features that the format cannot hold -> how many records have them.
         skipped: the first 100 skipped records, with the reason.
         skipped_count: the number of all skipped records.
     """
@@ -86,7 +86,7 @@ class ExportReport:
             "changed_names": [changed._asdict() for changed in self.changed_names],
             "problems": self.problems,
             "problem_count": self.problem_count,
-            "left_out": [
+            "dropped_features": [
                 {"feature": key, "records": count} for key, count in self.dropped_features.items()
             ],
             "skipped": self.skipped,
@@ -142,7 +142,7 @@ def export(
     dataset = dataset_of(path_or_dataset, split)
     _check_apart(dataset, folder)
     report = ExportReport(folder, format)
-    note = {"format": "recordsmith-export", "version": 1, "as": format}
+    note = {"format": "recordsmith-export", "version": 2, "export_format": format}
     shards = [shard.path for shard in dataset.shards]
     problems = Problems()
     with staged(folder, note, overwrite=overwrite, keeping=shards, report=problems.add) as staging:

@@ -48,7 +48,7 @@ class ExportWriter:
         file_count, size_bytes: the files written so far.
         changed_names: names that were changed.
         problems: problems of exported records.
-        left_out: features that were not exported -> how many records have them.
+        dropped_features: features that were not exported -> how many records have them.
         position: of the current record.
     """
 

@@ -28,7 +28,7 @@ class ParquetTables:
             import pyarrow  # noqa: ICN001 - not `pa`, as it is optional
             import pyarrow.parquet
         except ImportError:
-            raise MissingExtraError("parquet", "pyarrow") from None
+            raise MissingExtraError("arrow", "pyarrow") from None
         self._arrow = pyarrow
         self._out = out
         dataset.schema.check_complete("a table has a column for each feature")

@@ -171,7 +171,7 @@ def _move_in(staging: Path, folder: Path, keeping: Iterable[Path], named: Path) 
                 )
     old.mkdir()
     numbers = {name: os.lstat(new / name).st_ino for name in coming}
-    write_atomically(staging / _MOVES, _to_json({"coming": numbers, "going": sorted(going)}))
+    write_atomically(staging / _MOVES, _to_json({"new": numbers, "old": sorted(going)}))
     try:
         for name in sorted(going):
             os.rename(folder / name, old / name)
@@ -197,8 +197,8 @@ def _undo_moves(staging: Path, folder: Path) -> None:
         return
     try:
         document = json.loads(read_note(moves))
-        coming = {_plain(name): number for name, number in document["coming"].items()}
-        going = [*map(_plain, document["going"])]
+        coming = {_plain(name): number for name, number in document["new"].items()}
+        going = [*map(_plain, document["old"])]
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise OptionError(
             f"{moves}, the list of moves of an interrupted export, is invalid",

@@ -168,7 +168,7 @@ def pack_with(
             provenance = {
                 "source": dict(source.describe()),
                 "options": recipe.to_json(),
-                "plan": plan.fingerprint,
+                "fingerprint": plan.fingerprint,
                 "bytes_in": report.bytes_in,
                 "skipped": report.skipped,
                 "skipped_count": report.skipped_count,

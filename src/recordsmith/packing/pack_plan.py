@@ -38,7 +38,7 @@ from recordsmith.sources import Listing, Source
 from recordsmith.work import Work, thread_count
 
 FORMAT = "recordsmith-plan"
-VERSION = 1
+VERSION = 2
 
 
 @dataclass(frozen=True)
@@ -167,7 +167,7 @@ class PackPlan:
         """Read a plan from a JSON file.
 
         Raises:
-            OptionError: the file is not a plan, or has a later version.
+            OptionError: the file is not a plan, or has another version.
             FileAccessError: the file cannot be read.
         """
         data = read_document(as_path(path), NOTE_BYTES)
@@ -175,8 +175,11 @@ class PackPlan:
             document = json_of(data)
             if not isinstance(document, Mapping):
                 raise ValueError(f'expected an object with "format": "{FORMAT}"')  # noqa: TRY004 - a file's
-            if document["format"] != FORMAT or document["version"] > VERSION:
-                raise ValueError(f"unsupported format {document['format']} {document['version']}")
+            if (document["format"], document["version"]) != (FORMAT, VERSION):
+                raise ValueError(
+                    f"it has format {document['format']!r:.40} and version "
+                    f"{document['version']!r:.40}, expected {FORMAT!r} and {VERSION}"
+                )
             return cls(
                 Recipe.from_json(document["options"]),
                 tuple(
@@ -191,7 +194,7 @@ class PackPlan:
                 f"{Path(path)} is not a plan that this version can read: {describe_fault(error)}",
                 option="path",
                 value=str(path),
-                remedy="`recordsmith pack SOURCE OUT --write-plan FILE` writes one.",
+                remedy="`recordsmith pack SOURCE OUT --write-plan FILE` writes a new one.",
             ) from None
 
     def _matching_plan(self, source: Source) -> tuple[Listing, Plan]:

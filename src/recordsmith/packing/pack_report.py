@@ -61,7 +61,7 @@ class PackReport:
             "samples": self.sample_count,
             "classes": self.class_count,
             "shards": self.shard_count,
-            "kept": self.reused_count,
+            "reused": self.reused_count,
             "splits": self.splits,
             "bytes_in": self.bytes_in,
             "bytes_out": self.bytes_out,

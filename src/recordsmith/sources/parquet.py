@@ -149,7 +149,7 @@ class _ParquetFile:
             import pyarrow as pa
             from pyarrow import compute, parquet
         except ImportError:
-            raise MissingExtraError("parquet", "pyarrow") from None
+            raise MissingExtraError("arrow", "pyarrow") from None
         self._arrow = pa
         self._compute = compute
         try:

@@ -136,10 +136,10 @@ class _Job:
     def run(self, *, again: bool) -> AppendReport:
         folder = self._folder
         manifest = read_manifest(folder)
-        begun = read_publish_note(folder)
-        if begun is not None and begun.base:
-            if begun.plan == self._fingerprint(begun.base):
-                finished = finish_publishing(folder, begun)
+        note = read_publish_note(folder)
+        if note is not None and note.base:
+            if note.fingerprint == self._fingerprint(note.base):
+                finished = finish_publishing(folder, note)
                 clean_up(folder)
                 return AppendReport.of(folder, finished, append_history(finished)[-1])
             if (
@@ -148,7 +148,7 @@ class _Job:
                 remove(publish_note_path(folder))
         manifest = self._checked(manifest)
         for step in append_history(manifest):
-            if not again and step.get("plan") == self._fingerprint(str(step.get("base"))):
+            if not again and step.get("fingerprint") == self._fingerprint(str(step.get("base"))):
                 report = AppendReport.of(folder, manifest, step)
                 report.is_new = False
                 clean_up(folder)
@@ -206,7 +206,7 @@ class _Job:
         notices += [*plan.notices, *more, *check_schemas_match(manifest.schema, schema)]
         notices += repeated_shard_notices(manifest, results)
         step = {
-            "plan": job,
+            "fingerprint": job,
             "base": base,
             "files": list(inputs.names),
             "records": sum(result.record_count for result in results),

@@ -152,7 +152,7 @@ def merge_manifest(
         # not the plan of the job that created the dataset, which would not reproduce this one
         {
             **manifest.provenance,
-            "plan": step["plan"],
+            "fingerprint": step["fingerprint"],
             "appended": [*append_history(manifest), step],
         },
     )

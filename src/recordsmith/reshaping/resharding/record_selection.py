@@ -85,7 +85,7 @@ class Pool:
     starts: int64, (len(inputs) + 1,): the rank of each input's first record, and the end.
     drawn_from: the same, before anything was drawn.
     size_bytes: how much all of them take, framing included; about, where they were drawn.
-    is_whole: all records of all its inputs are there.
+    has_all_records: all records of all its inputs are there.
     """
 
     def __init__(
@@ -115,7 +115,7 @@ class Pool:
         self.starts = self.drawn_from if drawn_counts is None else _starts(drawn_counts)
         self.size_bytes = sum(sizes) * len(self) // max(1, int(self.drawn_from[-1]))
         self._recent: LruCache[Int64Array] = LruCache(lambda _, numbers: len(numbers), _REMEMBERED)
-        self.is_whole = len(self) == sum(self._record_counts)
+        self.has_all_records = len(self) == sum(self._record_counts)
 
     def __len__(self) -> int:
         return int(self.starts[-1])

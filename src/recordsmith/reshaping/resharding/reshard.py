@@ -284,7 +284,7 @@ class _Job:
     ) -> Manifest:
         provenance: dict[str, Any] = {
             "reshard": self._options.to_json(),
-            "plan": self._fingerprint,
+            "fingerprint": self._fingerprint,
             "source": {
                 "kind": "Shards",
                 "files": list(self._inputs.names),

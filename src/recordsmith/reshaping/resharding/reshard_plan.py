@@ -69,7 +69,9 @@ class ReshardPlan:
 
     def is_unchanged(self, split: str) -> bool:
         """Whether the split keeps all its records, in any order."""
-        return self.pools[split].is_whole and self.orders[split].count == len(self.pools[split])
+        return self.pools[split].has_all_records and self.orders[split].count == len(
+            self.pools[split]
+        )
 
 
 def output_compression(options: ReshardOptions, inputs: Inputs) -> Compression:

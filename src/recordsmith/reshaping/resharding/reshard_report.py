@@ -62,7 +62,7 @@ class ReshardReport:
             "records_in": self.records_in,
             "records": self.record_count,
             "shards": self.shard_count,
-            "kept": self.reused_count,
+            "reused": self.reused_count,
             "splits": self.splits,
             "bytes_in": self.bytes_in,
             "bytes_out": self.bytes_out,

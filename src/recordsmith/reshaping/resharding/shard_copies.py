@@ -199,7 +199,7 @@ class _Positions:
         self._starts = pool.starts
         self._shifts = firsts - pool.starts[:-1]
         self._chosen: Int64Array | None = None  # by rank, if the pool is not whole
-        if not pool.is_whole:
+        if not pool.has_all_records:
             self._chosen = np.concatenate(
                 [pool.numbers(at) + first for at, first in enumerate(firsts.tolist())]
             )

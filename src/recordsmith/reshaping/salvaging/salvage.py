@@ -195,8 +195,8 @@ class _Salvage:
                     "lost_bytes": report.lost_bytes,
                     "repair_count": report.repair_count,
                 },
-                "plan": self.fingerprint,
-                "before": None if old is None else dict(old.provenance),
+                "fingerprint": self.fingerprint,
+                "previous": None if old is None else dict(old.provenance),
             },
         )
 

@@ -18,22 +18,25 @@ from recordsmith.reshaping.salvaging.salvage_report import SalvagedShard
 from recordsmith.wire import LostBytes, Repair
 
 _NAME = "salvage.json"
+_VERSION = 2
 
 
-def save_results(folder: Path, plan: str, shards: Sequence[SalvagedShard]) -> None:
-    """Save the results of all shards; `plan` is the fingerprint of the job."""
+def save_results(folder: Path, fingerprint: str, shards: Sequence[SalvagedShard]) -> None:
+    """Save the results of all shards; `fingerprint` is of the job."""
     found = [shard.to_json() for shard in shards]
     for of_shard in found:
         del of_shard["path"]  # paths of the inputs are private
-    document = {"plan": plan, "shards": found}
+    document = {"version": _VERSION, "fingerprint": fingerprint, "shards": found}
     write_atomically(_path(folder), json.dumps(document).encode())
 
 
-def load_results(folder: Path, plan: str, shards: Sequence[Shard]) -> list[SalvagedShard] | None:
+def load_results(
+    folder: Path, fingerprint: str, shards: Sequence[Shard]
+) -> list[SalvagedShard] | None:
     """Load the results of these shards; None if they are not known."""
     try:
         document = json.loads(read_note(_path(folder)))
-        if document["plan"] != plan:
+        if document["fingerprint"] != fingerprint:
             return None
         return [
             _parse(shard, found) for shard, found in zip(shards, document["shards"], strict=True)

@@ -50,7 +50,7 @@ class SalvagedShard:
     problem: str = ""
 
     @property
-    def is_whole(self) -> bool:
+    def is_complete(self) -> bool:
         """Whether nothing is lost."""
         return not (
             self.lost_count
@@ -137,9 +137,9 @@ class SalvageReport:
         return sum(shard.repair_count for shard in self.shards)
 
     @property
-    def is_whole(self) -> bool:
+    def is_complete(self) -> bool:
         """Whether nothing is known to be lost."""
-        return not self.missing and all(shard.is_whole for shard in self.shards)
+        return not self.missing and all(shard.is_complete for shard in self.shards)
 
     def to_json(self) -> dict[str, Any]:
         """Return a JSON-able dict; counts are named records and expected."""
@@ -147,7 +147,7 @@ class SalvageReport:
             "folder": str(self.folder),
             "records": self.record_count,
             "expected": self.expected_count,
-            "is_whole": self.is_whole,
+            "is_complete": self.is_complete,
             "lost_bytes": self.lost_bytes,
             "repair_count": self.repair_count,
             "shards": [shard.to_json() for shard in self.shards],
