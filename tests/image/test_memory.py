@@ -241,7 +241,7 @@ from recordsmith.image import decode_image, decode_mask, probe_image, store_imag
 from recordsmith.image.decoding import memory
 is_held, may_end = threading.Event(), threading.Event()
 def work():
-    with memory.hold(memory.MOST_BYTES):
+    with memory.reserve_memory(memory.MOST_BYTES):
         is_held.set()
         may_end.wait(60)
 thread = threading.Thread(target=work)
@@ -250,7 +250,7 @@ is_held.wait(60)
 with memory._memory._changed:  # as if another thread had it at the fork
     child = os.fork()
 if not child:
-    with memory.hold(memory.MOST_BYTES):
+    with memory.reserve_memory(memory.MOST_BYTES):
         os._exit(7)
 may_end.set()
 thread.join()

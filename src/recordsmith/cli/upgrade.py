@@ -7,7 +7,6 @@ from typing import Annotated
 import typer
 
 from recordsmith.cli import console
-from recordsmith.dataset import upgrade_manifest
 from recordsmith.files import as_path
 
 
@@ -20,6 +19,8 @@ def upgrade(
 
     Example: `recordsmith upgrade out`
     """
+    from recordsmith.dataset import upgrade_manifest  # loads NumPy
+
     is_upgraded = upgrade_manifest(as_path(folder))
     done = "converted the manifest" if is_upgraded else "nothing to do: the manifest is up to date"
     print(f"{console.printable(folder)}: {done}")
