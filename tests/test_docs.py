@@ -20,7 +20,7 @@ from typer.testing import CliRunner
 import recordsmith as rs
 from recordsmith import loading
 from recordsmith.cli import app
-from recordsmith.exporting.outbox import ChangedName
+from recordsmith.exporting.export_writer import ChangedName
 from recordsmith.measuring.bench_report import ResizedSample
 from recordsmith.wire import Repair
 

@@ -80,7 +80,7 @@ def test_the_schema_is_that_of_what_is_written(
 ) -> None:
     """Whether records are seen on their way or read back, and with bits turned back."""
     monkeypatch.setattr(
-        "recordsmith.reshaping.salvaging.verified_frames.LONGEST_HELD_BYTES", held_bytes
+        "recordsmith.reshaping.salvaging.shard_recovery.LONGEST_HELD_BYTES", held_bytes
     )
     monkeypatch.setattr("recordsmith.wire.recovery.LONGEST_HELD_BYTES", held_bytes // 2)
     monkeypatch.setattr("recordsmith.wire.recovery.BLOCK_BYTES", 64)
@@ -532,7 +532,7 @@ def test_a_disk_that_fails_here_and_there(
 ) -> None:
     (packed / SHARD).unlink()
     made.write_shard(packed / SHARD, range(1000))
-    module = sys.modules["recordsmith.reshaping.salvaging.shard_rescue"]
+    module = sys.modules["recordsmith.reshaping.salvaging.shard_recovery"]
 
     class Failing(io.FileIO):
         """Bytes 8,192 to 16,384 cannot be read."""
@@ -565,7 +565,7 @@ def test_what_the_system_refuses_is_not_damage(
     """Nothing is noted, so that the same job rescues everything once the system allows it."""
     if (step, number) == ("read", errno.EIO):
         pytest.skip("that is a failing disk")
-    module = sys.modules["recordsmith.reshaping.salvaging.shard_rescue"]
+    module = sys.modules["recordsmith.reshaping.salvaging.shard_recovery"]
     open_file = module.open_file
 
     class Failing(io.FileIO):

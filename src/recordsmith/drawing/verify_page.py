@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
+from pathlib import Path, PurePath
 
-from recordsmith.drawing.file_names import distinct_names
 from recordsmith.drawing.html_page import cards, check_html_path, prose, text, write_html
 from recordsmith.errors import CorruptDataError, Defect
 from recordsmith.examining.verification import ShardFindings, VerifyReport
@@ -233,3 +232,24 @@ def _row(error: CorruptDataError, names: Mapping[str, str], compression: Compres
         f'<td class="number">{position}</td><td class="number">{offset}</td>'
         f"<td><code>{error.defect}</code> {prose(error.detail)}</td></tr>"
     )
+
+
+def distinct_names(paths: Iterable[str]) -> dict[str, str]:
+    """Map each path to its name, with as many parent folders as needed to be unique."""
+    parts = {path: PurePath(path).parts for path in paths}
+    names: dict[str, str] = {}
+    waiting, kept = list(parts), 1
+    while waiting:
+        ends: dict[tuple[str, ...], list[str]] = {}
+        for path in waiting:
+            ends.setdefault(parts[path][-kept:], []).append(path)
+        waiting = []
+        for end, having in ends.items():
+            alike = [path for path in having if len(parts[path]) > kept]
+            if len(having) == 1:
+                names[having[0]] = str(PurePath(*end))
+            else:
+                names |= {path: path for path in having if path not in alike}
+                waiting += alike
+        kept += 1
+    return names

@@ -13,8 +13,8 @@ from __future__ import annotations
 from recordsmith.dataset import Dataset
 from recordsmith.example import Features
 from recordsmith.example.keys import CLASS_LABEL, CLASS_TEXT
+from recordsmith.exporting.export_writer import ExportWriter
 from recordsmith.exporting.images import IMAGE_KEYS, MASK_KEYS, read_image, read_mask
-from recordsmith.exporting.outbox import ExportWriter
 from recordsmith.exporting.values import get_int, get_text
 
 CLASS_KEYS = frozenset((CLASS_LABEL, CLASS_TEXT))

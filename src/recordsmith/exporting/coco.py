@@ -28,6 +28,7 @@ from recordsmith.dataset import Dataset
 from recordsmith.errors import CorruptDataError, SourceError
 from recordsmith.example import Features
 from recordsmith.example.keys import OBJECT_AREA, OBJECT_IS_CROWD, OBJECT_MASK, SOURCE_ID
+from recordsmith.exporting.export_writer import ExportWriter
 from recordsmith.exporting.images import (
     IMAGE_KEYS,
     MASK_KEYS,
@@ -37,7 +38,6 @@ from recordsmith.exporting.images import (
 )
 from recordsmith.exporting.numbers import is_same, pixel_extent, pixels, shortest_float
 from recordsmith.exporting.objects import OBJECT_KEYS, LabelNames, has_objects, read_objects
-from recordsmith.exporting.outbox import ExportWriter
 from recordsmith.exporting.values import get_floats, get_ints, get_text
 from recordsmith.image import decode_mask
 

@@ -27,9 +27,9 @@ from recordsmith.dataset import Dataset
 from recordsmith.errors import OptionError
 from recordsmith.example import Features, FeatureSchema, FeatureValue
 from recordsmith.example.keys import CLASS_LABEL, CLASS_TEXT, HEIGHT, IMAGE, MASK
+from recordsmith.exporting.export_writer import ExportWriter
 from recordsmith.exporting.images import IMAGE_KEYS, MASK_KEYS, read_image
 from recordsmith.exporting.numbers import shortest_float
-from recordsmith.exporting.outbox import ExportWriter
 from recordsmith.exporting.safe_names import safe_part
 from recordsmith.exporting.values import as_text, get_bytes
 

@@ -20,9 +20,8 @@ from recordsmith.example import Features, classify, decode_example
 from recordsmith.exporting.class_folders import ClassFolders
 from recordsmith.exporting.coco import CocoFiles
 from recordsmith.exporting.csv_tables import CsvTables
-from recordsmith.exporting.exporter import Exporter
+from recordsmith.exporting.export_writer import ChangedName, Exporter, ExportWriter
 from recordsmith.exporting.npz import NpzFiles
-from recordsmith.exporting.outbox import ChangedName, ExportWriter
 from recordsmith.exporting.parquet import ParquetTables
 from recordsmith.exporting.staging import staged
 from recordsmith.exporting.voc import VocFiles

@@ -24,7 +24,7 @@ import numpy.typing as npt
 from recordsmith.dataset import Dataset
 from recordsmith.errors import OptionError, SourceError
 from recordsmith.example import Features, FeatureValue
-from recordsmith.exporting.outbox import ExportWriter
+from recordsmith.exporting.export_writer import ExportWriter
 
 _DTYPES: dict[str, np.dtype[Any]] = {
     "bytes": np.dtype(np.uint8),

@@ -14,7 +14,7 @@ from typing import Any
 from recordsmith.dataset import Dataset
 from recordsmith.errors import MissingExtraError, OptionError, SourceError
 from recordsmith.example import Features, FeatureSchema
-from recordsmith.exporting.outbox import ExportWriter
+from recordsmith.exporting.export_writer import ExportWriter
 
 _GROUP_BYTES = 32 << 20
 _GROUP_ROWS = 10_000

@@ -26,6 +26,7 @@ from recordsmith.example.keys import (
     OBJECT_VIEW,
     SOURCE_ID,
 )
+from recordsmith.exporting.export_writer import ExportWriter
 from recordsmith.exporting.images import (
     IMAGE_KEYS,
     MASK_KEYS,
@@ -41,7 +42,6 @@ from recordsmith.exporting.objects import (
     has_objects,
     read_objects,
 )
-from recordsmith.exporting.outbox import ExportWriter
 from recordsmith.exporting.values import get_int, get_ints, get_texts
 from recordsmith.image import channel_count
 

@@ -40,9 +40,9 @@ from recordsmith.example.keys import (
     MASK_FORMAT,
     WIDTH,
 )
+from recordsmith.exporting.export_writer import ExportWriter
 from recordsmith.exporting.images import ExportedImage, read_image, read_mask
 from recordsmith.exporting.numbers import shortest_float
-from recordsmith.exporting.outbox import ExportWriter
 from recordsmith.exporting.values import get_bytes
 from recordsmith.image import IMAGE_SUFFIXES
 from recordsmith.sources.json_values import EXACT, text_or_base64

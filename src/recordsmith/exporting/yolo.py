@@ -17,6 +17,7 @@ import numpy as np
 from recordsmith.dataset import Dataset
 from recordsmith.example import Features
 from recordsmith.example.keys import OBJECT_LABEL, SOURCE_ID
+from recordsmith.exporting.export_writer import ExportWriter
 from recordsmith.exporting.images import IMAGE_KEYS, MASK_KEYS, read_image, read_mask
 from recordsmith.exporting.numbers import centre_and_extent, decimal, is_same
 from recordsmith.exporting.objects import (
@@ -25,7 +26,6 @@ from recordsmith.exporting.objects import (
     has_objects,
     read_objects,
 )
-from recordsmith.exporting.outbox import ExportWriter
 
 _KEPT = IMAGE_KEYS | MASK_KEYS | OBJECT_KEYS | {SOURCE_ID}
 _PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_]*")

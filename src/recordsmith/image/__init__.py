@@ -21,9 +21,15 @@ from recordsmith.image.geometry.rotation import (
     swaps_sides,
 )
 from recordsmith.image.masks.colours import Colour
-from recordsmith.image.masks.mask import MaskValues, decode_mask, encode_mask, resize_nearest
+from recordsmith.image.masks.mask import (
+    MaskValues,
+    StoredMask,
+    decode_mask,
+    encode_mask,
+    resize_nearest,
+    store_mask,
+)
 from recordsmith.image.masks.mask_header import MaskInfo, probe_mask
-from recordsmith.image.masks.stored_mask import StoredMask, store_mask
 from recordsmith.image.storing.encode import encode_png
 from recordsmith.image.storing.image_options import MAX_PIXELS, ImageOptions
 from recordsmith.image.storing.store import StoredImage, store_image

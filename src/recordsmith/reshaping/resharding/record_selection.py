@@ -7,15 +7,19 @@ sample has exactly the requested number of records, and new splits are disjoint.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from recordsmith.buffers import Int64Array
+from recordsmith.errors import located
 from recordsmith.permutation import Permutations
+from recordsmith.reshaping.changes import Selection
 from recordsmith.reshaping.inputs.cache import LruCache
+from recordsmith.reshaping.inputs.input_records import InputRecords
+from recordsmith.wire import FRAME_BYTES
 
 _AT_A_TIME = 1 << 20
 _REMEMBERED = 32 << 20  # record numbers in memory: 256 MiB
@@ -155,3 +159,29 @@ def _starts(counts: Sequence[int] | Int64Array) -> Int64Array:
     starts = np.zeros(len(counts) + 1, np.int64)
     np.cumsum(counts, out=starts[1:])
     return starts
+
+
+def select(
+    records: InputRecords, number: int, where: Selection, advance: Callable[[int], None]
+) -> SelectedRecords:
+    """Return the records of input `number` that match `where`.
+
+    Args:
+        records: of all inputs.
+        number: of the input.
+        where: the condition.
+        advance: called with the number of bytes read since the last call.
+
+    Raises:
+        CorruptDataError: a record is damaged or cannot be parsed.
+    """
+    chosen = []
+    size_bytes = 0
+    if records.counts[number]:
+        with located(records.path(number)):
+            for block in records.shard(number).blocks():
+                flags = np.asarray(where.chosen(block), np.bool_)
+                chosen.append(flags)
+                size_bytes += int((block.lengths[flags] + FRAME_BYTES).sum())
+                advance(len(block.frames()))
+    return SelectedRecords(chosen, size_bytes)

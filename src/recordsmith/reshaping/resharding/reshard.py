@@ -36,7 +36,7 @@ from recordsmith.reshaping.inputs.decompressed_shards import open_records
 from recordsmith.reshaping.inputs.input_records import InputRecords
 from recordsmith.reshaping.inputs.input_shards import Inputs, find_inputs
 from recordsmith.reshaping.resharding.feature_checks import check_features_found, check_with, survey
-from recordsmith.reshaping.resharding.record_selection import SelectedRecords
+from recordsmith.reshaping.resharding.record_selection import SelectedRecords, select
 from recordsmith.reshaping.resharding.reshard_options import ReshardOptions, selection_of
 from recordsmith.reshaping.resharding.reshard_plan import (
     ReshardPlan,
@@ -45,7 +45,6 @@ from recordsmith.reshaping.resharding.reshard_plan import (
 )
 from recordsmith.reshaping.resharding.reshard_report import ReshardReport
 from recordsmith.reshaping.resharding.shard_copies import ShardCopies
-from recordsmith.reshaping.resharding.where_selection import select
 from recordsmith.work import Work, thread_count
 
 

@@ -35,7 +35,7 @@ from recordsmith.reshaping.inputs.input_shards import check_separate
 from recordsmith.reshaping.salvaging.fault_tolerant_file import FaultTolerantFile
 from recordsmith.reshaping.salvaging.salvage_note import load_results, save_results
 from recordsmith.reshaping.salvaging.salvage_report import SalvageReport
-from recordsmith.reshaping.salvaging.shard_rescue import ShardRecovery
+from recordsmith.reshaping.salvaging.shard_recovery import ShardRecovery
 from recordsmith.wire import HEAD_BYTES, Compression, detect_compression
 from recordsmith.words import first_of
 from recordsmith.work import Work, thread_count

@@ -12,8 +12,9 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO, Any, BinaryIO, NamedTuple
+from typing import IO, Any, BinaryIO, NamedTuple, Protocol
 
+from recordsmith.dataset import Dataset
 from recordsmith.errors import Problems
 from recordsmith.example import Features
 from recordsmith.example.keys import FILENAME, SOURCE_ID
@@ -241,3 +242,27 @@ class ExportWriter:
 def original_name(example: Features) -> str | None:
     """The name of the image in a record, or None."""
     return get_text(example, FILENAME) or get_text(example, SOURCE_ID)
+
+
+class Exporter(Protocol):
+    """Writes examples in one format, with as little memory as possible. Used by one thread."""
+
+    def begin(self, dataset: Dataset, out: ExportWriter) -> None:
+        """Prepare for a dataset, given its schema and class names.
+
+        Raises:
+            OptionError: the format cannot hold such a dataset.
+        """
+        ...
+
+    def add(self, example: Features, split: str, position: int) -> None:
+        """Write one example.
+
+        Raises:
+            SourceError: this example cannot be exported; no part of it has been written.
+        """
+        ...
+
+    def finish(self) -> None:
+        """Write the remaining files, such as lists and indexes."""
+        ...

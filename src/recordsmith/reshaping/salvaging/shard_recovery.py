@@ -13,15 +13,19 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import BinaryIO, Literal, cast
 
+import numpy as np
+
 from recordsmith.building import ShardResult, open_partial_shard, survey_written
 from recordsmith.dataset import Shard, ShardWriter
 from recordsmith.errors import located
+from recordsmith.example import Schema, SchemaSurvey
 from recordsmith.files import INTERNAL_FOLDER, accessing, open_file
 from recordsmith.reshaping.salvaging.fault_tolerant_file import FaultTolerantFile
 from recordsmith.reshaping.salvaging.salvage_report import SalvagedShard
-from recordsmith.reshaping.salvaging.verified_frames import VerifiedFrames
 from recordsmith.wire import (
+    FRAME_BYTES,
     HEAD_BYTES,
+    HEADER_BYTES,
     Compression,
     IntactFrames,
     LostBytes,
@@ -30,7 +34,53 @@ from recordsmith.wire import (
     detect_other_format,
     inflate_damaged,
     rescue,
+    scan,
 )
+from recordsmith.wire.recovery import LONGEST_HELD_BYTES
+
+
+class VerifiedFrames:
+    """Collects the schema of written frames, as long as all can be held in memory."""
+
+    def __init__(self) -> None:
+        self._survey = SchemaSurvey()
+        self._pieces = bytearray()  # of an incomplete frame
+        self._is_active = True
+
+    def add(self, whole: IntactFrames) -> None:
+        """Add the next written piece."""
+        if not self._is_active:
+            return
+        frames, lengths = whole.frames, whole.lengths
+        count = len(lengths)
+        if self._pieces or len(frames) != int(lengths.sum()) + FRAME_BYTES * count:
+            self._add_piece(whole)
+            return
+        starts = np.cumsum(lengths + FRAME_BYTES) - lengths - (FRAME_BYTES - HEADER_BYTES)
+        self._survey.update(frames, starts, lengths)
+
+    def schema_of(self, record_count: int) -> Schema | None:
+        """Return the schema if this number of records was seen, otherwise None."""
+        schema = self._survey.finish()
+        return schema if schema.record_count == record_count else None
+
+    def _add_piece(self, whole: IntactFrames) -> None:
+        if len(self._pieces) + len(whole.frames) > LONGEST_HELD_BYTES:
+            self._stop()
+            return
+        self._pieces += whole.frames
+        if not len(whole.lengths):
+            return
+        found = scan(self._pieces)
+        if found.stop != len(self._pieces) or found.lengths.tolist() != whole.lengths.tolist():
+            self._stop()
+            return
+        self._survey.update(self._pieces, found.starts, found.lengths)
+        self._pieces = bytearray()
+
+    def _stop(self) -> None:
+        self._is_active = False
+        self._pieces = bytearray()
 
 
 class ShardRecovery:
