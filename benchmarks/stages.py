@@ -26,7 +26,7 @@ from case import Settings
 from inputs import Inputs
 from measure import make_inputs
 
-_AT_A_TIME = 16  # samples that go through one step before the next: few, as in packing
+_AT_ONCE = 16  # samples that go through one step before the next: few, as in packing
 _ROOTS = {
     "images": "photographs",
     "pairs": "pairs",
@@ -80,9 +80,9 @@ def pack_in_steps(source: Any, out: Path) -> tuple[Steps, int]:
     preparation = recipe.preparation(source)
     numbers = plan.shards[0].samples
     with ShardWriter(out) as writer:
-        for start in range(0, len(numbers), _AT_A_TIME):
+        for start in range(0, len(numbers), _AT_ONCE):
             with steps.step("samples of the listing"):
-                samples = [listing.samples[n] for n in numbers[start : start + _AT_A_TIME]]
+                samples = [listing.samples[n] for n in numbers[start : start + _AT_ONCE]]
             with steps.step("reading and checking samples"):
                 contents = [source.read_sample(sample, ignore_note) for sample in samples]
             with steps.step("encoding"):

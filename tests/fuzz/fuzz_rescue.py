@@ -15,7 +15,7 @@ from pathlib import Path
 
 from harness import corpus_files, mutated
 
-from recordsmith.wire import encode_record, rescue, scan
+from recordsmith.wire import encode_record, recover, scan
 from recordsmith.wire.recovery import IntactFrames, LostBytes, Repair
 
 
@@ -45,7 +45,7 @@ class Fuzz:
         expected = bytearray(data)
         rescued = bytearray()
         places, lost, lengths = [], [], []
-        for finding in rescue(io.BytesIO(data)):
+        for finding in recover(io.BytesIO(data)):
             if isinstance(finding, IntactFrames):
                 places.append((finding.offset, finding.offset + len(finding.frames)))
                 rescued += finding.frames

@@ -41,7 +41,7 @@ def block_of(payloads: Sequence[bytes]) -> RecordBlock:
 
 def changed(change: Edits, payloads: Sequence[bytes]) -> list[bytes]:
     new = []
-    for data, offsets in change.changed(block_of(payloads)):
+    for data, offsets in change.rewrite(block_of(payloads)):
         view = memoryview(data)
         assert len(view) == offsets[-1]
         new += [bytes(view[a:b]) for a, b in pairwise(offsets.tolist())]
@@ -241,7 +241,7 @@ def test_values_are_asked_for_once() -> None:
 
 def test_pieces_are_as_large_as_one_record_makes_them() -> None:
     change = Edits(add={"large": bytes(1 << 20)})
-    sizes = [len(data) for data, _ in change.changed(block_of([b""] * 12))]  # type: ignore[arg-type]
+    sizes = [len(data) for data, _ in change.rewrite(block_of([b""] * 12))]  # type: ignore[arg-type]
     assert sum(sizes) > 12 << 20
     assert max(sizes) < 4 << 20
 

@@ -25,7 +25,7 @@ from recordsmith.errors import CorruptDataError, Defect, FileAccessError, Option
 from recordsmith.example import SchemaSurvey
 from recordsmith.files import INTERNAL_FOLDER, accessing
 from recordsmith.reshaping.salvaging.salvage_report import MOST_LISTED, SalvagedShard
-from recordsmith.wire import LostBytes, Repair, encode_records, inflate_damaged, read_records
+from recordsmith.wire import LostBytes, Repair, encode_records, inflate_damaged_stream, read_records
 
 SHARD = "train-00000-of-00002.tfrecord"
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
@@ -315,7 +315,7 @@ def test_members_behind_a_break(made, tmp_path: Path) -> None:
 
 def test_decompression_bombs_are_cut(tmp_path: Path) -> None:
     data = zlib.compress(bytes(1 << 20))
-    pieces = list(inflate_damaged(io.BytesIO(data), "zlib", max_bytes=1000))
+    pieces = list(inflate_damaged_stream(io.BytesIO(data), "zlib", max_bytes=1000))
     assert pieces[-1].defect is Defect.DECOMPRESSION_LIMIT
 
 

@@ -13,7 +13,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from recordsmith.errors import CorruptDataError, Defect
-from recordsmith.wire import IntactFrames, LostBytes, Repair, encode_record, encode_records, rescue
+from recordsmith.wire import IntactFrames, LostBytes, Repair, encode_record, encode_records, recover
 from recordsmith.wire.kernel import find_header
 from recordsmith.wire.recovery import BLOCK_BYTES, LONGEST_HELD_BYTES
 
@@ -32,7 +32,7 @@ def rescued(data: bytes, stream: Any = None) -> Rescued:
     whole, lengths, lost, repairs = bytearray(), [], [], []
     copied = []
     at = 0
-    for finding in rescue(stream or io.BytesIO(data)):
+    for finding in recover(stream or io.BytesIO(data)):
         if isinstance(finding, IntactFrames):
             assert finding.offset == at  # everything is reported, in order
             copied.append((finding.offset, bytes(finding.frames)))
@@ -279,7 +279,7 @@ def test_a_long_record_takes_little_memory(monkeypatch: pytest.MonkeyPatch) -> N
     tracemalloc.start()
     found = [
         finding.lengths.tolist() if isinstance(finding, IntactFrames) else finding
-        for finding in rescue(stream)
+        for finding in recover(stream)
     ]
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
@@ -304,7 +304,7 @@ def test_a_file_that_shrinks_while_it_is_read() -> None:
             self.truncate(len(data) // 2)
             return super().readinto(buffer)
 
-    findings = list(rescue(Shrinking(data)))
+    findings = list(recover(Shrinking(data)))
     (whole, lost) = findings
     assert isinstance(whole, IntactFrames)
     assert encode_records(payloads[: len(whole.lengths)]) == whole.frames
@@ -314,7 +314,7 @@ def test_a_file_that_shrinks_while_it_is_read() -> None:
 def test_a_long_record_that_shrinks_while_it_is_copied(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("recordsmith.wire.recovery.LONGEST_HELD_BYTES", BLOCK_BYTES)
     stream = io.BytesIO(encode_record(bytes(4 * BLOCK_BYTES)))
-    findings = rescue(stream)
+    findings = recover(stream)
     next(findings)
     stream.truncate(2 * BLOCK_BYTES)
     with pytest.raises(CorruptDataError, match="shorter"):

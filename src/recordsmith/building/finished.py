@@ -23,7 +23,7 @@ from recordsmith.example import Schema
 from recordsmith.files import (
     INTERNAL_FOLDER,
     accessing,
-    open_regular,
+    open_regular_file,
     read_note,
     remove,
     write_atomically,
@@ -74,7 +74,7 @@ class ShardResult:
     was_reused: bool = False
 
     @classmethod
-    def of(
+    def from_writer(
         cls,
         writer: ShardWriter,
         schema: Schema,
@@ -211,7 +211,7 @@ def _size_and_checksum(path: Path) -> tuple[int, int]:
     buffer = bytearray(_BLOCK_BYTES)
     view = memoryview(buffer)
     size, checksum = 0, 0
-    with open_regular(path, follow_links=False) as file, accessing(path):
+    with open_regular_file(path, follow_links=False) as file, accessing(path):
         while count := file.readinto(buffer):  # type: ignore[attr-defined]
             checksum = crc32c(view[:count], checksum)
             size += count

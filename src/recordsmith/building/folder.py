@@ -22,8 +22,8 @@ from recordsmith.errors import CorruptDataError, FileAccessError, OptionError, o
 from recordsmith.files import (
     INTERNAL_FOLDER,
     accessing,
-    exclusive,
     list_folder,
+    locked,
     no_lock_notice,
     size_of,
 )
@@ -64,7 +64,7 @@ def locked_folder(folder: Path, *, needs_lock: bool = False) -> Iterator[tuple[s
     """
     is_new = not folder.exists()
     try:
-        with exclusive(folder / INTERNAL_FOLDER, folder) as is_locked:
+        with locked(folder / INTERNAL_FOLDER, folder) as is_locked:
             if needs_lock and not is_locked:
                 raise OptionError(
                     f"{folder} cannot be locked, because its file system does not support locks",

@@ -137,7 +137,7 @@ def finish_publishing(folder: Path, note: PublishNote) -> Manifest:
             remedy="Open the existing shards by name or with a glob.",
             path=folder,
         )
-    _end(folder, manifest)
+    _finish(folder, manifest)
     return manifest
 
 
@@ -157,24 +157,24 @@ def _rename_files(
         remove(folder / name)
         remove(internal / f"{name}.index")
     for old, new in renamed.items():
-        _name(folder / old, folder / new)
-        _name(internal / f"{old}.index", internal / f"{new}.index")
+        _rename(folder / old, folder / new)
+        _rename(internal / f"{old}.index", internal / f"{new}.index")
     for file in shards:
-        _name(partial_path(folder, file), folder / file)
-        _name(partial_path(folder, f"{file}.index"), internal / f"{file}.index")
+        _rename(partial_path(folder, file), folder / file)
+        _rename(partial_path(folder, f"{file}.index"), internal / f"{file}.index")
     for name in small_files:  # the manifest is the last of them
-        _name(partial_path(folder, name), folder / name)
-    _end(folder, manifest)
+        _rename(partial_path(folder, name), folder / name)
+    _finish(folder, manifest)
 
 
-def _end(folder: Path, manifest: Manifest) -> None:
+def _finish(folder: Path, manifest: Manifest) -> None:
     sync_folder(folder)
     remove(publish_note_path(folder))
     for file in _shard_files(manifest):
         remove(done_path(folder, file))
 
 
-def _name(partial: Path, final: Path) -> None:
+def _rename(partial: Path, final: Path) -> None:
     """Rename a file, unless a killed job has already renamed it."""
     if partial.is_file() and not partial.is_symlink():
         publish(partial, final)

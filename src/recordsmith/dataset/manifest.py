@@ -21,10 +21,10 @@ from recordsmith.errors import CorruptDataError, Defect, FileAccessError, option
 from recordsmith.example import Schema
 from recordsmith.files import (
     INTERNAL_FOLDER,
+    INTERNAL_NAMES,
     NOTE_BYTES,
-    OWN_NAMES,
     accessing,
-    exclusive,
+    locked,
     read_document,
     read_note,
     write_atomically,
@@ -50,7 +50,7 @@ _NEW_KEYS = {  # of version 2
 }
 _HISTORY = ("source", "provenance", "appended", "previous")
 
-_NO_SHARDS = (MANIFEST_NAME, LABELS_NAME, LABEL_MAP_NAME, *OWN_NAMES)
+_NO_SHARDS = (MANIFEST_NAME, LABELS_NAME, LABEL_MAP_NAME, *INTERNAL_NAMES)
 
 
 @dataclass(frozen=True)
@@ -210,7 +210,7 @@ def upgrade_manifest(folder: Path) -> bool:
     if not is_old:
         read_manifest(folder)
         return False
-    with exclusive(folder / INTERNAL_FOLDER, folder):
+    with locked(folder / INTERNAL_FOLDER, folder):
         write_atomically(path, data)
     return True
 

@@ -108,7 +108,7 @@ def cards(figures: Sequence[tuple[str, str]]) -> str:
     return f'<section class="cards">{"".join(each)}</section>'
 
 
-def prose(sentences: str, most: int = 1500) -> str:
+def paragraphs(sentences: str, most: int = 1500) -> str:
     """Escape our own sentences, and show parts in backticks as code."""
     return re.sub("`([^`]+)`", r"<code>\1</code>", text(sentences, most))
 

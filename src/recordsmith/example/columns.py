@@ -133,13 +133,13 @@ class ColumnDecoder:
                 raise error
             self._row_count += len(starts)
 
-    def finish(self, *, all_there: bool = True) -> dict[str, Column]:
+    def finish(self, *, is_strict: bool = True) -> dict[str, Column]:
         """Return the columns of the appended payloads and empty the decoder.
 
         The columns own their memory, except borrowed ones.
 
         Args:
-            all_there: False omits features without a known kind instead of raising.
+            is_strict: False omits features without a known kind instead of raising.
 
         Raises:
             CorruptDataError: missing-feature, if no record has the feature with a kind and none is
@@ -153,7 +153,7 @@ class ColumnDecoder:
         columns: dict[str, Column] = {}
         for (key, spec), built in zip(self._specs.items(), finished, strict=True):
             kind, values, ends, splits, shortest, longest, present = built
-            if kind == 0 and not all_there:
+            if kind == 0 and not is_strict:
                 continue
             if kind == 0:
                 raise CorruptDataError(

@@ -31,7 +31,7 @@ def context_as_example(payload: BytesLike) -> bytes:
     return b"".join(delimited(1, piece) for piece in payload_views(data, maps.starts, maps.lengths))
 
 
-def narrowed(
+def select_features(
     payload: BytesLike, takes: Callable[[str], bool], fields: Sequence[int] = (1, 2)
 ) -> bytes:
     """Return a payload with only some of its features or feature lists.

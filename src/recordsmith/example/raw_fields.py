@@ -290,7 +290,7 @@ def _packed(content: bytes) -> tuple[int, ...] | tuple[float, ...] | None:
         count = len(content) // size
         if count >= 2 and len(content) % size == 0 and len(content) <= MAX_FIELDS * size:
             floats: tuple[float, ...] = struct.unpack(f"<{count}{code}", content)
-            if all(_is_usual(value) for value in floats) and any(floats):
+            if all(_is_plausible(value) for value in floats) and any(floats):
                 return floats
     if not 2 <= len(content) <= MAX_FIELDS:
         return None
@@ -308,5 +308,5 @@ def _packed(content: bytes) -> tuple[int, ...] | tuple[float, ...] | None:
     return tuple(integers)
 
 
-def _is_usual(value: float) -> bool:
+def _is_plausible(value: float) -> bool:
     return value == 0 or (math.isfinite(value) and 1e-6 < abs(value) < 1e9)

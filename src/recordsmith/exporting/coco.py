@@ -125,7 +125,7 @@ class CocoFiles:
 
     def _part(self, split: str) -> _Split:
         if split not in self._splits:
-            self._splits[split] = _Split(self._out.scratch(), self._out.scratch())
+            self._splits[split] = _Split(self._out.temporary_file(), self._out.temporary_file())
         return self._splits[split]
 
     def _image_id(self, example: Features, part: _Split) -> int | None:

@@ -205,13 +205,13 @@ class ExportWriter:
         self.size_bytes += os.stat(f"{self._folder}/{name}").st_size
         self.file_count += 1
 
-    def scratch(self) -> IO[bytes]:
+    def temporary_file(self) -> IO[bytes]:
         """A temporary file, in memory while it is small."""
         file: Any = tempfile.SpooledTemporaryFile(_IN_MEMORY_BYTES, dir=str(self._folder))  # noqa: SIM115
         self._scratch_files.append(file)
         return self._scratch_files[-1]
 
-    def at_end(self, action: Callable[[], None]) -> None:
+    def add_cleanup(self, action: Callable[[], None]) -> None:
         """Register an action for the end of the job, whether it succeeds or not."""
         self._actions.append(action)
 

@@ -54,7 +54,7 @@ class NpzFiles:
         count = self._counts.get(split, 0)
         for key, value in example.items():
             if (split, key) not in self._arrays:
-                self._arrays[split, key] = _Feature(count, self._out.scratch())
+                self._arrays[split, key] = _Feature(count, self._out.temporary_file())
             self._arrays[split, key].append(value, count)
         self._counts[split] = count + 1
 
@@ -73,7 +73,9 @@ class NpzFiles:
             name = f"{self._out.split_name(split)}.npz"
             with self._out.opened(name) as file, zipfile.ZipFile(file, "w") as archive:
                 for key in keys:
-                    feature = self._arrays.get((split, key)) or _Feature(count, self._out.scratch())
+                    feature = self._arrays.get((split, key)) or _Feature(
+                        count, self._out.temporary_file()
+                    )
                     feature.write(archive, key, shapes[key])
 
     @staticmethod

@@ -84,7 +84,7 @@ class _Table:
         self._name = f"{out.split_name(split)}.parquet"
         self._file = out.open(self._name)
         self._writer = arrow.parquet.ParquetWriter(self._file, arrow.schema(fields))
-        out.at_end(self._abandon)
+        out.add_cleanup(self._abandon)
         self._rows: list[dict[str, Any]] = []
         self._size_bytes = 0
 

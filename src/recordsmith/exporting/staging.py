@@ -22,9 +22,9 @@ from recordsmith.files import (
     LOCK_NAME,
     access_error,
     accessing,
-    busy,
-    exclusive,
+    busy_error,
     list_folder,
+    locked,
     make_folder,
     no_lock_notice,
     read_note,
@@ -73,12 +73,12 @@ def staged(
     with accessing(named, "make folder"):
         os.makedirs(staging.parent, exist_ok=True)
     try:
-        with exclusive(staging, named) as is_locked:
+        with locked(staging, named) as is_locked:
             if not is_locked:
                 report(no_lock_notice(named))
             try:
                 if _is_folder(folder, named) != is_there:
-                    raise busy(named)
+                    raise busy_error(named)
                 _undo_moves(staging, folder)
                 _clear(staging)
                 if is_there:
@@ -145,7 +145,7 @@ def _clear(staging: Path) -> None:
 def _clear_left_over(adjacent: Path, named: Path) -> None:
     """Remove the hidden folder of an export that was killed right after the rename."""
     if adjacent.is_dir() and not adjacent.is_symlink():
-        with suppress(FileAccessError), exclusive(adjacent, named):
+        with suppress(FileAccessError), locked(adjacent, named):
             _clear(adjacent)
 
 

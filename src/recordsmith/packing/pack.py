@@ -111,7 +111,7 @@ def pack(
         compression=compression,
         check_images=check_images,
     )
-    return pack_with(
+    return pack_from_recipe(
         recipe,
         source,
         out,
@@ -122,7 +122,7 @@ def pack(
     )
 
 
-def pack_with(
+def pack_from_recipe(
     recipe: Recipe,
     source: Source,
     out: PathLike,
@@ -156,7 +156,7 @@ def pack_with(
             overwrite=overwrite,
         )
         if earlier is not None and not overwrite:
-            _report_earlier(report, earlier, len(listing.samples), skip_errors)
+            _report_existing(report, earlier, len(listing.samples), skip_errors)
             clean_up_after_kill(folder)
             return report
         clean_up(folder, keeping=files)
@@ -193,7 +193,7 @@ def pack_with(
     return report
 
 
-def _report_earlier(
+def _report_existing(
     report: PackReport, earlier: Manifest, sample_count: int, skip_errors: bool
 ) -> None:
     """Fill the report from a finished dataset of the same plan."""

@@ -21,14 +21,14 @@ from recordsmith.files import (
     PathLike,
     Progress,
     as_path,
-    exclusive,
+    locked,
     read_document,
     write_atomically,
 )
 from recordsmith.packing.pack import (
     check_arguments,
     check_source,
-    pack_with,
+    pack_from_recipe,
 )
 from recordsmith.packing.pack_report import PackReport
 from recordsmith.packing.planning import Plan
@@ -113,7 +113,7 @@ class PackPlan:
                     expected=f"integers from 0 to {len(plan.shards) - 1}",
                 )
             chosen.append(plan.shards[number])
-        with exclusive(folder / INTERNAL_FOLDER, folder, is_shared=True):
+        with locked(folder / INTERNAL_FOLDER, folder, is_shared=True):
             work = Work(thread_count(threads, most=WRITING_THREADS), progress)
             jobs = ShardJobs(source, listing, plan, folder, self.recipe.preparation(source), work)
             return jobs.run(shards=chosen)
@@ -137,7 +137,7 @@ class PackPlan:
                 `recordsmith.pack`.
         """
         self._matching_plan(source)
-        return pack_with(
+        return pack_from_recipe(
             self.recipe,
             source,
             out,

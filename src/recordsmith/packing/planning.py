@@ -35,10 +35,10 @@ from recordsmith.errors import OptionError, SourceError, option
 from recordsmith.sources import Listing, Sample
 from recordsmith.wire import Compression
 
-_AT_A_TIME = 1024
+_AT_ONCE = 1024
 
 
-class Survey:
+class SampleColumns:
     """The samples of a listing as columns.
 
     hashes: uint64; a pseudorandom number for each name, from seed and name only.
@@ -58,7 +58,7 @@ class Survey:
         hasher = _Hasher(seed)
         samples = iter(listing.samples)
         number = 0
-        while some := list(islice(samples, _AT_A_TIME)):
+        while some := list(islice(samples, _AT_ONCE)):
             self._add_to_digest(some)
             for sample in some:
                 hashes[number] = hasher.number(sample.name)
@@ -87,7 +87,7 @@ class Survey:
         self._digest.update("".join(lines).encode("utf-8", "surrogateescape"))
 
 
-def hashes_of(names: Iterable[str], count: int, seed: int) -> npt.NDArray[np.uint64]:
+def hash_names(names: Iterable[str], count: int, seed: int) -> npt.NDArray[np.uint64]:
     """A pseudorandom number for each name, from seed and name only."""
     return np.fromiter(map(_Hasher(seed).number, names), np.uint64, count)
 
@@ -139,7 +139,7 @@ def make_plan(
     shuffle: bool = True,
     compression: Compression = "none",
     shard_names: str = DEFAULT_TEMPLATE,
-    making: Mapping[str, Any] | None = None,
+    other_options: Mapping[str, Any] | None = None,
 ) -> Plan:
     """Plan a job before any sample is read; options as in `pack`.
 
@@ -157,7 +157,7 @@ def make_plan(
     check_shard_options(shards, shard_size_bytes, shard_names)
     shares = {"train": 1.0} if splits is None else splits
     check_shares(shares)
-    survey = Survey(listing, seed)
+    survey = SampleColumns(listing, seed)
     order = _order(survey, shuffle=shuffle)
     if listing.splits:
         parts = _source_splits(listing.splits, survey, order)
@@ -188,7 +188,7 @@ def make_plan(
             PackShard(file, split, _as_array(parts[split][start:stop]))
             for file, start, stop in zip(files, bounds[:-1], bounds[1:], strict=True)
         ]
-    options = {"compression": compression, **(making or {})}
+    options = {"compression": compression, **(other_options or {})}
     fingerprint = _fingerprint(listing, survey, planned, options)
     return Plan(tuple(planned), tuple(parts), compression, fingerprint)
 
@@ -216,7 +216,7 @@ def _check_names(listing: Listing) -> None:
         raise SourceError("; ".join(problems[:3]), problems, remedy="Rename it in the source.")
 
 
-def _order(survey: Survey, *, shuffle: bool) -> Int64Array:
+def _order(survey: SampleColumns, *, shuffle: bool) -> Int64Array:
     """The numbers of all samples, ordered by hash or as listed."""
     if not shuffle:
         return np.arange(len(survey), dtype=np.int64)
@@ -224,7 +224,7 @@ def _order(survey: Survey, *, shuffle: bool) -> Int64Array:
 
 
 def _source_splits(
-    splits: Sequence[str], survey: Survey, order: Int64Array
+    splits: Sequence[str], survey: SampleColumns, order: Int64Array
 ) -> dict[str, Int64Array]:
     """The samples of each split that the source defines, in order, without empty splits."""
     numbers = survey.splits[order]
@@ -234,7 +234,7 @@ def _source_splits(
 
 def _random_splits(
     listing: Listing,
-    survey: Survey,
+    survey: SampleColumns,
     order: Int64Array,
     shares: Mapping[str, float],
     seed: int,
@@ -265,7 +265,7 @@ def _random_splits(
 def _cut_groups(listing: Listing, shares: Mapping[str, float], seed: int) -> dict[str, Int64Array]:
     """Order groups by hash, and put each group into the split where its middle falls."""
     names = (sample.group or f"\0{sample.name}" for sample in listing.samples)
-    hashes = hashes_of(names, len(listing.samples), seed)
+    hashes = hash_names(names, len(listing.samples), seed)
     order = np.argsort(hashes, kind="stable").astype(np.int64, copy=False)
     _, starts, lengths = np.unique(hashes[order], return_index=True, return_counts=True)
     bounds = np.cumsum([len(part) for part in _cut(order, shares).values()])
@@ -287,7 +287,10 @@ def _cut(members: _Members, splits: Mapping[str, float]) -> dict[str, _Members]:
 
 
 def _fingerprint(
-    listing: Listing, survey: Survey, planned: Sequence[PackShard], options: Mapping[str, Any]
+    listing: Listing,
+    survey: SampleColumns,
+    planned: Sequence[PackShard],
+    options: Mapping[str, Any],
 ) -> str:
     """Hash everything that determines the content of the shards, without reading samples."""
     digest = hashlib.blake2b(digest_size=16)

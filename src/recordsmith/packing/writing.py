@@ -112,7 +112,9 @@ class ShardJobs:
                 bytes_in += prepared.sample.size_bytes
             self._work.advance(1)
         schema = survey_written(writer)
-        result = ShardResult.of(writer, schema, bytes_in, skipped=_first(skipped), notes=notes)
+        result = ShardResult.from_writer(
+            writer, schema, bytes_in, skipped=_first(skipped), notes=notes
+        )
         return result, versions.hexdigest()
 
     def _prepared(self, shard: PackShard) -> Iterator[_Prepared]:

@@ -18,7 +18,7 @@ _DEFAULTS = {"bytes": '""', "float": "0.0", "int64": "0"}
 _DECODED = frozenset(("bmp", "jpeg", "png", "tiff", "webp"))
 
 
-def program(description: Description) -> str:
+def source_code(description: Description) -> str:
     """A program that runs a pipeline on the CPU.
 
     Raises:

@@ -140,7 +140,7 @@ class Description:
         return self.sections.get("features", ())
 
     @property
-    def counted(self) -> str:
+    def record_note(self) -> str:
         """The number of records and the splits, as text."""
         records = "1 record" if self.record_count == 1 else f"{self.record_count:,} records"
         if self.split is None and len(self.splits) > 1:

@@ -31,7 +31,7 @@ def decode_if_there(data):
 """
 
 
-def program(description: Description) -> str:
+def source_code(description: Description) -> str:
     """A program in plain TensorFlow, for Examples or SequenceExamples."""
     is_sequence = description.payload == "SequenceExample"
     files = file_lines(description)

@@ -1,7 +1,7 @@
 """Rewriting of datasets: reshard, edit, append and salvage."""
 
 from recordsmith.reshaping.appending.append import append
-from recordsmith.reshaping.changes import Change, Payloads, Selection, change_each
+from recordsmith.reshaping.changes import Change, Payloads, Selection, rewrite_each
 from recordsmith.reshaping.editing.edit import edit
 from recordsmith.reshaping.editing.edits import Edits
 from recordsmith.reshaping.resharding.reshard import reshard
@@ -19,8 +19,8 @@ __all__ = [
     "SalvagedShard",
     "Selection",
     "append",
-    "change_each",
     "edit",
     "reshard",
+    "rewrite_each",
     "salvage",
 ]

@@ -19,7 +19,7 @@ _PIECE_BYTES = 1 << 20
 class Selection(Protocol):
     """Selects records."""
 
-    def chosen(self, block: RecordBlock) -> npt.NDArray[np.bool_]:
+    def matches(self, block: RecordBlock) -> npt.NDArray[np.bool_]:
         """Return whether each record is selected: bool, (len(block),).
 
         Raises:
@@ -42,9 +42,9 @@ class Payloads(NamedTuple):
 
 
 class Change(Protocol):
-    """Changes payloads. `change_each` makes it easy to write one."""
+    """Changes payloads. `rewrite_each` makes it easy to write one."""
 
-    def changed(self, block: RecordBlock) -> Iterator[Payloads]:
+    def rewrite(self, block: RecordBlock) -> Iterator[Payloads]:
         """Yield the new payloads of a block, one per record in the same order.
 
         Raises:
@@ -73,14 +73,14 @@ class RecordOptionError(Exception):
         self.error = error
 
 
-def change_each(
+def rewrite_each(
     block: RecordBlock, change: Callable[[memoryview], BytesLike]
 ) -> Iterator[Payloads]:
     """Apply a function to each payload of a block: all that `Change.changed` needs.
 
         class Upper:
-            def changed(self, block):
-                return change_each(block, lambda payload: bytes(payload).upper())
+            def rewrite(self, block):
+                return rewrite_each(block, lambda payload: bytes(payload).upper())
 
     Args:
         block: the records.

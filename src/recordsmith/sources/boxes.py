@@ -57,7 +57,7 @@ _SIDES = ("xmin", "ymin", "xmax", "ymax")
 _CLIPPED = "boxes were clipped to their image"
 _REORDERED = "boxes had minimum and maximum swapped and were reordered"
 _DROPPED = "objects were dropped because their box is invalid"
-UNKNOWN_DROPPED = "objects were dropped because their class is unknown"
+UNKNOWN_CLASSES_DROPPED = "objects were dropped because their class is unknown"
 _ROTATED = "images have an EXIF orientation; their boxes were rotated to the stored image"
 _NOT_ROTATED = (
     "images have an EXIF orientation; their boxes were taken as drawn on the stored image"
@@ -170,7 +170,7 @@ class BoxReader:
         for box in boxes:
             label = classes.label_of(box.name)
             if label is None:
-                self._reject(box, [classes.unknown(box.name)], UNKNOWN_DROPPED)
+                self._reject(box, [classes.unknown(box.name)], UNKNOWN_CLASSES_DROPPED)
                 if self._policy != "stop":
                     continue
             corners = _within(box.corners, frame)

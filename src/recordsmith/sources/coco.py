@@ -30,7 +30,7 @@ from recordsmith.files import PathLike, as_path
 from recordsmith.image import apply_orientation, encode_mask, inverse_orientation, resize_nearest
 from recordsmith.sources.boxes import (
     BOX_KINDS,
-    UNKNOWN_DROPPED,
+    UNKNOWN_CLASSES_DROPPED,
     AnnotatedBox,
     BoxPolicy,
     BoxReader,
@@ -46,7 +46,7 @@ from recordsmith.sources.coco_layout import Described, entry_of, find_files, ima
 from recordsmith.sources.entries import Entry, samples_of
 from recordsmith.sources.file_index import FileIndex
 from recordsmith.sources.images import has_image_name
-from recordsmith.sources.problems import Fault, join_names, join_problems, notice
+from recordsmith.sources.problems import Fault, count_notice, join_names, join_problems
 from recordsmith.sources.regions import (
     ClassMask,
     RegionError,
@@ -163,8 +163,8 @@ class Coco:
         samples = samples_of(entries, splits, index, lambda described: described.file.version)
         used = {entry.image for entry in entries.values()}
         left = [path for path in index.paths if has_image_name(path) and path not in used]
-        notices += notice(left, "image", "missing from annotation files skipped")
-        notices += notice(index.hidden, "hidden file", "skipped")
+        notices += count_notice(left, "image", "missing from annotation files skipped")
+        notices += count_notice(index.hidden, "hidden file", "skipped")
         notices += [*more, *self._classes.notices()]
         return Listing(
             samples,
@@ -326,7 +326,7 @@ def _boxes(file: CocoFile, image: Mapping[str, Any], reader: BoxReader) -> list[
         category, box = annotation.get("category_id"), annotation.get("bbox")
         name = file.categories.get(category) if isinstance(category, int) else None
         if name is None:
-            reader.reject(place, f"unknown category_id {category!r}", UNKNOWN_DROPPED)
+            reader.reject(place, f"unknown category_id {category!r}", UNKNOWN_CLASSES_DROPPED)
         elif not isinstance(box, list) or len(box) != 4:
             fault = f"invalid bbox {str(box)[:60]}; expected [x, y, width, height]"
             reader.reject(place, fault)

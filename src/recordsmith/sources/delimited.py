@@ -15,8 +15,8 @@ from recordsmith.example import Kind
 from recordsmith.sources.cells import Column, check_number, kind_of_cell
 from recordsmith.sources.json_values import as_float
 from recordsmith.sources.lines import TextRows, TextTable
-from recordsmith.sources.problems import join_names, notice, raise_problems
-from recordsmith.sources.row_columns import Mark
+from recordsmith.sources.problems import count_notice, join_names, raise_problems
+from recordsmith.sources.row_columns import ColumnSink
 from recordsmith.sources.source import Note
 from recordsmith.words import count
 
@@ -35,7 +35,7 @@ class DelimitedRows(TextTable["_DelimitedFile"]):
     def __init__(
         self,
         paths: Sequence[Path],
-        marks: Sequence[tuple[str, Mark]],
+        marks: Sequence[tuple[str, ColumnSink]],
         kinds: Mapping[str, Kind],
         *,
         delimiter: str | None,
@@ -129,7 +129,7 @@ class _DelimitedFile(TextRows):
         return csv.reader(lines, self._dialect)
 
     def survey_rows(
-        self, number: int, columns: Mapping[str, Column], marks: Sequence[tuple[str, Mark]]
+        self, number: int, columns: Mapping[str, Column], marks: Sequence[tuple[str, ColumnSink]]
     ) -> None:
         """Find where rows begin, and what columns hold."""
         places = {name: place for place, name in enumerate(self.names)}
@@ -276,7 +276,7 @@ def _fault(error: csv.Error) -> str:
 def _notices(columns: Any, nameless: Sequence[str]) -> list[str]:
     columns = list(columns)
     unnamed = [column.name for column in columns if column.name in nameless]
-    notices = notice(unnamed, "column", "without a name numbered")
+    notices = count_notice(unnamed, "column", "without a name numbered")
     notices += [
         f"column {column.name!r} stored as text, because a cell is not a number: {column.oddity}"
         for column in columns

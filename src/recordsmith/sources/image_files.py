@@ -14,7 +14,7 @@ from recordsmith.files import PathLike, as_path
 from recordsmith.sources.classes import check_class_names
 from recordsmith.sources.folders import check_folder, read_image_tree
 from recordsmith.sources.images import read_image
-from recordsmith.sources.problems import join_names, notice, summarize_paths
+from recordsmith.sources.problems import count_notice, join_names, summarize_paths
 from recordsmith.sources.source import Listing, Note, Sample, ignore_note
 from recordsmith.sources.splits import are_split_names, in_split_order
 
@@ -90,9 +90,9 @@ class ImageFiles:
             for number, (name, size, version) in enumerate(found)
         )
         notices = (
-            *notice(tree.hidden, "hidden file", "skipped"),
-            *notice(tree.links, "link to a folder", "not followed", "links to folders"),
-            *notice(tree.others, "non-image file", "skipped"),
+            *count_notice(tree.hidden, "hidden file", "skipped"),
+            *count_notice(tree.links, "link to a folder", "not followed", "links to folders"),
+            *count_notice(tree.others, "non-image file", "skipped"),
         )
         splits = in_split_order(tops) if has_splits else ()
         return Listing(samples, self._class_names, notices, splits)

@@ -16,9 +16,9 @@ from recordsmith.example import Kind
 from recordsmith.example.keys import CLASS_LABEL, CLASS_TEXT
 from recordsmith.files import PathLike, as_path
 from recordsmith.sources.classes import check_class_names
-from recordsmith.sources.folders import Folder, check_folder, names_below, read_folder
+from recordsmith.sources.folders import Folder, check_folder, list_names_in, read_folder
 from recordsmith.sources.images import has_image_name, read_image
-from recordsmith.sources.problems import join_names, notice, summarize_paths
+from recordsmith.sources.problems import count_notice, join_names, summarize_paths
 from recordsmith.sources.source import Listing, Note, Sample, ignore_note
 from recordsmith.sources.splits import are_split_names, in_split_order
 from recordsmith.words import count
@@ -162,11 +162,11 @@ def _notices(base: Folder, classes: list[Folder], folders: list[Folder]) -> list
     others = [path for folder in folders for path in folder.others]
     return [
         *notices,
-        *notice(outside, "image", "outside class folders skipped"),
-        *notice(empty, "class folder", "without images skipped"),
-        *notice(deeper, "folder", "inside class folders skipped"),
-        *notice(hidden, "hidden file", "skipped"),
-        *notice(others, "non-image file", "skipped"),
+        *count_notice(outside, "image", "outside class folders skipped"),
+        *count_notice(empty, "class folder", "without images skipped"),
+        *count_notice(deeper, "folder", "inside class folders skipped"),
+        *count_notice(hidden, "hidden file", "skipped"),
+        *count_notice(others, "non-image file", "skipped"),
     ]
 
 
@@ -174,7 +174,7 @@ def _folders_that_would_pack(root: Path) -> list[str]:
     """Folders below whose folders contain images; only the start of a large tree is searched."""
     found = {
         str(Path(folder).parent)
-        for folder, files in names_below(root)
+        for folder, files in list_names_in(root)
         if any(map(has_image_name, files))
     }
     return sorted(found)

@@ -167,7 +167,7 @@ class ImagePairs:
         check_folder(self.root, "a folder")
         base, folders = find_folders(self.root)
         found = pairs_of_folders(base, folders)
-        found.notice(
+        found.add_notice(
             other_entries(base, folders),
             "other entry",
             "next to images and masks skipped",

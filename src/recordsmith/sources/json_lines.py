@@ -16,7 +16,7 @@ from recordsmith.errors import OptionError, SourceError
 from recordsmith.example import Kind
 from recordsmith.sources.json_values import KindSurvey, json_features
 from recordsmith.sources.lines import TextRows, TextTable
-from recordsmith.sources.row_columns import Mark, category_text
+from recordsmith.sources.row_columns import ColumnSink, category_text
 from recordsmith.sources.source import Note
 
 
@@ -29,7 +29,7 @@ class JsonRows(TextTable["_JsonFile"]):
     def __init__(
         self,
         paths: Sequence[Path],
-        marks: Sequence[tuple[str, Mark]],
+        marks: Sequence[tuple[str, ColumnSink]],
         kinds: Mapping[str, Kind],
         *,
         encoding: str,
@@ -76,7 +76,7 @@ class _JsonFile(TextRows):
     """One file, and where its rows are."""
 
     def survey_rows(
-        self, number: int, survey: KindSurvey, marks: Sequence[tuple[str, Mark]]
+        self, number: int, survey: KindSurvey, marks: Sequence[tuple[str, ColumnSink]]
     ) -> None:
         """Find the rows and what they hold."""
         good_count = 0

@@ -19,7 +19,7 @@ from recordsmith.sources.folders import (
     ImageTree,
     folders_in,
     has_images,
-    names_below,
+    list_names_in,
     read_image_tree,
 )
 from recordsmith.sources.pair_lists import Line, read_list
@@ -85,7 +85,7 @@ def find_folders(root: Path) -> tuple[Path, list[FolderPair]]:
         if len(folders) != 1:
             break
         (base,) = folders.values()
-    if any(has_adjacent_masks(files) for _, files in names_below(root)):
+    if any(has_adjacent_masks(files) for _, files in list_names_in(root)):
         return root, [FolderPair(root, root)]
     raise _no_folders(root)
 
@@ -118,8 +118,8 @@ def pairs_of_folders(base: Path, folders: Sequence[FolderPair]) -> Pairing:
             _add_listed(found, names, listed, lists)
         else:
             _add_all(found, names)
-    found.notice([path for tree in trees for path in tree.hidden], "hidden file", "skipped")
-    found.notice([path for tree in trees for path in tree.others], "non-image file", "skipped")
+    found.add_notice([path for tree in trees for path in tree.hidden], "hidden file", "skipped")
+    found.add_notice([path for tree in trees for path in tree.others], "non-image file", "skipped")
     if all(pair.fault is not None for pair in found.pairs):
         raise _no_pairs(folders, trees, found)
     return found
@@ -181,9 +181,9 @@ def _add_all(found: Pairing, names: _Names) -> None:
 def _notice_lone(found: Pairing, names: _Names) -> None:
     folders, matches = names.folders, names.matches
     images = [str(folders.images / image) for image in matches.unmatched_images]
-    found.notice(images, "image", "without a mask skipped")
+    found.add_notice(images, "image", "without a mask skipped")
     masks = [str(folders.masks / mask) for mask in matches.unmatched_masks]
-    found.notice(masks, "mask", "without an image skipped")
+    found.add_notice(masks, "mask", "without an image skipped")
 
 
 def _add_listed(found: Pairing, names: _Names, listed: dict[str, Path], lists: Path) -> None:
@@ -225,13 +225,15 @@ def _add_listed(found: Pairing, names: _Names, listed: dict[str, Path], lists: P
             else:
                 where = f"{path.name}, line {number}"
                 found.add_fault(where, Fault(problem, str(path), number), split)
-    found.notice(repeated, "repeated name", "in lists packed once")
+    found.add_notice(repeated, "repeated name", "in lists packed once")
     unlisted = sorted(known - set(places))
-    found.notice([name for name in unlisted if name in pairs], "pair", "missing from lists skipped")
+    found.add_notice(
+        [name for name in unlisted if name in pairs], "pair", "missing from lists skipped"
+    )
     lone_unlisted = [name for name in unlisted if name not in pairs]
-    found.notice(lone_unlisted, "image", "missing from lists skipped")
+    found.add_notice(lone_unlisted, "image", "missing from lists skipped")
     others = [entry.path for entry in list_folder(lists) if Path(entry.path) not in listed.values()]
-    found.notice(others, "list", "unused")
+    found.add_notice(others, "list", "unused")
 
 
 def _name_in(line: Line, known: set[str]) -> str:

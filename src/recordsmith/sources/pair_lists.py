@@ -77,8 +77,8 @@ def pairs_of_list(path: Path, root: Path) -> Pairing:
         if any(is_moved for _, is_moved in files):
             moved.append(f"{place}, {line.fields[0]} is {image}")
         found.add(image, os.path.join(root, image), os.path.join(root, mask))
-    found.notice(moved, "path", "from another machine found by the last parts", "paths")
-    found.notice(repeated, "repeated pair", "packed once")
+    found.add_notice(moved, "path", "from another machine found by the last parts", "paths")
+    found.add_notice(repeated, "repeated pair", "packed once")
     if not seen:
         faults = [pair.fault for pair in found.pairs if pair.fault is not None]
         if not faults:

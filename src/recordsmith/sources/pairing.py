@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from recordsmith.errors import option
 from recordsmith.sources.images import has_image_name
-from recordsmith.sources.problems import Fault, join_names, notice
+from recordsmith.sources.problems import Fault, count_notice, join_names
 from recordsmith.sources.versions import size_and_time, version_of_times
 
 _MASK_WORDS = ("mask", "masks", "seg", "segmentation", "label", "labels", "gt")
@@ -54,9 +54,11 @@ class Pairing:
         """Add a sample that cannot be read."""
         self.pairs.append(Pair(name, split=split, fault=fault))
 
-    def notice(self, names: Sequence[str], noun: str, what: str, plural: str | None = None) -> None:
-        """Add a notice on some names, if there are any; see `wording.notice`."""
-        self.notices += notice(names, noun, what, plural)
+    def add_notice(
+        self, names: Sequence[str], noun: str, what: str, plural: str | None = None
+    ) -> None:
+        """Add a notice on some names, if there are any; see `count_notice`."""
+        self.notices += count_notice(names, noun, what, plural)
 
 
 @dataclass

@@ -60,7 +60,9 @@ def summarize_paths(paths: Sequence[str]) -> str:
     return f"{len(paths):,} files ({_suffixes(paths)}), such as {paths[0]}"
 
 
-def notice(paths: Sequence[str], noun: str, what: str = "", plural: str | None = None) -> list[str]:
+def count_notice(
+    paths: Sequence[str], noun: str, what: str = "", plural: str | None = None
+) -> list[str]:
     """A notice about some paths: "4 hidden files skipped: a, b, c and 1 more"; none without paths.
 
     Args:

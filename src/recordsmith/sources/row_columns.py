@@ -18,7 +18,7 @@ from recordsmith.sources.numbered import Coding
 from recordsmith.sources.splits import in_split_order
 
 
-class Mark(Protocol):
+class ColumnSink(Protocol):
     """Hears of one column of a table, row by row, while the table is listed."""
 
     def append(self, value: str | None, table: int) -> None:
@@ -55,7 +55,7 @@ class CategoryColumn:
         """int32, (rows,): the place of each row's value in `values`, -1 where it has none."""
         return np.array(self._numbers, np.int32)
 
-    def numbered_by(self, numbers: Mapping[str, int]) -> npt.NDArray[np.int32]:
+    def map_values(self, numbers: Mapping[str, int]) -> npt.NDArray[np.int32]:
         """int32, (rows,): the number that each row's value has in `numbers`, or -1."""
         table = np.array([*(numbers[value] for value in self._codes), -1], np.int32)
         return table[self.numbers()]
@@ -76,7 +76,7 @@ def as_splits(values: CategoryColumn) -> Coding:
     Rows without a split cannot be read, so that does not matter.
     """
     names = in_split_order(values.values)
-    numbers = values.numbered_by({name: place for place, name in enumerate(names)})
+    numbers = values.map_values({name: place for place, name in enumerate(names)})
     return names, np.maximum(numbers, 0)
 
 
@@ -100,4 +100,4 @@ def as_labels(
     else:
         numbers = {name: place for place, name in enumerate(sorted(names, key=int))}
     class_names = class_names_of({number: name.strip() for name, number in numbers.items()})
-    return values.numbered_by(numbers), class_names
+    return values.map_values(numbers), class_names

@@ -34,7 +34,7 @@ from recordsmith.sources.images import read_image
 from recordsmith.sources.named_images import NamedImages, text_of
 from recordsmith.sources.numbered import Coding, NumberedSamples, RowNames, number_of
 from recordsmith.sources.problems import join_names
-from recordsmith.sources.row_columns import CategoryColumn, Mark, as_labels, as_splits
+from recordsmith.sources.row_columns import CategoryColumn, ColumnSink, as_labels, as_splits
 from recordsmith.sources.source import Content, Listing, Note, Sample, ignore_note
 from recordsmith.sources.splits import in_split_order
 from recordsmith.sources.versions import version_of_files
@@ -180,7 +180,9 @@ class Table:
             (self._label, label),
             (self._image_column, images),
         )
-        marks: list[tuple[str, Mark]] = [(name, mark) for name, mark in named if name is not None]
+        marks: list[tuple[str, ColumnSink]] = [
+            (name, mark) for name, mark in named if name is not None
+        ]
         rows = self._open_rows(marks)
         self._check_columns(rows)
         notices = list(rows.notices)
@@ -314,7 +316,7 @@ class Table:
             )
         return splits
 
-    def _open_rows(self, marks: list[tuple[str, Mark]]) -> _Rows:
+    def _open_rows(self, marks: list[tuple[str, ColumnSink]]) -> _Rows:
         """Scan the files with the reader for their format."""
         first = self._paths[0]
         head = read_head(first, 64)

@@ -21,7 +21,7 @@ from recordsmith.example.keys import (
 from recordsmith.files import PathLike, as_path
 from recordsmith.sources.boxes import (
     BOX_KINDS,
-    UNKNOWN_DROPPED,
+    UNKNOWN_CLASSES_DROPPED,
     AnnotatedBox,
     BoxPolicy,
     BoxReader,
@@ -145,7 +145,7 @@ class Voc:
                 reader.reject(place, f"object {item.name!r} has no bndbox")
             elif not item.name or "\n" in item.name:
                 fault = f"invalid class name {item.name!r}"
-                reader.reject(place, fault, UNKNOWN_DROPPED)
+                reader.reject(place, fault, UNKNOWN_CLASSES_DROPPED)
             else:
                 where = f"{place} ({item.name})"
                 boxes.append(AnnotatedBox(where, item.name, item.corners, item))

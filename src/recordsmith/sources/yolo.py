@@ -15,7 +15,7 @@ from recordsmith.example.keys import FILENAME, SOURCE_ID
 from recordsmith.files import PathLike, as_path
 from recordsmith.sources.boxes import (
     BOX_KINDS,
-    UNKNOWN_DROPPED,
+    UNKNOWN_CLASSES_DROPPED,
     AnnotatedBox,
     BoxPolicy,
     BoxReader,
@@ -150,7 +150,9 @@ class Yolo:
                 known = (
                     f"; expected 0 to {max(self._names)}" if self._names else "; no class is named"
                 )
-                reader.reject(place, f"unknown class number {words[0]!r}{known}", UNKNOWN_DROPPED)
+                reader.reject(
+                    place, f"unknown class number {words[0]!r}{known}", UNKNOWN_CLASSES_DROPPED
+                )
                 continue
             if self._has_keypoints and len(values) > 4:
                 note(_KEYPOINTS, place)

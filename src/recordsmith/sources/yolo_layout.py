@@ -18,7 +18,7 @@ from recordsmith.sources.file_index import FileIndex, Found, no_files, not_found
 from recordsmith.sources.foreign_paths import is_absolute, path_endings
 from recordsmith.sources.images import has_image_name
 from recordsmith.sources.name_files import read_lines
-from recordsmith.sources.problems import Fault, join_names, join_problems, notice
+from recordsmith.sources.problems import Fault, count_notice, join_names, join_problems
 from recordsmith.sources.splits import split_lists, splits_by_folder
 from recordsmith.sources.yolo_lists import DataFile, read_darknet_data, read_data_yaml, read_names
 from recordsmith.words import count as counted
@@ -124,9 +124,9 @@ class _Survey:
         bare = sorted(e.image for e in entries if e.annotation is None and e.fault is None)
         return [
             *self._notices,
-            *notice(self._twice, "repeated image", "packed once, in the first split"),
-            *notice(bare, "image", "without a label file packed without boxes"),
-            *notice(self._index.hidden, "hidden file", "skipped"),
+            *count_notice(self._twice, "repeated image", "packed once, in the first split"),
+            *count_notice(bare, "image", "without a label file packed without boxes"),
+            *count_notice(self._index.hidden, "hidden file", "skipped"),
         ]
 
     def _add_splits(self, config: _Config) -> None:

@@ -23,11 +23,11 @@ from recordsmith.where.conditions import (
     BARE_KEY,
     KEYWORDS,
     OPERATORS,
+    Combination,
     Comparison,
     Condition,
     Not,
     Presence,
-    Several,
     Value,
 )
 
@@ -105,7 +105,7 @@ class _Parser:
         parts = [self._conjunction() if joined_by == "or" else self._negation()]
         while self._accept(joined_by):
             parts.append(self._conjunction() if joined_by == "or" else self._negation())
-        return parts[0] if len(parts) == 1 else Several(joined_by, tuple(parts))
+        return parts[0] if len(parts) == 1 else Combination(joined_by, tuple(parts))
 
     def _conjunction(self) -> Condition:
         return self._several("and")

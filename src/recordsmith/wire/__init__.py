@@ -10,7 +10,7 @@ from recordsmith.wire.compression import (
     check_compression,
     detect_compression,
 )
-from recordsmith.wire.damaged_compression import inflate_damaged
+from recordsmith.wire.damaged_compression import inflate_damaged_stream
 from recordsmith.wire.framing import (
     FOOTER_BYTES,
     FRAME_BYTES,
@@ -30,7 +30,7 @@ from recordsmith.wire.framing import (
     scan,
 )
 from recordsmith.wire.other_formats import detect_other_format
-from recordsmith.wire.recovery import Finding, IntactFrames, LostBytes, Repair, rescue
+from recordsmith.wire.recovery import Finding, IntactFrames, LostBytes, Repair, recover
 from recordsmith.wire.stream import RecordBlock, RecordWriter, read_blocks, read_records
 
 __all__ = [
@@ -59,11 +59,11 @@ __all__ = [
     "encode_records",
     "encode_slices",
     "gather",
-    "inflate_damaged",
+    "inflate_damaged_stream",
     "read_blocks",
     "read_lengths",
     "read_pieces",
     "read_records",
-    "rescue",
+    "recover",
     "scan",
 ]

@@ -144,14 +144,14 @@ class Inflater(io.RawIOBase):
             data = self._engine.decompress(self._pending, size)
         except zlib.error as error:
             self._engine = spare
-            data = self._rescue(size)
+            data = self._inflate_rest(size)
             if len(data) < size:
                 self._failure = self._broken(error)
             return data
         self._pending = self._engine.unconsumed_tail or self._engine.unused_data
         return data
 
-    def _rescue(self, size: int) -> bytes:
+    def _inflate_rest(self, size: int) -> bytes:
         """Decompress the data before the damage in ever smaller steps: a failed step gives nothing.
 
         The last steps are single bytes, output before the next input, so that the result does not

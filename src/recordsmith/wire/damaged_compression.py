@@ -22,7 +22,7 @@ _HEADER_BYTES = 10
 _PROBE_BYTES = 1 << 14
 
 
-def inflate_damaged(
+def inflate_damaged_stream(
     stream: BinaryIO,
     compression: Literal["gzip", "zlib"],
     *,

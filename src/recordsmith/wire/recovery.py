@@ -85,7 +85,7 @@ _BREAKS = (Defect.LENGTH_CRC, Defect.PAYLOAD_CRC)
 _NOTHING = np.empty(0, np.int64)
 
 
-def rescue(stream: BinaryIO) -> Iterator[Finding]:
+def recover(stream: BinaryIO) -> Iterator[Finding]:
     """Read a file that may be damaged anywhere.
 
     Args:
@@ -94,7 +94,7 @@ def rescue(stream: BinaryIO) -> Iterator[Finding]:
     Returns:
         Everything in order: intact frames, lost ranges, and corrected bits, each before its frame.
     """
-    return _Rescue(stream).findings()
+    return _Recovery(stream).findings()
 
 
 class _Window:
@@ -135,7 +135,7 @@ class _Window:
             self._filled += count
 
 
-class _Rescue:
+class _Recovery:
     """One pass through a file."""
 
     def __init__(self, stream: BinaryIO) -> None:

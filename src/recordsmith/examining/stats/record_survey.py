@@ -37,7 +37,7 @@ from recordsmith.example import (
 from recordsmith.example.kernel.payloads import classify_many
 from recordsmith.example.keys import HEIGHT, IMAGE, WIDTH, is_mask_key
 from recordsmith.example.payload import PAYLOAD_KINDS
-from recordsmith.example.pieces import narrowed
+from recordsmith.example.pieces import select_features
 from recordsmith.example.spans import field_sizes, have_many_entries
 from recordsmith.wire import RecordBlock
 
@@ -208,7 +208,7 @@ class RecordSurvey:
         while at < count:
             until = int(wide[np.searchsorted(wide, at)]) if len(wide) and wide[-1] >= at else count
             if until == at:
-                some = narrowed(messages.payload(at), takes, [field])
+                some = select_features(messages.payload(at), takes, [field])
                 piece, part = slice(at, at + 1), Messages.of(some, messages.places[at])
             else:
                 piece = slice(at, min(at + size, until))

@@ -56,7 +56,7 @@ def grey_colours() -> dict[Colour, int]:
     return {(level, level, level): level for level in range(256)}
 
 
-def number_colours(
+def colours_to_numbers(
     pixels: npt.NDArray[np.uint8], colours: Mapping[Colour, int]
 ) -> npt.NDArray[Any] | UnknownColours:
     """Convert colours to class numbers.

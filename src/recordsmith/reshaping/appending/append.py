@@ -141,7 +141,7 @@ class _Job:
             if note.fingerprint == self._fingerprint(note.base):
                 finished = finish_publishing(folder, note)
                 clean_up(folder)
-                return AppendReport.of(folder, finished, append_history(finished)[-1])
+                return AppendReport.from_manifest(folder, finished, append_history(finished)[-1])
             if (
                 manifest is not None
             ):  # another append, which has not renamed anything or is complete
@@ -149,14 +149,14 @@ class _Job:
         manifest = self._checked(manifest)
         for step in append_history(manifest):
             if not again and step.get("fingerprint") == self._fingerprint(str(step.get("base"))):
-                report = AppendReport.of(folder, manifest, step)
+                report = AppendReport.from_manifest(folder, manifest, step)
                 report.is_new = False
                 clean_up(folder)
                 return report
         files: list[str] = []
         with cleaning_up(folder, files):
             new = self._build(manifest, files)
-        return AppendReport.of(folder, new, append_history(new)[-1])
+        return AppendReport.from_manifest(folder, new, append_history(new)[-1])
 
     def _checked(self, manifest: Manifest | None) -> Manifest:
         """Return the manifest if the dataset is complete."""

@@ -13,7 +13,7 @@ from recordsmith.files import PathLike, Progress
 from recordsmith.reshaping.changes import Selection
 from recordsmith.reshaping.editing.edits import Edits
 from recordsmith.reshaping.editing.recode_table import TableLike
-from recordsmith.reshaping.resharding.reshard import reshard_with
+from recordsmith.reshaping.resharding.reshard import reshard_from_options
 from recordsmith.reshaping.resharding.reshard_options import ReshardOptions, selection_of
 from recordsmith.reshaping.resharding.reshard_report import ReshardReport
 
@@ -90,6 +90,6 @@ def edit(
         shard_names=shard_names,
         keep_shards=not has_shard_options,
     )
-    return reshard_with(
+    return reshard_from_options(
         options, paths, out, overwrite=overwrite, threads=threads, progress=progress
     )

@@ -55,7 +55,7 @@ class Edits:
         self.rename = dict(_checked("rename", rename))
         self.add = dict(_checked("add", add))
         tables = _checked("recode", recode)
-        self.recode = {key: RecodeTable.of(table, key) for key, table in tables.items()}
+        self.recode = {key: RecodeTable.from_option(table, key) for key, table in tables.items()}
         recoders = {key: Recoder(key, table) for key, table in self.recode.items()}
         self._actions = Actions(self.drop, self.rename, self.add, recoders)
         self._added = {encode_key(key): _field_of(key, value) for key, value in self.add.items()}
@@ -70,7 +70,7 @@ class Edits:
         """Whether nothing would change."""
         return not (self.drop or self.rename or self.add or self.recode)
 
-    def changed(self, block: RecordBlock) -> Iterator[Payloads]:
+    def rewrite(self, block: RecordBlock) -> Iterator[Payloads]:
         """Yield the payloads of a block with these edits.
 
         Raises:
@@ -124,7 +124,7 @@ class Edits:
             self._actions.check_section(field, features, schema.record_count)
         for key, table in self.recode.items():
             if key in known and known[key].kind in ("bytes", "float", "int64"):
-                table.of_kind(known[key].kind, key)
+                table.for_kind(known[key].kind, key)
         staying = [key for key in known if self._actions.dropped_by(key) is None]
         check_class_names(self.recode, schema, staying, class_names)
 
@@ -165,7 +165,9 @@ class Edits:
             return self._idle.pop()
         except IndexError:
             actions = self._actions
-            return Rewriter(actions.numbered, actions.number_of, self._added, actions.check_record)
+            return Rewriter(
+                actions.numbered, actions.action_number, self._added, actions.check_record
+            )
 
 
 def _names(drop: Iterable[str]) -> tuple[str, ...]:

@@ -75,7 +75,7 @@ def check_class_names(
 
 
 def _moved_names(table: RecodeTable, names: ClassNames) -> dict[int, str]:
-    recoding = table.of_kind("int64", "label")
+    recoding = table.for_kind("int64", "label")
     old_names = {label: name for label, name in enumerate(names) if name is not None}
     moved: dict[Any, str] = {}
     for row in table.rows:
@@ -94,7 +94,7 @@ def _moved_names(table: RecodeTable, names: ClassNames) -> dict[int, str]:
 def _check_numbers(table: RecodeTable, names: ClassNames) -> None:
     """Check that no class with a name gets a negative label."""
     try:
-        recoding = table.of_kind("int64", "label")
+        recoding = table.for_kind("int64", "label")
     except OptionError:  # the labels are text
         return
     moved = [(name, recoding.new(label)) for label, name in enumerate(names)]

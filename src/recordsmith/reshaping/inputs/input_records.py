@@ -51,7 +51,7 @@ class InputRecords:
         """Return the given file, for messages."""
         return self._shards[number].path
 
-    def given(self, path: Path) -> Path:
+    def input_path(self, path: Path) -> Path:
         """Return the given file of which `path` is the decompressed one."""
         return next(
             (self.path(number) for number, plain in self._unpacked.items() if plain == path), path

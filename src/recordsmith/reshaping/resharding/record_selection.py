@@ -21,7 +21,7 @@ from recordsmith.reshaping.inputs.cache import LruCache
 from recordsmith.reshaping.inputs.input_records import InputRecords
 from recordsmith.wire import FRAME_BYTES
 
-_AT_A_TIME = 1 << 20
+_AT_ONCE = 1 << 20
 _REMEMBERED = 32 << 20  # record numbers in memory: 256 MiB
 
 
@@ -36,8 +36,8 @@ class Draw:
     def keeps(self, start: int, stop: int) -> npt.NDArray[np.bool_]:
         """Whether each of the ranks start:stop is kept: bool, (stop - start,)."""
         kept = np.empty(stop - start, np.bool_)
-        for low in range(start, stop, _AT_A_TIME):
-            high = min(low + _AT_A_TIME, stop)
+        for low in range(start, stop, _AT_ONCE):
+            high = min(low + _AT_ONCE, stop)
             places = self.permutation.numbers(0, np.arange(low, high))
             kept[low - start : high - start] = (self.low <= places) & (places < self.high)
         return kept
@@ -58,8 +58,8 @@ def count_drawn(
     counts = np.zeros((len(bounds) - 1, len(starts) - 1), np.int64)
     edges = np.asarray(bounds)
     for at, (start, stop) in enumerate(zip(starts[:-1].tolist(), starts[1:].tolist(), strict=True)):
-        for low in range(start, stop, _AT_A_TIME):
-            places = permutation.numbers(0, np.arange(low, min(low + _AT_A_TIME, stop)))
+        for low in range(start, stop, _AT_ONCE):
+            places = permutation.numbers(0, np.arange(low, min(low + _AT_ONCE, stop)))
             draws = np.searchsorted(edges, places, side="right") - 1
             counts[:, at] += np.bincount(draws, minlength=len(edges))[: len(edges) - 1]
     return counts
@@ -180,7 +180,7 @@ def select(
     if records.counts[number]:
         with located(records.path(number)):
             for block in records.shard(number).blocks():
-                flags = np.asarray(where.chosen(block), np.bool_)
+                flags = np.asarray(where.matches(block), np.bool_)
                 chosen.append(flags)
                 size_bytes += int((block.lengths[flags] + FRAME_BYTES).sum())
                 advance(len(block.frames()))

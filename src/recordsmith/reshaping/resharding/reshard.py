@@ -121,12 +121,12 @@ def reshard(
         compression=compression,
         shard_names=shard_names,
     )
-    return reshard_with(
+    return reshard_from_options(
         options, paths, out, overwrite=overwrite, threads=threads, progress=progress
     )
 
 
-def reshard_with(
+def reshard_from_options(
     options: ReshardOptions,
     paths: Paths,
     out: PathLike,
@@ -176,7 +176,7 @@ class _Job:
         earlier = self._earlier(())
         if earlier is not None and not self._overwrite:
             clean_up_after_kill(self._folder)
-            return ReshardReport.of(self._folder, earlier, is_new=False)
+            return ReshardReport.from_manifest(self._folder, earlier, is_new=False)
         files = completed_files(self._folder)  # perhaps of this job; its files are not known yet
         try:
             with cleaning_up(self._folder, files):
@@ -190,7 +190,9 @@ class _Job:
                     "and use its output instead."
                 )
             raise
-        return ReshardReport.of(self._folder, manifest, is_new=True, reused_count=reused_count)
+        return ReshardReport.from_manifest(
+            self._folder, manifest, is_new=True, reused_count=reused_count
+        )
 
     def _earlier(self, files: Sequence[str]) -> Manifest | None:
         return existing_dataset(

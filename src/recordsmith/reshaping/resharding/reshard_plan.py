@@ -158,7 +158,7 @@ def _keep_shards(
     names = [name for of_split in given.values() for name in of_split]
     is_whole = sum(map(len, bounds.values())) == len(inputs.shards)
     is_alike = all(shard.compression == compression for shard in inputs.shards)
-    if is_whole and is_alike and _can_be_kept(names):
+    if is_whole and is_alike and _are_valid_names(names):
         files = given
     return tuple(
         ReshardedShard(file, split, start, stop)
@@ -167,7 +167,7 @@ def _keep_shards(
     )
 
 
-def _can_be_kept(names: Sequence[str]) -> bool:
+def _are_valid_names(names: Sequence[str]) -> bool:
     """Whether these names of inputs are valid, distinct names of shards."""
     return (
         len(set(names)) == len(names)
@@ -201,7 +201,7 @@ def _pools(
                     value=split,
                     remedy="Give it a larger share.",
                 )
-        return _drawn(options, "", whole, shares, records, kept), []
+        return _draw_pools(options, "", whole, shares, records, kept), []
     pools: dict[str, Pool] = {}
     notices = []
     for split in inputs.splits:
@@ -209,7 +209,7 @@ def _pools(
         pool = _pool(records, numbers, kept)
         if options.sample is not None:
             share = {split: _share_of(len(pool), options.sample)}
-            pool = _drawn(options, split, pool, share, records, kept)[split]
+            pool = _draw_pools(options, split, pool, share, records, kept)[split]
         if len(pool):
             pools[split] = pool
         else:
@@ -236,7 +236,7 @@ def _pool(
     return Pool(numbers, counts, sizes, kept, draw, drawn_counts)
 
 
-def _drawn(
+def _draw_pools(
     options: ReshardOptions,
     split: str,
     pool: Pool,

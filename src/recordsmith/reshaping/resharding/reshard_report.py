@@ -37,7 +37,7 @@ class ReshardReport:
     is_new: bool = True
 
     @classmethod
-    def of(
+    def from_manifest(
         cls, folder: Path, manifest: Manifest, *, is_new: bool, reused_count: int = 0
     ) -> ReshardReport:
         """Return the report of a finished dataset."""
@@ -94,7 +94,9 @@ class AppendReport:
     is_new: bool = True
 
     @classmethod
-    def of(cls, folder: Path, manifest: Manifest, step: Mapping[str, Any]) -> AppendReport:
+    def from_manifest(
+        cls, folder: Path, manifest: Manifest, step: Mapping[str, Any]
+    ) -> AppendReport:
         """Return the report of one step in the history of a dataset."""
         return cls(
             folder,

@@ -98,7 +98,10 @@ class ShardCopies:
             self._folder,
             shard.file,
             self._plan.compression,
-            lambda writer: (ShardResult.of(writer, *self._write(shard, writer)), self._versions),
+            lambda writer: (
+                ShardResult.from_writer(writer, *self._write(shard, writer)),
+                self._versions,
+            ),
             fingerprint=self._fingerprint,
             versions=lambda: self._versions,
             trusting=trusting,
@@ -226,7 +229,7 @@ def _gathered(
 
         def place(at: int, begin: int = begin) -> RecordLocation:
             location = dataset.locate_record(int(positions[begin + at]))
-            return location._replace(path=str(records.given(Path(location.path))))
+            return location._replace(path=str(records.input_path(Path(location.path))))
 
         lengths = np.diff(offsets) - FRAME_BYTES
         yield _Piece(
@@ -237,7 +240,7 @@ def _gathered(
 
 def _write_changed(writer: ShardWriter, block: RecordBlock, change: Change) -> None:
     count = writer.record_count
-    for payloads in change.changed(block):
+    for payloads in change.rewrite(block):
         writer.write_slices(*payloads)
     count = writer.record_count - count
     if count != len(block):

@@ -164,9 +164,9 @@ class _Salvage:
         """
         shards = self._found.shards
         self._work.total += sum(shard.size_bytes for shard in shards)
-        rescue = ShardRecovery(self._folder, self._compression, self._work.advance)
+        recover = ShardRecovery(self._folder, self._compression, self._work.advance)
         outcomes = self._work.each(
-            lambda shard: rescue.rewrite(shard, self._names[shard.path]), shards
+            lambda shard: recover.rewrite(shard, self._names[shard.path]), shards
         )
         self.report.shards = [salvaged for salvaged, _ in outcomes]
         results = [result for _, result in outcomes]

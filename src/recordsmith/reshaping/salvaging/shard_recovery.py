@@ -32,8 +32,8 @@ from recordsmith.wire import (
     Repair,
     detect_compression,
     detect_other_format,
-    inflate_damaged,
-    rescue,
+    inflate_damaged_stream,
+    recover,
     scan,
 )
 from recordsmith.wire.recovery import LONGEST_HELD_BYTES
@@ -144,7 +144,7 @@ class ShardRecovery:
             if schema is None:
                 schema = survey_written(writer)
         salvaged.file = name
-        return ShardResult.of(writer, schema, salvaged.size_bytes)
+        return ShardResult.from_writer(writer, schema, salvaged.size_bytes)
 
     def _copy(
         self, stream: BinaryIO, writer: ShardWriter, salvaged: SalvagedShard, *, counted: bool
@@ -152,7 +152,7 @@ class ShardRecovery:
         """Copy all intact frames."""
         reported = 0
         verified = VerifiedFrames()
-        for finding in rescue(stream):
+        for finding in recover(stream):
             if isinstance(finding, IntactFrames):
                 writer.write_piece(finding.frames, finding.lengths)
                 if self._compression == "none":
@@ -176,7 +176,7 @@ class ShardRecovery:
         stack.enter_context(spool)
         compression = cast(Literal["gzip", "zlib"], salvaged.compression)
         reported = 0
-        for piece in inflate_damaged(file, compression):
+        for piece in inflate_damaged_stream(file, compression):
             if isinstance(piece, LostBytes):
                 salvaged.breaks.append(piece)
                 continue
