@@ -80,7 +80,7 @@ def delimited(number: int, content: bytes) -> bytes:
     return bytes((*head, size)) + content
 
 
-def entries_of(data: bytes, section: Field) -> Iterator[Entry]:
+def map_entries(data: bytes, section: Field) -> Iterator[Entry]:
     for field in fields(data, section.content, section.stop):
         if field.tag == FIELD_1:
             key, key_field = b"", Field(0, field.content, field.content, field.content)
@@ -114,7 +114,7 @@ def edited(
     """
     rename, added, recoders = rename or {}, added or {}, recoders or {}
     sections = [field for field in fields(data, 0, len(data)) if field.tag in (FIELD_1, FIELD_2)]
-    entries = {section: list(entries_of(data, section)) for section in sections}
+    entries = {section: list(map_entries(data, section)) for section in sections}
     everything = [(part.tag >> 3, entry) for part in sections for entry in entries[part]]
 
     def is_dropped(key: str) -> bool:

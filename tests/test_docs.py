@@ -20,7 +20,7 @@ from typer.testing import CliRunner
 import recordsmith as rs
 from recordsmith import loading
 from recordsmith.cli import app
-from recordsmith.exporting.outbox import ChangedName
+from recordsmith.exporting.export_writer import ChangedName
 from recordsmith.measuring.bench_report import ResizedSample
 from recordsmith.wire import Repair
 
@@ -246,11 +246,12 @@ def test_every_defect_and_command_is_documented() -> None:
     assert names == {
         "pack", "inspect", "head", "sheet", "verify", "schema", "diff", "salvage",
         "reshard", "edit", "append", "export", "index", "bench", "demo", "version",
+        "upgrade",
     }  # fmt: skip
     index = page("docs/README.md")
     for name in names:
         assert f"`recordsmith {name}" in index
-        assert name in ("demo", "version") or f"recordsmith {name}" in documented
+        assert name in ("demo", "version", "upgrade") or f"recordsmith {name}" in documented
 
 
 def test_the_code_about_differences_and_payloads_runs(

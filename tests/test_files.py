@@ -18,7 +18,7 @@ import pytest
 
 import recordsmith as rs
 from recordsmith import files
-from recordsmith.building import working_in
+from recordsmith.building import locked_folder
 from recordsmith.dataset import Shard, ShardWriter
 from recordsmith.dataset.shard_index import index_pieces
 from recordsmith.errors import FileAccessError, OptionError
@@ -156,28 +156,28 @@ def test_exclusive_refuses_a_second_lock_and_releases_at_the_end(tmp_path: Path)
     lock.mkdir()
 
     def fail_with_the_lock() -> None:
-        with files.exclusive(lock):
+        with files.locked(lock):
             with pytest.raises(FileAccessError) as caught:
-                files.exclusive(lock).__enter__()
+                files.locked(lock).__enter__()
             error = caught.value
             assert (error.errno, error.path) == (errno.EBUSY, str(tmp_path / "out"))
             raise KeyError("the job failed")
 
     with pytest.raises(KeyError):
         fail_with_the_lock()
-    with files.exclusive(lock):
+    with files.locked(lock):
         pass
 
 
 def test_shared_locks(tmp_path: Path) -> None:
-    with files.exclusive(tmp_path, among_equals=True):
-        with files.exclusive(tmp_path, among_equals=True):
+    with files.locked(tmp_path, is_shared=True):
+        with files.locked(tmp_path, is_shared=True):
             pass
         with pytest.raises(FileAccessError) as caught:
-            files.exclusive(tmp_path).__enter__()
+            files.locked(tmp_path).__enter__()
         assert caught.value.errno == errno.EBUSY
-    with files.exclusive(tmp_path), pytest.raises(FileAccessError) as caught:
-        files.exclusive(tmp_path, among_equals=True).__enter__()
+    with files.locked(tmp_path), pytest.raises(FileAccessError) as caught:
+        files.locked(tmp_path, is_shared=True).__enter__()
     assert caught.value.errno == errno.EBUSY
 
 
@@ -189,18 +189,18 @@ def test_exclusive_ends_with_its_process(tmp_path: Path) -> None:
     )
     done = subprocess.run([sys.executable, "-c", script, str(lock)], check=False)
     assert done.returncode < 0
-    with files.exclusive(lock):
+    with files.locked(lock):
         pass
 
 
 def test_exclusive_makes_its_folder_and_removes_it(tmp_path: Path) -> None:
-    with files.exclusive(tmp_path / "a" / "b") as is_locked:
+    with files.locked(tmp_path / "a" / "b") as is_locked:
         assert is_locked
         assert os.listdir(tmp_path / "a" / "b") == ["lock"]
     assert os.listdir(tmp_path / "a") == []
     (tmp_path / "file").touch()
     with pytest.raises(FileAccessError) as caught:
-        files.exclusive(tmp_path / "file" / "b").__enter__()
+        files.locked(tmp_path / "file" / "b").__enter__()
     assert caught.value.errno == errno.ENOTDIR
 
 
@@ -411,11 +411,11 @@ def test_files_of_killed_writers_are_removed(tmp_path: Path) -> None:
         path.touch()
     temporary, held = files._create_temporary(paths[0])
     with held:
-        files.remove_left_over(paths)
+        files.remove_leftovers(paths)
         assert temporary.exists()
         assert not any(path.exists() for path in left)
         assert all(path.exists() for path in (*others, *paths[:2], tmp_path / "precious"))
-    files.remove_left_over(paths)
+    files.remove_leftovers(paths)
     assert not temporary.exists()
 
 
@@ -460,19 +460,19 @@ def test_a_lock_of_a_removed_file_does_not_count(
         lock(descriptor, kind)
 
     monkeypatch.setattr(fcntl, "flock", late)
-    with files.exclusive(tmp_path / "out"):
+    with files.locked(tmp_path / "out"):
         assert os.listdir(tmp_path / "out") == ["lock"]
         with pytest.raises(FileAccessError) as caught:
-            files.exclusive(tmp_path / "out").__enter__()
+            files.locked(tmp_path / "out").__enter__()
         assert caught.value.errno == errno.EBUSY
     assert calls == 3
 
 
 def test_a_refused_job_leaves_the_folder_to_the_running_one(tmp_path: Path) -> None:
     out = tmp_path / "out"
-    with working_in(out):
+    with locked_folder(out):
         for _ in range(2):
-            with pytest.raises(FileAccessError) as caught, working_in(out):
+            with pytest.raises(FileAccessError) as caught, locked_folder(out):
                 pass
             assert caught.value.errno == errno.EBUSY
             assert os.listdir(out / ".recordsmith") == ["lock"]
@@ -491,7 +491,7 @@ def test_only_a_regular_file_is_a_lock(tmp_path: Path, kind: str) -> None:
         if kind == "link":
             (tmp_path / "precious").touch()
     with pytest.raises(OptionError, match="lock"):
-        files.exclusive(tmp_path).__enter__()
+        files.locked(tmp_path).__enter__()
     assert (tmp_path / "precious").exists() == (kind == "link")
 
 

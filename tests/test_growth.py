@@ -176,9 +176,9 @@ def classes_that_are_unknown(_: Path) -> None:
 
 @case
 def classes_without_labels(_: Path) -> None:
-    from recordsmith.exporting.objects import ExportClasses
+    from recordsmith.exporting.objects import LabelNames
 
-    classes = ExportClasses.known(None)
+    classes = LabelNames.known(None)
     labels = [classes.of(None, f"{number}", print)[0] for number in range(150_000)]
     assert labels == list(range(1, len(labels) + 1))
 

@@ -16,8 +16,8 @@ import numpy as np
 import pytest
 
 import recordsmith as rs
-from recordsmith.building import Noted, ShardResult, done_path, keep_result
-from recordsmith.dataset import Begun
+from recordsmith.building import Occurrences, ShardResult, done_path, save_result
+from recordsmith.dataset import PublishNote
 from recordsmith.dataset.shard_index import index_paths, load_index
 from recordsmith.files import EXPORT_NOTE
 from recordsmith.wire import crc32c, encode_record
@@ -51,7 +51,7 @@ def table_with(page: str, head: str) -> list[list[str]]:
     return tables(head + rest)[0]
 
 
-def bytes_of(cell: str) -> bytes:
+def get_bytes(cell: str) -> bytes:
     if cell == "(none)":
         return b""
     times, digits = re.fullmatch(r"(?:(\d+) times )?`([0-9a-f]+)`", cell).groups()  # type: ignore[union-attr]
@@ -63,9 +63,9 @@ def test_checksums_match_the_page(reference: Any) -> None:
     assert len(rows) == 5
     for data, plain, masked in rows:
         expected = int(plain.strip("`"), 16), int(masked.strip("`"), 16)
-        assert (crc32c(bytes_of(data)), masked_crc32c(bytes_of(data))) == expected
-        stored = int.from_bytes(reference.masked_crc32c(bytes_of(data)), "little")
-        assert (reference.crc32c(bytes_of(data)), stored) == expected
+        assert (crc32c(get_bytes(data)), masked_crc32c(get_bytes(data))) == expected
+        stored = int.from_bytes(reference.masked_crc32c(get_bytes(data)), "little")
+        assert (reference.crc32c(get_bytes(data)), stored) == expected
         rotated = (expected[0] >> 15 | expected[0] << 17) % 2**32
         assert (rotated + 0xA282EAD8) % 2**32 == expected[1]  # the formula of the page
     assert "masked = ((crc >> 15) | (crc << 17)) + 0xA282EAD8" in FORMAT
@@ -75,8 +75,8 @@ def test_frames_match_the_page(reference: Any) -> None:
     rows = table_with(FORMAT, "| payload, hexadecimal | frame, hexadecimal |")
     assert len(rows) == 2
     for payload, frame in rows:
-        assert encode_record(bytes_of(payload)) == bytes_of(frame)
-        assert reference.frame(bytes_of(payload)) == bytes_of(frame)
+        assert encode_record(get_bytes(payload)) == get_bytes(frame)
+        assert reference.frame(get_bytes(payload)) == get_bytes(frame)
 
 
 # ---- limits ------------------------------------------------------------------------------------
@@ -185,11 +185,14 @@ def test_the_text_index_has_lines_of_offset_and_size(tmp_path: Path, reference: 
 def test_notes_have_the_documented_keys(tmp_path: Path, made: Any) -> None:
     _, _, section = FORMAT.partition("### Notes")
     section = section.partition("## Limits")[0]
-    keys = set(json.loads(Begun("x", ("y",)).to_bytes()))
+    keys = set(json.loads(PublishNote("x", ("y",)).to_bytes()))
     (tmp_path / ".recordsmith").mkdir()
     schema = rs.open(made.write_shard(tmp_path / "a.tfrecord", [1])).schema
-    keep_result(
-        tmp_path, "plan", None, ShardResult("s", 1, 2, 3, 4, schema, {5: "why"}, {"n": Noted(1)})
+    save_result(
+        tmp_path,
+        "plan",
+        None,
+        ShardResult("s", 1, 2, 3, 4, schema, {5: "why"}, {"n": Occurrences(1)}),
     )
     note = json.loads(done_path(tmp_path, "s").read_bytes())
     keys |= set(note) | set(note["notes"]["n"])

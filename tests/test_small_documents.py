@@ -15,8 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import recordsmith as rs
-from recordsmith.building.finished import complete_result, done_path
-from recordsmith.dataset import read_begun, read_label_map, read_manifest
+from recordsmith.building.finished import done_path, load_result
+from recordsmith.dataset import read_label_map, read_manifest, read_publish_note
 from recordsmith.dataset.labels import read_labels
 from recordsmith.dataset.shard_index import index_paths, load_index
 from recordsmith.exporting.staging import EXPORT_NOTE, _earlier_entries
@@ -51,7 +51,7 @@ READERS: dict[str, Callable[[Path, SimpleNamespace], Any]] = {
     "plan.json": lambda path, _: PackPlan.load(path),
     "labels.txt": lambda path, _: read_labels(path.parent),
     "label_map.pbtxt": lambda path, _: read_label_map(path),
-    ".recordsmith/begun": lambda path, _: read_begun(path.parent.parent),
+    ".recordsmith/publishing.json": lambda path, _: read_publish_note(path.parent.parent),
     "a.xml": lambda path, _: read_voc_xml(str(path), "a.xml"),
     "data.yaml": lambda path, _: read_data_yaml(str(path), "data.yaml"),
 }
@@ -104,6 +104,6 @@ def test_notes_without_end_are_passed_over(tmp_path: Path, made: SimpleNamespace
     assert load_index(shard) is None
     assert len(rs.open(shard)) == 2
     huge(done_path(tmp_path, "a.tfrecord"))
-    assert complete_result(tmp_path, "plan", lambda: None, "a.tfrecord", trusting=True) is None
+    assert load_result(tmp_path, "plan", lambda: None, "a.tfrecord", trusting=True) is None
     huge(tmp_path / EXPORT_NOTE)
     assert _earlier_entries(tmp_path) == []

@@ -475,7 +475,7 @@ _MOST_COMPARED = 10_000
 _LONGEST_NAME = 80
 
 
-def names_like(name: str, known: Iterable[str], none: str, *, most: int = _MOST_NAMES) -> str:
+def suggest_names(name: str, known: Iterable[str], none: str, *, most: int = _MOST_NAMES) -> str:
     """Suggest a similar name, or list the first `most` names; return `none` if there are none."""
     import difflib
 

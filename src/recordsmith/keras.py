@@ -12,7 +12,7 @@ import threading
 from collections.abc import Sequence
 from typing import Any
 
-from recordsmith.errors import MissingExtraError, OptionError, names_like, option
+from recordsmith.errors import MissingExtraError, OptionError, option, suggest_names
 from recordsmith.loading import Loader
 from recordsmith.loading.adapter_checks import check_loader
 from recordsmith.loading.loader import Iteration
@@ -152,7 +152,7 @@ def _check_entries(loader: Loader, chosen: list[str | Sequence[str]]) -> None:
         for name in names:
             spec = specs.get(name)
             if spec is None:
-                hint = names_like(name, specs, "they are empty")
+                hint = suggest_names(name, specs, "they are empty")
                 raise OptionError(f"the batches have no entry {name!r}; {hint}", value=name)
             if spec.kind != "numbers" or spec.is_ragged:
                 found = "ragged" if spec.is_ragged else spec.kind

@@ -16,7 +16,7 @@ import pytest
 
 COMMANDS = (
     "pack", "inspect", "head", "sheet", "verify", "schema", "diff", "salvage", "reshard", "edit",
-    "append", "export", "index", "bench", "demo", "version",
+    "append", "export", "index", "bench", "demo", "upgrade", "version",
 )  # fmt: skip
 CONTROL = re.compile(r"[^\x20-\x7e\n\u00a0-\U0010ffff]")
 

@@ -204,8 +204,8 @@ def compression_that_hides(folder: Path, made: Any) -> None:
 
 @case
 def origins_of_no_sense(folder: Path, made: Any) -> None:
-    origin = {"plan": [1], "skipped": 5, "bytes_in": "x", "source": float("nan")}
-    changed(folder, made, lambda d: d.update(made_from=origin, version=float("nan")))
+    origin = {"fingerprint": [1], "skipped": 5, "bytes_in": "x", "source": float("nan")}
+    changed(folder, made, lambda d: d.update(provenance=origin, version=float("nan")))
 
 
 @case
@@ -243,7 +243,7 @@ def numbers_of_shards_without_end(folder: Path, made: Any) -> None:
 def notes_of_no_sense(folder: Path, made: Any) -> None:
     made.write_shard(folder / "a.tfrecord", [1])
     (folder / ".recordsmith").mkdir()
-    (folder / ".recordsmith" / "begun").write_bytes(b"\xff\xfe[" * 1000)
+    (folder / ".recordsmith" / "publishing.json").write_bytes(b"\xff\xfe[" * 1000)
 
 
 @case

@@ -391,7 +391,7 @@ def test_options_of_plans_exclude_each_other(run, images: Path, tmp_path: Path) 
 def test_many_notes_are_counted(
     run, images: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("recordsmith.building.finished.MOST_PLACES", 4)
+    monkeypatch.setattr("recordsmith.building.finished.MAX_PLACES", 4)
     printed = run("pack", images, tmp_path / "out", "--store", "png").out
     assert "5 images were encoded as PNG:" in printed
     assert "… and 2 more (the first 4 with --json)" in printed

@@ -11,8 +11,10 @@ from typing import Any
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from typer.testing import CliRunner
 
 import recordsmith as rs
+from recordsmith.cli import app
 from recordsmith.dataset import (
     LABELS_NAME,
     MANIFEST_NAME,
@@ -20,6 +22,7 @@ from recordsmith.dataset import (
     ShardEntry,
     labels_to_bytes,
     read_manifest,
+    upgrade_manifest,
 )
 from recordsmith.dataset import manifest as manifest_module
 from recordsmith.dataset.labels import read_labels
@@ -176,7 +179,8 @@ SHARD = ("splits", "train", 0)
     "change",
     [
         _change(("format",), "another"),
-        _change(("version",), 2),
+        _change(("version",), 1),
+        _change(("version",), 3),
         _change(("version",), "1"),
         _change(("splits",), ["train"]),
         _change(("splits",), None),
@@ -200,7 +204,7 @@ SHARD = ("splits", "train", 0)
         _change(("class_names",), 5),
         _change(("schema",), None),
         _change(("schema", "features", "id"), "int64"),
-        _change(("made_from",), 5),
+        _change(("provenance",), 5),
     ],
 )
 def test_invalid_manifest_is_a_defect(tmp_path: Path, made: SimpleNamespace, change: Any) -> None:
@@ -299,3 +303,111 @@ def test_other_label_files_are_ignored(tmp_path: Path, text: str) -> None:
 def test_foreign_labels_with_spaces_and_empty_lines(tmp_path: Path) -> None:
     (tmp_path / LABELS_NAME).write_bytes(b"0:daisy\r\n\r\n 1 :rose\r\n")
     assert read_labels(tmp_path) == ("daisy", "rose")
+
+
+VERSION_1 = {
+    "format": "recordsmith-dataset",
+    "version": 1,
+    "records": 1,
+    "compression": "none",
+    "splits": {
+        "train": [
+            {
+                "file": "train-00000-of-00001.tfrecord",
+                "records": 1,
+                "size_bytes": 51,
+                "crc32c": "00000000",
+            }
+        ]
+    },
+    "class_names": ["daisy", None],
+    "schema": {
+        "payload": "Example",
+        "records": 1,
+        "complete": False,
+        "features": {
+            "complete": {
+                "kind": "int64",
+                "shape": [],
+                "min_length": 1,
+                "max_length": 1,
+                "present": 1,
+                "value_bytes": 1,
+            }
+        },
+    },
+    "schemas": {"train": {"payload": "Example", "records": 1, "complete": False, "features": {}}},
+    "made_from": {
+        "source": {
+            "kind": "Shards",
+            "made_from": [{"options": {"keys": {"plan": "x"}}, "plan": "ab"}],
+        },
+        "plan": "cd",
+        "before": {"plan": "ef", "before": None},
+        "appended": [{"plan": "gh", "base": "", "records": 1}],
+    },
+}
+
+
+def test_a_manifest_of_version_1_is_converted(tmp_path: Path) -> None:
+    """The error has the command, the command converts every key, and a rerun does nothing."""
+    path = tmp_path / MANIFEST_NAME
+    path.write_text(json.dumps(VERSION_1))
+    with pytest.raises(rs.CorruptDataError) as caught:
+        read_manifest(tmp_path)
+    error = caught.value
+    assert (error.defect, error.found, error.expected) == (
+        rs.Defect.BROKEN_MANIFEST,
+        "version 1",
+        "version 2",
+    )
+    assert f"`recordsmith upgrade {tmp_path}`" in error.remedy
+    assert CliRunner().invoke(app, ["upgrade", str(tmp_path)]).exit_code == 0
+    document = json.loads(path.read_text())
+    source = {
+        "kind": "Shards",
+        "provenance": [{"options": {"keys": {"plan": "x"}}, "fingerprint": "ab"}],
+    }
+    assert document["provenance"] == {
+        "source": source,
+        "fingerprint": "cd",
+        "previous": {"fingerprint": "ef", "previous": None},
+        "appended": [{"fingerprint": "gh", "base": "", "records": 1}],
+    }
+    feature = VERSION_1["schema"]["features"]["complete"]  # type: ignore[index]
+    assert document["schema"] == {
+        "payload": "Example",
+        "records": 1,
+        "is_complete": False,
+        "features": {"complete": feature},
+    }
+    unchanged = ("format", "records", "compression", "splits", "class_names")
+    assert [document[key] for key in unchanged] == [VERSION_1[key] for key in unchanged]
+    assert (document["version"], document["schemas"]["train"]["is_complete"]) == (2, False)
+    data = path.read_bytes()
+    assert not upgrade_manifest(tmp_path)
+    assert path.read_bytes() == data == read_manifest(tmp_path).to_bytes()  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("change", [{"made_from": 5}, {"splits": []}, {"schemas": 1}])
+def test_an_invalid_manifest_of_version_1_is_not_converted(
+    tmp_path: Path, change: dict[str, Any]
+) -> None:
+    data = json.dumps(VERSION_1 | change)
+    (tmp_path / MANIFEST_NAME).write_text(data)
+    with pytest.raises(rs.CorruptDataError, match="broken-manifest"):
+        upgrade_manifest(tmp_path)
+    assert (tmp_path / MANIFEST_NAME).read_text() == data
+
+
+def test_an_interrupted_job_of_version_1_is_not_continued(
+    tmp_path: Path, made: SimpleNamespace
+) -> None:
+    folder = made.packed(tmp_path, {"train": [1]})
+    (folder / MANIFEST_NAME).unlink()
+    (folder / ".recordsmith").mkdir(exist_ok=True)
+    (folder / ".recordsmith" / "begun").write_text('{"plan": "x", "removing": []}')
+    with pytest.raises(rs.CorruptDataError) as caught:
+        rs.open(folder)
+    assert caught.value.defect is rs.Defect.UNFINISHED_DATASET
+    assert str(folder / ".recordsmith" / "begun") in caught.value.remedy

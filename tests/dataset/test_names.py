@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from recordsmith.dataset.names import (
     RECORD_SUFFIXES,
     is_shard_name,
+    looks_like_shard,
     parse_shard_name,
-    passes_for_shard,
     shard_name,
 )
 from recordsmith.dataset.splits import split_of
@@ -78,7 +78,7 @@ def test_every_usual_suffix_is_known(suffix: str) -> None:
     assert parse_shard_name(name) == ("train", 3, 128)
     assert parse_shard_name(f"train{suffix}-00003-of-00128") == ("train", 3, 128)
     assert is_shard_name(f"data{suffix}")
-    assert passes_for_shard(f"data{suffix}.gz")
+    assert looks_like_shard(f"data{suffix}.gz")
 
 
 @pytest.mark.parametrize(
@@ -91,7 +91,7 @@ def test_every_usual_suffix_is_known(suffix: str) -> None:
     ],
 )
 def test_names_that_count_as_shards(name: str, passes: bool) -> None:
-    assert passes_for_shard(name) is passes
+    assert looks_like_shard(name) is passes
 
 
 @pytest.mark.parametrize("field", ["{split:999999999}", "{split.__class__}", "{shard!r}", "{0}"])

@@ -64,7 +64,7 @@ def test_the_manifest_marks_its_schema_as_incomplete(foreign: Path, packed: Path
     assert list(manifest.schema.features) == ["id-000", "id-001", "id-002"]
     assert rs.inspect(foreign).schema == rs.inspect(packed).schema == manifest.schema
     document = rs.inspect(packed).to_json()
-    assert document["complete"] is False
+    assert document["is_complete"] is False
 
 
 @pytest.mark.parametrize("threads", [1, 4])

@@ -30,7 +30,7 @@ def test_each_split_has_a_folder_and_a_document(
         val=[image("c.jpg", seed=2, more=box_features((0, 0, 1, 1), label=3, name="dog"))],
     )
     report = rs.export(source, tmp_path / "out", "coco")
-    assert report.left_out == {}
+    assert report.dropped_features == {}
     assert report.problems == ["record 1: the id 42 is already used by an earlier record"]
     assert sorted(files(tmp_path / "out")) == [
         *("annotations/instances_train.json", "annotations/instances_val.json"),

@@ -581,7 +581,7 @@ def test_moved_files_are_never_lost(
         rs.export(records, out, "voc", overwrite=True)
     (out / "Annotations").rmdir()
     moves = (hidden / "moves.json").read_bytes()
-    for broken in (b"", b"[]", b'{"coming": {"../x": 1}, "going": []}', moves[:-20]):
+    for broken in (b"", b"[]", b'{"new": {"../x": 1}, "old": []}', moves[:-20]):
         (hidden / "moves.json").write_bytes(broken)
         with pytest.raises(rs.OptionError, match="invalid"):
             rs.export(records, out, "voc", overwrite=True)
@@ -599,7 +599,7 @@ def test_a_planted_note_of_moves_moves_nothing(records: Path, tmp_path: Path) ->
         (out / ".export.partial" / name).mkdir(parents=True)
     (out / "precious").mkdir()
     (out / "precious" / "thesis").write_text("x")
-    moves = {"coming": {"precious": 1}, "going": []}
+    moves = {"new": {"precious": 1}, "old": []}
     (out / ".export.partial" / "moves.json").write_text(json.dumps(moves))
     with pytest.raises(rs.OptionError, match="is not empty"):
         rs.export(records, out)

@@ -88,5 +88,5 @@ def test_without_pyarrow_the_error_names_the_extra(write: Any, tmp_path: Path) -
     result = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     )
-    assert "pip install 'recordsmith[parquet]'" in result.stdout
+    assert "pip install 'recordsmith[arrow]'" in result.stdout
     assert not (tmp_path / "out").exists()

@@ -19,7 +19,7 @@ def test_labels_have_a_folder_next_to_the_images(
         val=[image("c.jpg", seed=2, more=box_features((0, 0, 1, 1), label=1, name="cät"))],
     )
     report = rs.export(source, tmp_path / "out", "yolo")
-    assert (report.left_out, report.problems) == ({}, [])
+    assert (report.dropped_features, report.problems) == ({}, [])
     written = files(tmp_path / "out")
     assert {name for name in written if name.endswith(".jpg")} == {
         *("images/train/a.jpg", "images/train/d/b.jpg", "images/val/c.jpg")
@@ -90,4 +90,4 @@ def test_features_that_yolo_cannot_hold(
 ) -> None:
     more = box_features((0, 0, 1, 1)) | {"image/object/difficult": [1], "weather": "rain"}
     report = rs.export(write(train=[image("a.jpg", more=more)]), tmp_path / "out", "yolo")
-    assert report.left_out == {"image/object/difficult": 1, "weather": 1}
+    assert report.dropped_features == {"image/object/difficult": 1, "weather": 1}

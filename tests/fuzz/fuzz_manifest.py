@@ -16,18 +16,18 @@ from pathlib import Path
 from harness import mutated, mutated_json
 
 import recordsmith as rs
-from recordsmith.building import Noted, ShardResult, complete_result, done_path, keep_result
+from recordsmith.building import Occurrences, ShardResult, done_path, load_result, save_result
 from recordsmith.dataset import (
     MANIFEST_NAME,
-    Begun,
     Manifest,
+    PublishNote,
     ShardEntry,
-    begun_path,
     label_map_to_bytes,
     labels_to_bytes,
-    read_begun,
+    publish_note_path,
     read_label_map,
     read_manifest,
+    read_publish_note,
 )
 from recordsmith.dataset.labels import LARGEST_LABEL, read_labels
 from recordsmith.example import Schema
@@ -37,7 +37,7 @@ NAMES = (None, "daisy", 'a "b" \\c', "it's", "müsli", "", "x\ty")
 
 class Fuzz:
     watches_memory = False
-    reached = ("manifests", "broken", "opened", "labels", "label maps", "notes", "begun")
+    reached = ("manifests", "broken", "opened", "labels", "label maps", "notes", "publishing")
 
     def __init__(self, folder: Path) -> None:
         self.last = b""
@@ -56,7 +56,7 @@ class Fuzz:
             {"train": schema, "test": schema},
             "none",
             NAMES,
-            {"plan": "x", "skipped": [], "bytes_in": 5, "source": {"kind": "Rows"}},
+            {"fingerprint": "x", "skipped": [], "bytes_in": 5, "source": {"kind": "Rows"}},
         )
         self.manifest = manifest.to_bytes()
         self.labels = [labels_to_bytes(NAMES), b"1:a\r\n2:b", b"0:x\n\n 5 :y\n", b"item {"]
@@ -65,10 +65,12 @@ class Fuzz:
             b"# c\nitem <id: 1, name: 'a' keypoints { id: 2 }>\nitem{id:2;name:'\\303\\266'}",
         ]
         (folder / ".recordsmith").mkdir(exist_ok=True)
-        result = ShardResult("s", 3, 9, 1, 9, Schema("none", 0), {1: "why"}, {"n": Noted(1, ["p"])})
-        keep_result(folder, "plan", None, result)
+        result = ShardResult(
+            "s", 3, 9, 1, 9, Schema("none", 0), {1: "why"}, {"n": Occurrences(1, ["p"])}
+        )
+        save_result(folder, "plan", None, result)
         self.note = done_path(folder, "s").read_bytes()
-        self.begun = Begun("x", ("a.tfrecord", "b")).to_bytes()
+        self.note = PublishNote("x", ("a.tfrecord", "b")).to_bytes()
 
     def text(self, good: bytes, dice: random.Random) -> bytes:
         if dice.random() < 0.8:
@@ -101,16 +103,16 @@ class Fuzz:
                 counts["no label maps"] += 1
         elif choice == 6:
             done_path(self.folder, "s").write_bytes(self.text(self.note, dice))
-            note = complete_result(self.folder, "plan", lambda: None, "s", trusting=True)
+            note = load_result(self.folder, "plan", lambda: None, "s", trusting=True)
             assert note is None  # there is no such shard
             counts["notes"] += 1
         else:
-            begun_path(self.folder).write_bytes(self.text(self.begun, dice))
-            begun = read_begun(self.folder)
-            assert begun is not None
-            assert all(Path(name).name == name for name in begun.removing)
-            counts["begun"] += bool(begun.removing)
-            begun_path(self.folder).unlink()
+            publish_note_path(self.folder).write_bytes(self.text(self.note, dice))
+            note = read_publish_note(self.folder)
+            assert note is not None
+            assert all(Path(name).name == name for name in note.removed)
+            counts["publishing"] += bool(note.removed)
+            publish_note_path(self.folder).unlink()
 
     def one_manifest(self, dice: random.Random, counts: Counter[str]) -> None:
         (self.folder / MANIFEST_NAME).write_bytes(self.text(self.manifest, dice))

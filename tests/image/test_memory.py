@@ -23,11 +23,11 @@ from recordsmith.image.decoding.memory import (
     Memory,
     array_of,
     convert_rows,
-    hold,
-    room_to_decode,
-    take_more,
+    reserve_for_decoding,
+    reserve_memory,
+    reserve_more,
 )
-from recordsmith.image.decoding.pixels import decode_pixels, look_at_image
+from recordsmith.image.decoding.pixels import decode_pixels, read_image_head
 from recordsmith.image.formats.png import SIGNATURE, encode_chunk, encode_png_values
 from recordsmith.image.storing.image_options import MAX_PIXELS, ImageOptions
 from recordsmith.image.storing.store import _smaller
@@ -40,14 +40,14 @@ _MEASURE = """
 import sys
 from pathlib import Path
 from recordsmith.image.decoding.memory import peak_bytes
-from recordsmith.image.decoding.pixels import decode_pixels, look_at_image
+from recordsmith.image.decoding.pixels import decode_pixels, read_image_head
 
 def peak():
     lines = Path("/proc/self/status").read_text().splitlines()
     return next(int(line.split()[1]) << 10 for line in lines if line.startswith("VmHWM"))
 
 def decode(data):
-    head = look_at_image(data)
+    head = read_image_head(data)
     return decode_pixels(data, head), peak_bytes(data, head.format, head.height * head.width)
 
 small = Path(sys.argv[1])
@@ -144,11 +144,11 @@ def test_every_job_rejects_images_over_the_limit(data: bytes, tmp_path: Path) ->
 def test_the_limit_follows_max_pixels() -> None:
     data = _png_head(9000, 9000)  # RGB: 6 bytes a pixel
     with pytest.raises(CorruptDataError, match="max_pixels"):
-        room_to_decode(data, "png", 9000, 9000, max_pixels=MAX_PIXELS)
-    room_to_decode(data, "png", 9000, 9000, max_pixels=2 * MAX_PIXELS)
-    room_to_decode(data, "png", 2000, 2000, max_pixels=4_000_000)  # its pixels are few enough
+        reserve_for_decoding(data, "png", 9000, 9000, max_pixels=MAX_PIXELS)
+    reserve_for_decoding(data, "png", 9000, 9000, max_pixels=2 * MAX_PIXELS)
+    reserve_for_decoding(data, "png", 2000, 2000, max_pixels=4_000_000)  # its pixels are few enough
     with pytest.raises(CorruptDataError, match="max_pixels"):
-        room_to_decode(data, "png", 2000, 2000, max_pixels=3_999_999)
+        reserve_for_decoding(data, "png", 2000, 2000, max_pixels=3_999_999)
 
 
 def test_threads_share_memory_without_starving() -> None:
@@ -211,24 +211,24 @@ def shared(monkeypatch: pytest.MonkeyPatch) -> Memory:
 
 def test_memory_is_taken_once_and_released_after_an_error(shared: Memory) -> None:
     for _ in range(3):
-        with pytest.raises(ZeroDivisionError), hold(9 * MIB):
+        with pytest.raises(ZeroDivisionError), reserve_memory(9 * MIB):
             assert shared._free == MIB
-            with hold(9 * MIB):  # of the same image: it would wait for itself
-                take_more(10 * MIB)
+            with reserve_memory(9 * MIB):  # of the same image: it would wait for itself
+                reserve_more(10 * MIB)
                 assert shared._free == 0
             raise ZeroDivisionError
         assert shared._free == 10 * MIB
 
 
 def test_small_amounts_are_not_counted(shared: Memory) -> None:
-    with hold(4 * MIB):
+    with reserve_memory(4 * MIB):
         assert shared._free == 10 * MIB
-        take_more(100 * MIB)
+        reserve_more(100 * MIB)
         assert shared._free == 10 * MIB
 
 
 def test_requests_above_the_total_wait_for_all_memory(shared: Memory) -> None:
-    with hold(1000 * MIB):
+    with reserve_memory(1000 * MIB):
         assert shared._free == 0
     assert shared._free == 10 * MIB
 
@@ -241,7 +241,7 @@ from recordsmith.image import decode_image, decode_mask, probe_image, store_imag
 from recordsmith.image.decoding import memory
 is_held, may_end = threading.Event(), threading.Event()
 def work():
-    with memory.hold(memory.MOST_BYTES):
+    with memory.reserve_memory(memory.MOST_BYTES):
         is_held.set()
         may_end.wait(60)
 thread = threading.Thread(target=work)
@@ -250,7 +250,7 @@ is_held.wait(60)
 with memory._memory._changed:  # as if another thread had it at the fork
     child = os.fork()
 if not child:
-    with memory.hold(memory.MOST_BYTES):
+    with memory.reserve_memory(memory.MOST_BYTES):
         os._exit(7)
 may_end.set()
 thread.join()
@@ -321,7 +321,7 @@ def test_webp_matches_pillow(mode: str, options: dict[str, Any]) -> None:
     numbers = np.random.default_rng(2).integers(0, 256, (37, 51, len(mode)), np.uint8)
     data = _saved(Image.fromarray(numbers, mode), "WEBP", **options)
     expected = np.array(Image.open(io.BytesIO(data)))
-    pixels = decode_pixels(data, look_at_image(data), channels=len(mode))
+    pixels = decode_pixels(data, read_image_head(data), channels=len(mode))
     np.testing.assert_array_equal(pixels, expected)
 
 

@@ -95,7 +95,7 @@ def test_rewritten_among_others(folder: Path, empty: bytes, compression: str) ->
     rs.append(folder, out / "resharded")
     assert sorted(ids(rs.open(out / "resharded"))) == sorted(IDS * 2)
     report = rs.salvage(folder, out / "rescued")
-    assert report.is_whole
+    assert report.is_complete
     assert [shard.record_count for shard in report.shards] == [0, 3, 0, 4, 0]
     assert not any(shard.problem for shard in report.shards)
     assert ids(rs.open(out / "rescued")) == IDS
@@ -148,5 +148,5 @@ def test_missing_records_are_detected(tmp_path: Path, made: Any, size_bytes: int
         rs.inspect(folder)
     assert (caught.value.defect, caught.value.path) == (expected, str(folder / entry["file"]))
     salvaged = rs.salvage(folder, tmp_path / "out")
-    assert not salvaged.is_whole
+    assert not salvaged.is_complete
     assert [shard.file is None for shard in salvaged.shards] == [False, True]

@@ -13,7 +13,7 @@ from PIL import Image, ImageOps
 from recordsmith.errors import CorruptDataError, SourceError
 from recordsmith.example import decode_example, encode_example
 from recordsmith.image import ImageOptions, decode_mask, is_progressive
-from recordsmith.packing import apply_image_options, note_of_image
+from recordsmith.packing import apply_image_options, find_image_note
 from recordsmith.packing.images import (
     AREAS_SCALED,
     BOXES_ROTATED,
@@ -182,7 +182,7 @@ def test_progressive_and_rotated_jpegs_are_noted(images: ModuleType) -> None:
     noted = {}
     for name, data in images.odd().items():
         notes = Notes()
-        note_of_image({"image/encoded": data, "image/filename": b"x.jpg"}, notes)
+        find_image_note({"image/encoded": data, "image/filename": b"x.jpg"}, notes)
         noted[name] = notes
     assert noted.pop("progressive jpeg") == [(IS_PROGRESSIVE, "x.jpg")]
     assert noted.pop("jpeg to be turned") == [(HAS_ORIENTATION, "x.jpg")]

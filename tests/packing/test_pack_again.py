@@ -120,8 +120,8 @@ def test_notes_of_other_jobs_remove_nothing(
     """The files to remove in a note are ignored, unless it is of this job and they are shards."""
     names = ["thesis.doc", "old.tfrecord"]
     (tmp_path / ".recordsmith").mkdir()
-    note = tmp_path / ".recordsmith" / "begun"
-    note.write_text(json.dumps({"plan": "another", "removing": names}))
+    note = tmp_path / ".recordsmith" / "publishing.json"
+    note.write_text(json.dumps({"fingerprint": "another", "removed": names}))
     for name in names:
         (tmp_path / name).write_bytes(b"precious")
     with pytest.raises(rs.OptionError, match=r"old\.tfrecord"):

@@ -114,7 +114,8 @@ def test_pack_is_refused_while_shards_are_written(flowers: Path, tmp_path: Path)
     "change",
     [
         {"format": "other"},
-        {"version": 2},
+        {"version": 1},
+        {"version": 3},
         {"options": {"unknown": 1}},
         {"options": 5},
         {"shards": [{}]},

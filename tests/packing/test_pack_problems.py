@@ -52,7 +52,7 @@ def test_skip_errors_reports_bad_images_and_packs_the_rest(
     assert rs.verify(out).is_good
     manifest = read_manifest(out)
     assert manifest is not None
-    assert len(manifest.made_from["skipped"]) == len(bad)
+    assert len(manifest.provenance["skipped"]) == len(bad)
 
 
 @pytest.mark.parametrize("bad_count", [MOST_PROBLEMS, 1000])

@@ -389,7 +389,7 @@ def test_fingerprints_of_different_plans_differ() -> None:
         _plan(listing, splits=two, stratify=True),
         _plan(listing, splits={"x": 1.0}),
         _plan(listing, compression="gzip"),
-        _plan(listing, making={"kind": "other"}),
+        _plan(listing, other_options={"kind": "other"}),
         _plan(listing, shuffle=False),
         _plan(listing, shard_names="x-{split}-{shard}"),
         _plan(Listing(samples[1:], listing.class_names)),

@@ -89,7 +89,7 @@ def test_appended_again_and_again(packed: Path, more: Path, made: ModuleType) ->
     ids = [*range(9), *range(100, 106), 200, *range(100, 106)]
     assert made.ids_of(rs.open(packed, split="train")) == ids
     assert rs.verify(packed).is_good
-    steps = json.loads((packed / "dataset.json").read_text())["made_from"]["appended"]
+    steps = json.loads((packed / "dataset.json").read_text())["provenance"]["appended"]
     assert [step["records"] for step in steps] == [6, 1, 6]
 
 

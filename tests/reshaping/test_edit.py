@@ -63,7 +63,7 @@ def test_shards_names_and_order_stay(packed: Path, tmp_path: Path, made: ModuleT
     assert not again.is_new
     manifest = json.loads((out / "dataset.json").read_text())
     change = {"drop": ["steps"], "rename": {"name": "title"}, "add": {"new": 0.5}}
-    assert manifest["made_from"]["reshard"]["change"] == change
+    assert manifest["provenance"]["reshard"]["change"] == change
 
 
 def test_only_some_of_them(packed: Path, tmp_path: Path, made: ModuleType) -> None:

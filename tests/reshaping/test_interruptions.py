@@ -57,10 +57,10 @@ def test_a_full_disk_keeps_what_is_done(
     }
     assert len(kept) == 3
     report = rs.reshard(tmp_path / "in", tmp_path / "out", shards=5, threads=1)
-    assert (report.kept_count, report.shard_count) == (3, 5)
+    assert (report.reused_count, report.shard_count) == (3, 5)
     for name, written in kept.items():
         assert (tmp_path / "out" / name.removesuffix(".partial")).stat().st_mtime_ns == written
-    assert rs.reshard(tmp_path / "in", tmp_path / "plain", shards=5).kept_count == 0
+    assert rs.reshard(tmp_path / "in", tmp_path / "plain", shards=5).reused_count == 0
     for path in (tmp_path / "plain").iterdir():
         if path.is_file():
             assert (tmp_path / "out" / path.name).read_bytes() == path.read_bytes()

@@ -19,7 +19,7 @@ from hypothesis import HealthCheck, given, settings
 
 import recordsmith as rs
 from recordsmith.dataset import LABEL_MAP_NAME, label_map_to_bytes, read_manifest, records_of
-from recordsmith.reshaping import Payloads, one_by_one
+from recordsmith.reshaping import Payloads, rewrite_each
 from recordsmith.wire import RecordBlock
 
 
@@ -29,7 +29,7 @@ class Where:
     def __init__(self, by: int, below: int) -> None:
         self.by, self.below = by, below
 
-    def chosen(self, block: RecordBlock) -> Any:
+    def matches(self, block: RecordBlock) -> Any:
         return np.array([id_of(payload) % self.by < self.below for payload in block.payloads()])
 
     def to_json(self) -> Any:
@@ -39,8 +39,8 @@ class Where:
 class Negate:
     """Makes other Examples: those with the negative ids."""
 
-    def changed(self, block: RecordBlock) -> Any:
-        return one_by_one(block, self._negated)
+    def rewrite(self, block: RecordBlock) -> Any:
+        return rewrite_each(block, self._negated)
 
     def _negated(self, payload: memoryview) -> bytes:
         features = rs.decode_example(payload)
@@ -95,7 +95,7 @@ def test_there_and_back_again_gives_the_same_file(tmp_path: Path, foreign: Path)
         assert_is_true(path := tmp_path / str(number))
         assert ids_in(path) == list(range(200))
     assert (path / "flowers-00000-of-00001.tfrecord").read_bytes() == foreign.read_bytes()
-    steps = read_manifest(path).made_from["source"]["made_from"]
+    steps = read_manifest(path).provenance["source"]["provenance"]
     assert [step["reshard"]["shards"] for step in steps] == [7, 3]
 
 
@@ -266,7 +266,7 @@ def test_changed_records(tmp_path: Path, made, options: Any, compression: str) -
     assert ids_in(report.folder) == [-number for number in ids_in(tmp_path / "plain")]
     assert rs.open(report.folder).class_names == tuple(f"not {name}" for name in made.class_names)
     assert "not a b" in (report.folder / "labels.txt").read_text()
-    assert read_manifest(report.folder).made_from["reshard"]["change"] == {"negate": True}
+    assert read_manifest(report.folder).provenance["reshard"]["change"] == {"negate": True}
 
 
 @pytest.mark.parametrize("options", [{}, {"shuffle": True}, {"where": Where(7, 1)}])
@@ -287,8 +287,8 @@ def test_errors_of_changes_are_located(
 @pytest.mark.parametrize("count", [0, 49, 51])
 def test_a_change_gives_a_payload_for_each_record(tmp_path: Path, made, count: int) -> None:
     class Other(Negate):
-        def changed(self, block: RecordBlock) -> Any:
-            (payloads,) = super().changed(block)
+        def rewrite(self, block: RecordBlock) -> Any:
+            (payloads,) = super().rewrite(block)
             data, offsets = payloads
             records = [bytes(data[a:b]) for a, b in pairwise(offsets)]
             records = (records * 2)[:count]
@@ -303,13 +303,13 @@ def test_a_change_gives_a_payload_for_each_record(tmp_path: Path, made, count: i
 
 def test_what_a_change_makes_is_written_piece_by_piece(tmp_path: Path, made) -> None:
     class Longer(Negate):
-        def changed(self, block: RecordBlock) -> Any:
-            return one_by_one(block, lambda _: b"\x1a\x80\x80\x10" + bytes(1 << 18))
+        def rewrite(self, block: RecordBlock) -> Any:
+            return rewrite_each(block, lambda _: b"\x1a\x80\x80\x10" + bytes(1 << 18))
 
     made.packed(tmp_path / "in", {"train": [10]})
     (shard,) = rs.open(tmp_path / "in").shards
     (block,) = shard.blocks()
-    sizes = [len(payloads.data) for payloads in Longer().changed(block)]
+    sizes = [len(payloads.data) for payloads in Longer().rewrite(block)]
     assert sum(sizes) > 10 << 18
     assert max(sizes) < 2 << 20
     rs.reshard(tmp_path / "in", tmp_path / "out", change=Longer())

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import recordsmith as rs
 from recordsmith.example import KeyAction, Rewriter, classify, rewriting
-from recordsmith.reshaping.changes import RefusedError
+from recordsmith.reshaping.changes import RecordOptionError
 from recordsmith.reshaping.editing.edits import Edits
 from recordsmith.reshaping.editing.recode_table import RecodeTable
 from recordsmith.reshaping.editing.recoder import Recoder
@@ -41,7 +41,7 @@ def block_of(payloads: Sequence[bytes]) -> RecordBlock:
 
 def changed(change: Edits, payloads: Sequence[bytes]) -> list[bytes]:
     new = []
-    for data, offsets in change.changed(block_of(payloads)):
+    for data, offsets in change.rewrite(block_of(payloads)):
         view = memoryview(data)
         assert len(view) == offsets[-1]
         new += [bytes(view[a:b]) for a, b in pairwise(offsets.tolist())]
@@ -156,11 +156,11 @@ def test_payloads_of_any_writer_become_those_of_plain_python(
 
 def assert_refused(change: Edits, good: list[bytes], bad: bytes, error: Exception) -> None:
     """Assert that the error has the same place and the same fields."""
-    with pytest.raises((rs.CorruptDataError, RefusedError)) as caught:
+    with pytest.raises((rs.CorruptDataError, RecordOptionError)) as caught:
         changed(change, [*good, bad])
     found: Any = caught.value
     if not isinstance(error, rs.CorruptDataError):
-        assert isinstance(found, RefusedError)
+        assert isinstance(found, RecordOptionError)
         if isinstance(error, rs.OptionError):  # of a table
             assert type(found.error) is rs.OptionError
             assert vars(found.error) == vars(error)
@@ -241,7 +241,7 @@ def test_values_are_asked_for_once() -> None:
 
 def test_pieces_are_as_large_as_one_record_makes_them() -> None:
     change = Edits(add={"large": bytes(1 << 20)})
-    sizes = [len(data) for data, _ in change.changed(block_of([b""] * 12))]  # type: ignore[arg-type]
+    sizes = [len(data) for data, _ in change.rewrite(block_of([b""] * 12))]  # type: ignore[arg-type]
     assert sum(sizes) > 12 << 20
     assert max(sizes) < 4 << 20
 

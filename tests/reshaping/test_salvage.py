@@ -20,12 +20,12 @@ import numpy as np
 import pytest
 
 import recordsmith as rs
-from recordsmith.dataset import LABEL_MAP_NAME, begun_path, label_map_to_bytes
+from recordsmith.dataset import LABEL_MAP_NAME, label_map_to_bytes, publish_note_path
 from recordsmith.errors import CorruptDataError, Defect, FileAccessError, OptionError
 from recordsmith.example import SchemaSurvey
 from recordsmith.files import INTERNAL_FOLDER, accessing
 from recordsmith.reshaping.salvaging.salvage_report import MOST_LISTED, SalvagedShard
-from recordsmith.wire import LostRange, Repair, encode_records, inflate_around_breaks, read_records
+from recordsmith.wire import LostBytes, Repair, encode_records, inflate_damaged_stream, read_records
 
 SHARD = "train-00000-of-00002.tfrecord"
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
@@ -80,7 +80,7 @@ def test_the_schema_is_that_of_what_is_written(
 ) -> None:
     """Whether records are seen on their way or read back, and with bits turned back."""
     monkeypatch.setattr(
-        "recordsmith.reshaping.salvaging.verified_frames.LONGEST_HELD_BYTES", held_bytes
+        "recordsmith.reshaping.salvaging.shard_recovery.LONGEST_HELD_BYTES", held_bytes
     )
     monkeypatch.setattr("recordsmith.wire.recovery.LONGEST_HELD_BYTES", held_bytes // 2)
     monkeypatch.setattr("recordsmith.wire.recovery.BLOCK_BYTES", 64)
@@ -142,7 +142,7 @@ def test_a_label_map_goes_along(made, packed: Path, tmp_path: Path, *, has_one: 
 def test_an_undamaged_dataset_comes_out_as_it_is(packed: Path, tmp_path: Path) -> None:
     before = contents(packed)
     report = rs.salvage(packed, tmp_path / "out")
-    assert report.is_whole
+    assert report.is_complete
     assert report.record_count == report.expected_count == 35
     assert contents(packed) == before
     after = contents(tmp_path / "out")
@@ -171,20 +171,20 @@ def test_what_is_lost_and_repaired_is_told(made, packed: Path, tmp_path: Path) -
     report = rs.salvage(
         packed, tmp_path / "out", progress=lambda done, total: progress.append((done, total))
     )
-    assert not report.is_whole
+    assert not report.is_complete
     assert report.record_count == 32
     assert report.expected_count == 35
     first = report.shards[0]
     assert (first.record_count, first.expected_count, first.file) == (17, 20, SHARD)
     assert first.lost == [
-        LostRange(borders[3], borders[4], Defect.PAYLOAD_CRC),
-        LostRange(borders[10], borders[12], Defect.LENGTH_CRC),
+        LostBytes(borders[3], borders[4], Defect.PAYLOAD_CRC),
+        LostBytes(borders[10], borders[12], Defect.LENGTH_CRC),
     ]
     assert first.repairs == [
         Repair(borders[5] + 1, 1, "length"),
         Repair(borders[8] - 1, 7, "payload-crc"),
     ]
-    assert [shard.is_whole for shard in report.shards] == [False, True, True]
+    assert [shard.is_complete for shard in report.shards] == [False, True, True]
     ids = made.ids_of(rs.open(tmp_path / "out"))
     assert ids == [number for number in range(35) if number not in (3, 10, 11)]
     for example, number in zip(rs.open(tmp_path / "out"), ids, strict=True):
@@ -220,7 +220,7 @@ def test_threads_give_the_same_bytes(packed: Path, tmp_path: Path, threads: int)
 def test_a_shard_of_which_nothing_is_left(made, packed: Path, tmp_path: Path) -> None:
     (packed / SHARD).write_bytes(b"<html><body>404</body></html>")
     report = rs.salvage(packed, tmp_path / "out")
-    assert not report.is_whole
+    assert not report.is_complete
     assert report.shards[0].file is None
     assert "an HTML page" in report.shards[0].problem
     assert report.expected_count == 35
@@ -233,7 +233,7 @@ def test_a_missing_shard(packed: Path, tmp_path: Path) -> None:
     (packed / SHARD).unlink()
     report = rs.salvage(packed, tmp_path / "out")
     assert report.record_count == 15
-    assert not report.is_whole
+    assert not report.is_complete
     assert len(report.missing) == 1
     assert SHARD in report.missing[0]
 
@@ -251,8 +251,8 @@ def test_around_a_broken_manifest(made, packed: Path, tmp_path: Path) -> None:
 def test_around_a_job_that_was_stopped(made, packed: Path, tmp_path: Path) -> None:
     (packed / "dataset.json").unlink()
     (packed / "train-00001-of-00002.tfrecord").unlink()
-    begun_path(packed).parent.mkdir()
-    begun_path(packed).write_text("{}")
+    publish_note_path(packed).parent.mkdir()
+    publish_note_path(packed).write_text("{}")
     report = rs.salvage(packed, tmp_path / "out")
     assert "unfinished-dataset" in report.notices[0]
     assert len(report.missing) == 1
@@ -289,9 +289,9 @@ def test_a_compressed_shard_without_its_end_mark(made, tmp_path: Path) -> None:
     change(path, lambda data: data.__delitem__(slice(-8, None)))
     report = rs.salvage(path, tmp_path / "out")
     assert report.record_count == 10
-    assert not report.is_whole  # records may be missing
+    assert not report.is_complete  # records may be missing
     size = path.stat().st_size
-    assert report.shards[0].breaks == [LostRange(size, size, Defect.TRUNCATED_COMPRESSION)]
+    assert report.shards[0].breaks == [LostBytes(size, size, Defect.TRUNCATED_COMPRESSION)]
 
 
 def test_members_behind_a_break(made, tmp_path: Path) -> None:
@@ -315,7 +315,7 @@ def test_members_behind_a_break(made, tmp_path: Path) -> None:
 
 def test_decompression_bombs_are_cut(tmp_path: Path) -> None:
     data = zlib.compress(bytes(1 << 20))
-    pieces = list(inflate_around_breaks(io.BytesIO(data), "zlib", max_bytes=1000))
+    pieces = list(inflate_damaged_stream(io.BytesIO(data), "zlib", max_bytes=1000))
     assert pieces[-1].defect is Defect.DECOMPRESSION_LIMIT
 
 
@@ -361,7 +361,7 @@ def test_a_manifest_without_shards(packed: Path, tmp_path: Path) -> None:
 def test_a_dataset_without_records(made, tmp_path: Path) -> None:
     folder = made.packed(tmp_path / "in", {"train": [0]})
     report = rs.salvage(folder, tmp_path / "out")
-    assert report.is_whole
+    assert report.is_complete
     assert len(rs.open(tmp_path / "out")) == 0
 
 
@@ -438,7 +438,7 @@ def test_what_is_done_is_not_done_again(
     (packed / "train-00001-of-00002.tfrecord").write_bytes(b"a text")
     (packed / "validation-00000-of-00001.tfrecord").unlink()
     first = rs.salvage(packed, out)
-    assert (first.is_new, first.is_whole) == (True, False)
+    assert (first.is_new, first.is_complete) == (True, False)
 
     def times() -> dict[Path, int]:
         return {path: path.stat().st_mtime_ns for path in out.rglob("*") if path.is_file()}
@@ -532,7 +532,7 @@ def test_a_disk_that_fails_here_and_there(
 ) -> None:
     (packed / SHARD).unlink()
     made.write_shard(packed / SHARD, range(1000))
-    module = sys.modules["recordsmith.reshaping.salvaging.shard_rescue"]
+    module = sys.modules["recordsmith.reshaping.salvaging.shard_recovery"]
 
     class Failing(io.FileIO):
         """Bytes 8,192 to 16,384 cannot be read."""
@@ -547,7 +547,7 @@ def test_a_disk_that_fails_here_and_there(
     (packed / "dataset.json").unlink()
     report = rs.salvage(packed, tmp_path / "out")
     first = next(shard for shard in report.shards if shard.path == packed / SHARD)
-    assert first.breaks == [LostRange(8192, 16384, Defect.UNREADABLE_SHARD)]
+    assert first.breaks == [LostBytes(8192, 16384, Defect.UNREADABLE_SHARD)]
     (lost,) = first.lost
     assert 8192 - 100 < lost.start <= 8192
     assert 16384 <= lost.stop < 16384 + 100
@@ -565,7 +565,7 @@ def test_what_the_system_refuses_is_not_damage(
     """Nothing is noted, so that the same job rescues everything once the system allows it."""
     if (step, number) == ("read", errno.EIO):
         pytest.skip("that is a failing disk")
-    module = sys.modules["recordsmith.reshaping.salvaging.shard_rescue"]
+    module = sys.modules["recordsmith.reshaping.salvaging.shard_recovery"]
     open_file = module.open_file
 
     class Failing(io.FileIO):
@@ -588,7 +588,7 @@ def test_what_the_system_refuses_is_not_damage(
     monkeypatch.undo()
     report = rs.salvage(packed, tmp_path / "out")
     assert report.is_new
-    assert report.is_whole
+    assert report.is_complete
 
 
 def test_a_full_disk_ends_a_salvage(
@@ -618,7 +618,7 @@ def test_no_thread_is_left(packed: Path, tmp_path: Path) -> None:
 def test_long_lists_are_cut_and_counted() -> None:
     shard = SalvagedShard(Path("a"), "train")
     for number in range(MOST_LISTED + 5):
-        shard.add_lost(LostRange(2 * number, 2 * number + 1, Defect.LENGTH_CRC))
+        shard.add_lost(LostBytes(2 * number, 2 * number + 1, Defect.LENGTH_CRC))
         shard.add_repair(Repair(number, 0, "length"))
     assert len(shard.lost) == len(shard.repairs) == MOST_LISTED
     assert shard.lost_count == shard.lost_bytes == shard.repair_count == MOST_LISTED + 5

@@ -266,7 +266,7 @@ def test_files_of_several_splits_agree(tmp_path: Path, images: ModuleType) -> No
 def test_without_pyarrow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = _write(tmp_path / "t.parquet", {"x": [1]})
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(rs.MissingExtraError, match=r"pip install 'recordsmith\[parquet\]'"):
+    with pytest.raises(rs.MissingExtraError, match=r"pip install 'recordsmith\[arrow\]'"):
         Table(path).list_samples()
 
 

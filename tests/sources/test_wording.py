@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from recordsmith.sources.problems import some, tally
+from recordsmith.sources.problems import join_names, summarize_paths
 
 
 @pytest.mark.parametrize(
@@ -19,16 +19,16 @@ from recordsmith.sources.problems import some, tally
     ],
 )
 def test_some(names: list[str], expected: str) -> None:
-    assert some(names) == expected
-    assert some(iter(names)) == expected
+    assert join_names(names) == expected
+    assert join_names(iter(names)) == expected
 
 
 def test_some_of_which_one_counts() -> None:
-    assert some(["a", "b"], "or") == "a or b"
+    assert join_names(["a", "b"], "or") == "a or b"
 
 
 def test_tally() -> None:
-    assert tally([]) == "no files"
-    assert tally(["a.xml", "b"]) == "a.xml and b"
+    assert summarize_paths([]) == "no files"
+    assert summarize_paths(["a.xml", "b"]) == "a.xml and b"
     paths = ["x/a.xml", "b.xml", "c", "d.txt", "e.xml"]
-    assert tally(paths) == "5 files (3 .xml, 1 without suffix, 1 .txt), such as x/a.xml"
+    assert summarize_paths(paths) == "5 files (3 .xml, 1 without suffix, 1 .txt), such as x/a.xml"

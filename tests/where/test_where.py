@@ -42,7 +42,7 @@ def block_of(payloads: Sequence[bytes], position: int = 0) -> RecordBlock:
 
 def chosen(text: str, *examples: dict[str, Any]) -> list[bool]:
     payloads = [rs.encode_example(example) for example in examples]
-    return parse_where(text).chosen(block_of(payloads)).tolist()  # type: ignore[no-any-return]
+    return parse_where(text).matches(block_of(payloads)).tolist()  # type: ignore[no-any-return]
 
 
 def schema_of(*payloads: bytes) -> Schema:
@@ -141,7 +141,7 @@ def test_as_plain_python_has_it(
     payloads = [rs.encode_example(record, KINDS) for record in records]
     expected = [holds(decoded(payload)) for payload in payloads]
     where = parse_where(text)
-    assert where.chosen(block_of(payloads)).tolist() == expected
+    assert where.matches(block_of(payloads)).tolist() == expected
     again = parse_where(str(where))
     assert again == where
     assert again.to_json() == where.to_json()
@@ -292,7 +292,7 @@ def test_the_context_of_sequences() -> None:
 
     payloads = [sequence(1), rs.encode_example({"id": 2}), sequence(3)]
     where = parse_where("id in (2, 3) and missing(steps)")
-    assert where.chosen(block_of(payloads)).tolist() == [False, True, True]
+    assert where.matches(block_of(payloads)).tolist() == [False, True, True]
     parse_where("id == 1").check(schema_of(*payloads))
     with pytest.raises(rs.OptionError, match="id, t"):
         parse_where("steps == 1").check(schema_of(*payloads))
@@ -306,6 +306,6 @@ def test_payloads_that_are_no_examples(payload: bytes, defect: Defect) -> None:
     good = [rs.encode_example({"a": 1}), rs.encode_sequence_example({"a": 1}, {"b": [1]})]
     for before in (good[:1], good):
         with pytest.raises(rs.CorruptDataError) as caught:
-            parse_where("a == 1").chosen(block_of([*before, payload], position=100))
+            parse_where("a == 1").matches(block_of([*before, payload], position=100))
         assert caught.value.defect in (defect, Defect.NOT_AN_EXAMPLE)
         assert caught.value.record is not None

@@ -10,13 +10,13 @@ from recordsmith.errors import OptionError, option
 from recordsmith.wire import Compression
 
 DEFAULT_SHARD_SIZE_BYTES = 256_000_000
-Shards: TypeAlias = int | Mapping[str, int]
+ShardCounts: TypeAlias = int | Mapping[str, int]
 
 _FORBIDDEN = frozenset("/\\\0:*?[]\n\r")
 
 
 def check_shard_options(
-    shards: Shards | None, shard_size_bytes: int | None, shard_names: object
+    shards: ShardCounts | None, shard_size_bytes: int | None, shard_names: object
 ) -> None:
     """Validate the options for the number, size and names of shards.
 
@@ -44,7 +44,7 @@ def check_shard_options(
 def shard_counts(
     records: Mapping[str, int],
     sizes: Mapping[str, int],
-    shards: Shards | None,
+    shards: ShardCounts | None,
     shard_size_bytes: int | None,
     *,
     noun: str = "record",
@@ -95,12 +95,12 @@ def shard_counts(
     return counts
 
 
-def bounds_of(count: int, shard_count: int) -> list[int]:
+def shard_bounds(count: int, shard_count: int) -> list[int]:
     """The number of the first record of each shard of a split, and the number of records."""
     return [count * number // shard_count for number in range(shard_count + 1)]
 
 
-def files_of_splits(
+def shard_files_by_split(
     counts: Mapping[str, int], compression: Compression, template: str = DEFAULT_TEMPLATE
 ) -> dict[str, list[str]]:
     """The names of the shards of each split.
@@ -112,7 +112,7 @@ def files_of_splits(
         OptionError: the names are invalid or not unique.
     """
     for split in counts:
-        if is_no_file_name(split):
+        if not is_valid_file_name(split):
             raise OptionError(
                 f"split name {split!r} cannot be part of a file name", option="splits", value=split
             )
@@ -122,7 +122,7 @@ def files_of_splits(
     }
     names = [file for of_split in files.values() for file in of_split]
     for file in names:
-        if is_no_file_name(file):
+        if not is_valid_file_name(file):
             raise OptionError(
                 f"{option('shard_names')} gives the invalid file name {file!r}",
                 option="shard_names",
@@ -138,6 +138,6 @@ def files_of_splits(
     return files
 
 
-def is_no_file_name(name: str) -> bool:
-    """Whether a name is hidden, points to another folder, or is invalid on some systems."""
-    return not name or name.startswith(".") or not _FORBIDDEN.isdisjoint(name)
+def is_valid_file_name(name: str) -> bool:
+    """Whether a name is visible, stays in its folder, and is valid on all systems."""
+    return bool(name) and not name.startswith(".") and _FORBIDDEN.isdisjoint(name)

@@ -34,6 +34,7 @@ from recordsmith.cli.reshard import reshard
 from recordsmith.cli.salvage import salvage
 from recordsmith.cli.schema import schema
 from recordsmith.cli.sheet import sheet
+from recordsmith.cli.upgrade import upgrade
 from recordsmith.cli.verify import verify
 from recordsmith.cli.version import print_version, version
 from recordsmith.cli.wording import advice_for, option_in_shell
@@ -42,11 +43,13 @@ from recordsmith.errors import CorruptDataError, RecordsmithError, SourceError
 _COMMANDS: dict[str, tuple[Callable[..., None], ...]] = {  # by panel of the help
     "Create datasets": (pack, append, demo),
     "Inspect and check any TFRecord files": (inspect, head, sheet, verify, schema, diff),
-    "Repair and rewrite them": (salvage, reshard, edit),
+    "Repair and rewrite them": (salvage, reshard, edit, upgrade),
     "Use them elsewhere": (export, index, bench),
     "About recordsmith": (version,),
 }
-_WRITING = {"pack", "append", "demo", "sheet", "salvage", "reshard", "edit", "export", "index"}
+_WRITING = {
+    *("pack", "append", "demo", "sheet", "salvage", "reshard", "edit", "upgrade", "export", "index")
+}
 """Commands whose output is only a summary: --quiet hides it."""
 
 _Quiet = Annotated[

@@ -30,7 +30,7 @@ def append(
     again: Annotated[
         bool, typer.Option("--again", help="Append files even if they were appended before.")
     ] = False,
-    no_lock: Annotated[
+    no_lock_notice: Annotated[
         bool,
         typer.Option(
             "--no-lock",
@@ -53,7 +53,7 @@ def append(
             out,
             split=split,
             again=again,
-            lock=not no_lock,
+            lock=not no_lock_notice,
             threads=threads,
             progress=progress,
         )

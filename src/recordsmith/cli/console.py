@@ -253,11 +253,11 @@ def print_written(report: PackReport | ReshardReport, verb: str, what: str) -> N
     )
     sizes = f"{size(report.bytes_in)} in, {size(report.bytes_out)} out"
     print_summary(bold(title), report.splits, sizes)
-    if report.kept_count:
-        written = report.shard_count - report.kept_count
+    if report.reused_count:
+        written = report.shard_count - report.reused_count
         print(
-            f"  resumed: {count(report.kept_count, 'shard')} of an earlier run verified and kept, "
-            f"{written:,} written now"
+            f"  resumed: {count(report.reused_count, 'shard')} of an earlier run verified and "
+            f"kept, {written:,} written now"
         )
 
 

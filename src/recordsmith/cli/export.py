@@ -81,10 +81,11 @@ def print_export_report(report: rs.ExportReport) -> None:
         for change in report.changed_names
     ]
     console.print_list(f"changed names, {len(changes):,}", changes)
-    left_out = [
-        f"{key} of {console.count(records, 'record')}" for key, records in report.left_out.items()
+    dropped_features = [
+        f"{key} of {console.count(records, 'record')}"
+        for key, records in report.dropped_features.items()
     ]
-    console.print_list(f"features that {report.format} cannot represent", left_out)
+    console.print_list(f"features that {report.format} cannot represent", dropped_features)
     for title, number, lines in (
         (f"skipped {report.skipped_count:,}", report.skipped_count, report.skipped),
         (f"problems, {report.problem_count:,}", report.problem_count, report.problems),

@@ -472,7 +472,7 @@ def _print_shards(results: Any, planned: Mapping[str, int], *, json: bool) -> No
                 "file": result.file,
                 "records": result.record_count,
                 "size_bytes": result.size_bytes,
-                "is_new": not result.was_kept,
+                "is_new": not result.was_reused,
                 "skipped": list(result.skipped.values()),
                 "skipped_count": skipped[result.file],
             }
@@ -483,7 +483,8 @@ def _print_shards(results: Any, planned: Mapping[str, int], *, json: bool) -> No
     for result in results:
         print(
             f"{console.printable(result.file)}: {console.count(result.record_count, 'record')}, "
-            f"{console.size(result.size_bytes)}" + (", already complete" if result.was_kept else "")
+            f"{console.size(result.size_bytes)}"
+            + (", already complete" if result.was_reused else "")
         )
         _print_skipped(list(result.skipped.values()), skipped[result.file], indent="  ")
 

@@ -16,9 +16,9 @@ def reporting_complete_shards(out: str) -> Iterator[None]:
     try:
         yield
     except (KeyboardInterrupt, FileAccessError):
-        from recordsmith.building import complete_shards
+        from recordsmith.building import completed_files
 
-        done = complete_shards(Path(out))
+        done = completed_files(Path(out))
         if done:
             console.print_aside(
                 f"{console.count(len(done), 'shard')} complete: rerun the command to resume, or "

@@ -47,7 +47,7 @@ def salvage(
         console.print_json(report.to_json())
     else:
         print_salvage_report(report)
-    if not report.is_whole:
+    if not report.is_complete:
         raise typer.Exit(1)
 
 
@@ -61,7 +61,7 @@ def print_salvage_report(report: rs.SalvageReport) -> None:
     else:
         done = console.bold(f"nothing to do: {what} were already recovered into {folder}")
         print(f"{done}; use --overwrite to do it again")
-    lost = [shard for shard in report.shards if not shard.is_whole or shard.repair_count]
+    lost = [shard for shard in report.shards if not shard.is_complete or shard.repair_count]
     for shard in lost[:_MOST_SHARDS]:
         _print_shard(shard)
     if len(lost) > _MOST_SHARDS:

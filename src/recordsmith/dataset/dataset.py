@@ -26,7 +26,7 @@ from recordsmith.dataset.selection import (
 )
 from recordsmith.dataset.shard import Shard
 from recordsmith.dataset.shares import check_shares, draws_of_splits, share_counts
-from recordsmith.errors import CorruptDataError, Defect, OptionError, names_like
+from recordsmith.errors import CorruptDataError, Defect, OptionError, suggest_names
 from recordsmith.example import (
     BytesArray,
     Column,
@@ -455,7 +455,7 @@ class Dataset(Summarized):
         for key in keys:
             if key not in known and self._known_schema.is_complete:
                 none = "records have no features" if len(self) else "the dataset is empty"
-                hint = names_like(key, known, none)
+                hint = suggest_names(key, known, none)
                 raise OptionError(
                     f"no record has a feature {key!r}; {hint}", option="keys", value=key
                 )
@@ -531,7 +531,7 @@ def _matching(records: SelectedRecords, where: Where, *, must_find: bool) -> Cho
     for located in records.blocks():
         block = located.block
         with located.located():
-            rows = np.flatnonzero(where.chosen(replace(block, position=0)))
+            rows = np.flatnonzero(where.matches(replace(block, position=0)))
         found.append(rows + start)
         start += len(block)
     if must_find:

@@ -38,7 +38,7 @@ from recordsmith.files import (
     as_path,
     make_folder,
     make_hidden_folder,
-    remove_left_over,
+    remove_leftovers,
     write_atomically,
 )
 from recordsmith.work import Work, thread_count
@@ -140,11 +140,11 @@ def index(
     work = Work(thread_count(None), progress, sum(shard.size_bytes for shard in shards))
     if format == "recordsmith":
         own = (path for shard in shards for path in index_paths(shard.path))
-        remove_left_over(path for path in own if not path.parent.is_symlink())
+        remove_leftovers(path for path in own if not path.parent.is_symlink())
         jobs = [partial(_write_own, shard, work, overwrite) for shard in shards]
     else:
         targets = _text_files(shards, None if to is None else as_path(to))
-        remove_left_over(targets)
+        remove_leftovers(targets)
         jobs = [
             partial(_write_text, shard, target, work, overwrite)
             for shard, target in zip(shards, targets, strict=True)

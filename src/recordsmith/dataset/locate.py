@@ -18,15 +18,15 @@ from recordsmith.dataset.labels import LABELS_NAME, ClassNames, read_labels
 from recordsmith.dataset.manifest import (
     MANIFEST_NAME,
     Manifest,
-    read_begun,
     read_manifest,
+    read_publish_note,
 )
 from recordsmith.dataset.names import (
     DONE_SUFFIX,
     PARTIAL_SUFFIX,
     is_text_index_name,
+    looks_like_shard,
     parse_shard_name,
-    passes_for_shard,
     shard_name,
 )
 from recordsmith.dataset.shard import Shard
@@ -40,7 +40,7 @@ from recordsmith.dataset.splits import (
 from recordsmith.errors import CorruptDataError, Defect, ForbiddenFileError, OptionError, option
 from recordsmith.files import INTERNAL_FOLDER, PathLike, accessing, as_path, list_folder, read_head
 from recordsmith.wire import HEAD_BYTES
-from recordsmith.wire.framing import begins_frame
+from recordsmith.wire.framing import starts_with_frame
 from recordsmith.words import first_of
 
 Paths: TypeAlias = PathLike | Sequence[PathLike]
@@ -253,7 +253,7 @@ def _locate_folder(folder: Path, around_defects: bool) -> Located:
         manifest = read_manifest(folder)
         if manifest is not None:
             return _locate_packed(folder, manifest)
-        if read_begun(folder) is not None:
+        if read_publish_note(folder) is not None:
             raise CorruptDataError(
                 Defect.UNFINISHED_DATASET,
                 "a job was interrupted while it published the dataset, so files may be missing",
@@ -406,4 +406,4 @@ def looks_like_records(path: Path) -> bool:
         head = read_head(path, HEAD_BYTES)
     except ForbiddenFileError:  # reading it will raise
         head = b""
-    return begins_frame(head) or passes_for_shard(path.name)
+    return starts_with_frame(head) or looks_like_shard(path.name)

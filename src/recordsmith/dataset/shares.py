@@ -15,7 +15,7 @@ from recordsmith.errors import OptionError, option
 from recordsmith.permutation import Permutations
 
 _EXAMPLE = "{'train': 0.7, 'validation': 0.3}"
-_AT_A_TIME = 1 << 20
+_AT_ONCE = 1 << 20
 
 
 def check_shares(splits: Mapping[str, float]) -> None:
@@ -80,8 +80,8 @@ class Draw:
     def keeps(self, start: int, stop: int) -> npt.NDArray[np.bool_]:
         """Whether each of the ranks start:stop is kept: bool, (stop - start,)."""
         kept = np.empty(stop - start, np.bool_)
-        for low in range(start, stop, _AT_A_TIME):
-            high = min(low + _AT_A_TIME, stop)
+        for low in range(start, stop, _AT_ONCE):
+            high = min(low + _AT_ONCE, stop)
             places = self.permutation.numbers(0, np.arange(low, high))
             kept[low - start : high - start] = (self.low <= places) & (places < self.high)
         return kept

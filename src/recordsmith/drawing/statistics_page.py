@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from itertools import islice
 from pathlib import Path
 
-from recordsmith.drawing.html_page import cards, check_html_path, prose, text, write_html
+from recordsmith.drawing.html_page import cards, check_html_path, paragraphs, text, write_html
 from recordsmith.examining.stats import Statistics
 from recordsmith.examining.stats.bytes_statistics import BytesStatistics
 from recordsmith.examining.stats.class_counts import ClassStatistics
@@ -104,9 +104,9 @@ def _page(statistics: Statistics, title: str) -> Iterable[str]:
             yield from _feature(key, feature, section)
         if len(features) > _MOST_FEATURES:
             more = counted(len(features) - _MOST_FEATURES, "more feature")
-            yield f"<p>{prose(f'and {more}, as `--json` has them')}</p>"
+            yield f"<p>{paragraphs(f'and {more}, as `--json` has them')}</p>"
     for line in filter(None, (left_out_in_words(statistics), not_looked_into(statistics))):
-        yield f"<p>{prose(line, 2000)}</p>"
+        yield f"<p>{paragraphs(line, 2000)}</p>"
     yield from _duplicates(statistics.duplicates)
 
 
@@ -119,7 +119,7 @@ def _remarks(statistics: Statistics) -> Iterable[str]:
         about = f'<p class="quiet">{names}</p>' if names else ""
         yield (
             f'<article class="kind notice"><h3><code>{_text(kind)}</code></h3>{about}'
-            f"<p>{prose(words, 2000)}</p></article>"
+            f"<p>{paragraphs(words, 2000)}</p></article>"
         )
     yield "</div>"
 

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
+from pathlib import Path, PurePath
 
-from recordsmith.drawing.file_names import distinct_names
-from recordsmith.drawing.html_page import cards, check_html_path, prose, text, write_html
+from recordsmith.drawing.html_page import cards, check_html_path, paragraphs, text, write_html
 from recordsmith.errors import CorruptDataError, Defect
 from recordsmith.examining.verification import ShardFindings, VerifyReport
 from recordsmith.examining.verification.explanations import explain
@@ -38,7 +37,7 @@ td > code:first-child { color: var(--bad); }
 @media (max-width: 700px) { .summary { text-align: left; }
   .shard { grid-template-columns: 1fr; gap: 2px; margin-bottom: 10px; } }
 """
-_ENDS_THE_WALK = (Defect.LENGTH_CRC, Defect.BROKEN_COMPRESSION, Defect.DECOMPRESSION_LIMIT)
+_ENDS_READING = (Defect.LENGTH_CRC, Defect.BROKEN_COMPRESSION, Defect.DECOMPRESSION_LIMIT)
 _BINS = 240  # marks in the bar of a shard; more would not be distinguishable
 _MOST_BARS = 300
 _MOST_ROWS = 2000
@@ -101,7 +100,7 @@ def _head(report: VerifyReport, title: str, verdict: str) -> str:
     ]
     if report.image_count:
         figures.append((f"{report.image_count:,}", "images decoded"))
-    remarks = "".join(f"<li>{prose(remark)}</li>" for remark in report.remarks)
+    remarks = "".join(f"<li>{paragraphs(remark)}</li>" for remark in report.remarks)
     return (
         f"<header><h1>{text(title)}</h1>"
         f'<p class="verdict {"good" if report.is_good else "bad"}">{verdict}</p></header>'
@@ -118,8 +117,8 @@ def _kinds(report: VerifyReport) -> str:
             explanation = explain(name)
             rows.append(
                 f'<article class="kind {"notice" if is_notice else ""}"><h3><code>{name}</code>'
-                f'<span class="badge">{often:,}</span></h3><p>{prose(explanation.meaning)}</p>'
-                f'<p class="advice">{prose(explanation.advice)}</p></article>'
+                f'<span class="badge">{often:,}</span></h3><p>{paragraphs(explanation.meaning)}</p>'
+                f'<p class="advice">{paragraphs(explanation.advice)}</p></article>'
             )
     if not rows:
         return ""
@@ -161,7 +160,7 @@ def _bar(shard: ShardFindings, name: str) -> str:
         f'<i style="left:{100 * place / _BINS:.2f}%" title="{text(_tip(errors))}"></i>'
         for place, errors in sorted(bins.items())
     )
-    lost = [_share(shard, error) for error in shard.defects if error.defect in _ENDS_THE_WALK]
+    lost = [_share(shard, error) for error in shard.defects if error.defect in _ENDS_READING]
     if lost and lost[0] is not None:
         marks = f'<u style="left:{100 * lost[0]:.2f}%" title="skipped"></u>{marks}'
     state = "good" if shard.is_good else "bad"
@@ -231,5 +230,26 @@ def _row(error: CorruptDataError, names: Mapping[str, str], compression: Compres
     return (
         f'<tr><td class="name" title="{text(error.path or "")}">{text(name)}{note}</td>'
         f'<td class="number">{position}</td><td class="number">{offset}</td>'
-        f"<td><code>{error.defect}</code> {prose(error.detail)}</td></tr>"
+        f"<td><code>{error.defect}</code> {paragraphs(error.detail)}</td></tr>"
     )
+
+
+def distinct_names(paths: Iterable[str]) -> dict[str, str]:
+    """Map each path to its name, with as many parent folders as needed to be unique."""
+    parts = {path: PurePath(path).parts for path in paths}
+    names: dict[str, str] = {}
+    waiting, kept = list(parts), 1
+    while waiting:
+        ends: dict[tuple[str, ...], list[str]] = {}
+        for path in waiting:
+            ends.setdefault(parts[path][-kept:], []).append(path)
+        waiting = []
+        for end, having in ends.items():
+            alike = [path for path in having if len(parts[path]) > kept]
+            if len(having) == 1:
+                names[having[0]] = str(PurePath(*end))
+            else:
+                names |= {path: path for path in having if path not in alike}
+                waiting += alike
+        kept += 1
+    return names

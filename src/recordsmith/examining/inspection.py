@@ -17,7 +17,7 @@ from recordsmith.dataset import (
 )
 from recordsmith.dataset.locate import Paths
 from recordsmith.examining.field_survey import FieldSurvey, survey_fields
-from recordsmith.examining.shard_summaries import ShardSummary, ShardTotals, compression_of
+from recordsmith.examining.shard_summaries import ShardSummary, ShardTotals, output_compression
 from recordsmith.example import Schema, SchemaSurvey
 from recordsmith.files import Progress
 
@@ -97,7 +97,7 @@ def inspect(
     )
     return Inspection(
         summaries,
-        compression_of(summaries),
+        output_compression(summaries),
         schema,
         dataset.class_names,
         from_manifest=known is not None

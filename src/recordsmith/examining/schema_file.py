@@ -16,7 +16,7 @@ from typing import Any, get_args
 from recordsmith.dataset import Dataset
 from recordsmith.dataset.documents import json_of
 from recordsmith.dataset.locate import Paths
-from recordsmith.errors import OptionError, names_like
+from recordsmith.errors import OptionError, suggest_names
 from recordsmith.examining.inspection import inspect
 from recordsmith.examining.rules import (
     SECTION_FIELDS,
@@ -149,7 +149,7 @@ class SchemaFile:
         known = (*_TOP_KEYS, *SECTION_FIELDS[payload])
         for key in document:
             if key not in known:
-                raise ValueError(f"unknown key {key!r}; {names_like(key, known, '')}")
+                raise ValueError(f"unknown key {key!r}; {suggest_names(key, known, '')}")
         others = document.get("other_features", "refused")
         if others not in ("refused", "allowed"):
             raise ValueError(f"other_features is {others!r}; expected refused or allowed")
@@ -231,7 +231,7 @@ def _rule_from_json(document: Any) -> FeatureRule:
         raise ValueError(f"rule is {document!r:.60}; expected an object")  # noqa: TRY004 - a file's
     for key in document:
         if key not in _RULE_KEYS:
-            raise ValueError(f"unknown key {key!r}; {names_like(key, _RULE_KEYS, '')}")
+            raise ValueError(f"unknown key {key!r}; {suggest_names(key, _RULE_KEYS, '')}")
     kind = _one_of(document, "kind", (None, *KIND_NUMBERS))
     content = _one_of(document, "content", (None, *_CONTENTS))
     if content is not None and kind not in (None, "bytes"):

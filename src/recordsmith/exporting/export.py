@@ -20,9 +20,8 @@ from recordsmith.example import Features, classify, decode_example
 from recordsmith.exporting.class_folders import ClassFolders
 from recordsmith.exporting.coco import CocoFiles
 from recordsmith.exporting.csv_tables import CsvTables
-from recordsmith.exporting.exporter import Exporter
+from recordsmith.exporting.export_writer import ChangedName, Exporter, ExportWriter
 from recordsmith.exporting.npz import NpzFiles
-from recordsmith.exporting.outbox import ChangedName, Outbox
 from recordsmith.exporting.parquet import ParquetTables
 from recordsmith.exporting.staging import staged
 from recordsmith.exporting.voc import VocFiles
@@ -56,7 +55,7 @@ class ExportReport:
         changed_names: names that were changed, with their new names.
         problems: the first 100 problems of exported records and of the folder.
         problem_count: the number of all problems.
-        left_out: features that the format cannot hold -> how many records have them.
+        dropped_features: features that the format cannot hold -> how many records have them.
         skipped: the first 100 skipped records, with the reason.
         skipped_count: the number of all skipped records.
     """
@@ -70,7 +69,7 @@ class ExportReport:
     changed_names: list[ChangedName] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
     problem_count: int = 0
-    left_out: dict[str, int] = field(default_factory=dict)
+    dropped_features: dict[str, int] = field(default_factory=dict)
     skipped: list[str] = field(default_factory=list)
     skipped_count: int = 0
 
@@ -86,8 +85,8 @@ class ExportReport:
             "changed_names": [changed._asdict() for changed in self.changed_names],
             "problems": self.problems,
             "problem_count": self.problem_count,
-            "left_out": [
-                {"feature": key, "records": count} for key, count in self.left_out.items()
+            "dropped_features": [
+                {"feature": key, "records": count} for key, count in self.dropped_features.items()
             ],
             "skipped": self.skipped,
             "skipped_count": self.skipped_count,
@@ -142,11 +141,11 @@ def export(
     dataset = dataset_of(path_or_dataset, split)
     _check_apart(dataset, folder)
     report = ExportReport(folder, format)
-    note = {"format": "recordsmith-export", "version": 1, "as": format}
+    note = {"format": "recordsmith-export", "version": 2, "export_format": format}
     shards = [shard.path for shard in dataset.shards]
     problems = Problems()
     with staged(folder, note, overwrite=overwrite, keeping=shards, report=problems.add) as staging:
-        outbox = Outbox(staging, dict.fromkeys(shard.split for shard in dataset.shards))
+        outbox = ExportWriter(staging, dict.fromkeys(shard.split for shard in dataset.shards))
         try:
             exporter.begin(dataset, outbox)
             _export_all(dataset, exporter, outbox, report, skip_errors, progress)
@@ -157,7 +156,7 @@ def export(
     report.changed_names = outbox.changed_names
     problems.extend(outbox.problems)
     report.problems, report.problem_count = problems.first, problems.count
-    report.left_out = dict(sorted(outbox.left_out.items()))
+    report.dropped_features = dict(sorted(outbox.dropped_features.items()))
     return report
 
 
@@ -191,7 +190,7 @@ def _check_apart(dataset: Dataset, folder: Path) -> None:
 def _export_all(
     dataset: Dataset,
     exporter: Exporter,
-    outbox: Outbox,
+    outbox: ExportWriter,
     report: ExportReport,
     skip_errors: bool,
     progress: Progress | None,

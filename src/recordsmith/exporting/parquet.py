@@ -14,7 +14,7 @@ from typing import Any
 from recordsmith.dataset import Dataset
 from recordsmith.errors import MissingExtraError, OptionError, SourceError
 from recordsmith.example import Features, FeatureSchema
-from recordsmith.exporting.outbox import Outbox
+from recordsmith.exporting.export_writer import ExportWriter
 
 _GROUP_BYTES = 32 << 20
 _GROUP_ROWS = 10_000
@@ -23,12 +23,12 @@ _GROUP_ROWS = 10_000
 class ParquetTables:
     """Writes a table for each split."""
 
-    def begin(self, dataset: Dataset, out: Outbox) -> None:
+    def begin(self, dataset: Dataset, out: ExportWriter) -> None:
         try:
             import pyarrow  # noqa: ICN001 - not `pa`, as it is optional
             import pyarrow.parquet
         except ImportError:
-            raise MissingExtraError("parquet", "pyarrow") from None
+            raise MissingExtraError("arrow", "pyarrow") from None
         self._arrow = pyarrow
         self._out = out
         dataset.schema.check_complete("a table has a column for each feature")
@@ -77,14 +77,14 @@ class ParquetTables:
 class _Table:
     """One file and its buffered rows."""
 
-    def __init__(self, arrow: Any, fields: list[Any], out: Outbox, split: str) -> None:
+    def __init__(self, arrow: Any, fields: list[Any], out: ExportWriter, split: str) -> None:
         self._arrow = arrow
         self._fields = fields
         self._out = out
         self._name = f"{out.split_name(split)}.parquet"
         self._file = out.open(self._name)
         self._writer = arrow.parquet.ParquetWriter(self._file, arrow.schema(fields))
-        out.at_end(self._abandon)
+        out.add_cleanup(self._abandon)
         self._rows: list[dict[str, Any]] = []
         self._size_bytes = 0
 

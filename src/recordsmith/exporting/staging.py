@@ -22,11 +22,11 @@ from recordsmith.files import (
     LOCK_NAME,
     access_error,
     accessing,
-    busy,
-    exclusive,
+    busy_error,
     list_folder,
+    locked,
     make_folder,
-    no_lock,
+    no_lock_notice,
     read_note,
     remove,
     remove_tree,
@@ -73,12 +73,12 @@ def staged(
     with accessing(named, "make folder"):
         os.makedirs(staging.parent, exist_ok=True)
     try:
-        with exclusive(staging, named) as is_locked:
+        with locked(staging, named) as is_locked:
             if not is_locked:
-                report(no_lock(named))
+                report(no_lock_notice(named))
             try:
                 if _is_folder(folder, named) != is_there:
-                    raise busy(named)
+                    raise busy_error(named)
                 _undo_moves(staging, folder)
                 _clear(staging)
                 if is_there:
@@ -145,7 +145,7 @@ def _clear(staging: Path) -> None:
 def _clear_left_over(adjacent: Path, named: Path) -> None:
     """Remove the hidden folder of an export that was killed right after the rename."""
     if adjacent.is_dir() and not adjacent.is_symlink():
-        with suppress(FileAccessError), exclusive(adjacent, named):
+        with suppress(FileAccessError), locked(adjacent, named):
             _clear(adjacent)
 
 
@@ -171,7 +171,7 @@ def _move_in(staging: Path, folder: Path, keeping: Iterable[Path], named: Path) 
                 )
     old.mkdir()
     numbers = {name: os.lstat(new / name).st_ino for name in coming}
-    write_atomically(staging / _MOVES, _to_json({"coming": numbers, "going": sorted(going)}))
+    write_atomically(staging / _MOVES, _to_json({"new": numbers, "old": sorted(going)}))
     try:
         for name in sorted(going):
             os.rename(folder / name, old / name)
@@ -197,8 +197,8 @@ def _undo_moves(staging: Path, folder: Path) -> None:
         return
     try:
         document = json.loads(read_note(moves))
-        coming = {_plain(name): number for name, number in document["coming"].items()}
-        going = [*map(_plain, document["going"])]
+        coming = {_plain(name): number for name, number in document["new"].items()}
+        going = [*map(_plain, document["old"])]
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise OptionError(
             f"{moves}, the list of moves of an interrupted export, is invalid",

@@ -12,7 +12,7 @@ import jax
 import numpy as np
 from jax.sharding import NamedSharding, Sharding
 
-from recordsmith.errors import OptionError, names_like, option
+from recordsmith.errors import OptionError, option, suggest_names
 from recordsmith.example import BytesArray, RaggedArray
 from recordsmith.jax.shardings import Shardings, split_of, splits_of
 
@@ -49,7 +49,7 @@ def convert(batch: Mapping[str, Any], sharding: Shardings = None) -> dict[str, A
     splits_of(sharding)  # checks it
     for name, of_entry in sharding.items():
         if name not in batch:
-            hint = names_like(name, batch, "the batch is empty")
+            hint = suggest_names(name, batch, "the batch is empty")
             raise OptionError(
                 f"{option('sharding')} has {name!r}, but the batch has no such entry; {hint}",
                 option="sharding",

@@ -36,10 +36,10 @@ from recordsmith.image import (
     StoredImage,
     StoredMask,
     check_chunks,
-    look_at_jpeg,
+    orient_box,
+    read_jpeg_info,
     store_image,
     store_mask,
-    turn_box,
 )
 from recordsmith.image.formats.png import SIGNATURE
 from recordsmith.sources import Note
@@ -47,7 +47,7 @@ from recordsmith.sources import Note
 IMAGES = (IMAGE, MASK, OBJECT_MASK)
 """The canonical keys of features that hold encoded images."""
 
-_BEGINNINGS = (b"\xff\xd8\xff", SIGNATURE, b"GIF87a", b"GIF89a")
+_SIGNATURES = (b"\xff\xd8\xff", SIGNATURE, b"GIF87a", b"GIF89a")
 IS_PROGRESSIVE = (
     "JPEGs are progressive, so they take two to three times as long to decode; conversion to "
     "baseline keeps every pixel and adds about 3 % to their size"
@@ -84,7 +84,7 @@ def apply_image_options(
     """
     given = dict(features)
     if options.is_default:
-        note_of_image(given, note)
+        find_image_note(given, note)
         return given
     data = _only(given, IMAGE, bytes)
     if data is None:
@@ -104,7 +104,7 @@ def apply_image_options(
     _move_boxes(given, stored, note, where)
     _scale_areas(given, stored, sizes, note, where)
     if stored.data is data:
-        note_of_image(given, note)
+        find_image_note(given, note)
     return given
 
 
@@ -157,17 +157,17 @@ def check_images(payload: bytes, keys: Collection[str]) -> None:
 def _starts_like_image(value: object) -> bool:
     if not isinstance(value, bytes):
         return False
-    return value.startswith(_BEGINNINGS) or (value[:4], value[8:12]) == (b"RIFF", b"WEBP")
+    return value.startswith(_SIGNATURES) or (value[:4], value[8:12]) == (b"RIFF", b"WEBP")
 
 
-def note_of_image(features: Mapping[str, Any], note: Note) -> None:
+def find_image_note(features: Mapping[str, Any], note: Note) -> None:
     """Note whether a JPEG is progressive or has an orientation. Reads only its header."""
     data = features.get(IMAGE)
     if type(data) is list and len(data) == 1:
         data = data[0]
     if type(data) is not bytes:
         return
-    is_progressive, orientation = look_at_jpeg(data)
+    is_progressive, orientation = read_jpeg_info(data)
     if is_progressive:
         note(IS_PROGRESSIVE, _name_of(features))
     if orientation != 1:
@@ -247,7 +247,7 @@ def _move_boxes(given: dict[str, Any], stored: StoredImage, note: Note, where: s
     sides = [[float(place) for place in _listed(given[key])] for key in BOX]
     if not sides[0]:
         return
-    boxes = [turn_box(box, stored.orientation_applied) for box in zip(*sides, strict=True)]
+    boxes = [orient_box(box, stored.orientation_applied) for box in zip(*sides, strict=True)]
     for key, places in zip(BOX, zip(*boxes, strict=True), strict=True):
         given[key] = list(places)
     note(BOXES_ROTATED, where)

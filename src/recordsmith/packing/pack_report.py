@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from recordsmith.building import Noted
+from recordsmith.building import Occurrences
 from recordsmith.dataset import Manifest
 
 
@@ -18,7 +18,7 @@ class PackReport:
     sample_count: number of packed samples.
     class_count: number of classes, or None.
     shard_count: number of shards.
-    kept_count: number of shards that an interrupted earlier run had completed.
+    reused_count: number of shards that an interrupted earlier run had completed.
     splits: number of records of each split.
     bytes_in, bytes_out: total size of the samples and of the shards.
     skipped: the first unreadable samples, at most 100, with the reason.
@@ -34,13 +34,13 @@ class PackReport:
     sample_count: int = 0
     class_count: int | None = None
     shard_count: int = 0
-    kept_count: int = 0
+    reused_count: int = 0
     splits: dict[str, int] = field(default_factory=dict)
     bytes_in: int = 0
     bytes_out: int = 0
     skipped: list[str] = field(default_factory=list)
     skipped_count: int = 0
-    notes: dict[str, Noted] = field(default_factory=dict)
+    notes: dict[str, Occurrences] = field(default_factory=dict)
     notices: tuple[str, ...] = ()
     images_are_checked: bool = False
     is_new: bool = True
@@ -61,7 +61,7 @@ class PackReport:
             "samples": self.sample_count,
             "classes": self.class_count,
             "shards": self.shard_count,
-            "kept": self.kept_count,
+            "reused": self.reused_count,
             "splits": self.splits,
             "bytes_in": self.bytes_in,
             "bytes_out": self.bytes_out,

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from recordsmith.building import Shards
+from recordsmith.building import ShardCounts
 from recordsmith.dataset import DEFAULT_TEMPLATE
 from recordsmith.errors import OptionError
 from recordsmith.image import ImageOptions
@@ -27,7 +27,7 @@ class Recipe:
     """The options of `pack` that determine the content of the shards; see `pack`."""
 
     splits: Mapping[str, float] | None = None
-    shards: Shards | None = None
+    shards: ShardCounts | None = None
     shard_size_bytes: int | None = None
     seed: int = 0
     stratify: bool = False
@@ -58,16 +58,16 @@ class Recipe:
         """
         # the location of the source is not part of the plan: it may differ between machines
         described = source.describe().items()
-        making: dict[str, Any] = {
+        other_options: dict[str, Any] = {
             "source": {name: value for name, value in described if name not in _PLACES}
         }
         scheme = self._scheme()
         if scheme is not None:
-            making["keys"] = scheme.to_json()
+            other_options["keys"] = scheme.to_json()
         if self.image_options is not None and not self.image_options.is_default:
-            making["image_options"] = self.image_options.to_json()
+            other_options["image_options"] = self.image_options.to_json()
         if self.check_images:
-            making["check_images"] = True
+            other_options["check_images"] = True
         return make_plan(
             listing,
             splits=self.splits,
@@ -78,7 +78,7 @@ class Recipe:
             shuffle=self.shuffle,
             compression=check_compression(self.compression),
             shard_names=self.shard_names,
-            making=making,
+            other_options=other_options,
         )
 
     def preparation(self, source: Source) -> Preparation:

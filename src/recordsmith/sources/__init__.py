@@ -10,7 +10,7 @@ from recordsmith.sources.image_pairs import ImagePairs
 from recordsmith.sources.recognition import KINDS, Recognised, make_source
 from recordsmith.sources.rows import Rows
 from recordsmith.sources.shards import Shards
-from recordsmith.sources.source import Content, Listing, Note, Sample, Source, unheard
+from recordsmith.sources.source import Content, Listing, Note, Sample, Source, ignore_note
 from recordsmith.sources.table import Table
 from recordsmith.sources.voc import Voc
 from recordsmith.sources.webdataset import WebDataset
@@ -34,6 +34,6 @@ __all__ = [
     "Voc",
     "WebDataset",
     "Yolo",
+    "ignore_note",
     "make_source",
-    "unheard",
 ]

@@ -27,10 +27,10 @@ from recordsmith.example.keys import (
     WIDTH,
 )
 from recordsmith.files import PathLike, as_path
-from recordsmith.image import encode_mask, resize_nearest, turn, undone_by
+from recordsmith.image import apply_orientation, encode_mask, inverse_orientation, resize_nearest
 from recordsmith.sources.boxes import (
     BOX_KINDS,
-    UNKNOWN_DROPPED,
+    UNKNOWN_CLASSES_DROPPED,
     AnnotatedBox,
     BoxPolicy,
     BoxReader,
@@ -46,13 +46,13 @@ from recordsmith.sources.coco_layout import Described, entry_of, find_files, ima
 from recordsmith.sources.entries import Entry, samples_of
 from recordsmith.sources.file_index import FileIndex
 from recordsmith.sources.images import has_image_name
-from recordsmith.sources.problems import Fault, in_full, notice, some
+from recordsmith.sources.problems import Fault, count_notice, join_names, join_problems
 from recordsmith.sources.regions import (
     ClassMask,
     RegionError,
     rasterize,
 )
-from recordsmith.sources.source import Listing, Note, Sample, look_up, unheard
+from recordsmith.sources.source import Listing, Note, Sample, ignore_note, look_up
 from recordsmith.sources.splits import in_split_order
 from recordsmith.words import count
 
@@ -155,7 +155,7 @@ class Coco:
                 entries[name], splits[name] = entry, split
                 first.setdefault(name, file.name)
         if not entries:
-            names = some(file.name for file in files.values())
+            names = join_names(file.name for file in files.values())
             raise SourceError(f"no images to pack: {names} list no images", path=self.root)
         self._entries = entries
         if len(files) == 1:
@@ -163,8 +163,8 @@ class Coco:
         samples = samples_of(entries, splits, index, lambda described: described.file.version)
         used = {entry.image for entry in entries.values()}
         left = [path for path in index.paths if has_image_name(path) and path not in used]
-        notices += notice(left, "image", "missing from annotation files skipped")
-        notices += notice(index.hidden, "hidden file", "skipped")
+        notices += count_notice(left, "image", "missing from annotation files skipped")
+        notices += count_notice(index.hidden, "hidden file", "skipped")
         notices += [*more, *self._classes.notices()]
         return Listing(
             samples,
@@ -174,7 +174,7 @@ class Coco:
             has_label_map=True,
         )
 
-    def read_sample(self, sample: Sample, note: Note = unheard) -> Mapping[str, Any]:
+    def read_sample(self, sample: Sample, note: Note = ignore_note) -> Mapping[str, Any]:
         """Read one image and its annotations.
 
         Raises:
@@ -258,11 +258,11 @@ class Coco:
         notices = []
         if problems:
             number = count(problems.count, "invalid entry", "invalid entries")
-            notices.append(f"{number} dropped: {in_full(problems)}")
+            notices.append(f"{number} dropped: {join_problems(problems)}")
         for file in files:
             if file.orphans:
                 number = count(len(file.orphans), "annotation")
-                ids = some(map(str, file.orphans))
+                ids = join_names(map(str, file.orphans))
                 notices.append(f"{number} of unlisted images in {file.name} skipped: {ids}")
         return notices
 
@@ -295,7 +295,9 @@ class Coco:
                 reader.note(_NO_OUTLINE, f"{item.source.place}: {error}")
                 mask = np.zeros((height, width), np.uint8)
             else:
-                mask = resize_nearest(turn(drawn, undone_by(frame.orientation)), height, width)
+                mask = resize_nearest(
+                    apply_orientation(drawn, inverse_orientation(frame.orientation)), height, width
+                )
                 if not mask.any():
                     reader.note(_EMPTY_MASK, item.source.place)
             kept.append(item)
@@ -324,7 +326,7 @@ def _boxes(file: CocoFile, image: Mapping[str, Any], reader: BoxReader) -> list[
         category, box = annotation.get("category_id"), annotation.get("bbox")
         name = file.categories.get(category) if isinstance(category, int) else None
         if name is None:
-            reader.reject(place, f"unknown category_id {category!r}", UNKNOWN_DROPPED)
+            reader.reject(place, f"unknown category_id {category!r}", UNKNOWN_CLASSES_DROPPED)
         elif not isinstance(box, list) or len(box) != 4:
             fault = f"invalid bbox {str(box)[:60]}; expected [x, y, width, height]"
             reader.reject(place, fault)
@@ -375,7 +377,7 @@ def _classes(files: list[CocoFile], label_map: PathLike | None) -> tuple[Classes
                 problems.append(f"category {number_} is {name!r} in {file.name} and {other}")
     if problems and label_map is None:
         raise SourceError(
-            f"the annotation files have different categories: {some(problems)}",
+            f"the annotation files have different categories: {join_names(problems)}",
             problems,
             remedy=f"Fix them, or pass {option('label_map')} to use labels by name.",
         )
@@ -388,5 +390,5 @@ def _classes(files: list[CocoFile], label_map: PathLike | None) -> tuple[Classes
             )
         else:
             notices.append(f"1 category without objects dropped: 0, {names.pop(0)!r}")
-    origin = f"the categories of {some(file.name for file in files)}"
+    origin = f"the categories of {join_names(file.name for file in files)}"
     return classes_by_label(names, label_map, origin), notices

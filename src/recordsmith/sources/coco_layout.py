@@ -18,7 +18,7 @@ from recordsmith.sources.coco_json import CocoFile, looks_like_coco
 from recordsmith.sources.entries import Entry, notes_of
 from recordsmith.sources.file_index import FileIndex, Found, no_files, not_found
 from recordsmith.sources.images import has_image_name
-from recordsmith.sources.problems import Fault, some
+from recordsmith.sources.problems import Fault, join_names
 
 _EXPECTED = (
     "annotations/instances_<split>.json with one folder of images per split, "
@@ -82,7 +82,7 @@ def _by_split(paths: list[str]) -> dict[str, str]:
         if len(splits) == len(paths) and all(len(words) == 1 for words in splits):
             return {words[0]: path for words, path in splits.items()}
     raise SourceError(
-        f"several annotation files without distinct splits in their names: {some(paths)}",
+        f"several annotation files without distinct splits in their names: {join_names(paths)}",
         remedy=f"Choose one with {option('annotations', paths[0])}, or map each split to its file.",
     )
 
@@ -128,6 +128,6 @@ def entry_of(index: FileIndex, folders: list[str], described: Described) -> Entr
     if isinstance(found, Found):
         return Entry(found.path, described, notes_of(found, name, place))
     image_id = described.image["id"]
-    problem = not_found(found, name, some(folder or "." for folder in folders))
+    problem = not_found(found, name, join_names(folder or "." for folder in folders))
     fault = Fault(f"image {image_id}: {problem}", described.file.name)
     return Entry(f"{described.file.name}/{image_id}", described, fault=fault)

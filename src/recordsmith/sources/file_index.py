@@ -18,7 +18,7 @@ from recordsmith.errors import SourceError
 from recordsmith.sources.folders import check_folder, files_below
 from recordsmith.sources.foreign_paths import with_slashes
 from recordsmith.sources.images import has_image_name
-from recordsmith.sources.problems import some
+from recordsmith.sources.problems import join_names
 from recordsmith.sources.versions import size_and_time
 
 FOUND_BY_LAST_PART = "images were found by the last part of the path in their annotation"
@@ -148,7 +148,7 @@ def not_found(found: Found | list[str], name: str, where: str = "", noun: str = 
     if isinstance(found, Found):
         return f"{name!r} is not an image"
     if found:
-        return f"{noun} {name!r} is ambiguous: it may be {some(found, 'or')}"
+        return f"{noun} {name!r} is ambiguous: it may be {join_names(found, 'or')}"
     return f"{noun} {name!r} not found{f' in {where}' if where else ''}"
 
 
@@ -160,7 +160,7 @@ def no_files(root: Path, expected: str, index: FileIndex) -> SourceError:
         )
     folders = sorted({path.split("/")[0] + "/" for path in index.paths if "/" in path})
     files = [path for path in index.paths if "/" not in path]
-    found = some([*folders, *files])
+    found = join_names([*folders, *files])
     return SourceError(
         f"nothing to pack: found {found}; expected {expected}",
         path=root,

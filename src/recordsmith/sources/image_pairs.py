@@ -25,7 +25,7 @@ from recordsmith.sources.pair_folders import (
 )
 from recordsmith.sources.pair_lists import pairs_of_list, pairs_of_paths
 from recordsmith.sources.pairing import Pair, Pairing
-from recordsmith.sources.source import Listing, Note, Sample, look_up, unheard
+from recordsmith.sources.source import Listing, Note, Sample, ignore_note, look_up
 from recordsmith.sources.splits import in_split_order
 
 Pairs: TypeAlias = PathLike | Iterable[tuple[PathLike, PathLike]]
@@ -113,7 +113,7 @@ class ImagePairs:
         splits = in_split_order(pair.split for pair in found.pairs if pair.split is not None)
         return Listing(samples, notices=tuple(found.notices), splits=splits)
 
-    def read_sample(self, sample: Sample, note: Note = unheard) -> Mapping[str, Any]:
+    def read_sample(self, sample: Sample, note: Note = ignore_note) -> Mapping[str, Any]:
         """Read one image and its mask.
 
         Raises:
@@ -167,7 +167,7 @@ class ImagePairs:
         check_folder(self.root, "a folder")
         base, folders = find_folders(self.root)
         found = pairs_of_folders(base, folders)
-        found.notice(
+        found.add_notice(
             other_entries(base, folders),
             "other entry",
             "next to images and masks skipped",

@@ -19,7 +19,7 @@ from recordsmith.sources.folders import (
     ImageTree,
     folders_in,
     has_images,
-    names_below,
+    list_names_in,
     read_image_tree,
 )
 from recordsmith.sources.pair_lists import Line, read_list
@@ -28,12 +28,12 @@ from recordsmith.sources.pairing import (
     Matches,
     Pairing,
     ambiguity,
-    has_masks_beside,
+    has_adjacent_masks,
     match_names,
     match_within,
     without_suffix,
 )
-from recordsmith.sources.problems import Fault, some
+from recordsmith.sources.problems import Fault, join_names
 from recordsmith.sources.splits import (
     are_split_names,
     in_split_order,
@@ -85,7 +85,7 @@ def find_folders(root: Path) -> tuple[Path, list[FolderPair]]:
         if len(folders) != 1:
             break
         (base,) = folders.values()
-    if any(has_masks_beside(files) for _, files in names_below(root)):
+    if any(has_adjacent_masks(files) for _, files in list_names_in(root)):
         return root, [FolderPair(root, root)]
     raise _no_folders(root)
 
@@ -118,8 +118,8 @@ def pairs_of_folders(base: Path, folders: Sequence[FolderPair]) -> Pairing:
             _add_listed(found, names, listed, lists)
         else:
             _add_all(found, names)
-    found.notice([path for tree in trees for path in tree.hidden], "hidden file", "skipped")
-    found.notice([path for tree in trees for path in tree.others], "non-image file", "skipped")
+    found.add_notice([path for tree in trees for path in tree.hidden], "hidden file", "skipped")
+    found.add_notice([path for tree in trees for path in tree.others], "non-image file", "skipped")
     if all(pair.fault is not None for pair in found.pairs):
         raise _no_pairs(folders, trees, found)
     return found
@@ -180,17 +180,17 @@ def _add_all(found: Pairing, names: _Names) -> None:
 
 def _notice_lone(found: Pairing, names: _Names) -> None:
     folders, matches = names.folders, names.matches
-    images = [str(folders.images / image) for image in matches.lone_images]
-    found.notice(images, "image", "without a mask skipped")
-    masks = [str(folders.masks / mask) for mask in matches.lone_masks]
-    found.notice(masks, "mask", "without an image skipped")
+    images = [str(folders.images / image) for image in matches.unmatched_images]
+    found.add_notice(images, "image", "without a mask skipped")
+    masks = [str(folders.masks / mask) for mask in matches.unmatched_masks]
+    found.add_notice(masks, "mask", "without an image skipped")
 
 
 def _add_listed(found: Pairing, names: _Names, listed: dict[str, Path], lists: Path) -> None:
     """Add the names in VOC's lists; each fault has the line of its name."""
     matches = names.matches
     pairs = {without_suffix(image): (image, mask) for image, mask in matches.pairs}
-    lone = {without_suffix(image) for image in matches.lone_images}
+    lone = {without_suffix(image) for image in matches.unmatched_images}
     folders = names.folders
     ambiguous = {without_suffix(files[0][0]): files for files in matches.ambiguous}
     known = {*pairs, *lone, *ambiguous}
@@ -225,13 +225,15 @@ def _add_listed(found: Pairing, names: _Names, listed: dict[str, Path], lists: P
             else:
                 where = f"{path.name}, line {number}"
                 found.add_fault(where, Fault(problem, str(path), number), split)
-    found.notice(repeated, "repeated name", "in lists packed once")
+    found.add_notice(repeated, "repeated name", "in lists packed once")
     unlisted = sorted(known - set(places))
-    found.notice([name for name in unlisted if name in pairs], "pair", "missing from lists skipped")
+    found.add_notice(
+        [name for name in unlisted if name in pairs], "pair", "missing from lists skipped"
+    )
     lone_unlisted = [name for name in unlisted if name not in pairs]
-    found.notice(lone_unlisted, "image", "missing from lists skipped")
+    found.add_notice(lone_unlisted, "image", "missing from lists skipped")
     others = [entry.path for entry in list_folder(lists) if Path(entry.path) not in listed.values()]
-    found.notice(others, "list", "unused")
+    found.add_notice(others, "list", "unused")
 
 
 def _name_in(line: Line, known: set[str]) -> str:
@@ -269,7 +271,7 @@ def _of_split(folders: dict[str, Path], name: str) -> Iterator[FolderPair]:
 def _no_folders(root: Path) -> SourceError:
     """The error for a folder without folders of images and masks."""
     entries = [entry.name for entry in list_folder(root) if not entry.name.startswith(".")]
-    found = f"found {some(entries)}" if entries else "the folder is empty"
+    found = f"found {join_names(entries)}" if entries else "the folder is empty"
     pairs = ", ".join(f"{images} + {masks}" for images, masks in _FOLDER_NAMES)
     return SourceError(
         f"no masks to pack: {found}; expected two folders with the same file names ({pairs}), or "
@@ -288,9 +290,9 @@ def _no_pairs(
     if problems:
         fault = f"none of {count(len(problems), 'name')} has an image and a mask: {problems[0]}"
     elif empty := [str(tree.path) for tree in trees if not tree.images]:
-        fault = f"found no images in {some(empty)}"
+        fault = f"found no images in {join_names(empty)}"
     else:
-        where = some(f"{pair.images} and {pair.masks}" for pair in folders)
+        where = join_names(f"{pair.images} and {pair.masks}" for pair in folders)
         names = f"{trees[0].images[0].name} and {trees[-1].images[0].name}"
         fault = f"no common names in {where}, such as {names}"
     return SourceError(

@@ -25,9 +25,9 @@ from recordsmith.example import (
 )
 from recordsmith.sources.json_values import LOST_DIGITS
 from recordsmith.sources.numbered import NumberedSamples, RowNames, number_of
-from recordsmith.sources.problems import in_full, raise_problems, some
-from recordsmith.sources.row_columns import Coded, as_labels, as_splits, mark_text
-from recordsmith.sources.source import Listing, Note, Sample, unheard
+from recordsmith.sources.problems import join_names, join_problems, raise_problems
+from recordsmith.sources.row_columns import CategoryColumn, as_labels, as_splits, category_text
+from recordsmith.sources.source import Listing, Note, Sample, ignore_note
 from recordsmith.sources.spool import Spool
 from recordsmith.words import count
 
@@ -104,7 +104,7 @@ class Rows:
                 self._listing = self._list()
             return self._listing
 
-    def read_sample(self, sample: Sample, note: Note = unheard) -> bytes:
+    def read_sample(self, sample: Sample, note: Note = ignore_note) -> bytes:
         """Read the payload of one row.
 
         Raises:
@@ -131,7 +131,9 @@ class Rows:
 
     def _list(self) -> Listing:
         marks = {
-            name: Coded() for name in (self._split, self._group, self._label) if name is not None
+            name: CategoryColumn()
+            for name in (self._split, self._group, self._label)
+            if name is not None
         }
         survey = SchemaSurvey()
         self._label_types: set[type] = set()
@@ -147,7 +149,7 @@ class Rows:
         for name, values in marks.items():
             if not values.values:
                 problems = list(self._failures.values())
-                found = in_full([f"no row has a value for {name!r}", *problems])
+                found = join_problems([f"no row has a value for {name!r}", *problems])
                 raise SourceError(found, problems)
         schema = survey.finish()
         if len(self._forms) > 1:
@@ -177,7 +179,7 @@ class Rows:
             samples, class_names, tuple(notices), () if splits is None else tuple(splits[0])
         )
 
-    def _encoded(self, marks: Mapping[str, Coded]) -> Iterator[list[bytes]]:
+    def _encoded(self, marks: Mapping[str, CategoryColumn]) -> Iterator[list[bytes]]:
         """Yield the payloads of all rows in batches; empty for a row that cannot be encoded."""
         payloads: list[bytes] = []
         for number, row in enumerate(self._given):
@@ -210,7 +212,7 @@ class Rows:
             return encode_sequence_example(row[0], row[1], self._kinds)
         return encode_example(row, self._kinds)
 
-    def _mark(self, context: Mapping[str, Any], marks: Mapping[str, Coded]) -> None:
+    def _mark(self, context: Mapping[str, Any], marks: Mapping[str, CategoryColumn]) -> None:
         """Store the split, group and label of a row.
 
         Raises:
@@ -219,7 +221,7 @@ class Rows:
         texts = {}
         for name in marks:
             value = context.get(name)
-            texts[name] = mark_text(value)
+            texts[name] = category_text(value)
             if texts[name] is None and (value not in (None, "", b"") or name == self._split):
                 use = "split" if name == self._split else "group or class"
                 raise TypeError(f"{name!r} is {value!r:.40}, which is not a valid {use}")
@@ -255,7 +257,9 @@ class Rows:
         ]
         raise_problems(Problems(problems))
         self._floats = dict.fromkeys(first, "float")
-        return [f"{count(len(first), 'key')} with ints and floats stored as float: {some(first)}"]
+        return [
+            f"{count(len(first), 'key')} with ints and floats stored as float: {join_names(first)}"
+        ]
 
 
 def _context(row: Any) -> Mapping[str, Any]:

@@ -26,8 +26,8 @@ from recordsmith.errors import OptionError, SourceError
 from recordsmith.example import Kind
 from recordsmith.files import PathLike, as_path
 from recordsmith.sources.numbered import NumberedSamples, RowNames, number_of
-from recordsmith.sources.problems import some
-from recordsmith.sources.source import Listing, Note, Sample, unheard
+from recordsmith.sources.problems import join_names
+from recordsmith.sources.source import Listing, Note, Sample, ignore_note
 from recordsmith.sources.splits import joined_notice, splits_of_shards
 from recordsmith.sources.spool import Spool
 from recordsmith.sources.versions import version_of_files
@@ -99,7 +99,7 @@ class Shards:
         names = _names(self._shards)
         self._names = RowNames(dict(zip(names, map(len, sizes), strict=True)))
         if not len(self._names):
-            raise SourceError(f"no records in {some(names)}", path=self.root)
+            raise SourceError(f"no records in {join_names(names)}", path=self.root)
         split_of_each = splits_of_shards(self._shards)
         splits = tuple(dict.fromkeys(split_of_each))
         splits = splits if len(splits) > 1 else ()
@@ -122,7 +122,7 @@ class Shards:
             has_label_map=has_label_map,
         )
 
-    def read_sample(self, sample: Sample, note: Note = unheard) -> bytes:
+    def read_sample(self, sample: Sample, note: Note = ignore_note) -> bytes:
         """Read the payload of one record.
 
         Raises:
@@ -171,5 +171,5 @@ def _names(shards: tuple[Shard, ...]) -> list[str]:
     names = [Path(os.path.relpath(path, folder)).as_posix() for path in paths]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
-        raise OptionError(f"the paths include {some(twice)} more than once", option="paths")
+        raise OptionError(f"the paths include {join_names(twice)} more than once", option="paths")
     return names

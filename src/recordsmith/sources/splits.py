@@ -17,9 +17,9 @@ def splits_of_shards(shards: Sequence[Shard]) -> list[str]:
 
     The splits of the others are kept, so that test records do not get into training.
     """
-    unnamed = {shard.split for shard in shards if not _tells_split(shard)}
+    unnamed = {shard.split for shard in shards if not _names_split(shard)}
     return [
-        JOINED if len(unnamed) > 1 and not _tells_split(shard) else shard.split for shard in shards
+        JOINED if len(unnamed) > 1 and not _names_split(shard) else shard.split for shard in shards
     ]
 
 
@@ -32,7 +32,7 @@ def joined_notice(shards: Sequence[Shard], splits: Sequence[str]) -> list[str]:
     return [f"{files} without a split in the name packed as split {JOINED}"]
 
 
-def _tells_split(shard: Shard) -> bool:
+def _names_split(shard: Shard) -> bool:
     """Whether the manifest, name or folder of a shard names its split."""
     return shard.entry is not None or tells_split(shard.path.name, shard.split)
 

@@ -92,7 +92,7 @@ class RandomFile:
             while view:
                 view = view[os.write(self._descriptor, view) :]
         except OSError as error:
-            raise _no_place(error) from error
+            raise _no_space_error(error) from error
 
 
 def temporary_file() -> RandomFile:
@@ -105,7 +105,7 @@ def temporary_file() -> RandomFile:
         with tempfile.TemporaryFile() as file:
             return RandomFile(os.dup(file.fileno()), "a temporary file")
     except OSError as error:
-        raise _no_place(error) from error
+        raise _no_space_error(error) from error
 
 
 def temporary_copy(pieces: Iterable[BytesLike]) -> RandomFile:
@@ -184,7 +184,7 @@ class Spool:
         return self._file.read_whole(start, self._ends[number + 1] - start)
 
 
-def _no_place(error: OSError) -> FileAccessError:
+def _no_space_error(error: OSError) -> FileAccessError:
     """The error for a temporary file that cannot be written."""
     try:
         folder = tempfile.gettempdir()

@@ -21,7 +21,7 @@ from recordsmith.example.keys import (
 from recordsmith.files import PathLike, as_path
 from recordsmith.sources.boxes import (
     BOX_KINDS,
-    UNKNOWN_DROPPED,
+    UNKNOWN_CLASSES_DROPPED,
     AnnotatedBox,
     BoxPolicy,
     BoxReader,
@@ -32,7 +32,7 @@ from recordsmith.sources.boxes import (
 from recordsmith.sources.classes import Classes, classes_of
 from recordsmith.sources.entries import Entry, samples_of
 from recordsmith.sources.file_index import FileIndex
-from recordsmith.sources.source import Listing, Note, Sample, look_up, unheard
+from recordsmith.sources.source import Listing, Note, Sample, ignore_note, look_up
 from recordsmith.sources.splits import in_split_order
 from recordsmith.sources.voc_layout import Annotated, find_samples
 from recordsmith.sources.voc_xml import VocAnnotation, VocObject, load_annotation
@@ -93,7 +93,7 @@ class Voc:
             has_label_map=True,
         )
 
-    def read_sample(self, sample: Sample, note: Note = unheard) -> Mapping[str, Any]:
+    def read_sample(self, sample: Sample, note: Note = ignore_note) -> Mapping[str, Any]:
         """Read one image and its annotations.
 
         Raises:
@@ -145,7 +145,7 @@ class Voc:
                 reader.reject(place, f"object {item.name!r} has no bndbox")
             elif not item.name or "\n" in item.name:
                 fault = f"invalid class name {item.name!r}"
-                reader.reject(place, fault, UNKNOWN_DROPPED)
+                reader.reject(place, fault, UNKNOWN_CLASSES_DROPPED)
             else:
                 where = f"{place} ({item.name})"
                 boxes.append(AnnotatedBox(where, item.name, item.corners, item))

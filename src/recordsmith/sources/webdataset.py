@@ -28,9 +28,9 @@ from recordsmith.sources.images import image_features
 from recordsmith.sources.json_values import KindSurvey, as_json_text, json_features
 from recordsmith.sources.npy import npy_features
 from recordsmith.sources.numbered import Names, NumberedSamples, number_of
-from recordsmith.sources.problems import raise_problems, some, tally
-from recordsmith.sources.row_columns import Coded, as_splits
-from recordsmith.sources.source import Listing, Note, Sample, unheard
+from recordsmith.sources.problems import join_names, raise_problems, summarize_paths
+from recordsmith.sources.row_columns import CategoryColumn, as_splits
+from recordsmith.sources.source import Listing, Note, Sample, ignore_note
 from recordsmith.sources.tar import TarFile
 from recordsmith.sources.tar_samples import TarSamples, empty_kinds, parsed_json
 from recordsmith.sources.versions import version_of_files
@@ -103,7 +103,7 @@ class WebDataset:
         folder = Path(os.path.commonpath([os.path.abspath(path.parent) for path in paths]))
         members = TarSamples()
         survey = KindSurvey({}, with_lists_as_text=True)
-        joined, ends, splits = bytearray(), array("q", [0]), Coded()
+        joined, ends, splits = bytearray(), array("q", [0]), CategoryColumn()
         for path in paths:
             archive = Path(os.path.abspath(path)).relative_to(folder).as_posix()
             split = _split_of(archive)
@@ -113,8 +113,8 @@ class WebDataset:
                 splits.append(split)
         if not len(members):
             raise SourceError(
-                f"no samples in {some(map(str, paths))}: {members.found()}; expected members such "
-                "as 0001.jpg and 0001.cls",
+                f"no samples in {join_names(map(str, paths))}: {members.found()}; expected members "
+                "such as 0001.jpg and 0001.cls",
                 path=self.path,
             )
         notices = members.notices()
@@ -134,7 +134,7 @@ class WebDataset:
             splits=() if coded is None else tuple(coded[0]),
         )
 
-    def read_sample(self, sample: Sample, note: Note = unheard) -> Mapping[str, Any]:
+    def read_sample(self, sample: Sample, note: Note = ignore_note) -> Mapping[str, Any]:
         """Read the members of one sample.
 
         Raises:
@@ -253,7 +253,7 @@ class WebDataset:
                 if _is_archive(inner) and not inner.name.startswith(".")
             ]
         if not archives:
-            found_names = tally([entry.path for entry in entries])
+            found_names = summarize_paths([entry.path for entry in entries])
             raise SourceError(f"no .tar archives; found {found_names}", path=self.path)
         return archives
 

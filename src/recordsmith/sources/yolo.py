@@ -15,7 +15,7 @@ from recordsmith.example.keys import FILENAME, SOURCE_ID
 from recordsmith.files import PathLike, as_path
 from recordsmith.sources.boxes import (
     BOX_KINDS,
-    UNKNOWN_DROPPED,
+    UNKNOWN_CLASSES_DROPPED,
     AnnotatedBox,
     BoxPolicy,
     BoxReader,
@@ -27,7 +27,7 @@ from recordsmith.sources.classes import Classes, classes_by_label
 from recordsmith.sources.entries import Entry, samples_of
 from recordsmith.sources.file_index import FileIndex
 from recordsmith.sources.name_files import read_lines
-from recordsmith.sources.source import Listing, Note, Sample, look_up, unheard
+from recordsmith.sources.source import Listing, Note, Sample, ignore_note, look_up
 from recordsmith.sources.splits import in_split_order
 from recordsmith.sources.versions import version_of_times
 from recordsmith.sources.yolo_layout import find_samples
@@ -107,7 +107,7 @@ class Yolo:
             has_label_map=True,
         )
 
-    def read_sample(self, sample: Sample, note: Note = unheard) -> Mapping[str, Any]:
+    def read_sample(self, sample: Sample, note: Note = ignore_note) -> Mapping[str, Any]:
         """Read one image and its label file.
 
         Raises:
@@ -150,7 +150,9 @@ class Yolo:
                 known = (
                     f"; expected 0 to {max(self._names)}" if self._names else "; no class is named"
                 )
-                reader.reject(place, f"unknown class number {words[0]!r}{known}", UNKNOWN_DROPPED)
+                reader.reject(
+                    place, f"unknown class number {words[0]!r}{known}", UNKNOWN_CLASSES_DROPPED
+                )
                 continue
             if self._has_keypoints and len(values) > 4:
                 note(_KEYPOINTS, place)

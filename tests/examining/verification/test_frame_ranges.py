@@ -91,7 +91,7 @@ def test_a_record_longer_than_the_buffer(tmp_path: Path) -> None:
 
 def test_a_record_over_2_gib(tmp_path: Path) -> None:
     """A sparse file: zeros take no space, and their checksum is worked out, not read."""
-    from recordsmith.wire import crc32c, join_crc32c
+    from recordsmith.wire import combine_crc32c, crc32c
     from recordsmith.wire.framing import stored_crc
 
     size = (2 << 30) + 5
@@ -101,9 +101,9 @@ def test_a_record_over_2_gib(tmp_path: Path) -> None:
     crc = of_piece
     done = len(piece)
     while 2 * done <= size:
-        crc, done = join_crc32c(crc, crc, done), 2 * done
+        crc, done = combine_crc32c(crc, crc, done), 2 * done
     rest = size - done
-    crc = join_crc32c(crc, crc32c(bytes(rest)), rest)
+    crc = combine_crc32c(crc, crc32c(bytes(rest)), rest)
     with open(path, "wb") as file:
         length = size.to_bytes(8, "little")
         file.write(length + stored_crc(crc32c(length)))

@@ -34,7 +34,7 @@ from recordsmith.examining.diff.record_changes import (
     take_notes,
 )
 from recordsmith.examining.diff.schema_changes import schema_changes
-from recordsmith.examining.shard_summaries import compression_of
+from recordsmith.examining.shard_summaries import output_compression
 from recordsmith.example.canonical import canonical
 from recordsmith.files import Progress
 from recordsmith.work import Work, thread_count
@@ -116,7 +116,7 @@ def _summary(side: Side) -> DatasetSummary:
         side.record_count,
         len(side.shards),
         sum(shard.size_bytes for shard in side.shards),
-        compression_of(side.shards),
+        output_compression(side.shards),
         side.schema.payload,
         splits,
     )

@@ -29,7 +29,7 @@ from recordsmith.examining.verification.verify_report import (
     ShardFindings,
     VerifyReport,
 )
-from recordsmith.example.payload import PAYLOAD_WORDS
+from recordsmith.example.payload import PAYLOAD_NAMES
 from recordsmith.example.schema import MOST_FEATURES
 from recordsmith.files import PathLike, Progress
 from recordsmith.work import Work, thread_count
@@ -174,7 +174,7 @@ def _add_remarks(report: VerifyReport, checked: Mapping[str, ShardContents]) -> 
     }
     for payload in sorted(filter(None, foreign)):
         report.remarks.append(
-            f"some payloads are {PAYLOAD_WORDS[payload][1]}, not Examples: their checksums were "
+            f"some payloads are {PAYLOAD_NAMES[payload][1]}, not Examples: their checksums were "
             "checked, their contents were not"
         )
 

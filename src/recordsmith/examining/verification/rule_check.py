@@ -24,7 +24,7 @@ from recordsmith.examining.verification.section_check import SectionCheck
 from recordsmith.examining.verification.seen_features import SeenFeatures
 from recordsmith.example import decode_example
 from recordsmith.example.kernel.payloads import classify_many
-from recordsmith.example.payload import PAYLOAD_KINDS, PAYLOAD_WORDS
+from recordsmith.example.payload import PAYLOAD_KINDS, PAYLOAD_NAMES
 
 _NUMBERS: dict[str, int] = {name: number for number, name in enumerate(PAYLOAD_KINDS)}
 
@@ -93,8 +93,8 @@ class RuleCheck:
             yield CorruptDataError(
                 Defect.NOT_AN_EXAMPLE,
                 "the record differs in type from the records before it",
-                found=PAYLOAD_WORDS[PAYLOAD_KINDS[kinds[row]]][0],
-                expected=PAYLOAD_WORDS[str(self.payload)][0],
+                found=PAYLOAD_NAMES[PAYLOAD_KINDS[kinds[row]]][0],
+                expected=PAYLOAD_NAMES[str(self.payload)][0],
                 record=row,
             )
 
@@ -122,6 +122,6 @@ def _not_expected(payload: memoryview, found: Any, expected: str) -> CorruptData
     return CorruptDataError(
         Defect.NOT_AN_EXAMPLE,
         "the record differs in type from the others",
-        found=PAYLOAD_WORDS[found][0],
-        expected=PAYLOAD_WORDS[expected][0],
+        found=PAYLOAD_NAMES[found][0],
+        expected=PAYLOAD_NAMES[expected][0],
     )

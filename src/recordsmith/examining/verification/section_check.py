@@ -32,10 +32,10 @@ from recordsmith.example import (
     RaggedArray,
 )
 from recordsmith.example.kernel.survey import FeatureSurvey
-from recordsmith.example.payload import KIND_NAMES, decode_key, malformed_example
+from recordsmith.example.payload import KIND_NAMES, decode_key, malformed_example_error
 from recordsmith.example.pieces import delimited
 from recordsmith.example.schema import UNBOUNDED
-from recordsmith.example.spans import are_wide, entries_of
+from recordsmith.example.spans import have_many_entries, map_entries
 
 COUNTED_AT_ONCE = 1 << 14
 """How many different features are counted at once; each takes about a kilobyte."""
@@ -58,7 +58,7 @@ class SectionCheck:
         """Yield the defects; the record number of an error is that of the message."""
         parts = self._parts
         spans = parts.buffer, parts.starts, parts.lengths
-        is_wide = are_wide(*spans, parts.field, COUNTED_AT_ONCE)
+        is_wide = have_many_entries(*spans, parts.field, COUNTED_AT_ONCE)
         waiting = [np.flatnonzero(~is_wide)]
         while waiting:
             rows = waiting.pop()
@@ -66,7 +66,7 @@ class SectionCheck:
                 continue
             survey, done = self._count(rows)
             if done < len(rows):
-                yield _placed(malformed_example(), rows[done])
+                yield _placed(malformed_example_error(), rows[done])
                 waiting += [rows[done + 1 :], rows[:done]]
             elif survey.settle() and self._are_good(counted := _finish(survey), len(rows)):
                 self._seen.learn_images(parts.section, counted)
@@ -215,7 +215,7 @@ def _pieces(parts: RecordParts, row: int) -> Iterator[bytes]:
     """Split a message into messages with COUNTED_AT_ONCE of its features each, in order."""
     view = as_view(parts.buffer)
     span = parts.starts[row : row + 1], parts.lengths[row : row + 1]
-    found = entries_of(parts.buffer, *span, parts.field)
+    found = map_entries(parts.buffer, *span, parts.field)
     for at in range(0, len(found.starts), COUNTED_AT_ONCE):
         piece = slice(at, at + COUNTED_AT_ONCE)
         spans = zip(found.starts[piece].tolist(), found.lengths[piece].tolist(), strict=True)

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from recordsmith.buffers import BytesLike
-from recordsmith.image.decoding.memory import array_of, convert_rows, take_more
+from recordsmith.image.decoding.memory import array_of, convert_rows, reserve_more
 from recordsmith.image.formats.jpeg import (
     END,
     read_frame,
@@ -74,7 +74,7 @@ def decode_jpeg(
     try:
         pixels = decode_jpeg(data, *options, True)
     except ValueError as error:
-        take_more(_DAMAGED_PEAK * height * width)
+        reserve_more(_DAMAGED_PEAK * height * width)
         data = with_plain_header(bytes(data))
         try:
             whole = decode_jpeg(data, colours, True, False, 0, 0, 1, None, False)

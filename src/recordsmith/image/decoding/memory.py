@@ -111,7 +111,7 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_memory.renew_lock)
 
 
-def room_to_decode(
+def reserve_for_decoding(
     data: BytesLike,
     format_: str,
     height: int,
@@ -145,10 +145,10 @@ def room_to_decode(
     peak = peak_bytes(data, format_, pixel_count, channels=channels, divisor=divisor)
     limit = BYTES_PER_PIXEL * max(max_pixels, MAX_PIXELS)
     _check_peak(peak, limit)
-    return _Room(peak + extra * pixel_count, limit)
+    return _Reservation(peak + extra * pixel_count, limit)
 
 
-def hold(byte_count: int) -> AbstractContextManager[None]:
+def reserve_memory(byte_count: int) -> AbstractContextManager[None]:
     """Reserve memory for another operation on a large image, for the duration of the block.
 
     Small amounts are not counted. A thread that already holds memory reserves nothing more.
@@ -158,10 +158,10 @@ def hold(byte_count: int) -> AbstractContextManager[None]:
         or getattr(_thread, "room", None) is not None
     ):
         return _NOTHING_HELD
-    return _Room(byte_count, MOST_BYTES)
+    return _Reservation(byte_count, MOST_BYTES)
 
 
-def take_more(byte_count: int) -> None:
+def reserve_more(byte_count: int) -> None:
     """Increase the memory that this thread holds, before another decoder tries the same image.
 
     Call it only while no pixels are in memory: other threads may take the memory in between.
@@ -185,7 +185,7 @@ def check_size(height: int, width: int, max_pixels: int) -> None:
         )
 
 
-class _Room:
+class _Reservation:
     """The memory that one thread holds for one image."""
 
     def __init__(self, byte_count: int, limit: int) -> None:

@@ -69,7 +69,7 @@ def drawable(text: str, font: ImageFont.FreeTypeFont) -> str:
         return text
     name = font.path if isinstance(font.path, str) else ""  # Pillow's own font has no path
     # macOS decomposes letters in file names; fonts have the composed ones
-    return "".join(_drawn(letter, name) for letter in unicodedata.normalize("NFC", text))
+    return "".join(_draw_pools(letter, name) for letter in unicodedata.normalize("NFC", text))
 
 
 @functools.lru_cache(maxsize=256)
@@ -83,7 +83,7 @@ def _name_for(letters: frozenset[str]) -> str:
     return min(lacking, key=lacking.__getitem__)
 
 
-def _drawn(letter: str, name: str) -> str:
+def _draw_pools(letter: str, name: str) -> str:
     if _has(name, letter):
         return letter
     apart = unicodedata.normalize("NFKD", letter.translate(_PLAIN))

@@ -30,7 +30,7 @@ def divisor_for(placement: Placement, height: int, width: int) -> int:
     return 8 if factor >= 8 else 4 if factor >= 4 else 2 if factor >= 2 else 1
 
 
-def lay_in_frame(
+def place_image(
     pixels: npt.NDArray[Any],
     placement: Placement,
     frame: npt.NDArray[Any],
@@ -62,7 +62,7 @@ def lay_in_frame(
         _flip(frame, placement)
 
 
-def lay_numbers_in_frame(
+def place_mask(
     numbers: npt.NDArray[Number], placement: Placement, frame: npt.NDArray[Any], *, fill: int
 ) -> None:
     """Write class numbers into a frame by nearest neighbour, as `resize_nearest` does.

@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 from recordsmith.errors import OptionError, option
 from recordsmith.example import FeatureSchema, Schema
-from recordsmith.example.keys import is_of_mask
+from recordsmith.example.keys import is_mask_key
 from recordsmith.loading.features import Bytes, Feature, Image, Mask, Ragged, Scalar, Tensor
 from recordsmith.loading.features.images.followed_image import images_in
 from recordsmith.loading.features.requests import no_such_key
@@ -135,7 +135,7 @@ def _of_schema(name: str, key: str, known: FeatureSchema) -> Feature:
             f"that do not match with {option('skip_errors')}; or leave it out.",
         )
     if known.content == "image" and known.shape == ():
-        return Mask(key) if is_of_mask(key) else Image(key)
+        return Mask(key) if is_mask_key(key) else Image(key)
     if known.kind == "bytes":
         return Bytes(key, "ragged" if known.shape is None else known.shape)
     if known.shape is None:

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from recordsmith.buffers import Int64Array
-from recordsmith.permutation import mixed
+from recordsmith.permutation import mix_bits
 
 
 class RandomNumbers:
@@ -26,8 +26,8 @@ class RandomNumbers:
 
     def uniform(self, purpose: str, count: int) -> npt.NDArray[np.float64]:
         """Return `count` numbers in [0, 1) for each row: (rows, count)."""
-        numbers = mixed(self.places.astype(np.uint64), self._key(purpose))
-        bits = mixed(numbers[:, np.newaxis], np.arange(count, dtype=np.uint64))
+        numbers = mix_bits(self.places.astype(np.uint64), self._key(purpose))
+        bits = mix_bits(numbers[:, np.newaxis], np.arange(count, dtype=np.uint64))
         # the highest 53 bits are what a float64 between 0 and 1 can hold
         return (bits >> np.uint64(11)).astype(np.float64) * 2.0**-53
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from recordsmith.errors import OptionError, names_like, option
+from recordsmith.errors import OptionError, option, suggest_names
 from recordsmith.example import ColumnDecoder, FeatureSchema, FeatureSpec, Kind, Schema
 from recordsmith.example.payload import encode_key
 from recordsmith.loading.features import Boxes, ColumnRequest, Feature
@@ -103,7 +103,7 @@ def no_such_key(name: str, key: str, schema: Schema, *, is_complete: bool) -> Op
             value=key,
             remedy=f"Declare its type, such as Scalar({key!r}).",
         )
-    hint = names_like(key, schema.features, "the records have no features")
+    hint = suggest_names(key, schema.features, "the records have no features")
     if key in schema.features:
         hint = "it is there, but without values"
     which = "no record" if is_complete else f"none of the first {schema.record_count} records"

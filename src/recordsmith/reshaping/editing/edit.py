@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from recordsmith.building import Shards
+from recordsmith.building import ShardCounts
 from recordsmith.dataset import DEFAULT_TEMPLATE, Dataset
 from recordsmith.dataset.locate import Paths
 from recordsmith.errors import OptionError, option
@@ -13,7 +13,7 @@ from recordsmith.files import PathLike, Progress
 from recordsmith.reshaping.changes import Selection
 from recordsmith.reshaping.editing.edits import Edits
 from recordsmith.reshaping.editing.recode_table import TableLike
-from recordsmith.reshaping.resharding.reshard import reshard_by
+from recordsmith.reshaping.resharding.reshard import reshard_from_options
 from recordsmith.reshaping.resharding.reshard_options import ReshardOptions, selection_of
 from recordsmith.reshaping.resharding.reshard_report import ReshardReport
 
@@ -28,7 +28,7 @@ def edit(
     recode: Mapping[str, TableLike] | None = None,
     where: Selection | str | None = None,
     split: str | None = None,
-    shards: Shards | None = None,
+    shards: ShardCounts | None = None,
     shard_size_bytes: int | None = None,
     compression: str | None = None,
     shard_names: str = DEFAULT_TEMPLATE,
@@ -90,6 +90,6 @@ def edit(
         shard_names=shard_names,
         keep_shards=not has_shard_options,
     )
-    return reshard_by(
+    return reshard_from_options(
         options, paths_or_dataset, out, overwrite=overwrite, threads=threads, progress=progress
     )

@@ -72,7 +72,7 @@ class RecodeTable:
     where: str
 
     @classmethod
-    def of(cls, given: TableLike, key: str) -> RecodeTable:
+    def from_option(cls, given: TableLike, key: str) -> RecodeTable:
         """Read the table of one feature from a dict or a file.
 
         Raises:
@@ -92,7 +92,7 @@ class RecodeTable:
             raise _invalid(f"{where} has no rows", None, "new values by old ones")
         return cls(rows, where)
 
-    def of_kind(self, kind: str, key: str) -> Recoding:
+    def for_kind(self, kind: str, key: str) -> Recoding:
         """Convert the table for a feature of this kind.
 
         Raises:

@@ -52,7 +52,7 @@ class Recoder:
         kind = "bytes" if isinstance(values, list) else str(values.dtype).removesuffix("32")
         recoding = self._of_kind.get(kind)
         if recoding is None:
-            recoding = self._of_kind[kind] = self._table.of_kind(kind, self._key)
+            recoding = self._of_kind[kind] = self._table.for_kind(kind, self._key)
         olds = values if kind == "bytes" else values.tolist()
         news = [recoding.new(old) for old in olds]
         if None in news:

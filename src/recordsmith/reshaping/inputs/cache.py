@@ -13,7 +13,7 @@ _Value = TypeVar("_Value")
 _MOST_VALUES = 64  # some hold an open file
 
 
-class Recent(Generic[_Value]):
+class LruCache(Generic[_Value]):
     """A cache of values by number with a limited total size. Thread-safe.
 
     The latest value is always kept. Two threads may create the same value; the first one is kept.

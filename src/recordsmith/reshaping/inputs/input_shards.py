@@ -87,7 +87,7 @@ class Inputs:
     schemas: by split, if known from manifests.
     has_label_map: whether the class names come with a label map.
     names: of the given paths.
-    made_from: the history of the inputs from their manifests, the newest step last.
+    provenance: the history of the inputs from their manifests, the newest step last.
     """
 
     shards: tuple[InputShard, ...]
@@ -96,7 +96,7 @@ class Inputs:
     class_names: ClassNames | None
     has_label_map: bool
     names: tuple[str, ...]
-    made_from: tuple[Any, ...]
+    provenance: tuple[Any, ...]
     notices: tuple[str, ...]
 
     @property
@@ -286,12 +286,12 @@ def _history(manifests: Iterable[Manifest | None]) -> list[Any]:
     steps: list[Any] = []
     for manifest in manifests:
         if manifest is not None:
-            step = dict(manifest.made_from)
+            step = dict(manifest.provenance)
             source = step.get("source")
-            if isinstance(source, Mapping) and isinstance(source.get("made_from"), list):
-                steps += source["made_from"]
+            if isinstance(source, Mapping) and isinstance(source.get("provenance"), list):
+                steps += source["provenance"]
                 step["source"] = {
-                    name: value for name, value in source.items() if name != "made_from"
+                    name: value for name, value in source.items() if name != "provenance"
                 }
             steps.append(step)
     return steps[-_MOST_STEPS:]

@@ -14,17 +14,17 @@ from typing import Any
 
 from recordsmith.building import (
     WRITING_THREADS,
+    ShardCounts,
     ShardResult,
-    Shards,
     check_folder,
-    clean_up_after,
-    complete_shards,
-    earlier_dataset,
-    manifest_of,
+    clean_up_after_kill,
+    cleaning_up,
+    completed_files,
+    existing_dataset,
+    files_to_replace,
+    locked_folder,
+    make_manifest,
     publish_dataset,
-    replaced_names,
-    tidying_up,
-    working_in,
 )
 from recordsmith.dataset import DEFAULT_TEMPLATE, Dataset, Manifest
 from recordsmith.dataset.locate import Paths
@@ -38,12 +38,15 @@ from recordsmith.reshaping.inputs.input_records import InputRecords
 from recordsmith.reshaping.inputs.input_shards import Inputs, find_inputs
 from recordsmith.reshaping.inputs.selected_inputs import SelectedInputs, selected_inputs
 from recordsmith.reshaping.resharding.feature_checks import check_features_found, check_with, survey
-from recordsmith.reshaping.resharding.record_selection import KeptRecords
+from recordsmith.reshaping.resharding.record_selection import MatchedRecords, select
 from recordsmith.reshaping.resharding.reshard_options import ReshardOptions, selection_of
-from recordsmith.reshaping.resharding.reshard_plan import ReshardPlan, fingerprint_of, make_plan
+from recordsmith.reshaping.resharding.reshard_plan import (
+    ReshardPlan,
+    make_plan,
+    reshard_fingerprint,
+)
 from recordsmith.reshaping.resharding.reshard_report import ReshardReport
 from recordsmith.reshaping.resharding.shard_copies import ShardCopies
-from recordsmith.reshaping.resharding.where_selection import select
 from recordsmith.work import Work, thread_count
 
 
@@ -52,7 +55,7 @@ def reshard(
     out: PathLike,
     *,
     split: str | None = None,
-    shards: Shards | None = None,
+    shards: ShardCounts | None = None,
     shard_size_bytes: int | None = None,
     shuffle: bool = False,
     seed: int = 0,
@@ -121,12 +124,12 @@ def reshard(
         compression=compression,
         shard_names=shard_names,
     )
-    return reshard_by(
+    return reshard_from_options(
         options, paths_or_dataset, out, overwrite=overwrite, threads=threads, progress=progress
     )
 
 
-def reshard_by(
+def reshard_from_options(
     options: ReshardOptions,
     paths_or_dataset: Paths | Dataset,
     out: PathLike,
@@ -164,14 +167,14 @@ class _Job:
         self._folder = folder
         self._work = work
         self._overwrite = overwrite
-        self._fingerprint = fingerprint_of(options, inputs)
+        self._fingerprint = reshard_fingerprint(options, inputs)
         names = inputs.class_names
         self._class_names = names if options.change is None else options.change.class_names(names)
         if inputs.schema is not None:
             check_with(inputs.schema, options, names)
 
     def run(self) -> ReshardReport:
-        with working_in(self._folder) as notices:
+        with locked_folder(self._folder) as notices:
             report = self._run()
         report.notices += notices
         return report
@@ -179,12 +182,12 @@ class _Job:
     def _run(self) -> ReshardReport:
         earlier = self._earlier(())
         if earlier is not None and not self._overwrite:
-            clean_up_after(self._folder)
-            return ReshardReport.of(self._folder, earlier, is_new=False)
-        files = complete_shards(self._folder)  # perhaps of this job; its files are not known yet
+            clean_up_after_kill(self._folder)
+            return ReshardReport.from_manifest(self._folder, earlier, is_new=False)
+        files = completed_files(self._folder)  # perhaps of this job; its files are not known yet
         try:
-            with tidying_up(self._folder, files):
-                manifest, kept_count = self._build(earlier, files)
+            with cleaning_up(self._folder, files):
+                manifest, reused_count = self._build(earlier, files)
         except CorruptDataError as error:
             for shard in self._inputs.shards:
                 shard.check_unchanged()  # explains the defect better
@@ -194,10 +197,12 @@ class _Job:
                     "and use its output instead."
                 )
             raise
-        return ReshardReport.of(self._folder, manifest, is_new=True, kept_count=kept_count)
+        return ReshardReport.from_manifest(
+            self._folder, manifest, is_new=True, reused_count=reused_count
+        )
 
     def _earlier(self, files: Sequence[str]) -> Manifest | None:
-        return earlier_dataset(
+        return existing_dataset(
             self._folder,
             self._fingerprint,
             files,
@@ -239,9 +244,9 @@ class _Job:
             self._fingerprint,
             manifest,
             has_label_map=inputs.has_label_map,
-            replaced=replaced_names(self._folder, plan.pools, earlier),
+            replaced=files_to_replace(self._folder, plan.pools, earlier),
         )
-        return manifest, sum(result.was_kept for result in results)
+        return manifest, sum(result.was_reused for result in results)
 
     def _check(self, records: InputRecords) -> None:
         """Check the options against the features if no manifest contains the schema."""
@@ -253,13 +258,13 @@ class _Job:
         schemas = work.each(lambda number: survey(records, number, work.advance), numbers)
         check_with(Schema.merged(schemas), self._options, inputs.class_names)
 
-    def _choose(self, records: InputRecords) -> dict[int, KeptRecords] | None:
+    def _choose(self, records: InputRecords) -> dict[int, MatchedRecords] | None:
         """Return the selected records of each input that match the condition."""
         where, selected = self._options.where, self._selected
         if where is None and selected.numbers is None:
             return None
 
-        def choose(number: int) -> KeptRecords:
+        def choose(number: int) -> MatchedRecords:
             flags = selected.flags(records.path(number), records.counts[number])
             return select(records, number, where, flags, self._work.advance)
 
@@ -289,27 +294,27 @@ class _Job:
         records: InputRecords,
         notices: list[str],
     ) -> Manifest:
-        made_from: dict[str, Any] = {
+        provenance: dict[str, Any] = {
             "reshard": self._options.to_json(),
-            "plan": self._fingerprint,
+            "fingerprint": self._fingerprint,
             "source": {
                 "kind": "Shards",
                 "files": list(self._inputs.names),
-                "made_from": list(self._inputs.made_from),
+                "provenance": list(self._inputs.provenance),
             },
             "records_in": sum(records.counts),
             "bytes_in": self._inputs.size_bytes,
             "notices": notices,
         }
-        manifest = manifest_of(
+        manifest = make_manifest(
             plan.pools,
             zip([shard.split for shard in plan.shards], results, strict=True),
             plan.compression,
             self._class_names,
-            made_from,
+            provenance,
             schemas=schemas,
         )
-        notices += [  # `made_from` has the same list
+        notices += [  # `provenance` has the same list
             f"feature {key!r} has several kinds"
             for section in manifest.schema.sections.values()
             for key, feature in section.items()

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from recordsmith.building import Shards, check_shard_options, is_no_file_name
+from recordsmith.building import ShardCounts, check_shard_options, is_valid_file_name
 from recordsmith.dataset import DEFAULT_TEMPLATE
 from recordsmith.dataset.shares import check_shares
 from recordsmith.errors import OptionError
@@ -26,7 +26,7 @@ class ReshardOptions:
     split: str | None = None
     selection: Any = None
     """The description of the selected records of a Dataset; None for all."""
-    shards: Shards | None = None
+    shards: ShardCounts | None = None
     shard_size_bytes: int | None = None
     shuffle: bool = False
     seed: int = 0
@@ -57,7 +57,7 @@ class ReshardOptions:
         if self.splits is not None:
             check_shares(self.splits)
             for name in self.splits:
-                if is_no_file_name(name):
+                if not is_valid_file_name(name):
                     raise OptionError(
                         f"split name {name!r} is not valid in a file name",
                         option="splits",

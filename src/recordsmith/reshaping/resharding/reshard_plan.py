@@ -9,10 +9,10 @@ from typing import Any
 
 from recordsmith.buffers import Int64Array
 from recordsmith.building import (
-    bounds_of,
-    files_of_splits,
-    is_no_file_name,
+    is_valid_file_name,
+    shard_bounds,
     shard_counts,
+    shard_files_by_split,
 )
 from recordsmith.dataset import LABEL_MAP_NAME, LABELS_NAME, MANIFEST_NAME
 from recordsmith.dataset.shares import Draw, draws_of_splits, exact_share, share_counts
@@ -22,7 +22,7 @@ from recordsmith.reshaping.inputs.fingerprints import fingerprint
 from recordsmith.reshaping.inputs.input_records import InputRecords
 from recordsmith.reshaping.inputs.input_shards import Inputs
 from recordsmith.reshaping.resharding.record_selection import (
-    KeptRecords,
+    MatchedRecords,
     Pool,
     PoolOrder,
     count_drawn,
@@ -66,22 +66,24 @@ class ReshardPlan:
 
     def is_unchanged(self, split: str) -> bool:
         """Whether the split keeps all its records, in any order."""
-        return self.pools[split].is_whole and self.orders[split].count == len(self.pools[split])
+        return self.pools[split].has_all_records and self.orders[split].count == len(
+            self.pools[split]
+        )
 
 
-def compression_of(options: ReshardOptions, inputs: Inputs) -> Compression:
+def output_compression(options: ReshardOptions, inputs: Inputs) -> Compression:
     """Return the compression of the new shards; by default that of the inputs."""
     if options.compression is None:
         return inputs.common_compression()
     return check_compression(options.compression)
 
 
-def fingerprint_of(options: ReshardOptions, inputs: Inputs) -> str:
+def reshard_fingerprint(options: ReshardOptions, inputs: Inputs) -> str:
     """Return a hash of everything that determines the output, without reading records."""
     document: list[Any] = [
         _VERSION,
         options.to_json(),
-        compression_of(options, inputs),
+        output_compression(options, inputs),
         [shard.identity() for shard in inputs.shards],
         inputs.class_names,
         inputs.has_label_map,
@@ -93,7 +95,7 @@ def make_plan(
     options: ReshardOptions,
     inputs: Inputs,
     records: InputRecords,
-    kept: Mapping[int, KeptRecords] | None,
+    kept: Mapping[int, MatchedRecords] | None,
 ) -> ReshardPlan:
     """Assign records to shards.
 
@@ -108,9 +110,9 @@ def make_plan(
         raise SourceError(f"no records in {', '.join(inputs.names)}", path=inputs.names[0])
     pools, notices = _pools(options, inputs, records, kept)
     orders = {split: _order(options, split, len(pool)) for split, pool in pools.items()}
-    compression = compression_of(options, inputs)
+    compression = output_compression(options, inputs)
     if options.keep_shards:
-        kept_shards = _shards_as_they_are(inputs, pools, compression, options.shard_names)
+        kept_shards = _keep_shards(inputs, pools, compression, options.shard_names)
         return ReshardPlan(kept_shards, pools, orders, compression, tuple(notices))
     counts = shard_counts(
         {split: order.count for split, order in orders.items()},
@@ -119,8 +121,8 @@ def make_plan(
         options.shard_size_bytes,
     )
     shards = []
-    for split, files in files_of_splits(counts, compression, options.shard_names).items():
-        bounds = bounds_of(orders[split].count, len(files))
+    for split, files in shard_files_by_split(counts, compression, options.shard_names).items():
+        bounds = shard_bounds(orders[split].count, len(files))
         shards += [
             ReshardedShard(file, split, start, stop)
             for file, start, stop in zip(files, bounds[:-1], bounds[1:], strict=True)
@@ -128,7 +130,7 @@ def make_plan(
     return ReshardPlan(tuple(shards), pools, orders, compression, tuple(notices))
 
 
-def _shards_as_they_are(
+def _keep_shards(
     inputs: Inputs, pools: Mapping[str, Pool], compression: Compression, template: str
 ) -> tuple[ReshardedShard, ...]:
     """Plan one shard per input with records.
@@ -143,7 +145,7 @@ def _shards_as_they_are(
         ]
         for split, pool in pools.items()
     }
-    files = files_of_splits(
+    files = shard_files_by_split(
         {split: len(runs) for split, runs in bounds.items()}, compression, template
     )
     given = {
@@ -153,7 +155,7 @@ def _shards_as_they_are(
     names = [name for of_split in given.values() for name in of_split]
     is_whole = sum(map(len, bounds.values())) == len(inputs.shards)
     is_alike = all(shard.compression == compression for shard in inputs.shards)
-    if is_whole and is_alike and _can_be_kept(names):
+    if is_whole and is_alike and _are_valid_names(names):
         files = given
     return tuple(
         ReshardedShard(file, split, start, stop)
@@ -162,12 +164,12 @@ def _shards_as_they_are(
     )
 
 
-def _can_be_kept(names: Sequence[str]) -> bool:
+def _are_valid_names(names: Sequence[str]) -> bool:
     """Whether these names of inputs are valid, distinct names of shards."""
     return (
         len(set(names)) == len(names)
         and _TAKEN.isdisjoint(names)
-        and not any(map(is_no_file_name, names))
+        and all(map(is_valid_file_name, names))
     )
 
 
@@ -175,7 +177,7 @@ def _pools(
     options: ReshardOptions,
     inputs: Inputs,
     records: InputRecords,
-    kept: Mapping[int, KeptRecords] | None,
+    kept: Mapping[int, MatchedRecords] | None,
 ) -> tuple[dict[str, Pool], list[str]]:
     """Return the non-empty pools by split, and notices about empty ones."""
     whole = _pool(records, range(len(records)), kept)
@@ -196,7 +198,7 @@ def _pools(
                     value=split,
                     remedy="Give it a larger share.",
                 )
-        return _drawn(options, "", whole, shares, records, kept), []
+        return _draw_pools(options, "", whole, shares, records, kept), []
     pools: dict[str, Pool] = {}
     notices = []
     for split in inputs.splits:
@@ -204,7 +206,7 @@ def _pools(
         pool = _pool(records, numbers, kept)
         if options.sample is not None:
             share = {split: _share_of(len(pool), options.sample)}
-            pool = _drawn(options, split, pool, share, records, kept)[split]
+            pool = _draw_pools(options, split, pool, share, records, kept)[split]
         if len(pool):
             pools[split] = pool
         else:
@@ -222,7 +224,7 @@ def _pools(
 def _pool(
     records: InputRecords,
     numbers: Sequence[int],
-    kept: Mapping[int, KeptRecords] | None,
+    kept: Mapping[int, MatchedRecords] | None,
     draw: Draw | None = None,
     drawn_counts: Int64Array | None = None,
 ) -> Pool:
@@ -231,13 +233,13 @@ def _pool(
     return Pool(numbers, counts, sizes, kept, draw, drawn_counts)
 
 
-def _drawn(
+def _draw_pools(
     options: ReshardOptions,
     split: str,
     pool: Pool,
     shares: Mapping[str, int],
     records: InputRecords,
-    kept: Mapping[int, KeptRecords] | None,
+    kept: Mapping[int, MatchedRecords] | None,
 ) -> dict[str, Pool]:
     """Draw disjoint pools of `shares` records, as runs of one random order."""
     draws = draws_of_splits(len(pool), shares, options.seed, split)

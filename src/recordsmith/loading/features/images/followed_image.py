@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from recordsmith.errors import OptionError, names_like, option
+from recordsmith.errors import OptionError, option, suggest_names
 from recordsmith.loading.features.feature import BatchRows, Feature, ImageFeature, ImageFilling
 
 
@@ -17,7 +17,7 @@ def check_leader(name: str, of: str | None, features: Mapping[str, Feature]) -> 
     """Raise OptionError if the images that the feature `name` follows are missing or ambiguous."""
     images = images_in(features)
     if of is not None and of not in images:
-        hint = names_like(of, images, "the loader has no Image")
+        hint = suggest_names(of, images, "the loader has no Image")
         raise OptionError(
             f"feature {name!r}: {of!r} is not an Image; {hint}", option="of", value=of
         )

@@ -22,7 +22,7 @@ from recordsmith.image.decoding.memory import UNCOUNTED_PIXELS
 from recordsmith.image.decoding.pixels import decode_pixels, with_bits, with_channels
 from recordsmith.image.geometry.fit import CROP_AREA, CROP_RATIO, Fit, FitKind, Flip, Placement
 from recordsmith.image.geometry.normalising import Layout, Normaliser
-from recordsmith.image.geometry.placing import Interpolation, divisor_for, lay_in_frame
+from recordsmith.image.geometry.placing import Interpolation, divisor_for, place_image
 from recordsmith.image.storing.image_options import MAX_PIXELS, MOST_PIXELS, check_word
 from recordsmith.loading.features.feature import (
     BatchRows,
@@ -328,7 +328,7 @@ class PixelFilling(ImageFilling):
         frame = (
             out if self._is_direct and dtype == out.dtype else np.empty(self._frame_shape, dtype)
         )
-        lay_in_frame(pixels, placement, frame, divisor=divisor, interpolation=self._interpolation)
+        place_image(pixels, placement, frame, divisor=divisor, interpolation=self._interpolation)
         if frame is not out:
             self._normaliser.write(frame, out, np.iinfo(pixels.dtype).max)
 

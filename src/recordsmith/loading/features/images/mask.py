@@ -13,7 +13,7 @@ from recordsmith.errors import CorruptDataError, Defect, OptionError, option
 from recordsmith.example import Column
 from recordsmith.image import decode_mask
 from recordsmith.image.geometry.fit import Fit, FitKind, Placement
-from recordsmith.image.geometry.placing import lay_numbers_in_frame
+from recordsmith.image.geometry.placing import place_mask
 from recordsmith.image.storing.image_options import MAX_PIXELS, MOST_PIXELS, check_word
 from recordsmith.loading.features.feature import (
     BatchRows,
@@ -189,7 +189,7 @@ class MaskFilling(Filling):
                 remedy=f"Pass {option('dtype', 'uint16')}.",
                 feature=feature.key,
             )
-        lay_numbers_in_frame(numbers, placement, self._out[row], fill=feature.fill)
+        place_mask(numbers, placement, self._out[row], fill=feature.fill)
 
     def _replaced(self, numbers: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Return a mask with the values that the feature declares, in a dtype that holds them."""

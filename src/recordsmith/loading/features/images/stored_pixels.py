@@ -17,8 +17,8 @@ import numpy.typing as npt
 
 from recordsmith.errors import CorruptDataError, Defect, OptionError, option
 from recordsmith.example import Column
-from recordsmith.image.decoding.memory import room_to_decode
-from recordsmith.image.decoding.pixels import ImageHead, look_at_image
+from recordsmith.image.decoding.memory import reserve_for_decoding
+from recordsmith.image.decoding.pixels import ImageHead, read_image_head
 from recordsmith.loading.features.feature import NUMBERS, BatchRows, ColumnRequest
 from recordsmith.loading.number_options import is_whole
 
@@ -99,7 +99,7 @@ class StoredPixels:
             CorruptDataError: it is not an image, or too large.
         """
         if self._raw is None:
-            head = self._heads[row] = look_at_image(self._data[row], max_pixels=self._max_pixels)
+            head = self._heads[row] = read_image_head(self._data[row], max_pixels=self._max_pixels)
             return head.height, head.width
         shape = self._shapes[row]
         self._raw.check(shape, self._data[row], self._key, self._max_pixels)
@@ -112,11 +112,11 @@ class StoredPixels:
     def room(
         self, row: int, *, channels: int, divisor: int = 1, extra: int = 0
     ) -> AbstractContextManager[None]:
-        """Reserve the memory to decode a row after `look`; see `room_to_decode`."""
+        """Reserve the memory to decode a row after `look`; see `reserve_for_decoding`."""
         if self._raw is not None:
             return nullcontext()
         data, head = self.file(row)
-        return room_to_decode(
+        return reserve_for_decoding(
             data,
             head.format,
             head.height,

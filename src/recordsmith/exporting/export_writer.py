@@ -12,14 +12,15 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO, Any, BinaryIO, NamedTuple
+from typing import IO, Any, BinaryIO, NamedTuple, Protocol
 
+from recordsmith.dataset import Dataset
 from recordsmith.errors import Problems
 from recordsmith.example import Features
 from recordsmith.example.keys import FILENAME, SOURCE_ID
 from recordsmith.exporting.images import ExportedImage
 from recordsmith.exporting.safe_names import LONGEST_PART_BYTES, TakenNames, safe_part, safe_parts
-from recordsmith.exporting.values import text_of
+from recordsmith.exporting.values import get_text
 from recordsmith.files import make_folder
 
 _IN_MEMORY_BYTES = 1 << 20
@@ -40,7 +41,7 @@ class ChangedName(NamedTuple):
     file: str
 
 
-class Outbox:
+class ExportWriter:
     """The files of an export.
 
     Attributes:
@@ -48,7 +49,7 @@ class Outbox:
         file_count, size_bytes: the files written so far.
         changed_names: names that were changed.
         problems: problems of exported records.
-        left_out: features that were not exported -> how many records have them.
+        dropped_features: features that were not exported -> how many records have them.
         position: of the current record.
     """
 
@@ -58,7 +59,7 @@ class Outbox:
         self.size_bytes = 0
         self.changed_names: list[ChangedName] = []
         self.problems = Problems()
-        self.left_out: Counter[str] = Counter()
+        self.dropped_features: Counter[str] = Counter()
         self.position = 0  # of the record that is exported now
         self._folder = folder
         self._folders_created: set[str] = set()
@@ -111,7 +112,7 @@ class Outbox:
         Returns:
             The name without suffix, and the suffix of the image's file.
         """
-        wanted = wanted_name(example)
+        wanted = original_name(example)
         parts = safe_parts(wanted or f"{self.position:06d}")
         is_safe = wanted is None or "/".join(parts) == wanted
         *above, last = parts
@@ -161,7 +162,7 @@ class Outbox:
         With its folders and a suffix up to `longest_suffix` it has at most 255 bytes; folders that
         are too long are dropped.
         """
-        wanted = wanted_name(example)
+        wanted = original_name(example)
         parts = safe_parts(wanted or f"{self.position:06d}")
         stem = os.path.splitext(parts[-1])[0]
         parts = tuple(part.replace(".", "_") for part in (*parts[:-1], stem))
@@ -204,13 +205,13 @@ class Outbox:
         self.size_bytes += os.stat(f"{self._folder}/{name}").st_size
         self.file_count += 1
 
-    def scratch(self) -> IO[bytes]:
+    def temporary_file(self) -> IO[bytes]:
         """A temporary file, in memory while it is small."""
         file: Any = tempfile.SpooledTemporaryFile(_IN_MEMORY_BYTES, dir=str(self._folder))  # noqa: SIM115
         self._scratch_files.append(file)
         return self._scratch_files[-1]
 
-    def at_end(self, action: Callable[[], None]) -> None:
+    def add_cleanup(self, action: Callable[[], None]) -> None:
         """Register an action for the end of the job, whether it succeeds or not."""
         self._actions.append(action)
 
@@ -228,16 +229,40 @@ class Outbox:
         """Report a problem of the current record."""
         self.problems.add(f"record {self.position}: {sentence}")
 
-    def leave_out(self, example: Features, kept: frozenset[str]) -> None:
+    def count_dropped(self, example: Features, kept: frozenset[str]) -> None:
         """Count the features that the format cannot hold."""
         for key, value in example.items():
             if key not in kept and len(value):
-                self.left_out[key] += 1
+                self.dropped_features[key] += 1
 
     def _change(self, position: int | None, name: str, file: str) -> None:
         self.changed_names.append(ChangedName(position, name, file))
 
 
-def wanted_name(example: Features) -> str | None:
+def original_name(example: Features) -> str | None:
     """The name of the image in a record, or None."""
-    return text_of(example, FILENAME) or text_of(example, SOURCE_ID)
+    return get_text(example, FILENAME) or get_text(example, SOURCE_ID)
+
+
+class Exporter(Protocol):
+    """Writes examples in one format, with as little memory as possible. Used by one thread."""
+
+    def begin(self, dataset: Dataset, out: ExportWriter) -> None:
+        """Prepare for a dataset, given its schema and class names.
+
+        Raises:
+            OptionError: the format cannot hold such a dataset.
+        """
+        ...
+
+    def add(self, example: Features, split: str, position: int) -> None:
+        """Write one example.
+
+        Raises:
+            SourceError: this example cannot be exported; no part of it has been written.
+        """
+        ...
+
+    def finish(self) -> None:
+        """Write the remaining files, such as lists and indexes."""
+        ...

@@ -13,27 +13,77 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import BinaryIO, Literal, cast
 
-from recordsmith.building import ShardResult, read_back, writing_partial
+import numpy as np
+
+from recordsmith.building import ShardResult, open_partial_shard, survey_written
 from recordsmith.dataset import Shard, ShardWriter
 from recordsmith.errors import located
+from recordsmith.example import Schema, SchemaSurvey
 from recordsmith.files import INTERNAL_FOLDER, accessing, open_file
 from recordsmith.reshaping.salvaging.fault_tolerant_file import FaultTolerantFile
 from recordsmith.reshaping.salvaging.salvage_report import SalvagedShard
-from recordsmith.reshaping.salvaging.verified_frames import VerifiedFrames
 from recordsmith.wire import (
+    FRAME_BYTES,
     HEAD_BYTES,
+    HEADER_BYTES,
     Compression,
-    LostRange,
+    IntactFrames,
+    LostBytes,
     Repair,
-    Whole,
-    describe_foreign,
     detect_compression,
-    inflate_around_breaks,
-    rescue,
+    detect_other_format,
+    inflate_damaged_stream,
+    recover,
+    scan,
 )
+from recordsmith.wire.recovery import LONGEST_HELD_BYTES
 
 
-class ShardRescue:
+class VerifiedFrames:
+    """Collects the schema of written frames, as long as all can be held in memory."""
+
+    def __init__(self) -> None:
+        self._survey = SchemaSurvey()
+        self._pieces = bytearray()  # of an incomplete frame
+        self._is_active = True
+
+    def add(self, whole: IntactFrames) -> None:
+        """Add the next written piece."""
+        if not self._is_active:
+            return
+        frames, lengths = whole.frames, whole.lengths
+        count = len(lengths)
+        if self._pieces or len(frames) != int(lengths.sum()) + FRAME_BYTES * count:
+            self._add_piece(whole)
+            return
+        starts = np.cumsum(lengths + FRAME_BYTES) - lengths - (FRAME_BYTES - HEADER_BYTES)
+        self._survey.update(frames, starts, lengths)
+
+    def schema_of(self, record_count: int) -> Schema | None:
+        """Return the schema if this number of records was seen, otherwise None."""
+        schema = self._survey.finish()
+        return schema if schema.record_count == record_count else None
+
+    def _add_piece(self, whole: IntactFrames) -> None:
+        if len(self._pieces) + len(whole.frames) > LONGEST_HELD_BYTES:
+            self._stop()
+            return
+        self._pieces += whole.frames
+        if not len(whole.lengths):
+            return
+        found = scan(self._pieces)
+        if found.stop != len(self._pieces) or found.lengths.tolist() != whole.lengths.tolist():
+            self._stop()
+            return
+        self._survey.update(self._pieces, found.starts, found.lengths)
+        self._pieces = bytearray()
+
+    def _stop(self) -> None:
+        self._is_active = False
+        self._pieces = bytearray()
+
+
+class ShardRecovery:
     """Writes the intact records of damaged shards. Thread-safe."""
 
     def __init__(
@@ -80,7 +130,7 @@ class ShardRescue:
             stream = file
             if salvaged.compression != "none":
                 stream = self._inflated(file, salvaged, stack)
-            writer = stack.enter_context(writing_partial(self._folder, name, self._compression))
+            writer = stack.enter_context(open_partial_shard(self._folder, name, self._compression))
             verified = self._copy(stream, writer, salvaged, counted=stream is file)
             salvaged.add_unreadable(tolerant.unreadable)
             salvaged.record_count = writer.record_count
@@ -92,9 +142,9 @@ class ShardRescue:
             is_verbatim = self._compression == "none"
             schema = verified.schema_of(writer.record_count) if is_verbatim else None
             if schema is None:
-                schema = read_back(writer)
+                schema = survey_written(writer)
         salvaged.file = name
-        return ShardResult.of(writer, schema, salvaged.size_bytes)
+        return ShardResult.from_writer(writer, schema, salvaged.size_bytes)
 
     def _copy(
         self, stream: BinaryIO, writer: ShardWriter, salvaged: SalvagedShard, *, counted: bool
@@ -102,8 +152,8 @@ class ShardRescue:
         """Copy all intact frames."""
         reported = 0
         verified = VerifiedFrames()
-        for finding in rescue(stream):
-            if isinstance(finding, Whole):
+        for finding in recover(stream):
+            if isinstance(finding, IntactFrames):
                 writer.write_piece(finding.frames, finding.lengths)
                 if self._compression == "none":
                     verified.add(finding)
@@ -126,8 +176,8 @@ class ShardRescue:
         stack.enter_context(spool)
         compression = cast(Literal["gzip", "zlib"], salvaged.compression)
         reported = 0
-        for piece in inflate_around_breaks(file, compression):
-            if isinstance(piece, LostRange):
+        for piece in inflate_damaged_stream(file, compression):
+            if isinstance(piece, LostBytes):
                 salvaged.breaks.append(piece)
                 continue
             with accessing(internal, "write"):
@@ -144,7 +194,7 @@ def _failure_reason(head: bytes) -> str:
     """Explain from the first bytes of a file why no record was recovered."""
     if not head:
         return "it is empty"
-    foreign = describe_foreign(head)
+    foreign = detect_other_format(head)
     if foreign is not None:
         return foreign.sentences.removesuffix(".")
     if not any(head):

@@ -1,6 +1,6 @@
 /* Memory that grows at its end. */
-#ifndef RECORDSMITH_GROWING_H
-#define RECORDSMITH_GROWING_H
+#ifndef RECORDSMITH_GROWABLE_ARRAY_H
+#define RECORDSMITH_GROWABLE_ARRAY_H
 
 #include <stddef.h>
 #include <stdint.h>
@@ -14,9 +14,9 @@ typedef struct {
     uint8_t *data;
     size_t size;
     size_t capacity;
-} growing;
+} growable_array;
 
-static inline int reserve(growing *g, size_t extra) {
+static inline int reserve(growable_array *g, size_t extra) {
     if (extra <= g->capacity - g->size) return 1;
     if (extra > SIZE_MAX / 4) return 0;
     size_t capacity = g->capacity * 2 > g->size + extra ? g->capacity * 2 : g->size + extra;
@@ -29,24 +29,24 @@ static inline int reserve(growing *g, size_t extra) {
 }
 
 /* Release unused memory; the bytes stay. */
-static inline void trim(growing *g) {
+static inline void trim(growable_array *g) {
     uint8_t *data = (uint8_t *)realloc(g->data, g->size ? g->size : 1);
     if (data) g->data = data;
 }
 
-static inline void release(growing *g) {
+static inline void release(growable_array *g) {
     free(g->data);
     memset(g, 0, sizeof(*g));
 }
 
-static inline int push_int64(growing *g, int64_t value) {
+static inline int push_int64(growable_array *g, int64_t value) {
     if (!reserve(g, 8)) return 0;
     memcpy(g->data + g->size, &value, 8);
     g->size += 8;
     return 1;
 }
 
-static inline int push_bytes(growing *g, const void *data, size_t size) {
+static inline int push_bytes(growable_array *g, const void *data, size_t size) {
     if (!reserve(g, size)) return 0;
     if (size) memcpy(g->data + g->size, data, size);
     g->size += size;
