@@ -34,6 +34,7 @@ from recordsmith.cli.reshard import reshard
 from recordsmith.cli.salvage import salvage
 from recordsmith.cli.schema import schema
 from recordsmith.cli.sheet import sheet
+from recordsmith.cli.stats import stats
 from recordsmith.cli.verify import verify
 from recordsmith.cli.version import print_version, version
 from recordsmith.cli.wording import advice_for, option_in_shell
@@ -41,7 +42,7 @@ from recordsmith.errors import CorruptDataError, RecordsmithError, SourceError
 
 _COMMANDS: dict[str, tuple[Callable[..., None], ...]] = {  # by panel of the help
     "Create datasets": (pack, append, demo),
-    "Inspect and check any TFRecord files": (inspect, head, sheet, verify, schema, diff),
+    "Inspect and check any TFRecord files": (inspect, stats, head, sheet, verify, schema, diff),
     "Repair and rewrite them": (salvage, reshard, edit),
     "Use them elsewhere": (export, index, bench),
     "About recordsmith": (version,),

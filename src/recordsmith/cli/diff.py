@@ -82,8 +82,8 @@ def print_diff_report(report: rs.DiffReport) -> None:
         ],
         _FEATURES_SHOWN,
     )
-    for remark in report.remarks:
-        console.print_line(f"note: {remark}", "  ")
+    for reason in report.uncompared:
+        console.print_line(f"note: {reason}", "  ")
     if report.class_names_differ:
         console.print_list("class names", _differing_names(*report.class_names), _SHOWN)
     _print_changes(report)

@@ -92,7 +92,7 @@ def print_verify_report(
     if report.image_count:
         read += f", {console.count(report.image_count, 'image')} decoded"
     if report.is_good:
-        all_was_seen = report.is_deep and not report.remarks
+        all_was_seen = report.is_deep and not report.unchecked
         also = ", and every payload is valid" if all_was_seen else ""
         if schema is not None:
             also += f"; every record matches the rules of {schema}"
@@ -114,8 +114,8 @@ def print_verify_report(
             console.print_line(f"notice: {notice}", "  ")
         if shown < len(alike):
             print(f"    … and {len(alike) - shown:,} more with {defect} (all of them with --json)")
-    for remark in [*_of_compression(report), *report.remarks]:
-        console.print_line(f"note: {remark}", "  ")
+    for reason in [*_of_compression(report), *report.unchecked]:
+        console.print_line(f"note: {reason}", "  ")
     typed = shlex.join(paths) if 0 < len(paths) <= _MOST_PATHS else "PATH"
     salvage = f"`recordsmith salvage {typed} OUT`"
     explanations = report.to_json()["explanations"]

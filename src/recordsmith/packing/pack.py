@@ -180,8 +180,8 @@ def pack_by(
                 listing.class_names,
                 made_from,
             )
-            if manifest.schema.remark is not None:
-                report.notices += (manifest.schema.remark,)
+            if manifest.schema.omission is not None:
+                report.notices += (manifest.schema.omission,)
             publish_dataset(
                 folder,
                 plan.fingerprint,

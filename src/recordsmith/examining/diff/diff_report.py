@@ -104,7 +104,7 @@ class DiffReport:
     splits_are_comparable: whether A and B have a split in common; if not, moves do not count as
         differences.
     schema: differences between features, as far as the schemas list them.
-    remarks: what was not compared, and why.
+    uncompared: what was not compared, and why.
     class_names: the class names of A and B.
     class_names_differ: whether they differ, if both are known or both datasets have manifests.
     changed_features: for each feature, in how many of the first `compared_count` changed records it
@@ -127,7 +127,7 @@ class DiffReport:
     moves: tuple[Move, ...] = ()
     splits_are_comparable: bool = True
     schema: tuple[SchemaChange, ...] = ()
-    remarks: tuple[str, ...] = ()
+    uncompared: tuple[str, ...] = ()
     class_names: tuple[ClassNames | None, ClassNames | None] = (None, None)
     class_names_differ: bool = False
     changed_features: dict[str, int] = field(default_factory=dict)
@@ -177,7 +177,7 @@ class DiffReport:
                 {"a": move.a, "b": move.b, "records": move.record_count} for move in self.moves
             ],
             "schema": [change.to_json() for change in self.schema],
-            "remarks": list(self.remarks),
+            "uncompared": list(self.uncompared),
             "class_names": {
                 "is_equal": not self.class_names_differ,
                 **{

@@ -96,8 +96,8 @@ def _report(sides: tuple[Side, Side]) -> DiffReport:
         _summary(a),
         _summary(b),
         schema=schema_changes(a.schema, b.schema),
-        remarks=tuple(
-            f"not all features of {name} were compared by name: {side.schema.remark}"
+        uncompared=tuple(
+            f"not all features of {name} were compared by name: {side.schema.omission}"
             for name, side in (("A", a), ("B", b))
             if not side.schema.is_complete
         ),

@@ -120,26 +120,26 @@ def _check_deeply(
     by_shard = [(shard, checked[shard.path].check) for shard in found if shard.path in checked]
     compare_shards(by_shard, rules)
     if is_of_manifest and located.manifest is not None and not located.manifest.schema.is_complete:
-        report.remarks.append(f"schema of the manifest: {located.manifest.schema.remark}")
-    _add_remarks(report, checked)
+        report.unchecked.append(f"schema of the manifest: {located.manifest.schema.omission}")
+    _add_unchecked(report, checked)
     return found
 
 
-def _add_remarks(report: VerifyReport, checked: Mapping[str, ShardContents]) -> None:
-    """Add remarks on what was not checked."""
+def _add_unchecked(report: VerifyReport, checked: Mapping[str, ShardContents]) -> None:
+    """List what was not checked."""
     for path, contents in checked.items():
         if contents.is_cut_short:
-            report.remarks.append(
+            report.unchecked.append(
                 f"{path} has many bad records: contents were not checked after the first "
                 f"{MAX_DEFECTS_PER_SHARD:,}"
             )
         if contents.check.seen.is_full:
-            report.remarks.append(
+            report.unchecked.append(
                 f"{path} has more than {MOST_FEATURES:,} different features: the kinds of the "
                 "others were not checked"
             )
         elif contents.check.seen.is_cut and len(checked) > 1:
-            report.remarks.append(
+            report.unchecked.append(
                 f"{path} has more than {MOST_COMPARED:,} different features: the kinds of the "
                 "others were not compared between shards"
             )
@@ -149,7 +149,7 @@ def _add_remarks(report: VerifyReport, checked: Mapping[str, ShardContents]) -> 
         if contents.check.payload not in (None, *SECTION_FIELDS)
     }
     for payload in sorted(filter(None, foreign)):
-        report.remarks.append(
+        report.unchecked.append(
             f"some payloads are {PAYLOAD_WORDS[payload][1]}, not Examples: their checksums were "
             "checked, their contents were not"
         )

@@ -304,6 +304,6 @@ class _Job:
         ]
         if isinstance(self._options.change, Edits):
             notices += self._options.change.notices(manifest.schema)
-        if manifest.schema.remark is not None:
-            notices.append(manifest.schema.remark)
+        if manifest.schema.omission is not None:
+            notices.append(manifest.schema.omission)
         return manifest
