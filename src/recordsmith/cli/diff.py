@@ -94,7 +94,7 @@ def print_diff_report(report: rs.DiffReport) -> None:
         console.print_list(
             f"{console.count(count, 'record')} only in {side}",
             [
-                f"{record.place.path}, record {record.place.number}"
+                f"{record.place.path}, record {record.place.record}"
                 + (f": {record.key}" if record.key else "")
                 for record in listed
             ],
@@ -151,15 +151,16 @@ def _print_changes(report: rs.DiffReport) -> None:
             else console.count(report.changed_count, "changed record")
         )
         console.print_list(
-            f"features that differ in {among}, identified by {report.by}",
+            f"features that differ in {among}"
+            + (f", matched by {report.by}" if report.by is not None else ""),
             [f"{name}: in {count:,}" for name, count in report.changed_features.items()],
             _FEATURES_SHOWN,
         )
     lines = []
     for change in report.changes[:_SHOWN]:
         lines.append(
-            f"{change.key}  ({change.a.path}, record {change.a.number}; "
-            f"{change.b.path}, record {change.b.number})"
+            f"{change.key or 'a record'}  ({change.a.path}, record {change.a.record}; "
+            f"{change.b.path}, record {change.b.record})"
         )
         lines += [
             f"  {feature.feature}{_of_section(feature.section)}: "
@@ -179,13 +180,11 @@ def _print_changes(report: rs.DiffReport) -> None:
             f"  {report.shared_key_count:,} more may be changed records, but share "
             f"their {console.printable(report.by or '')} with other records"
         )
-    if report.renamed_count:
-        print(
-            f"  {console.count(report.renamed_count, 'record')} of those only in A and in B differ "
-            f"only in {console.printable(report.name or '')}"
-        )
     if report.by is None and report.left_only_count and report.right_only_count:
-        print("no feature identifies the records, so changes are unknown; name one with --by")
+        console.print_line(
+            "Records that differ in several features are listed as only in A and only in B: no "
+            "feature identifies them. Name one with `--by KEY`."
+        )
 
 
 def _arrow(a: str | None, b: str | None, none: str) -> str:
