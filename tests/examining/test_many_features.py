@@ -16,7 +16,7 @@ import recordsmith as rs
 from recordsmith.cli import app
 from recordsmith.dataset import read_manifest
 from recordsmith.examining.stats import feature_blocks, record_survey
-from recordsmith.examining.verification import section_check, seen_features
+from recordsmith.examining.verification import section_check, shard_features
 from recordsmith.example import encode_example, schema
 
 COUNT = 40
@@ -28,7 +28,7 @@ def small_limits() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(schema, "MOST_FEATURES", 20)
         patched.setattr(schema, "LISTED_FEATURES", 3)
-        patched.setattr(seen_features, "MOST_FEATURES", 20)
+        patched.setattr(shard_features, "MOST_FEATURES", 20)
         patched.setattr(section_check, "COUNTED_AT_ONCE", 7)
         yield
 
@@ -264,7 +264,7 @@ def test_only_the_first_features_are_compared_between_shards(
     report = rs.verify(files, deep=True)
     assert [str(defect.defect) for defect in report.defects] == ["feature-kind-mismatch"] * 2
     assert not report.unchecked
-    monkeypatch.setattr(seen_features, "MOST_COMPARED", 2)
+    monkeypatch.setattr(shard_features, "MOST_COMPARED", 2)
     report = rs.verify(files, deep=True)
     (defect,) = report.defects
     assert (defect.feature, defect.found) == ("a", "float")

@@ -13,7 +13,7 @@ from recordsmith.drawing.file_names import distinct_names
 from recordsmith.drawing.html_page import cards, check_html_path, prose, text, write_html
 from recordsmith.errors import CorruptDataError, Defect
 from recordsmith.examining.verification import ShardFindings, VerifyReport
-from recordsmith.examining.verification.explanations import explain
+from recordsmith.examining.verification.defect_explanations import explain
 from recordsmith.files import PathLike, as_path
 from recordsmith.wire import Compression
 from recordsmith.words import count as counted

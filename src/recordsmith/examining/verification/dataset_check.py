@@ -20,9 +20,9 @@ from recordsmith.examining.rules import SECTION_FIELDS, Rules, rules_of_schema
 from recordsmith.examining.schema_file import SchemaFile
 from recordsmith.examining.verification import manifest_check
 from recordsmith.examining.verification.deep_check import DeepCheck, ShardContents
-from recordsmith.examining.verification.seen_features import MOST_COMPARED
 from recordsmith.examining.verification.shard_check import ReadingPlan, plan_of
 from recordsmith.examining.verification.shard_comparison import compare_shards
+from recordsmith.examining.verification.shard_features import MOST_COMPARED
 from recordsmith.examining.verification.verify_report import (
     MAX_DEFECTS_PER_SHARD,
     ShardFindings,

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from recordsmith.errors import CorruptDataError
-from recordsmith.examining.verification.explanations import explain
+from recordsmith.examining.verification.defect_explanations import explain
 from recordsmith.wire import Compression
 
 MAX_DEFECTS_PER_SHARD = 1000
