@@ -21,7 +21,9 @@ def diff(
     a: Annotated[
         str,
         typer.Argument(
-            help="A TFRecord file, a folder of them, or a glob.", metavar="A", show_default=False
+            help="A TFRecord file, a folder, or a quoted pattern such as 'data/*.tfrecord'.",
+            metavar="A",
+            show_default=False,
         ),
     ],
     b: Annotated[
@@ -30,8 +32,7 @@ def diff(
     by: Annotated[
         str | None,
         typer.Option(
-            help="The feature that identifies a record, to report its changes. "
-            "[default: image/filename or a similar one]",
+            help="The feature that identifies records, such as id. [default: detected]",
             metavar="KEY",
         ),
     ] = None,
@@ -39,7 +40,7 @@ def diff(
     threads: Threads = None,
     json: Json = False,
 ) -> None:
-    """Compare two datasets by the content of their records, in any order and any shards.
+    """Compare the records of two datasets, in any order and any shards.
 
     Exits with 1 if they differ.
 

@@ -33,7 +33,7 @@ def inspect(
     reader: Annotated[
         str | None,
         typer.Option(
-            help="Print a program that reads these files with tf, torch, dali or grain.",
+            help="Print Python code that reads the dataset: for tf, torch, dali or grain.",
             metavar="NAME",
         ),
     ] = None,
@@ -41,11 +41,11 @@ def inspect(
 ) -> None:
     """Print what a dataset contains: records, splits, features, classes, sizes.
 
-    With --reader, prints a program that reads the dataset, with every feature declared.
+    With --reader, prints Python code that reads the dataset with all its features.
 
     Example: `recordsmith inspect out`
 
-    Program: `recordsmith inspect out --reader torch > read_it.py`
+    Code: `recordsmith inspect out --reader torch > read_it.py`
     """
     if reader is not None and json:
         raise OptionError(

@@ -4,8 +4,17 @@ from __future__ import annotations
 
 import recordsmith as rs
 from recordsmith.cli import console
-from recordsmith.cli.options import Json, Paths, Split, Threads, one_or_all
-from recordsmith.cli.pages import Html, OverwritePage, check_html, title_of
+from recordsmith.cli.options import (
+    Html,
+    Json,
+    OverwritePage,
+    Paths,
+    Split,
+    Threads,
+    check_html,
+    one_or_all,
+    title_of,
+)
 
 
 def stats(
@@ -16,9 +25,9 @@ def stats(
     threads: Threads = None,
     json: Json = False,
 ) -> None:
-    """Print statistics of each feature, and likely problems: the findings.
+    """Print statistics of each feature, and likely problems.
 
-    Reads every record: ranges and distinct values, classes, image sizes, duplicates, shards.
+    Reads every record. Covers ranges and distinct values, classes, image sizes and duplicates.
 
     Example: `recordsmith stats out`
 

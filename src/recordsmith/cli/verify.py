@@ -11,8 +11,17 @@ import typer
 
 import recordsmith as rs
 from recordsmith.cli import console
-from recordsmith.cli.options import Json, Paths, Split, Threads, one_or_all
-from recordsmith.cli.pages import Html, OverwritePage, check_html, title_of
+from recordsmith.cli.options import (
+    Html,
+    Json,
+    OverwritePage,
+    Paths,
+    Split,
+    Threads,
+    check_html,
+    one_or_all,
+    title_of,
+)
 from recordsmith.errors import Defect
 from recordsmith.words import first_of
 
@@ -29,7 +38,7 @@ def verify(
         bool,
         typer.Option(
             "--deep",
-            help="Also parse every payload and decode every image completely.",
+            help="Also parse every record and decode every image completely.",
         ),
     ] = False,
     schema: Annotated[
@@ -44,7 +53,7 @@ def verify(
     threads: Threads = None,
     json: Json = False,
 ) -> None:
-    """Verify every record of every shard, and the shards against their manifest.
+    """Check every record, and the shards against their manifest (dataset.json).
 
     Prints the defects and exits with 1 if there are any.
 

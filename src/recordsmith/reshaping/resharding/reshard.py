@@ -180,10 +180,7 @@ class _Job:
             for shard in self._inputs.shards:
                 shard.check_unchanged()  # explains the defect better
             if error.defect in DAMAGED_RECORDS:
-                error.advise(
-                    "Nothing was written. Recover the intact records with `recordsmith salvage` "
-                    "and use its output instead."
-                )
+                error.advise("Nothing was written.")
             raise
         return ReshardReport.of(self._folder, manifest, is_new=True, kept_count=kept_count)
 
