@@ -20,6 +20,7 @@ import numpy as np
 import pytest
 
 import recordsmith as rs
+from recordsmith.dataset import records_of
 from recordsmith.dataset.shard_index import index_paths
 from recordsmith.errors import MissingFileError
 from recordsmith.wire import encode_record, encode_records
@@ -66,7 +67,7 @@ def test_positions_of_a_growing_file_do_not_change(shard: Path) -> None:
     dataset = rs.open(shard)
     assert len(dataset) == len(PAYLOADS)
     append(shard, encode_record(b"more"))
-    assert dataset.read_record(-1) == PAYLOADS[-1]
+    assert records_of(dataset).read_record(-1) == PAYLOADS[-1]
     assert dataset.read_records([0, 7]).tolist() == [PAYLOADS[0], PAYLOADS[7]]
     assert len(rs.open(shard)) == len(PAYLOADS) + 1
 
@@ -173,7 +174,7 @@ def no_room() -> Iterator[None]:
 
 def test_no_space_for_an_index(shard: Path) -> None:
     with no_room():
-        found = rs.open(shard).read_record(3)  # works without
+        found = records_of(rs.open(shard)).read_record(3)  # works without
     assert found == PAYLOADS[3]
     own, cached = index_paths(shard)
     for folder in (own.parent, cached.parent):
@@ -324,8 +325,8 @@ def test_a_record_of_more_than_two_gigabytes(tmp_path: Path, reference: Any) -> 
         pytest.skip("this file system has no holes")
     dataset = rs.open(path)
     assert len(dataset) == 3
-    assert dataset.record_sizes([0, 1, 2]).tolist() == [6, length, len(behind)]
-    assert dataset.read_record(2) == behind
+    assert records_of(dataset).record_sizes([0, 1, 2]).tolist() == [6, length, len(behind)]
+    assert records_of(dataset).read_record(2) == behind
     assert rs.index(path).record_count == 3
     rs.index(path, format="dali")
     assert path.with_name("a.tfrecord.idx").read_text().splitlines()[1] == f"22 {length + 16}"

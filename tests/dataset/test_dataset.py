@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import operator
 import pickle
 import random
 from concurrent.futures import ThreadPoolExecutor
@@ -16,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import recordsmith as rs
-from recordsmith.dataset import ShardWriter
+from recordsmith.dataset import ShardWriter, records_of
 from recordsmith.wire import encode_record
 
 COUNTS = [4, 0, 1, 7, 3]
@@ -68,15 +69,16 @@ def test_positions_out_of_range(dataset: rs.Dataset, position: int) -> None:
     with pytest.raises(IndexError, match=rf"{position}.*{len(IDS)} records"):
         dataset[position]
     with pytest.raises(IndexError):
-        dataset.read_record(position)
+        records_of(dataset).read_record(position)
     with pytest.raises(IndexError):
         dataset[3:5][2]
 
 
 @pytest.mark.parametrize("index", [1.0, "a", None])
 def test_invalid_positions(dataset: rs.Dataset, index: Any) -> None:
-    with pytest.raises(TypeError):
+    with pytest.raises(rs.OptionError) as caught:
         dataset[index]
+    assert caught.value.option == "positions"
     with pytest.raises(ValueError, match="zero"):
         dataset[::0]
 
@@ -91,7 +93,9 @@ def test_slices_of_slices(dataset: rs.Dataset, made: SimpleNamespace, cuts: list
     assert made.ids_of(part) == expected
     assert [made.ids_of([part[i]])[0] for i in range(-len(part), len(part))] == expected * 2
     assert [rs.decode_example(record)["id"][0] for record in part.records()] == expected
-    assert [rs.decode_example(part.read_record(i))["id"][0] for i in range(len(part))] == expected
+    assert [
+        rs.decode_example(records_of(part).read_record(i))["id"][0] for i in range(len(part))
+    ] == expected
     assert part.class_names == dataset.class_names
     assert part.schema.record_count == len(expected)
     if expected:
@@ -107,9 +111,9 @@ def test_slices_of_compressed_shards(
 ) -> None:
     part = compressed[cut]
     assert len(part) == len(IDS[cut])
-    if cut.step in (None, 1):
+    if cut.step is None or cut.step > 0 or len(part) < 2:
         assert made.ids_of(part) == IDS[cut]
-    elif len(part):
+    else:
         with pytest.raises(rs.OptionError, match="compressed"):
             list(part)
 
@@ -125,18 +129,20 @@ def test_compressed_shards_have_no_random_access(compressed: rs.Dataset) -> None
 @given(cut=SLICES)
 def test_located_records_have_shard_and_number(dataset: rs.Dataset, cut: slice) -> None:
     part = dataset[cut]
-    located = list(part.located_records())
+    located = list(records_of(part).located_records())
     assert [record for _, _, record in located] == list(part.records())
     for shard, number, record in located:
         assert list(rs.open(shard.path).records())[number] == record
-    assert part.known_record_count == len(located)
+    assert records_of(part).known_record_count == len(located)
 
 
 def test_record_counts_are_known_from_manifests_and_slices(folder: Path) -> None:
-    assert rs.open(folder).known_record_count == len(IDS)
+    assert records_of(rs.open(folder)).known_record_count == len(IDS)
     foreign = rs.open(folder / "*.tfrecord")
-    assert foreign.known_record_count is None
-    assert foreign[2:5].known_record_count == 3
+    part = foreign[2:5]
+    assert records_of(foreign).known_record_count is None
+    assert records_of(part).known_record_count is None
+    assert len(part) == records_of(part).known_record_count == 3
 
 
 def test_slices_share_open_files(dataset: rs.Dataset) -> None:
@@ -172,7 +178,17 @@ def test_examples_are_independent_copies(dataset: rs.Dataset) -> None:
 
 
 def test_repr_has_shards_and_records(dataset: rs.Dataset) -> None:
-    assert repr(dataset[2:5]) == f"Dataset(shard_count={len(COUNTS)}, record_count=3)"
+    lines = repr(dataset[2:5]).splitlines()
+    assert "3 records in 5 shards" in lines[0]
+    assert lines[1:] == [
+        "  splits: train",
+        "  features: id (int64), name (bytes), score (float), steps (int64)",
+        "  classes: daisy, müsli, a b",
+    ]
+    html = rs.Dataset(dataset.shards, class_names=("<b>", "a\x1b[31m"))._repr_html_()
+    assert "&lt;b&gt;" in html
+    assert "<b>," not in html
+    assert "\x1b" not in html
 
 
 # -- columns -------------------------------------------------------------------------------------
@@ -383,7 +399,7 @@ def test_plain_bytes_are_read_as_records(tmp_path: Path) -> None:
     path.write_bytes(b"".join(map(encode_record, payloads)))
     dataset = rs.open(path)
     assert list(dataset.records()) == payloads
-    assert [dataset.read_record(i) for i in range(3)] == payloads
+    assert [records_of(dataset).read_record(i) for i in range(3)] == payloads
     assert dataset.schema.payload == "other"
     for position in range(3):
         with pytest.raises(rs.CorruptDataError) as caught:
@@ -423,8 +439,8 @@ def test_records_of_many_positions(request: pytest.FixtureRequest, name: str, da
         positions = data.draw(st.lists(st.integers(-length, length - 1), max_size=30))
     records = dataset.read_records(np.array(positions, np.int64))
     assert records.shape == (len(positions),)
-    assert records.tolist() == [dataset.read_record(position) for position in positions]
-    frames = dataset.read_frames(positions)
+    assert records.tolist() == [records_of(dataset).read_record(position) for position in positions]
+    frames = records_of(dataset).read_frames(positions)
     assert frames.tolist() == [encode_record(record) for record in records]
 
 
@@ -451,11 +467,15 @@ def test_positions_are_integers_or_a_mask(dataset: rs.Dataset, data: Any) -> Non
         expected = list(itertools.compress(payloads, mask))
         positions = data.draw(st.sampled_from([list, tuple, np.array]))(mask)
     assert dataset.read_records(positions).tolist() == expected
-    assert dataset.record_sizes(positions).tolist() == [len(payload) for payload in expected]
-    assert dataset.read_frames(positions).tolist() == [encode_record(p) for p in expected]
+    assert records_of(dataset).record_sizes(positions).tolist() == [
+        len(payload) for payload in expected
+    ]
+    assert records_of(dataset).read_frames(positions).tolist() == [
+        encode_record(p) for p in expected
+    ]
     begins = np.cumsum([0, *map(len, expected)])
     out = np.empty(begins[-1], np.uint8)
-    dataset.copy_records(positions, begins[:-1], out)
+    records_of(dataset).copy_records(positions, begins[:-1], out)
     assert out.tobytes() == b"".join(expected)
 
 
@@ -465,12 +485,13 @@ def test_positions_are_integers_or_a_mask(dataset: rs.Dataset, data: Any) -> Non
 ])  # fmt: skip
 def test_positions_that_are_not_integers(dataset: rs.Dataset, positions: Any) -> None:
     examples = rs.Examples(dataset)
-    for read in (dataset.read_records, dataset.read_frames, dataset.record_sizes,
-                 dataset.by_shard, examples.batch):  # fmt: skip
+    records = records_of(dataset)
+    for read in (dataset.read_records, records.read_frames, records.record_sizes, records.by_shard,
+                 examples.batch):  # fmt: skip
         with pytest.raises(rs.OptionError):
             read(positions)
     with pytest.raises(rs.OptionError):
-        dataset.copy_records(positions, np.zeros(2, np.int64), np.zeros(1000, np.uint8))
+        records_of(dataset).copy_records(positions, np.zeros(2, np.int64), np.zeros(1000, np.uint8))
 
 
 @pytest.mark.parametrize("position", [0, 5, -1, np.int64(7)])
@@ -480,7 +501,9 @@ def test_one_record_equals_one_of_many(dataset: rs.Dataset, position: int) -> No
     assert one.offsets.dtype == np.int64
     assert one.buffer.flags.writeable
     one.buffer[:] = 0  # it owns its memory
-    assert dataset.read_records([position]).tolist() == [dataset.read_record(int(position))]
+    assert dataset.read_records([position]).tolist() == [
+        records_of(dataset).read_record(int(position))
+    ]
 
 
 def test_compressed_shards_refuse_read_records(compressed: rs.Dataset) -> None:
@@ -507,9 +530,11 @@ def test_damage_among_many_records_is_located(tmp_path: Path, place: str) -> Non
     with path.open("r+b") as file:  # in place: the map sees it
         file.write(data)
     assert dataset.read_records([8, 4, 0]).tolist() == [payloads[n] for n in (8, 4, 0)]
-    assert dataset.read_frames([8, 0]).tolist() == [encode_record(payloads[n]) for n in (8, 0)]
+    assert records_of(dataset).read_frames([8, 0]).tolist() == [
+        encode_record(payloads[n]) for n in (8, 0)
+    ]
     with pytest.raises(rs.CorruptDataError):
-        dataset.read_frames([8, 5, 0])
+        records_of(dataset).read_frames([8, 5, 0])
     with pytest.raises(rs.CorruptDataError) as caught:
         dataset.read_records([8, 5, 0])
     assert caught.value.path == str(path)
@@ -530,7 +555,7 @@ def test_replaced_file_is_detected(tmp_path: Path) -> None:
 
 
 def test_records_picked_by_several_threads(dataset: rs.Dataset) -> None:
-    expected = [dataset.read_record(position) for position in range(15)]
+    expected = [records_of(dataset).read_record(position) for position in range(15)]
     order = list(range(15))
     with ThreadPoolExecutor(8) as pool:
         for _ in range(20):
@@ -543,13 +568,20 @@ def test_records_picked_by_several_threads(dataset: rs.Dataset) -> None:
 def test_spans_of_slices(dataset: rs.Dataset, slices: list[slice]) -> None:
     for cut in slices:
         dataset = dataset[cut]
-    found = []
-    for span in dataset.shard_spans():
-        assert span.first == len(found)
-        assert len(span.numbers) > 0
-        found += [(str(span.shard.path), number) for number in span.numbers]
-    located = [dataset.locate_record(position) for position in range(len(dataset))]
-    assert found == [(location.path, location.number) for location in located]
+    records = records_of(dataset)
+    located = [records.locate_record(position)[:2] for position in range(len(dataset))]
+    parts = records.in_file_order().parts()
+    found = [
+        (str(part.path), part.number_of(number))
+        for part in parts
+        for number in range(part.record_count)
+    ]
+    assert found == sorted(located)
+    assert {part.path for part in parts} <= {shard.path for shard in records.used_shards()}
+    if records.positions.is_ascending:
+        assert records.span_lengths() == [
+            len(list(group)) for _, group in itertools.groupby(located, key=operator.itemgetter(0))
+        ]
 
 
 @given(st.lists(st.integers(-len(IDS), len(IDS) - 1), max_size=20))
@@ -559,16 +591,16 @@ def test_sizes_are_those_of_the_payloads(
     payloads = list(dataset.records())
     expected = [len(payloads[position]) for position in positions]
     for one in (dataset, compressed):
-        assert one.record_sizes(positions).tolist() == expected
+        assert records_of(one).record_sizes(positions).tolist() == expected
         with pytest.raises(IndexError, match="position 15"):
-            one.record_sizes([*positions, 15])
+            records_of(one).record_sizes([*positions, 15])
 
 
 def test_records_are_copied_to_given_offsets(dataset: rs.Dataset) -> None:
     positions = [14, -15, 7]
-    payloads = [dataset.read_record(position) for position in positions]
+    payloads = [records_of(dataset).read_record(position) for position in positions]
     out = np.full(3 * 1000, 255, np.uint8)
-    dataset.copy_records(positions, np.array([2000, 0, 1000]), out)
+    records_of(dataset).copy_records(positions, np.array([2000, 0, 1000]), out)
     for payload, place in zip(payloads, (2000, 0, 1000), strict=True):
         assert out[place : place + len(payload)].tobytes() == payload
         assert (out[place + len(payload) : place + 1000] == 255).all()

@@ -116,10 +116,12 @@ def test_a_split_or_an_open_dataset(tmp_path: Path, images: ModuleType) -> None:
     part = rs.open(tmp_path / "in", split="train")[10:20]
     rs.sheet(part, tmp_path / "p.png")
     assert shown(tmp_path / "p.png") == list(range(10, 20))
-    with pytest.raises(rs.OptionError, match="split"):
-        rs.sheet(part, tmp_path / "q.png", split="train")
-    with pytest.raises(rs.OptionError, match="validation"):
-        rs.sheet(tmp_path / "in", tmp_path / "q.png", split="validation")
+    rs.sheet(part, tmp_path / "r.png", split="train[:50%]")
+    assert shown(tmp_path / "r.png") == list(range(10, 15))
+    for dataset in (part, tmp_path / "in"):
+        with pytest.raises(rs.OptionError) as caught:
+            rs.sheet(dataset, tmp_path / "q.png", split="validation")
+        assert (caught.value.option, caught.value.value) == ("split", "validation")
 
 
 def test_classes_boxes_and_masks_are_drawn(tmp_path: Path, images: ModuleType) -> None:

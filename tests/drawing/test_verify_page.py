@@ -11,6 +11,7 @@ from types import SimpleNamespace
 import pytest
 
 import recordsmith as rs
+from recordsmith.dataset import records_of
 
 _VOID = {"meta"}
 
@@ -49,7 +50,7 @@ def _read(path: Path) -> _Reader:
 def damaged(tmp_path: Path, made: SimpleNamespace) -> Path:
     folder = made.packed(tmp_path / "set", {"train": [40, 30, 20], "test": [10]})
     one, two, three = sorted(folder.glob("train-*"))
-    at = rs.open(one).locate_record(20).offset + 14
+    at = records_of(rs.open(one)).locate_record(20).offset + 14
     data = bytearray(one.read_bytes())
     data[at] ^= 1
     one.write_bytes(data)
@@ -80,7 +81,7 @@ def test_offsets_of_compressed_files_are_explained(tmp_path: Path, made: SimpleN
     message = "gzip: offsets count decompressed bytes"
     path = tmp_path / "a.tfrecord.gz"
     plain = made.write_shard(tmp_path / "plain.tfrecord", range(200))
-    at = [rs.open(plain).locate_record(number).offset for number in (20, 100)]
+    at = [records_of(rs.open(plain)).locate_record(number).offset for number in (20, 100)]
     data = bytearray(plain.read_bytes())
     for offset in at:
         data[offset + 14] ^= 1

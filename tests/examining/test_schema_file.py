@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 import recordsmith as rs
+from recordsmith.dataset import records_of
 
 D = rs.Defect
 
@@ -76,7 +77,7 @@ def test_each_rule(
     assert _found(path, _document(x=rule)) == [(defect, place) for place in places]
     errors = rs.verify(path, schema=rs.SchemaFile.from_json(_document(x=rule))).defects
     for error, place in zip(errors, places, strict=True):
-        assert error.offset == rs.open(path).locate_record(place).offset
+        assert error.offset == records_of(rs.open(path)).locate_record(place).offset
         assert "'x'" in error.detail
 
 

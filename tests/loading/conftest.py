@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import recordsmith as rs
-from recordsmith.dataset import ShardWriter
+from recordsmith.dataset import ShardWriter, records_of
 from recordsmith.errors import CorruptDataError, Defect
 from recordsmith.example import Column
 from recordsmith.loading.features import BatchRows, Filling, PixelFeature, Request
@@ -50,7 +50,7 @@ def write(folder: Path, counts: Sequence[int], changed: Mapping[int, Any] | None
 def damage(dataset: rs.Dataset, positions: Sequence[int]) -> None:
     """Turn a bit in the payload of some records, in the files."""
     for position in positions:
-        where = dataset.locate_record(position)
+        where = records_of(dataset).locate_record(position)
         data = bytearray(Path(where.path).read_bytes())
         data[where.offset + 12 + 3] ^= 4
         Path(where.path).write_bytes(data)

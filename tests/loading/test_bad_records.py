@@ -85,7 +85,7 @@ def loader_of(dataset: rs.Dataset, feature: Any, **options: Any) -> rs.Loader:
 def _look_at_few(monkeypatch: pytest.MonkeyPatch) -> None:
     from recordsmith.loading import making
 
-    monkeypatch.setattr(making, "_GLANCE_COUNT", 4)
+    monkeypatch.setattr(making, "_PREVIEW_COUNT", 4)
 
 
 @pytest.mark.parametrize(("feature", "changes", "defect", "words"), CASES)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from itertools import accumulate
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,19 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import recordsmith as rs
-from recordsmith.dataset import Shard, ShardSpan
 from recordsmith.loading.buffer import BufferOrder, BufferShuffle
 
 COUNTS = st.lists(st.integers(1, 30), min_size=1, max_size=5)
 
 
 def _order(counts: list[int], size: int, seed: int = 1) -> BufferOrder:
-    firsts = [0, *accumulate(counts)]
-    spans = [
-        ShardSpan(Shard(Path(f"{first}"), ""), first, range(count))
-        for first, count in zip(firsts, counts, strict=False)
-    ]
-    return BufferOrder(spans, BufferShuffle(size), seed=seed)
+    return BufferOrder(counts, BufferShuffle(size), seed=seed)
 
 
 def _runs(order: BufferOrder, epoch: int) -> list[list[int]]:

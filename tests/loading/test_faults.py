@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import recordsmith as rs
+from recordsmith.dataset import records_of
 
 pytestmark = pytest.mark.usefixtures("_nothing_stays")
 NO_EXAMPLE = b"\xff\xff\xff\xffnothing"
@@ -55,7 +56,7 @@ def damaged(numbered: Any, tmp_path: Path) -> SimpleNamespace:
 def place(dataset: rs.Dataset, error: Any) -> int:
     """The position in the dataset that an error names."""
     for position in range(len(dataset)):
-        where = dataset.locate_record(position)
+        where = records_of(dataset).locate_record(position)
         if (where.path, where.number) == (error.path, error.record):
             assert error.offset == where.offset
             return position
@@ -252,7 +253,7 @@ def test_a_shard_that_is_cut_or_replaced_while_it_is_read(
     dataset = rs.open(numbered.write(tmp_path / "data", [20, 20]))
     longer = {number: {**numbered.features(number), "more": number} for number in range(60)}
     other = rs.open(numbered.write(tmp_path / "other", [60], longer))
-    where = dataset.locate_record(20 + kept)
+    where = records_of(dataset).locate_record(20 + kept)
     with rs.Loader(
         dataset, {"id": rs.Scalar("id")}, batch_size=4, threads=threads, skip_errors=99, prefetch=0
     ) as loader:
@@ -261,7 +262,7 @@ def test_a_shard_that_is_cut_or_replaced_while_it_is_read(
         if kept:
             os.truncate(where.path, where.offset)
         else:
-            shutil.copy(other.locate_record(0).path, where.path)
+            shutil.copy(records_of(other).locate_record(0).path, where.path)
         read += [number for batch in iteration for number in batch["id"].tolist()]
         assert len(loader.skipped) == 40 - len(read)
     assert read == list(range(20 + kept))

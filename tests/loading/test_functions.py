@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import recordsmith as rs
+from recordsmith.dataset import records_of
 from recordsmith.example import BytesArray, RaggedArray
 from recordsmith.loading.functions import _MismatchError, stack
 
@@ -128,7 +129,7 @@ def test_what_raises_names_its_example(
         errors.append(str(caught.value))
     error = caught.value
     number = int(str(error)[-2:])
-    where = dataset.locate_record(number)
+    where = records_of(dataset).locate_record(number)
     assert str(error) == f"{where}: {what} raised ZeroDivisionError: bad {number}"
     assert (error.path, error.record, error.offset) == (str(where.path), *tuple(where)[1:])
     assert error.function == what
@@ -316,5 +317,5 @@ def test_stacks_hold_the_example_that_does_not_fit(dataset: rs.Dataset, tmp_path
     )  # fmt: skip
     with pytest.raises(rs.FunctionError) as caught:
         list(loader)
-    assert str(caught.value).startswith(str(dataset.locate_record(25)))
-    assert f"but shape (1,) for {dataset.locate_record(10)}" in str(caught.value)
+    assert str(caught.value).startswith(str(records_of(dataset).locate_record(25)))
+    assert f"but shape (1,) for {records_of(dataset).locate_record(10)}" in str(caught.value)

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import recordsmith as rs
+from recordsmith.dataset import records_of
 from recordsmith.loading.mix import MixOrder, _interleaved, _shared_out, _weight
 
 SHUFFLES = st.sampled_from([False, True, rs.BlockShuffle(4, 2)])
@@ -143,7 +144,9 @@ def test_positions_are_those_of_one_dataset_after_the_other(
 
 
 def test_where_a_record_lies(mix: rs.Mix, datasets: list[rs.Dataset]) -> None:
-    expected = [dataset.locate_record(at) for dataset in datasets for at in range(len(dataset))]
+    expected = [
+        records_of(dataset).locate_record(at) for dataset in datasets for at in range(len(dataset))
+    ]
     assert [mix.locate_record(position) for position in range(19)] == expected
 
 

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import recordsmith as rs
+from recordsmith.dataset import preview_schema
 from recordsmith.errors import Defect, OptionError
 from recordsmith.example import FeatureSpec, Schema, SchemaSurvey
 from recordsmith.loading.declaring import declare_features
@@ -333,7 +334,7 @@ def test_a_part_of_a_dataset_is_looked_at_for_itself(tmp_path: Any) -> None:
         rs.Loader(dataset, {"k": "k"}, batch_size=80)
     (batch,) = rs.Loader(dataset[100:], {"k": "k"}, batch_size=100, threads=0)
     assert batch["k"].tolist() == [0.5] * 100
-    schema, is_complete = dataset[100:].glance(64)
+    schema, is_complete = preview_schema(dataset[100:], 64)
     assert (schema.record_count, is_complete) == (64, False)
 
 
@@ -371,7 +372,7 @@ def test_lists_that_are_empty_in_all_records(tmp_path: Path) -> None:
         for _ in range(3):
             writer.write_example({**dict.fromkeys(boxes.keys, ()), "classes": (), "many": ()})
     dataset = rs.open(tmp_path)
-    assert dataset.glance(3)[0].features["many"].kind == "none"
+    assert preview_schema(dataset, 3)[0].features["many"].kind == "none"
     (batch,) = rs.Loader(dataset, {"boxes": boxes, "many": rs.Ragged("many")}, batch_size=3)
     assert (batch["boxes"].shape, batch["boxes_labels"].shape) == ((3, 0, 4), (3, 0))
     assert batch["boxes_lengths"].tolist() == [0, 0, 0]

@@ -34,12 +34,9 @@ from recordsmith.building.shares import (
     Shards,
     bounds_of,
     check_shard_options,
-    check_shares,
-    exact_share,
     files_of_splits,
     is_no_file_name,
     shard_counts,
-    share_counts,
 )
 
 __all__ = [
@@ -52,7 +49,6 @@ __all__ = [
     "bounds_of",
     "check_folder",
     "check_shard_options",
-    "check_shares",
     "clean_up",
     "clean_up_after",
     "complete_result",
@@ -60,7 +56,6 @@ __all__ = [
     "complete_shards",
     "done_path",
     "earlier_dataset",
-    "exact_share",
     "files_of_splits",
     "finish_publishing",
     "is_no_file_name",
@@ -71,7 +66,6 @@ __all__ = [
     "read_back",
     "replaced_names",
     "shard_counts",
-    "share_counts",
     "tidying_up",
     "working_in",
     "writing_partial",

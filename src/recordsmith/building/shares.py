@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
-from fractions import Fraction
 from typing import TypeAlias
 
 from recordsmith.dataset import DEFAULT_TEMPLATE, shard_name
@@ -14,59 +12,7 @@ from recordsmith.wire import Compression
 DEFAULT_SHARD_SIZE_BYTES = 256_000_000
 Shards: TypeAlias = int | Mapping[str, int]
 
-_EXAMPLE = "{'train': 0.7, 'validation': 0.3}"
 _FORBIDDEN = frozenset("/\\\0:*?[]\n\r")
-
-
-def check_shares(splits: Mapping[str, float]) -> None:
-    """Validate the shares of splits.
-
-    Raises:
-        OptionError: they are not numbers by name that add up to 1.
-    """
-    if not isinstance(splits, Mapping) or not splits:
-        raise OptionError(
-            option="splits", value=splits, expected=f"shares by name, such as {_EXAMPLE}"
-        )
-    for name, share in splits.items():
-        if not isinstance(name, str) or isinstance(share, str):
-            raise OptionError(
-                f"{option('splits')} has the entry {name!r}: {share!r}",
-                option="splits",
-                value=share,
-                expected="a name and a number",
-            )
-        if not 0 < share <= 1:
-            raise OptionError(
-                f"the share of split {name!r} is {share:g}",
-                option="splits",
-                value=share,
-                expected="0 < share <= 1",
-            )
-    total = math.fsum(splits.values())
-    if abs(total - 1) > 1e-6:
-        raise OptionError(
-            f"the shares of the splits add up to {total:g}",
-            option="splits",
-            value=total,
-            expected="1, or 100%",
-        )
-
-
-def exact_share(share: float) -> Fraction:
-    """A share as the decimal number that was written: 0.29 of 100 is 29."""
-    return Fraction(share).limit_denominator(10**9)
-
-
-def share_counts(count: int, splits: Mapping[str, float]) -> dict[str, int]:
-    """The size of each split: its share of `count`, rounded so that the sizes add up."""
-    shares = [exact_share(share) for share in splits.values()]
-    exact = [count * share / sum(shares) for share in shares]
-    counts = [math.floor(length) for length in exact]
-    by_remainder = sorted(range(len(exact)), key=lambda i: counts[i] - exact[i])
-    for place in by_remainder[: count - sum(counts)]:
-        counts[place] += 1
-    return dict(zip(splits, counts, strict=True))
 
 
 def check_shard_options(

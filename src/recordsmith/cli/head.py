@@ -10,6 +10,7 @@ import typer
 import recordsmith as rs
 from recordsmith.cli import console
 from recordsmith.cli.options import Json, Paths, Split, one_or_all
+from recordsmith.dataset import records_of
 from recordsmith.errors import CorruptDataError, OptionError, option
 
 
@@ -56,7 +57,7 @@ def head(
         decoder = rs.MessageDecoder(descriptors, message)
     documents = []
     shown = 0
-    records = rs.open(one_or_all(paths), split).located_records()
+    records = records_of(rs.open(one_or_all(paths), split)).located_records()
     for position, (shard, number, record) in enumerate(islice(records, count)):
         fields = None if decoder is None else _decoded(decoder, record, str(shard.path), number)
         if json:

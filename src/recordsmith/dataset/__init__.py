@@ -1,12 +1,6 @@
 """Datasets of many shards: names, indexes, manifest, random access."""
 
-from recordsmith.dataset.dataset import (
-    Dataset,
-    Positions,
-    RecordLocation,
-    ShardSpan,
-    integer_positions,
-)
+from recordsmith.dataset.dataset import Dataset, preview_schema, records_of
 from recordsmith.dataset.indexing import IndexFile, IndexReport, index
 from recordsmith.dataset.labels import (
     LABEL_MAP_NAME,
@@ -34,6 +28,8 @@ from recordsmith.dataset.names import (
     shard_name,
 )
 from recordsmith.dataset.opening import dataset_of, open  # noqa: A004 - named as users say it
+from recordsmith.dataset.selected_records import RecordLocation, SelectedRecords, joined_shards
+from recordsmith.dataset.selection import Positions, integer_positions
 from recordsmith.dataset.shard import Shard
 from recordsmith.dataset.splits import is_split_name, tells_split
 from recordsmith.dataset.writer import ShardWriter
@@ -51,9 +47,9 @@ __all__ = [
     "Manifest",
     "Positions",
     "RecordLocation",
+    "SelectedRecords",
     "Shard",
     "ShardEntry",
-    "ShardSpan",
     "ShardWriter",
     "begun_path",
     "carried_class_names",
@@ -63,13 +59,16 @@ __all__ = [
     "integer_positions",
     "is_shard_name",
     "is_split_name",
+    "joined_shards",
     "label_map_to_bytes",
     "labels_to_bytes",
     "open",
     "parse_shard_name",
+    "preview_schema",
     "read_begun",
     "read_label_map",
     "read_manifest",
+    "records_of",
     "shard_name",
     "tells_split",
 ]

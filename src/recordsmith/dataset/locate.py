@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeAlias
@@ -68,10 +68,10 @@ class Located:
     ignored: tuple[CorruptDataError, ...] = ()
     folder: Path | None = None
 
-    def keep_split(self, split: str) -> None:
-        """Remove the shards of other splits."""
-        self.shards = [shard for shard in self.shards if shard.split == split]
-        self.missing = tuple(missing for missing in self.missing if missing[0] == split)
+    def keep_splits(self, splits: Sequence[str]) -> None:
+        """Remove the shards of other splits, and put these in this order."""
+        self.shards = [shard for split in splits for shard in self.shards if shard.split == split]
+        self.missing = tuple(missing for missing in self.missing if missing[0] in splits)
 
     def set_splits(self, splits: Mapping[Path, str]) -> None:
         """Set the splits, by folder, of shards without a manifest and without a split word."""
@@ -133,8 +133,8 @@ def locate(paths: Paths, split: str | None = None, *, around_defects: bool = Fal
         folder=parts[0].folder if len(parts) == 1 else None,
     )
     if split is not None:
-        check_split(split, [located])
-        located.keep_split(split)
+        check_split(split, split_names([located]))
+        located.keep_splits([split])
     return located
 
 
@@ -164,23 +164,28 @@ def locate_whole(paths: Paths, split: str | None = None) -> Located:
     return located
 
 
-def check_split(split: str, parts: Iterable[Located]) -> None:
-    """Validate the name of a split.
-
-    Raises:
-        OptionError: the split is unknown.
-    """
+def split_names(parts: Iterable[Located]) -> list[str]:
+    """Return the names of all splits, in order of first appearance."""
     found = dict[str, None]()
     for part in parts:
         found |= dict.fromkeys(shard.split for shard in part.shards)
         if part.manifest is not None:
             found |= dict.fromkeys(part.manifest.splits)
-    if not isinstance(split, str) or split not in found:
+    return list(found)
+
+
+def check_split(split: str, names: Collection[str]) -> None:
+    """Check that a split is one of those that exist.
+
+    Raises:
+        OptionError: the split is unknown.
+    """
+    if not isinstance(split, str) or split not in names:
         raise OptionError(
             f"split {split!r} does not exist",
             option="split",
             value=split,
-            expected=f"one of {', '.join(found)}" if found else "",
+            expected=f"one of {', '.join(names)}" if names else "",
         )
 
 

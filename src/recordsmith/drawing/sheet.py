@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from recordsmith.dataset import Dataset, dataset_of, parse_shard_name
+from recordsmith.dataset import Dataset, dataset_of, parse_shard_name, records_of
 from recordsmith.drawing.image_page import TILE, check_page, write_page
 from recordsmith.drawing.scene import Scene, SceneReader
 from recordsmith.errors import CorruptDataError, Defect, OptionError
@@ -125,7 +125,8 @@ def _choose(total: int, count: int, seed: int | None) -> list[int]:
 
 def _read(dataset: Dataset, positions: Sequence[int]) -> list[bytes | CorruptDataError]:
     """The records at positions; compressed shards are read sequentially."""
-    if any(shard.compression != "none" for shard in dataset.shards):
+    selected = records_of(dataset)
+    if selected.compressed_shard() is not None:
         wanted = set(positions)
         found: list[bytes | CorruptDataError] = []
         for position, record in enumerate(dataset.records()):
@@ -137,7 +138,7 @@ def _read(dataset: Dataset, positions: Sequence[int]) -> list[bytes | CorruptDat
     records: list[bytes | CorruptDataError] = []
     for position in positions:
         try:
-            records.append(dataset.read_record(position))
+            records.append(selected.read_record(position))
         except CorruptDataError as error:
             records.append(error)
     return records

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from recordsmith.dataset import Dataset, dataset_of
+from recordsmith.dataset import Dataset, dataset_of, records_of
 from recordsmith.dataset.locate import Paths
 from recordsmith.errors import CorruptDataError, OptionError, Problems, SourceError, located, option
 from recordsmith.example import Features, classify, decode_example
@@ -196,7 +196,7 @@ def _export_all(
     skip_errors: bool,
     progress: Progress | None,
 ) -> None:
-    total = dataset.known_record_count or 0
+    total = records_of(dataset).known_record_count or 0
     skipped = Problems()
     for position, (split, example) in enumerate(_examples(dataset)):
         outbox.position = position
@@ -226,7 +226,7 @@ def _export_all(
 
 
 def _examples(dataset: Dataset) -> Iterator[tuple[str, Features]]:
-    for shard, number, payload in dataset.located_records():
+    for shard, number, payload in records_of(dataset).located_records():
         with located(shard.path):
             try:
                 example = decode_example(payload)

@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 
 from recordsmith.buffers import Int64Array
-from recordsmith.dataset import ShardSpan
 from recordsmith.loading.options import record_count_number, seed_number
 from recordsmith.loading.order import PositionOrder
 from recordsmith.loading.windows import mixed_in_windows, window_numbers
@@ -43,14 +42,14 @@ class BufferShuffle:
 class BufferOrder(PositionOrder):
     """The positions of a dataset, in the order of a shuffle buffer."""
 
-    def __init__(self, spans: Sequence[ShardSpan], buffer: BufferShuffle, *, seed: int) -> None:
-        """`spans`: the positions of each shard."""
-        self._firsts = np.array([span.first for span in spans], np.int64)
-        self._lengths = np.array([len(span.numbers) for span in spans], np.int64)
+    def __init__(self, lengths: Sequence[int], buffer: BufferShuffle, *, seed: int) -> None:
+        """`lengths`: how many records of each shard there are, in order."""
+        self._lengths = np.array(lengths, np.int64)
+        self._firsts = np.cumsum(self._lengths) - self._lengths
         self.count = int(self._lengths.sum())
         self._size = buffer.size
         self._seed = seed_number(seed)
-        self._shards = Permutations(len(spans), self._seed, "shards")
+        self._shards = Permutations(len(lengths), self._seed, "shards")
         self._shifts = Permutations(buffer.size, self._seed, "shifts")
 
     def describe(self) -> dict[str, Any]:

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from recordsmith.dataset import Dataset
+from recordsmith.dataset import Dataset, preview_schema, records_of
 from recordsmith.errors import OptionError
 from recordsmith.loading.batches import BatchMaker
 from recordsmith.loading.declaring import declare_features
 from recordsmith.loading.features import Feature
 from recordsmith.loading.functions import Changes
 from recordsmith.loading.mix import Mix
-from recordsmith.loading.requests import merged_glance, resolve_for_all
+from recordsmith.loading.requests import merged_schema, resolve_for_all
 
-_GLANCE_COUNT = 64  # records read to infer an unknown schema
+_PREVIEW_COUNT = 64  # records read to infer an unknown schema
 
 
 def check_dataset(dataset: object) -> None:
@@ -40,13 +40,13 @@ def batch_maker(
         OptionError: as of `declare_features`; or the records lack what is declared.
     """
     datasets = dataset.datasets if isinstance(dataset, Mix) else (dataset,)
-    glances = [one.glance(_GLANCE_COUNT) for one in datasets]
-    schema, is_complete = merged_glance(glances)
+    previews = [preview_schema(one, _PREVIEW_COUNT) for one in datasets]
+    schema, is_complete = merged_schema(previews)
     declared = declare_features(features, schema, is_complete=is_complete)
     return BatchMaker(
-        dataset,
+        dataset if isinstance(dataset, Mix) else records_of(dataset),
         declared,
-        resolve_for_all(declared, glances, may_skip=may_skip),
+        resolve_for_all(declared, previews, may_skip=may_skip),
         seed=seed,
         changes=changes,
         may_skip=may_skip,

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from recordsmith.buffers import Int64Array
-from recordsmith.dataset import Dataset, RecordLocation
+from recordsmith.dataset import Dataset, RecordLocation, records_of
 from recordsmith.errors import OptionError, option
 from recordsmith.example import BytesArray
 from recordsmith.loading.options import whole_number
@@ -109,7 +109,7 @@ class Mix:
         np.cumsum(self._sizes(len(positions), groups), out=offsets[1:])
         data = np.empty(int(offsets[-1]), np.uint8)
         for dataset, members, own in groups:
-            dataset.copy_records(own, offsets[members], data)
+            records_of(dataset).copy_records(own, offsets[members], data)
         return BytesArray(data, offsets)
 
     def record_sizes(self, positions: Int64Array) -> Int64Array:
@@ -119,7 +119,7 @@ class Mix:
     def locate_record(self, position: int) -> RecordLocation:
         """Return the file, number and offset of the record at a position."""
         at = int(np.searchsorted(self._starts, position, side="right")) - 1
-        return self.datasets[at].locate_record(position - int(self._starts[at]))
+        return records_of(self.datasets[at]).locate_record(position - int(self._starts[at]))
 
     def _by_dataset(self, positions: Int64Array) -> list[tuple[Dataset, Int64Array, Int64Array]]:
         """(dataset, places among the positions, its own positions), where there are any."""
@@ -136,7 +136,7 @@ class Mix:
     ) -> Int64Array:
         sizes = np.empty(count, np.int64)
         for dataset, members, own in groups:
-            sizes[members] = dataset.record_sizes(own)
+            sizes[members] = records_of(dataset).record_sizes(own)
         return sizes
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from recordsmith.dataset import Dataset
+from recordsmith.dataset import Dataset, records_of
 from recordsmith.errors import OptionError, option
 from recordsmith.loading.buckets import BucketBySize, BucketOrder
 from recordsmith.loading.buffer import BufferOrder, BufferShuffle
@@ -34,7 +34,7 @@ def order_of(
     else:
         _check_compressed(dataset, shuffle, buckets)
         if isinstance(shuffle, BufferShuffle):
-            order = BufferOrder(dataset.shard_spans(), shuffle, seed=seed)
+            order = BufferOrder(records_of(dataset).span_lengths(), shuffle, seed=seed)
         else:
             order = Order(len(dataset), shuffle=shuffle, seed=seed)
     if buckets is None:
@@ -46,7 +46,7 @@ def order_of(
         order,
         buckets,
         step_size=step_size,
-        record_sizes=dataset.record_sizes,
+        record_sizes=(dataset if isinstance(dataset, Mix) else records_of(dataset)).record_sizes,
         is_shuffled=shuffle is not False,
         seed=seed,
     )
@@ -57,7 +57,7 @@ def reader_of(dataset: Dataset | Mix, order: PositionOrder) -> SequentialReader 
     if isinstance(dataset, Mix) or compressed_shard(dataset) is None:
         return None
     runs = order.runs if isinstance(order, BufferOrder) else None
-    return SequentialReader(dataset, runs)
+    return SequentialReader(records_of(dataset), runs)
 
 
 def _order_of_mix(
@@ -101,8 +101,7 @@ def _check_compressed(
         raise OptionError(
             why, option="buckets", value=buckets, remedy="Write the shards uncompressed."
         )
-    if any(span.numbers.step != 1 for span in dataset.shard_spans()):
-        raise OptionError(why, option="dataset", remedy="Use a slice without a step.")
+    records_of(dataset).check_readable_in_order()
 
 
 def check_readable_at_positions(dataset: Dataset) -> None:
@@ -126,10 +125,8 @@ def check_readable_at_positions(dataset: Dataset) -> None:
 
 def compressed_shard(dataset: Dataset) -> str | None:
     """Return the path of the dataset's first compressed shard; None if none is compressed."""
-    for span in dataset.shard_spans():
-        if span.shard.compression != "none":
-            return str(span.shard.path)
-    return None
+    shard = records_of(dataset).compressed_shard()
+    return None if shard is None else str(shard.path)
 
 
 def _check_sizes(dataset: Dataset | Mix, buckets: BucketBySize) -> None:

@@ -130,28 +130,28 @@ def _check_payload(schema: Schema, *, may_skip: bool) -> None:
 
 
 def resolve_for_all(
-    features: Mapping[str, Feature], glances: Sequence[tuple[Schema, bool]], *, may_skip: bool
+    features: Mapping[str, Feature], previews: Sequence[tuple[Schema, bool]], *, may_skip: bool
 ) -> dict[str, FeatureSpec]:
     """Resolve the requests for several datasets, each of which must have the features.
 
     Args:
-        glances: (schema, is_complete) of each dataset.
+        previews: (schema, is_complete) of each dataset.
     """
-    if len(glances) > 1:
-        for number, (schema, is_complete) in enumerate(glances):
+    if len(previews) > 1:
+        for number, (schema, is_complete) in enumerate(previews):
             try:
                 resolve_requests(features, schema, is_complete=is_complete, may_skip=may_skip)
             except OptionError as error:
                 raise _with_prefix(error, f"dataset {number} of the mix") from None
-    schema, is_complete = merged_glance(glances)
+    schema, is_complete = merged_schema(previews)
     return resolve_requests(features, schema, is_complete=is_complete, may_skip=may_skip)
 
 
-def merged_glance(glances: Sequence[tuple[Schema, bool]]) -> tuple[Schema, bool]:
+def merged_schema(previews: Sequence[tuple[Schema, bool]]) -> tuple[Schema, bool]:
     """Return (schema, is_complete) of several datasets together."""
-    if len(glances) == 1:
-        return glances[0]
-    return Schema.merged([schema for schema, _ in glances]), all(known for _, known in glances)
+    if len(previews) == 1:
+        return previews[0]
+    return Schema.merged([schema for schema, _ in previews]), all(known for _, known in previews)
 
 
 def _check(

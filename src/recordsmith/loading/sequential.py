@@ -21,7 +21,7 @@ from typing import TypeAlias
 import numpy as np
 
 from recordsmith.buffers import Int64Array
-from recordsmith.dataset import Dataset, Shard
+from recordsmith.dataset import SelectedRecords, Shard
 from recordsmith.errors import CorruptDataError, Defect, located
 from recordsmith.example import BytesArray
 from recordsmith.files import accessing, open_file
@@ -43,7 +43,7 @@ class HeldRecords:
     seconds: how long was read before it was handed out, for it or for later ones.
     """
 
-    def __init__(self, dataset: Dataset, kept: _Kept) -> None:
+    def __init__(self, dataset: SelectedRecords, kept: _Kept) -> None:
         self.seconds = 0.0
         self._dataset = dataset
         self._kept = kept
@@ -68,7 +68,7 @@ class HeldRecords:
 class SequentialReader:
     """Reads the compressed shards of a dataset for the steps of an iteration, in their order."""
 
-    def __init__(self, dataset: Dataset, runs: Runs | None = None) -> None:
+    def __init__(self, dataset: SelectedRecords, runs: Runs | None = None) -> None:
         """`runs`: which records are read together; those of one step, if the order has no runs."""
         self._dataset = dataset
         self._runs = runs

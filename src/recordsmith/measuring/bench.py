@@ -14,7 +14,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any
 
-from recordsmith.dataset import Dataset, dataset_of
+from recordsmith.dataset import Dataset, dataset_of, preview_schema
 from recordsmith.dataset.locate import Paths
 from recordsmith.errors import OptionError
 from recordsmith.image.geometry.fit import FitKind
@@ -31,7 +31,7 @@ _ROUNDS = 2
 _REQUESTED_WEIGHT = 3  # its time, relative to that of another trial
 _SAMPLING_SHARE = 0.1  # of the time, for resizing images
 _SHORTEST_SECONDS = 0.02
-_GLANCE_COUNT = 64
+_PREVIEW_COUNT = 64
 
 OnUpdate = Callable[[BenchReport], None]
 
@@ -80,7 +80,7 @@ def bench(
     dataset = dataset_of(paths_or_dataset, split)
     if not len(dataset):
         raise OptionError("the dataset has no records to measure")
-    schema, _ = dataset.glance(_GLANCE_COUNT)
+    schema, _ = preview_schema(dataset, _PREVIEW_COUNT)
     key = image_key(schema, key)
     image = None if key is None else image_of(key, size, fit)
     options = {"batch_size": batch_size, "skip_errors": skip_errors, "epochs": None}

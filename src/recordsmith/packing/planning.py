@@ -22,13 +22,12 @@ from recordsmith.building import (
     Shards,
     bounds_of,
     check_shard_options,
-    check_shares,
     files_of_splits,
     is_no_file_name,
     shard_counts,
-    share_counts,
 )
 from recordsmith.dataset import DEFAULT_TEMPLATE
+from recordsmith.dataset.shares import check_shares, share_counts
 from recordsmith.errors import OptionError, SourceError, option
 from recordsmith.packing.survey import Survey, hashes_of
 from recordsmith.sources import Listing

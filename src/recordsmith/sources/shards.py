@@ -16,9 +16,9 @@ import numpy as np
 from recordsmith.buffers import Int64Array
 from recordsmith.dataset import (
     ClassNames,
-    Dataset,
     Shard,
     carried_class_names,
+    joined_shards,
 )
 from recordsmith.dataset import open as open_dataset
 from recordsmith.dataset.decompressing import decompress
@@ -54,7 +54,7 @@ class Shards:
         self._paths = paths
         self._shards: tuple[Shard, ...] = ()
         self._names: RowNames | None = None
-        self._plain = Dataset(())  # the shards that are not compressed
+        self._plain = joined_shards(())  # the shards that are not compressed
         self._starts: dict[int, int] = {}  # number of such a shard -> its first position there
         self._spools: dict[int, Spool] = {}  # number of a compressed shard -> its payloads
 
@@ -95,7 +95,7 @@ class Shards:
                 plain.append(shard)
                 sizes.append(np.diff(shard.index.offsets) - FRAME_BYTES)
                 plain_count += len(sizes[-1])
-        self._plain = Dataset(plain)
+        self._plain = joined_shards(plain)
         names = _names(self._shards)
         self._names = RowNames(dict(zip(names, map(len, sizes), strict=True)))
         if not len(self._names):

@@ -15,7 +15,7 @@ import pytest
 from PIL import Image
 
 import recordsmith as rs
-from recordsmith.dataset import MANIFEST_NAME
+from recordsmith.dataset import MANIFEST_NAME, records_of
 from recordsmith.examining.verification import verify_report as verification_report
 
 D = rs.Defect
@@ -87,7 +87,7 @@ def test_defects_of_images(write, tmp_path: Path, threads: int) -> None:
     assert report.image_count == len(examples)
     for error in report.defects:
         assert error.record is not None
-        place = rs.open(path).locate_record(error.record)
+        place = records_of(rs.open(path)).locate_record(error.record)
         assert (error.path, error.offset) == (str(place.path), place.offset)
         assert error.feature == "image/encoded"
     assert "swapped" in report.defects[5].remedy

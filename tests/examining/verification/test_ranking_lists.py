@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import recordsmith as rs
-from recordsmith.dataset import MANIFEST_NAME
+from recordsmith.dataset import MANIFEST_NAME, records_of
 
 D = rs.Defect
 KINDS = {"int64": "int64_list", "float": "float_list", "bytes": "bytes_list"}
@@ -56,7 +56,7 @@ def _defects(path: Any, **options: Any) -> list[rs.CorruptDataError]:
     report = rs.verify(path, deep=True, **options)
     for error in report.defects:
         assert error.record is not None
-        place = rs.open(path).locate_record(error.record)
+        place = records_of(rs.open(path)).locate_record(error.record)
         assert (error.path, error.offset) == (str(place.path), place.offset)
     return report.defects
 

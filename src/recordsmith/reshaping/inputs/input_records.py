@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from recordsmith.dataset import Dataset, Shard
+from recordsmith.dataset import SelectedRecords, Shard, joined_shards
 from recordsmith.errors import CorruptDataError, Defect
 from recordsmith.reshaping.inputs.cache import Recent
 from recordsmith.reshaping.inputs.input_shards import InputShard
@@ -61,7 +61,7 @@ class InputRecords:
         """Return the shard to read input `number` from."""
         return self._recent.get(number, lambda number: self._open(self._shards[number]))
 
-    def joined(self) -> Dataset:
+    def joined(self) -> SelectedRecords:
         """Return all inputs as one dataset, which keeps all indexes in memory.
 
         Raises:
@@ -71,7 +71,7 @@ class InputRecords:
         for number, shard in enumerate(shards):
             if shard.index.record_count != self.counts[number]:
                 raise self.count_error(number, shard.index.record_count)
-        return Dataset(shards)
+        return joined_shards(shards)
 
     def count_error(self, number: int, found: int) -> CorruptDataError:
         """Return the error for an input with a wrong number of records."""

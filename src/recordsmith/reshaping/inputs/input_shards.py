@@ -17,7 +17,14 @@ from recordsmith.dataset import (
     Shard,
     carried_class_names,
 )
-from recordsmith.dataset.locate import Located, Paths, as_paths, check_split, locate_each
+from recordsmith.dataset.locate import (
+    Located,
+    Paths,
+    as_paths,
+    check_split,
+    locate_each,
+    split_names,
+)
 from recordsmith.errors import CorruptDataError, Defect, OptionError
 from recordsmith.example import Schema
 from recordsmith.files import accessing
@@ -132,9 +139,9 @@ def find_inputs(paths: Paths, split: str | None, out: Path) -> Inputs:
     check_separate(out, [path for path in listed if path.is_dir()])
     parts = locate_each(listed)
     if split is not None:
-        check_split(split, parts)
+        check_split(split, split_names(parts))
         for part in parts:
-            part.keep_split(split)
+            part.keep_splits([split])
     for part in parts:
         part.check_whole()
     found = [shard for part in parts for shard in part.shards]

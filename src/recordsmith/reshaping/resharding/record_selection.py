@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from recordsmith.buffers import Int64Array
+from recordsmith.dataset.shares import Draw
 from recordsmith.permutation import Permutations
 from recordsmith.reshaping.inputs.cache import Recent
 
@@ -21,43 +22,24 @@ _AT_A_TIME = 1 << 20
 _REMEMBERED = 32 << 20  # record numbers in memory: 256 MiB
 
 
-@dataclass(frozen=True)
-class Draw:
-    """Keeps the ranks whose place in a random order is in low:high."""
-
-    permutation: Permutations
-    low: int
-    high: int
-
-    def keeps(self, start: int, stop: int) -> npt.NDArray[np.bool_]:
-        """Whether each of the ranks start:stop is kept: bool, (stop - start,)."""
-        kept = np.empty(stop - start, np.bool_)
-        for low in range(start, stop, _AT_A_TIME):
-            high = min(low + _AT_A_TIME, stop)
-            places = self.permutation.numbers(0, np.arange(low, high))
-            kept[low - start : high - start] = (self.low <= places) & (places < self.high)
-        return kept
-
-
-def count_drawn(
-    permutation: Permutations, starts: Int64Array, bounds: Sequence[int]
-) -> npt.NDArray[np.int64]:
-    """Count the ranks of each input that several draws of one order keep.
+def count_drawn(draws: Sequence[Draw], starts: Int64Array) -> npt.NDArray[np.int64]:
+    """Count the ranks of each input that disjoint draws of one order keep.
 
     Args:
+        draws: in the order of their places, without gaps.
         starts: int64, (inputs + 1,): the rank of the first record of each input, and the end.
-        bounds: the draws keep bounds[i]:bounds[i + 1].
 
     Returns:
         int64, (draws, inputs).
     """
-    counts = np.zeros((len(bounds) - 1, len(starts) - 1), np.int64)
-    edges = np.asarray(bounds)
+    counts = np.zeros((len(draws), len(starts) - 1), np.int64)
+    permutation = draws[0].permutation
+    edges = np.array([draws[0].low, *(draw.high for draw in draws)])
     for at, (start, stop) in enumerate(zip(starts[:-1].tolist(), starts[1:].tolist(), strict=True)):
         for low in range(start, stop, _AT_A_TIME):
             places = permutation.numbers(0, np.arange(low, min(low + _AT_A_TIME, stop)))
-            draws = np.searchsorted(edges, places, side="right") - 1
-            counts[:, at] += np.bincount(draws, minlength=len(edges))[: len(edges) - 1]
+            found = np.searchsorted(edges, places, side="right") - 1
+            counts[:, at] += np.bincount(found, minlength=len(edges))[: len(draws)]
     return counts
 
 

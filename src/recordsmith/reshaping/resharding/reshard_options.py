@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from recordsmith.building import Shards, check_shard_options, check_shares, is_no_file_name
+from recordsmith.building import Shards, check_shard_options, is_no_file_name
 from recordsmith.dataset import DEFAULT_TEMPLATE
+from recordsmith.dataset.shares import check_shares
 from recordsmith.errors import OptionError
 from recordsmith.reshaping.changes import Change, Selection
 from recordsmith.where.expression import parse_where

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -11,20 +10,18 @@ from typing import Any
 from recordsmith.buffers import Int64Array
 from recordsmith.building import (
     bounds_of,
-    exact_share,
     files_of_splits,
     is_no_file_name,
     shard_counts,
-    share_counts,
 )
 from recordsmith.dataset import LABEL_MAP_NAME, LABELS_NAME, MANIFEST_NAME
+from recordsmith.dataset.shares import Draw, draws_of_splits, exact_share, share_counts
 from recordsmith.errors import OptionError, SourceError, option
 from recordsmith.permutation import Permutations
 from recordsmith.reshaping.inputs.fingerprints import fingerprint
 from recordsmith.reshaping.inputs.input_records import InputRecords
 from recordsmith.reshaping.inputs.input_shards import Inputs
 from recordsmith.reshaping.resharding.record_selection import (
-    Draw,
     KeptRecords,
     Pool,
     PoolOrder,
@@ -243,18 +240,11 @@ def _drawn(
     kept: Mapping[int, KeptRecords] | None,
 ) -> dict[str, Pool]:
     """Draw disjoint pools of `shares` records, as runs of one random order."""
-    permutation = Permutations(len(pool), options.seed, "reshard", "draw", split)
-    bounds = [0, *itertools.accumulate(shares.values())]
-    counts = count_drawn(permutation, pool.drawn_from, bounds)
+    draws = draws_of_splits(len(pool), shares, options.seed, split)
+    counts = count_drawn([*draws.values()], pool.drawn_from)
     return {
-        name: _pool(
-            records,
-            pool.inputs,
-            kept,
-            Draw(permutation, bounds[place], bounds[place + 1]),
-            counts[place],
-        )
-        for place, name in enumerate(shares)
+        name: _pool(records, pool.inputs, kept, draw, of_inputs)
+        for (name, draw), of_inputs in zip(draws.items(), counts, strict=True)
     }
 
 

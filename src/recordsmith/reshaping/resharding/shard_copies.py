@@ -15,7 +15,7 @@ import numpy as np
 
 from recordsmith.buffers import Int64Array, as_view
 from recordsmith.building import ShardResult, complete_shard, read_back
-from recordsmith.dataset import Dataset, RecordLocation, ShardWriter
+from recordsmith.dataset import RecordLocation, SelectedRecords, ShardWriter, joined_shards
 from recordsmith.errors import CorruptDataError, FunctionError, OptionError
 from recordsmith.example import Schema, SchemaSurvey
 from recordsmith.reshaping.changes import Change, RefusedError
@@ -69,7 +69,7 @@ class ShardCopies:
             for split, pool in plan.pools.items()
             if plan.orders[split].permutation is not None
         }
-        self._everything = records.joined() if self._positions else Dataset(())
+        self._everything = records.joined() if self._positions else joined_shards(())
 
     def run(self, *, trusting: bool = True) -> list[ShardResult]:
         """Write all shards under temporary names.
@@ -156,7 +156,7 @@ class ShardCopies:
             if start < stop and pool.has_all_of(at):
                 yield from _consecutive(self._records, pool.inputs[at], start, stop)
             elif start < stop:
-                dataset = Dataset((self._records.shard(pool.inputs[at]),))
+                dataset = joined_shards((self._records.shard(pool.inputs[at]),))
                 numbers = pool.numbers(at)[start:stop]
                 for begin in range(0, len(numbers), _POSITIONS):
                     chosen = numbers[begin : begin + _POSITIONS]
@@ -213,7 +213,7 @@ class _Positions:
 
 
 def _gathered(
-    records: InputRecords, dataset: Dataset, positions: Int64Array, read_bytes: int
+    records: InputRecords, dataset: SelectedRecords, positions: Int64Array, read_bytes: int
 ) -> Iterator[_Piece]:
     """Yield scattered records, about `read_bytes` at a time."""
     stops = np.cumsum(dataset.record_sizes(positions) + FRAME_BYTES)
