@@ -118,7 +118,7 @@ def test_the_python_page_runs(flowers: Path, capsys: pytest.CaptureFixture[str])
     assert "[0 1 2 3] (1001, 2) (1001,)" in shown
 
 
-@pytest.mark.parametrize("name", ["packing.md", "exporting.md", "inspect.md"])
+@pytest.mark.parametrize("name", ["packing.md", "exporting.md", "stats.md"])
 def test_the_commands_and_code_of_a_page_run(
     name: str, flowers: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -210,7 +210,7 @@ def test_every_key_of_the_json_documents_is_documented(flowers: Path, tmp_path: 
     differing = rs.diff("out", ["old.tfrecord", "other.tfrecord"])
     assert differing.changes
     assert differing.right_only
-    statistics = rs.statistics("out")
+    found_stats = rs.stats("out")
     measured = rs.bench("out", size=8, seconds=0.1)
     with (tmp_path / "out" / "train-00000-of-00001.tfrecord").open("r+b") as shard:
         shard.seek(30)
@@ -223,7 +223,7 @@ def test_every_key_of_the_json_documents_is_documented(flowers: Path, tmp_path: 
         rs.inspect("out").to_json(),
         rs.inspect("other.tfrecord").to_json(),
         differing.to_json(),
-        statistics.to_json(),
+        found_stats.to_json(),
         rs.verify("out").to_json(),
         sheet.to_json(),
         rs.LoaderStats().to_json(),
@@ -244,7 +244,7 @@ def test_every_defect_and_command_is_documented() -> None:
         assert f"`{defect}`" in documented
     names = {command.callback.__name__ for command in app.registered_commands if command.callback}
     assert names == {
-        "pack", "inspect", "head", "sheet", "verify", "schema", "diff", "salvage",
+        "pack", "inspect", "stats", "head", "sheet", "verify", "schema", "diff", "salvage",
         "reshard", "edit", "append", "export", "index", "bench", "demo", "version",
         "upgrade",
     }  # fmt: skip

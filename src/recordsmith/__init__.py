@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from recordsmith.drawing import (
         SheetReport,
         draw_batch,
-        draw_statistics,
+        draw_stats,
         draw_verify_report,
         sheet,
     )
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     )
     from recordsmith.examining import FeatureRule, Inspection, SchemaFile, inspect, schema
     from recordsmith.examining.diff import DiffReport, diff
-    from recordsmith.examining.stats import Statistics, statistics
+    from recordsmith.examining.stats import StatsReport, stats
     from recordsmith.examining.verification import VerifyReport, verify
     from recordsmith.example import (
         BytesArray,
@@ -122,7 +122,7 @@ _HOMES = {
     "recordsmith.drawing": (
         "SheetReport",
         "draw_batch",
-        "draw_statistics",
+        "draw_stats",
         "draw_verify_report",
         "sheet",
     ),
@@ -148,8 +148,8 @@ _HOMES = {
         "diff",
     ),
     "recordsmith.examining.stats": (
-        "Statistics",
-        "statistics",
+        "StatsReport",
+        "stats",
     ),
     "recordsmith.examining.verification": (
         "VerifyReport",
@@ -293,7 +293,7 @@ __all__ = [
     "Shards",
     "SheetReport",
     "SourceError",
-    "Statistics",
+    "StatsReport",
     "Table",
     "Tensor",
     "Text",
@@ -310,7 +310,7 @@ __all__ = [
     "decode_sequence_example",
     "diff",
     "draw_batch",
-    "draw_statistics",
+    "draw_stats",
     "draw_verify_report",
     "edit",
     "encode_example",
@@ -327,7 +327,7 @@ __all__ = [
     "salvage",
     "schema",
     "sheet",
-    "statistics",
+    "stats",
     "verify",
 ]
 

@@ -45,7 +45,7 @@ COMMANDS: tuple[tuple[str, ...], ...] = (
     ("head", "--json"),
     ("verify",),
     ("verify", "--deep", "--html", "OUT/verify.html"),
-    ("inspect", "--stats", "--html", "OUT/statistics.html"),
+    ("stats", "--html", "OUT/stats.html"),
     ("schema",),
     ("diff", "OUT/in"),
     ("salvage", "OUT/salvaged"),
@@ -482,7 +482,7 @@ def test_commands_do_not_crash(tmp_path: Path, made: Any, name: str) -> None:
             compile(shown, "reader.py", "exec")
             assert "raise SystemExit" not in {line.lstrip()[:16] for line in shown.splitlines()}
     assert {path.name for path in tmp_path.iterdir()} <= {
-        *("in", "verify.html", "statistics.html", "salvaged", "reshaped", "edited"),
+        *("in", "verify.html", "stats.html", "salvaged", "reshaped", "edited"),
         *("sheet.png", "idx", "csv", "folder"),
     }
 

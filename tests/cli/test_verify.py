@@ -8,7 +8,7 @@ import pytest
 from PIL import Image
 
 import recordsmith as rs
-from recordsmith.cli.pages import title_of
+from recordsmith.cli.options import title_of
 
 
 def test_a_good_dataset(run, packed: Path) -> None:

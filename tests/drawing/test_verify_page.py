@@ -136,7 +136,7 @@ def test_page_loads_and_runs_nothing(tmp_path: Path, damaged: Path) -> None:
 def test_text_from_files_is_escaped(tmp_path: Path) -> None:
     evil = '<script>alert("x")</script>\x1b[31m\u202e\ud800'
     error = rs.CorruptDataError(rs.Defect.FEATURE_VALUE, evil, path=f'/a/"><img src=x>{evil}')
-    report = rs.VerifyReport(defects=[error], defect_count=1, notices=[error], remarks=[evil])
+    report = rs.VerifyReport(defects=[error], defect_count=1, notices=[error], unchecked=[evil])
     path = rs.draw_verify_report(report, tmp_path / "report.html", title=evil)
     page = _read(path)
     assert not page.tags & {"script", "img"}

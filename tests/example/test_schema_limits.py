@@ -167,7 +167,7 @@ def test_a_document_with_too_many_is_cut_too() -> None:
 
 def test_an_incomplete_schema_is_reported() -> None:
     whole = survey([encode_example({"a": 1})])
-    assert whole.remark is None
+    assert whole.omission is None
     whole.check_complete("not raised")
     cut = survey([encode_example({f"id-{number}": 1 for number in range(99)})])
     with pytest.raises(OptionError, match=r"name them: .*8 .*'id-0'"):

@@ -77,7 +77,7 @@ def test_read_among_others(folder: Path, empty: bytes, compression: str) -> None
 def test_inspected_among_others(folder: Path, empty: bytes, compression: str) -> None:
     inspection = rs.inspect(folder)
     assert (inspection.record_count, inspection.compression) == (len(IDS), compression)
-    assert rs.statistics(folder).record_count == len(IDS)
+    assert rs.stats(folder).record_count == len(IDS)
     assert rs.diff(folder, folder).is_equal
     for deep in (False, True):
         report = rs.verify(folder, deep=deep)
@@ -116,7 +116,7 @@ def test_alone(tmp_path: Path, empty: bytes) -> None:
     assert len(dataset.read_records([])) == 0
     assert list(rs.Loader(dataset, batch_size=2)) == []
     assert rs.inspect(path).record_count == 0
-    assert rs.statistics(path).record_count == 0
+    assert rs.stats(path).record_count == 0
     assert rs.diff(path, path).is_equal
     (file,) = rs.index(path).files
     assert file.record_count == 0

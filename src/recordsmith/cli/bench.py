@@ -97,7 +97,7 @@ def bench(
                 threads=threads,
                 skip_errors=skip_errors,
                 seconds=seconds,
-                tell=keep,
+                on_update=keep,
                 **options,
             )
     except KeyboardInterrupt:
@@ -122,15 +122,15 @@ def print_bench_report(report: rs.BenchReport, paths: Sequence[str] = ()) -> Non
         paths: the measured paths, as typed.
     """
     typed = shlex.quote(paths[0]) if len(paths) == 1 else "PATH"
-    asked = report.asked
-    rate = f"{asked.records_per_second:,.0f} {_unit(report)}"
+    requested = report.requested
+    rate = f"{requested.records_per_second:,.0f} {_unit(report)}"
     width = min(_WIDTH, shutil.get_terminal_size().columns) if sys.stdout.isatty() else _WIDTH
     configuration = console.printable(_configuration(report))
     loaded = console.wrapped(
-        f"{rate}, {console.size(asked.bytes_per_second)}/s: {configuration}", width
+        f"{rate}, {console.size(requested.bytes_per_second)}/s: {configuration}", width
     )
     print("\n".join(loaded).replace(rate, console.bold(rate), 1))
-    print("\n".join(console.wrapped(_time_shares(asked), width)))
+    print("\n".join(console.wrapped(_time_shares(requested), width)))
     print()
     headings, *rows = _table(report, width)
     console.print_table(headings, rows, " ".join(headings[3:]))
@@ -163,14 +163,12 @@ def _unit(report: rs.BenchReport) -> str:
 
 def _configuration(report: rs.BenchReport) -> str:
     """Describe what is loaded and how."""
-    asked = report.asked
+    requested = report.requested
     what = "all columns"
     if report.image_key is not None:
         what = f"{console.printable(report.image_key)} to {report.image}"
-    return (
-        f"{what}, batches of {report.batch_size:,}, {console.count(asked.thread_count, 'thread')}, "
-        f"{asked.order}"
-    )
+    threads = console.count(requested.thread_count, "thread")
+    return f"{what}, batches of {report.batch_size:,}, {threads}, {requested.order}"
 
 
 def _time_shares(trial: Trial) -> str:
@@ -230,12 +228,12 @@ def _rendered(report: rs.BenchReport, width: int) -> Any:
     clock.add_row(
         Text(f"{elapsed:4.1f} of {report.total_seconds:g} s", "green"),
         ProgressBar(report.total_seconds, elapsed, width=_BAR_WIDTH),
-        Text(report.doing, "bold"),
+        Text(report.activity, "bold"),
     )
-    running = [trial for trial in report.trials if trial.label == report.doing]
+    running = [trial for trial in report.trials if trial.label == report.activity]
     if not report.trials:
         return clock
-    trial = running[0] if running else report.asked
+    trial = running[0] if running else report.requested
     latest = trial.rounds[-1]
     bars = Table.grid(padding=(0, 2))
     bars.add_row(

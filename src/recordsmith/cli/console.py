@@ -79,7 +79,7 @@ def print_error(message: str, *lines: str) -> None:
 
 def print_aside(message: str) -> None:
     """Print a message on standard error, to keep it out of the command's output."""
-    if not _is_quiet:
+    if message and not _is_quiet:
         print(_for_terminal(shortened(printable(message)), sys.stderr), file=sys.stderr)
 
 

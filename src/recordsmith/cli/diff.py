@@ -21,7 +21,9 @@ def diff(
     a: Annotated[
         str,
         typer.Argument(
-            help="A TFRecord file, a folder of them, or a glob.", metavar="A", show_default=False
+            help="A TFRecord file, a folder, or a quoted pattern such as 'data/*.tfrecord'.",
+            metavar="A",
+            show_default=False,
         ),
     ],
     b: Annotated[
@@ -30,8 +32,7 @@ def diff(
     by: Annotated[
         str | None,
         typer.Option(
-            help="The feature that identifies a record, to report its changes. "
-            "[default: image/filename or a similar one]",
+            help="The feature that identifies records, such as id. [default: detected]",
             metavar="KEY",
         ),
     ] = None,
@@ -39,7 +40,7 @@ def diff(
     threads: Threads = None,
     json: Json = False,
 ) -> None:
-    """Compare two datasets by the content of their records, in any order and any shards.
+    """Compare the records of two datasets, in any order and any shards.
 
     Exits with 1 if they differ.
 
@@ -82,8 +83,8 @@ def print_diff_report(report: rs.DiffReport) -> None:
         ],
         _FEATURES_SHOWN,
     )
-    for remark in report.remarks:
-        console.print_line(f"note: {remark}", "  ")
+    for reason in report.uncompared:
+        console.print_line(f"note: {reason}", "  ")
     if report.class_names_differ:
         console.print_list("class names", _differing_names(*report.class_names), _SHOWN)
     _print_changes(report)
@@ -94,7 +95,7 @@ def print_diff_report(report: rs.DiffReport) -> None:
         console.print_list(
             f"{console.count(count, 'record')} only in {side}",
             [
-                f"{record.place.path}, record {record.place.number}"
+                f"{record.place.path}, record {record.place.record}"
                 + (f": {record.key}" if record.key else "")
                 for record in listed
             ],
@@ -151,15 +152,16 @@ def _print_changes(report: rs.DiffReport) -> None:
             else console.count(report.changed_count, "changed record")
         )
         console.print_list(
-            f"features that differ in {among}, identified by {report.by}",
+            f"features that differ in {among}"
+            + (f", matched by {report.by}" if report.by is not None else ""),
             [f"{name}: in {count:,}" for name, count in report.changed_features.items()],
             _FEATURES_SHOWN,
         )
     lines = []
     for change in report.changes[:_SHOWN]:
         lines.append(
-            f"{change.key}  ({change.a.path}, record {change.a.number}; "
-            f"{change.b.path}, record {change.b.number})"
+            f"{change.key or 'a record'}  ({change.a.path}, record {change.a.record}; "
+            f"{change.b.path}, record {change.b.record})"
         )
         lines += [
             f"  {feature.feature}{_of_section(feature.section)}: "
@@ -179,13 +181,11 @@ def _print_changes(report: rs.DiffReport) -> None:
             f"  {report.shared_key_count:,} more may be changed records, but share "
             f"their {console.printable(report.by or '')} with other records"
         )
-    if report.renamed_count:
-        print(
-            f"  {console.count(report.renamed_count, 'record')} of those only in A and in B differ "
-            f"only in {console.printable(report.name or '')}"
-        )
     if report.by is None and report.left_only_count and report.right_only_count:
-        print("no feature identifies the records, so changes are unknown; name one with --by")
+        console.print_line(
+            "Records that differ in several features are listed as only in A and only in B: no "
+            "feature identifies them. Name one with `--by KEY`."
+        )
 
 
 def _arrow(a: str | None, b: str | None, none: str) -> str:

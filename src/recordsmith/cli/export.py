@@ -14,12 +14,14 @@ from recordsmith.errors import MOST_PROBLEMS
 
 def export(
     path: OnePath,
-    out: Annotated[str, typer.Argument(help="The new folder.", metavar="OUT", show_default=False)],
+    out: Annotated[
+        str, typer.Argument(help="The folder to write.", metavar="OUT", show_default=False)
+    ],
     format: Annotated[
         str,
         typer.Option(
             "--format",
-            help="folder, voc, coco, yolo, csv, parquet, webdataset or npz.",
+            help="folder (one per class), voc, coco, yolo, csv, parquet, webdataset or npz.",
             metavar="FORMAT",
         ),
     ] = "folder",
@@ -39,16 +41,16 @@ def export(
         ),
     ] = False,
     overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace an existing export.")
+        bool, typer.Option("--overwrite", help="Replace OUT if it exists.")
     ] = False,
     json: Json = False,
 ) -> None:
-    """Export records to files for other tools: folders, annotations, tables, archives.
+    """Write records as files of another format: images, annotations or tables.
 
     Images are written byte for byte. Names that are not valid file names are changed and reported.
     OUT appears when it is complete; an interrupted job leaves no output.
 
-    Example: `recordsmith export out images --format folder`
+    Example: `recordsmith export out images --format coco`
     """
     with console.progress_bar("exporting") as progress:
         report = rs.export(

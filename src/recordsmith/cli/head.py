@@ -22,26 +22,26 @@ def head(
     descriptors: Annotated[
         str | None,
         typer.Option(
-            help="Descriptors of your own messages, written by protoc --include_imports "
-            "--descriptor_set_out=FILE.",
+            help="Your own message types, written by "
+            "`protoc --include_imports --descriptor_set_out=FILE`.",
             metavar="FILE",
         ),
     ] = None,
     message: Annotated[
         str | None,
-        typer.Option(help="The message type of the records.", metavar="NAME"),
+        typer.Option(help="The message type of the records, such as my.Box.", metavar="NAME"),
     ] = None,
     split: Split = None,
     json: Json = False,
 ) -> None:
-    """Print the first records of a dataset in readable form.
+    """Print records in readable form.
 
-    Records that are not Examples are printed as fields of a message of unknown type, or, with
-    --descriptors and --message, by the names in the .proto file.
+    Records that are not Examples are printed as numbered fields, or, with --descriptors and
+    --message, with the names of your .proto file.
 
     Example: `recordsmith head out -n 3`
 
-    Messages: `recordsmith head a.tfrecord --descriptors my.pb --message my.package.Detection`
+    Messages: `recordsmith head a.tfrecord --descriptors my.pb --message my.Box`
     """
     from recordsmith.cli.examples import describe, to_document  # needs NumPy: not for --help
     from recordsmith.cli.other_payloads import describe_message, message_document

@@ -34,13 +34,13 @@ def index(
     split: Split = None,
     overwrite: Annotated[
         bool,
-        typer.Option("--overwrite", help="Replace files with other contents."),
+        typer.Option("--overwrite", help="Replace index files that differ."),
     ] = False,
     json: Json = False,
 ) -> None:
-    """Write indexes with the offsets of all records, for random access.
+    """Write indexes, which make random access to records fast.
 
-    Indexes in recordsmith's own format are built when first needed; this builds them in advance.
+    recordsmith builds its own indexes when it first needs them; this builds them in advance.
 
     Example: `recordsmith index out --format dali`
     """

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Annotated, Any, TypeAlias
 
 import typer
@@ -14,14 +15,17 @@ from recordsmith.errors import OptionError, option
 WHICH, SHARDS = "Which records", "Shards"
 """Panels of the help that several commands share."""
 
-Json: TypeAlias = Annotated[bool, typer.Option("--json", help="Print a JSON document.")]
+Json: TypeAlias = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 Split: TypeAlias = Annotated[
-    str | None, typer.Option("--split", help="Only this split. [default: all]", metavar="NAME")
+    str | None,
+    typer.Option(
+        "--split", help="Only this split. [default: all]", metavar="NAME", rich_help_panel=WHICH
+    ),
 ]
 Paths: TypeAlias = Annotated[
     list[str],
     typer.Argument(
-        help="TFRecord files, folders or globs.",
+        help="TFRecord files, folders, or quoted patterns such as 'data/*.tfrecord'.",
         metavar="PATH",
         show_default=False,
     ),
@@ -29,7 +33,9 @@ Paths: TypeAlias = Annotated[
 OnePath: TypeAlias = Annotated[
     str,
     typer.Argument(
-        help="A TFRecord file, a folder of them, or a glob.", metavar="PATH", show_default=False
+        help="A TFRecord file, a folder, or a quoted pattern such as 'data/*.tfrecord'.",
+        metavar="PATH",
+        show_default=False,
     ),
 ]
 Out: TypeAlias = Annotated[
@@ -37,13 +43,13 @@ Out: TypeAlias = Annotated[
     typer.Argument(help="The folder of the new dataset.", metavar="OUT", show_default=False),
 ]
 Overwrite: TypeAlias = Annotated[
-    bool, typer.Option("--overwrite", help="Replace the existing dataset.")
+    bool, typer.Option("--overwrite", help="Replace OUT if it exists.")
 ]
 KeptCompression: TypeAlias = Annotated[
     str | None,
     typer.Option(
         "--compression",
-        help="none, gzip or zlib. [default: the same as before, if equal in all files]",
+        help="Compression of the shards: none, gzip or zlib. [default: as in PATH]",
         metavar="NAME",
         rich_help_panel=SHARDS,
     ),
@@ -52,7 +58,7 @@ Threads: TypeAlias = Annotated[
     int | None,
     typer.Option(
         "--threads",
-        help="Shards to process in parallel. [default: one per processor]",
+        help="Number of threads. [default: one per processor]",
         min=1,
         metavar="N",
     ),
@@ -61,7 +67,7 @@ WritingThreads: TypeAlias = Annotated[
     int | None,
     typer.Option(
         "--threads",
-        help="Shards to process in parallel. [default: one per processor, at most 8]",
+        help="Number of threads. [default: one per processor, at most 8]",
         min=1,
         metavar="N",
     ),
@@ -78,6 +84,15 @@ Where: TypeAlias = Annotated[
 ]
 
 
+Html: TypeAlias = Annotated[
+    Path | None,
+    typer.Option("--html", help="Also write the report as an HTML page.", metavar="FILE"),
+]
+OverwritePage: TypeAlias = Annotated[
+    bool, typer.Option("--overwrite", help="Replace FILE if it exists.")
+]
+
+
 def shards_option(panel: str, default: str | None = None) -> Any:
     """Return --shards, which `shard_options` parses."""
     text = "Number of shards of each split, such as 8 or train=8,validation=2."
@@ -88,7 +103,7 @@ def shards_option(panel: str, default: str | None = None) -> Any:
 
 def shard_size_option(panel: str, default: str | None = "256MB") -> Any:
     """Return --shard-size, which `shard_options` parses."""
-    text = "Approximate size of a shard before compression, instead of a number."
+    text = "Approximate size of a shard before compression, instead of --shards."
     return typer.Option(
         "--shard-size", help=_with_default(text, default), metavar="SIZE", rich_help_panel=panel
     )
@@ -96,7 +111,7 @@ def shard_size_option(panel: str, default: str | None = "256MB") -> Any:
 
 def shard_names_option(panel: str) -> Any:
     """Return --shard-names."""
-    text = "Template of shard names."
+    text = "Pattern of the shard names."
     return typer.Option(
         "--shard-names",
         help=_with_default(text, "{split}-{shard:05d}-of-{shards:05d}"),
@@ -284,3 +299,20 @@ def _repeated(name: str, text: str, repeated: str) -> OptionError:
 def one_or_all(paths: list[str]) -> str | list[str]:
     """Return a single path as a string: a folder with a manifest is more than its shards."""
     return paths[0] if len(paths) == 1 else paths
+
+
+def check_html(path: Path | None, *, overwrite: bool) -> None:
+    """Raise before the work begins if the page cannot be written."""
+    if path is None:
+        if overwrite:
+            raise OptionError(f"{option('overwrite')} needs {option('html')}", option="overwrite")
+        return
+    from recordsmith.drawing.html_page import check_html_path  # NumPy only when needed
+
+    check_html_path(path, overwrite=overwrite)
+
+
+def title_of(paths: list[str]) -> str:
+    """Return the title of a page about these paths."""
+    first = paths[0] if Path(paths[0]).name else Path(paths[0]).resolve().name or paths[0]
+    return first if len(paths) == 1 else f"{first} and {len(paths) - 1:,} more"

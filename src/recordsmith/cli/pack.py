@@ -24,7 +24,6 @@ from recordsmith.cli.options import (
     shard_size_option,
     shards_option,
 )
-from recordsmith.cli.resuming import reporting_complete_shards
 from recordsmith.errors import MOST_PROBLEMS, OptionError, option
 
 _NOUNS = {"table": "row", "shards": "record", "webdataset": "sample"}
@@ -51,7 +50,7 @@ def pack(
     splits: Annotated[
         str | None,
         typer.Option(
-            help="Names and shares, such as train=0.7,validation=0.3 or train=70%,validation=30%. "
+            help="Names and shares of random splits, such as train=0.8,test=0.2. "
             "[default: train=1]",
             metavar="NAME=SHARE,…",
             rich_help_panel=_SPLITS,
@@ -60,11 +59,15 @@ def pack(
     shards: Annotated[str | None, shards_option(_SPLITS)] = None,
     shard_size: Annotated[str | None, shard_size_option(_SPLITS)] = None,
     seed: Annotated[
-        int, typer.Option(metavar="N", help="Seed of the shuffled order.", rich_help_panel=_SPLITS)
+        int, typer.Option(metavar="N", help="Random seed.", rich_help_panel=_SPLITS)
     ] = 0,
     stratify: Annotated[
         bool,
-        typer.Option("--stratify", help="Balance classes across splits.", rich_help_panel=_SPLITS),
+        typer.Option(
+            "--stratify",
+            help="Give each split the same share of every class.",
+            rich_help_panel=_SPLITS,
+        ),
     ] = False,
     in_order: Annotated[
         bool,
@@ -77,7 +80,7 @@ def pack(
             "--format",
             help="folder, files, pairs, voc, coco, yolo, table, webdataset or shards. "
             "[default: detected]",
-            metavar="KIND",
+            metavar="FORMAT",
             rich_help_panel=_SOURCE,
         ),
     ] = None,
@@ -293,7 +296,11 @@ def pack(
     ] = None,
     compression: Annotated[
         str,
-        typer.Option(help="none, gzip or zlib.", metavar="NAME", rich_help_panel=_RECORDS),
+        typer.Option(
+            help="Compression of the shards: none, gzip or zlib.",
+            metavar="NAME",
+            rich_help_panel=_RECORDS,
+        ),
     ] = "none",
     check_images: Annotated[
         bool,
@@ -311,7 +318,7 @@ def pack(
     write_plan: Annotated[
         str | None,
         typer.Option(
-            help="Write the plan of the shards to a file and pack nothing.",
+            help="Write a plan of the shards to a file, and pack nothing.",
             metavar="FILE",
             rich_help_panel=_MACHINES,
         ),
@@ -319,7 +326,7 @@ def pack(
     plan: Annotated[
         str | None,
         typer.Option(
-            help="Pack by a plan, with the options in it.",
+            help="Pack according to a plan file and the options in it.",
             metavar="FILE",
             rich_help_panel=_MACHINES,
         ),
@@ -342,7 +349,7 @@ def pack(
     read back and verified before it gets its final name. An interrupted job leaves no partial
     output. Rerun it to resume.
 
-    Example: `recordsmith pack flowers out --splits train=0.7,validation=0.3 --shards 2`
+    Example: `recordsmith pack flowers out --splits train=0.8,test=0.2`
     """
     from recordsmith.sources import make_source
 
@@ -420,7 +427,7 @@ def pack(
     running: dict[str, Any] = {"threads": threads}
     if loaded is None or only is None:
         running |= {"skip_errors": skip_errors, "overwrite": overwrite}
-    with reporting_complete_shards(out), console.progress_bar("packing") as progress:
+    with console.progress_bar("packing") as progress:
         running["progress"] = progress
         if loaded is None:
             report = rs.pack(detected.source, out, **options, **running)

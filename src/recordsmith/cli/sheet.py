@@ -15,7 +15,9 @@ def sheet(
     path: OnePath,
     out: Annotated[
         str,
-        typer.Argument(help="The image file: .png or .jpg.", metavar="OUT", show_default=False),
+        typer.Argument(
+            help="The image file to write: .png or .jpg.", metavar="OUT", show_default=False
+        ),
     ],
     count: Annotated[
         int, typer.Option("-n", "--count", help="Number of examples.", min=1, metavar="N")
@@ -27,11 +29,11 @@ def sheet(
         typer.Option(help="Choose at random with this seed. [default: evenly spaced]", metavar="N"),
     ] = None,
     overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace an existing file.")
+        bool, typer.Option("--overwrite", help="Replace OUT if it exists.")
     ] = False,
     json: Json = False,
 ) -> None:
-    """Draw a preview of examples with their classes, boxes and masks.
+    """Draw a preview of records: images with their classes, boxes and masks.
 
     Example: `recordsmith sheet out sheet.png --split train -n 24`
     """

@@ -11,8 +11,17 @@ import typer
 
 import recordsmith as rs
 from recordsmith.cli import console
-from recordsmith.cli.options import Json, Paths, Split, Threads, one_or_all
-from recordsmith.cli.pages import Html, OverwritePage, check_html, title_of
+from recordsmith.cli.options import (
+    Html,
+    Json,
+    OverwritePage,
+    Paths,
+    Split,
+    Threads,
+    check_html,
+    one_or_all,
+    title_of,
+)
 from recordsmith.errors import Defect
 from recordsmith.words import first_of
 
@@ -29,7 +38,7 @@ def verify(
         bool,
         typer.Option(
             "--deep",
-            help="Also parse every payload and decode every image completely.",
+            help="Also parse every record and decode every image completely.",
         ),
     ] = False,
     schema: Annotated[
@@ -44,7 +53,7 @@ def verify(
     threads: Threads = None,
     json: Json = False,
 ) -> None:
-    """Verify every record of every shard, and the shards against their manifest.
+    """Check every record, and the shards against their manifest (dataset.json).
 
     Prints the defects and exits with 1 if there are any.
 
@@ -92,7 +101,7 @@ def print_verify_report(
     if report.image_count:
         read += f", {console.count(report.image_count, 'image')} decoded"
     if report.is_good:
-        all_was_seen = report.is_deep and not report.remarks
+        all_was_seen = report.is_deep and not report.unchecked
         also = ", and every payload is valid" if all_was_seen else ""
         if schema is not None:
             also += f"; every record matches the rules of {schema}"
@@ -114,8 +123,8 @@ def print_verify_report(
             console.print_line(f"notice: {notice}", "  ")
         if shown < len(alike):
             print(f"    … and {len(alike) - shown:,} more with {defect} (all of them with --json)")
-    for remark in [*_of_compression(report), *report.remarks]:
-        console.print_line(f"note: {remark}", "  ")
+    for reason in [*_of_compression(report), *report.unchecked]:
+        console.print_line(f"note: {reason}", "  ")
     typed = shlex.join(paths) if 0 < len(paths) <= _MOST_PATHS else "PATH"
     salvage = f"`recordsmith salvage {typed} OUT`"
     explanations = report.to_json()["explanations"]

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from recordsmith.errors import DAMAGED_RECORDS, CorruptDataError, Defect, MissingFileError
+from recordsmith.words import count
 
 _MOST_COMPARED = 1000
 
@@ -32,6 +33,11 @@ _FLAGS_OF_VALUES: Mapping[tuple[str, str | None], str] = {
     ("orientation", "'apply'"): "--upright",
     ("background", "(255, 255, 255)"): "--background white",
 }
+
+_RESUMING = frozenset({"pack", "reshard", "edit"})
+_FINISHING = frozenset({"append", "index"})
+_STARTING_AGAIN = frozenset({"export", "salvage"})
+"""Commands by what another run does after an interruption."""
 
 _RECOVERABLE = DAMAGED_RECORDS | {
     Defect.TRUNCATED_COMPRESSION,
@@ -94,7 +100,7 @@ def advice_for(error: Exception, command: str, given: Mapping[str, Any]) -> str:
     """
     if isinstance(error, MissingFileError):
         return _similar_name(given)
-    if not isinstance(error, CorruptDataError) or "recordsmith salvage" in error.remedy:
+    if not isinstance(error, CorruptDataError):
         return ""
     path = shlex.quote(_typed_path(error, given))
     commands = []
@@ -106,6 +112,37 @@ def advice_for(error: Exception, command: str, given: Mapping[str, Any]) -> str:
         commands.append(f"`recordsmith salvage {path} OUT` recovers all intact records")
     end = "" if str(error).endswith(".") else "."
     return f"{end} {'; '.join(commands)}." if commands else ""
+
+
+def how_to_resume(command: str, given: Mapping[str, Any]) -> str:
+    """Return what to do after a command was stopped before its end; empty if it wrote nothing.
+
+    Args:
+        command: its name.
+        given: its arguments.
+    """
+    if command in _FINISHING:
+        return "rerun the command to finish"
+    if command in _STARTING_AGAIN:
+        return "no output was left; rerun the command to start again"
+    if command not in _RESUMING:
+        return ""
+    return complete_shards_text(command, given) or "rerun the command to start again"
+
+
+def complete_shards_text(command: str, given: Mapping[str, Any]) -> str:
+    """Describe the complete shards of a stopped job, which another run keeps; empty without any."""
+    if command not in _RESUMING or not os.path.isdir(given["out"]):
+        return ""
+    from recordsmith.building import completed_files  # NumPy only when needed
+
+    done = completed_files(Path(given["out"]))
+    if not done:
+        return ""
+    return (
+        f"{count(len(done), 'shard')} complete: rerun the command to resume, or remove "
+        f"{given['out']} to discard {'it' if len(done) == 1 else 'them'}"
+    )
 
 
 def _similar_name(given: Mapping[str, Any]) -> str:

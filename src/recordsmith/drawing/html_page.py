@@ -44,7 +44,7 @@ code { font: 13px/1.4 ui-monospace, SFMono-Regular, Menlo, Consolas, monospace; 
   padding: 12px 20px; min-width: 130px; }
 .card b { display: block; font-size: 22px; font-variant-numeric: tabular-nums; }
 .card span { color: var(--quiet); font-size: 13px; }
-.remarks { padding-left: 20px; color: var(--note); }
+.unchecked { padding-left: 20px; color: var(--note); }
 .kinds { display: grid; grid-template-columns: repeat(auto-fill, minmax(320px, 1fr)); gap: 12px; }
 .kind { background: var(--card); border: 1px solid var(--line); border-left: 4px solid var(--bad);
   border-radius: 10px; padding: 12px 16px; }

@@ -164,7 +164,7 @@ def _no_images(schema: Schema) -> str:
     return (
         "the examples have no images: expected image/encoded, another bytes feature with images, "
         f"or raw pixels with height and width; found {names}"
-        + ("" if schema.remark is None else f"; {schema.remark}")
+        + ("" if schema.omission is None else f"; {schema.omission}")
     )
 
 

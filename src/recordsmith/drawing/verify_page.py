@@ -12,7 +12,7 @@ from pathlib import Path, PurePath
 from recordsmith.drawing.html_page import cards, check_html_path, paragraphs, text, write_html
 from recordsmith.errors import CorruptDataError, Defect
 from recordsmith.examining.verification import ShardFindings, VerifyReport
-from recordsmith.examining.verification.explanations import explain
+from recordsmith.examining.verification.defect_explanations import explain
 from recordsmith.files import PathLike, as_path
 from recordsmith.wire import Compression
 from recordsmith.words import count as counted
@@ -89,7 +89,7 @@ def _names(report: VerifyReport) -> dict[str, str]:
 def _head(report: VerifyReport, title: str, verdict: str) -> str:
     what = "Every checksum, payload and image" if report.is_deep else "Every checksum"
     reached = "" if report.is_good else " that could be reached"
-    sentence = f"{what}{reached} was checked{', with exceptions:' if report.remarks else '.'}"
+    sentence = f"{what}{reached} was checked{', with exceptions:' if report.unchecked else '.'}"
     intact = "intact records"
     if report.expected_record_count not in (None, report.record_count):
         intact = f"intact of {report.expected_record_count:,} records"
@@ -100,12 +100,12 @@ def _head(report: VerifyReport, title: str, verdict: str) -> str:
     ]
     if report.image_count:
         figures.append((f"{report.image_count:,}", "images decoded"))
-    remarks = "".join(f"<li>{paragraphs(remark)}</li>" for remark in report.remarks)
+    unchecked = "".join(f"<li>{paragraphs(reason)}</li>" for reason in report.unchecked)
     return (
         f"<header><h1>{text(title)}</h1>"
         f'<p class="verdict {"good" if report.is_good else "bad"}">{verdict}</p></header>'
         f'<p class="quiet">{sentence}</p>{cards(figures)}'
-        + (f'<ul class="remarks">{remarks}</ul>' if remarks else "")
+        + (f'<ul class="unchecked">{unchecked}</ul>' if unchecked else "")
     )
 
 

@@ -234,7 +234,7 @@ class Schema:
         return _limited(merged)
 
     @property
-    def remark(self) -> str | None:
+    def omission(self) -> str | None:
         """Why the schema is incomplete, as a clause; None if it is complete."""
         if self.is_complete:
             return None
@@ -259,7 +259,7 @@ class Schema:
             OptionError: the schema is incomplete.
         """
         if not self.is_complete:
-            raise OptionError(f"{need}: {self.remark}")
+            raise OptionError(f"{need}: {self.omission}")
 
 
 def _unpacked(schema: Schema) -> Schema:

@@ -41,7 +41,7 @@ class Trial:
     """One way to load a dataset, with its measurements.
 
     Attributes:
-        name: `asked` for the requested options; `threads`, `order`, `sample` or `smaller` for
+        name: `requested` for the requested options; `threads`, `order`, `sample` or `smaller` for
             alternatives.
         thread_count: the number of threads.
         order: `in order`, `shuffled`, `blocks` or `buffer`.
@@ -60,7 +60,7 @@ class Trial:
         """What the trial measures, as text."""
         threads = f"{self.thread_count} thread{'s' * (self.thread_count != 1)}"
         return {
-            "asked": "as given",
+            "requested": "as given",
             "threads": threads,
             "order": self.order,
             "sample": "sample",
@@ -174,7 +174,7 @@ class BenchReport:
     sample: of the trials `sample` and `smaller`.
     skipped: skipped records, with the reason.
     elapsed_seconds, total_seconds: the time since the start, and the time limit.
-    doing: the current activity as text; empty at the end.
+    activity: what is measured now, as text; empty at the end.
     advice: sentences based on these figures.
     """
 
@@ -191,11 +191,11 @@ class BenchReport:
     sample: ResizedSample | None = None
     skipped: tuple[str, ...] = ()
     elapsed_seconds: float = 0.0
-    doing: str = ""
+    activity: str = ""
     advice: tuple[str, ...] = field(default=())
 
     @property
-    def asked(self) -> Trial:
+    def requested(self) -> Trial:
         """The measurement of the requested options."""
         return self.trials[0]
 
@@ -211,7 +211,7 @@ class BenchReport:
             "processors": self.processor_count,
             "cached_share": self.cached_share,
             "elapsed_seconds": self.elapsed_seconds,
-            "is_complete": not self.doing,
+            "is_complete": not self.activity,
             "trials": [trial.to_json() for trial in self.trials],
             "sample": None if self.sample is None else self.sample.to_json(),
             "skipped": list(self.skipped),

@@ -45,7 +45,7 @@ def columns_of(schema: Schema) -> dict[str, Feature | str] | None:
     return {key: key for key, kind in kinds.items() if kind not in ("mixed", "none")} or None
 
 
-def in_words(image: Image) -> str:
+def describe_image(image: Image) -> str:
     """Describe how images are decoded."""
     if image.size is None:
         return f"longer side {image.longer_side}, padded to the largest of a batch"

@@ -180,8 +180,8 @@ def pack_from_recipe(
                 listing.class_names,
                 provenance,
             )
-            if manifest.schema.remark is not None:
-                report.notices += (manifest.schema.remark,)
+            if manifest.schema.omission is not None:
+                report.notices += (manifest.schema.omission,)
             publish_dataset(
                 folder,
                 plan.fingerprint,

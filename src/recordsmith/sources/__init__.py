@@ -7,7 +7,7 @@ from recordsmith.sources.coco import Coco
 from recordsmith.sources.image_files import ImageFiles
 from recordsmith.sources.image_folder import ImageFolder
 from recordsmith.sources.image_pairs import ImagePairs
-from recordsmith.sources.recognition import KINDS, Recognised, make_source
+from recordsmith.sources.recognition import KINDS, DetectedSource, make_source
 from recordsmith.sources.rows import Rows
 from recordsmith.sources.shards import Shards
 from recordsmith.sources.source import Content, Listing, Note, Sample, Source, ignore_note
@@ -20,12 +20,12 @@ __all__ = [
     "KINDS",
     "Coco",
     "Content",
+    "DetectedSource",
     "ImageFiles",
     "ImageFolder",
     "ImagePairs",
     "Listing",
     "Note",
-    "Recognised",
     "Rows",
     "Sample",
     "Shards",

@@ -65,7 +65,7 @@ KINDS: Mapping[str, _Kind] = MappingProxyType(
 
 
 @dataclass(frozen=True)
-class Recognised:
+class DetectedSource:
     """A source and how it was chosen.
 
     kind: one of KINDS.
@@ -77,7 +77,7 @@ class Recognised:
     reason: str
 
 
-def make_source(path: PathLike, kind: str | None = None, **options: Any) -> Recognised:
+def make_source(path: PathLike, kind: str | None = None, **options: Any) -> DetectedSource:
     """Make the source for a path.
 
     Args:
@@ -112,7 +112,7 @@ def make_source(path: PathLike, kind: str | None = None, **options: Any) -> Reco
                 value=value,
                 remedy=f"It applies to {', '.join(accepting)}." if accepting else "",
             )
-    return Recognised(KINDS[kind].source(path, **given), kind, reason)
+    return DetectedSource(KINDS[kind].source(path, **given), kind, reason)
 
 
 def recognise(path: PathLike) -> tuple[str, str]:

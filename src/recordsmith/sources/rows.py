@@ -157,7 +157,7 @@ class Rows:
                 "some rows are dicts and some are (context, feature lists) pairs; expected one type"
             )
         if not schema.is_complete:
-            raise SourceError(f"cannot pack the rows: {schema.remark}")
+            raise SourceError(f"cannot pack the rows: {schema.omission}")
         notices = self._settle(schema)
         labels = class_names = None
         if self._label is not None:

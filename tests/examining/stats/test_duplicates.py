@@ -55,7 +55,7 @@ def test_counts_and_places(order: list[int], shards: tuple[list[int], ...]) -> N
         for where in of_split.values()
         if len(where) > 1
     ]
-    pairs.sort(key=lambda pair: (pair[0].path, pair[0].position))
+    pairs.sort(key=lambda pair: (pair[0].path, pair[0].record))
     assert list(found.places) == pairs[:SHOWN]
     both = places["test"].keys() & places["train"].keys()
     assert len(found.shared) == bool(both)
@@ -67,7 +67,7 @@ def test_counts_and_places(order: list[int], shards: tuple[list[int], ...]) -> N
         )
         expected = sorted(
             ((places["test"][value][0], places["train"][value][0]) for value in both),
-            key=lambda pair: pair[0].position,
+            key=lambda pair: pair[0].record,
         )
         assert list(shared.places) == expected[:SHOWN]
 

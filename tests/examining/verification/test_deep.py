@@ -248,7 +248,7 @@ def test_unchecked_payloads_are_reported(write, tmp_path: Path) -> None:
     path = write(tmp_path / "a.tfrecord", [b"\xff\xfe\xfd plain data"] * 3)
     report = rs.verify(path, deep=True)
     assert report.is_good
-    assert "not Examples" in report.remarks[0]
+    assert "not Examples" in report.unchecked[0]
 
 
 @pytest.mark.parametrize("compression", ["none", "gzip"])
@@ -273,7 +273,7 @@ def test_the_check_stops_at_the_limit_of_defects(
     path = write(tmp_path / "a.tfrecord", [*[{"a": 1}] * 60, *[{"a": "x"}] * 50])
     report = rs.verify(path, deep=True)
     assert report.defect_count == len(report.defects) == 5
-    assert "not checked" in report.remarks[0]
+    assert "not checked" in report.unchecked[0]
 
 
 def test_records_without_bytes_and_files_without_records(write, tmp_path: Path) -> None:

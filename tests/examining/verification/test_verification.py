@@ -238,7 +238,7 @@ def test_report_as_json(tiny: Path) -> None:
         "deep": False,
         "defect_count": 1,
         "notices": [],
-        "remarks": [],
+        "unchecked": [],
     }
     assert defect.pop("detail")
     assert defect == {

@@ -34,10 +34,10 @@ MakeDigests: TypeAlias = Callable[[RecordBlock, Int64Array], tuple[Int64Array, D
 
 
 class RecordPlace(NamedTuple):
-    """The place of a record: its file, its number in that file, its split."""
+    """The place of a record: its file, its position in that file, its split."""
 
     path: str
-    number: int
+    record: int
     split: str
 
 
@@ -154,7 +154,7 @@ class Reading:
         def read(side: int, number: int) -> None:
             first = int(self.sides[side].starts[number])
             for block, rows in self._chosen(side, number, wanted):
-                for row, payload in _payloads(block, rows):
+                for row, payload in payloads_of(block, rows):
                     use(side, first + block.position + row, payload)
 
         self._in_threads(read, self._with_any(wanted))
@@ -255,7 +255,7 @@ def each(make: MakeDigest) -> MakeDigests:
     def make_all(block: RecordBlock, rows: Int64Array) -> tuple[Int64Array, Digests]:
         made = bytearray()
         left_out = []
-        for place, (_, payload) in enumerate(_payloads(block, rows)):
+        for place, (_, payload) in enumerate(payloads_of(block, rows)):
             digest = make(payload)
             if digest is None:
                 left_out.append(place)
@@ -266,7 +266,8 @@ def each(make: MakeDigest) -> MakeDigests:
     return make_all
 
 
-def _payloads(block: RecordBlock, rows: Int64Array) -> Iterator[tuple[int, memoryview]]:
+def payloads_of(block: RecordBlock, rows: Int64Array) -> Iterator[tuple[int, memoryview]]:
+    """Yield some rows of a block with their payloads."""
     starts, lengths = block.starts[rows].tolist(), block.lengths[rows].tolist()
     for row, start, length in zip(rows.tolist(), starts, lengths, strict=True):
         yield row, block.buffer[start : start + length]

@@ -16,17 +16,17 @@ _POSITION_BITS = 40
 
 @dataclass(frozen=True)
 class Place:
-    """The place of a record: its file and its position in it, counted from 0."""
+    """The place of a record: its file and its position in that file, counted from 0."""
 
     path: str
-    position: int
+    record: int
 
     def __str__(self) -> str:
-        return f"{self.path}, record {self.position}"
+        return f"{self.path}, record {self.record}"
 
     def to_json(self) -> dict[str, Any]:
         """Return a JSON-able dict."""
-        return {"path": self.path, "position": self.position}
+        return {"path": self.path, "record": self.record}
 
 
 def place_numbers(shard: int, position: int, count: int) -> Int64Array:

@@ -14,16 +14,16 @@ import numpy as np
 from recordsmith.buffers import BytesLike, Int64Array, as_view
 from recordsmith.errors import CorruptDataError
 from recordsmith.examining.stats import feature_blocks
-from recordsmith.examining.stats.duplicates import DuplicateSearch, DuplicateStatistics
+from recordsmith.examining.stats.duplicates import DuplicateSearch, DuplicateStats
 from recordsmith.examining.stats.feature_blocks import (
     LISTS_FIELD,
     FeatureBlock,
     example_blocks,
 )
-from recordsmith.examining.stats.feature_statistics import FeatureStatisticsSurvey
-from recordsmith.examining.stats.image_statistics import DeclaredSizes, ImageSurvey
+from recordsmith.examining.stats.feature_stats import FeatureStatsSurvey
+from recordsmith.examining.stats.image_stats import DeclaredSizes, ImageSurvey
 from recordsmith.examining.stats.label_texts import TEXT_OF_LABEL, LabelTexts
-from recordsmith.examining.stats.number_statistics import NumberSurvey
+from recordsmith.examining.stats.number_stats import NumberSurvey
 from recordsmith.examining.stats.places import Places
 from recordsmith.examining.stats.sketches import Hashes
 from recordsmith.examining.stats.step_blocks import list_blocks
@@ -54,7 +54,7 @@ MOST_IMAGE_FEATURES = 4
 
 _CONTEXT_TAG = 0x0A
 
-Section = dict[str, FeatureStatisticsSurvey]
+Section = dict[str, FeatureStatsSurvey]
 
 
 class DuplicateSearches:
@@ -72,7 +72,7 @@ class DuplicateSearches:
                 self._images[key] = DuplicateSearch(key)
             return self._images.get(key)
 
-    def finish(self, places: Places) -> list[DuplicateStatistics]:
+    def finish(self, places: Places) -> list[DuplicateStats]:
         """Return the duplicates: records, then images by key."""
         searches = [self.records, *(self._images[key] for key in sorted(self._images))]
         return [search.finish(places) for search in searches]
@@ -229,7 +229,7 @@ class RecordSurvey:
         if len(features) >= MOST_FEATURES:
             self._leave_out({key})
             return False
-        features[key] = FeatureStatisticsSurvey()
+        features[key] = FeatureStatsSurvey()
         return True
 
     def _add_section(
@@ -248,7 +248,7 @@ class RecordSurvey:
 
     def _add_images(
         self,
-        feature: FeatureStatisticsSurvey,
+        feature: FeatureStatsSurvey,
         block: FeatureBlock,
         blocks: Mapping[str, FeatureBlock],
         hashes: Hashes,
@@ -280,7 +280,7 @@ class RecordSurvey:
                 if key not in mine and len(mine) >= MOST_FEATURES:
                     self._leave_out({key})
                 else:
-                    mine.setdefault(key, FeatureStatisticsSurvey()).merge(feature)
+                    mine.setdefault(key, FeatureStatsSurvey()).merge(feature)
 
     def _leave_out(self, keys: set[str]) -> None:
         """Count features without statistics, up to MOST_LEFT_OUT."""

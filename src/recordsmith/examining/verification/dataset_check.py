@@ -21,9 +21,9 @@ from recordsmith.examining.rules import SECTION_FIELDS, Rules, rules_of_schema
 from recordsmith.examining.schema_file import SchemaFile
 from recordsmith.examining.verification import manifest_check
 from recordsmith.examining.verification.deep_check import DeepCheck, ShardContents
-from recordsmith.examining.verification.seen_features import MOST_COMPARED
 from recordsmith.examining.verification.shard_check import ReadingPlan, plan_of
 from recordsmith.examining.verification.shard_comparison import compare_shards
+from recordsmith.examining.verification.shard_features import MOST_COMPARED
 from recordsmith.examining.verification.verify_report import (
     MAX_DEFECTS_PER_SHARD,
     ShardFindings,
@@ -144,26 +144,26 @@ def _check_deeply(
     by_shard = [(shard, checked[shard.path].check) for shard in found if shard.path in checked]
     compare_shards(by_shard, rules)
     if is_of_manifest and located.manifest is not None and not located.manifest.schema.is_complete:
-        report.remarks.append(f"schema of the manifest: {located.manifest.schema.remark}")
-    _add_remarks(report, checked)
+        report.unchecked.append(f"schema of the manifest: {located.manifest.schema.omission}")
+    _add_unchecked(report, checked)
     return found
 
 
-def _add_remarks(report: VerifyReport, checked: Mapping[str, ShardContents]) -> None:
-    """Add remarks on what was not checked."""
+def _add_unchecked(report: VerifyReport, checked: Mapping[str, ShardContents]) -> None:
+    """List what was not checked."""
     for path, contents in checked.items():
         if contents.is_cut_short:
-            report.remarks.append(
+            report.unchecked.append(
                 f"{path} has many bad records: contents were not checked after the first "
                 f"{MAX_DEFECTS_PER_SHARD:,}"
             )
         if contents.check.seen.is_full:
-            report.remarks.append(
+            report.unchecked.append(
                 f"{path} has more than {MOST_FEATURES:,} different features: the kinds of the "
                 "others were not checked"
             )
         elif contents.check.seen.is_cut and len(checked) > 1:
-            report.remarks.append(
+            report.unchecked.append(
                 f"{path} has more than {MOST_COMPARED:,} different features: the kinds of the "
                 "others were not compared between shards"
             )
@@ -173,7 +173,7 @@ def _add_remarks(report: VerifyReport, checked: Mapping[str, ShardContents]) -> 
         if contents.check.payload not in (None, *SECTION_FIELDS)
     }
     for payload in sorted(filter(None, foreign)):
-        report.remarks.append(
+        report.unchecked.append(
             f"some payloads are {PAYLOAD_NAMES[payload][1]}, not Examples: their checksums were "
             "checked, their contents were not"
         )

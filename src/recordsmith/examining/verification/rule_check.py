@@ -21,7 +21,7 @@ from recordsmith.examining.verification.record_parts import (
     parts_of,
 )
 from recordsmith.examining.verification.section_check import SectionCheck
-from recordsmith.examining.verification.seen_features import SeenFeatures
+from recordsmith.examining.verification.shard_features import ShardFeatures
 from recordsmith.example import decode_example
 from recordsmith.example.kernel.payloads import classify_many
 from recordsmith.example.payload import PAYLOAD_KINDS, PAYLOAD_NAMES
@@ -39,7 +39,7 @@ class RuleCheck:
     def __init__(self, rules: Rules | None) -> None:
         self._rules = rules
         self.payload: str | None = None if rules is None else rules.payload
-        self.seen = SeenFeatures()
+        self.seen = ShardFeatures()
 
     def check_records(
         self, buffer: BytesLike, starts: Int64Array, lengths: Int64Array

@@ -19,7 +19,7 @@ from recordsmith.buffers import Int64Array, as_view
 from recordsmith.errors import CorruptDataError, Defect
 from recordsmith.examining.rules import FeatureRule, Rules
 from recordsmith.examining.verification.record_parts import RecordParts
-from recordsmith.examining.verification.seen_features import Counted, SeenFeatures
+from recordsmith.examining.verification.shard_features import Counted, ShardFeatures
 from recordsmith.examining.verification.value_check import (
     bad_values,
     describe_range,
@@ -46,7 +46,7 @@ _NO_RULE = FeatureRule()
 class SectionCheck:
     """Checks the messages of one section against rules, or against earlier records."""
 
-    def __init__(self, parts: RecordParts, rules: Rules | None, seen: SeenFeatures) -> None:
+    def __init__(self, parts: RecordParts, rules: Rules | None, seen: ShardFeatures) -> None:
         self._parts = parts
         self._seen = seen
         self._rules = {} if rules is None else rules.sections.get(parts.section, {})
@@ -69,7 +69,7 @@ class SectionCheck:
                 yield _placed(malformed_example_error(), rows[done])
                 waiting += [rows[done + 1 :], rows[:done]]
             elif survey.settle() and self._are_good(counted := _finish(survey), len(rows)):
-                self._seen.learn_images(parts.section, counted)
+                self._seen.add_images(parts.section, counted)
                 yield from self._wrong_values(rows)
             elif len(rows) > 1:
                 waiting += [rows[len(rows) // 2 :], rows[: len(rows) // 2]]
@@ -88,7 +88,7 @@ class SectionCheck:
         return survey, survey.update(parts.buffer, *spans, parts.field, parts.is_lists)
 
     def _are_good(self, counted: Counted, count: int) -> bool:
-        self._seen.learn_kinds(self._parts.section, counted)
+        self._seen.add_kinds(self._parts.section, counted)
         return next(self._wrong(counted, count), None) is None
 
     def _wrong(self, counted: Counted, count: int) -> Iterator[CorruptDataError]:
@@ -188,13 +188,13 @@ class SectionCheck:
             survey.update(piece, *span, parts.field, parts.is_lists)
             counted = _finish(survey)
             required -= counted.keys()
-            self._seen.learn_kinds(parts.section, counted)
+            self._seen.add_kinds(parts.section, counted)
             for key, about in counted.items():
                 for error in self._wrong_feature(key, *about):
                     is_good = False
                     yield error
             if is_good:
-                self._seen.learn_images(parts.section, counted)
+                self._seen.add_images(parts.section, counted)
         for error in self._missing(self._rules.keys() - required):
             is_good = False
             yield error

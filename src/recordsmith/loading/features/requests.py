@@ -98,7 +98,7 @@ def no_such_key(name: str, key: str, schema: Schema, *, is_complete: bool) -> Op
     """Return the error for a feature whose key is in no record."""
     if not schema.is_complete:
         return OptionError(
-            f"feature {name!r}: the schema does not list {key!r}: {schema.remark}",
+            f"feature {name!r}: the schema does not list {key!r}: {schema.omission}",
             option="features",
             value=key,
             remedy=f"Declare its type, such as Scalar({key!r}).",

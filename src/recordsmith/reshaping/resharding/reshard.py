@@ -192,10 +192,7 @@ class _Job:
             for shard in self._inputs.shards:
                 shard.check_unchanged()  # explains the defect better
             if error.defect in DAMAGED_RECORDS:
-                error.advise(
-                    "Nothing was written. Recover the intact records with `recordsmith salvage` "
-                    "and use its output instead."
-                )
+                error.advise("Nothing was written.")
             raise
         return ReshardReport.from_manifest(
             self._folder, manifest, is_new=True, reused_count=reused_count
@@ -322,6 +319,6 @@ class _Job:
         ]
         if isinstance(self._options.change, Edits):
             notices += self._options.change.notices(manifest.schema)
-        if manifest.schema.remark is not None:
-            notices.append(manifest.schema.remark)
+        if manifest.schema.omission is not None:
+            notices.append(manifest.schema.omission)
         return manifest

@@ -9,18 +9,18 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from recordsmith.examining.stats.bytes_statistics import BytesStatistics, BytesSurvey
+from recordsmith.examining.stats.bytes_stats import BytesStats, BytesSurvey
 from recordsmith.examining.stats.feature_blocks import FeatureBlock
-from recordsmith.examining.stats.number_statistics import NumberStatistics, NumberSurvey
+from recordsmith.examining.stats.number_stats import NumberStats, NumberSurvey
 from recordsmith.examining.stats.places import Places
 from recordsmith.examining.stats.sketches import Hashes
 from recordsmith.example import BytesArray, Kind
 
-ValueStatistics: TypeAlias = NumberStatistics | BytesStatistics
+ValueStatistics: TypeAlias = NumberStats | BytesStats
 
 
 @dataclass(frozen=True)
-class FeatureStatistics:
+class FeatureStats:
     """Statistics of one feature.
 
     present: number of records that have it.
@@ -35,8 +35,8 @@ class FeatureStatistics:
     present: int
     missing: int
     records: Mapping[str, int]
-    lengths: NumberStatistics
-    steps: NumberStatistics | None
+    lengths: NumberStats
+    steps: NumberStats | None
     value_bytes: int
     values: Mapping[Kind, ValueStatistics]
 
@@ -47,16 +47,16 @@ class FeatureStatistics:
         return "none" if not kinds else kinds[0] if len(kinds) == 1 else "mixed"
 
     @property
-    def numbers(self) -> NumberStatistics | None:
+    def numbers(self) -> NumberStats | None:
         """Statistics of its values, if all are numbers of one kind."""
         found = self._only()
-        return found if isinstance(found, NumberStatistics) else None
+        return found if isinstance(found, NumberStats) else None
 
     @property
-    def bytes(self) -> BytesStatistics | None:
+    def bytes(self) -> BytesStats | None:
         """Statistics of its values, if all are bytes."""
         found = self._only()
-        return found if isinstance(found, BytesStatistics) else None
+        return found if isinstance(found, BytesStats) else None
 
     def _only(self) -> ValueStatistics | None:
         return next(iter(self.values.values())) if len(self.values) == 1 else None
@@ -75,7 +75,7 @@ class FeatureStatistics:
         }
 
 
-class FeatureStatisticsSurvey:
+class FeatureStatsSurvey:
     """Collects statistics of one feature."""
 
     def __init__(self) -> None:
@@ -109,7 +109,7 @@ class FeatureStatisticsSurvey:
         dtype = np.int64 if kind == "int64" else np.float32
         return self.numbers.setdefault(kind, NumberSurvey(dtype))
 
-    def merge(self, other: FeatureStatisticsSurvey) -> None:
+    def merge(self, other: FeatureStatsSurvey) -> None:
         """Add everything that another survey collected."""
         self.present += other.present
         self.records.update(other.records)
@@ -124,14 +124,14 @@ class FeatureStatisticsSurvey:
             self.bytes = self.bytes or BytesSurvey()
             self.bytes.merge(other.bytes)
 
-    def finish(self, record_count: int, places: Places) -> FeatureStatistics:
+    def finish(self, record_count: int, places: Places) -> FeatureStats:
         """Return the statistics of everything added so far."""
         values: dict[Kind, ValueStatistics] = {}
         if self.bytes is not None:
             values["bytes"] = self.bytes.finish(places)
         for kind in sorted(self.numbers):
             values[kind] = self.numbers[kind].finish()
-        return FeatureStatistics(
+        return FeatureStats(
             present=self.present,
             missing=record_count - self.present,
             records=dict(sorted(self.records.items())),

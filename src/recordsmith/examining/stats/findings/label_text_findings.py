@@ -1,12 +1,12 @@
-"""Remarks on labels whose text names another class."""
+"""Findings on labels whose text names another class."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
 from recordsmith.dataset.labels import ClassNames
+from recordsmith.examining.stats.findings.finding import Finding, have, some
 from recordsmith.examining.stats.label_texts import TEXT_OF_LABEL
-from recordsmith.examining.stats.remarks.remark import Remark, have, some
 from recordsmith.words import count, first_of
 
 _SHOWN = 3
@@ -14,7 +14,7 @@ _SHOWN = 3
 
 def contradictions(
     key: str, pairs: Mapping[tuple[int, str], int], class_names: ClassNames | None
-) -> Iterator[Remark]:
+) -> Iterator[Finding]:
     """Yield labels with several texts, texts with several labels, and texts not in labels.txt.
 
     Args:
@@ -36,7 +36,7 @@ def contradictions(
     if mismatched:
         problems.append(f"labels.txt differs: {some(mismatched)}")
     if problems:
-        yield Remark(
+        yield Finding(
             "label-text",
             key,
             f"{key} and {TEXT_OF_LABEL[key]} contradict each other: {'; '.join(problems)}. "

@@ -26,7 +26,7 @@ _PENDING = 1 << 12
 
 
 @dataclass(frozen=True)
-class NumberStatistics:
+class NumberStats:
     """Statistics of numbers; NaN and infinite numbers are only counted.
 
     count: number of all numbers.
@@ -183,11 +183,11 @@ class NumberSurvey:
             self._combine(other._finite, other._min, other._max, other._sum, other._squares)
         self._values.merge(other._values)
 
-    def finish(self) -> NumberStatistics:
+    def finish(self) -> NumberStats:
         """Return the statistics of everything added so far."""
         self._settle()
         if not self._finite:
-            return NumberStatistics(self.count, self._nan, self._infinite)
+            return NumberStats(self.count, self._nan, self._infinite)
         keys, weights, rank_error = self._values.weighted()
         distinct, distinct_error = self._values.distinct()
         top, top_error = self._values.top(TOP_VALUES)
@@ -197,7 +197,7 @@ class NumberSurvey:
             for share in QUANTILES
         )
         edges, histogram = _histogram(keys, weights, self._min, self._max)
-        return NumberStatistics(
+        return NumberStats(
             count=self.count,
             nan=self._nan,
             infinite=self._infinite,

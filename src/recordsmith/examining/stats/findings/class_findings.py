@@ -1,4 +1,4 @@
-"""Remarks on classes: unusable labels, classes missing from a split, and class imbalance."""
+"""Findings on classes: unusable labels, classes missing from a split, and class imbalance."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from recordsmith.dataset.labels import ClassNames
-from recordsmith.examining.stats.class_counts import NUMBERED_KEYS, ClassStatistics
-from recordsmith.examining.stats.remarks.remark import Remark, have, some
+from recordsmith.examining.stats.class_counts import NUMBERED_KEYS, ClassStats
+from recordsmith.examining.stats.findings.finding import Finding, have, some
 from recordsmith.words import count
 
 _IMBALANCE = 10
@@ -16,9 +16,7 @@ _MANY_OUTPUTS = 100
 _SEEN_OFTEN = 3  # with fewer values per class, classes may be missing by chance
 
 
-def wrong_classes(
-    key: str, found: ClassStatistics, class_names: ClassNames | None
-) -> Iterator[Remark]:
+def wrong_classes(key: str, found: ClassStats, class_names: ClassNames | None) -> Iterator[Finding]:
     """Yield labels that are not class numbers, and classes missing from some splits."""
     every = {counted.label: str(counted) for counts in found.splits.values() for counted in counts}
     if found.is_numbered and every:
@@ -35,7 +33,7 @@ def wrong_classes(
             name for label, name in sorted(every.items(), key=_by_label) if label not in there
         ]
         if missing:
-            yield Remark(
+            yield Finding(
                 "class-missing",
                 key,
                 f"split {split!r} lacks {count(len(missing), 'class', 'classes')} of the other "
@@ -49,11 +47,11 @@ def _by_label(item: tuple[int | str, str]) -> tuple[bool, Any]:
 
 def _numbers_of_classes(
     key: str, labels: list[int], class_names: ClassNames | None
-) -> Iterator[Remark]:
+) -> Iterator[Finding]:
     low, high = min(labels), max(labels)
     names = class_names if key in NUMBERED_KEYS else None
     if low < 0:
-        yield Remark(
+        yield Finding(
             "label-negative",
             key,
             f"the lowest label is {low}; a loss that expects labels from 0 fails or is wrong. "
@@ -66,7 +64,7 @@ def _numbers_of_classes(
             if label >= len(names) or (label >= 0 and names[label] is None)
         )
         if unknown:
-            yield Remark(
+            yield Finding(
                 "label-unnamed",
                 key,
                 f"{count(len(unknown), 'label')} {have(len(unknown))} no class name: "
@@ -74,7 +72,7 @@ def _numbers_of_classes(
                 f"{sum(name is not None for name in names):,}. Fix the labels or the names.",
             )
     if low == 1 and (names is None or not names or names[0] is None):
-        yield Remark(
+        yield Finding(
             "labels-from-1",
             key,
             f"labels start at 1, as if 0 were the background: use {high + 1:,} model outputs, or "
@@ -82,14 +80,14 @@ def _numbers_of_classes(
         )
 
 
-def _gaps(key: str, labels: list[int], class_names: ClassNames | None) -> Iterator[Remark]:
+def _gaps(key: str, labels: list[int], class_names: ClassNames | None) -> Iterator[Finding]:
     """Yield sparse label numbers, which are unlikely to be class numbers."""
     outputs = labels[-1] + 1
     if labels[0] < 0 or outputs < max(_MANY_OUTPUTS, _GAPS * len(labels)):
         return
     if key in NUMBERED_KEYS and class_names is not None and len(class_names) >= outputs:
         return  # the gaps are classes without records
-    yield Remark(
+    yield Finding(
         "labels-with-gaps",
         key,
         f"only {len(labels):,} of the numbers from 0 to {labels[-1]} are labels: "
@@ -98,7 +96,7 @@ def _gaps(key: str, labels: list[int], class_names: ClassNames | None) -> Iterat
     )
 
 
-def imbalance(key: str, found: ClassStatistics) -> Iterator[Remark]:
+def imbalance(key: str, found: ClassStats) -> Iterator[Finding]:
     """Yield splits in which one class is much more frequent than another."""
     if found.error:
         return
@@ -107,7 +105,7 @@ def imbalance(key: str, found: ClassStatistics) -> Iterator[Remark]:
         if ratio is not None and ratio >= _IMBALANCE:
             most, least = counts[0], counts[-1]
             share = most.count / sum(counted.count for counted in counts)
-            yield Remark(
+            yield Finding(
                 "imbalance",
                 key,
                 f"in split {split!r} class {most} is {ratio:,.0f} times as frequent as {least} "

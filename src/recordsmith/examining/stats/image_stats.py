@@ -13,9 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from recordsmith.buffers import Int64Array
-from recordsmith.examining.stats.number_statistics import (
+from recordsmith.examining.stats.number_stats import (
     TOP_VALUES,
-    NumberStatistics,
+    NumberStats,
     NumberSurvey,
 )
 from recordsmith.examining.stats.places import Place, Places
@@ -36,7 +36,7 @@ class DeclaredSizes(NamedTuple):
 
 
 @dataclass(frozen=True)
-class ImageStatistics:
+class ImageStats:
     """Statistics of images.
 
     count: number of images with a readable header.
@@ -55,9 +55,9 @@ class ImageStatistics:
     unreadable: int
     formats: dict[str, int]
     channels: dict[int, int]
-    heights: NumberStatistics
-    widths: NumberStatistics
-    pixels: NumberStatistics
+    heights: NumberStats
+    widths: NumberStats
+    pixels: NumberStats
     sizes: tuple[tuple[tuple[int, int], int], ...]
     largest_place: Place | None
     declared: int
@@ -183,14 +183,14 @@ class ImageSurvey:
         self._update_largest(*other._largest)
         self._update_differing(other._differing_place)
 
-    def finish(self, places: Places) -> ImageStatistics:
+    def finish(self, places: Places) -> ImageStats:
         """Return the statistics of everything added so far."""
         heights = self._heights.finish()
         sizes = [
             ((size >> 32, size & 0xFFFFFFFF), count)
             for size, count in self._sizes.top(TOP_VALUES)[0]
         ]
-        return ImageStatistics(
+        return ImageStats(
             count=heights.count,
             unreadable=self._unreadable,
             formats=dict(self._formats.most_common()),

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 import recordsmith as rs
 from recordsmith.examining.stats import record_survey
-from recordsmith.examining.stats.feature_statistics import FeatureStatistics
+from recordsmith.examining.stats.feature_stats import FeatureStats
 from recordsmith.examining.stats.places import Place
 from recordsmith.image import channel_count, probe_image
 
@@ -40,7 +40,7 @@ def test_counts_match_decoded_records(
     folder = tmp_path_factory.mktemp("stats")
     write(folder / "a.tfrecord", records[:5])
     write(folder / "b.tfrecord", records[5:])
-    found = rs.statistics([folder / "a.tfrecord", folder / "b.tfrecord"])
+    found = rs.stats([folder / "a.tfrecord", folder / "b.tfrecord"])
     json.dumps(found.to_json(), allow_nan=False)
     lists: dict[str, list[Any]] = defaultdict(list)
     payloads: list[bytes] = []
@@ -59,7 +59,7 @@ def test_counts_match_decoded_records(
         check_feature(found.features[key], values, len(records))
 
 
-def check_feature(found: FeatureStatistics, lists: list[Any], record_count: int) -> None:
+def check_feature(found: FeatureStats, lists: list[Any], record_count: int) -> None:
     assert (found.present, found.missing) == (len(lists), record_count - len(lists))
     lengths = [len(values) for values in lists]
     assert (found.lengths.min, found.lengths.max) == (min(lengths), max(lengths))
@@ -107,19 +107,17 @@ def test_threads_do_not_change_the_result(
     shards: list[Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     home = "recordsmith.examining.stats"
-    monkeypatch.setattr(f"{home}.dataset_statistics._READ_TOGETHER_BYTES", 1000)
+    monkeypatch.setattr(f"{home}.stats_report._READ_TOGETHER_BYTES", 1000)
     for place, limit in (
-        ("bytes_statistics.FREQUENT_COUNTERS", 50),
-        ("bytes_statistics.EXACT_DISTINCT", 60),
+        ("bytes_stats.FREQUENT_COUNTERS", 50),
+        ("bytes_stats.EXACT_DISTINCT", 60),
         ("value_counts.EXACT_DISTINCT", 40),
         ("value_counts.FREQUENT_COUNTERS", 30),
         ("value_counts.QUANTILE_LENGTH", 20),
         ("duplicates.KEPT_HASHES", 60),
     ):
         monkeypatch.setattr(f"{home}.{place}", limit)
-    documents = [
-        rs.statistics(shards[0].parent, threads=threads).to_json() for threads in (1, 3, None)
-    ]
+    documents = [rs.stats(shards[0].parent, threads=threads).to_json() for threads in (1, 3, None)]
     assert documents[0] == documents[1] == documents[2]
     names = documents[0]["features"]["name"]["values"]["bytes"]
     scores = documents[0]["features"]["score"]["values"]["float"]
@@ -130,19 +128,19 @@ def test_threads_do_not_change_the_result(
 
 
 def test_shards_and_splits(shards: list[Path]) -> None:
-    found = rs.statistics(shards[0].parent)
+    found = rs.stats(shards[0].parent)
     assert [shard.record_count for shard in found.shards] == [300, 6000, 30]
     assert {split: len(members) for split, members in found.splits.items()} == {"train": 3}
     assert found.size_bytes == sum(path.stat().st_size for path in shards)
     with pytest.raises(rs.OptionError, match="test"):
-        rs.statistics(shards[0].parent, "test")
+        rs.stats(shards[0].parent, "test")
     with pytest.raises(rs.OptionError, match="threads"):
-        rs.statistics(shards[0].parent, threads=0)
+        rs.stats(shards[0].parent, threads=0)
 
 
 def test_progress_is_of_bytes(shards: list[Path]) -> None:
     calls: list[tuple[int, int]] = []
-    rs.statistics(shards[0].parent, threads=2, progress=lambda *call: calls.append(call))
+    rs.stats(shards[0].parent, threads=2, progress=lambda *call: calls.append(call))
     assert calls[-1] == (sum(path.stat().st_size for path in shards),) * 2
     assert calls == sorted(calls)
 
@@ -153,7 +151,7 @@ def test_damage_is_raised(shards: list[Path], threads: int) -> None:
     data[-1] ^= 1
     shards[2].write_bytes(data)
     with pytest.raises(rs.CorruptDataError) as caught:
-        rs.statistics(shards[0].parent, threads=threads)
+        rs.stats(shards[0].parent, threads=threads)
     error = caught.value
     assert (error.defect, error.path, error.record) == (
         rs.Defect.PAYLOAD_CRC, str(shards[2]), 29,
@@ -169,19 +167,19 @@ def test_a_malformed_payload_is_located(
     monkeypatch.setattr(record_survey, "example_blocks", fail)
     path = write(tmp_path / "a.tfrecord", [b"\x01other", {"a": 1}, b"\x01other", {"a": 2}])
     with pytest.raises(rs.CorruptDataError) as caught:
-        rs.statistics(path)
+        rs.stats(path)
     assert (caught.value.path, caught.value.record) == (str(path), 3)
 
 
 def test_missing_and_empty(shards: list[Path], tmp_path: Path) -> None:
     shards[1].unlink()
     with pytest.raises(rs.CorruptDataError) as caught:
-        rs.statistics(tmp_path)
+        rs.stats(tmp_path)
     assert caught.value.defect is rs.Defect.MISSING_SHARD
     (tmp_path / "none.tfrecord").touch()
-    assert rs.statistics(tmp_path / "none.tfrecord").record_count == 0
+    assert rs.stats(tmp_path / "none.tfrecord").record_count == 0
     with pytest.raises(rs.FileAccessError):
-        rs.statistics(tmp_path / "nothing")
+        rs.stats(tmp_path / "nothing")
 
 
 def test_interrupting_stops_immediately(shards: list[Path]) -> None:
@@ -189,12 +187,12 @@ def test_interrupting_stops_immediately(shards: list[Path]) -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        rs.statistics(shards[0].parent, threads=2, progress=stop)
+        rs.stats(shards[0].parent, threads=2, progress=stop)
 
 
 def test_a_feature_of_several_kinds(write, tmp_path: Path) -> None:
     records = [{"a": as_int64s([1, 2]), "b": 1.5}, {"a": [0.5], "b": 2.5}, {"a": [b"x"]}, {"a": 7}]
-    found = rs.statistics(write(tmp_path / "a.tfrecord", records))
+    found = rs.stats(write(tmp_path / "a.tfrecord", records))
     feature = found.features["a"]
     assert feature.kind == "mixed"
     assert feature.numbers is feature.bytes is None
@@ -203,8 +201,8 @@ def test_a_feature_of_several_kinds(write, tmp_path: Path) -> None:
     assert (values["int64"].min, values["int64"].max, values["int64"].count) == (1, 7, 3)
     assert (values["float"].min, values["bytes"].top[0].text) == (0.5, "x")
     assert found.features["b"].numbers is not None
-    assert [remark.kind for remark in found.remarks] == ["mixed-kinds"]
-    assert "bytes in 1, float in 1, int64 in 2" in found.remarks[0].text
+    assert [finding.kind for finding in found.findings] == ["mixed-kinds"]
+    assert "bytes in 1, float in 1, int64 in 2" in found.findings[0].text
 
 
 def test_sequence_examples(write, tmp_path: Path) -> None:
@@ -213,7 +211,7 @@ def test_sequence_examples(write, tmp_path: Path) -> None:
         rs.encode_sequence_example({"id": 6}, {"words": [["a"], [], ["c", "a", "a"]]}),
         rs.encode_sequence_example({"id": 9}, {}),
     ]
-    found = rs.statistics(write(tmp_path / "a.tfrecord", payloads))
+    found = rs.stats(write(tmp_path / "a.tfrecord", payloads))
     assert found.sections.keys() == {"context", "feature_lists"}
     ids = found.sections["context"]["id"]
     assert (ids.present, ids.steps, ids.numbers and ids.numbers.max) == (3, None, 9)
@@ -240,9 +238,9 @@ def test_ranking_lists(write, tmp_path: Path, reference: Any) -> None:
                 features["tokens"].bytes_list.value.extend([b"a"] * rank)
             inner.append(message.examples[rank].SerializeToString())
         payloads.append(message.SerializeToString())
-    found = rs.statistics(write(tmp_path / "lists.tfrecord", payloads))
+    found = rs.stats(write(tmp_path / "lists.tfrecord", payloads))
     assert found.payloads == {"ELWC": 12}
-    plain = rs.statistics(write(tmp_path / "plain.tfrecord", inner))
+    plain = rs.stats(write(tmp_path / "plain.tfrecord", inner))
     assert found.sections.keys() == {"context", "examples"}
     assert {key: feature.to_json() for key, feature in found.sections["examples"].items()} == {
         key: feature.to_json() for key, feature in plain.features.items()
@@ -257,7 +255,7 @@ def test_ranking_lists(write, tmp_path: Path, reference: Any) -> None:
 
 def test_other_payloads_are_counted(write, tmp_path: Path) -> None:
     payloads = [b"\x01plain words", b"", rs.encode_example({"a": 1}), b"\x01plain words"]
-    found = rs.statistics(write(tmp_path / "a.tfrecord", payloads))
+    found = rs.stats(write(tmp_path / "a.tfrecord", payloads))
     assert found.payloads == {"Example": 2, "other": 2}
     assert found.features["a"].missing == 1
     assert (found.sizes.min, found.sizes.max) == (0, max(map(len, payloads)))
@@ -269,7 +267,7 @@ def test_too_many_features_are_counted(
 ) -> None:
     monkeypatch.setattr(record_survey, "MOST_FEATURES", 3)
     records = [{f"key {number}": number} for number in range(7)]
-    found = rs.statistics(write(tmp_path / "a.tfrecord", records))
+    found = rs.stats(write(tmp_path / "a.tfrecord", records))
     assert len(found.features) == 3
     assert found.left_out == 4
 
@@ -277,9 +275,9 @@ def test_too_many_features_are_counted(
 def test_empty_shards_and_no_features(write, tmp_path: Path) -> None:
     write(tmp_path / "a.tfrecord", [])
     write(tmp_path / "b.tfrecord", [{}])
-    found = rs.statistics(tmp_path)
+    found = rs.stats(tmp_path)
     assert (found.record_count, found.features) == (1, {})
-    assert [remark.kind for remark in found.remarks] == ["empty-shards"]
+    assert [finding.kind for finding in found.findings] == ["empty-shards"]
 
 
 def test_the_zoo(zoo: Path, zoo_rows: list[dict[str, Any]]) -> None:
@@ -289,9 +287,9 @@ def test_the_zoo(zoo: Path, zoo_rows: list[dict[str, Any]]) -> None:
         path = zoo / row["file"]
         if row["tf_error"] is not None:
             with pytest.raises(rs.CorruptDataError):
-                rs.statistics(path)
+                rs.stats(path)
             continue
-        found = rs.statistics(path)
+        found = rs.stats(path)
         json.dumps(found.to_json(), allow_nan=False)
         assert found.record_count == row["records"]
         for section, features in found.sections.items():
@@ -323,7 +321,7 @@ def test_records_written_by_tensorflow(tmp_path: Path, tf: Any) -> None:
     with tf.io.TFRecordWriter(str(tmp_path / "a.tfrecord")) as writer:
         for row in rows:
             writer.write(row.SerializeToString())
-    found = rs.statistics(tmp_path / "a.tfrecord").features
+    found = rs.stats(tmp_path / "a.tfrecord").features
     numbers, odd, none = (found[key] for key in ("n", "f", "none"))
     assert numbers.numbers is not None
     assert (numbers.numbers.min, numbers.numbers.max, numbers.numbers.mean) == (-49, 49, 0.0)
@@ -345,7 +343,7 @@ def test_images(write, tmp_path: Path, images: ModuleType) -> None:
     records.append({"image/encoded": images.jpeg(3, 30, 20), "image/height": 20, "image/width": 30})
     records.append({"image/encoded": b"\xff\xd8\xff" + bytes(30)})
     records.append({"image/encoded": b"words"})
-    found = rs.statistics(write(tmp_path / "a.tfrecord", records))
+    found = rs.stats(write(tmp_path / "a.tfrecord", records))
     feature = found.features["image/encoded"].bytes
     assert feature is not None
     assert (feature.image_count, feature.text) == (len(every) + 2, 1)
@@ -364,9 +362,9 @@ def test_images(write, tmp_path: Path, images: ModuleType) -> None:
     assert found_images.largest_place == Place(path, len(every))
     assert (found_images.declared, found_images.differing, found_images.turned) == (4, 2, 1)
     assert found_images.differing_place == Place(path, 1)
-    remarks = {remark.kind: remark.text for remark in found.remarks}
-    assert {"declared-size", "unreadable-images"} <= remarks.keys()
-    assert f"{path}, record 1" in remarks["declared-size"]
+    findings = {finding.kind: finding.text for finding in found.findings}
+    assert {"declared-size", "unreadable-images"} <= findings.keys()
+    assert f"{path}, record 1" in findings["declared-size"]
 
 
 def test_the_same_image_in_two_splits(write, tmp_path: Path, images: ModuleType) -> None:
@@ -381,7 +379,7 @@ def test_the_same_image_in_two_splits(write, tmp_path: Path, images: ModuleType)
     shard("train", [0, 1, 2, 1, 1])
     shard("validation", [3, 4, 2, 1])
     shard("test", [5])
-    found = rs.statistics(tmp_path)
+    found = rs.stats(tmp_path)
     records, duplicates = found.duplicates
     assert (records.feature, records.distinct) == (None, 8)  # in two both features are the same
     assert (duplicates.feature, duplicates.count, duplicates.distinct) == ("image/encoded", 10, 6)
@@ -396,7 +394,7 @@ def test_the_same_image_in_two_splits(write, tmp_path: Path, images: ModuleType)
         (Place(train, 1), Place(validation, 3)),
         (Place(train, 2), Place(validation, 2)),
     )
-    kinds = [(remark.kind, remark.feature) for remark in found.remarks]
+    kinds = [(finding.kind, finding.feature) for finding in found.findings]
     assert kinds == [
         ("leakage", None),
         ("leakage", "image/encoded"),

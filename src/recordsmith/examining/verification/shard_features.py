@@ -22,7 +22,7 @@ Counted: TypeAlias = Mapping[str, tuple[Any, ...]]
 """The result of a FeatureSurvey by name: kinds, contents, present, lengths, steps, value_bytes."""
 
 
-class SeenFeatures:
+class ShardFeatures:
     """The features found in a shard, by section and name.
 
     kinds: the kind of each feature.
@@ -38,7 +38,7 @@ class SeenFeatures:
         self.is_cut = False
         self._contents: dict[tuple[str, str], npt.NDArray[np.int64]] = {}
 
-    def learn_kinds(self, section: str, counted: Counted) -> None:
+    def add_kinds(self, section: str, counted: Counted) -> None:
         """Set the expected kind of new features: the most common one where they first occur."""
         for key, (kinds, *_) in counted.items():
             if any(kinds[1:]) and (section, key) not in self.kinds:
@@ -48,7 +48,7 @@ class SeenFeatures:
                 most = max(range(1, len(kinds)), key=kinds.__getitem__)
                 self.kinds[section, key] = KIND_NAMES[most]
 
-    def learn_images(self, section: str, counted: Counted) -> None:
+    def add_images(self, section: str, counted: Counted) -> None:
         """Mark features as images if most of their values begin like one."""
         for key, (_, contents, *_) in counted.items():
             name = section, key

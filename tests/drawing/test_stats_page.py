@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import recordsmith as rs
-from recordsmith.cli.statistics import print_statistics
+from recordsmith.cli.stats_tables import print_stats
 
 EVIL = "<script>alert('x')</script>\x1b[2J\"'&"
 
@@ -69,8 +69,8 @@ def dataset(tmp_path: Path, images: ModuleType) -> Path:
 
 
 def test_page_is_complete_and_self_contained(dataset: Path, tmp_path: Path) -> None:
-    statistics = rs.statistics(dataset)
-    path = rs.draw_statistics(statistics, tmp_path / "page.html", title=EVIL)
+    report = rs.stats(dataset)
+    path = rs.draw_stats(report, tmp_path / "page.html", title=EVIL)
     text = path.read_text("utf-8")
     page = Page(text)
     assert "3 classes in image/class/label" in page.words
@@ -87,9 +87,9 @@ def test_page_is_complete_and_self_contained(dataset: Path, tmp_path: Path) -> N
     )  # title, key, class, value
     for feature in ("image/encoded", "image/class/label", "x", "many"):
         assert feature in page.words
-    for remark in statistics.remarks:
-        assert remark.kind in page.words
-    assert {"leakage", "nan"} <= {remark.kind for remark in statistics.remarks}
+    for finding in report.findings:
+        assert finding.kind in page.words
+    assert {"leakage", "nan"} <= {finding.kind for finding in report.findings}
     assert "0 ant" in page.words
     assert "10 x 9" in page.words
 
@@ -98,8 +98,8 @@ def draw(tmp_path: Path, examples: list[dict[str, Any]]) -> str:
     with rs.ShardWriter(tmp_path / "a.tfrecord") as writer:
         for example in examples:
             writer.write_example(example)
-    found = rs.statistics(tmp_path / "a.tfrecord")
-    return rs.draw_statistics(found, tmp_path / "page.html", overwrite=True).read_text("utf-8")
+    found = rs.stats(tmp_path / "a.tfrecord")
+    return rs.draw_stats(found, tmp_path / "page.html", overwrite=True).read_text("utf-8")
 
 
 def test_equally_frequent_values_are_not_listed(tmp_path: Path, images: ModuleType) -> None:
@@ -130,24 +130,24 @@ def test_figures_wrap(tmp_path: Path) -> None:
 
 
 def test_existing_file_is_kept_without_overwrite(dataset: Path, tmp_path: Path) -> None:
-    statistics = rs.statistics(dataset)
+    report = rs.stats(dataset)
     path = tmp_path / "page.html"
     path.write_text("mine")
     with pytest.raises(rs.OptionError, match="exists"):
-        rs.draw_statistics(statistics, path)
+        rs.draw_stats(report, path)
     assert path.read_text() == "mine"
-    rs.draw_statistics(statistics, path, overwrite=True)
+    rs.draw_stats(report, path, overwrite=True)
     assert path.read_text("utf-8").startswith("<!doctype html>")
     with pytest.raises(rs.FileAccessError):
-        rs.draw_statistics(statistics, tmp_path / "none" / "page.html")
+        rs.draw_stats(report, tmp_path / "none" / "page.html")
 
 
 def test_nothing_to_draw(tmp_path: Path) -> None:
     with rs.ShardWriter(tmp_path / "a.tfrecord") as writer:
         writer.write(b"\x01other")
-    page = Page(rs.draw_statistics(rs.statistics(tmp_path), tmp_path / "p.html").read_text("utf-8"))
+    page = Page(rs.draw_stats(rs.stats(tmp_path), tmp_path / "p.html").read_text("utf-8"))
     assert "1 record (record that is not an Example) in 1 shard," in page.words
-    assert "nothing remarkable" in page.words
+    assert "no findings" in page.words
 
 
 @pytest.mark.parametrize("count", [9, 65_536])
@@ -155,10 +155,10 @@ def test_estimated_counts_are_marked(
     tmp_path: Path, made: SimpleNamespace, capsys: pytest.CaptureFixture[str], count: int
 ) -> None:
     """The search for names stops at 65,536: there may be more."""
-    found = rs.statistics(made.write_shard(tmp_path / "a.tfrecord", [1]))
+    found = rs.stats(made.write_shard(tmp_path / "a.tfrecord", [1]))
     found = replace(found, left_out=count)
-    page = rs.draw_statistics(found, tmp_path / "page.html").read_text("utf-8")
-    print_statistics(found)
+    page = rs.draw_stats(found, tmp_path / "page.html").read_text("utf-8")
+    print_stats(found)
     shown = capsys.readouterr().out
     is_least = count == 65_536
     for words in (page, shown):

@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from recordsmith.examining.stats.image_statistics import ImageStatistics, ImageSurvey
-from recordsmith.examining.stats.number_statistics import (
+from recordsmith.examining.stats.image_stats import ImageStats, ImageSurvey
+from recordsmith.examining.stats.number_stats import (
     TOP_VALUES,
-    NumberStatistics,
+    NumberStats,
     NumberSurvey,
 )
 from recordsmith.examining.stats.places import Places
@@ -64,18 +64,18 @@ class FrequentBytes:
 
 
 @dataclass(frozen=True)
-class BytesStatistics:
+class BytesStats:
     """Statistics of byte strings.
 
     sizes: sizes of the strings in bytes.
     size_bytes: total size.
     raw, text, image_count: number of raw bytes, texts (UTF-8 without control characters) and
         images, detected from their first bytes.
-    distinct, distinct_error, top, top_error: as in NumberStatistics.
+    distinct, distinct_error, top, top_error: as in NumberStats.
     images: statistics of the images; None without images.
     """
 
-    sizes: NumberStatistics
+    sizes: NumberStats
     size_bytes: int
     raw: int
     text: int
@@ -84,7 +84,7 @@ class BytesStatistics:
     distinct_error: float
     top: tuple[FrequentBytes, ...]
     top_error: int
-    images: ImageStatistics | None = None
+    images: ImageStats | None = None
 
     @property
     def count(self) -> int:
@@ -185,11 +185,11 @@ class BytesSurvey:
         elif other.images is not None:
             self.images.merge(other.images)
 
-    def finish(self, places: Places) -> BytesStatistics:
+    def finish(self, places: Places) -> BytesStats:
         """Return the statistics of everything added so far."""
         top, top_error = self.frequent.top(TOP_VALUES)
         raw, text, image_count = self._contents
-        return BytesStatistics(
+        return BytesStats(
             sizes=self.sizes.finish(),
             size_bytes=self._size_bytes,
             raw=raw,

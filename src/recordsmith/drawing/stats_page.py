@@ -7,27 +7,27 @@ from itertools import islice
 from pathlib import Path
 
 from recordsmith.drawing.html_page import cards, check_html_path, paragraphs, text, write_html
-from recordsmith.examining.stats import Statistics
-from recordsmith.examining.stats.bytes_statistics import BytesStatistics
-from recordsmith.examining.stats.class_counts import ClassStatistics
-from recordsmith.examining.stats.duplicates import DuplicateStatistics
-from recordsmith.examining.stats.feature_statistics import FeatureStatistics
-from recordsmith.examining.stats.image_statistics import ImageStatistics
-from recordsmith.examining.stats.number_statistics import NumberStatistics
+from recordsmith.examining.stats import StatsReport
+from recordsmith.examining.stats.bytes_stats import BytesStats
+from recordsmith.examining.stats.class_counts import ClassStats
+from recordsmith.examining.stats.duplicates import DuplicateStats
+from recordsmith.examining.stats.feature_stats import FeatureStats
+from recordsmith.examining.stats.image_stats import ImageStats
+from recordsmith.examining.stats.number_stats import NumberStats
 from recordsmith.examining.stats.stats_text import (
     groups_of,
     heading_of,
-    left_out_in_words,
-    not_looked_into,
-    payloads_in_words,
+    left_out_text,
+    payloads_text,
+    uncounted_text,
 )
 from recordsmith.files import PathLike, as_path
 from recordsmith.words import count as counted
-from recordsmith.words import size as size_in_words
+from recordsmith.words import size as size_text
 
 _MOST_CLASSES = 200
 _MOST_FEATURES = 500  # per section
-_MOST_NAMED = 20  # features named in one remark
+_MOST_NAMED = 20  # features named in one finding
 _MOST_OF_A_KIND = 20
 _LONGEST_TEXT = 80
 _STYLE = """
@@ -49,13 +49,13 @@ svg rect { fill: var(--bar); }
 """
 
 
-def draw_statistics(
-    statistics: Statistics, out: PathLike, *, title: str = "dataset", overwrite: bool = False
+def draw_stats(
+    report: StatsReport, out: PathLike, *, title: str = "dataset", overwrite: bool = False
 ) -> Path:
-    """Write statistics as one self-contained HTML page.
+    """Write a report of statistics as one self-contained HTML page.
 
     Args:
-        statistics: the result of `statistics`.
+        report: the result of `stats`.
         out: the file, with the suffix .html or .htm.
         title: the heading.
         overwrite: replace an existing file.
@@ -69,34 +69,34 @@ def draw_statistics(
     """
     path = as_path(out)
     check_html_path(path, overwrite=overwrite)
-    write_html(path, title, _STYLE, _page(statistics, title), overwrite=overwrite)
+    write_html(path, title, _STYLE, _page(report, title), overwrite=overwrite)
     return path
 
 
-def _page(statistics: Statistics, title: str) -> Iterable[str]:
-    remarks = len(statistics.remarks)
-    verdict = counted(remarks, "remark") if remarks else "nothing remarkable"
+def _page(report: StatsReport, title: str) -> Iterable[str]:
+    findings = len(report.findings)
+    verdict = counted(findings, "finding") if findings else "no findings"
     yield (
         f"<header><h1>{_text(title)}</h1>"
-        f'<p class="verdict {"note" if remarks else "good"}">{verdict}</p></header>'
+        f'<p class="verdict {"note" if findings else "good"}">{verdict}</p></header>'
     )
-    payloads = payloads_in_words(statistics) or "none"
+    payloads = payloads_text(report) or "none"
     yield (
-        f'<p class="quiet">{counted(statistics.record_count, "record")} ({payloads}) in '
-        f"{counted(len(statistics.shards), 'shard')}, {statistics.size_bytes:,} bytes</p>"
+        f'<p class="quiet">{counted(report.record_count, "record")} ({payloads}) in '
+        f"{counted(len(report.shards), 'shard')}, {report.size_bytes:,} bytes</p>"
     )
     figures = [
-        (f"{statistics.record_count:,}", "records"),
-        (f"{len(statistics.shards):,}", "shards"),
-        (size_in_words(statistics.size_bytes), "read"),
-        (f"{sum(map(len, statistics.sections.values())):,}", "features"),
+        (f"{report.record_count:,}", "records"),
+        (f"{len(report.shards):,}", "shards"),
+        (size_text(report.size_bytes), "read"),
+        (f"{sum(map(len, report.sections.values())):,}", "features"),
     ]
     yield cards(figures)
-    yield from _remarks(statistics)
-    yield from _splits(statistics)
-    for key, classes in statistics.classes.items():
+    yield from _findings(report)
+    yield from _splits(report)
+    for key, classes in report.classes.items():
         yield from _classes(key, classes)
-    for section, features in statistics.sections.items():
+    for section, features in report.sections.items():
         if features:
             what, _ = heading_of(section)
             yield f"<h2>{_text(what.replace('feature', 'features', 1).capitalize())}</h2>"
@@ -105,16 +105,16 @@ def _page(statistics: Statistics, title: str) -> Iterable[str]:
         if len(features) > _MOST_FEATURES:
             more = counted(len(features) - _MOST_FEATURES, "more feature")
             yield f"<p>{paragraphs(f'and {more}, as `--json` has them')}</p>"
-    for line in filter(None, (left_out_in_words(statistics), not_looked_into(statistics))):
+    for line in filter(None, (left_out_text(report), uncounted_text(report))):
         yield f"<p>{paragraphs(line, 2000)}</p>"
-    yield from _duplicates(statistics.duplicates)
+    yield from _duplicates(report.duplicates)
 
 
-def _remarks(statistics: Statistics) -> Iterable[str]:
-    if not statistics.remarks:
+def _findings(report: StatsReport) -> Iterable[str]:
+    if not report.findings:
         return
-    yield '<h2>Remarks</h2><div class="kinds">'
-    for kind, features, more, words in groups_of(statistics.remarks, _MOST_NAMED, _MOST_OF_A_KIND):
+    yield '<h2>Findings</h2><div class="kinds">'
+    for kind, features, more, words in groups_of(report.findings, _MOST_NAMED, _MOST_OF_A_KIND):
         names = ", ".join(map(_text, features)) + (f" and {more:,} more" if more else "")
         about = f'<p class="quiet">{names}</p>' if names else ""
         yield (
@@ -124,10 +124,10 @@ def _remarks(statistics: Statistics) -> Iterable[str]:
     yield "</div>"
 
 
-def _splits(statistics: Statistics) -> Iterable[str]:
+def _splits(report: StatsReport) -> Iterable[str]:
     yield "<h2>Splits</h2>"
     rows = []
-    for split, shards in statistics.splits.items():
+    for split, shards in report.splits.items():
         sizes = [shard.size_bytes for shard in shards]
         numbers = (sum(shard.record_count for shard in shards), len(shards), sum(sizes))
         rows.append((split, *(f"{n:,}" for n in (*numbers, min(sizes), max(sizes)))))
@@ -135,7 +135,7 @@ def _splits(statistics: Statistics) -> Iterable[str]:
     yield _table(heads, rows)
 
 
-def _classes(key: str, classes: ClassStatistics) -> Iterable[str]:
+def _classes(key: str, classes: ClassStats) -> Iterable[str]:
     ordered = classes.by_name()
     if not ordered:
         return
@@ -149,7 +149,7 @@ def _classes(key: str, classes: ClassStatistics) -> Iterable[str]:
         yield f'<p class="quiet">{len(ordered) - _MOST_CLASSES:,} more classes are rarer</p>'
 
 
-def _feature(key: str, feature: FeatureStatistics, section: str) -> Iterable[str]:
+def _feature(key: str, feature: FeatureStats, section: str) -> Iterable[str]:
     yield f'<section class="feature"><h3>{_text(key)}</h3>'
     missing = f", missing in {feature.missing:,}" if feature.missing else ""
     having = heading_of(section)[1].removesuffix("s")
@@ -163,7 +163,7 @@ def _feature(key: str, feature: FeatureStatistics, section: str) -> Iterable[str
     if feature.lengths.distinct > 1:
         charts.append(_histogram("values in a list", feature.lengths))
     for values in feature.values.values():
-        if isinstance(values, NumberStatistics):
+        if isinstance(values, NumberStats):
             charts.append(_histogram("from min to max", values))
         else:
             if values.sizes.distinct > 1:
@@ -171,14 +171,14 @@ def _feature(key: str, feature: FeatureStatistics, section: str) -> Iterable[str
             charts += _image_charts(values.images)
     yield f'<div class="charts">{"".join(charts)}</div>'
     for values in feature.values.values():
-        if isinstance(values, NumberStatistics):
+        if isinstance(values, NumberStats):
             yield _numbers(values)
         else:
             yield _bytes(values)
     yield "</section>"
 
 
-def _numbers(values: NumberStatistics) -> str:
+def _numbers(values: NumberStats) -> str:
     rows = [
         ("distinct", _distinct(values)),
         ("mean", _rounded(values.mean)),
@@ -195,7 +195,7 @@ def _numbers(values: NumberStatistics) -> str:
     )
 
 
-def _bytes(values: BytesStatistics) -> str:
+def _bytes(values: BytesStats) -> str:
     content = ", ".join(
         f"{count:,} {name}"
         for name, count in (
@@ -214,7 +214,7 @@ def _bytes(values: BytesStatistics) -> str:
     )
 
 
-def _image_charts(images: ImageStatistics | None) -> list[str]:
+def _image_charts(images: ImageStats | None) -> list[str]:
     if images is None or not images.count:
         return []
     formats = [(name, count) for name, count in images.formats.items()]
@@ -230,7 +230,7 @@ def _image_charts(images: ImageStatistics | None) -> list[str]:
     ]
 
 
-def _duplicates(every: Sequence[DuplicateStatistics]) -> Iterable[str]:
+def _duplicates(every: Sequence[DuplicateStats]) -> Iterable[str]:
     found = [one for one in every if sum(one.within.values()) or one.shared]
     if found:
         yield "<h2>What is there twice</h2>"
@@ -257,7 +257,7 @@ def _frequent(values: Sequence[tuple[str, int]]) -> list[tuple[str, int]]:
     return [(value, count) for value, count in values if count > 1]
 
 
-def _histogram(caption: str, numbers: NumberStatistics) -> str:
+def _histogram(caption: str, numbers: NumberStats) -> str:
     """Bars from the smallest to the largest number."""
     most = max(numbers.histogram, default=0)
     if not most:
@@ -312,11 +312,11 @@ def _table(
     return f'<div class="scroll"><table><tr>{head}</tr>{body}</table></div>' if rows else ""
 
 
-def _distinct(values: NumberStatistics | BytesStatistics) -> str:
+def _distinct(values: NumberStats | BytesStats) -> str:
     return f"about {values.distinct:,}" if values.distinct_error else f"{values.distinct:,}"
 
 
-def _span(numbers: NumberStatistics) -> str:
+def _span(numbers: NumberStats) -> str:
     low, high = numbers.min or 0, numbers.max or 0
     return f"{low:,}" if low == high else f"{low:,} to {high:,}"
 

@@ -14,11 +14,11 @@ from inputs import LARGE_BYTES, Inputs
 
 def _recordsmith(name: str) -> Any:
     def prepare(inputs: Inputs) -> Task:
-        from recordsmith import statistics
+        from recordsmith import stats
 
         path = inputs.path(name)
         return Task(
-            lambda: statistics(path),
+            lambda: stats(path),
             records=inputs.record_counts[name],
             digest=lambda found: int(found.record_count),
         )
@@ -48,7 +48,7 @@ def _tensorflow(inputs: Inputs) -> Task:
 
 CASES = (
     Case(
-        name="statistics-small",
+        name="stats-small",
         title="Statistics of small records",
         what="Ranges, quantiles, distinct and frequent values of six features, some 25 values.",
         unit="record",
@@ -60,7 +60,7 @@ CASES = (
         inputs=("small.tfrecord",),
     ),
     Case(
-        name="statistics-large",
+        name="stats-large",
         title="Statistics of large records",
         what=f"Two features, one of about {LARGE_BYTES // 1000} kB; what is there twice.",
         unit="record",

@@ -23,19 +23,19 @@ from recordsmith.dataset.locate import Paths
 from recordsmith.examining.shard_summaries import ShardSummary, ShardTotals
 from recordsmith.examining.stats.class_counts import (
     NUMBERED_KEYS,
-    ClassStatistics,
+    ClassStats,
     ClassSurvey,
     is_label,
 )
-from recordsmith.examining.stats.duplicates import DuplicateStatistics
-from recordsmith.examining.stats.feature_statistics import (
-    FeatureStatistics,
-    FeatureStatisticsSurvey,
+from recordsmith.examining.stats.duplicates import DuplicateStats
+from recordsmith.examining.stats.feature_stats import (
+    FeatureStats,
+    FeatureStatsSurvey,
 )
-from recordsmith.examining.stats.number_statistics import NumberStatistics
+from recordsmith.examining.stats.findings import Finding, make_findings
+from recordsmith.examining.stats.number_stats import NumberStats
 from recordsmith.examining.stats.places import Places, place_numbers
 from recordsmith.examining.stats.record_survey import DuplicateSearches, RecordSurvey
-from recordsmith.examining.stats.remarks import Remark, make_remarks
 from recordsmith.files import Progress
 from recordsmith.work import Work, thread_count
 
@@ -43,7 +43,7 @@ _READ_TOGETHER_BYTES = 32 << 20
 
 
 @dataclass(frozen=True)
-class Statistics(ShardTotals):
+class StatsReport(ShardTotals):
     """Statistics of a dataset. Estimates come with their errors.
 
     shards: record and byte counts of each shard.
@@ -53,22 +53,22 @@ class Statistics(ShardTotals):
         examples of ranking lists, counted per Example.
     classes: count of each class, for features that look like labels.
     duplicates: duplicate records, and duplicate images of each feature.
-    remarks: likely problems.
+    findings: likely problems.
     left_out: number of features without statistics, because there are too many; at most 65,536.
     """
 
     shards: tuple[ShardSummary, ...]
     payloads: Mapping[str, int]
-    sizes: NumberStatistics
-    sections: Mapping[str, Mapping[str, FeatureStatistics]]
+    sizes: NumberStats
+    sections: Mapping[str, Mapping[str, FeatureStats]]
     class_names: ClassNames | None
-    classes: Mapping[str, ClassStatistics]
-    duplicates: tuple[DuplicateStatistics, ...]
-    remarks: tuple[Remark, ...]
+    classes: Mapping[str, ClassStats]
+    duplicates: tuple[DuplicateStats, ...]
+    findings: tuple[Finding, ...]
     left_out: int = 0
 
     @property
-    def features(self) -> Mapping[str, FeatureStatistics]:
+    def features(self) -> Mapping[str, FeatureStats]:
         """The features of Examples, by key."""
         return self.sections.get("features", {})
 
@@ -83,7 +83,7 @@ class Statistics(ShardTotals):
             "class_names": None if self.class_names is None else list(self.class_names),
             "classes": {key: found.to_json() for key, found in self.classes.items()},
             "duplicates": [found.to_json() for found in self.duplicates],
-            "remarks": [remark.to_json() for remark in self.remarks],
+            "findings": [finding.to_json() for finding in self.findings],
             "left_out": self.left_out,
             "features": {},
         } | {
@@ -92,13 +92,13 @@ class Statistics(ShardTotals):
         }
 
 
-def statistics(
+def stats(
     paths_or_dataset: Paths | Dataset,
     split: str | None = None,
     *,
     threads: int | None = None,
     progress: Progress | None = None,
-) -> Statistics:
+) -> StatsReport:
     """Compute statistics of a dataset by reading every record once.
 
     Results do not depend on the number of threads. Memory does not grow with the dataset. It takes
@@ -113,7 +113,7 @@ def statistics(
         progress: called as `progress(done_bytes, total_bytes)`.
 
     Returns:
-        Statistics of features, classes, images and duplicates, and remarks on likely problems.
+        Statistics of features, classes, images and duplicates, and findings on likely problems.
 
     Raises:
         CorruptDataError: a record is damaged, a shard is missing, or its size differs from the
@@ -184,11 +184,11 @@ class _DatasetSurvey:
                     self._classes.setdefault(key, ClassSurvey()).add(survey.split, feature)
         self._all.merge(survey)
 
-    def finish(self, class_names: ClassNames | None) -> Statistics:
-        """Return the statistics and remarks."""
+    def finish(self, class_names: ClassNames | None) -> StatsReport:
+        """Return the statistics and findings."""
         places = Places(self._shards)
         records, payloads = self._all.record_count, self._all.payloads
-        sections: dict[str, dict[str, FeatureStatistics]] = {}
+        sections: dict[str, dict[str, FeatureStats]] = {}
         for name, counted, section in self._sections():
             sections[name] = {key: section[key].finish(counted, places) for key in sorted(section)}
         classes = {}
@@ -203,8 +203,8 @@ class _DatasetSurvey:
         )
         duplicates = tuple(self._duplicates.finish(places)) if records else ()
         texts = {key: found.finish() for key, found in sorted(self._all.label_texts.items())}
-        remarks = make_remarks(shards, sections, class_names, classes, texts, duplicates)
-        return Statistics(
+        findings = make_findings(shards, sections, class_names, classes, texts, duplicates)
+        return StatsReport(
             shards=shards,
             payloads=dict(payloads.most_common()),
             sizes=self._all.sizes.finish(),
@@ -212,11 +212,11 @@ class _DatasetSurvey:
             class_names=class_names,
             classes=classes,
             duplicates=duplicates,
-            remarks=tuple(remarks),
+            findings=tuple(findings),
             left_out=len(self._all.left_out),
         )
 
-    def _sections(self) -> Iterator[tuple[str, int, dict[str, FeatureStatisticsSurvey]]]:
+    def _sections(self) -> Iterator[tuple[str, int, dict[str, FeatureStatsSurvey]]]:
         """Yield (name, number of records that can have its features, features) of each section."""
         sections = self._all.sections
         examples = self._all.payloads["Example"]

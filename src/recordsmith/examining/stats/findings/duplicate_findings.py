@@ -1,15 +1,15 @@
-"""Remarks on records and images that occur more than once, in two splits or in one."""
+"""Findings on records and images that occur more than once, in two splits or in one."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from recordsmith.examining.stats.duplicates import DuplicateStatistics
-from recordsmith.examining.stats.remarks.remark import Remark, are
+from recordsmith.examining.stats.duplicates import DuplicateStats
+from recordsmith.examining.stats.findings.finding import Finding, are
 from recordsmith.words import count
 
 
-def leakage(found: DuplicateStatistics) -> Iterator[Remark]:
+def leakage(found: DuplicateStats) -> Iterator[Finding]:
     """Yield duplicates shared by two splits."""
     for shared in found.shared:
         one, other = shared.splits
@@ -20,10 +20,10 @@ def leakage(found: DuplicateStatistics) -> Iterator[Remark]:
         )
         if shared.places:
             text += f" First duplicate: {shared.places[0][0]} and {shared.places[0][1]}."
-        yield Remark("leakage", found.feature, text)
+        yield Finding("leakage", found.feature, text)
 
 
-def repeated(found: DuplicateStatistics) -> Iterator[Remark]:
+def repeated(found: DuplicateStats) -> Iterator[Finding]:
     """Yield duplicates within a split."""
     again = sum(found.within.values())
     if again:
@@ -33,9 +33,9 @@ def repeated(found: DuplicateStatistics) -> Iterator[Remark]:
         )
         if found.places:
             text += f" First duplicate: {found.places[0][0]} and {found.places[0][1]}."
-        yield Remark("duplicates", found.feature, text)
+        yield Finding("duplicates", found.feature, text)
 
 
-def _how_many(found: DuplicateStatistics, number: int) -> str:
+def _how_many(found: DuplicateStats, number: int) -> str:
     about = "about " if found.sampled > 1 else ""
     return about + count(number, "record" if found.feature is None else "image")

@@ -1,18 +1,18 @@
-"""Remarks on shards: uneven sizes and empty shards."""
+"""Findings on shards: uneven sizes and empty shards."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
 from recordsmith.examining.shard_summaries import ShardSummary
-from recordsmith.examining.stats.remarks.remark import Remark, have, some
+from recordsmith.examining.stats.findings.finding import Finding, have, some
 from recordsmith.words import count
 
 _UNEVEN = 2
 _UNEVEN_BYTES = 1 << 20
 
 
-def odd_shards(shards: Sequence[ShardSummary]) -> Iterator[Remark]:
+def odd_shards(shards: Sequence[ShardSummary]) -> Iterator[Finding]:
     """Yield uneven and empty shards of each split."""
     splits: dict[str, list[ShardSummary]] = {}
     for shard in shards:
@@ -23,7 +23,7 @@ def odd_shards(shards: Sequence[ShardSummary]) -> Iterator[Remark]:
         largest = max(members, key=lambda shard: shard.size_bytes)
         if len(sizes) > 1 and largest.size_bytes > max(_UNEVEN * mean, _UNEVEN_BYTES):
             times = largest.size_bytes / mean
-            yield Remark(
+            yield Finding(
                 "uneven-shards",
                 None,
                 f"shards of split {split!r} differ in size: {largest.path} is {times:.1f} times as "
@@ -32,7 +32,7 @@ def odd_shards(shards: Sequence[ShardSummary]) -> Iterator[Remark]:
             )
         empty = [shard.path for shard in members if not shard.record_count]
         if empty:
-            yield Remark(
+            yield Finding(
                 "empty-shards",
                 None,
                 f"{count(len(empty), 'shard')} of split {split!r} {have(len(empty))} no records: "

@@ -1,4 +1,4 @@
-"""Tables of statistics, for `inspect --stats`."""
+"""Tables of statistics, for `recordsmith stats`."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from itertools import islice
 
 import recordsmith as rs
 from recordsmith.cli import console
-from recordsmith.examining.stats.bytes_statistics import BytesStatistics
-from recordsmith.examining.stats.class_counts import ClassStatistics
-from recordsmith.examining.stats.feature_statistics import FeatureStatistics
-from recordsmith.examining.stats.number_statistics import NumberStatistics
+from recordsmith.examining.stats.bytes_stats import BytesStats
+from recordsmith.examining.stats.class_counts import ClassStats
+from recordsmith.examining.stats.feature_stats import FeatureStats
+from recordsmith.examining.stats.number_stats import NumberStats
 from recordsmith.examining.stats.stats_text import (
     groups_of,
     heading_of,
-    left_out_in_words,
-    not_looked_into,
-    payloads_in_words,
+    left_out_text,
+    payloads_text,
+    uncounted_text,
 )
 
 _BLOCKS = " ▁▂▃▄▅▆▇█"
@@ -26,35 +26,35 @@ _MOST_CLASSES = 30
 _MOST_KEY = 32
 _MOST_VALUE = 24
 _MOST_FEATURES = 200  # in a table
-_MOST_NAMED = 5  # features with the same remark
+_MOST_NAMED = 5  # features with the same finding
 _MOST_OF_A_KIND = 5
 _WIDTH = 98
 
 
-def print_statistics(statistics: rs.Statistics) -> None:
-    """Print the statistics; the remarks come last."""
-    payloads = payloads_in_words(statistics)
+def print_stats(report: rs.StatsReport) -> None:
+    """Print the tables; the findings come last."""
+    payloads = payloads_text(report)
     print(
-        console.bold(console.count(statistics.record_count, "record"))
-        + f" in {console.count(len(statistics.shards), 'shard')}, "
-        + console.size(statistics.size_bytes)
+        console.bold(console.count(report.record_count, "record"))
+        + f" in {console.count(len(report.shards), 'shard')}, "
+        + console.size(report.size_bytes)
         + (f": {payloads}" if payloads else "")
     )
-    _print_splits(statistics)
-    for section, features in statistics.sections.items():
+    _print_splits(report)
+    for section, features in report.sections.items():
         if features:
             _print_section(section, features)
-    for line in filter(None, (left_out_in_words(statistics), not_looked_into(statistics))):
+    for line in filter(None, (left_out_text(report), uncounted_text(report))):
         print(f"\n{textwrap.fill(line, _WIDTH)}")
-    for key, classes in statistics.classes.items():
+    for key, classes in report.classes.items():
         _print_classes(key, classes)
-    _print_remarks(statistics)
+    _print_findings(report)
 
 
-def _print_splits(statistics: rs.Statistics) -> None:
+def _print_splits(report: rs.StatsReport) -> None:
     print()
     rows = []
-    splits = statistics.splits
+    splits = report.splits
     for split, shards in splits.items():
         sizes = [shard.size_bytes for shard in shards]
         rows.append(
@@ -70,7 +70,7 @@ def _print_splits(statistics: rs.Statistics) -> None:
     console.print_table(head[shown], [row[shown] for row in rows], right=head[1:])
 
 
-def _print_section(section: str, features: Mapping[str, FeatureStatistics]) -> None:
+def _print_section(section: str, features: Mapping[str, FeatureStats]) -> None:
     title, counted = heading_of(section)
     print()
     rows = []
@@ -100,11 +100,11 @@ def _print_section(section: str, features: Mapping[str, FeatureStatistics]) -> N
     _print_images(shown)
 
 
-def _print_numbers(features: Mapping[str, FeatureStatistics]) -> None:
+def _print_numbers(features: Mapping[str, FeatureStats]) -> None:
     rows = []
     for key, feature in features.items():
         for values in feature.values.values():
-            if not isinstance(values, NumberStatistics) or values.min is None:
+            if not isinstance(values, NumberStats) or values.min is None:
                 continue
             odd = [
                 f"{count:,} {name}"
@@ -132,11 +132,11 @@ def _print_numbers(features: Mapping[str, FeatureStatistics]) -> None:
         )
 
 
-def _print_bytes(features: Mapping[str, FeatureStatistics]) -> None:
+def _print_bytes(features: Mapping[str, FeatureStats]) -> None:
     rows = []
     for key, feature in features.items():
         values = feature.values.get("bytes")
-        if not isinstance(values, BytesStatistics) or values.images is not None:
+        if not isinstance(values, BytesStats) or values.images is not None:
             continue
         top = values.top[0] if values.top else None
         often = ""
@@ -163,10 +163,10 @@ def _print_bytes(features: Mapping[str, FeatureStatistics]) -> None:
         )
 
 
-def _print_images(features: Mapping[str, FeatureStatistics]) -> None:
+def _print_images(features: Mapping[str, FeatureStats]) -> None:
     for key, feature in features.items():
         values = feature.values.get("bytes")
-        if not isinstance(values, BytesStatistics) or values.images is None:
+        if not isinstance(values, BytesStats) or values.images is None:
             continue
         images = values.images
         print()
@@ -194,7 +194,7 @@ def _print_images(features: Mapping[str, FeatureStatistics]) -> None:
         print(f"  most frequent: {sizes}")
 
 
-def _print_classes(key: str, classes: ClassStatistics) -> None:
+def _print_classes(key: str, classes: ClassStats) -> None:
     splits = list(classes.splits)
     ordered = classes.by_name()
     if not ordered:
@@ -217,14 +217,14 @@ def _print_classes(key: str, classes: ClassStatistics) -> None:
         print(f"  approximate: a count may be up to {classes.error:,} too low")
 
 
-def _print_remarks(statistics: rs.Statistics) -> None:
+def _print_findings(report: rs.StatsReport) -> None:
     print()
-    remarks = statistics.remarks
-    if not remarks:
-        print(console.bold("no remarks"))
+    findings = report.findings
+    if not findings:
+        print(console.bold("no findings"))
         return
-    print(console.bold(console.count(len(remarks), "remark")))
-    for group in groups_of(remarks, _MOST_NAMED, _MOST_OF_A_KIND):
+    print(console.bold(console.count(len(findings), "finding")))
+    for group in groups_of(findings, _MOST_NAMED, _MOST_OF_A_KIND):
         names = ", ".join(_short(key, _MOST_KEY) for key in group.features)
         names += f" and {group.more:,} more" if group.more else ""
         about = f"{names}: " if names else ""
@@ -241,24 +241,24 @@ def _print_remarks(statistics: rs.Statistics) -> None:
         )
 
 
-def _about(values: NumberStatistics | BytesStatistics) -> str:
+def _about(values: NumberStats | BytesStats) -> str:
     if values.distinct_error:
         return f"about {values.distinct:,}"
     return f"{values.distinct:,}"
 
 
-def _span(numbers: NumberStatistics) -> str:
+def _span(numbers: NumberStats) -> str:
     if numbers.min is None or numbers.max is None:
         return "0"
     low, high = numbers.min, numbers.max
     return f"{low:,}" if low == high else f"{low:,} to {high:,}"
 
 
-def _spread(numbers: NumberStatistics) -> Sequence[float]:
+def _spread(numbers: NumberStats) -> Sequence[float]:
     return numbers.min or 0, dict(numbers.quantiles).get(0.5, 0), numbers.max or 0
 
 
-def _content(values: BytesStatistics) -> str:
+def _content(values: BytesStats) -> str:
     counts = {"text": values.text, "raw": values.raw, "image": values.image_count}
     there = {name: count for name, count in counts.items() if count}
     if len(there) == 1:

@@ -1,4 +1,4 @@
-"""One remark, and helpers to phrase it."""
+"""One finding, and helpers to phrase it."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ _NAMED = 5
 
 
 @dataclass(frozen=True)
-class Remark:
+class Finding:
     """A likely problem in a dataset.
 
-    kind: a stable name for the problem; see docs/inspect.md.
+    kind: a stable name for the problem; see docs/stats.md.
     feature: the feature with the problem; None for the dataset.
     text: what was found, and what to do about it.
     """

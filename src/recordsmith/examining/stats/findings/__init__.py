@@ -1,6 +1,6 @@
 """Finds likely problems in the statistics of a dataset, and suggests what to do about them.
 
-Each remark comes from a rule over finished statistics. Rules must not fire on good datasets:
+Each finding comes from a rule over finished statistics. Rules must not fire on good datasets:
 readers who see many false alarms ignore the next one.
 """
 
@@ -10,28 +10,28 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from recordsmith.dataset.labels import ClassNames
 from recordsmith.examining.shard_summaries import ShardSummary
-from recordsmith.examining.stats.class_counts import ClassStatistics
-from recordsmith.examining.stats.duplicates import DuplicateStatistics
-from recordsmith.examining.stats.feature_statistics import FeatureStatistics
-from recordsmith.examining.stats.remarks.class_remarks import imbalance, wrong_classes
-from recordsmith.examining.stats.remarks.duplicate_remarks import leakage, repeated
-from recordsmith.examining.stats.remarks.feature_remarks import useless_values, wrong_values
-from recordsmith.examining.stats.remarks.label_text_remarks import contradictions
-from recordsmith.examining.stats.remarks.remark import Remark
-from recordsmith.examining.stats.remarks.shard_remarks import odd_shards
+from recordsmith.examining.stats.class_counts import ClassStats
+from recordsmith.examining.stats.duplicates import DuplicateStats
+from recordsmith.examining.stats.feature_stats import FeatureStats
+from recordsmith.examining.stats.findings.class_findings import imbalance, wrong_classes
+from recordsmith.examining.stats.findings.duplicate_findings import leakage, repeated
+from recordsmith.examining.stats.findings.feature_findings import useless_values, wrong_values
+from recordsmith.examining.stats.findings.finding import Finding
+from recordsmith.examining.stats.findings.label_text_findings import contradictions
+from recordsmith.examining.stats.findings.shard_findings import odd_shards
 
-__all__ = ["Remark", "make_remarks"]
+__all__ = ["Finding", "make_findings"]
 
 
-def make_remarks(
+def make_findings(
     shards: Sequence[ShardSummary],
-    sections: Mapping[str, Mapping[str, FeatureStatistics]],
+    sections: Mapping[str, Mapping[str, FeatureStats]],
     class_names: ClassNames | None,
-    classes: Mapping[str, ClassStatistics],
+    classes: Mapping[str, ClassStats],
     label_texts: Mapping[str, Mapping[tuple[int, str], int]],
-    duplicates: Sequence[DuplicateStatistics],
-) -> Iterator[Remark]:
-    """Yield remarks, those that harm training most first.
+    duplicates: Sequence[DuplicateStats],
+) -> Iterator[Finding]:
+    """Yield findings, those that harm training most first.
 
     Args:
         label_texts: for each label feature, how often each pair of label and text occurs.

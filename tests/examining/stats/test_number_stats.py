@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recordsmith.examining.stats import value_counts
-from recordsmith.examining.stats.number_statistics import QUANTILES, NumberSurvey
+from recordsmith.examining.stats.number_stats import QUANTILES, NumberSurvey
 from recordsmith.examining.stats.value_counts import ValueCounts
 
 int64s = st.integers(-(2**63), 2**63 - 1) | st.integers(-3, 3)
