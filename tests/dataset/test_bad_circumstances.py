@@ -24,6 +24,8 @@ from recordsmith.dataset.shard_index import index_paths
 from recordsmith.errors import MissingFileError
 from recordsmith.wire import encode_record, encode_records
 
+from ..raising import raises
+
 PAYLOADS = [bytes([number]) * 400_000 for number in range(8)]  # more than is read at a time
 
 
@@ -133,7 +135,7 @@ def test_two_writers_of_one_name(tmp_path: Path) -> None:
     first.write(b"first")
     second.write(b"second")
     first.close()
-    with pytest.raises(rs.OptionError, match="exist"):
+    with raises(rs.OptionError, option="overwrite", match="exist"):
         second.close()
     second.discard()
     assert os.listdir(tmp_path) == ["a.tfrecord"]

@@ -10,6 +10,8 @@ import pytest
 
 import recordsmith as rs
 
+from ..raising import raises
+
 
 @pytest.fixture(scope="session")
 def descriptors() -> bytes:
@@ -142,7 +144,7 @@ def test_invalid_descriptor_sets_are_refused(descriptors: bytes, tmp_path: Path)
     with pytest.raises(rs.FileAccessError):
         rs.MessageDecoder(tmp_path / "none.pb", "A")
     files.file[1].dependency.append("drawing.proto")
-    with pytest.raises(rs.OptionError, match="circular"):
+    with raises(rs.OptionError, option="descriptors", match="circular"):
         rs.MessageDecoder(files.SerializeToString(), "A")
     broken = descriptor_pb2.FileDescriptorSet.FromString(descriptors)
     broken.file[0].message_type[0].field[1].type_name = ".no.Such"
@@ -169,7 +171,7 @@ def test_files_that_cannot_be_put_in_order(
         found.file.add(name=name, dependency=others).message_type.add(name=f"M{name}")
     path = tmp_path / "messages.pb"
     path.write_bytes(found.SerializeToString())
-    with pytest.raises(rs.OptionError, match=words):
+    with raises(rs.OptionError, option="descriptors", match=words):
         rs.MessageDecoder(path, "Ma")
 
 
@@ -204,5 +206,5 @@ def test_without_protobuf_the_extra_is_named(
     descriptors: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "google.protobuf", None)
-    with pytest.raises(rs.MissingExtraError, match=r"recordsmith\[protobuf\]"):
+    with raises(rs.MissingExtraError, extra="protobuf"):
         rs.MessageDecoder(descriptors, "draw.v1.Line")

@@ -22,6 +22,8 @@ import recordsmith as rs
 from recordsmith.errors import MOST_PROBLEMS
 from recordsmith.exporting import FORMATS
 
+from ..raising import raises
+
 EVERY = pytest.mark.parametrize("format", FORMATS)
 WITH_IMAGES = pytest.mark.parametrize("format", ["folder", "voc", "coco", "yolo", "csv"])
 
@@ -95,7 +97,7 @@ def test_one_split_of_several(records: Path, tmp_path: Path, format: str, files:
     assert rs.export(records, tmp_path / "out", format, split="val").splits == {"val": 2}
     assert rs.export(rs.open(records, "val"), tmp_path / "two", format).splits == {"val": 2}
     assert files(tmp_path / "out") == files(tmp_path / "two")
-    with pytest.raises(rs.OptionError, match="open"):
+    with raises(rs.OptionError, option="split", value="val", match="open"):
         rs.export(rs.open(records), tmp_path / "three", format, split="val")
 
 
@@ -314,7 +316,7 @@ def test_folder_that_is_not_empty_is_rejected(records: Path, tmp_path: Path) -> 
     (out / "mine.txt").write_text("mine")
     (out / "images").mkdir()
     before = below(out)
-    with pytest.raises(rs.OptionError, match="overwrite=True"):
+    with raises(rs.OptionError, option="out", value=tmp_path / "out", match="overwrite=True"):
         rs.export(records, out, "voc")
     assert below(out) == before
     rs.export(records, out, "voc", overwrite=True)
@@ -328,9 +330,9 @@ def test_folder_that_is_not_empty_is_rejected(records: Path, tmp_path: Path) -> 
 
 def test_file_or_dataset_as_output_is_rejected(records: Path, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
-    with pytest.raises(rs.OptionError, match="is a file"):
+    with raises(rs.OptionError, option="out", value=tmp_path / "file", match="is a file"):
         rs.export(records, tmp_path / "file", overwrite=True)
-    with pytest.raises(rs.OptionError, match="dataset itself"):
+    with raises(rs.OptionError, option="out", match="dataset itself"):
         rs.export(records, records, overwrite=True)
     assert below(records) == ["train.tfrecord", "val.tfrecord"]
 
@@ -344,7 +346,7 @@ def test_the_dataset_is_not_replaced_by_its_own_export(
     place.mkdir()
     source = source.rename(place / "data")
     before = below(place)
-    with pytest.raises(rs.OptionError, match="data is in the way and contains"):
+    with raises(rs.OptionError, option="out", match="data is in the way and contains"):
         rs.export(source, place, overwrite=True)
     assert below(place) == before
 
@@ -385,7 +387,7 @@ def test_wrong_options(
 
 
 def test_missing_split(records: Path, tmp_path: Path) -> None:
-    with pytest.raises(rs.OptionError, match="test"):
+    with raises(rs.OptionError, option="split", value="test"):
         rs.export(records, tmp_path / "out", split="test")
     assert not (tmp_path / "out").exists()
 
@@ -541,7 +543,7 @@ def test_killed_before_any_change_of_the_file_system(
         if step % 7 == 0 and visible() != wanted:
             killing.killed_before(step // 2 + 1, export)
         if stage != "earlier" and visible() == wanted:
-            with pytest.raises(rs.OptionError, match="is not empty"):
+            with raises(rs.OptionError, option="out", value=tmp_path / "out", match="is not empty"):
                 export()
         else:
             assert export().record_count == 5
@@ -577,17 +579,17 @@ def test_moved_files_are_never_lost(
     hidden = out / ".export.partial"
     assert files(hidden / "old") == before
     (out / "Annotations").mkdir()
-    with pytest.raises(rs.OptionError, match="is in the way"):
+    with raises(rs.OptionError, option="out", match="is in the way"):
         rs.export(records, out, "voc", overwrite=True)
     (out / "Annotations").rmdir()
     moves = (hidden / "moves.json").read_bytes()
     for broken in (b"", b"[]", b'{"coming": {"../x": 1}, "going": []}', moves[:-20]):
         (hidden / "moves.json").write_bytes(broken)
-        with pytest.raises(rs.OptionError, match="invalid"):
+        with raises(rs.OptionError, option="out", match="invalid"):
             rs.export(records, out, "voc", overwrite=True)
     assert files(hidden / "old") == before
     (hidden / "moves.json").write_bytes(moves)
-    with pytest.raises(rs.OptionError, match="is not empty"):
+    with raises(rs.OptionError, option="out", value=tmp_path / "out", match="is not empty"):
         rs.export(records, out, "voc")
     assert files(out) == before
     assert not hidden.exists()
@@ -601,7 +603,7 @@ def test_a_planted_note_of_moves_moves_nothing(records: Path, tmp_path: Path) ->
     (out / "precious" / "thesis").write_text("x")
     moves = {"coming": {"precious": 1}, "going": []}
     (out / ".export.partial" / "moves.json").write_text(json.dumps(moves))
-    with pytest.raises(rs.OptionError, match="is not empty"):
+    with raises(rs.OptionError, option="out", value=tmp_path / "out", match="is not empty"):
         rs.export(records, out)
     assert (out / "precious" / "thesis").read_text() == "x"
 
@@ -611,7 +613,7 @@ def test_two_jobs_do_not_share_a_folder(records: Path, tmp_path: Path) -> None:
 
     def begin_another(done: int, _total: int) -> None:
         if done == 1:
-            with pytest.raises(rs.FileAccessError, match="another process"):
+            with raises(rs.FileAccessError, operation="write", errno=errno.EBUSY):
                 rs.export(records, out)
 
     assert rs.export(records, out, progress=begin_another).record_count == 5

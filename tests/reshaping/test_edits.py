@@ -21,6 +21,8 @@ from recordsmith.errors import Defect
 from recordsmith.example import Schema, SchemaSurvey, classify
 from recordsmith.reshaping.editing.edits import Edits
 
+from ..raising import raises
+
 
 def schema_of(*payloads: bytes) -> Schema:
     survey, data = SchemaSurvey(), b"".join(payloads)
@@ -100,7 +102,7 @@ def test_any_example_is_edited_as_its_features_are(wire: SimpleNamespace, refere
         change = Edits(**{**edit, "recode": tables})
         expected = in_plain_python(decoded, edit)
         if expected is None:
-            with pytest.raises(rs.OptionError, match="already has"):
+            with raises(rs.OptionError, option="add", match="already has"):
                 change.apply(payload)
             return
         result = change.apply(payload)
@@ -328,7 +330,7 @@ def test_tables_in_files(tmp_path: Path, name: str, text: str) -> None:
 def test_invalid_tables(tmp_path: Path, name: str, text: str, message: str) -> None:
     path = tmp_path / name
     path.write_text(text)
-    with pytest.raises(rs.OptionError, match=message) as caught:
+    with raises(rs.OptionError, option="recode", match=message) as caught:
         edited({"label": 1}, recode={"label": path})
     assert str(path) in str(caught.value)
 
@@ -337,7 +339,7 @@ def test_tables_that_cannot_be_read(tmp_path: Path) -> None:
     with pytest.raises(rs.FileAccessError):
         Edits(recode={"label": tmp_path / "none.csv"})
     (tmp_path / "bytes.csv").write_bytes(b"old,new\n1,\xff\n")
-    with pytest.raises(rs.OptionError, match="byte 10"):
+    with raises(rs.OptionError, option="recode", value=None, match="byte 10"):
         Edits(recode={"label": tmp_path / "bytes.csv"})
 
 
@@ -410,7 +412,9 @@ def test_features_with_class_labels_are_recoded_together() -> None:
     Edits(recode=dict.fromkeys(example, table)).check(schema, names)
     Edits(recode={"image/class/label": table}, drop=["image/object/*"]).check(schema, names)
     example["image/segmentation/class/encoded"] = b"png"  # type: ignore[assignment]
-    with pytest.raises(rs.OptionError, match="masks"):
+    with raises(
+        rs.OptionError, option="recode", value="image/segmentation/class/encoded", match="masks"
+    ):
         Edits(recode=dict.fromkeys(list(example)[:2], table)).check(
             schema_of(rs.encode_example(example)), names
         )

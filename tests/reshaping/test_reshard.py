@@ -22,6 +22,8 @@ from recordsmith.dataset import LABEL_MAP_NAME, label_map_to_bytes, read_manifes
 from recordsmith.reshaping import Payloads, one_by_one
 from recordsmith.wire import RecordBlock
 
+from ..raising import raises
+
 
 class Where:
     """Keeps the Examples whose id leaves a rest below `below` when divided by `by`."""
@@ -372,7 +374,7 @@ def test_different_classes(tmp_path: Path, made) -> None:
     manifest = json.loads((tmp_path / "two" / "dataset.json").read_text())
     manifest["class_names"][1] = "rose"
     (tmp_path / "two" / "dataset.json").write_text(json.dumps(manifest))
-    with pytest.raises(rs.OptionError, match=r"1 is 'müsli' .*'rose'") as caught:
+    with raises(rs.OptionError, option="paths", match=r"1 is 'müsli' .*'rose'") as caught:
         rs.reshard([tmp_path / "one", tmp_path / "two"], tmp_path / "out")
     assert caught.value.value == repr(str(tmp_path / "two"))
 
@@ -446,12 +448,12 @@ def test_the_same_job_again_has_nothing_to_do(tmp_path: Path, foreign: Path) -> 
     assert not again.is_new
     assert again.to_json() == {**first.to_json(), "is_new": False}
     assert times() == before
-    with pytest.raises(rs.OptionError, match="200 records"):
+    with raises(rs.OptionError, option="out", value=tmp_path / "out", match="200 records"):
         rs.reshard(foreign, tmp_path / "out", shards=3)
     assert rs.reshard(foreign, tmp_path / "out", shards=3, overwrite=True).shard_count == 3
     assert_is_true(tmp_path / "out")
     os.utime(foreign, ns=(1, 1))  # its contents may have changed
-    with pytest.raises(rs.OptionError, match="another dataset"):
+    with raises(rs.OptionError, option="out", value=tmp_path / "out", match="another dataset"):
         rs.reshard(foreign, tmp_path / "out", shards=3)
 
 
@@ -468,7 +470,7 @@ def test_the_output_is_separate_from_the_inputs(tmp_path: Path, made, foreign: P
         with pytest.raises(rs.OptionError) as caught:
             rs.reshard(paths, out, overwrite=True)
         assert caught.value.option == "out"
-    with pytest.raises(rs.OptionError, match="file"):
+    with raises(rs.OptionError, option="out", match="file"):
         rs.reshard(tmp_path / "in", foreign)
     assert sorted(os.listdir(tmp_path / "in")) == [
         "dataset.json", "labels.txt", "train-00000-of-00001.tfrecord",

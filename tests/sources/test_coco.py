@@ -18,6 +18,7 @@ from recordsmith.errors import MOST_PROBLEMS
 from recordsmith.sources import Coco, Source
 from recordsmith.sources.coco_json import CocoFile
 
+from ..raising import raises
 from .annotated import coco, image, write
 from .source_contract import SourceContract
 
@@ -305,7 +306,7 @@ def test_annotations_of_unknown_images_are_noticed(tmp_path: Path) -> None:
     assert notice == f"2 annotations of unlisted images in {place} skipped: 77 and 78"
     document["annotations"] = document["annotations"][1:]
     path.write_text(json.dumps(document))
-    with pytest.raises(rs.SourceError, match="image_id"):
+    with raises(rs.SourceError, path=tmp_path, match="image_id"):
         Coco(root).list_samples()
 
 
@@ -350,7 +351,7 @@ def test_broken_json(tmp_path: Path, text: str, words: str) -> None:
     assert words in str(caught.value)
     assert caught.value.path == "x.json"
     path.write_bytes(b"\xff\xfe")
-    with pytest.raises(rs.SourceError, match="UTF-8"):
+    with raises(rs.SourceError, path="x.json", match="UTF-8"):
         CocoFile(str(path), "x.json")
 
 
@@ -572,7 +573,7 @@ def test_one_number_for_two_images(tmp_path: Path) -> None:
     root = _coco(tmp_path, {"a.jpg": [CAT], "b.jpg": [DOG]})
     path = root / "annotations" / "instances.json"
     path.write_text(path.read_text().replace('"id": 101', '"id": 100'))
-    with pytest.raises(rs.SourceError, match=r"image 100 is both 'a\.jpg' and 'b\.jpg'"):
+    with raises(rs.SourceError, path=tmp_path, match=r"image 100 is both 'a\.jpg' and 'b\.jpg'"):
         Coco(root).list_samples()
     listing = Coco(root, boxes="drop").list_samples()
     assert [sample.name for sample in listing.samples] == ["images/a.jpg"]

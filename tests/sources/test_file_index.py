@@ -16,6 +16,8 @@ from recordsmith.sources.file_index import (
     Found,
 )
 
+from ..raising import raises
+
 
 @pytest.fixture
 def index(tmp_path: Path) -> FileIndex:
@@ -121,7 +123,7 @@ def test_no_folder(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         FileIndex(tmp_path / "gone")
     (tmp_path / "file").touch()
-    with pytest.raises(rs.OptionError, match="is a file") as caught:
+    with raises(rs.OptionError, value=tmp_path / "file", match="is a file") as caught:
         FileIndex(tmp_path / "file")
     assert caught.value.expected == "the folder of the dataset"
 

@@ -10,6 +10,7 @@ import pytest
 import recordsmith as rs
 from recordsmith.sources import ImageFiles, Source
 
+from ..raising import raises
 from .source_contract import SourceContract
 
 
@@ -58,7 +59,7 @@ def test_pattern_without_groups_uses_the_whole_match(tmp_path: Path, images: Mod
 
 def test_images_without_a_class_are_all_listed(tmp_path: Path, images: ModuleType) -> None:
     _fill(tmp_path, ["cat_0.jpg", "x.jpg", "y.jpg"], images.jpeg())
-    with pytest.raises(rs.SourceError, match="2 of 3 images") as e:
+    with raises(rs.SourceError, path=tmp_path, match="2 of 3 images") as e:
         ImageFiles(tmp_path, class_pattern="(cat)?").list_samples()
     assert e.value.problems == ("x.jpg", "y.jpg")
 

@@ -17,6 +17,7 @@ import recordsmith as rs
 from recordsmith.image.masks.colours import voc_colours
 from recordsmith.sources import ImagePairs, Listing, Source
 
+from ..raising import raises
 from .source_contract import SourceContract
 
 MASK = "image/segmentation/class/encoded"
@@ -225,7 +226,7 @@ def test_an_ambiguous_name_is_an_error(tmp_path: Path, image: bytes) -> None:
 
 
 def test_no_pairs_at_all(tmp_path: Path, image: bytes) -> None:
-    with pytest.raises(rs.SourceError, match="the folder is empty"):
+    with raises(rs.SourceError, path=tmp_path, match="the folder is empty"):
         ImagePairs(tmp_path).list_samples()
     write(tmp_path, {"images/img_1.jpg": image, "masks/mask-of-1.png": png(NUMBERS)})
     with pytest.raises(rs.SourceError, match=r"img_1\.jpg and mask-of-1\.png") as caught:
@@ -234,9 +235,11 @@ def test_no_pairs_at_all(tmp_path: Path, image: bytes) -> None:
     with pytest.raises(rs.SourceError, match=r"found no images in .*empty"):
         (tmp_path / "empty").mkdir()
         ImagePairs(images=tmp_path / "images", masks=tmp_path / "empty").list_samples()
-    with pytest.raises(rs.FileAccessError, match="nothing"):
+    with raises(rs.FileAccessError, path=tmp_path / "nothing"):
         ImagePairs(images=tmp_path / "images", masks=tmp_path / "nothing").list_samples()
-    with pytest.raises(rs.OptionError, match="is a file") as not_a_folder:
+    with raises(
+        rs.OptionError, value=tmp_path / "images/img_1.jpg", match="is a file"
+    ) as not_a_folder:
         ImagePairs(tmp_path / "images" / "img_1.jpg").list_samples()
     assert not_a_folder.value.expected == "a folder"
 
@@ -274,7 +277,7 @@ def test_invalid_options(options: dict[str, Any], option: str, value: str | None
 
 
 def test_pairs_are_paths() -> None:
-    with pytest.raises(rs.OptionError, match="path"):
+    with raises(rs.OptionError, value=7, match="path"):
         ImagePairs(pairs=[("a.jpg", 7)])  # type: ignore[list-item]
 
 
@@ -448,13 +451,15 @@ def test_each_wrong_line_of_a_list_is_reported(tmp_path: Path, image: bytes) -> 
         f"{path}, line 6: expected an image and its mask, found 3 names: x, y, z.png",
     )
     path.write_text("gone.jpg gone.png\n")
-    with pytest.raises(rs.SourceError, match=r"gone\.jpg and gone\.png") as listed:
+    with raises(
+        rs.SourceError, path=tmp_path / "list.txt", line=1, match=r"gone\.jpg and gone\.png"
+    ) as listed:
         source.list_samples()
     assert (listed.value.path, listed.value.line) == (str(path), 1)
     path.write_text("")
-    with pytest.raises(rs.SourceError, match="the list is empty"):
+    with raises(rs.SourceError, path=tmp_path / "list.txt", match="the list is empty"):
         source.list_samples()
-    with pytest.raises(rs.FileAccessError, match="nowhere"):
+    with raises(rs.FileAccessError, path=tmp_path / "nowhere.txt"):
         ImagePairs(pairs=tmp_path / "nowhere.txt").list_samples()
 
 
@@ -470,12 +475,16 @@ def test_pairs_from_python(tmp_path: Path, image: bytes, monkeypatch: pytest.Mon
     assert read_one(below)[0][MASK] == png(NUMBERS)
     monkeypatch.chdir(tmp_path)
     assert read_one(ImagePairs(pairs=[("p/a/x.jpg", "m/1.png")]))[0][MASK] == png(NUMBERS)
-    with pytest.raises(rs.OptionError, match=r"x\.jpg occurs twice"):
+    with raises(
+        rs.OptionError, option="pairs", value=tmp_path / "p/a/x.jpg", match=r"x\.jpg occurs twice"
+    ):
         ImagePairs(pairs=[("p/a/x.jpg", "m/1.png"), ("p/a/x.jpg", "m/2.png")]).list_samples()
-    with pytest.raises(rs.OptionError, match=r"x\.jpg is outside"):
+    with raises(
+        rs.OptionError, option="pairs", value=tmp_path / "p/a/x.jpg", match=r"x\.jpg is outside"
+    ):
         ImagePairs(tmp_path / "m", pairs=[(tmp_path / "p/a/x.jpg", "1.png")]).list_samples()
     missing = ImagePairs(pairs=[("p/a/x.jpg", "m/gone.png")])
-    with pytest.raises(rs.FileAccessError, match=r"gone\.png"):
+    with raises(rs.FileAccessError, path=tmp_path / "m/gone.png"):
         read_one(missing)
 
 
@@ -614,7 +623,7 @@ def test_invalid_masks_are_explained(
 
 def test_damaged_masks_are_named(tmp_path: Path, image: bytes) -> None:
     write(tmp_path, {"images/x.jpg": image, "masks/x.png": png(NUMBERS)[:-16]})
-    with pytest.raises(rs.CorruptDataError, match="unreadable-image") as caught:
+    with raises(rs.CorruptDataError, defect="unreadable-image") as caught:
         read_one(ImagePairs(tmp_path))
     assert caught.value.path == str(tmp_path / "masks" / "x.png")
 

@@ -18,6 +18,7 @@ from recordsmith.example import encode_example
 from recordsmith.sources import Source, Table
 from recordsmith.sources.json_values import LOST_DIGITS
 
+from ..raising import raises
 from .source_contract import SourceContract
 
 
@@ -142,7 +143,7 @@ def test_bad_lines_are_reported_and_the_rest_is_packed(tmp_path: Path) -> None:
 )
 def test_invalid_json_lines(tmp_path: Path, text: str, words: str) -> None:
     (tmp_path / "t.jsonl").write_text(text)
-    with pytest.raises(rs.SourceError, match=words):
+    with raises(rs.SourceError, path=tmp_path / "t.jsonl", match=words):
         Table(tmp_path / "t.jsonl").list_samples()
 
 
@@ -228,7 +229,7 @@ def test_split_group_and_label(tmp_path: Path) -> None:
     assert caught.value.value == "'z'"
     assert caught.value.expected.startswith("one of part")
     _write(tmp_path / "t.jsonl", {"y": 0.5}, {"y": 1})
-    with pytest.raises(rs.SourceError, match="floats"):
+    with raises(rs.SourceError, path=tmp_path / "t.jsonl", match="floats"):
         Table(tmp_path / "t.jsonl", label_column="y").list_samples()
 
 
@@ -278,5 +279,5 @@ def test_any_rows(tmp_path_factory: pytest.TempPathFactory, rows: list[dict[str,
 )
 def test_columns_of_nothing_but_null(tmp_path: Path, option: str, words: str) -> None:
     path = _write(tmp_path / "t.jsonl", {"x": None, "y": 1})
-    with pytest.raises(rs.SourceError, match=words):
+    with raises(rs.SourceError, path=tmp_path / "t.jsonl", match=words):
         Table(path, **{option: "x"}).list_samples()  # type: ignore[arg-type]

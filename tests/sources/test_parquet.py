@@ -20,6 +20,7 @@ from recordsmith.example import encode_example
 from recordsmith.sources import Source, Table
 from recordsmith.sources.json_values import LOST_DIGITS
 
+from ..raising import raises
 from .source_contract import SourceContract
 
 pa = pytest.importorskip("pyarrow")
@@ -164,13 +165,13 @@ def test_unsupported_types_are_refused(tmp_path: Path) -> None:
 
 def test_values_that_cannot_be_stored(tmp_path: Path) -> None:
     path = _write(tmp_path / "t.parquet", {"x": pa.array([2**63], pa.uint64())})
-    with pytest.raises(rs.SourceError, match=r"'x' \(uint64\) as int64"):
+    with raises(rs.SourceError, path=tmp_path / "t.parquet", match=r"'x' \(uint64\) as int64"):
         Table(path).list_samples()
     path = _write(tmp_path / "t.parquet", {"x": [1e300]})
-    with pytest.raises(rs.SourceError, match=r"rows from 0.*32-bit float"):
+    with raises(rs.SourceError, path=tmp_path / "t.parquet", match=r"rows from 0.*32-bit float"):
         Table(path).list_samples()
     path = _write(tmp_path / "t.parquet", {"x": [[1, None]]})
-    with pytest.raises(rs.SourceError, match="nulls within lists"):
+    with raises(rs.SourceError, path=tmp_path / "t.parquet", match="nulls within lists"):
         Table(path).list_samples()
 
 
@@ -202,7 +203,7 @@ def test_declared_kinds(tmp_path: Path) -> None:
     path = _write(tmp_path / "t.parquet", {"a": [1, 2], "b": [1.0, 2.0], "c": ["1.5", "2"]})
     source = Table(path, kinds={"a": "bytes", "b": "int64", "c": "float"})
     assert _features(source)[0] == {"a": [b"1"], "b": [1], "c": [1.5]}
-    with pytest.raises(rs.SourceError, match=r"'b'.*as int64"):
+    with raises(rs.SourceError, path=tmp_path / "t.parquet", match=r"'b'.*as int64"):
         Table(_write(tmp_path / "t.parquet", {"b": [1.5]}), kinds={"b": "int64"}).list_samples()
 
 
@@ -211,7 +212,7 @@ def test_empty_and_columns_without_values(tmp_path: Path) -> None:
     source = Table(path)
     assert source.list_samples().notices == ("1 column without values skipped: b",)
     assert _features(source) == [{"a": [1]}]
-    with pytest.raises(rs.SourceError, match="has no rows"):
+    with raises(rs.SourceError, path=tmp_path / "t.parquet", match="has no rows"):
         Table(_write(tmp_path / "t.parquet", {"a": pa.array([], pa.int64())})).list_samples()
 
 
@@ -219,10 +220,12 @@ def test_damaged_file(tmp_path: Path) -> None:
     path = _write(tmp_path / "t.parquet", {"x": np.arange(100_000)}, compression="none")
     data = path.read_bytes()
     path.write_bytes(data[:-5])
-    with pytest.raises(rs.SourceError, match=r"t\.parquet: not a Parquet file"):
+    with raises(
+        rs.SourceError, path=tmp_path / "t.parquet", match=r"t\.parquet: not a Parquet file"
+    ):
         Table(path).list_samples()
     path.write_bytes(b"PAR1words")
-    with pytest.raises(rs.SourceError, match="not a Parquet file"):
+    with raises(rs.SourceError, path=tmp_path / "t.parquet", match="not a Parquet file"):
         Table(path).list_samples()
 
 
@@ -243,7 +246,7 @@ def test_split_group_and_label(tmp_path: Path) -> None:
     ]
     with pytest.raises(rs.SourceError, match=r"row 2: .*'part' is empty"):
         source.read_sample(listing.samples[2])
-    with pytest.raises(rs.OptionError, match="no column 'z'") as caught:
+    with raises(rs.OptionError, value="z", match="no column 'z'") as caught:
         Table(tmp_path / "t.parquet", label_column="z").list_samples()
     assert caught.value.expected == "one of part, who, y"
 
@@ -266,7 +269,7 @@ def test_files_of_several_splits_agree(tmp_path: Path, images: ModuleType) -> No
 def test_without_pyarrow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = _write(tmp_path / "t.parquet", {"x": [1]})
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(rs.MissingExtraError, match=r"pip install 'recordsmith\[parquet\]'"):
+    with raises(rs.MissingExtraError, extra="parquet"):
         Table(path).list_samples()
 
 

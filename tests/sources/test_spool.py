@@ -21,6 +21,8 @@ import recordsmith as rs
 from recordsmith.example import encode_columns
 from recordsmith.sources.spool import RandomFile, Spool, inflated, temporary_copy
 
+from ..raising import raises
+
 
 def test_payloads_come_back_from_any_thread() -> None:
     source = random.Random(0)
@@ -59,7 +61,12 @@ def test_reading_behind_the_end_is_said(tmp_path: Path) -> None:
     assert caught.value.path is not None
     with pytest.raises(FileNotFoundError):
         RandomFile.open(tmp_path / "missing")
-    with pytest.raises(rs.FileAccessError, match="it is a folder"):
+    with raises(
+        rs.FileAccessError,
+        path=tmp_path,
+        operation="read",
+        errno=errno.EISDIR,
+    ):
         RandomFile.open(tmp_path)
 
 
@@ -120,7 +127,12 @@ def test_no_folder_for_temporary_files(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(tempfile, "TemporaryFile", refuse)
     monkeypatch.setattr(tempfile, "gettempdir", refuse)
-    with pytest.raises(rs.FileAccessError, match="No usable") as caught:
+    with raises(
+        rs.FileAccessError,
+        path="a temporary file",
+        operation="write",
+        errno=errno.ENOENT,
+    ) as caught:
         Spool()
     assert "TMPDIR" in caught.value.remedy
 
@@ -151,6 +163,6 @@ def test_inflated(tmp_path: Path) -> None:
     path.write_bytes(gzip.compress(data[:5]) + gzip.compress(data[5:]))
     assert b"".join(inflated(path)) == data
     path.write_bytes(gzip.compress(data)[:-20])
-    with pytest.raises(rs.CorruptDataError, match=r"x\.gz") as caught:
+    with raises(rs.CorruptDataError, path=tmp_path / "x.gz") as caught:
         list(inflated(path))
     assert caught.value.defect == rs.Defect.TRUNCATED_COMPRESSION

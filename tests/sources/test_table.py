@@ -20,6 +20,7 @@ from recordsmith.example import encode_example
 from recordsmith.sources import Listing, Source, Table
 from recordsmith.sources.json_values import LOST_DIGITS
 
+from ..raising import raises
 from .source_contract import SourceContract
 
 
@@ -135,9 +136,11 @@ def test_declared_kinds(tmp_path: Path) -> None:
             rs.SourceError, match=rf"t\.csv, line {number + 2}: column 'x': .*{words}"
         ):
             source.read_sample(samples[number])
-    with pytest.raises(rs.OptionError, match="unknown columns: y"):
+    with raises(rs.OptionError, option="kinds", value="y", match="unknown columns: y"):
         Table(_write(tmp_path / "t.csv", "x", "1"), kinds={"y": "float"}).list_samples()
-    with pytest.raises(rs.OptionError, match="'int'; expected bytes, float or int64"):
+    with raises(
+        rs.OptionError, option="kinds", value="int", match="'int'; expected bytes, float or int64"
+    ):
         Table(tmp_path / "t.csv", kinds={"x": "int"})  # type: ignore[dict-item]
 
 
@@ -190,7 +193,9 @@ def test_a_quote_that_does_not_end_costs_one_row(tmp_path: Path) -> None:
     assert (caught.value.path, caught.value.line) == (str(path), 3)
     path.write_text('a,b\n1,"x"y\n2,z\n')
     source = Table(path)
-    with pytest.raises(rs.SourceError, match="line 2: text after a closing quote"):
+    with raises(
+        rs.SourceError, path=tmp_path / "t.csv", line=2, match="line 2: text after a closing quote"
+    ):
         source.read_sample(source.list_samples().samples[0])
     assert source.read_sample(source.list_samples().samples[1]) == {"a": 2, "b": b"z"}
 
@@ -274,16 +279,21 @@ def test_wrong_encoding_is_located(tmp_path: Path) -> None:
 def test_other_encodings(tmp_path: Path, encoding: str) -> None:
     path = _write(tmp_path / "t.csv", "名,x", "ソ表,1", "b,2", encoding=encoding)
     if encoding == "utf-16-le":
-        with pytest.raises(rs.SourceError, match=r"encoding='utf-16'"):
+        with raises(rs.SourceError, path=tmp_path / "t.csv", line=3, match=r"encoding='utf-16'"):
             Table(path).list_samples()
     if encoding == "utf-16":
-        with pytest.raises(rs.SourceError, match=r"zero bytes|UTF-16"):
+        with raises(rs.SourceError, path=tmp_path / "t.csv", line=3, match=r"zero bytes|UTF-16"):
             Table(path).list_samples()
     source = Table(path, encoding=encoding)
     assert _rows(source) == [{"名": "ソ表".encode(), "x": 1}, {"名": b"b", "x": 2}]
     with path.open("ab") as file:
         file.write(b"\xff")
-    with pytest.raises(rs.SourceError, match=rf"t\.csv, line 4: byte {path.stat().st_size - 1}"):
+    with raises(
+        rs.SourceError,
+        path=tmp_path / "t.csv",
+        line=4,
+        match=rf"t\.csv, line 4: byte {path.stat().st_size - 1}",
+    ):
         Table(path, encoding=encoding).list_samples()
 
 
@@ -347,7 +357,7 @@ def test_split_group_and_label(tmp_path: Path) -> None:
     assert source.read_sample(listing.samples[0]) == {"x": 1, "part": b"val", "who": 7, "y": b"cat"}
     with pytest.raises(rs.SourceError, match=r"line 5: .*'part' is empty"):
         source.read_sample(listing.samples[3])
-    with pytest.raises(rs.SourceError, match="line 6: found 1 cell"):
+    with raises(rs.SourceError, path=tmp_path / "t.csv", line=6, match="line 6: found 1 cell"):
         source.read_sample(listing.samples[4])
 
 
@@ -361,14 +371,14 @@ def test_labels_that_are_numbers(tmp_path: Path) -> None:
     assert labels("0", "2", " 2") == ([0, 2, 2], ("0", None, "2"))
     assert labels("1", "-1") == ([1, 0], ("-1", "1"))
     assert labels("010", "2") == ([0, 1], ("010", "2"))
-    with pytest.raises(rs.SourceError, match="'y' has floats"):
+    with raises(rs.SourceError, path=tmp_path / "t.csv", match="'y' has floats"):
         labels("0.5", "1")
 
 
 @pytest.mark.parametrize("option", ["split_column", "group_column", "label_column", "image_column"])
 def test_column_that_is_not_there(tmp_path: Path, option: str) -> None:
     path = _write(tmp_path / "t.csv", "a,b", "1,2")
-    with pytest.raises(rs.OptionError, match="no column 'c'") as caught:
+    with raises(rs.OptionError, value="c", match="no column 'c'") as caught:
         Table(path, **{option: "c"}).list_samples()
     assert caught.value.expected == "one of a, b"
 
@@ -376,8 +386,8 @@ def test_column_that_is_not_there(tmp_path: Path, option: str) -> None:
 def test_missing_file_and_folder_without_a_table(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         Table(tmp_path / "missing.csv").list_samples()
-    with pytest.raises(
-        rs.SourceError, match=r"metadata\.csv, metadata\.jsonl or metadata\.parquet"
+    with raises(
+        rs.SourceError, path=tmp_path, match=r"metadata\.csv, metadata\.jsonl or metadata\.parquet"
     ):
         Table(tmp_path).list_samples()
 
@@ -399,7 +409,7 @@ def test_table_that_was_cut_since_it_was_listed(tmp_path: Path) -> None:
     source = Table(path)
     samples = source.list_samples().samples
     path.write_bytes(path.read_bytes()[:200])
-    with pytest.raises(rs.SourceError, match="truncated since it was listed"):
+    with raises(rs.SourceError, path=tmp_path / "t.csv", match="truncated since it was listed"):
         source.read_sample(samples[-1])
 
 
@@ -526,10 +536,10 @@ def test_names_that_lead_out_are_refused_and_others_mended(
 
 def test_column_that_names_no_images(tmp_path: Path) -> None:
     path = _write(tmp_path / "t.csv", "a,image/width", "1,2")
-    with pytest.raises(rs.SourceError, match="'image/width'"):
+    with raises(rs.SourceError, path=tmp_path / "t.csv", match="'image/width'"):
         Table(path, image_column="a").list_samples()
     path = _write(tmp_path / "t.csv", "a,b", "1,2")
-    with pytest.raises(rs.SourceError, match="'a' is int64"):
+    with raises(rs.SourceError, path=tmp_path / "t.csv", match="'a' is int64"):
         Table(path, image_column="a").list_samples()
 
 
@@ -547,11 +557,13 @@ def test_folder_with_metadata(tmp_path: Path, images: ModuleType) -> None:
     ]
     assert listing.splits == ()
     assert source.describe() == {"kind": "Table", "folder": tmp_path.name}
-    with pytest.raises(rs.OptionError, match="is inside the source folder") as caught:
+    with raises(
+        rs.OptionError, value=tmp_path / "out", match="is inside the source folder"
+    ) as caught:
         rs.pack(source, tmp_path / "out")
     assert caught.value.option == "out"
     _write(tmp_path / "metadata.csv", "file_name", "a.png")
-    with pytest.raises(rs.SourceError, match=r"metadata\.csv and metadata\.jsonl"):
+    with raises(rs.SourceError, path=tmp_path, match=r"metadata\.csv and metadata\.jsonl"):
         Table(tmp_path).list_samples()
 
 
@@ -577,11 +589,11 @@ def test_folders_with_metadata_are_splits(tmp_path: Path, images: ModuleType) ->
     assert [row["x"] for row in rows] == [1.0, 2.0, 0.5]  # all files decide
     assert all(isinstance(row["x"], float) for row in rows)
     assert rows[1]["image/encoded"] == (root / "train/a.png").read_bytes()
-    with pytest.raises(rs.OptionError, match="splits of the folders") as caught:
+    with raises(rs.OptionError, value="x", match="splits of the folders") as caught:
         Table(root, split_column="x").list_samples()
     assert caught.value.option == "split_column"
     (root / "test" / "metadata.csv").rename(root / "test" / "metadata.jsonl")
-    with pytest.raises(rs.SourceError, match="different formats"):
+    with raises(rs.SourceError, path=tmp_path / "root", match="different formats"):
         Table(root).list_samples()
 
 
@@ -603,7 +615,7 @@ def test_a_table_of_others(shared_data: Path, tmp_path: Path) -> None:
 
 def test_a_folder_of_tables_says_which_there_are(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("x\n1\n")
-    with pytest.raises(rs.SourceError, match=r"Pack one of its tables: .*a\.csv"):
+    with raises(rs.SourceError, path=tmp_path, match=r"Pack one of its tables: .*a\.csv"):
         Table(tmp_path).list_samples()
 
 
@@ -628,5 +640,5 @@ def test_a_cell_that_is_too_long(tmp_path: Path) -> None:
     path.write_text("x\n" + "y" * (1 << 24) + "z\n1\n")
     table = Table(path)
     first = table.list_samples().samples[0]
-    with pytest.raises(rs.SourceError, match="16,777,216 characters"):
+    with raises(rs.SourceError, path=tmp_path / "a.csv", line=2, match="16,777,216 characters"):
         table.read_sample(first)

@@ -16,6 +16,7 @@ import recordsmith as rs
 from recordsmith.sources import Listing, Source, Voc
 from recordsmith.sources.voc_layout import _without_class_mark
 
+from ..raising import raises
 from .annotated import image, voc, voc_xml, write
 from .source_contract import SourceContract
 
@@ -231,18 +232,18 @@ def test_list_with_missing_images(tmp_path: Path) -> None:
 def test_several_datasets_below(tmp_path: Path) -> None:
     for year in ("VOC2007", "VOC2012"):
         voc(tmp_path / year, {"a": [CAT]})
-    with pytest.raises(rs.SourceError, match=r"Pack .*VOC2007 or .*VOC2012"):
+    with raises(rs.SourceError, path=tmp_path, match=r"Pack .*VOC2007 or .*VOC2012"):
         Voc(tmp_path).list_samples()
     assert len(Voc(tmp_path / "VOC2007").list_samples().samples) == 1
 
 
 def test_nothing_to_pack(tmp_path: Path) -> None:
-    with pytest.raises(rs.SourceError, match="has no files"):
+    with raises(rs.SourceError, path=tmp_path, match="has no files"):
         Voc(tmp_path).list_samples()
     write(tmp_path / "words.txt", "x")
     write(tmp_path / "pom.xml", "<project/>")
     image(tmp_path / "images" / "a.jpg")
-    with pytest.raises(rs.SourceError, match=r"found images/, pom\.xml and words\.txt;"):
+    with raises(rs.SourceError, path=tmp_path, match=r"found images/, pom\.xml and words\.txt;"):
         Voc(tmp_path).list_samples()
 
 

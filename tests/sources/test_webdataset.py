@@ -22,6 +22,7 @@ import recordsmith as rs
 from recordsmith.example import encode_example
 from recordsmith.sources import Source, WebDataset
 
+from ..raising import raises
 from .source_contract import SourceContract
 
 
@@ -348,13 +349,15 @@ def test_paths(tmp_path: Path) -> None:
     assert found("/x-0{00..01}.tar") == [0, 1]
     assert found("/x-{0..0}{0..0}{5..6}.tar") == [5, 6]
     assert found("/x-007.tar") == [7]
-    with pytest.raises(rs.FileAccessError, match=r"x-012\.tar"):
+    with raises(rs.FileAccessError, path=tmp_path / "in/x-012.tar"):
         found("/x-{000..012}.tar")
-    with pytest.raises(rs.OptionError, match="0 archives"):
+    with raises(
+        rs.OptionError, option="path", value=tmp_path / "in/x-{5..1}.tar", match="0 archives"
+    ):
         found("/x-{5..1}.tar")
-    with pytest.raises(rs.OptionError, match="ascending numbers"):
+    with raises(rs.OptionError, option="path", match="ascending numbers"):
         found("/x-{0..9999}{0..9999}{0..9999}.tar")
-    with pytest.raises(rs.SourceError, match="no file matches"):
+    with raises(rs.SourceError, path=tmp_path / "in/z*.tar", match="no file matches"):
         found("/z*.tar")
     with pytest.raises(FileNotFoundError):
         found("/missing.tar")
@@ -387,7 +390,7 @@ def test_nothing_there(tmp_path: Path) -> None:
         WebDataset(tmp_path).list_samples()
     assert caught.value.path == str(tmp_path)
     _tar(tmp_path / "s.tar", {"README": b"x"})
-    with pytest.raises(rs.SourceError, match=r"no samples in .*found .*README"):
+    with raises(rs.SourceError, path=tmp_path / "s.tar", match=r"no samples in .*found .*README"):
         WebDataset(tmp_path / "s.tar").list_samples()
 
 
@@ -410,7 +413,7 @@ def test_damaged_archives(tmp_path: Path) -> None:
             WebDataset(path).list_samples()
         assert caught.value.path == str(path)
     path.write_bytes(b"PK\x03\x04" + data)
-    with pytest.raises(rs.SourceError, match=r"zip archive.*Unpack it"):
+    with raises(rs.SourceError, path=tmp_path / "s.tar", match=r"zip archive.*Unpack it"):
         WebDataset(path).list_samples()
     path.write_bytes(gzip.compress(data)[:-20])
     with pytest.raises(rs.CorruptDataError) as corrupt:
@@ -453,7 +456,7 @@ def test_a_size_beyond_all_files(tmp_path: Path) -> None:
     data[124:136] = b"\x80" + bytes(3) + b"\x7f" + b"\xff" * 7  # in base 256, as GNU tar has it
     data[148:156] = b"%06o\0 " % (sum(data[:148]) + 8 * 0x20 + sum(data[156:512]))
     path.write_bytes(data)
-    with pytest.raises(rs.SourceError, match="not a tar archive"):
+    with raises(rs.SourceError, path=tmp_path / "s.tar", match="not a tar archive"):
         WebDataset(path).list_samples()
 
 

@@ -20,6 +20,7 @@ from recordsmith.sources.yolo_lists import (
     read_names,
 )
 
+from ..raising import raises
 from .annotated import image, write
 from .source_contract import SourceContract
 
@@ -242,7 +243,7 @@ def test_split_folders_and_lists_without_a_description(tmp_path: Path) -> None:
     write(tmp_path / "train.txt", "valid/b.jpg")
     assert _names(source) == {"valid/b.jpg": None}
     write(tmp_path / "valid" / "_darknet.labels", "Dog\n")
-    with pytest.raises(rs.SourceError, match="train/_darknet"):
+    with raises(rs.SourceError, path=tmp_path, match="train/_darknet"):
         source.list_samples()
 
 
@@ -252,11 +253,11 @@ def test_nothing_there(tmp_path: Path) -> None:
         Yolo(tmp_path).list_samples()
     assert caught.value.path == str(tmp_path)
     write(tmp_path / "classes.txt", "cat")
-    with pytest.raises(rs.SourceError, match=r"found a\.jpg and classes\.txt"):
+    with raises(rs.SourceError, path=tmp_path, match=r"found a\.jpg and classes\.txt"):
         Yolo(tmp_path).list_samples()
     write(tmp_path / "one.yaml", YAML)
     write(tmp_path / "two.yml", YAML)
-    with pytest.raises(rs.SourceError, match=r"one\.yaml and two\.yml"):
+    with raises(rs.SourceError, path=tmp_path, match=r"one\.yaml and two\.yml"):
         Yolo(tmp_path).list_samples()
 
 
@@ -419,7 +420,7 @@ def test_files_of_another_type(tmp_path: Path) -> None:
     assert read_data_yaml(path, "x") is None
     assert read_darknet_data(path, "x") is None
     write(tmp_path / "x", "names = x.names\n")
-    with pytest.raises(rs.SourceError, match=r"train = train\.txt"):
+    with raises(rs.SourceError, path="x", match=r"train = train\.txt"):
         read_darknet_data(path, "x")
 
 
@@ -435,7 +436,9 @@ def test_names_files(tmp_path: Path) -> None:
 def test_the_description_may_be_named(tmp_path: Path) -> None:
     root = _ultralytics(tmp_path / "d")
     write(root / "other.yaml", "train: images/val\nnames: [x, y]\n")
-    with pytest.raises(rs.SourceError, match=r"Pass one of them, such as .*data\.yaml"):
+    with raises(
+        rs.SourceError, path=tmp_path / "d", match=r"Pass one of them, such as .*data\.yaml"
+    ):
         Yolo(root).list_samples()
     source = Yolo(root / "data.yaml")
     assert source.root == root
