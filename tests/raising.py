@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -34,3 +34,8 @@ def _shown(error: Exception, name: str, value: Any) -> Any:
     if name == "value" and isinstance(error, OptionError):
         return OptionError(value=str(value) if isinstance(value, Path) else value).value
     return str(value) if isinstance(value, Path) else value
+
+
+def places(problems: Iterable[str]) -> list[str]:
+    """Where each problem or note is: its text up to the first colon."""
+    return [problem.partition(": ")[0] for problem in problems]

@@ -88,12 +88,11 @@ def test_circular_links_are_not_followed(tmp_path: Path, images: ModuleType) -> 
     (tmp_path / "x" / "up").symlink_to(tmp_path)
     listing = ImageFiles(tmp_path).list_samples()
     assert len(listing.samples) == 1
-    assert listing.notices == (f"1 link to a folder not followed: {tmp_path}/x/up",)
+    (notice,) = listing.notices
+    assert notice.endswith(f"not followed: {tmp_path}/x/up")
 
 
-@pytest.mark.parametrize(
-    ("names", "words"), [([], "the folder is empty"), (["a.txt"], r"found .*a\.txt")]
-)
+@pytest.mark.parametrize(("names", "words"), [([], "is empty"), (["a.txt"], r"found .*a\.txt")])
 def test_nothing_to_pack(tmp_path: Path, names: list[str], words: str) -> None:
     _fill(tmp_path, names, b"words")
     with pytest.raises(rs.SourceError, match=words) as caught:

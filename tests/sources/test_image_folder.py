@@ -138,7 +138,8 @@ def test_many_skipped_files_are_one_notice(tmp_path: Path, images: ModuleType) -
         (tmp_path / "a" / f"{number:03d}.xml").write_bytes(b"<annotation/>")
     (tmp_path / "a" / "words.txt").write_bytes(b"words")
     (notice,) = ImageFolder(tmp_path).list_samples().notices
-    assert notice.startswith("201 non-image files skipped (200 .xml, 1 .txt): ")
+    assert notice.startswith("201 ")
+    assert "(200 .xml, 1 .txt): " in notice
 
 
 def test_classes_that_are_called_like_splits_are_noticed(

@@ -70,9 +70,8 @@ def test_repacked_with_other_options(tmp_path: Path, images: ModuleType) -> None
         rs.open(tmp_path / "one").records()
     )
     assert rs.open(tmp_path / "two").class_names == ("a", "b")
-    with raises(rs.OptionError, value=tmp_path / "one", match="is the source folder") as caught:
+    with raises(rs.OptionError, option="out", value=tmp_path / "one", match="source folder"):
         rs.pack(source, tmp_path / "one", overwrite=True)
-    assert caught.value.option == "out"
 
 
 def test_label_map_is_carried_along(tmp_path: Path) -> None:
@@ -114,7 +113,7 @@ def test_lists_globs_and_files_of_one_name(tmp_path: Path) -> None:
         assert names == ["a/x.tfrecord/0000000", "b/x.tfrecord/0000000"]
         assert _payloads(source) == [b"a", b"b"]
         assert str(tmp_path) not in str(source.describe())
-    with raises(rs.OptionError, option="paths", match=r"x\.tfrecord more than once"):
+    with raises(rs.OptionError, option="paths", match="more than once"):
         Shards([tmp_path / "a", tmp_path / "a"]).list_samples()
 
 
@@ -196,10 +195,10 @@ def test_nothing_there(tmp_path: Path) -> None:
         Shards(tmp_path / "missing").list_samples()
     assert isinstance(caught.value, FileNotFoundError)
     assert caught.value.path == str(tmp_path / "missing")
-    with raises(rs.OptionError, option="paths", value=tmp_path, match="has no TFRecord file"):
+    with raises(rs.OptionError, option="paths", value=tmp_path, match="no TFRecord file"):
         Shards(tmp_path).list_samples()
     (tmp_path / "empty.tfrecord").touch()
-    with pytest.raises(rs.SourceError, match=r"no records in empty\.tfrecord"):
+    with pytest.raises(rs.SourceError, match=r"empty\.tfrecord"):
         Shards(tmp_path / "empty.tfrecord").list_samples()
 
 

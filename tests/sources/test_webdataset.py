@@ -150,7 +150,7 @@ def test_kinds_of_json_are_decided_by_all_samples(tmp_path: Path) -> None:
     assert source.kinds() == {"x": "float", "l": "bytes"}
     assert _read(source) == [{"x": 1.0, "l": []}, {"x": 0.5, "l": [b"a"]}]
     _tar(path, {"1.json": b'{"x": 1}', "2.json": b'{"x": "a"}'})
-    with pytest.raises(rs.SourceError, match=r"a number in .*: 1\.json and text in .*: 2\.json"):
+    with pytest.raises(rs.SourceError, match=r"1\.json .* 2\.json"):
         WebDataset(path).list_samples()
     assert _read(WebDataset(_tar(path, {"1.json": b"[1, {}]"}))) == [{"json": b"[1,{}]"}]
 
@@ -318,11 +318,10 @@ def test_skipped_members_are_noticed(tmp_path: Path) -> None:
     notices = source.list_samples().notices
     assert _read(source) == [{"txt": b"new"}, {"image/class/label": 1}]
     path = tmp_path / "s.tar"
-    assert notices == (
-        f"3 members outside samples skipped: {path}: .hidden, {path}: README and {path}: 2.txt",
-        "1 repeated member replaced by the last of the name",
-        "2 samples, 1 without .txt and 1 without .cls",
-    )
+    outside, repeated, bare = notices
+    assert outside.endswith(f"skipped: {path}: .hidden, {path}: README and {path}: 2.txt")
+    assert repeated.startswith("1 repeated")
+    assert all(words in bare for words in ("2 samples", "1 without .txt", "1 without .cls"))
 
 
 @pytest.mark.parametrize("form", [tarfile.PAX_FORMAT, tarfile.GNU_FORMAT, tarfile.USTAR_FORMAT])
@@ -390,7 +389,7 @@ def test_nothing_there(tmp_path: Path) -> None:
         WebDataset(tmp_path).list_samples()
     assert caught.value.path == str(tmp_path)
     _tar(tmp_path / "s.tar", {"README": b"x"})
-    with raises(rs.SourceError, path=tmp_path / "s.tar", match=r"no samples in .*found .*README"):
+    with raises(rs.SourceError, path=tmp_path / "s.tar", match="README"):
         WebDataset(tmp_path / "s.tar").list_samples()
 
 
@@ -409,9 +408,8 @@ def test_damaged_archives(tmp_path: Path) -> None:
         b"",
     ):
         path.write_bytes(broken)
-        with pytest.raises(rs.SourceError, match="not a tar archive") as caught:
+        with raises(rs.SourceError, path=path, match="not a tar"):
             WebDataset(path).list_samples()
-        assert caught.value.path == str(path)
     path.write_bytes(b"PK\x03\x04" + data)
     with raises(rs.SourceError, path=tmp_path / "s.tar", match=r"zip archive.*Unpack it"):
         WebDataset(path).list_samples()
@@ -421,7 +419,7 @@ def test_damaged_archives(tmp_path: Path) -> None:
     assert corrupt.value.defect == rs.Defect.TRUNCATED_COMPRESSION
     path.write_bytes(data + data)  # one archive behind the other
     source = WebDataset(path)
-    assert "data after the end of the archive" in source.list_samples().notices[0]
+    assert "end of the archive" in source.list_samples().notices[0]
     assert len(source.list_samples().samples) == 10
     path.write_bytes(data[: 1536 * 10])  # no end mark, nothing missing
     assert len(WebDataset(path).list_samples().samples) == 10
@@ -456,7 +454,7 @@ def test_a_size_beyond_all_files(tmp_path: Path) -> None:
     data[124:136] = b"\x80" + bytes(3) + b"\x7f" + b"\xff" * 7  # in base 256, as GNU tar has it
     data[148:156] = b"%06o\0 " % (sum(data[:148]) + 8 * 0x20 + sum(data[156:512]))
     path.write_bytes(data)
-    with raises(rs.SourceError, path=tmp_path / "s.tar", match="not a tar archive"):
+    with raises(rs.SourceError, path=tmp_path / "s.tar", match="not a tar"):
         WebDataset(path).list_samples()
 
 

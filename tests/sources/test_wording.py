@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from recordsmith.sources.problems import some, tally
+from recordsmith.sources.problems import notice, some, tally
 
 
 @pytest.mark.parametrize(
@@ -32,3 +32,19 @@ def test_tally() -> None:
     assert tally(["a.xml", "b"]) == "a.xml and b"
     paths = ["x/a.xml", "b.xml", "c", "d.txt", "e.xml"]
     assert tally(paths) == "5 files (3 .xml, 1 without suffix, 1 .txt), such as x/a.xml"
+
+
+@pytest.mark.parametrize(
+    ("paths", "expected"),
+    [
+        ([], []),
+        (["a"], ["1 hidden file skipped: a"]),
+        (["a", "b"], ["2 hidden files skipped: a and b"]),
+        (
+            [*"abc", "d.txt"],
+            ["4 hidden files skipped (3 without suffix, 1 .txt): a, b, c and 1 more"],
+        ),
+    ],
+)
+def test_notice(paths: list[str], expected: list[str]) -> None:
+    assert notice(paths, "hidden file", "skipped") == expected
