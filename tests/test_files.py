@@ -245,17 +245,14 @@ def test_the_output_is_checked_before_the_job(tmp_path: Path) -> None:
     files.check_target(path, overwrite=False)
     path.write_bytes(b"")
     files.check_target(path, overwrite=True)
-    with raises(OptionError, option="overwrite", match="exists") as refused:
+    with raises(OptionError, option="overwrite", match="overwrite=True"):
         files.check_target(path, overwrite=False)
-    assert refused.value.option == "overwrite"
-    assert "overwrite=True" in str(refused.value)
     with pytest.raises(FileAccessError) as caught:
         files.check_target(tmp_path / "missing" / "x", overwrite=True)
     assert (caught.value.operation, caught.value.errno) == ("write", errno.ENOENT)
     for overwrite in (False, True):
-        with raises(OptionError, value=tmp_path, match="is a folder") as refused:
+        with raises(OptionError, value=tmp_path, expected="the name of a file"):
             files.check_target(tmp_path, overwrite=overwrite)
-        assert refused.value.expected == "the name of a file"
 
 
 def test_a_document_is_read_up_to_a_limit(tmp_path: Path) -> None:
@@ -531,4 +528,4 @@ def test_a_file_system_without_locks_is_reported(
     assert len(rs.open(out)) == 4
     monkeypatch.undo()
     report = rs.append(tmp_path / "train.tfrecord", out, again=True)
-    assert not any("could not be locked" in notice for notice in report.notices)
+    assert not any("locked" in notice for notice in report.notices)

@@ -65,8 +65,10 @@ def test_a_document_without_end_is_refused(
     name: str, tmp_path: Path, made: SimpleNamespace
 ) -> None:
     (tmp_path / "in").mkdir()
-    with raises(rs.FileAccessError, operation="read", errno=errno.EFBIG):
-        READERS[name](huge(tmp_path / name), made)
+    path = huge(tmp_path / name)
+    with raises(rs.FileAccessError, operation="read", errno=errno.EFBIG) as caught:
+        READERS[name](path, made)
+    assert caught.value.path.endswith(name)
 
 
 def test_a_list_may_be_long_but_no_line_of_it(tmp_path: Path) -> None:

@@ -212,21 +212,17 @@ def test_columns_with_declared_shapes(dataset: rs.Dataset) -> None:
     np.testing.assert_array_equal(columns["x"], np.full(len(IDS), -1.5, np.float32))
 
 
-@pytest.mark.parametrize(
-    ("key", "hint"), [("nam", "did you mean 'name'"), ("zzz", "there are id, name, score, steps")]
-)
+@pytest.mark.parametrize(("key", "hint"), [("nam", "'name'"), ("zzz", "id, name, score, steps")])
 def test_unknown_columns_list_the_known_ones(dataset: rs.Dataset, key: str, hint: str) -> None:
     for read in (lambda: dataset.read_columns([key]), lambda: dataset.batches(2, [key])):
-        with pytest.raises(rs.OptionError, match=hint) as caught:
+        with raises(rs.OptionError, option="keys", value=key, match=hint):
             read()
-        assert (caught.value.option, caught.value.value) == ("keys", repr(key))
 
 
 def test_a_string_is_not_a_list_of_names(dataset: rs.Dataset) -> None:
     for read in (lambda: dataset.read_columns("id"), lambda: dataset.batches(2, "id")):
-        with pytest.raises(rs.OptionError) as caught:
+        with raises(rs.OptionError, option="keys", value="id"):
             read()
-        assert (caught.value.option, caught.value.value) == ("keys", "'id'")
 
 
 @pytest.mark.parametrize("position", range(len(IDS)))

@@ -674,9 +674,8 @@ def test_invalid_columns_are_refused(column: Any, words: str) -> None:
 
 @pytest.mark.parametrize("columns", [[1], "text", None])
 def test_columns_are_a_dict(columns: Any) -> None:
-    with pytest.raises(OptionError) as caught:
+    with raises(OptionError, option="columns", expected="a dict of columns by name"):
         encode_columns(columns)
-    assert (caught.value.option, caught.value.expected) == ("columns", "a dict of columns by name")
 
 
 @pytest.mark.parametrize("key", [1, b"bytes", None, "\ud800"])

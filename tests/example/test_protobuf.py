@@ -114,15 +114,14 @@ def test_other_payloads_are_defects(descriptors: bytes) -> None:
 @pytest.mark.parametrize(
     ("name", "hint"),
     [
-        ("draw.v1.Lime", "did you mean 'draw.v1.Line'"),
-        ("Line", "did you mean 'draw.v1.Line'"),
-        ("nothing.at.all.like.it", "there are shapes.Point, draw.v1.Line"),
+        ("draw.v1.Lime", "'draw.v1.Line'"),
+        ("Line", "'draw.v1.Line'"),
+        ("nothing.at.all.like.it", "shapes.Point, draw.v1.Line"),
     ],
 )
 def test_unknown_names_get_a_suggestion(descriptors: bytes, name: str, hint: str) -> None:
-    with pytest.raises(rs.OptionError, match=hint) as caught:
+    with raises(rs.OptionError, option="message", value=name, match=hint):
         rs.MessageDecoder(descriptors, name)
-    assert (caught.value.option, caught.value.value) == ("message", repr(name))
 
 
 def test_invalid_descriptor_sets_are_refused(descriptors: bytes, tmp_path: Path) -> None:
@@ -155,10 +154,10 @@ def test_invalid_descriptor_sets_are_refused(descriptors: bytes, tmp_path: Path)
 @pytest.mark.parametrize(
     ("imports", "words"),
     [
-        ({"a": ["a"]}, "circular imports.*: a"),
-        ({"a": ["b"], "b": ["a"]}, "circular imports.*: (a, b|b, a)"),
-        ({"a": ["b"], "b": ["c"], "c": ["b"], "d": []}, "circular imports.*: (b, c|c, b)"),
-        ({"a": ["b"], "b": ["c"]}, "c, which b imports, is missing"),
+        ({"a": ["a"]}, "circular.*: a"),
+        ({"a": ["b"], "b": ["a"]}, "circular.*: (a, b|b, a)"),
+        ({"a": ["b"], "b": ["c"], "c": ["b"], "d": []}, "circular.*: (b, c|c, b)"),
+        ({"a": ["b"], "b": ["c"]}, "c, which b"),
     ],
 )
 def test_files_that_cannot_be_put_in_order(

@@ -168,7 +168,9 @@ def test_suffix_matches_the_image_format(
     ends = {name.rpartition("/")[2] for name in files(tmp_path / "out")}
     assert {"a.png", "no suffix.jpg", "b.PNG"} <= ends
     assert [change.position for change in report.changed_names] == [0, 1]
-    assert report.problems == ["record 0: the record declares the image as jpeg, but it is png"]
+    (problem,) = report.problems
+    assert problem.startswith("record 0: ")
+    assert "as jpeg" in problem
 
 
 def test_thousands_of_records_with_the_same_name(write: Any, image: Any, tmp_path: Path) -> None:
@@ -188,9 +190,10 @@ def test_sizes_that_differ_are_reported(
 ) -> None:
     source = write(train=[image("a.jpg"), image("b.jpg") | {"image/height": 9}])
     report = rs.export(source, tmp_path / "out", format)
-    assert report.problems == [
-        "record 1: the record declares 12 x 9 pixels, but the image has 12 x 8"
-    ]
+    (problem,) = report.problems
+    assert problem.startswith("record 1: ")
+    assert "12 x 9" in problem
+    assert "12 x 8" in problem
 
 
 def test_bytes_that_are_not_an_image_are_exported_unchanged(
@@ -302,8 +305,8 @@ def test_raw_pixels_become_png(write: Any, tmp_path: Path) -> None:
     assert "5 x 7 x 4 x 1" in problems[0]
     assert "float32" in problems[1]
     assert "image/height" in problems[2]
-    assert "7 x 5 raw pixels with 5 channels" in problems[3]
-    assert "7 x -5 raw pixels" in problems[4]
+    assert "5 channels" in problems[3]
+    assert "7 x -5" in problems[4]
 
 
 # -- all or nothing ------------------------------------------------------------------------------
@@ -346,7 +349,7 @@ def test_the_dataset_is_not_replaced_by_its_own_export(
     place.mkdir()
     source = source.rename(place / "data")
     before = below(place)
-    with raises(rs.OptionError, option="out", match="data is in the way and contains"):
+    with raises(rs.OptionError, option="out", match="data is in the way"):
         rs.export(source, place, overwrite=True)
     assert below(place) == before
 
@@ -579,7 +582,7 @@ def test_moved_files_are_never_lost(
     hidden = out / ".export.partial"
     assert files(hidden / "old") == before
     (out / "Annotations").mkdir()
-    with raises(rs.OptionError, option="out", match="is in the way"):
+    with raises(rs.OptionError, option="out", match="in the way"):
         rs.export(records, out, "voc", overwrite=True)
     (out / "Annotations").rmdir()
     moves = (hidden / "moves.json").read_bytes()

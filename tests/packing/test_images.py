@@ -193,7 +193,7 @@ def test_progressive_and_rotated_jpegs_are_noted(images: ModuleType) -> None:
         note_of_image({"image/encoded": data, "image/filename": b"x.jpg"}, notes)
         noted[name] = notes
     assert noted.pop("progressive jpeg") == [(IS_PROGRESSIVE, "x.jpg")]
-    assert noted.pop("jpeg to be turned") == [(HAS_ORIENTATION, "x.jpg")]
+    assert noted.pop("rotated jpeg") == [(HAS_ORIENTATION, "x.jpg")]
     assert all(notes == [] for notes in noted.values())
 
 

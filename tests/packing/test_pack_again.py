@@ -141,9 +141,9 @@ def test_jobs_do_not_follow_links(flowers: Path, tmp_path: Path) -> None:
     out.mkdir()
     (out / ".recordsmith").symlink_to(tmp_path / "elsewhere")
     for job in (rs.pack, rs.plan(rs.ImageFolder(flowers), **OPTIONS).pack):
-        with pytest.raises(rs.OptionError, match="is a symbolic link"):
+        with pytest.raises(rs.OptionError, match="symbolic link"):
             job(rs.ImageFolder(flowers), out)  # type: ignore[operator]
-    with pytest.raises(rs.OptionError, match="is a symbolic link"):
+    with pytest.raises(rs.OptionError, match="symbolic link"):
         rs.plan(rs.ImageFolder(flowers), **OPTIONS).pack_shards(rs.ImageFolder(flowers), out, [0])
     assert os.listdir(tmp_path / "elsewhere") == ["thesis.partial"]
 

@@ -143,9 +143,7 @@ def test_conflicts_in_single_records_are_located(tmp_path: Path) -> None:
     with rs.ShardWriter(tmp_path / "in.tfrecord") as writer:
         for example in ({"a": 1}, {"b": 1}, {"a": 1, "b": 1}, {}):
             writer.write_example(example)
-    with raises(
-        rs.OptionError, option="rename", value="b", match=r"in\.tfrecord, record 2: .*'a' to 'b'"
-    ):
+    with raises(rs.OptionError, option="rename", value="b", match=r"in\.tfrecord, record 2: "):
         rs.edit(tmp_path / "in.tfrecord", tmp_path / "out", rename={"a": "b"})
 
 

@@ -392,7 +392,8 @@ def test_notice_about_different_kinds(tmp_path: Path, made) -> None:
     with rs.ShardWriter(tmp_path / "train-00001-of-00002") as writer:
         writer.write_example({"id": "three"})
     report = rs.reshard(f"{tmp_path}/train-*", tmp_path / "out")
-    assert report.notices == ("feature 'id' has several kinds",)
+    (notice,) = report.notices
+    assert "'id'" in notice
     assert_is_true(report.folder)
 
 
@@ -487,17 +488,17 @@ def test_the_output_is_separate_from_the_inputs(tmp_path: Path, made, foreign: P
         ({"shards": 0}, "shards"),
         ({"shards": {"test": 1}}, "'test'"),
         ({"shards": 2, "shard_size_bytes": 9}, "shard"),
-        ({"take": 0}, "^take must be .* 0$"),
-        ({"sample": 0}, "^sample must be .* 0$"),
-        ({"sample": 1.5}, "^sample must be .* 1.5$"),
-        ({"sample": 0.001}, "none of the 200 records are left"),
+        ({"take": 0}, "take .* 0$"),
+        ({"sample": 0}, "sample .* 0$"),
+        ({"sample": 1.5}, "sample .* 1.5$"),
+        ({"sample": 0.001}, "200 records are left"),
         ({"splits": {"a": 0.5}}, "0.5"),
-        ({"splits": {"a": 0.999, "b": 0.001}}, "split 'b' would be empty"),
+        ({"splits": {"a": 0.999, "b": 0.001}}, "'b' would be empty"),
         ({"splits": {"a/b": 1}}, "'a/b'"),
-        ({"where": Where(1000, 0)}, "none of the 200 records match"),
-        ({"where": Where(1000, 0), "splits": {"a": 1}}, "none of the 200 records match"),
+        ({"where": Where(1000, 0)}, "200 records match"),
+        ({"where": Where(1000, 0), "splits": {"a": 1}}, "200 records match"),
         ({"split": "test"}, "'test'"),
-        ({"seed": "x"}, "^seed must be .* 'x'$"),
+        ({"seed": "x"}, "seed .* 'x'$"),
         ({"compression": "zip"}, "'zip'"),
         ({"shard_names": "{split}", "shards": 2}, "name"),
         ({"threads": 0}, "threads"),
@@ -518,7 +519,7 @@ def test_no_records(tmp_path: Path, made) -> None:
     report = rs.reshard([tmp_path / "in", tmp_path / "a.tfrecord"], tmp_path / "out")
     assert report.splits == {"train": 3}
     assert str(tmp_path / "a.tfrecord") in report.notices[0]
-    assert report.notices[-1] == "split 'a' was skipped: no records are left"
+    assert report.notices[-1].startswith("split 'a' was skipped")
 
 
 def _damaged(path: Path, how: str) -> Path:

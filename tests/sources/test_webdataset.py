@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import gzip
 import io
 import json
@@ -9,6 +10,8 @@ import os
 import pickle
 import random
 import tarfile
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -21,6 +24,7 @@ from hypothesis import strategies as st
 import recordsmith as rs
 from recordsmith.example import encode_example
 from recordsmith.sources import Source, WebDataset
+from recordsmith.sources.npy import npy_features
 
 from ..raising import raises
 from .source_contract import SourceContract
@@ -423,6 +427,26 @@ def test_damaged_archives(tmp_path: Path) -> None:
     assert len(source.list_samples().samples) == 10
     path.write_bytes(data[: 1536 * 10])  # no end mark, nothing missing
     assert len(WebDataset(path).list_samples().samples) == 10
+
+
+def test_arrays_are_read_from_several_threads_at_once() -> None:
+    """Python before 3.11.8 cannot parse its own source in two threads at once."""
+    stream = io.BytesIO()
+    np.save(stream, np.zeros((2, 3)))
+    before = gc.get_threshold()
+
+    def switch_threads(_phase: str, _info: dict[str, int]) -> None:
+        time.sleep(0)
+
+    gc.callbacks.append(switch_threads)  # runs in the middle of parsing
+    gc.set_threshold(20)
+    try:
+        with ThreadPoolExecutor(8) as pool:
+            found = list(pool.map(lambda _: npy_features(stream.getvalue(), "x"), range(3000)))
+    finally:
+        gc.set_threshold(*before)
+        gc.callbacks.remove(switch_threads)
+    assert {tuple(features["x/shape"]) for features in found} == {(2, 3)}
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes here")
