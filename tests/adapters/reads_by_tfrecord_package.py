@@ -2,7 +2,7 @@
 
     python tests/adapters/reads_by_tfrecord_package.py
 
-Wants recordsmith and the `tfrecord` package, which cannot be imported beside TensorFlow. The tests
+Wants recordsmith and the `tfrecord` package, which cannot be imported together with TensorFlow. The tests
 run it where it is installed.
 """
 

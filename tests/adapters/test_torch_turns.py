@@ -1,5 +1,5 @@
-"""Workers of one iteration begin at one place, whoever comes first: without processes, so that they
-come in any order.
+"""Workers of one iteration begin at one place, in whichever order they start. Run without processes,
+so that every order can be tried.
 """
 
 from __future__ import annotations

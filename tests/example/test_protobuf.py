@@ -15,7 +15,7 @@ from ..raising import raises
 
 @pytest.fixture(scope="session")
 def descriptors() -> bytes:
-    """What protoc would write for two files, the second of which imports the first."""
+    """The output of protoc for two files; the second imports the first."""
     from google.protobuf import descriptor_pb2
 
     field = descriptor_pb2.FieldDescriptorProto

@@ -211,7 +211,7 @@ def shared(monkeypatch: pytest.MonkeyPatch) -> Memory:
     return shared
 
 
-def test_memory_is_taken_once_and_released_after_an_error(shared: Memory) -> None:
+def test_memory_is_reserved_once_and_released_after_an_error(shared: Memory) -> None:
     for _ in range(3):
         with pytest.raises(ZeroDivisionError), hold(9 * MIB):
             assert shared._free == MIB

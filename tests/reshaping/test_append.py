@@ -51,7 +51,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 # ---- what is there afterwards ------------------------------------------------------------------
 
 
-def test_new_shards_beside_the_old_ones(packed: Path, more: Path, made: ModuleType) -> None:
+def test_new_shards_follow_the_old_ones(packed: Path, more: Path, made: ModuleType) -> None:
     validation = contents(packed)["validation-00000-of-00001.tfrecord"]
     report = rs.append(more, packed)
     assert (report.appended_count, report.record_count, report.shard_count) == (6, 18, 5)
@@ -320,7 +320,7 @@ def test_killed_before_any_change_of_the_file_system(
 
 
 def stopped_between_names(packed: Path, more: Path) -> None:
-    """Kill an append where the folder is no dataset."""
+    """Kill an append at a moment when the folder is not a dataset."""
     child = os.fork()
     if child == 0:
         unlink = os.unlink

@@ -194,7 +194,7 @@ def test_of_equal_keys_the_last_one_counts(reference: Any) -> None:
     assert {key: list(value) for key, value in renamed.items()} == {"l": [2]}
 
 
-def test_names_can_be_exchanged_and_taken_over() -> None:
+def test_names_can_be_swapped_and_reused() -> None:
     example = {"a": 1, "b": 2, "c": 3}
     assert edited(example, rename={"a": "b", "b": "a"}) == {"a": [2], "b": [1], "c": [3]}
     assert edited(example, drop=["b"], rename={"a": "b"}) == {"b": [1], "c": [3]}

@@ -70,7 +70,7 @@ def shard_bytes(folder: Path) -> dict[str, bytes]:
 
 
 def assert_is_true(folder: Path) -> None:
-    """Every checksum is right, and the manifest says what the records say."""
+    """Every checksum is right, and the manifest agrees with the records."""
     report = rs.verify(folder)
     assert report.is_good, report.defects
     manifest = read_manifest(folder)
@@ -241,7 +241,7 @@ def test_new_splits_have_no_record_in_common(tmp_path: Path, made) -> None:
     assert 5 < sum(number >= 400 for number in parts[1] + parts[2]) < 40  # they are mixed
 
 
-def test_shards_are_as_many_or_as_large_as_was_said(tmp_path: Path, made) -> None:
+def test_number_and_size_of_shards(tmp_path: Path, made) -> None:
     made.packed(tmp_path / "in", {"train": [90], "test": [10]})
     report = rs.reshard(tmp_path / "in", tmp_path / "a", shards={"train": 5, "test": 1})
     assert report.shard_count == 6

@@ -129,7 +129,7 @@ def test_the_program_would_notice(damage, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("has_one", [True, False])
-def test_a_label_map_goes_along(made, packed: Path, tmp_path: Path, *, has_one: bool) -> None:
+def test_a_label_map_is_copied(made, packed: Path, tmp_path: Path, *, has_one: bool) -> None:
     if has_one:
         (packed / LABEL_MAP_NAME).write_bytes(label_map_to_bytes(made.class_names))
     rs.salvage(packed, tmp_path / "out")
@@ -157,7 +157,7 @@ def test_an_undamaged_dataset_comes_out_as_it_is(packed: Path, tmp_path: Path) -
     assert rs.verify(tmp_path / "out").is_good
 
 
-def test_what_is_lost_and_repaired_is_told(made, packed: Path, tmp_path: Path) -> None:
+def test_lost_and_repaired_records_are_reported(made, packed: Path, tmp_path: Path) -> None:
     borders = [0]
     for payload in rs.open(packed / SHARD).records():
         borders.append(borders[-1] + len(payload) + 16)

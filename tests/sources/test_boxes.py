@@ -1,4 +1,4 @@
-"""What is good, what is mended, what is said of wrong boxes; and which frame they were drawn on."""
+"""Valid, fixed and invalid boxes, and the image that they were drawn on."""
 
 from __future__ import annotations
 
@@ -207,7 +207,7 @@ def test_frames_of_another_size(
         assert "40x20" in where
 
 
-def test_square_images_do_not_tell(tmp_path: Path) -> None:
+def test_the_orientation_of_square_images_is_ambiguous(tmp_path: Path) -> None:
     notes: list[Any] = []
     data = image(tmp_path / "a.jpg", (20, 20), 6)
     features = {"image/encoded": data, "image/width": 20, "image/height": 20}
@@ -216,13 +216,13 @@ def test_square_images_do_not_tell(tmp_path: Path) -> None:
     assert "drawn on" in notes[0][0]
 
 
-def test_scaled_and_turned(tmp_path: Path) -> None:
+def test_scaled_and_rotated(tmp_path: Path) -> None:
     reader = _Reader("clip", tmp_path, 6)
     assert reader.frame_of(100, 200, "a.xml") == Frame(100, 200, 6)
     assert len(reader.notes) == 2
 
 
-def test_boxes_of_a_turned_frame(tmp_path: Path) -> None:
+def test_boxes_of_a_rotated_frame(tmp_path: Path) -> None:
     """Upright, 6 means: the stored top is on the right."""
     reader = _Reader("stop", tmp_path, 6)
     frame = reader.frame_of(20, 40, "a.xml")
@@ -254,7 +254,7 @@ def test_classes_of_the_data_are_sorted_as_text() -> None:
     assert notice.endswith(": B and b")
 
 
-def test_label_map_is_taken_as_it_is(tmp_path: Path) -> None:
+def test_label_map_is_used_unchanged(tmp_path: Path) -> None:
     path = tmp_path / "label_map.pbtxt"
     path.write_text("item { id: 7 name: 'a' } item { id: 2 name: 'b' }")
     for classes in (classes_of(["x"], path), classes_by_label({1: "x"}, path, "data")):

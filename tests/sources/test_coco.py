@@ -1,4 +1,4 @@
-"""COCO in each of its layouts: boxes, crowds, gaps, masks, and what is said of what is wrong."""
+"""COCO in each of its layouts: boxes, crowds, gaps in labels, masks, and invalid annotations."""
 
 from __future__ import annotations
 
@@ -377,7 +377,7 @@ def test_very_many_problems_are_shortened(tmp_path: Path) -> None:
     assert "boxes='drop'" in caught.value.lines[0]
 
 
-def test_odd_values_of_no_weight(tmp_path: Path) -> None:
+def test_unusual_values_of_area_and_iscrowd(tmp_path: Path) -> None:
     odd = CAT | {"area": 1e300, "iscrowd": "0"}
     root = _coco(tmp_path / "d", {"a.jpg": [odd, CAT | {"area": -1, "iscrowd": 1}]})
     sample = _read(Coco(root))[0]
@@ -494,7 +494,7 @@ def test_class_mask(tmp_path: Path, number: int) -> None:
     assert found.dtype == empty.dtype == (np.uint8 if number == 90 else np.uint16)
 
 
-def test_masks_of_a_turned_image(tmp_path: Path) -> None:
+def test_masks_of_a_rotated_image(tmp_path: Path) -> None:
     """Drawn on the upright image, 20 wide and 40 high; 6: the stored top is on the right."""
     item = CAT | {"bbox": [0, 0, 5, 10], "segmentation": [[0, 0, 5, 0, 5, 10, 0, 10]]}
     root = _coco(tmp_path, {"a.jpg": [item]}, size=(20, 40))

@@ -1,4 +1,4 @@
-"""Images in any folders, with classes that their names tell."""
+"""Images in any folders, with classes from their names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Class folders: what is an image, what is a class, and what is said of everything else."""
+"""Class folders: which files are images, which folders are classes, and notices about others."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_order_is_by_class_then_by_name(tmp_path: Path, images: ModuleType) -> N
     assert listing.notices == ()
 
 
-def test_features_are_the_file_and_what_pillow_says(tmp_path: Path, images: ModuleType) -> None:
+def test_features_agree_with_pillow(tmp_path: Path, images: ModuleType) -> None:
     odd = images.odd()
     for number, (name, data) in enumerate(odd.items()):
         folder = tmp_path / ("even" if number % 2 == 0 else "odd")

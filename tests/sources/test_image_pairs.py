@@ -1,4 +1,4 @@
-"""Images with masks: which belong together, what a mask may be, and what is said of the rest."""
+"""Images with masks: pairing, formats of masks, and notices about the other files."""
 
 from __future__ import annotations
 
@@ -140,9 +140,9 @@ LAYOUTS = {
                      ["masks/train/x.png", "masks/val/x.png"], ["train", "val"]),
     "splits above": (["test/images/x.jpg", "Train/images/x.jpg"],
                      ["test/masks/x.png", "Train/masks/x_seg.png"], ["Train", "test"]),
-    "masks beside the splits": (["train/x.png", "val/y.png"],
-                                ["train_labels/x_label.png", "val_labels/y_label.png"],
-                                ["train", "val"]),
+    "masks next to splits": (["train/x.png", "val/y.png"],
+                             ["train_labels/x_label.png", "val_labels/y_label.png"],
+                             ["train", "val"]),
     "in one folder": (["one/x.jpg", "two/x.jpg"], ["one/x_mask.png", "two/x_mask.png"],
                       [None, None]),
 }  # fmt: skip
@@ -328,7 +328,7 @@ def test_trainval_alone_is_a_split(tmp_path: Path, images: ModuleType) -> None:
     assert {sample.split for sample in listing.samples} == {"trainval"}
 
 
-def test_each_wrong_name_of_a_list_is_said_with_its_line(
+def test_each_wrong_name_of_a_list_is_reported_with_its_line(
     tmp_path: Path, images: ModuleType
 ) -> None:
     lists = {"train": ["a", "gone", "", "no mask", "a"], "val": ["b", "a", "../../x"]}
@@ -635,7 +635,7 @@ def test_damaged_masks_are_named(tmp_path: Path, image: bytes) -> None:
 
 
 @pytest.mark.parametrize("orientation", [1, 2, 3, 6])
-def test_a_mask_of_the_stored_size_is_taken_and_doubts_are_said(
+def test_a_mask_of_the_stored_size_is_used_and_doubts_are_noted(
     tmp_path: Path, images: ModuleType, orientation: int
 ) -> None:
     write(tmp_path, {"masks/x.png": png(NUMBERS)})
@@ -700,7 +700,7 @@ def test_unknown_colours_are_counted_with_the_first_place(tmp_path: Path, image:
     assert "x 2, y 1: (1, 2, 3)" in problem
 
 
-def test_numbers_are_not_taken_for_colours(tmp_path: Path, image: bytes) -> None:
+def test_class_numbers_are_not_read_as_colours(tmp_path: Path, image: bytes) -> None:
     write(tmp_path, {"images/x.jpg": image, "masks/x.png": png(NUMBERS)})
     assert "leave out colours" in problem_of(ImagePairs(tmp_path, colours="voc"))
     features, _ = read_one(ImagePairs(tmp_path, colours="grey"))

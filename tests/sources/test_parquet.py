@@ -1,4 +1,4 @@
-"""Parquet as tables, against what pyarrow itself says of the same file."""
+"""Parquet files as tables, compared with pyarrow."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def test_types(tmp_path: Path, values: list[Any], kind: Any, expected: list[Any]
     assert _features(source) == [{"x": expected}, {"x": []}, {}, {"x": expected[:1]}]
 
 
-def test_nulls_are_left_out_and_told(tmp_path: Path) -> None:
+def test_nulls_are_left_out_and_counted(tmp_path: Path) -> None:
     columns = {"a": [1, None, 3, None], "b": ["x", "y", None, None], "c": [0.5, 1.5, 2.5, 3.5]}
     source = Table(_write(tmp_path / "t.parquet", columns))
     (notice,) = source.list_samples().notices
@@ -194,7 +194,7 @@ def test_lost_digits_are_noticed(tmp_path: Path) -> None:
         ([[16777217.0], [1.0]], pa.list_(pa.float64())),
     ],
 )
-def test_lost_digits_of_every_type_are_told(tmp_path: Path, values: Any, kind: Any) -> None:
+def test_lost_digits_of_every_type_are_noticed(tmp_path: Path, values: Any, kind: Any) -> None:
     path = _write(tmp_path / "t.parquet", {"x": pa.array(values, kind)})
     notices = Table(path, kinds={"x": "float"}).list_samples().notices
     assert [notice for notice in notices if LOST_DIGITS in notice]

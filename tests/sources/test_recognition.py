@@ -1,4 +1,4 @@
-"""What lies in a folder tells which source it is for."""
+"""The files in a folder decide which source reads it."""
 
 from __future__ import annotations
 

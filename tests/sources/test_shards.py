@@ -117,7 +117,7 @@ def test_lists_globs_and_files_of_one_name(tmp_path: Path) -> None:
         Shards([tmp_path / "a", tmp_path / "a"]).list_samples()
 
 
-def test_compressed_beside_plain(tmp_path: Path) -> None:
+def test_compressed_and_plain_shards_together(tmp_path: Path) -> None:
     expected = []
     for number in range(6):
         payloads = [f"{number} {n}".encode() for n in range(number)]
@@ -149,7 +149,7 @@ def _flipped(data: bytes) -> bytes:
     ("compression", "damage"),
     [(None, _cut), (None, _flipped), ("gzip", _flipped), ("gzip", _halved)],
 )
-def test_damage_is_said_as_the_dataset_says_it(
+def test_damage_is_reported_as_by_the_dataset(
     tmp_path: Path, compression: str | None, damage: Callable[[bytes], bytes]
 ) -> None:
     path = _write(
@@ -178,7 +178,7 @@ def test_compressed_shard_without_its_end_mark_is_noticed(tmp_path: Path) -> Non
     assert _payloads(source) == [b"a", b"b"]
 
 
-def test_shard_that_has_not_what_its_manifest_says(tmp_path: Path) -> None:
+def test_shard_that_differs_from_its_manifest(tmp_path: Path) -> None:
     rs.pack(Rows({"x": n} for n in range(5)), tmp_path / "out", compression="gzip")
     manifest = tmp_path / "out" / "dataset.json"
     text = manifest.read_text()

@@ -1,4 +1,4 @@
-"""Temporary files: what is written comes back, nothing is left behind, a full disk is said."""
+"""Temporary files: written data is read back, no file is left, a full disk is reported."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_columns_and_single_payloads_follow_one_another() -> None:
     assert found == [b"first", *rows, *rows[2:], b"last"]
 
 
-def test_reading_behind_the_end_is_said(tmp_path: Path) -> None:
+def test_reading_past_the_end_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "x").write_bytes(b"0123456789")
     file = RandomFile.open(tmp_path / "x")
     assert file.size_bytes == 10
@@ -86,7 +86,7 @@ def test_nothing_is_left_of_a_job_that_is_killed(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_temporary_files_are_where_tmpdir_says(tmp_path: Path) -> None:
+def test_temporary_files_are_in_tmpdir(tmp_path: Path) -> None:
     script = (
         "import os, sys, recordsmith as rs\n"
         "source = rs.Rows([{'x': 1}])\n"
@@ -145,7 +145,7 @@ def test_short_writes_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
     assert file.read(0, 100) == b"0123456789" * 5 + b"end"
 
 
-def test_files_are_closed_when_nobody_holds_them(
+def test_files_are_closed_when_unused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, open_files: Any
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))

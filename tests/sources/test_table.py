@@ -1,4 +1,4 @@
-"""CSV and TSV as tables: kinds of columns, ragged rows, encodings, images beside them."""
+"""CSV and TSV as tables: kinds of columns, ragged rows, encodings, and images."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def _rows(source: Table) -> list[Any]:
 
 
 def _column(tmp_path: Path, *cells: str, **options: Any) -> tuple[Any, list[Any], Listing]:
-    """(kind, value in each row, listing) of a column with these cells, beside another one."""
+    """(kind, value in each row, listing) of a column with these cells, next to another one."""
     source = Table(_write(tmp_path / "t.csv", "x,other", *(f"{c},a" for c in cells)), **options)
     listing = source.list_samples()
     rows = [source.read_sample(sample) for sample in listing.samples]
@@ -396,7 +396,7 @@ def test_describe(tmp_path: Path) -> None:
         "kinds": {"b": "float"},
     }
     assert source.root is None
-    rs.pack(source, tmp_path / "out")  # beside the table
+    rs.pack(source, tmp_path / "out")  # next to the table
 
 
 def test_table_that_was_cut_since_it_was_listed(tmp_path: Path) -> None:
@@ -494,10 +494,10 @@ def test_column_of_images(tmp_path: Path, images: ModuleType) -> None:
     assert source.kinds() == {"age": "int64"}
     for sample, name in zip(listing.samples, ("deep/b.png", "a.png", "a.png"), strict=True):
         assert sample.size_bytes > (tmp_path / name).stat().st_size
-    rs.pack(source, tmp_path / "out")  # beside the images: it is the table that names them
+    rs.pack(source, tmp_path / "out")  # next to the images: it is the table that names them
 
 
-def test_names_that_lead_out_are_refused_and_others_mended(
+def test_paths_that_leave_the_folder_are_refused_and_others_fixed(
     tmp_path: Path, images: ModuleType
 ) -> None:
     root = tmp_path / "root"
@@ -603,7 +603,7 @@ def test_a_table_of_others(shared_data: Path, tmp_path: Path) -> None:
     assert len(rs.open(tmp_path / "out")) == len(expected)
 
 
-def test_a_folder_of_tables_says_which_there_are(tmp_path: Path) -> None:
+def test_the_error_of_a_folder_of_tables_names_one(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("x\n1\n")
     with raises(rs.SourceError, path=tmp_path, match=r"Pack .*a\.csv"):
         Table(tmp_path).list_samples()

@@ -19,7 +19,7 @@ CAT = ("cat", 1, 1, 9, 9)
 
 @pytest.fixture
 def folder(tmp_path: Path, images: ModuleType) -> Path:
-    """Two images, with all that sources may find beside them."""
+    """Two images, with every file that sources may find next to them."""
     for name in "ab":
         (tmp_path / "images").mkdir(exist_ok=True)
         (tmp_path / "images" / f"{name}.jpg").write_bytes(images.jpeg(width=40, height=20))

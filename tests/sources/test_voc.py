@@ -1,4 +1,4 @@
-"""PASCAL VOC in each of its layouts, what is said of files that do not fit, and real datasets."""
+"""PASCAL VOC in each of its layouts, errors and notices about invalid files, and real datasets."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def test_features(tmp_path: Path) -> None:
 
 
 def test_sparse_and_odd_annotations(tmp_path: Path) -> None:
-    """Sides in any order, floats, no flags, parts with boxes of their own, text beside objects."""
+    """Sides in any order, floats, no flags, parts with boxes of their own, text next to objects."""
     image(tmp_path / "a.jpg")
     write(
         tmp_path / "a.xml",
@@ -465,5 +465,5 @@ def test_packed_boxes_as_tensorflow_reads_them(tmp_path: Path, tf: Any) -> None:
 
 @given(st.text(" \t\u3000-01a", max_size=8))
 def test_marks_of_lists_of_one_class(line: str) -> None:
-    """An expression that is slow on many spaces says the same, of short lines."""
+    """The parser agrees with an expression that is slow on many spaces."""
     assert _without_class_mark(line) == re.sub(r"\s+-?[01]$", "", line)

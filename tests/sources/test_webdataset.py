@@ -457,7 +457,7 @@ def test_pipes_are_not_waited_for(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("comes_first", [True, False])
-def test_the_name_that_the_json_tells_is_that_of_the_image(
+def test_the_name_in_the_json_is_that_of_the_image(
     tmp_path: Path, images: ModuleType, comes_first: bool
 ) -> None:
     document = json.dumps({"image/filename": "in/a.jpeg"}).encode()

@@ -1,4 +1,4 @@
-"""Few words for many things, and for none."""
+"""Short descriptions of many names, and of none."""
 
 from __future__ import annotations
 

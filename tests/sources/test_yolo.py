@@ -1,4 +1,4 @@
-"""YOLO in both of its layouts and none; the small files around it; what is said of wrong labels."""
+"""YOLO in both of its layouts and in none; its small files; invalid labels."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ def test_features(tmp_path: Path) -> None:
         ("train: images/train\nval: images/val\ntest: images/test\nnames: [cat, Dog]", 1),
     ],
 )
-def test_where_data_yaml_leads(tmp_path: Path, yaml: str, noted: int) -> None:
+def test_folders_and_lists_of_data_yaml(tmp_path: Path, yaml: str, noted: int) -> None:
     _ultralytics(tmp_path, yaml)
     image(tmp_path / "train" / "images" / "other.jpg")
     if "train/images" not in yaml:
@@ -304,7 +304,7 @@ def test_wrong_labels_are_listed_with_their_lines(tmp_path: Path) -> None:
     assert (_boxes(features), len(notes)) == ([(0.25, 0.65, 0.75, 1), BOX], 8)
 
 
-def test_boxes_rounded_over_the_edge_are_good(tmp_path: Path) -> None:
+def test_boxes_rounded_over_the_edge_are_valid(tmp_path: Path) -> None:
     """0.949306 + 0.101389 / 2 is 1.0000005: six decimals cannot say it better."""
     root = _darknet(tmp_path)
     write(root / "data" / "img" / "a.txt", "0 0.5 0.949306 0.5 0.101389")
@@ -495,7 +495,7 @@ def test_document_markers_are_ignored(tmp_path: Path) -> None:
 
 @given(st.text("\"'#\\\\ \ta", max_size=20))
 def test_comments_end_like_in_yaml(line: str) -> None:
-    """An expression that tries all ways says the same, of lines short enough for it."""
+    """The parser agrees with an expression that tries all ways, on lines short enough for it."""
     slow = r"""(?:[^"'#]|"(?:[^"\\]|\\.)*"|'[^']*'|["']|(?<!\s)(?<!^)\#)*"""
     expected = re.match(slow, line)
     assert expected is not None
