@@ -1,5 +1,6 @@
-"""Workers of one iteration begin at one place, in whichever order they start. Run without processes,
-so that every order can be tried.
+"""Workers of one iteration begin at one place, in whichever order they start.
+
+Run without processes, so that every order can be tried.
 """
 
 from __future__ import annotations
