@@ -85,8 +85,6 @@ def test_markers_between_segments_are_skipped(images: ModuleType) -> None:
 
 
 def test_no_orientation(images: ModuleType) -> None:
-    for name, data in images.odd().items():
-        assert exif_orientation(data) == (6 if name == "rotated jpeg" else 1), name
     assert exif_orientation(b"") == 1
     assert exif_orientation(with_exif(images.noise(5, 4), 9, "JPEG")) == 1
     assert exif_orientation(with_exif(images.noise(5, 4), 0, "JPEG")) == 1
