@@ -122,7 +122,21 @@ def test_messages_are_made_of_the_fields(error: RecordsmithError, message: str) 
     assert str(error) == message
     document = error.to_json()
     assert (document["error"], document["message"]) == (type(error).__name__, message)
-    json.dumps(document, ensure_ascii=True)
+
+
+def test_json_has_the_fields_that_are_set() -> None:
+    error = CorruptDataError(Defect.PAYLOAD_CRC, "it differs", path="a", record=0, found="00")
+    assert json.loads(json.dumps(error.to_json())) == {
+        "error": "CorruptDataError",
+        "message": "a, record 0: payload-crc-mismatch: it differs: found 00",
+        "problem": "it differs",
+        "defect": "payload-crc-mismatch",
+        "path": "a",
+        "record": 0,
+        "found": "00",
+    }
+    many = SourceError("2 images are missing", ["a", "b"], lists_problems=True).to_json()
+    assert (many["problems"], many["problem_count"]) == (["a", "b"], 2)
 
 
 def test_each_interface_has_its_own_names_of_options() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from recordsmith.sources.problems import notice, some, tally
+from recordsmith.sources.problems import in_full, notice, some, tally
 
 
 @pytest.mark.parametrize(
@@ -29,7 +29,7 @@ def test_some_of_which_one_counts() -> None:
 
 def test_tally() -> None:
     assert tally([]) == "no files"
-    assert tally(["a.xml", "b"]) == "a.xml and b"
+    assert tally(["a.xml", "b", "c"]) == "a.xml, b and c"
     paths = ["x/a.xml", "b.xml", "c", "d.txt", "e.xml"]
     assert tally(paths) == "5 files (3 .xml, 1 without suffix, 1 .txt), such as x/a.xml"
 
@@ -39,7 +39,7 @@ def test_tally() -> None:
     [
         ([], []),
         (["a"], ["1 hidden file skipped: a"]),
-        (["a", "b"], ["2 hidden files skipped: a and b"]),
+        ([*"abc"], ["3 hidden files skipped: a, b and c"]),
         (
             [*"abc", "d.txt"],
             ["4 hidden files skipped (3 without suffix, 1 .txt): a, b, c and 1 more"],
@@ -48,3 +48,9 @@ def test_tally() -> None:
 )
 def test_notice(paths: list[str], expected: list[str]) -> None:
     assert notice(paths, "hidden file", "skipped") == expected
+
+
+def test_problems_in_one_sentence() -> None:
+    every = [f"problem {number}" for number in range(22)]
+    assert in_full(every[:20]) == "; ".join(every[:20])
+    assert in_full(every) == "; ".join(every[:20]) + "; and 2 more"
