@@ -94,7 +94,7 @@ def _main(job: str, source: str, out: Path, options: Any, folders: int, kills: i
         os.waitpid(run(out / f"undisturbed-{number}"), 0)
         seconds = min(seconds, time.perf_counter() - started)
     wanted = _hashes(out / "undisturbed-0")
-    assert len(wanted) > 4  # shards, and what stands beside them
+    assert len(wanted) > 4  # shards, and the files next to them
     moments = random.Random(0)
     killed = wrong = 0
     for number in range(folders):

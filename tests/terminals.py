@@ -23,13 +23,13 @@ def run(
     pipe: bool = False,
     interrupt_at: str = "",
 ) -> Seen:
-    """Runs a program to its end.
+    """Run a program to its end.
 
-    The terminal is read all the while: whoever writes to one that nobody reads waits for ever.
+    The terminal is read all the while: a write to one that is not read would wait for ever.
 
     Args:
-        pipe: standard output is a pipe; only what is told on the way is shown on the terminal.
-        interrupt_at: Ctrl-C as soon as this is shown.
+        pipe: standard output is a pipe; only progress and errors are shown on the terminal.
+        interrupt_at: press Ctrl-C as soon as this text is shown.
     """
     main, terminal = pty.openpty()
     with subprocess.Popen(

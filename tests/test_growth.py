@@ -1,4 +1,4 @@
-"""Input that a stranger prepared takes time in proportion to its size.
+"""Hostile input takes time in proportion to its size.
 
 Each case has an input of at most a few megabytes that took minutes to hours where work grew with
 the square of the input, and takes about a second where it does not. It runs in a process of its

@@ -25,6 +25,8 @@ from recordsmith.dataset.shard_index import index_paths
 from recordsmith.errors import MissingFileError
 from recordsmith.wire import encode_record, encode_records
 
+from ..raising import raises
+
 PAYLOADS = [bytes([number]) * 400_000 for number in range(8)]  # more than is read at a time
 
 
@@ -134,7 +136,7 @@ def test_two_writers_of_one_name(tmp_path: Path) -> None:
     first.write(b"first")
     second.write(b"second")
     first.close()
-    with pytest.raises(rs.OptionError, match="exist"):
+    with raises(rs.OptionError, option="overwrite", match="exist"):
         second.close()
     second.discard()
     assert os.listdir(tmp_path) == ["a.tfrecord"]
@@ -388,4 +390,4 @@ def test_shards_that_disagree_on_a_kind(tmp_path: Path) -> None:
     (batch,) = rs.Loader(dataset, {"x": rs.Scalar("odd")}, batch_size=3, skip_errors=1, threads=0)
     assert batch["x"].tolist() == [1, 2]
     code = rs.reader_code(tmp_path, "tf")
-    assert "'odd' is left out: its kind varies" in code
+    assert "'odd' is left out" in code

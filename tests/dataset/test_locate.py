@@ -13,6 +13,8 @@ from recordsmith.dataset import LABELS_NAME, MANIFEST_NAME, shard_name
 from recordsmith.dataset.locate import locate
 from recordsmith.errors import MissingFileError
 
+from ..raising import raises
+
 
 def _found(path: object, split: str | None = None) -> list[tuple[str, str]]:
     """(file name, split) of each shard."""
@@ -110,7 +112,9 @@ def test_damaged_file_with_a_shard_name_is_not_ignored(
 ) -> None:
     made.write_shard(tmp_path / "a.tfrecord", [1])
     (tmp_path / "b.tfrecord").write_bytes(b"this was to be a shard, and is none")
-    with pytest.raises(rs.CorruptDataError, match=r"b\.tfrecord"):
+    with raises(
+        rs.CorruptDataError, defect="not-a-tfrecord", path=tmp_path / "b.tfrecord", offset=0
+    ):
         list(rs.open(tmp_path))
 
 
@@ -134,7 +138,7 @@ def test_globs(tmp_path: Path, made: SimpleNamespace) -> None:
         1,
     ]  # without dataset.json and labels.txt
     assert made.ids_of(rs.open(str(tmp_path / "*" / "*.tfrecord"), split="test")) == [2]
-    with pytest.raises(rs.OptionError, match="no file") as caught:
+    with raises(rs.OptionError, value=tmp_path / "*.nothing", match="no file") as caught:
         rs.open(tmp_path / "*.nothing")
     assert caught.value.option == "paths"
 
@@ -233,11 +237,13 @@ def test_missing_paths(tmp_path: Path) -> None:
 
 
 def test_error_of_a_folder_without_records_lists_its_contents(tmp_path: Path) -> None:
-    with pytest.raises(rs.OptionError, match="empty"):
+    with raises(rs.OptionError, option="paths", value=tmp_path, match="empty"):
         rs.open(tmp_path)
     (tmp_path / "README.md").write_text("words about nothing in particular")
     (tmp_path / "deeper").mkdir()
-    with pytest.raises(rs.OptionError, match=r"README\.md, .*deeper") as caught:
+    with raises(
+        rs.OptionError, option="paths", value=tmp_path, match=r"README\.md, .*deeper"
+    ) as caught:
         rs.open(tmp_path)
     assert "glob" in caught.value.remedy
 

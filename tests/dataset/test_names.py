@@ -19,6 +19,8 @@ from recordsmith.dataset.splits import split_of
 from recordsmith.errors import OptionError
 from recordsmith.wire import COMPRESSIONS
 
+from ..raising import raises
+
 SPLITS = st.text(
     st.characters(blacklist_categories=("Cc", "Zl", "Zp"), blacklist_characters="/\\:*?[]"),
     min_size=1,
@@ -96,5 +98,5 @@ def test_names_that_count_as_shards(name: str, passes: bool) -> None:
 
 @pytest.mark.parametrize("field", ["{split:999999999}", "{split.__class__}", "{shard!r}", "{0}"])
 def test_templates_have_plain_fields_only(field: str) -> None:
-    with pytest.raises(OptionError, match="template"):
+    with raises(OptionError, option="shard_names", match="template"):
         shard_name("train", 0, 1, template=field + "-{split}-{shard}-{shards}")

@@ -17,6 +17,8 @@ from recordsmith.dataset import Shard, ShardWriter, open_shards, records_of
 from recordsmith.dataset.shard_index import ShardIndex
 from recordsmith.wire import encode_record, encode_records
 
+from ..raising import raises
+
 PAYLOADS = [b"first", b"", b"x" * 300, b"fourth", b"y"]
 
 
@@ -105,7 +107,7 @@ def test_payloads_do_not_change_with_the_file(path: Path) -> None:
 
 def test_compressed_shard_has_no_random_access(tmp_path: Path, made: SimpleNamespace) -> None:
     path = made.write_shard(tmp_path / "a.tfrecord.gz", range(3), "gzip")
-    with pytest.raises(rs.OptionError, match="gzip") as caught:
+    with raises(rs.OptionError, option="paths", match="gzip") as caught:
         Shard(path, "").read(0)
     assert str(path) in str(caught.value)
 

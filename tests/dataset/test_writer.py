@@ -20,6 +20,8 @@ from recordsmith.dataset import ShardWriter, records_of
 from recordsmith.errors import MissingFileError
 from recordsmith.wire import COMPRESSIONS, crc32c, encode_records
 
+from ..raising import raises
+
 PAYLOADS = [b"first", b"", b"x" * 3_000_000, b"last"]  # more than the buffer
 
 INFLATE: dict[str, Any] = {"none": bytes, "gzip": gzip.decompress, "zlib": zlib.decompress}
@@ -155,7 +157,7 @@ def test_overwrite_replaces_only_at_the_end(tmp_path: Path) -> None:
 
 
 def test_unsupported_compression_creates_no_file(tmp_path: Path) -> None:
-    with pytest.raises(rs.OptionError, match="lz4"):
+    with raises(rs.OptionError, option="compression", value="lz4"):
         ShardWriter(tmp_path / "a.tfrecord", compression="lz4")
     assert _files(tmp_path) == set()
 
@@ -197,7 +199,12 @@ def test_error_at_the_end_leaves_no_file(
 
     monkeypatch.setattr(os, step, fail)
     with (
-        pytest.raises(rs.FileAccessError, match="disk"),
+        raises(
+            rs.FileAccessError,
+            path=tmp_path / "a.tfrecord",
+            operation="write",
+            errno=errno.EIO,
+        ),
         ShardWriter(tmp_path / "a.tfrecord", overwrite=True) as writer,
     ):
         writer.write(b"x")

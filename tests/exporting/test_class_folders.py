@@ -98,7 +98,10 @@ def test_a_mask_of_another_size_is_reported(
     mask = images.encode(images.noise(11, 8, "L"), "PNG")
     source = write(train=[image("a.jpg", more={"image/segmentation/class/encoded": mask})])
     report = rs.export(source, tmp_path / "out")
-    assert report.problems == ["record 0: the mask has 11 x 8 pixels, but its image has 12 x 8"]
+    (problem,) = report.problems
+    assert problem.startswith("record 0: ")
+    assert "11 x 8" in problem
+    assert "12 x 8" in problem
 
 
 def test_lost_class_information_is_reported(
@@ -112,4 +115,4 @@ def test_lost_class_information_is_reported(
     assert report.dropped_features["image/object/bbox/xmin"] == 1
     assert "other" not in report.dropped_features  # it had no value
     assert "several classes" in report.problems[0]
-    assert "cat has label 3 in the records and 0" in report.problems[1]
+    assert "cat has label 3" in report.problems[1]

@@ -31,7 +31,8 @@ def test_each_split_has_a_folder_and_a_document(
     )
     report = rs.export(source, tmp_path / "out", "coco")
     assert report.dropped_features == {}
-    assert report.problems == ["record 1: the id 42 is already used by an earlier record"]
+    (problem,) = report.problems
+    assert problem.startswith("record 1: the id 42 ")
     assert sorted(files(tmp_path / "out")) == [
         *("annotations/instances_train.json", "annotations/instances_val.json"),
         *("train/b.jpg", "train/d/a.jpg", "val/c.jpg"),
@@ -158,8 +159,8 @@ def test_invalid_instance_masks(
         rs.export(write(train=wrong), tmp_path / "out", "coco")
     problems = caught.value.problems
     assert "11 x 8" in problems[0]
-    assert "image/object/mask has 2 values for 1 boxes" in problems[1]
-    assert "an instance mask cannot be read" in problems[2]
+    assert "2 values for 1" in problems[1]
+    assert "cannot be read" in problems[2]
 
 
 def test_split_named_annotations(write: Any, image: Any, tmp_path: Path, files: Any) -> None:

@@ -73,7 +73,7 @@ def test_rows_are_written_in_groups(
 
 
 def test_values_of_several_kinds(write: Any, tmp_path: Path, parquet: Any) -> None:
-    with pytest.raises(rs.OptionError, match="'x' has values of several kinds"):
+    with pytest.raises(rs.OptionError, match=r"'x' .* several kinds"):
         rs.export(write(train=[{"x": 1}, {"x": "a"}]), tmp_path / "out", "parquet")
 
 

@@ -315,7 +315,7 @@ KEYS = ("image/filename", "image/class/label", "image/encoded", "image/source_id
 
 @st.composite
 def any_examples(draw: st.DrawFn) -> list[dict[str, Any]]:
-    """Records of any features, of which each has one kind; some with an image, and its mask."""
+    """Records of any features, each of one kind; some with an image and its mask."""
     keys = st.one_of(st.sampled_from(KEYS), st.text(max_size=4), st.just("b\udcff"))
     kinds = draw(st.dictionaries(keys, st.sampled_from(list(values)), max_size=6))
     kinds |= {key: "bytes" for key in kinds if key.endswith("encoded")}

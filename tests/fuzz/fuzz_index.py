@@ -1,4 +1,4 @@
-"""Index files beside a shard.
+"""Index files next to a shard.
 
 The invariant: any index file gives no index, or one whose offsets ascend by whole frames from 0 and
 end where the shard does (of a compressed one: not past what it could hold). Whatever the index

@@ -32,6 +32,8 @@ from recordsmith.image.formats.png import SIGNATURE, encode_chunk, encode_png_va
 from recordsmith.image.storing.image_options import MAX_PIXELS, ImageOptions
 from recordsmith.image.storing.store import _smaller
 
+from ..raising import raises
+
 SIDE = 2500
 MIB = 1 << 20
 
@@ -143,11 +145,11 @@ def test_every_job_rejects_images_over_the_limit(data: bytes, tmp_path: Path) ->
 
 def test_the_limit_follows_max_pixels() -> None:
     data = _png_head(9000, 9000)  # RGB: 6 bytes a pixel
-    with pytest.raises(CorruptDataError, match="max_pixels"):
+    with raises(CorruptDataError, defect="unreadable-image", match="max_pixels"):
         reserve_for_decoding(data, "png", 9000, 9000, max_pixels=MAX_PIXELS)
     reserve_for_decoding(data, "png", 9000, 9000, max_pixels=2 * MAX_PIXELS)
     reserve_for_decoding(data, "png", 2000, 2000, max_pixels=4_000_000)  # its pixels are few enough
-    with pytest.raises(CorruptDataError, match="max_pixels"):
+    with raises(CorruptDataError, defect="unreadable-image", match="max_pixels"):
         reserve_for_decoding(data, "png", 2000, 2000, max_pixels=3_999_999)
 
 
@@ -209,7 +211,7 @@ def shared(monkeypatch: pytest.MonkeyPatch) -> Memory:
     return shared
 
 
-def test_memory_is_taken_once_and_released_after_an_error(shared: Memory) -> None:
+def test_memory_is_reserved_once_and_released_after_an_error(shared: Memory) -> None:
     for _ in range(3):
         with pytest.raises(ZeroDivisionError), reserve_memory(9 * MIB):
             assert shared._free == MIB

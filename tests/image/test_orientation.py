@@ -43,7 +43,7 @@ def test_orientation_is_read(kind: str, orientation: int | None, order: str) -> 
 
 def test_images_without_exif_are_upright(images: ModuleType) -> None:
     for name, data in images.odd().items():
-        assert exif_orientation(data) == (6 if name == "jpeg to be turned" else 1), name
+        assert exif_orientation(data) == (6 if name == "rotated jpeg" else 1), name
 
 
 def test_exif_between_other_segments(images: ModuleType) -> None:

@@ -284,7 +284,7 @@ def test_damaged_images_decode_or_raise_a_defect(
 
 
 def test_any_buffer_type(images: ModuleType) -> None:
-    for name in ("jpeg", "png", "gif", "jpeg with fill bytes", "jpeg to be turned"):
+    for name in ("jpeg", "png", "gif", "jpeg with fill bytes", "rotated jpeg"):
         data = images.odd()[name]
         for buffer in (bytearray(data), memoryview(data), np.frombuffer(data, np.uint8)):
             np.testing.assert_array_equal(

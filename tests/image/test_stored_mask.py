@@ -13,6 +13,8 @@ from recordsmith.errors import CorruptDataError
 from recordsmith.image import apply_orientation, decode_mask, store_mask
 from recordsmith.image.formats.png import GREY, PALETTE, Chunk, encode_png_values, read_header
 
+from ..raising import raises
+
 RANDOM = np.random.default_rng(5)
 COLOURS = RANDOM.integers(0, 256, 768, np.uint8).tobytes()
 KINDS = [(1, PALETTE), (2, PALETTE), (4, PALETTE), (8, PALETTE), (1, GREY), (2, GREY), (4, GREY),
@@ -98,5 +100,5 @@ def test_tensorflow_reads_the_same_pixels(tf: object) -> None:
 
 
 def test_colour_masks_are_rejected(images: ModuleType) -> None:
-    with pytest.raises(CorruptDataError, match="colours"):
+    with raises(CorruptDataError, defect="unreadable-image", match="colours"):
         store_mask(images.odd()["png"], height=9, width=13)

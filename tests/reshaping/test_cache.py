@@ -37,7 +37,7 @@ def test_never_more_than_a_few() -> None:
     assert len(again) >= 900
 
 
-def test_values_are_made_side_by_side_and_one_of_a_number_is_kept() -> None:
+def test_values_are_made_in_parallel_and_one_per_number_is_kept() -> None:
     recent: LruCache[list[int]] = LruCache(lambda _, value: len(value), 3)
     both = threading.Barrier(2, timeout=20)
 

@@ -90,7 +90,7 @@ def test_work_of_another_input_is_not_used(
 
 
 def test_a_job_that_was_stopped_is_recognised(tmp_path: Path) -> None:
-    """Its folder is no empty one: it says that the job goes on from there."""
+    """Its folder is not empty: it shows that the job resumes from there."""
     with rs.ShardWriter(tmp_path / "in.tfrecord") as writer:
         for number in range(2000):
             writer.write_example({"id": number, "data": bytes(1000)})

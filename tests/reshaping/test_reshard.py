@@ -22,6 +22,8 @@ from recordsmith.dataset import LABEL_MAP_NAME, label_map_to_bytes, read_manifes
 from recordsmith.reshaping import Payloads, rewrite_each
 from recordsmith.wire import RecordBlock
 
+from ..raising import raises
+
 
 class Where:
     """Keeps the Examples whose id leaves a rest below `below` when divided by `by`."""
@@ -68,7 +70,7 @@ def shard_bytes(folder: Path) -> dict[str, bytes]:
 
 
 def assert_is_true(folder: Path) -> None:
-    """Every checksum is right, and the manifest says what the records say."""
+    """Every checksum is right, and the manifest agrees with the records."""
     report = rs.verify(folder)
     assert report.is_good, report.defects
     manifest = read_manifest(folder)
@@ -239,7 +241,7 @@ def test_new_splits_have_no_record_in_common(tmp_path: Path, made) -> None:
     assert 5 < sum(number >= 400 for number in parts[1] + parts[2]) < 40  # they are mixed
 
 
-def test_shards_are_as_many_or_as_large_as_was_said(tmp_path: Path, made) -> None:
+def test_number_and_size_of_shards(tmp_path: Path, made) -> None:
     made.packed(tmp_path / "in", {"train": [90], "test": [10]})
     report = rs.reshard(tmp_path / "in", tmp_path / "a", shards={"train": 5, "test": 1})
     assert report.shard_count == 6
@@ -372,7 +374,7 @@ def test_different_classes(tmp_path: Path, made) -> None:
     manifest = json.loads((tmp_path / "two" / "dataset.json").read_text())
     manifest["class_names"][1] = "rose"
     (tmp_path / "two" / "dataset.json").write_text(json.dumps(manifest))
-    with pytest.raises(rs.OptionError, match=r"1 is 'müsli' .*'rose'") as caught:
+    with raises(rs.OptionError, option="paths", match=r"1 is 'müsli' .*'rose'") as caught:
         rs.reshard([tmp_path / "one", tmp_path / "two"], tmp_path / "out")
     assert caught.value.value == repr(str(tmp_path / "two"))
 
@@ -390,7 +392,8 @@ def test_notice_about_different_kinds(tmp_path: Path, made) -> None:
     with rs.ShardWriter(tmp_path / "train-00001-of-00002") as writer:
         writer.write_example({"id": "three"})
     report = rs.reshard(f"{tmp_path}/train-*", tmp_path / "out")
-    assert report.notices == ("feature 'id' has several kinds",)
+    (notice,) = report.notices
+    assert "'id'" in notice
     assert_is_true(report.folder)
 
 
@@ -446,12 +449,12 @@ def test_the_same_job_again_has_nothing_to_do(tmp_path: Path, foreign: Path) -> 
     assert not again.is_new
     assert again.to_json() == {**first.to_json(), "is_new": False}
     assert times() == before
-    with pytest.raises(rs.OptionError, match="200 records"):
+    with raises(rs.OptionError, option="out", value=tmp_path / "out", match="200 records"):
         rs.reshard(foreign, tmp_path / "out", shards=3)
     assert rs.reshard(foreign, tmp_path / "out", shards=3, overwrite=True).shard_count == 3
     assert_is_true(tmp_path / "out")
     os.utime(foreign, ns=(1, 1))  # its contents may have changed
-    with pytest.raises(rs.OptionError, match="another dataset"):
+    with raises(rs.OptionError, option="out", value=tmp_path / "out", match="another dataset"):
         rs.reshard(foreign, tmp_path / "out", shards=3)
 
 
@@ -468,7 +471,7 @@ def test_the_output_is_separate_from_the_inputs(tmp_path: Path, made, foreign: P
         with pytest.raises(rs.OptionError) as caught:
             rs.reshard(paths, out, overwrite=True)
         assert caught.value.option == "out"
-    with pytest.raises(rs.OptionError, match="file"):
+    with raises(rs.OptionError, option="out", match="file"):
         rs.reshard(tmp_path / "in", foreign)
     assert sorted(os.listdir(tmp_path / "in")) == [
         "dataset.json", "labels.txt", "train-00000-of-00001.tfrecord",
@@ -485,17 +488,17 @@ def test_the_output_is_separate_from_the_inputs(tmp_path: Path, made, foreign: P
         ({"shards": 0}, "shards"),
         ({"shards": {"test": 1}}, "'test'"),
         ({"shards": 2, "shard_size_bytes": 9}, "shard"),
-        ({"take": 0}, "^take must be .* 0$"),
-        ({"sample": 0}, "^sample must be .* 0$"),
-        ({"sample": 1.5}, "^sample must be .* 1.5$"),
-        ({"sample": 0.001}, "none of the 200 records are left"),
+        ({"take": 0}, "take .* 0$"),
+        ({"sample": 0}, "sample .* 0$"),
+        ({"sample": 1.5}, "sample .* 1.5$"),
+        ({"sample": 0.001}, "200 records are left"),
         ({"splits": {"a": 0.5}}, "0.5"),
-        ({"splits": {"a": 0.999, "b": 0.001}}, "split 'b' would be empty"),
+        ({"splits": {"a": 0.999, "b": 0.001}}, "'b' would be empty"),
         ({"splits": {"a/b": 1}}, "'a/b'"),
-        ({"where": Where(1000, 0)}, "none of the 200 records match"),
-        ({"where": Where(1000, 0), "splits": {"a": 1}}, "none of the 200 records match"),
+        ({"where": Where(1000, 0)}, "200 records match"),
+        ({"where": Where(1000, 0), "splits": {"a": 1}}, "200 records match"),
         ({"split": "test"}, "'test'"),
-        ({"seed": "x"}, "^seed must be .* 'x'$"),
+        ({"seed": "x"}, "seed .* 'x'$"),
         ({"compression": "zip"}, "'zip'"),
         ({"shard_names": "{split}", "shards": 2}, "name"),
         ({"threads": 0}, "threads"),
@@ -516,7 +519,7 @@ def test_no_records(tmp_path: Path, made) -> None:
     report = rs.reshard([tmp_path / "in", tmp_path / "a.tfrecord"], tmp_path / "out")
     assert report.splits == {"train": 3}
     assert str(tmp_path / "a.tfrecord") in report.notices[0]
-    assert report.notices[-1] == "split 'a' was skipped: no records are left"
+    assert report.notices[-1].startswith("split 'a' was skipped")
 
 
 def _damaged(path: Path, how: str) -> Path:

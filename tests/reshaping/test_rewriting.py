@@ -1,4 +1,4 @@
-"""The kernel that edits payloads, held against the same in plain Python."""
+"""The kernel that edits payloads, compared with plain Python."""
 
 from __future__ import annotations
 

@@ -27,6 +27,8 @@ from recordsmith.files import INTERNAL_FOLDER, accessing
 from recordsmith.reshaping.salvaging.salvage_report import MOST_LISTED, SalvagedShard
 from recordsmith.wire import LostBytes, Repair, encode_records, inflate_damaged_stream, read_records
 
+from ..raising import raises
+
 SHARD = "train-00000-of-00002.tfrecord"
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 
@@ -67,7 +69,7 @@ def damage() -> ModuleType:
 def test_every_way_of_damage(damage, capsys: pytest.CaptureFixture[str]) -> None:
     assert damage.main(["--records", "120", "--damages", "25", "--seed", "3"]) == 0
     out = capsys.readouterr().out
-    assert "nothing is missing, nothing is foreign" in out
+    assert "nothing is missing" in out
     lines = [line.split(" | ") for line in out.splitlines() if line.startswith("| ")]
     assert len(lines) == 2 + 9
     assert all(int(line[2].replace(",", "")) > 50 for line in lines[2:])
@@ -127,7 +129,7 @@ def test_the_program_would_notice(damage, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("has_one", [True, False])
-def test_a_label_map_goes_along(made, packed: Path, tmp_path: Path, *, has_one: bool) -> None:
+def test_a_label_map_is_copied(made, packed: Path, tmp_path: Path, *, has_one: bool) -> None:
     if has_one:
         (packed / LABEL_MAP_NAME).write_bytes(label_map_to_bytes(made.class_names))
     rs.salvage(packed, tmp_path / "out")
@@ -155,7 +157,7 @@ def test_an_undamaged_dataset_comes_out_as_it_is(packed: Path, tmp_path: Path) -
     assert rs.verify(tmp_path / "out").is_good
 
 
-def test_what_is_lost_and_repaired_is_told(made, packed: Path, tmp_path: Path) -> None:
+def test_lost_and_repaired_records_are_reported(made, packed: Path, tmp_path: Path) -> None:
     borders = [0]
     for payload in rs.open(packed / SHARD).records():
         borders.append(borders[-1] + len(payload) + 16)
@@ -205,7 +207,7 @@ def test_what_is_lost_and_repaired_is_told(made, packed: Path, tmp_path: Path) -
 def test_one_split(made, packed: Path, tmp_path: Path) -> None:
     rs.salvage(packed, tmp_path / "out", split="validation")
     assert made.ids_of(rs.open(tmp_path / "out")) == [30, 31, 32, 33, 34]
-    with pytest.raises(OptionError, match="split"):
+    with raises(OptionError, option="split", value="test"):
         rs.salvage(packed, tmp_path / "other", split="test")
 
 
@@ -380,17 +382,23 @@ def test_invalid_folders(packed: Path, tmp_path: Path) -> None:
             rs.salvage(packed, out)
         assert caught.value.option == "out"
     around = tmp_path / "in" / ".." / "in"
-    with pytest.raises(OptionError, match=f"{around} is .* {packed}"):
+    with raises(
+        OptionError, option="out", value=tmp_path / "in/../in", match=f"{around} is .* {packed}"
+    ):
         rs.salvage(packed, around)
-    with pytest.raises(OptionError, match=f"input file {packed / SHARD}"):
+    with raises(
+        OptionError, option="out", value=tmp_path / "in", match=f"input file {packed / SHARD}"
+    ):
         rs.salvage(packed / SHARD, packed)
     for paths in (packed, [packed]):
-        with pytest.raises(OptionError, match=f"lies in .* {packed}"):
+        with raises(
+            OptionError, option="out", value=tmp_path / "in/deep/out", match=f"lies in .* {packed}"
+        ):
             rs.salvage(paths, packed / "deep" / "out")
     assert not (packed / "deep").exists()
-    with pytest.raises(OptionError, match="file"):
+    with raises(OptionError, option="out", value=tmp_path / "in/labels.txt", match="file"):
         rs.salvage(packed, packed / "labels.txt")
-    with pytest.raises(OptionError, match="threads"):
+    with raises(OptionError, option="threads", value=0):
         rs.salvage(packed, tmp_path / "out", threads=0)
     with pytest.raises(FileAccessError):
         rs.salvage(tmp_path / "nowhere", tmp_path / "out")
@@ -415,7 +423,7 @@ def test_names_that_a_manifest_may_not_have(made, tmp_path: Path) -> None:
 def test_existing_datasets_are_kept(made, packed: Path, tmp_path: Path) -> None:
     out = made.packed(tmp_path / "out", {"train": [3], "test": [3]})
     before = contents(out)
-    with pytest.raises(OptionError, match="overwrite"):
+    with raises(OptionError, option="out", value=tmp_path / "out", match="overwrite"):
         rs.salvage(packed, out)
     assert contents(out) == before
     rs.salvage(packed, out, overwrite=True)
@@ -473,12 +481,12 @@ def test_what_is_not_as_it_was_is_done_again(packed: Path, tmp_path: Path, what:
         (packed / "dataset.json").write_text(
             (packed / "dataset.json").read_text().replace("daisy", "rose")
         )
-        with pytest.raises(OptionError, match="overwrite"):
+        with raises(OptionError, option="out", value=tmp_path / "out", match="overwrite"):
             rs.salvage(packed, out)
         return
     else:
         os.utime(packed / SHARD, ns=(1, 1))
-        with pytest.raises(OptionError, match="overwrite"):
+        with raises(OptionError, option="out", value=tmp_path / "out", match="overwrite"):
             rs.salvage(packed, out)
         return
     assert rs.salvage(packed, out).is_new

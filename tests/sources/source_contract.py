@@ -1,4 +1,4 @@
-"""What every source has to keep. The tests of a source subclass this and say how to make one."""
+"""Tests that every source must pass. The tests of a source subclass them and make the source."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ def test_windows_paths_get_slashes() -> None:
         ("..", False, True),
     ],
 )
-def test_what_leads_out(path: str, absolute: bool, out: bool) -> None:
+def test_paths_that_leave_the_folder(path: str, absolute: bool, out: bool) -> None:
     assert (is_absolute(path), leaves_folder(path)) == (absolute, out)
 
 

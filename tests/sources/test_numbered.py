@@ -15,6 +15,8 @@ from recordsmith.example import BytesArray
 from recordsmith.sources import Sample
 from recordsmith.sources.numbered import Names, NumberedSamples, RowNames, number_of
 
+from ..raising import raises
+
 
 def _samples(**changes: Any) -> NumberedSamples:
     options: dict[str, Any] = {
@@ -49,7 +51,7 @@ def test_a_sample_may_travel_and_be_changed() -> None:
     sample = pickle.loads(pickle.dumps(_samples()[2]))
     assert sample == _samples()[2]
     assert number_of(dataclasses.replace(sample, size_bytes=1)) == 2
-    with pytest.raises(rs.OptionError, match="not from a listing"):
+    with raises(rs.OptionError, option="sample", value="a.csv/0000000"):
         number_of(Sample("a.csv/0000000", 1))
 
 

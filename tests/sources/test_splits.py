@@ -1,4 +1,4 @@
-"""Names of splits: told from others, put in order, found in paths and among lists."""
+"""Names of splits: recognition, order, and where they occur in paths and lists."""
 
 from __future__ import annotations
 

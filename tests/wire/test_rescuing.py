@@ -17,6 +17,8 @@ from recordsmith.wire import IntactFrames, LostBytes, Repair, encode_record, enc
 from recordsmith.wire.kernel import find_header
 from recordsmith.wire.recovery import BLOCK_BYTES, LONGEST_HELD_BYTES
 
+from ..raising import raises
+
 HEADER, FRAME = 12, 16
 
 
@@ -317,7 +319,7 @@ def test_a_long_record_that_shrinks_while_it_is_copied(monkeypatch: pytest.Monke
     findings = recover(stream)
     next(findings)
     stream.truncate(2 * BLOCK_BYTES)
-    with pytest.raises(CorruptDataError, match="shorter"):
+    with raises(CorruptDataError, defect="truncated-payload", offset=2097152, match="shorter"):
         list(findings)
 
 

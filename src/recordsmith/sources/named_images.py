@@ -61,7 +61,9 @@ class NamedImages:
         """
         text = text_of(value)
         if not text:
-            raise SourceError(f"{place}: column {self._column!r} is empty; expected an image file")
+            raise SourceError(
+                f"column {self._column!r} is empty; expected an image file", sample=place
+            )
         name = text.replace("\\", "/")
         if is_absolute(name):
             name = name.rpartition("/")[2]
@@ -69,7 +71,8 @@ class NamedImages:
         name = posixpath.normpath(posixpath.join(self._table_folders[table], name))
         if leaves_folder(name) or name == "." or "\0" in name:
             raise SourceError(
-                f"{place}: the image {text!r} is outside the folder {self.folder}",
+                f"the image {text!r} is outside the folder {self.folder}",
+                sample=place,
                 remedy="Move the image into the folder.",
             )
         return name

@@ -236,7 +236,7 @@ class Table:
         features |= decode_example(content) if isinstance(content, bytes) else content
         place = self._rows.place(number, row)
         if self._split is not None and not text_of(features.get(self._split)):
-            raise SourceError(f"{place}: split column {self._split!r} is empty")
+            raise SourceError(f"split column {self._split!r} is empty", sample=place)
         if self._image_column is None:
             return content
         name = self._image_names.path(features.pop(self._image_column, None), number, place, note)
@@ -248,7 +248,7 @@ class Table:
         try:
             return features | read_image(self._image_names.folder / name, name)
         except FileAccessError as error:
-            raise SourceError(f"{place}: {error}") from None
+            raise SourceError(str(error), sample=place) from None
 
     def describe(self) -> Mapping[str, Any]:
         is_folder = self.path.is_dir()

@@ -1,10 +1,8 @@
-"""Few words for many things, and for none."""
+"""Short descriptions of many names, and of none."""
 
 from __future__ import annotations
 
 import pytest
-
-from recordsmith.sources.problems import join_names, summarize_paths
 
 
 @pytest.mark.parametrize(
@@ -29,6 +27,28 @@ def test_some_of_which_one_counts() -> None:
 
 def test_tally() -> None:
     assert summarize_paths([]) == "no files"
-    assert summarize_paths(["a.xml", "b"]) == "a.xml and b"
+    assert summarize_paths(["a.xml", "b", "c"]) == "a.xml, b and c"
     paths = ["x/a.xml", "b.xml", "c", "d.txt", "e.xml"]
     assert summarize_paths(paths) == "5 files (3 .xml, 1 without suffix, 1 .txt), such as x/a.xml"
+
+
+@pytest.mark.parametrize(
+    ("paths", "expected"),
+    [
+        ([], []),
+        (["a"], ["1 hidden file skipped: a"]),
+        ([*"abc"], ["3 hidden files skipped: a, b and c"]),
+        (
+            [*"abc", "d.txt"],
+            ["4 hidden files skipped (3 without suffix, 1 .txt): a, b, c and 1 more"],
+        ),
+    ],
+)
+def test_notice(paths: list[str], expected: list[str]) -> None:
+    assert count_notice(paths, "hidden file", "skipped") == expected
+
+
+def test_problems_in_one_sentence() -> None:
+    every = [f"problem {number}" for number in range(22)]
+    assert join_problems(every[:20]) == "; ".join(every[:20])
+    assert join_problems(every) == "; ".join(every[:20]) + "; and 2 more"
