@@ -526,7 +526,11 @@ def source_of(dataset: Dataset) -> DatasetSource:
 
 
 def _matching(records: SelectedRecords, where: Where, *, must_find: bool) -> ChosenPositions:
-    """Read all records, and return the positions of those that match."""
+    """Read all records in the order of the files; return the positions of those that match."""
+    positions, order = records.positions, None
+    if not positions.is_ascending:
+        order = positions.all().argsort(kind="stable")
+        records = records.select(PositionArray(positions.at(order)))
     found, start = [np.empty(0, np.int64)], 0
     for located in records.blocks():
         block = located.block
@@ -536,7 +540,10 @@ def _matching(records: SelectedRecords, where: Where, *, must_find: bool) -> Cho
         start += len(block)
     if must_find:
         where.check_features_found()
-    return PositionArray(records.positions.at(np.concatenate(found)), where=str(where))
+    places = np.concatenate(found)
+    if order is not None:
+        places = np.sort(order[places])
+    return PositionArray(positions.at(places), where=str(where))
 
 
 def _drawn(
