@@ -16,7 +16,7 @@ from recordsmith.loading.batches.user_functions import UserFunctions
 from recordsmith.loading.features import Image
 from recordsmith.loading.features.declaration import Features, declare_features
 from recordsmith.loading.features.images.image import in_words, line_with_size
-from recordsmith.loading.features.requests import merged_glance, resolve_for_all
+from recordsmith.loading.features.requests import merged_schema, resolve_for_all
 from recordsmith.loading.order.mix import Mix
 
 _GLANCE_COUNT = 64  # records read to infer an unknown schema, or the one size of all images
@@ -36,10 +36,10 @@ def batch_maker(
         OptionError: as of `declare_features`; or the records lack what is declared.
     """
     datasets = dataset.datasets if isinstance(dataset, Mix) else (dataset,)
-    glances = [one.glance(_GLANCE_COUNT) for one in datasets]
-    schema, is_complete = merged_glance(glances)
+    schemas = [one.glance(_GLANCE_COUNT) for one in datasets]
+    schema, is_complete = merged_schema(schemas)
     declared = declare_features(features, schema, is_complete=is_complete)
-    specs = resolve_for_all(declared, glances, may_skip=may_skip)
+    specs = resolve_for_all(declared, schemas, may_skip=may_skip)
     for name, feature in declared.items():
         if isinstance(feature, Image) and feature.needs_one_size:
             declared[name] = _of_one_size(name, feature, specs, datasets)
