@@ -48,7 +48,7 @@ def seen(stream: Any) -> list[list[int]]:
 def equal(entry: Any, array: Any) -> bool:
     """Whether a converted entry says the same as what it was made of."""
     if isinstance(array, RaggedArray):
-        if isinstance(entry, rt.TorchRagged):
+        if isinstance(entry, rt.RaggedParts):
             splits = entry.row_splits.tolist()
             entry = [entry.values[a:b].tolist() for a, b in pairwise(splits)]
         return bool(entry == array.tolist())

@@ -204,10 +204,10 @@ def test_iterations_that_are_broken_off_or_go_on_side_by_side(run: Any, train: r
 
 def test_batches_and_examples_arrive_as_they_were_sent(run: Any, train: rs.Dataset) -> None:
     found = run("""
-        from recordsmith.torch import TorchRagged
+        from recordsmith.torch import RaggedParts
 
         def equal(a, b):
-            if isinstance(a, (torch.Tensor, TorchRagged)):
+            if isinstance(a, (torch.Tensor, RaggedParts)):
                 return type(a) is type(b) and all(map(torch.equal, *(
                     [each] if isinstance(each, torch.Tensor) else each for each in (a, b)
                 )))

@@ -649,10 +649,10 @@ def test_stats(dataset: rs.Dataset, threads: int) -> None:
     iteration = iter(loader)
     next(iteration), next(iteration)
     stats = loader.stats()
-    assert (stats.batch_count, stats.record_count, stats.refused_count) == (2, 20, 10)
+    assert (stats.batch_count, stats.record_count, stats.rejected_count) == (2, 20, 10)
     assert len(list(iteration)) == 4
     stats = loader.stats()
-    assert (stats.batch_count, stats.record_count, stats.refused_count) == (6, 57, 29)
+    assert (stats.batch_count, stats.record_count, stats.rejected_count) == (6, 57, 29)
     assert stats.byte_count == sum(len(record) for record in dataset.records())
     assert stats.thread_count == threads
     parts = stats.first_batch_seconds + stats.waited_seconds + stats.between_seconds
@@ -660,7 +660,7 @@ def test_stats(dataset: rs.Dataset, threads: int) -> None:
     assert min(stats.reading_seconds, stats.decoding_seconds, stats.function_seconds) > 0
     assert stats.records_per_second == pytest.approx(57 / stats.elapsed_seconds)
     assert json.loads(json.dumps(stats.to_json()))["records"] == 57
-    assert "6 batches, 57 records, 29 refused" in str(stats)
+    assert "6 batches, 57 records, 29 rejected" in str(stats)
     assert stats.bottleneck in str(stats)
     next(iter(loader))
     assert loader.stats().batch_count == 1  # of the last iteration

@@ -74,7 +74,7 @@ def test_a_tally() -> None:
     assert stats == LoaderStats(
         elapsed_seconds=6.25, first_batch_seconds=3.0, waited_seconds=0.25, between_seconds=3.0,
         reading_seconds=11, decoding_seconds=22, function_seconds=33, idle_seconds=0.75,
-        batch_count=2, record_count=440, byte_count=5500, refused_count=66, skipped_count=3,
+        batch_count=2, record_count=440, byte_count=5500, rejected_count=66, skipped_count=3,
         thread_count=3,
     )  # fmt: skip
     assert stats.records_per_second == 440 / 6.25

@@ -4,6 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from recordsmith.sources.problems import (
+    count_notice,
+    join_names,
+    join_problems,
+    summarize_paths,
+)
+
 
 @pytest.mark.parametrize(
     ("names", "expected"),

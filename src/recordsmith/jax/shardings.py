@@ -11,7 +11,7 @@ import jax
 from jax.sharding import NamedSharding, Sharding
 
 from recordsmith.errors import OptionError, option
-from recordsmith.loading.adapter_checks import Rank
+from recordsmith.loading.adapters import Rank
 
 Shardings: TypeAlias = Sharding | Mapping[str, Sharding | None] | None
 """One for all numeric entries, or a dict of one for each entry by name."""
@@ -50,7 +50,7 @@ class RowSplit(NamedTuple):
 
 
 def splits_of(shardings: Shardings) -> list[RowSplit]:
-    """How each sharding cuts the rows."""
+    """Return how each sharding splits the rows."""
     if shardings is None:
         return []
     if isinstance(shardings, Sharding):
@@ -105,7 +105,7 @@ def split_of(sharding: Sharding) -> RowSplit:
 
 
 def _part_counts(sharding: Sharding) -> tuple[int, ...]:
-    """A shape with one row for each part, along all axes that are cut."""
+    """Return a shape with one row for each part, along all axes that are split."""
     if not isinstance(sharding, NamedSharding):
         return (len(sharding.device_set),)
     sizes = sharding.mesh.shape

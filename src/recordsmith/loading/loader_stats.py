@@ -21,7 +21,7 @@ class BatchCost:
     function_seconds: float = 0.0
     record_count: int = 0
     byte_count: int = 0
-    refused_count: int = 0
+    rejected_count: int = 0
 
     def add(self, other: BatchCost) -> None:
         """Add the costs of another batch."""
@@ -43,7 +43,7 @@ class LoaderStats:
         idle_seconds: how long threads were idle.
         batch_count, record_count, byte_count: batches returned, and records and bytes read for
             them.
-        refused_count, skipped_count: records that the filter rejected, and that were skipped.
+        rejected_count, skipped_count: records that the filter rejected, and that were skipped.
         thread_count: the number of threads; 0 for the caller's only.
         processor_count: how many threads can run at once.
         has_pixels: whether images or masks are decoded.
@@ -60,7 +60,7 @@ class LoaderStats:
     batch_count: int = 0
     record_count: int = 0
     byte_count: int = 0
-    refused_count: int = 0
+    rejected_count: int = 0
     skipped_count: int = 0
     thread_count: int = 0
     processor_count: int = 1
@@ -131,7 +131,7 @@ class LoaderStats:
             "batches": self.batch_count,
             "records": self.record_count,
             "bytes": self.byte_count,
-            "refused": self.refused_count,
+            "rejected": self.rejected_count,
             "skipped": self.skipped_count,
             "records_per_second": self.records_per_second,
             "bytes_per_second": self.bytes_per_second,
@@ -150,7 +150,7 @@ class LoaderStats:
     def __str__(self) -> str:
         left_out = [
             f"{count:,} {what}"
-            for count, what in ((self.refused_count, "refused"), (self.skipped_count, "skipped"))
+            for count, what in ((self.rejected_count, "rejected"), (self.skipped_count, "skipped"))
             if count
         ]
         done = f"{self.batch_count:,} batches, {self.record_count:,} records"

@@ -45,7 +45,7 @@ def feature_spec(
             expected="Examples",
             remedy="Use sequence_feature_spec." if is_sequence else "",
         )
-    schema.check_complete("TensorFlow must be told all that it reads")
+    schema.check_complete("TensorFlow needs the names of all features to read")
     return _section(schema.features, features, defaults or {})
 
 
@@ -75,7 +75,7 @@ def sequence_feature_spec(
             value=schema.payload,
             expected="SequenceExamples",
         )
-    schema.check_complete("TensorFlow must be told all that it reads")
+    schema.check_complete("TensorFlow needs the names of all features to read")
     context = schema.sections.get("context", {})
     lists = schema.sections.get("feature_lists", {})
     wanted = [None, None] if features is None else _shared_out(list(features), context, lists)

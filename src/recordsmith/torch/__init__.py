@@ -9,7 +9,8 @@ this process.
 """
 
 try:
-    from recordsmith.torch.conversion import TorchRagged, convert
+    from recordsmith.loading.adapters import RaggedParts
+    from recordsmith.torch.conversion import convert
     from recordsmith.torch.ranks import this_rank
     from recordsmith.torch.sequence import ExampleDataset, examples
     from recordsmith.torch.stream import TorchBatches, batches
@@ -22,8 +23,8 @@ except ModuleNotFoundError as error:
 
 __all__ = [
     "ExampleDataset",
+    "RaggedParts",
     "TorchBatches",
-    "TorchRagged",
     "batches",
     "convert",
     "examples",

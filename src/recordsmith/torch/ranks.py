@@ -7,7 +7,7 @@ import os
 import torch.distributed
 
 from recordsmith.errors import OptionError
-from recordsmith.loading.adapter_checks import Rank
+from recordsmith.loading.adapters import Rank
 
 
 def this_rank() -> Rank:

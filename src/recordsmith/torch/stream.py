@@ -17,7 +17,7 @@ from torch.utils.data import default_collate, get_worker_info
 
 from recordsmith.errors import OptionError, option
 from recordsmith.loading import Loader
-from recordsmith.loading.adapter_checks import check_loader, check_rank
+from recordsmith.loading.adapters import check_loader, check_rank
 from recordsmith.torch.conversion import convert
 from recordsmith.torch.ranks import this_rank
 from recordsmith.torch.worker_iterations import Origin, Start, State, WorkerIterations

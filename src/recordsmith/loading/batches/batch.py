@@ -322,7 +322,7 @@ class BatchJob:
                     function, self._example(row), self._generator("filter", row), row, self._locate
                 )
             ]  # fmt: skip
-        self._cost.refused_count = count - len(kept)
+        self._cost.rejected_count = count - len(kept)
         if len(kept) < count:
             self._select(np.array(kept, np.int64))
 

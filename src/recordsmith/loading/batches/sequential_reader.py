@@ -1,11 +1,10 @@
-"""Records of shards that can only be read in order: compressed ones.
+"""Reads compressed shards, which support only sequential reads.
 
-What a rank wants of a run of records is read before the steps that need it, going forward through
-each shard, which stays open where it was left. While the steps of a run are handed out, the next
-run is read piece by piece, so that no batch waits for a whole one. Steps, runs and positions are
-`order`'s and `schedule`'s matter; a shard is read again from its start only for records that it has
-passed: in the next epoch, after resuming, and for the first records of an epoch that fill up its
-last step.
+The records that a rank needs from a run are read before the steps that use them, forward through
+each shard, which stays open. While the steps of a run are returned, the next run is read piece by
+piece, so that no batch waits for a whole run. A shard is read again from its start only for records
+before the current place: in the next epoch, after resuming, and for the first records of an epoch
+that complete its last step.
 """
 
 from __future__ import annotations
@@ -29,27 +28,27 @@ from recordsmith.loading.order.schedule import Step
 from recordsmith.wire import RecordBlock, read_blocks
 
 Runs: TypeAlias = Callable[[int, Int64Array], Int64Array]
-"""(epoch, places) -> the number of each place's run."""
+"""Called as `runs(epoch, places)`; returns the number of the run of each place."""
 
-_Kept: TypeAlias = dict[int, bytes | CorruptDataError]
-"""What was read, by position: payloads, and why there is none."""
+_Payloads: TypeAlias = dict[int, bytes | CorruptDataError]
+"""By position: the payload, or why it cannot be read."""
 
-_OPEN_SHARDS = 4  # more than one run touches at once, if shards are not tiny
+_OPEN_SHARDS = 4  # more than one run needs at once, unless shards are tiny
 
 
 class HeldRecords:
-    """The records of one step: those that were read before it, and those that can be picked.
+    """The records of one step: those read in advance, and those that support random access.
 
-    seconds: how long was read before it was handed out, for it or for later ones.
+    seconds: how long reading took before the step was returned, for it or for later ones.
     """
 
-    def __init__(self, dataset: SelectedRecords, kept: _Kept) -> None:
+    def __init__(self, dataset: SelectedRecords, payloads: _Payloads) -> None:
         self.seconds = 0.0
         self._dataset = dataset
-        self._kept = kept
+        self._payloads = payloads
 
     def read_records(self, positions: Int64Array) -> BytesArray:
-        """The payloads at many positions, which are of the step.
+        """Return the payloads at many positions of the step.
 
         Raises:
             CorruptDataError: one of them could not be read.
@@ -57,11 +56,11 @@ class HeldRecords:
         return BytesArray.from_values([self._payload(at) for at in positions.tolist()])
 
     def _payload(self, position: int) -> bytes:
-        payload = self._kept.get(position)
+        payload = self._payloads.get(position)
         if payload is None:
             return self._dataset.read_record(position)
         if isinstance(payload, CorruptDataError):
-            raise copy(payload)  # one that was raised would keep alive what it passed
+            raise copy(payload)  # a raised error keeps the frames that it passed alive
         return payload
 
 
@@ -69,12 +68,12 @@ class SequentialReader:
     """Reads the compressed shards of a dataset for the steps of an iteration, in their order."""
 
     def __init__(self, dataset: SelectedRecords, runs: Runs | None = None) -> None:
-        """`runs`: which records are read together; those of one step, if the order has no runs."""
+        """`runs`: which records are read together. Default: those of one step."""
         self._dataset = dataset
         self._runs = runs
 
     def read(self, steps: Iterable[Step]) -> Iterator[tuple[Step, HeldRecords]]:
-        """Each step with its records, in order."""
+        """Yield each step with its records, in order."""
         with _OpenShards() as shards, closing(self._read(steps, shards)) as each:
             begun = time.perf_counter()
             for step, held in each:
@@ -85,37 +84,37 @@ class SequentialReader:
     def _read(
         self, steps: Iterable[Step], shards: _OpenShards
     ) -> Generator[tuple[Step, HeldRecords], None, None]:
-        kept: _Kept = {}
+        payloads: _Payloads = {}
         ready: deque[tuple[Step, HeldRecords]] = deque()
         for complete, positions, begun in self._by_run(steps):
             ready_count, seen_count = len(ready), 0
-            for count in self._read_run(shards, positions, kept):
+            for count in self._read_run(shards, positions, payloads):
                 seen_count += count
-                # as much of what is ready is handed out as of what comes next was read
+                # return ready steps at the rate at which the next run is read
                 while ready and (ready_count - len(ready)) * len(positions) < (
                     ready_count * seen_count
                 ):
                     yield ready.popleft()
             while ready:
                 yield ready.popleft()
-            ready.extend((step, self._held(step, kept)) for step in complete)
-            still_wanted = [] if begun is None else begun.positions.tolist()
-            kept = {at: kept[at] for at in still_wanted if at in kept}
+            ready.extend((step, self._held(step, payloads)) for step in complete)
+            still_needed = [] if begun is None else begun.positions.tolist()
+            payloads = {at: payloads[at] for at in still_needed if at in payloads}
         yield from ready
 
-    def _held(self, step: Step, kept: _Kept) -> HeldRecords:
-        own = {at: kept[at] for at in step.positions.tolist() if at in kept}
+    def _held(self, step: Step, payloads: _Payloads) -> HeldRecords:
+        own = {at: payloads[at] for at in step.positions.tolist() if at in payloads}
         return HeldRecords(self._dataset, own)
 
     def _by_run(
         self, steps: Iterable[Step]
     ) -> Iterator[tuple[list[Step], Int64Array, Step | None]]:
-        """For each run: the steps that are complete with it, the positions that are wanted of it,
-        and the step that goes on in the next run.
+        """Yield for each run the steps that it completes, the positions to read from it, and the
+        step that continues in the next run.
         """
         current: object = None
         complete: list[Step] = []
-        wanted: list[Int64Array] = [np.empty(0, np.int64)]
+        needed: list[Int64Array] = [np.empty(0, np.int64)]
         for number, step in enumerate(steps):
             if self._runs is None:
                 runs = np.full(len(step.places), number)
@@ -127,25 +126,27 @@ class SequentialReader:
                     continue
                 run = (step.epoch, int(runs[begin]))
                 if run != current:
-                    yield complete, np.concatenate(wanted), step if begin else None
-                    current, complete, wanted = run, [], []
-                wanted.append(step.positions[begin:end])
+                    yield complete, np.concatenate(needed), step if begin else None
+                    current, complete, needed = run, [], []
+                needed.append(step.positions[begin:end])
             complete.append(step)
-        yield complete, np.concatenate(wanted), None
+        yield complete, np.concatenate(needed), None
 
-    def _read_run(self, shards: _OpenShards, positions: Int64Array, kept: _Kept) -> Iterator[int]:
-        """Read what is wanted; says after each piece of work how many records it kept."""
+    def _read_run(
+        self, shards: _OpenShards, positions: Int64Array, payloads: _Payloads
+    ) -> Iterator[int]:
+        """Read the records at some positions; yield the number of records after each piece."""
         for shard, members, numbers in self._dataset.by_shard(positions):
             if shard.compression == "none":
-                continue  # these can be picked when they are needed
+                continue  # they support random access
             ascending = numbers.argsort(kind="stable")
             yield from shards.read(
-                shard, numbers[ascending].tolist(), positions[members][ascending].tolist(), kept
+                shard, numbers[ascending].tolist(), positions[members][ascending].tolist(), payloads
             )
 
 
 class _OpenShards:
-    """The shards that were read to some place."""
+    """The shards that are being read."""
 
     def __init__(self) -> None:
         self._open: OrderedDict[int, _OpenShard] = OrderedDict()
@@ -158,9 +159,9 @@ class _OpenShards:
             opened.close()
 
     def read(
-        self, shard: Shard, numbers: list[int], positions: list[int], kept: _Kept
+        self, shard: Shard, numbers: list[int], positions: list[int], payloads: _Payloads
     ) -> Iterator[int]:
-        """Read records of a shard, by ascending numbers, and keep them by their positions."""
+        """Read records of a shard, by ascending numbers, into a dict by position."""
         opened = self._open.pop(id(shard), None)
         if opened is not None and numbers[0] < opened.first:
             opened.close()
@@ -173,7 +174,7 @@ class _OpenShards:
             while number >= opened.stop and opened.advance():
                 yield seen
                 seen = 0
-            kept[position] = opened.payload(number)
+            payloads[position] = opened.payload(number)
             seen += 1
         yield seen
 
@@ -181,7 +182,7 @@ class _OpenShards:
 class _OpenShard:
     """A compressed shard, read forward block by block.
 
-    first, stop: the numbers of the records that it can tell about now.
+    first, stop: the numbers of the records of the current block.
     """
 
     def __init__(self, shard: Shard) -> None:
@@ -196,8 +197,8 @@ class _OpenShard:
         self._blocks.close()
 
     def advance(self) -> bool:
-        """Go on to the next block; False at the end."""
-        self._block = None  # its memory is used again
+        """Read the next block; return False at the end."""
+        self._block = None  # its memory is reused
         self._block = next(self._blocks, None)
         if self._block is None:
             self.first = self.stop
@@ -206,7 +207,7 @@ class _OpenShard:
         return True
 
     def payload(self, number: int) -> bytes | CorruptDataError:
-        """The payload of a record that is not passed yet, or why there is none."""
+        """Return the payload of a record at or after `first`, or why it cannot be read."""
         block = self._block
         if block is not None and self.first <= number < self.stop:
             begin = int(block.starts[number - self.first])
@@ -215,20 +216,20 @@ class _OpenShard:
 
     def _read(self) -> Generator[RecordBlock, None, None]:
         path = self._shard.path
-        self._shard.check_size()  # another file may lie there since the records were counted
+        self._shard.check_size()  # the file may have been replaced since the records were counted
         with open_file(path) as file, located(path), accessing(path):
             yield from read_blocks(file, compression=self._shard.compression, on_defect=self._note)
 
     def _note(self, error: CorruptDataError) -> None:
-        """A record that is damaged is passed; other defects are the end of what can be read."""
+        """Skip a damaged record; other defects end what can be read."""
         error.path = str(self._shard.path)
         if error.defect is Defect.PAYLOAD_CRC and error.record is not None:
             self._faults[error.record] = error
-        elif error.defect is not Defect.TRUNCATED_COMPRESSION:  # that alone loses no record
+        elif error.defect is not Defect.TRUNCATED_COMPRESSION:  # it alone loses no record
             self._end = error
 
     def _lost(self, number: int) -> CorruptDataError:
-        """A record that comes after the end of what can be read."""
+        """Return the error of a record after the end of what can be read."""
         if self._end is not None:
             return CorruptDataError(
                 self._end.defect,

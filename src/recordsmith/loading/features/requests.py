@@ -130,28 +130,28 @@ def _check_payload(schema: Schema, *, may_skip: bool) -> None:
 
 
 def resolve_for_all(
-    features: Mapping[str, Feature], previews: Sequence[tuple[Schema, bool]], *, may_skip: bool
+    features: Mapping[str, Feature], schemas: Sequence[tuple[Schema, bool]], *, may_skip: bool
 ) -> dict[str, FeatureSpec]:
     """Resolve the requests for several datasets, each of which must have the features.
 
     Args:
-        previews: (schema, is_complete) of each dataset.
+        schemas: (schema, is_complete) of each dataset.
     """
-    if len(previews) > 1:
-        for number, (schema, is_complete) in enumerate(previews):
+    if len(schemas) > 1:
+        for number, (schema, is_complete) in enumerate(schemas):
             try:
                 resolve_requests(features, schema, is_complete=is_complete, may_skip=may_skip)
             except OptionError as error:
                 raise _with_prefix(error, f"dataset {number} of the mix") from None
-    schema, is_complete = merged_schema(previews)
+    schema, is_complete = merged_schema(schemas)
     return resolve_requests(features, schema, is_complete=is_complete, may_skip=may_skip)
 
 
-def merged_schema(previews: Sequence[tuple[Schema, bool]]) -> tuple[Schema, bool]:
+def merged_schema(schemas: Sequence[tuple[Schema, bool]]) -> tuple[Schema, bool]:
     """Return (schema, is_complete) of several datasets together."""
-    if len(previews) == 1:
-        return previews[0]
-    return Schema.merged([schema for schema, _ in previews]), all(known for _, known in previews)
+    if len(schemas) == 1:
+        return schemas[0]
+    return Schema.merged([schema for schema, _ in schemas]), all(known for _, known in schemas)
 
 
 def _check(

@@ -120,7 +120,7 @@ class BucketOrder(PositionOrder):
         return positions
 
     def _sorted(self, epoch: int, begin: int, end: int) -> Int64Array:
-        """The positions of a window, small records first."""
+        """Return the positions of a window, small records first."""
         positions = self._order.positions(epoch, np.arange(begin, end))
         by = self._buckets.by
         sizes = self._record_sizes(positions) if by is None else np.asarray(by)[positions]

@@ -90,7 +90,7 @@ class Mix:
         self._starts = np.array([0, *accumulate(self.record_counts)], np.int64)
 
     def __len__(self) -> int:
-        """How many examples an epoch has."""
+        """Return how many examples an epoch has."""
         return sum(self.draw_counts)
 
     def __repr__(self) -> str:
@@ -122,7 +122,7 @@ class Mix:
         return records_of(self.datasets[at]).locate_record(position - int(self._starts[at]))
 
     def _by_dataset(self, positions: Int64Array) -> list[tuple[Dataset, Int64Array, Int64Array]]:
-        """(dataset, places among the positions, its own positions), where there are any."""
+        """Return (dataset, indices of the positions, its own positions) for each dataset used."""
         of = np.searchsorted(self._starts, positions, side="right") - 1
         groups = []
         for at, dataset in enumerate(self.datasets):
@@ -143,9 +143,8 @@ class Mix:
 class MixOrder(PositionOrder):
     """The order of a mix's positions.
 
-    Draw j of a dataset in epoch e is number e * draws + j of its own endless sequence: laps through
-    the dataset, each in an order of its own if all is shuffled, in the dataset's order if nothing
-    is, or blocks are.
+    Draw j of a dataset in epoch e is number e * draws + j of its own endless sequence: passes
+    through the dataset, each in another order with `shuffle=True`, otherwise in the dataset's.
     """
 
     def __init__(
@@ -202,7 +201,7 @@ def _weight(number: int, weight: object) -> Fraction:
 
 
 def _shared_out(count: int, weights: Sequence[Fraction]) -> list[int]:
-    """Whole shares that add up to `count`: what is left goes to the largest remainders."""
+    """Return whole shares that add up to `count`: the rest goes to the largest remainders."""
     exact = [count * weight / sum(weights) for weight in weights]
     shares = [math.floor(share) for share in exact]
     by_remainder = sorted(range(len(exact)), key=lambda at: (shares[at] - exact[at], at))
@@ -212,10 +211,10 @@ def _shared_out(count: int, weights: Sequence[Fraction]) -> list[int]:
 
 
 def _interleaved(places: Int64Array, counts: Sequence[int]) -> Int64Array:
-    """Which draw stands at each place, when those of all datasets are spread evenly.
+    """Return which draw is at each place, when the draws of all datasets are spread evenly.
 
     Draws are numbered dataset by dataset. The first dataset takes its places evenly among all, the
-    second evenly among those that are left, and so on.
+    second evenly among the remaining ones, and so on.
     """
     draws = np.empty_like(places)
     rest, left = np.arange(len(places)), places

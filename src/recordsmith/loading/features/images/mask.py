@@ -227,7 +227,7 @@ class MaskFilling(Filling):
             image_height, image_width = image.sizes[row] or (0, 0)
             raise CorruptDataError(
                 Defect.FEATURE_SHAPE,
-                f"the mask {self._feature.key!r} has not the size of its image",
+                f"the mask {self._feature.key!r} differs in size from its image",
                 found=f"{width} x {height}",
                 expected=f"{image_width} x {image_height}",
                 feature=self._feature.key,

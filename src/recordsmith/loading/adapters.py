@@ -1,11 +1,23 @@
-"""Checks that an adapter can use a loader in this process."""
+"""What the adapters of frameworks share: checks of the loader, and ragged entries."""
 
 from __future__ import annotations
 
-from typing import TypedDict
+from typing import Any, NamedTuple, TypedDict
 
 from recordsmith.errors import OptionError, option
 from recordsmith.loading.loader import Loader
+
+
+class RaggedParts(NamedTuple):
+    """Rows of unequal length: row i is values[row_splits[i]:row_splits[i + 1]]. A pytree.
+
+    Attributes:
+        values: the framework's array of one axis, all rows end to end.
+        row_splits: integers, (rows + 1,).
+    """
+
+    values: Any
+    row_splits: Any
 
 
 class Rank(TypedDict):

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import recordsmith as rs
-from recordsmith.loading.adapter_checks import Rank, check_loader, check_rank
+from recordsmith.loading.adapters import Rank, check_loader, check_rank
 
 
 @pytest.fixture
