@@ -21,6 +21,7 @@ import recordsmith as rs
 from recordsmith import loading
 from recordsmith.cli import app
 from recordsmith.exporting.export_writer import ChangedName
+from recordsmith.loading import LoaderStats
 from recordsmith.measuring.bench_report import ResizedSample
 from recordsmith.wire import Repair
 
@@ -226,7 +227,7 @@ def test_every_key_of_the_json_documents_is_documented(flowers: Path, tmp_path: 
         found_stats.to_json(),
         rs.verify("out").to_json(),
         sheet.to_json(),
-        rs.LoaderStats().to_json(),
+        LoaderStats().to_json(),
         resharded.to_json(),
         indexed.to_json(),
         salvaged.to_json(),

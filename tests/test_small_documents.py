@@ -20,6 +20,7 @@ from recordsmith.building.finished import done_path, load_result
 from recordsmith.dataset import read_label_map, read_manifest, read_publish_note
 from recordsmith.dataset.labels import read_labels
 from recordsmith.dataset.shard_index import index_paths, load_index
+from recordsmith.example import MessageDecoder
 from recordsmith.exporting.staging import EXPORT_NOTE, _earlier_entries
 from recordsmith.packing import PackPlan
 from recordsmith.sources.name_files import read_lines
@@ -50,7 +51,7 @@ READERS: dict[str, Callable[[Path, SimpleNamespace], Any]] = {
     "table.csv": edit,
     "table.json": edit,
     "schema.json": verify,
-    "descriptors.pb": lambda path, _: rs.MessageDecoder(path, "a.B"),
+    "descriptors.pb": lambda path, _: MessageDecoder(path, "a.B"),
     "plan.json": lambda path, _: PackPlan.load(path),
     "labels.txt": lambda path, _: read_labels(path.parent),
     "label_map.pbtxt": lambda path, _: read_label_map(path),

@@ -10,15 +10,15 @@ from typing import Any
 
 import pytest
 
-import recordsmith as rs
 from recordsmith.dataset import read_label_map, read_manifest
 from recordsmith.dataset.documents import json_of, text_of
+from recordsmith.examining import SchemaFile
 from recordsmith.packing import PackPlan
 from recordsmith.reshaping.editing.edits import Edits
 from recordsmith.wire import encode_records
 
 READERS: dict[str, Callable[[Path], Any]] = {
-    "schema.json": rs.SchemaFile.load,
+    "schema.json": SchemaFile.load,
     "table.json": lambda path: Edits(recode={"label": path}),
     "table.csv": lambda path: Edits(recode={"label": path}),
     "plan.json": PackPlan.load,

@@ -70,7 +70,7 @@ def dataset(tmp_path: Path, images: ModuleType) -> Path:
 
 def test_page_is_complete_and_self_contained(dataset: Path, tmp_path: Path) -> None:
     report = rs.stats(dataset)
-    path = rs.draw_stats(report, tmp_path / "page.html", title=EVIL)
+    path = rs.save_html(report, tmp_path / "page.html", title=EVIL)
     text = path.read_text("utf-8")
     page = Page(text)
     assert "3 classes in image/class/label" in page.words
@@ -99,7 +99,7 @@ def draw(tmp_path: Path, examples: list[dict[str, Any]]) -> str:
         for example in examples:
             writer.write_example(example)
     found = rs.stats(tmp_path / "a.tfrecord")
-    return rs.draw_stats(found, tmp_path / "page.html", overwrite=True).read_text("utf-8")
+    return rs.save_html(found, tmp_path / "page.html", overwrite=True).read_text("utf-8")
 
 
 def test_equally_frequent_values_are_not_listed(tmp_path: Path, images: ModuleType) -> None:
@@ -134,18 +134,18 @@ def test_existing_file_is_kept_without_overwrite(dataset: Path, tmp_path: Path) 
     path = tmp_path / "page.html"
     path.write_text("mine")
     with pytest.raises(rs.OptionError, match="exists"):
-        rs.draw_stats(report, path)
+        rs.save_html(report, path)
     assert path.read_text() == "mine"
-    rs.draw_stats(report, path, overwrite=True)
+    rs.save_html(report, path, overwrite=True)
     assert path.read_text("utf-8").startswith("<!doctype html>")
     with pytest.raises(rs.FileAccessError):
-        rs.draw_stats(report, tmp_path / "none" / "page.html")
+        rs.save_html(report, tmp_path / "none" / "page.html")
 
 
 def test_nothing_to_draw(tmp_path: Path) -> None:
     with rs.ShardWriter(tmp_path / "a.tfrecord") as writer:
         writer.write(b"\x01other")
-    page = Page(rs.draw_stats(rs.stats(tmp_path), tmp_path / "p.html").read_text("utf-8"))
+    page = Page(rs.save_html(rs.stats(tmp_path), tmp_path / "p.html").read_text("utf-8"))
     assert "1 record (record that is not an Example) in 1 shard," in page.words
     assert "no findings" in page.words
 
@@ -157,7 +157,7 @@ def test_estimated_counts_are_marked(
     """The search for names stops at 65,536: there may be more."""
     found = rs.stats(made.write_shard(tmp_path / "a.tfrecord", [1]))
     found = replace(found, left_out=count)
-    page = rs.draw_stats(found, tmp_path / "page.html").read_text("utf-8")
+    page = rs.save_html(found, tmp_path / "page.html").read_text("utf-8")
     print_stats(found)
     shown = capsys.readouterr().out
     is_least = count == 65_536

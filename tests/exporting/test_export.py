@@ -20,7 +20,7 @@ from PIL import Image
 
 import recordsmith as rs
 from recordsmith.errors import MOST_PROBLEMS
-from recordsmith.exporting import FORMATS
+from recordsmith.exporting import FORMATS, ExportReport
 
 from ..raising import raises
 
@@ -517,7 +517,7 @@ def test_killed_before_any_change_of_the_file_system(
             rs.export(records, out, "csv", split="train")
             (out / "precious.txt").write_text("of somebody else")
 
-    def export() -> rs.ExportReport:
+    def export() -> ExportReport:
         return rs.export(records, out, "npz", overwrite=stage == "earlier")
 
     def visible() -> dict[str, bytes]:

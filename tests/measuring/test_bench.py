@@ -14,6 +14,7 @@ import pytest
 
 import recordsmith as rs
 from recordsmith.dataset import Shard
+from recordsmith.measuring import BenchReport
 from recordsmith.measuring.alternatives import Alternative, alternatives_to
 from recordsmith.measuring.page_cache import cached_share
 
@@ -95,7 +96,7 @@ def test_small_images_are_not_packed_smaller(large: Path) -> None:
 
 @pytest.mark.usefixtures("_patient")
 def test_progress_is_reported(large: Path) -> None:
-    reports: list[rs.BenchReport] = []
+    reports: list[BenchReport] = []
     report = rs.bench(large, batch_size=4, size=8, seconds=0.5, on_update=reports.append)
     assert reports[-1] == report
     assert reports[0].trials == ()
@@ -111,9 +112,9 @@ def test_progress_is_reported(large: Path) -> None:
 
 @pytest.mark.usefixtures("_patient")
 def test_results_survive_an_interruption(large: Path) -> None:
-    reports: list[rs.BenchReport] = []
+    reports: list[BenchReport] = []
 
-    def stop(report: rs.BenchReport) -> None:
+    def stop(report: BenchReport) -> None:
         reports.append(report)
         if len(report.trials) == 2:
             raise KeyboardInterrupt

@@ -14,6 +14,7 @@ import pytest
 
 import recordsmith as rs
 from recordsmith.dataset import LABELS_NAME, read_manifest
+from recordsmith.reshaping import AppendReport
 from recordsmith.reshaping.appending.renumbering import renumbered
 
 from ..raising import raises
@@ -294,7 +295,7 @@ def test_killed_before_any_change_of_the_file_system(
     rs.append(more, done, threads=1, **options)
     wanted, new = contents(done), made.ids_of(rs.open(done))
 
-    def append() -> rs.AppendReport:
+    def append() -> AppendReport:
         return rs.append(more, out, threads=1, **options)
 
     found = {"old": 0, "new": 0, "begun": 0}

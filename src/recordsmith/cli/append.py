@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 import recordsmith as rs
 from recordsmith.cli import console
 from recordsmith.cli.options import Json, Paths, WritingThreads, one_or_all
+
+if TYPE_CHECKING:
+    from recordsmith.reshaping import AppendReport
 
 
 def append(
@@ -63,7 +66,7 @@ def append(
         print_append_report(report)
 
 
-def print_append_report(report: rs.AppendReport) -> None:
+def print_append_report(report: AppendReport) -> None:
     """Print the summary of a job."""
     folder = console.printable(str(report.folder))
     what = console.count(report.appended_count, "record")

@@ -18,7 +18,7 @@ from recordsmith.cli.options import Json, Paths, Split, one_or_all
 from recordsmith.errors import OptionError
 
 if TYPE_CHECKING:
-    from recordsmith.measuring import Trial
+    from recordsmith.measuring import BenchReport, Trial
 
 _SIZE = re.compile(r"(\d{1,6})(?:x(\d{1,6}))?", re.ASCII)
 _BAR_WIDTH = 30
@@ -80,11 +80,11 @@ def bench(
     """
     options: dict[str, Any] = {"size": _parse_size(size), "fit": fit}
     options["shuffle"] = None if shuffle else shuffle  # None uses a buffer for compressed shards
-    report: rs.BenchReport | None = None
+    report: BenchReport | None = None
     try:
         with _display() as show:
 
-            def keep(now: rs.BenchReport) -> None:
+            def keep(now: BenchReport) -> None:
                 nonlocal report
                 report = now
                 show(now)
@@ -107,14 +107,14 @@ def bench(
     _print(report, json, paths)
 
 
-def _print(report: rs.BenchReport, json: bool, paths: list[str]) -> None:
+def _print(report: BenchReport, json: bool, paths: list[str]) -> None:
     if json:
         console.print_json(report.to_json())
     else:
         print_bench_report(report, paths)
 
 
-def print_bench_report(report: rs.BenchReport, paths: Sequence[str] = ()) -> None:
+def print_bench_report(report: BenchReport, paths: Sequence[str] = ()) -> None:
     """Print the measurements as a table, and advice.
 
     Args:
@@ -142,7 +142,7 @@ def print_bench_report(report: rs.BenchReport, paths: Sequence[str] = ()) -> Non
     console.print_list(f"skipped, {len(report.skipped):,}", report.skipped)
 
 
-def _table(report: rs.BenchReport, width: int) -> list[tuple[str, ...]]:
+def _table(report: BenchReport, width: int) -> list[tuple[str, ...]]:
     """The headings and one row per trial, with the columns that fit the width."""
     lines = [_headings(report), *map(_row, report.trials)]
     for optional in _OPTIONAL:
@@ -153,15 +153,15 @@ def _table(report: rs.BenchReport, width: int) -> list[tuple[str, ...]]:
     return lines
 
 
-def _headings(report: rs.BenchReport) -> tuple[str, ...]:
+def _headings(report: BenchReport) -> tuple[str, ...]:
     return ("tried", "threads", "order", _unit(report), "rounds", "MB/s", "measured")
 
 
-def _unit(report: rs.BenchReport) -> str:
+def _unit(report: BenchReport) -> str:
     return "images/s" if report.image_key is not None else "records/s"
 
 
-def _configuration(report: rs.BenchReport) -> str:
+def _configuration(report: BenchReport) -> str:
     """Describe what is loaded and how."""
     requested = report.requested
     what = "all columns"
@@ -203,7 +203,7 @@ def _parse_size(text: str) -> int | tuple[int, int]:
 
 
 @contextmanager
-def _display() -> Iterator[Callable[[rs.BenchReport], None]]:
+def _display() -> Iterator[Callable[[BenchReport], None]]:
     """Show intermediate results, on a terminal only."""
     if not sys.stderr.isatty():
         yield lambda _report: None
@@ -216,7 +216,7 @@ def _display() -> Iterator[Callable[[rs.BenchReport], None]]:
         yield lambda report: live.update(_rendered(report, terminal.width - 2), refresh=True)
 
 
-def _rendered(report: rs.BenchReport, width: int) -> Any:
+def _rendered(report: BenchReport, width: int) -> Any:
     """Draw the display: current trial, throughput, time shares and results so far."""
     from rich.console import Group
     from rich.progress_bar import ProgressBar

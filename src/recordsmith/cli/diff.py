@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import zip_longest
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -12,6 +12,10 @@ import recordsmith as rs
 from recordsmith.cli import console
 from recordsmith.cli.options import Json, Split, Threads
 from recordsmith.words import first_of
+
+if TYPE_CHECKING:
+    from recordsmith.examining.diff import DiffReport
+
 
 _SHOWN = 10
 _FEATURES_SHOWN = 20
@@ -58,7 +62,7 @@ def diff(
         raise typer.Exit(1)
 
 
-def print_diff_report(report: rs.DiffReport) -> None:
+def print_diff_report(report: DiffReport) -> None:
     """Print whether the datasets are equal, and what differs."""
     same = console.count(report.same_count, "record")
     if report.is_equal:
@@ -104,7 +108,7 @@ def print_diff_report(report: rs.DiffReport) -> None:
         )
 
 
-def _headline(report: rs.DiffReport) -> str:
+def _headline(report: DiffReport) -> str:
     parts = [f"{console.count(report.same_count, 'record')} in both"]
     if report.changed_count:
         parts.append(f"{report.changed_count:,} changed")
@@ -117,7 +121,7 @@ def _headline(report: rs.DiffReport) -> str:
     return ", ".join(parts)
 
 
-def _print_notes(report: rs.DiffReport) -> None:
+def _print_notes(report: DiffReport) -> None:
     """Print what may differ between equal datasets."""
     for name, side in (("A", report.a), ("B", report.b)):
         splits = [f"{split} {count:,}" for split, count in side.splits.items()]
@@ -144,7 +148,7 @@ def _print_notes(report: rs.DiffReport) -> None:
         print(f"  only {'B' if a is None else 'A'} has class names")
 
 
-def _print_changes(report: rs.DiffReport) -> None:
+def _print_changes(report: DiffReport) -> None:
     if report.changed_features:
         among = (
             f"the first {report.compared_count:,} changed records"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -10,6 +10,9 @@ import recordsmith as rs
 from recordsmith.cli import console
 from recordsmith.cli.options import Json, OnePath, Split, parse_size
 from recordsmith.errors import MOST_PROBLEMS
+
+if TYPE_CHECKING:
+    from recordsmith.exporting import ExportReport
 
 
 def export(
@@ -71,7 +74,7 @@ def export(
         print_export_report(report)
 
 
-def print_export_report(report: rs.ExportReport) -> None:
+def print_export_report(report: ExportReport) -> None:
     """Print the summary of a job."""
     what = f"{console.count(report.record_count, 'record')} as {report.format}"
     into = console.place(report.file_count, "file", report.folder)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import islice
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -12,6 +12,9 @@ from recordsmith.cli import console
 from recordsmith.cli.options import Json, Paths, Split, one_or_all
 from recordsmith.dataset import records_of
 from recordsmith.errors import CorruptDataError, OptionError, option
+
+if TYPE_CHECKING:
+    from recordsmith.example import MessageDecoder
 
 
 def head(
@@ -54,7 +57,7 @@ def head(
         )
     decoder = None
     if descriptors is not None and message is not None:
-        decoder = rs.MessageDecoder(descriptors, message)
+        decoder = MessageDecoder(descriptors, message)
     documents = []
     shown = 0
     records = records_of(rs.open(one_or_all(paths), split)).located_records()
@@ -82,7 +85,7 @@ def head(
         print("no records")
 
 
-def _decoded(decoder: rs.MessageDecoder, record: bytes, path: str, number: int) -> dict[str, Any]:
+def _decoded(decoder: MessageDecoder, record: bytes, path: str, number: int) -> dict[str, Any]:
     try:
         return decoder.decode(record)
     except CorruptDataError as error:

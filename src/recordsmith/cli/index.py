@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 import recordsmith as rs
 from recordsmith.cli import console
 from recordsmith.cli.options import Json, Paths, Split, one_or_all
+
+if TYPE_CHECKING:
+    from recordsmith.dataset import IndexReport
+
 
 _LISTED = 10
 
@@ -53,7 +57,7 @@ def index(
         print_index_report(report)
 
 
-def print_index_report(report: rs.IndexReport) -> None:
+def print_index_report(report: IndexReport) -> None:
     """Print what was written."""
     of = (
         f"{console.count(report.record_count, 'record')} in "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -12,6 +12,10 @@ import recordsmith as rs
 from recordsmith.cli import console
 from recordsmith.cli.options import Json, Paths, Split, one_or_all
 from recordsmith.errors import OptionError, option
+
+if TYPE_CHECKING:
+    from recordsmith.examining import Inspection
+
 
 _PAYLOADS = {  # payload -> singular and plural
     "Example": ("Example", "Examples"),
@@ -67,7 +71,7 @@ def inspect(
         print_inspection(inspection)
 
 
-def print_inspection(inspection: rs.Inspection) -> None:
+def print_inspection(inspection: Inspection) -> None:
     """Print the contents as tables."""
     compression = inspection.compression
     print(
@@ -100,7 +104,7 @@ def print_inspection(inspection: rs.Inspection) -> None:
         print("\nfrom the manifest; `recordsmith verify` checks it")
 
 
-def _print_splits(inspection: rs.Inspection) -> None:
+def _print_splits(inspection: Inspection) -> None:
     """Print a row per split, or per file if no file name contains a split, such as part-07."""
     from recordsmith.dataset import tells_split  # NumPy only when needed
 
@@ -147,7 +151,7 @@ def _print_features(section: str, features: Mapping[str, rs.FeatureSchema], reco
     console.print_table((title, "kind", "values", "records", "bytes each"), rows)
 
 
-def _print_other_fields(inspection: rs.Inspection) -> None:
+def _print_other_fields(inspection: Inspection) -> None:
     """Print the fields of records that are not Examples."""
     found = inspection.other_fields
     if found is None or not found.record_count:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -25,6 +25,10 @@ from recordsmith.cli.options import (
     shards_option,
 )
 from recordsmith.errors import MOST_PROBLEMS, OptionError, option
+
+if TYPE_CHECKING:
+    from recordsmith.packing import PackReport
+
 
 _NOUNS = {"table": "row", "shards": "record", "webdataset": "sample"}
 _SPLITS, _SOURCE, _IMAGES, _RECORDS, _MACHINES = (
@@ -496,7 +500,7 @@ def _print_shards(results: Any, planned: Mapping[str, int], *, json: bool) -> No
         _print_skipped(list(result.skipped.values()), skipped[result.file], indent="  ")
 
 
-def print_pack_report(report: rs.PackReport, noun: str = "image") -> None:
+def print_pack_report(report: PackReport, noun: str = "image") -> None:
     """Print the summary of a job; a sample is called `noun`."""
     of_classes = "" if report.class_count is None else f" of {_classes(report.class_count)}"
     what = f"{console.count(report.sample_count, noun)}{of_classes}"
@@ -514,7 +518,7 @@ def _print_skipped(skipped: list[str], number: int, indent: str = "") -> None:
     console.print_list(f"skipped {number:,}", skipped, MOST_PROBLEMS, number=number, indent=indent)
 
 
-def _checked(report: rs.PackReport, noun: str) -> str:
+def _checked(report: PackReport, noun: str) -> str:
     """Describe what was verified and what was not."""
     records = "verified: every record was read back and matches its checksums"
     if report.images_are_checked:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -28,6 +28,10 @@ from recordsmith.cli.options import (
     shards_option,
 )
 from recordsmith.errors import OptionError, option
+
+if TYPE_CHECKING:
+    from recordsmith.reshaping import ReshardReport
+
 
 _ORDER = "Order and splits"
 
@@ -127,7 +131,7 @@ def reshard(
         print_reshard_report(report)
 
 
-def print_reshard_report(report: rs.ReshardReport) -> None:
+def print_reshard_report(report: ReshardReport) -> None:
     """Print the summary of a job."""
     what = console.count(report.record_count, "record")
     if report.records_in != report.record_count:

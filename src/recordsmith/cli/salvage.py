@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import typer
 
 import recordsmith as rs
 from recordsmith.cli import console
 from recordsmith.cli.options import Json, Out, Overwrite, Paths, Split, WritingThreads, one_or_all
+
+if TYPE_CHECKING:
+    from recordsmith.reshaping import SalvagedShard, SalvageReport
+
 
 _FIELDS = {
     "length": "its length",
@@ -51,7 +57,7 @@ def salvage(
         raise typer.Exit(1)
 
 
-def print_salvage_report(report: rs.SalvageReport) -> None:
+def print_salvage_report(report: SalvageReport) -> None:
     """Print what was recovered and lost in each shard."""
     of_all = "" if report.expected_count is None else f" of {report.expected_count:,}"
     what = f"{report.record_count:,}{of_all} records"
@@ -73,7 +79,7 @@ def print_salvage_report(report: rs.SalvageReport) -> None:
     console.print_list("notices", report.notices)
 
 
-def _print_shard(shard: rs.SalvagedShard) -> None:
+def _print_shard(shard: SalvagedShard) -> None:
     name = console.printable(str(shard.path))
     if shard.file is None:
         print(f"  {name}: skipped, {console.printable(shard.problem)}")

@@ -37,7 +37,7 @@ def stats(
     with console.progress_bar("reading", of_bytes=True) as progress:
         report = rs.stats(one_or_all(paths), split, threads=threads, progress=progress)
     if html is not None:
-        rs.draw_stats(report, html, title=title_of(paths), overwrite=overwrite)
+        rs.save_html(report, html, title=title_of(paths), overwrite=overwrite)
     if json:
         console.print_json(report.to_json())
         return

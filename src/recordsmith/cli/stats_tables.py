@@ -5,8 +5,8 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Mapping, Sequence
 from itertools import islice
+from typing import TYPE_CHECKING
 
-import recordsmith as rs
 from recordsmith.cli import console
 from recordsmith.examining.stats.bytes_stats import BytesStats
 from recordsmith.examining.stats.class_counts import ClassStats
@@ -20,6 +20,10 @@ from recordsmith.examining.stats.stats_text import (
     uncounted_text,
 )
 
+if TYPE_CHECKING:
+    from recordsmith.examining.stats import StatsReport
+
+
 _BLOCKS = " ▁▂▃▄▅▆▇█"
 _BAR = 24
 _MOST_CLASSES = 30
@@ -31,7 +35,7 @@ _MOST_OF_A_KIND = 5
 _WIDTH = 98
 
 
-def print_stats(report: rs.StatsReport) -> None:
+def print_stats(report: StatsReport) -> None:
     """Print the tables; the findings come last."""
     payloads = payloads_text(report)
     print(
@@ -51,7 +55,7 @@ def print_stats(report: rs.StatsReport) -> None:
     _print_findings(report)
 
 
-def _print_splits(report: rs.StatsReport) -> None:
+def _print_splits(report: StatsReport) -> None:
     print()
     rows = []
     splits = report.splits
@@ -217,7 +221,7 @@ def _print_classes(key: str, classes: ClassStats) -> None:
         print(f"  approximate: a count may be up to {classes.error:,} too low")
 
 
-def _print_findings(report: rs.StatsReport) -> None:
+def _print_findings(report: StatsReport) -> None:
     print()
     findings = report.findings
     if not findings:

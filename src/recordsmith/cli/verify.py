@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -24,6 +24,10 @@ from recordsmith.cli.options import (
 )
 from recordsmith.errors import Defect
 from recordsmith.words import first_of
+
+if TYPE_CHECKING:
+    from recordsmith.examining.verification import VerifyReport
+
 
 _EXAMPLES = 3  # shown records with the same defect in the same feature
 _POSITIONS = 10
@@ -72,7 +76,7 @@ def verify(
             progress=progress,
         )
     if html is not None:
-        rs.draw_verify_report(report, html, title=title_of(paths), overwrite=overwrite)
+        rs.save_html(report, html, title=title_of(paths), overwrite=overwrite)
     if json:
         console.print_json(report.to_json())
     else:
@@ -82,7 +86,7 @@ def verify(
 
 
 def print_verify_report(
-    report: rs.VerifyReport, *, schema: str | None = None, paths: Sequence[str] = ()
+    report: VerifyReport, *, schema: str | None = None, paths: Sequence[str] = ()
 ) -> None:
     """Print the defects, one per line, and explain them.
 
@@ -134,7 +138,7 @@ def print_verify_report(
         console.print_line(explanation["advice"].replace("`recordsmith salvage`", salvage), "  ")
 
 
-def _of_compression(report: rs.VerifyReport) -> Iterator[str]:
+def _of_compression(report: VerifyReport) -> Iterator[str]:
     """Remind users to pass the compression to TensorFlow, which cannot detect it."""
     counts = Counter(shard.compression for shard in report.shards)
     for name in ("gzip", "zlib"):
@@ -148,7 +152,7 @@ def _of_compression(report: rs.VerifyReport) -> Iterator[str]:
             )
 
 
-def _print_defects(report: rs.VerifyReport) -> None:
+def _print_defects(report: VerifyReport) -> None:
     """Print a line per defect, but only a few if they are the same in many records."""
     unexplained = set(report.compressions)  # compressed files whose offsets are not explained yet
     groups: dict[object, list[rs.CorruptDataError]] = {}

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from itertools import islice
-from pathlib import Path
 
-from recordsmith.drawing.html_page import cards, check_html_path, paragraphs, text, write_html
+from recordsmith.drawing.html_page import cards, paragraphs, text
 from recordsmith.examining.stats import StatsReport
 from recordsmith.examining.stats.bytes_stats import BytesStats
 from recordsmith.examining.stats.class_counts import ClassStats
@@ -21,7 +20,6 @@ from recordsmith.examining.stats.stats_text import (
     payloads_text,
     uncounted_text,
 )
-from recordsmith.files import PathLike, as_path
 from recordsmith.words import count as counted
 from recordsmith.words import size as size_text
 
@@ -49,28 +47,9 @@ svg rect { fill: var(--bar); }
 """
 
 
-def draw_stats(
-    report: StatsReport, out: PathLike, *, title: str = "dataset", overwrite: bool = False
-) -> Path:
-    """Write a report of statistics as one self-contained HTML page.
-
-    Args:
-        report: the result of `stats`.
-        out: the file, with the suffix .html or .htm.
-        title: the heading.
-        overwrite: replace an existing file.
-
-    Returns:
-        The path of the file.
-
-    Raises:
-        OptionError: the suffix is not .html or .htm, or the file already exists.
-        FileAccessError: the file cannot be written.
-    """
-    path = as_path(out)
-    check_html_path(path, overwrite=overwrite)
-    write_html(path, title, _STYLE, _page(report, title), overwrite=overwrite)
-    return path
+def stats_page(report: StatsReport, title: str) -> tuple[str, str, Iterable[str]]:
+    """Return the title of the page, its style and its parts."""
+    return title, _STYLE, _page(report, title)
 
 
 def _page(report: StatsReport, title: str) -> Iterable[str]:

@@ -7,13 +7,12 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path, PurePath
+from pathlib import PurePath
 
-from recordsmith.drawing.html_page import cards, check_html_path, paragraphs, text, write_html
+from recordsmith.drawing.html_page import cards, paragraphs, text
 from recordsmith.errors import CorruptDataError, Defect
 from recordsmith.examining.verification import ShardFindings, VerifyReport
 from recordsmith.examining.verification.defect_explanations import explain
-from recordsmith.files import PathLike, as_path
 from recordsmith.wire import Compression
 from recordsmith.words import count as counted
 from recordsmith.words import size as format_size
@@ -43,30 +42,8 @@ _MOST_BARS = 300
 _MOST_ROWS = 2000
 
 
-def draw_verify_report(
-    report: VerifyReport,
-    out: PathLike,
-    *,
-    title: str = "Verification",
-    overwrite: bool = False,
-) -> Path:
-    """Write the report of a verification as a self-contained HTML page.
-
-    Args:
-        report: the result of `verify`.
-        out: the file, with the suffix .html or .htm.
-        title: the heading, such as the folder of the dataset.
-        overwrite: replace an existing file.
-
-    Returns:
-        The path of the file.
-
-    Raises:
-        OptionError: the suffix is not .html or .htm, or the file already exists.
-        FileAccessError: the file cannot be written.
-    """
-    path = as_path(out)
-    check_html_path(path, overwrite=overwrite)
+def verify_page(report: VerifyReport, title: str) -> tuple[str, str, Iterable[str]]:
+    """Return the title of the page, its style and its parts."""
     verdict = "good" if report.is_good else counted(report.defect_count, "defect")
     names = _names(report)
     parts = (
@@ -76,8 +53,7 @@ def draw_verify_report(
         _list("Defects", report.defects, report.defect_count, names, report.compressions),
         _list("Notices", report.notices, len(report.notices), names, report.compressions),
     )
-    write_html(path, f"{title}: {verdict}", _STYLE, parts, overwrite=overwrite)
-    return path
+    return f"{title}: {verdict}", _STYLE, parts
 
 
 def _names(report: VerifyReport) -> dict[str, str]:

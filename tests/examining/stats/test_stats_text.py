@@ -65,7 +65,7 @@ def test_headings_of_sections_and_payloads(
     heads = [line.split("  ")[0] for line in lines if line.startswith("feature")]
     assert heads == ["feature of the context", "feature of the Examples"]
     assert any("only sizes are shown" in line for line in lines)
-    page = rs.draw_stats(rs.stats(path), tmp_path / "page.html").read_text("utf-8")
+    page = rs.save_html(rs.stats(path), tmp_path / "page.html").read_text("utf-8")
     for text in ("Features of the context", "in 1 Example;", "only sizes are shown"):
         assert text in page
 
@@ -82,6 +82,6 @@ def test_long_feature_tables_are_shortened(
     assert [line.split()[0] for line in lines if line.startswith("f")].count("f2") == 2
     assert not any(line.startswith("f3") for line in lines)
     assert "  … and 5 more features (all of them with --json)" in lines
-    page = rs.draw_stats(rs.stats(path), tmp_path / "page.html").read_text("utf-8")
+    page = rs.save_html(rs.stats(path), tmp_path / "page.html").read_text("utf-8")
     assert "and 5 more features" in page
     assert "<h3>f3</h3>" not in page

@@ -16,6 +16,7 @@ from PIL import Image
 
 import recordsmith as rs
 from recordsmith.dataset import MANIFEST_NAME, records_of
+from recordsmith.examining import SchemaFile
 from recordsmith.examining.verification import verify_report as verification_report
 
 D = rs.Defect
@@ -281,7 +282,7 @@ def test_records_without_bytes_and_files_without_records(write, tmp_path: Path) 
     report = rs.verify(path, deep=True)
     assert (report.is_good, report.record_count) == (True, 5)
     rules: Any = {"format": "recordsmith-schema", "features": {"x": {"required": True}}}
-    found = rs.verify(path, schema=rs.SchemaFile.from_json(rules)).defects
+    found = rs.verify(path, schema=SchemaFile.from_json(rules)).defects
     assert [(error.defect, error.record) for error in found] == [
         (D.MISSING_FEATURE, position) for position in range(5)
     ]

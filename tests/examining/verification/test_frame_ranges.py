@@ -12,11 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import recordsmith as rs
-from recordsmith.examining.verification import frame_ranges, rereading, shard_check
+from recordsmith.examining.verification import VerifyReport, frame_ranges, rereading, shard_check
 from recordsmith.wire import encode_record, encode_records
 
 
-def _summary(report: rs.VerifyReport) -> Any:
+def _summary(report: VerifyReport) -> Any:
     return (
         report.record_count,
         report.size_bytes,

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import recordsmith as rs
+from recordsmith.examining import SchemaFile
 from recordsmith.examining.rules import FeatureRule, Rules
 from recordsmith.examining.verification import section_check, shard_features
 from recordsmith.examining.verification.rule_check import RuleCheck
@@ -34,7 +35,7 @@ records_of_features = st.lists(
 
 
 def _found(path: Path, rules: dict[str, Any]) -> list[Any]:
-    report = rs.verify(path, schema=rs.SchemaFile.from_json(rules))
+    report = rs.verify(path, schema=SchemaFile.from_json(rules))
     return sorted((e.record, e.feature, e.defect, e.detail) for e in report.defects)
 
 
