@@ -16,6 +16,14 @@ WHICH, SHARDS = "Which records", "Shards"
 
 Json: TypeAlias = Annotated[bool, typer.Option("--json", help="Print a JSON document.")]
 Split: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--split",
+        help="Only this split, or part of one: train, train[:80%]. [default: all]",
+        metavar="SPLIT",
+    ),
+]
+SplitName: TypeAlias = Annotated[
     str | None, typer.Option("--split", help="Only this split. [default: all]", metavar="NAME")
 ]
 Paths: TypeAlias = Annotated[

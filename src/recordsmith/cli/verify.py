@@ -11,7 +11,7 @@ import typer
 
 import recordsmith as rs
 from recordsmith.cli import console
-from recordsmith.cli.options import Json, Paths, Split, Threads, one_or_all
+from recordsmith.cli.options import Json, Paths, SplitName, Threads, one_or_all
 from recordsmith.cli.pages import Html, OverwritePage, check_html, title_of
 from recordsmith.errors import Defect
 from recordsmith.words import first_of
@@ -24,7 +24,7 @@ _MOST_PATHS = 3  # in a suggested command
 
 def verify(
     paths: Paths,
-    split: Split = None,
+    split: SplitName = None,
     deep: Annotated[
         bool,
         typer.Option(
