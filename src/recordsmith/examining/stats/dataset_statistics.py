@@ -37,13 +37,14 @@ from recordsmith.examining.stats.places import Places, place_numbers
 from recordsmith.examining.stats.record_survey import DuplicateSearches, RecordSurvey
 from recordsmith.examining.stats.remarks import Remark, make_remarks
 from recordsmith.files import Progress
+from recordsmith.summaries import Report
 from recordsmith.work import Work, thread_count
 
 _READ_TOGETHER_BYTES = 32 << 20
 
 
-@dataclass(frozen=True)
-class Statistics(ShardTotals):
+@dataclass(frozen=True, repr=False)
+class Statistics(ShardTotals, Report):
     """Statistics of a dataset. Estimates come with their errors.
 
     shards: record and byte counts of each shard.
@@ -56,6 +57,8 @@ class Statistics(ShardTotals):
     remarks: likely problems.
     left_out: number of features without statistics, because there are too many; at most 65,536.
     """
+
+    _shown = ("record_count", "size_bytes")
 
     shards: tuple[ShardSummary, ...]
     payloads: Mapping[str, int]
