@@ -10,7 +10,6 @@ import typer
 import recordsmith as rs
 from recordsmith.cli import console
 from recordsmith.cli.options import Json, Paths, Split, one_or_all
-from recordsmith.dataset import records_of
 from recordsmith.errors import CorruptDataError, OptionError, option
 
 if TYPE_CHECKING:
@@ -55,6 +54,8 @@ def head(
             option="descriptors",
             remedy="Pass both of them, or neither.",
         )
+    from recordsmith.dataset import records_of  # NumPy only when needed
+
     decoder = None
     if descriptors is not None and message is not None:
         decoder = MessageDecoder(descriptors, message)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field, fields
 from typing import Any
 
+from recordsmith.summaries import Report
+
 
 @dataclass(frozen=True)
 class Measured:
@@ -157,8 +159,8 @@ class ResizedSample:
         }
 
 
-@dataclass(frozen=True)
-class BenchReport:
+@dataclass(frozen=True, repr=False)
+class BenchReport(Report):
     """The results of `bench` so far.
 
     record_count, size_bytes: of the dataset; bytes of its shards.
