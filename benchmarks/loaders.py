@@ -301,38 +301,13 @@ def torch_adapter(
     map_examples: Callable[[Any], Any] | None = None,
 ) -> Epochs:
     """recordsmith.torch under torch's DataLoader: two threads, or worker processes of one each."""
+    from torch.utils.data import DataLoader
+
     from recordsmith.torch import batches
 
     loader = image_loader(folder, packed, 1 if workers else WORKERS, map_examples)
-    return _torch_epochs(batches(loader), workers)
-
-
-def torch_plain(
-    folder: Path,
-    workers: int,
-    packed: str = "camera-packed",
-    map_examples: Callable[[Any], Any] | None = None,
-) -> Epochs:
-    """The same by hand: each worker has a part of the loader, batches are sent as torch does."""
-    from torch.utils.data import IterableDataset, get_worker_info
-
-    from recordsmith.torch import convert
-
-    loader = image_loader(folder, packed, 1, map_examples)
-
-    class Plain(IterableDataset[Any]):  # type: ignore[misc]
-        def __iter__(self) -> Iterator[Any]:
-            info: Any = get_worker_info()
-            return map(convert, loader.for_worker(info.id, info.num_workers))
-
-    return _torch_epochs(Plain(), workers)
-
-
-def _torch_epochs(dataset: Any, workers: int) -> Epochs:
-    from torch.utils.data import DataLoader
-
-    stream: Any = DataLoader(
-        dataset, batch_size=None, num_workers=workers, persistent_workers=workers > 0
+    stream = DataLoader(
+        batches(loader), batch_size=None, num_workers=workers, persistent_workers=workers > 0
     )
 
     def epoch() -> Iterator[Seen]:

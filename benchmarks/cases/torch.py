@@ -59,27 +59,8 @@ CASES = (
         unit="image",
         peers=(
             Peer(OURS, epochs_of(loaders.torch_adapter, workers=2, **_MAP)),
-            Peer(
-                "a loader per worker, torch's own queue",
-                epochs_of(loaders.torch_plain, workers=2, **_MAP),
-            ),
             Peer("threads instead of workers", epochs_of(loaders.torch_adapter, workers=0, **_MAP)),
         ),
         inputs=("camera-packed",),
-        on_wall_too=True,
-    ),
-    Case(
-        name="torch-transport",
-        title="Batches from worker processes",
-        what=_WHAT + "Two worker processes of one thread each; no map.",
-        unit="image",
-        peers=(
-            Peer(OURS, epochs_of(loaders.torch_adapter, workers=2)),
-            Peer(
-                "a loader per worker, torch's own queue", epochs_of(loaders.torch_plain, workers=2)
-            ),
-        ),
-        inputs=("camera-packed",),
-        on_wall_too=True,
     ),
 )

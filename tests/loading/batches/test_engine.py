@@ -259,8 +259,9 @@ def test_threads_that_cannot_begin(monkeypatch: pytest.MonkeyPatch) -> None:
         start(thread)
 
     monkeypatch.setattr(threading.Thread, "start", refuse)
-    with pytest.raises(rs.OptionError, match=r"2 of 4 threads \(can't start") as caught:
+    with pytest.raises(rs.OptionError) as caught:
         next(engine(5, 4))
+    assert caught.value.option == "threads"
     assert isinstance(caught.value.__cause__, RuntimeError)
 
 

@@ -246,8 +246,9 @@ def test_a_damaged_record_is_named_or_skipped(
     assert sorted((fault.path, fault.record) for fault in loader.skipped) == [
         (str(path), 4), (str(path), 9),
     ]  # fmt: skip
-    with pytest.raises(rs.CorruptDataError, match="payload-crc-mismatch"):
+    with pytest.raises(rs.CorruptDataError) as caught:
         small.ids(small.loader(dataset, skip_errors=1, **options))
+    assert (str(caught.value.defect), caught.value.record) == ("payload-crc-mismatch", 9)
 
 
 @pytest.mark.usefixtures("_blocks")
@@ -294,8 +295,9 @@ def test_a_shard_with_fewer_records_than_promised(small: Any, tmp_path: Path) ->
     other = small.write_shards(tmp_path / "other", [6], ["gzip"])
     path = tmp_path / "000.tfrecord"
     path.write_bytes(Path(records_of(other).locate_record(0).path).read_bytes())
-    with pytest.raises(rs.CorruptDataError, match="found 6 records, expected more than 6"):
+    with pytest.raises(rs.CorruptDataError) as caught:
         small.ids(small.loader(dataset, batch_size=4))
+    assert (str(caught.value.defect), caught.value.record) == ("record-count-mismatch", 6)
     loader = small.loader(dataset, batch_size=4, skip_errors=4)
     assert sum(small.ids(loader), []) == [*range(6), *range(10, 15)]  # noqa: RUF017
     path.unlink()
@@ -341,8 +343,9 @@ def test_a_shard_that_is_replaced_is_refused(
 def test_other_shuffles_are_refused_when_the_loader_is_made(
     small: Any, zipped: rs.Dataset, shuffle: Any
 ) -> None:
-    with pytest.raises(rs.OptionError, match=r"is compressed.*BufferShuffle\(\)"):
+    with pytest.raises(rs.OptionError) as caught:
         small.loader(zipped, batch_size=2, shuffle=shuffle)
+    assert caught.value.option == "shuffle"
 
 
 def test_slices_are_read_forwards_only(small: Any, zipped: rs.Dataset) -> None:
@@ -364,5 +367,6 @@ def test_compressed_shards_of_which_nothing_is_wanted_do_not_matter(
 
 def test_buffers_of_other_sizes_are_other_orders(small: Any, zipped: rs.Dataset) -> None:
     state = small.loader(zipped, batch_size=2, shuffle=rs.BufferShuffle(5)).state_dict()
-    with pytest.raises(rs.OptionError, match=r"'buffer': 5.*'buffer': 6"):
+    with pytest.raises(rs.OptionError) as caught:
         small.loader(zipped, batch_size=2, shuffle=rs.BufferShuffle(6)).load_state_dict(state)
+    assert caught.value.option == "state"

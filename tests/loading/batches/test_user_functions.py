@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +14,7 @@ import pytest
 import recordsmith as rs
 from recordsmith.dataset import records_of
 from recordsmith.example import BytesArray, RaggedArray
-from recordsmith.loading.batches.user_functions import _MismatchError, stack
+from recordsmith.loading.batches.user_functions import UserFunctions, _MismatchError, stack
 
 pytestmark = pytest.mark.usefixtures("_nothing_stays")
 THREADS = [0, 3]
@@ -319,3 +321,79 @@ def test_stacks_hold_the_example_that_does_not_fit(dataset: rs.Dataset, tmp_path
         list(loader)
     assert str(caught.value).startswith(str(records_of(dataset).locate_record(25)))
     assert f"but shape (1,) for {records_of(dataset).locate_record(10)}" in str(caught.value)
+
+
+# -- functions of one argument or two --------------------------------------------------------------
+
+
+class _Caller:
+    def __call__(self, example: Any) -> Any:
+        return example
+
+
+def _both(*both: Any) -> Any:
+    return both[0]
+
+
+@pytest.mark.parametrize(
+    ("function", "takes_generator"),
+    [
+        (lambda example: example, False),
+        (lambda example, generator: example, True),
+        (lambda example, rng: example, True),
+        (lambda example, size=3: example, False),
+        (lambda example, generator=None: example, True),
+        (lambda example, *, size=3: example, False),
+        (_both, False),
+        (dict, False),
+        (operator.itemgetter("id"), False),
+        (partial(lambda size, example: example, 3), False),
+        (partial(lambda size, example, generator: example, 3), True),
+        (partial(lambda example, generator: example, generator=None), False),
+        (_Caller(), False),
+        (_Caller().__call__, False),
+    ],
+)
+@pytest.mark.parametrize("what", ["filter", "map_examples", "map_batches"])
+def test_functions_with_and_without_a_generator(
+    what: str, function: Any, takes_generator: bool
+) -> None:
+    checked = getattr(UserFunctions.checked(**{what: function}), what)
+    assert checked.takes_generator is takes_generator
+
+
+@pytest.mark.parametrize(
+    "function", [lambda: 1, lambda a, b, c: a, lambda *, example: example, lambda a, *, b: a, 5]
+)
+@pytest.mark.parametrize("what", ["filter", "map_examples", "map_batches"])
+def test_functions_that_cannot_be_called(what: str, function: Any) -> None:
+    with pytest.raises(rs.OptionError) as caught:
+        UserFunctions.checked(**{what: function})
+    assert (caught.value.option, caught.value.value) == (what, f"{function!r:.80}")
+    assert "generator" in caught.value.expected
+
+
+def test_results_do_not_depend_on_the_number_of_arguments(make: Any) -> None:
+    functions = {
+        "filter": lambda example: example["id"] % 2,
+        "map_examples": lambda example: {**example, "id": example["id"] + 1},
+        "map_batches": lambda batch: {"id": batch["id"] * 2},
+    }
+    found = [batch["id"].tolist() for batch in make(shuffle=True, **functions)]
+    with_generator = {
+        "filter": lambda example, generator: example["id"] % 2,
+        "map_examples": lambda example, generator: {**example, "id": example["id"] + 1},
+        "map_batches": lambda batch, generator: {"id": batch["id"] * 2},
+    }
+    assert found == [batch["id"].tolist() for batch in make(shuffle=True, **with_generator)]
+
+
+def test_a_random_filter_is_the_same_in_each_run(make: Any) -> None:
+    def half(example: dict[str, Any], generator: np.random.Generator) -> bool:
+        return bool(generator.random() < 0.5)
+
+    runs = [
+        [batch["id"].tolist() for batch in make(threads=threads, filter=half)] for threads in (0, 3)
+    ]
+    assert runs[0] == runs[1]
+    assert 3 < sum(map(len, runs[0])) < 27

@@ -151,18 +151,21 @@ def test_a_default_where_a_feature_has_no_kind() -> None:
     without_kind = schema_of({"k": 5}, b"\x0a\x07\x0a\x05\x0a\x01k\x12\x00", {"k": 6})
     assert without_kind.features["k"].min_length == 0
     resolve(rs.Scalar("k", default=1), without_kind)
-    with pytest.raises(OptionError, match="0 to 1 values"):
+    with pytest.raises(OptionError) as caught:
         resolve(rs.Scalar("k"), without_kind)
+    assert caught.value.option == "shape"
 
 
 def test_records_that_are_no_examples() -> None:
-    with pytest.raises(OptionError, match="the records are SequenceExamples, not Examples"):
+    with pytest.raises(OptionError) as caught:
         resolve(rs.Scalar("id"), schema_of(SEQUENCE, SEQUENCE))
-    with pytest.raises(OptionError, match="the records are other data, not Examples"):
+    with pytest.raises(OptionError) as caught:
         resolve(rs.Position(), schema_of(b"plain words"))
+    assert caught.value.option == "features"
     mixed = schema_of({"k": 1}, b"plain words", {"k": 2})
-    with pytest.raises(OptionError, match=r"some records are not Examples.*skip_errors"):
+    with pytest.raises(OptionError) as caught:
         resolve(rs.Scalar("k"), mixed)
+    assert caught.value.option == "skip_errors"
     assert resolve(rs.Scalar("k"), mixed, may_skip=True)["k"].kind == "int64"
 
 
@@ -258,8 +261,8 @@ def test_all_features_of_a_schema() -> None:
         ({"x": 5}, ALIKE, r"'x' is 5; expected a feature such as Scalar\(key\), or a key"),
         ({"x": rs.Scalar}, ALIKE, "expected a feature such as"),
         ({5: "label"}, ALIKE, "the name 5; expected a str"),
-        (["label"], ALIKE, r"features must be a dict"),
-        ("label", ALIKE, "features must be a dict"),
+        (["label", 3], ALIKE, "has the item 3"),
+        ("label", ALIKE, "features must be a list of keys"),
         ({}, ALIKE, "features is empty"),
         (
             {"x": rs.Padded("label"), "x_lengths": "score"},
@@ -320,18 +323,21 @@ def test_only_the_first_records_are_looked_at(tmp_path: Any) -> None:
     assert (error.found, error.expected) == ("2 values", "shape ()")
     (batch,) = rs.Loader(dataset, {"k": rs.Ragged("later")}, batch_size=80, threads=0)
     assert batch["k"].tolist() == [[]] * 70 + [[3]]
-    with pytest.raises(OptionError, match="none of the first 64 records has 'later'"):
+    with pytest.raises(OptionError) as caught:
         rs.Loader(dataset, {"k": rs.Scalar("later")}, batch_size=80)
+    assert caught.value.option == "features"
     assert len(dataset.schema.features) == 2  # now it is known, so all are spoken of
-    with pytest.raises(OptionError, match="1 of 71 records have 'later'"):
+    with pytest.raises(OptionError) as caught:
         rs.Loader(dataset, {"k": rs.Scalar("later")}, batch_size=80)
+    assert caught.value.option == "default"
 
 
 def test_a_part_of_a_dataset_is_looked_at_for_itself(tmp_path: Any) -> None:
     dataset = written(tmp_path, [{"k": 1}] * 100 + [{"k": 0.5}] * 100)
     assert dataset.schema.features["k"].kind == "mixed"
-    with pytest.raises(OptionError, match="has different kinds"):
+    with pytest.raises(OptionError) as caught:
         rs.Loader(dataset, {"k": "k"}, batch_size=80)
+    assert caught.value.option == "features"
     (batch,) = rs.Loader(dataset[100:], {"k": "k"}, batch_size=100, threads=0)
     assert batch["k"].tolist() == [0.5] * 100
     schema, is_complete = preview_schema(dataset[100:], 64)
@@ -377,5 +383,6 @@ def test_lists_that_are_empty_in_all_records(tmp_path: Path) -> None:
     assert (batch["boxes"].shape, batch["boxes_labels"].shape) == ((3, 0, 4), (3, 0))
     assert batch["boxes_lengths"].tolist() == [0, 0, 0]
     assert batch["many"].row_splits.tolist() == [0, 0, 0, 0]
-    with pytest.raises(rs.OptionError, match="no record has 'man'; did you mean 'many'"):
+    with pytest.raises(rs.OptionError) as caught:
         rs.Loader(dataset, {"many": rs.Ragged("man")}, batch_size=3)
+    assert caught.value.option == "features"

@@ -155,8 +155,9 @@ def test_a_mix_in_buckets(small: Any, dataset: rs.Dataset) -> None:
     sizes = [LENGTHS[number % 9] for batch in batches for number in batch]
     assert len(sizes) == 30
     assert sizes == sorted(sizes)
-    with pytest.raises(rs.OptionError, match=r"30 sizes.* 51 records"):
+    with pytest.raises(rs.OptionError) as caught:
         small.loader(mix, batch_size=6, buckets=rs.BucketBySize(by=range(30)))
+    assert caught.value.option == "by"
 
 
 # -- nonsense --------------------------------------------------------------------------------------
@@ -202,19 +203,22 @@ def test_states_of_other_buckets_are_refused(small: Any, dataset: rs.Dataset) ->
 def test_buckets_that_make_no_sense(options: dict[str, Any], option: str) -> None:
     with pytest.raises(rs.OptionError) as caught:
         BucketBySize(**options)
-    assert option in (caught.value.option or str(caught.value))
+    assert caught.value.option == option
 
 
 def test_buckets_that_do_not_fit(small: Any, dataset: rs.Dataset, tmp_path: Any) -> None:
-    with pytest.raises(rs.OptionError, match=r"3 sizes.* 51 records"):
+    with pytest.raises(rs.OptionError) as caught:
         small.loader(dataset, batch_size=2, buckets=rs.BucketBySize(by=[1, 2, 3]))
-    with pytest.raises(rs.OptionError, match="must be a BucketBySize"):
+    with pytest.raises(rs.OptionError) as caught:
         small.loader(dataset, batch_size=2, buckets=64)
+    assert caught.value.option == "buckets"
     zipped = small.write_shards(tmp_path / "z", [2], ["gzip"])
-    with pytest.raises(rs.OptionError, match="is compressed"):
+    with pytest.raises(rs.OptionError) as caught:
         small.loader(zipped, batch_size=2, buckets=rs.BucketBySize())
+    assert caught.value.option == "buckets"
 
 
 def test_buckets_have_a_window() -> None:
-    with pytest.raises(rs.OptionError, match="window must be"):
+    with pytest.raises(rs.OptionError) as caught:
         rs.BucketBySize(window=None)  # type: ignore[arg-type]
+    assert caught.value.option == "window"

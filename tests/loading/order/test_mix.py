@@ -216,28 +216,33 @@ def test_a_state_of_other_proportions_is_refused(
 
 @pytest.mark.parametrize("weight", [0, -1, float("nan"), float("inf"), "1", None, True])
 def test_weights_that_make_no_sense(datasets: list[rs.Dataset], weight: Any) -> None:
-    with pytest.raises(rs.OptionError, match="the weight of dataset 1 is"):
+    with pytest.raises(rs.OptionError) as caught:
         rs.Mix([(datasets[0], 1), (datasets[1], weight)])
+    assert caught.value.option == "parts"
 
 
 def test_mixes_that_make_no_sense(small: Any, datasets: list[rs.Dataset], tmp_path: Any) -> None:
     a, b, c = datasets
-    with pytest.raises(rs.OptionError, match="parts must be"):
+    with pytest.raises(rs.OptionError) as caught:
         rs.Mix([])
-    with pytest.raises(rs.OptionError, match="expected a dataset and its weight"):
+    with pytest.raises(rs.OptionError) as caught:
         rs.Mix([a, b])  # type: ignore[list-item]
-    with pytest.raises(rs.OptionError, match="dataset 1 of the mix is empty"):
+    assert caught.value.option == "parts"
+    with pytest.raises(rs.OptionError) as caught:
         rs.Mix([(a, 1), (a[:0], 1)])
-    with pytest.raises(rs.OptionError, match="too small"):
+    with pytest.raises(rs.OptionError) as caught:
         rs.Mix([(a, 1), (c, 1e-6)], length=19)
+    assert caught.value.option == "parts"
     for length in (0, 1.5, 2**31 + 1):
-        with pytest.raises(rs.OptionError, match="length must be"):
+        with pytest.raises(rs.OptionError) as caught:
             rs.Mix([(a, 1)], length=length)  # type: ignore[arg-type]
-    with pytest.raises(rs.OptionError, match="does not support a Mix"):
+    with pytest.raises(rs.OptionError) as caught:
         small.loader(rs.Mix([(a, 1)]), batch_size=1, shuffle=rs.BufferShuffle())
+    assert caught.value.option == "shuffle"
     zipped = small.write_shards(tmp_path / "z", [2], ["gzip"])
-    with pytest.raises(rs.OptionError, match="compressed"):
+    with pytest.raises(rs.OptionError) as caught:
         small.loader(rs.Mix([(a, 1), (zipped, 1)]), batch_size=1)
+    assert caught.value.option == "dataset"
 
 
 def test_features_must_be_in_all_datasets(tmp_path: Any, datasets: list[rs.Dataset]) -> None:
@@ -249,10 +254,11 @@ def test_features_must_be_in_all_datasets(tmp_path: Any, datasets: list[rs.Datas
     def load(feature: Any) -> Any:
         return list(rs.Loader(mix, {"x": feature}, batch_size=2, threads=0))
 
-    with pytest.raises(rs.OptionError, match="dataset 0 of the mix: feature 'x': no record has"):
+    with pytest.raises(rs.OptionError) as caught:
         load(rs.Scalar("other"))
-    with pytest.raises(rs.OptionError, match="'id' has different kinds"):
+    with pytest.raises(rs.OptionError) as caught:
         load(rs.Scalar("id"))
+    assert caught.value.option == "features"
     numbers = np.concatenate([batch["x"] for batch in load(rs.Scalar("other", default=7))])
     assert Counter(numbers.tolist()) == {7: 7, 3: 7}
 
@@ -262,5 +268,6 @@ def test_a_mix_says_what_it_is(mix: rs.Mix) -> None:
 
 
 def test_parts_that_are_no_list() -> None:
-    with pytest.raises(rs.OptionError, match="parts must be"):
+    with pytest.raises(rs.OptionError) as caught:
         rs.Mix(3)  # type: ignore[arg-type]
+    assert caught.value.option == "parts"

@@ -185,8 +185,9 @@ def test_places_of_what_goes_on_for_ever() -> None:
     assert schedule.later(EpochProgress(3, 4, 2), 2) == EpochProgress(5, 0, 5)
     assert schedule.after(EpochProgress(3, 4, 2), 2) == EpochProgress(4, 0, 2)
     assert schedule.after(EpochProgress(), 3 * 10**12 + 1) == EpochProgress(10**12, 4, 0)
-    with pytest.raises(rs.OptionError, match="no batches"):
+    with pytest.raises(rs.OptionError) as caught:
         _schedule(0).after(EpochProgress(), 1)
+    assert caught.value.option == "batch_count"
 
 
 def test_batches_are_alike_however_many_places_are_computed_at_once(monkeypatch: Any) -> None:

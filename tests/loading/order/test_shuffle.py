@@ -104,7 +104,7 @@ def test_a_description_survives_json(shuffle: bool | BlockShuffle, seed: int) ->
 def test_orders_that_make_no_sense(options: dict[str, Any], option: str) -> None:
     with pytest.raises(rs.OptionError) as caught:
         DatasetOrder(10, **options)
-    assert option in (caught.value.option or str(caught.value))
+    assert caught.value.option == option
 
 
 @pytest.mark.parametrize("options", [{"size": 0}, {"window": 0}, {"size": 1.5}, {"size": True}])

@@ -78,7 +78,7 @@ def _of_one_size(
     raise OptionError(
         f"feature {name!r}: {problem}",
         option="size",
-        value=list(sizes) or None,
+        value=list(sizes),
         expected="one size for all images, or a size to fit them to",
         remedy=f"Declare one: {line_with_size(name, image)}.",
     )

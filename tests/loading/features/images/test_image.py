@@ -208,8 +208,9 @@ def test_padded_to_the_largest_of_the_batch(records: _Records, images: ModuleTyp
 def test_frames_that_would_be_too_large_are_refused(records: _Records, images: ModuleType) -> None:
     wide = images.encode(images.noise(1, 1).resize((40_000, 1)), "PNG")
     high = images.encode(images.noise(1, 1).resize((1, 40_000)), "PNG")
-    with pytest.raises(OptionError, match=r"40,000 x 40,000 pixels.*longer_side"):
+    with pytest.raises(OptionError) as caught:
         _batch(records(wide, high), rs.Image(fit="pad"))
+    assert caught.value.option == "longer_side"
 
 
 @pytest.mark.parametrize("kind", ["JPEG", "PNG", "WEBP", "GIF", "BMP", "TIFF"])
@@ -234,8 +235,9 @@ def test_40000_pixels_wide(records: _Records, images: ModuleType) -> None:
         expected = np.array(strip.resize((40, 16)))
         assert np.abs(found.astype(int) - expected).mean() < 8
         image = rs.Image(size=8, max_pixels=40_000 * 16 - 1)
-        with pytest.raises(CorruptDataError, match="40,000 x 16"):
+        with pytest.raises(CorruptDataError) as caught:
             _batch(records(data), image)
+        assert (str(caught.value.defect), caught.value.record) == ("unreadable-image", 0)
 
 
 def test_crops_and_flips_belong_to_the_record(records: _Records, images: ModuleType) -> None:
@@ -307,15 +309,16 @@ def test_rows_of_pixels_that_are_not_there(
     records: _Records, record: dict[str, Any], found: str, expected: str
 ) -> None:
     image = rs.Image("raw", 4, raw_shape=("h", "w", 3))
-    with pytest.raises(CorruptDataError, match="'raw'") as caught:
+    with pytest.raises(CorruptDataError) as caught:
         _batch(records({"h": 1, "w": 1, "raw": bytes(3)}, record), image)
     assert caught.value.defect is Defect.FEATURE_SHAPE
     assert (caught.value.record, caught.value.feature) == (1, "raw")
     assert caught.value.found == found
     assert caught.value.expected.startswith(expected)
     large = rs.Image("raw", 4, raw_shape=("h", "w", 3), max_pixels=34)
-    with pytest.raises(CorruptDataError, match="at most 34"):
+    with pytest.raises(CorruptDataError) as caught:
         _batch(records({"h": 5, "w": 7, "raw": bytes(105)}), large)
+    assert (str(caught.value.defect), caught.value.record) == ("feature-shape-mismatch", 0)
 
 
 # -- what is wrong -------------------------------------------------------------------------------
@@ -343,7 +346,6 @@ def test_bad_images_are_named_or_skipped(
 @pytest.mark.parametrize(
     ("options", "option"),
     [
-        ({}, "size"),
         ({"key": 224}, "key"),
         ({"size": 0}, "size"),
         ({"size": True}, "size"),
@@ -387,7 +389,7 @@ def test_bad_images_are_named_or_skipped(
 def test_options_that_make_no_sense(options: dict[str, Any], option: str) -> None:
     with pytest.raises(OptionError) as caught:
         rs.Image(**options)
-    assert option in (caught.value.option or str(caught.value))
+    assert caught.value.option == option
 
 
 def test_a_key_that_holds_no_images(records: _Records) -> None:
@@ -395,9 +397,10 @@ def test_a_key_that_holds_no_images(records: _Records) -> None:
     with pytest.raises(OptionError) as caught:
         rs.Loader(dataset, {"image": rs.Image(size=4)}, batch_size=1)
     assert caught.value.expected == "bytes"
-    with pytest.raises(OptionError, match="'h' is bytes"):
+    with pytest.raises(OptionError) as caught:
         image = rs.Image("h", size=4, raw_shape=("h", 5, 3))
         rs.Loader(dataset, {"image": image}, batch_size=1)
+    assert caught.value.option == "features"
 
 
 def test_opencv_has_one_thread_once_a_loader_is_made(records: _Records, images: ModuleType) -> None:
@@ -431,4 +434,4 @@ def test_sides_may_be_numbers_of_numpy() -> None:
 def test_options_of_another_type(options: dict[str, Any], option: str) -> None:
     with pytest.raises(rs.OptionError) as caught:
         rs.Image(size=8, **options)
-    assert option in (caught.value.option or str(caught.value))
+    assert caught.value.option == option

@@ -186,12 +186,14 @@ def test_of_several_images_one_is_named(tmp_path: Path, images: ModuleType) -> N
     small, large = rs.Image(size=4), rs.Image(size=8)
     batch = _batch(dataset, {"mask": rs.Mask(of="b"), "a": small, "b": large})
     assert batch["mask"].shape == (6, 8, 8)
-    with pytest.raises(OptionError, match="several Images, a, b"):
+    with pytest.raises(OptionError) as caught:
         rs.Loader(dataset, {"mask": rs.Mask(), "a": small, "b": large}, batch_size=1)
-    with pytest.raises(OptionError, match="'c' is not an Image"):
+    assert caught.value.option == "of"
+    with pytest.raises(OptionError) as caught:
         rs.Loader(dataset, {"mask": rs.Mask(of="c"), "a": small}, batch_size=1)
-    with pytest.raises(OptionError, match="needs an Image"):
+    with pytest.raises(OptionError) as caught:
         rs.Loader(dataset, {"mask": rs.Mask()}, batch_size=1)
+    assert caught.value.option == "size"
 
 
 def test_a_mask_of_another_size_than_its_image_is_an_error(
@@ -237,7 +239,7 @@ def test_bad_masks_and_bad_images_are_skipped_together(tmp_path: Path, images: M
 def test_options_that_make_no_sense(options: dict[str, Any], option: str) -> None:
     with pytest.raises(OptionError) as caught:
         rs.Mask(**options)
-    assert option in (caught.value.option or str(caught.value))
+    assert caught.value.option == option
 
 
 @pytest.mark.parametrize("random", [{"flip": "horizontal"}, {"fit": "random-crop"}])
@@ -247,7 +249,7 @@ def test_a_mask_that_would_not_follow_its_image_is_refused(random: dict[str, Any
     from recordsmith.loading.features.declaration import declare_features
 
     features = {"image": rs.Image(size=8, **random), "mask": rs.Mask(size=8)}
-    with pytest.raises(OptionError, match="'mask'") as caught:
+    with pytest.raises(OptionError) as caught:
         declare_features(features, Schema.merged([]), is_complete=True)
     assert caught.value.option == "size"
     still = {**features, "still": rs.Image(size=8)}

@@ -68,7 +68,7 @@ def test_rows_of_as_many_texts_are_no_array_of_more_axes(batch: Any) -> None:
     ],
 )
 def test_bytes_that_are_no_text(batch: Any, shape: Any, values: Any, row: int) -> None:
-    with pytest.raises(CorruptDataError, match="byte 1 is 0xff") as e:
+    with pytest.raises(CorruptDataError) as e:
         batch(rs.Text("k", shape), values)
     assert (e.value.defect, e.value.record) == (Defect.FEATURE_VALUE, row)
     assert "�" in str(batch(rs.Text("k", shape, errors="replace"), values)["x"].tolist())

@@ -154,7 +154,7 @@ def test_ragged_in_another_type(batch: Any) -> None:
     assert x.values.dtype == np.float32
     assert x.tolist() == ROWS
     for row in ([300], [300, 2], [2, 300], [2, 300, 400]):
-        with pytest.raises(CorruptDataError, match="uint8") as caught:
+        with pytest.raises(CorruptDataError) as caught:
             batch(rs.Ragged("k", dtype="uint8"), [[1], [], row, [4]])
         assert caught.value.record == 2
 
@@ -175,7 +175,7 @@ def test_padded(
     width = max(map(len, rows)) if length is None else length
     too_long = [row for row, values in enumerate(rows) if len(values) > width]
     if too_long and not is_cut:
-        with pytest.raises(CorruptDataError, match=f"at most {width}") as caught:
+        with pytest.raises(CorruptDataError) as caught:
             batch(feature, rows)
         assert (caught.value.defect, caught.value.record) == (Defect.FEATURE_SHAPE, too_long[0])
         return
@@ -199,8 +199,9 @@ def test_padded_in_another_type(batch: Any) -> None:
 
 
 def test_a_fill_that_the_numbers_cannot_be(batch: Any) -> None:
-    with pytest.raises(OptionError, match="'k' is int64"):
+    with pytest.raises(OptionError) as caught:
         batch(rs.Padded("k", fill=0.5), ROWS)
+    assert caught.value.option == "features"
     for fill in (2**53 + 1, 2**63 - 1):
         assert batch(rs.Padded("k", fill=fill), [[1], []])["x"].tolist() == [[1], [fill]]
         with pytest.raises(OptionError):
@@ -223,8 +224,9 @@ def test_room_that_is_none() -> None:
     with pytest.raises(OptionError) as caught:
         rs.Padded("k", 3, too_long="drop")  # type: ignore[arg-type]
     assert "too_long" in str(caught.value)
-    with pytest.raises(OptionError, match="needs length"):
+    with pytest.raises(OptionError) as caught:
         rs.Padded("k", too_long="cut")
+    assert caught.value.option == "length"
 
 
 def test_no_rows(no_rows: Any) -> None:
